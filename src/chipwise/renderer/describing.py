@@ -58,24 +58,27 @@ def describe(
     assert chosen is not None
     name, form = name or dns_name(work.name), _form(work, chosen)
     node = node_of(catalog, chosen, work)
-    each = _chips_each(chosen, node, form)
+    per_replica = _chips_each(chosen, node, form)
     load = load_of(plan, chosen) if form in (Form.SERVICE, Form.SESSIONS) else None
     scaling = followed(
-        _scaling(work, plan, chosen, form, node.chips), load, max(node.chips // each, 1) if each else 1, _stated(work)
+        _scaling(work, plan, chosen, form, node.chips),
+        load,
+        max(node.chips // per_replica, 1) if per_replica else 1,
+        _stated(work),
     )
-    made = _model(work, chosen, model, teacher)
-    asked = Asked(
-        work,
-        form,
-        node,
-        made,
-        chosen.machines,
-        chosen.split,
-        scaling.slots if scaling else None,
-        name,
-        _format(chosen),
-        teacher.name if teacher is not None else "",
-        getattr(teacher, "method", "full") != "full",
+    loaded = _model(work, chosen, model, teacher)
+    request = Asked(
+        work=work,
+        form=form,
+        node=node,
+        model=loaded,
+        machines=chosen.machines,
+        split=chosen.split,
+        slots=scaling.slots if scaling else None,
+        name=name,
+        precision=_format(chosen),
+        taught_by=teacher.name if teacher is not None else "",
+        adapters=getattr(teacher, "method", "full") != "full",
     )
     starts, stops, zone = window(work)
     hours = hours_of(work) if form is Form.JOB else ""  # only a cron expression begins a job anew
@@ -90,14 +93,14 @@ def describe(
         node=node,
         machines=chosen.machines,
         purchase=purchase_of(load, chosen),
-        software=software_of(asked, catalog.rows("images")),
+        software=software_of(request, catalog.rows("images")),
         predicted=replace(_predicted(plan, chosen), followed_usd=followed_usd(load, chosen)),
         labels=_labels(work),
         description=work.description or "",
         split=chosen.split,
-        chips_each=each,
-        model=made,
-        volumes=tuple(_volumes(work, chosen, made, form)),
+        chips_each=per_replica,
+        model=loaded,
+        volumes=tuple(_volumes(work, chosen, loaded, form)),
         scaling=scaling,
         checkpoint_s=_checkpoint(work, chosen),
         deadline_s=goals.deadline,
@@ -108,7 +111,7 @@ def describe(
         idle_s=getattr(work, "idle_after", None),
         people=work.people if isinstance(work, Interactive) else None,
         trigger=work.program.trigger if work.program else None,
-        others=_others(catalog, plan, chosen, work),
+        others=_similar_nodes(catalog, plan, chosen, work),
         regions=_regions(plan, chosen),
         notes=(*_notes(work, chosen, node), *_taught(teacher), *paused(hours), *notes_of(plan, chosen)),
         platforms=platforms(catalog.rows("runtimes"), node)
@@ -134,7 +137,7 @@ def describe_pipeline(work: Pipeline, plan: PipelinePlan, catalog: Catalog, mode
     assert plan.totals is not None
     _named_apart(work)
     stages = {stage.name: stage for stage in work.stages}
-    made = []
+    deployments = []
     for placed in plan.stages:
         stage = stages[placed.name]
         inherited = stage.model_copy(
@@ -142,10 +145,10 @@ def describe_pipeline(work: Pipeline, plan: PipelinePlan, catalog: Catalog, mode
         )
         name = dns_name(f"{work.name}-{placed.name}", 50)
         choice = own_machine(placed) if placed.per_use else placed.choice
-        one = describe(inherited, placed.plan, catalog, models.get(placed.name), choice, name, _teacher(work, stage))
+        described = describe(inherited, placed.plan, catalog, models.get(placed.name), choice, name, _teacher(work, stage))
         used = stage_service(placed) if placed.per_use else None
-        made.append(replace(one, title=placed.name, namespace=dns_name(work.name), service=used))
-    dearest = max(made, key=lambda one: one.predicted.usd)
+        deployments.append(replace(described, title=placed.name, namespace=dns_name(work.name), service=used))
+    dearest = max(deployments, key=lambda one: one.predicted.usd)
     formats = {(one.source, one.to): one.format or "" for one in work.hand_offs}
     return replace(
         dearest,
@@ -155,10 +158,10 @@ def describe_pipeline(work: Pipeline, plan: PipelinePlan, catalog: Catalog, mode
         form=Form.PIPELINE,
         labels=_labels(work),
         description=work.description or "",
-        stages=tuple(made),
+        stages=tuple(deployments),
         scaling=None,
         volumes=(),
-        notes=(*plan.notes, *stage_notes(made)),
+        notes=(*plan.notes, *stage_notes(deployments)),
         layers=(),
         services=(),
         service=None,
@@ -182,8 +185,8 @@ def describe_pipeline(work: Pipeline, plan: PipelinePlan, catalog: Catalog, mode
 def _teacher(work: Pipeline, stage: Common) -> Learning | None:
     """The stage that hands a serving or working stage the model that it trained."""
     givers = [giver for giver, taker in work.edges if taker == stage.name]
-    found = (one for one in work.stages if one.name in givers and isinstance(one, Learning))
-    return next(found, None) if isinstance(stage, Serve | Batch) else None
+    teachers = (one for one in work.stages if one.name in givers and isinstance(one, Learning))
+    return next(teachers, None) if isinstance(stage, Serve | Batch) else None
 
 
 def _taught(teacher: Learning | None) -> tuple[str, ...]:
@@ -196,10 +199,10 @@ def _named_apart(work: Pipeline) -> None:
     """Clusters and clouds know small letters, digits and dashes: two stages must not become one there."""
     seen: dict[str, str] = {}
     for stage in work.stages:
-        made = dns_name(stage.name)
-        if (other := seen.setdefault(made, stage.name)) != stage.name:
+        label = dns_name(stage.name)
+        if (earlier := seen.setdefault(label, stage.name)) != stage.name:
             raise CannotRender(
-                f"The stages {other!r} and {stage.name!r} would have one name in files and clusters, {made}.",
+                f"The stages {earlier!r} and {stage.name!r} would have one name in files and clusters, {label}.",
                 remedy="Give stages[].name another word or number, not only other signs or capitals.",
             )
 
@@ -227,18 +230,20 @@ def _scaling(work: Common, plan: Plan, choice: Choice, form: Form, chips: int) -
     usual = choice.replicas or choice.machines
     if isinstance(work, Transcode) and work.streams is not None:  # a group of streams for each chip
         usual = max(min(choice.machines * max(chips, 1), work.streams), 1)
-    asked = work.replicas if isinstance(work, Serve) else None
+    replicas = work.replicas if isinstance(work, Serve) else None
     load = plan.load
     mean = load.replicas_mean if load is not None and choice == plan.winner else usual
-    least = max((asked.min if asked is not None and asked.min else min(mean, usual)), 1)
-    if asked is None:  # streams of data do not come and go as requests do
+    minimum = max((replicas.min if replicas is not None and replicas.min else min(mean, usual)), 1)
+    if replicas is None:  # streams of data do not come and go as requests do
         return Scaling(usual, usual, usual, choice.rate / usual if choice.rate else None)
-    most = asked.max if asked.max else max(2 * usual, usual + 1)
+    maximum = replicas.max if replicas.max else max(2 * usual, usual + 1)
     rate = choice.rate / usual if choice.rate else None
     answer, slots = _answer_s(work, choice), None
     if rate is not None and answer is not None:
         slots = 1 << max(math.ceil(math.log2(max(rate * answer, 1.0) * 1.5)), 4)  # Little's law with room for bursts
-    return Scaling(min(least, most), max(usual, least), max(most, usual), rate, slots)
+    return Scaling(
+        least=min(minimum, maximum), usual=max(usual, minimum), most=max(maximum, usual), per_replica=rate, slots=slots
+    )
 
 
 def _stated(work: Common) -> tuple[int | None, int | None]:
@@ -248,19 +253,19 @@ def _stated(work: Common) -> tuple[int | None, int | None]:
 
 def _answer_s(work: Common, choice: Choice) -> float | None:
     """From request to complete answer, as far as the plan says it: at once, or by its first and its further tokens."""
-    told = {goal.partition(" ")[0]: seconds for goal, seconds in choice.latency.items()}
-    if "latency" in told or not isinstance(work, Serve) or work.output_tokens is None:
-        return told.get("latency")
-    if not told:
+    seconds_by_goal = {goal.partition(" ")[0]: seconds for goal, seconds in choice.latency.items()}
+    if "latency" in seconds_by_goal or not isinstance(work, Serve) or work.output_tokens is None:
+        return seconds_by_goal.get("latency")
+    if not seconds_by_goal:
         return None
-    return told.get("ttft", 0.0) + told.get("tpot", 0.03) * work.output_tokens.mean
+    return seconds_by_goal.get("ttft", 0.0) + seconds_by_goal.get("tpot", 0.03) * work.output_tokens.mean
 
 
 def _context(work: Common, known: Known) -> int | None:
     """Tokens of the longest request with its answer: as asked, else by the lengths that are stated, with room above means."""
-    asked = getattr(work, "context", None)
-    if asked:
-        return int(asked)
+    length = getattr(work, "context", None)
+    if length:
+        return int(length)
     lengths = [getattr(work, name, None) for name in ("input_tokens", "output_tokens")]
     stated: list[float] = [(one.max or 4 * (one.p95 or one.mean)) for one in lengths if one is not None]
     if not stated:
@@ -279,14 +284,14 @@ def _model(work: Common, choice: Choice, known: Known | None, teacher: Learning 
     generates = isinstance(known.shape, DecoderShape | EncoderDecoderShape) and bool(getattr(work, "output_tokens", None))
     bytes_each = _BYTES.get(choice.precision, 2.0)
     return Model(
-        known.name,
-        hub,
-        choice.precision,
-        _context(work, known) if generates else None,
-        known.shape.parameters * bytes_each,
-        generates,
-        known.shape.parameters * 2.0,
-        _weights(known, choice, teacher),
+        name=known.name,
+        hub=hub,
+        precision=choice.precision,
+        context=_context(work, known) if generates else None,
+        weight_bytes=known.shape.parameters * bytes_each,
+        generates=generates,
+        fetched_bytes=known.shape.parameters * 2.0,
+        weights=_weights(known, choice, teacher),
     )
 
 
@@ -298,27 +303,45 @@ def _weights(known: Known, choice: Choice, teacher: Learning | None) -> str:
 
 
 def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> list[Volume]:
-    made = []
-    several = choice.machines > 1 or form is Form.SERVICE
+    volumes = []
+    shared = choice.machines > 1 or form is Form.SERVICE
     if work.data is not None:
         place = work.data.place
-        made.append(
+        volumes.append(
             Volume(
-                "data",
-                "/data",
-                work.data.size,
-                several,
-                place if place and "//" in place else None,
-                f"the data set, as the plan keeps it: {choice.storage or 'object store'}",
+                name="data",
+                path="/data",
+                size_bytes=work.data.size,
+                shared=shared,
+                url=place if place and "//" in place else None,
+                why=f"the data set, as the plan keeps it: {choice.storage or 'object store'}",
             )
         )
     elif isinstance(work, Transcode) and work.streams is not None:
         pass  # live streams come over the network and leave by it
     elif isinstance(work, Batch | Transcode) or getattr(work, "kind", "") == "render":
-        made.append(Volume("data", "/data", 100 * GB, several, None, "input and results; its size is not stated"))
+        volumes.append(
+            Volume(
+                name="data",
+                path="/data",
+                size_bytes=100 * GB,
+                shared=shared,
+                url=None,
+                why="input and results; its size is not stated",
+            )
+        )
     if model is not None and model.weight_bytes and form is not Form.DEVICES:
         size = max(2.2 * model.weight_bytes, 10 * GB)
-        made.append(Volume("models", "/models", size, several, None, "weights are fetched once, not at every start"))
+        volumes.append(
+            Volume(
+                name="models",
+                path="/models",
+                size_bytes=size,
+                shared=shared,
+                url=None,
+                why="weights are fetched once, not at every start",
+            )
+        )
     if isinstance(work, Learning) and model is not None and model.weight_bytes:
         url = work.program.checkpoints if work.program else None
         size = (
@@ -326,11 +349,29 @@ def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> l
         )  # fp32 weights and two moments, three of them kept
         if getattr(work, "method", "full") != "full":
             size = max(model.weight_bytes * 0.1, 20 * GB)
-        made.append(Volume("checkpoints", "/checkpoints", max(size, 20 * GB), several, url, "room for three checkpoints"))
+        volumes.append(
+            Volume(
+                name="checkpoints",
+                path="/checkpoints",
+                size_bytes=max(size, 20 * GB),
+                shared=shared,
+                url=url,
+                why="room for three checkpoints",
+            )
+        )
     elif form is Form.JOB and choice.purchase == "spot":
         url = work.program.checkpoints if work.program else None
-        made.append(Volume("checkpoints", "/checkpoints", 50 * GB, several, url, "what is done must outlive a lost machine"))
-    return made
+        volumes.append(
+            Volume(
+                name="checkpoints",
+                path="/checkpoints",
+                size_bytes=50 * GB,
+                shared=shared,
+                url=url,
+                why="what is done must outlive a lost machine",
+            )
+        )
+    return volumes
 
 
 def _checkpoint(work: Common, choice: Choice) -> float | None:
@@ -341,19 +382,19 @@ def _labels(work: Common) -> dict[str, str]:
     return {key: str(value) for key, value in work.labels.model_dump(exclude_none=True).items()}
 
 
-def _others(catalog: Catalog, plan: Plan, chosen: Choice, work: Common) -> tuple[Node, ...]:
+def _similar_nodes(catalog: Catalog, plan: Plan, chosen: Choice, work: Common) -> tuple[Node, ...]:
     """The next best of the same place whose machines look the same to the program: same kind of chip, as many of them."""
-    seen, found = {chosen.machine}, []
-    mine = node_of(catalog, chosen, work)
+    seen, nodes = {chosen.machine}, []
+    own = node_of(catalog, chosen, work)
     for choice in plan.choices:
         if choice.machine in seen or (choice.provider, choice.region) != (chosen.provider, chosen.region):
             continue
         node = node_of(catalog, choice, work)
-        alike = (node.kind, node.vendor, node.chips, node.arch) == (mine.kind, mine.vendor, mine.chips, mine.arch)
+        alike = (node.kind, node.vendor, node.chips, node.arch) == (own.kind, own.vendor, own.chips, own.arch)
         if alike and choice.machines == chosen.machines and choice.precision == chosen.precision:
             seen.add(choice.machine)
-            found.append(node)
-    return tuple(found[:OTHERS])
+            nodes.append(node)
+    return tuple(nodes[:OTHERS])
 
 
 def _regions(plan: Plan, chosen: Choice) -> tuple[str, ...]:
@@ -364,17 +405,20 @@ def _regions(plan: Plan, chosen: Choice) -> tuple[str, ...]:
 
 def _goals(work: Common) -> dict[str, float]:
     """As predicted latencies are named: the goal, then the percentile."""
-    found: dict[str, float] = {}
+    limits: dict[str, float] = {}
     for name in ("ttft", "tpot", "latency"):
         goal = getattr(work.goals, name)
-        found |= {f"{name} p{percentile:g}": seconds for percentile, seconds in (goal.limits if goal is not None else ())}
-    return found
+        limits |= {f"{name} p{percentile:g}": seconds for percentile, seconds in (goal.limits if goal is not None else ())}
+    return limits
 
 
 def _stands(plan: Plan, chosen: Choice) -> tuple[Stand, ...]:
     if plan.placement is None or chosen != plan.winner or len(plan.placement.stands) < 2:
         return ()
-    return tuple(Stand(one.provider, one.region, one.machine, one.machines, one.share) for one in plan.placement.stands)
+    return tuple(
+        Stand(provider=stand.provider, region=stand.region, machine=stand.machine, machines=stand.machines, share=stand.share)
+        for stand in plan.placement.stands
+    )
 
 
 def _format(choice: Choice) -> str:
@@ -407,8 +451,8 @@ def _notes(work: Common, choice: Choice, node: Node) -> tuple[str, ...]:
             f"Weights in {choice.precision} are not made while they load: quantise them once, into the path of the command."
         )
     if choice.quantum is not None:
-        where = "this machine, simulated" if not choice.quantum.managed else choice.quantum.told
-        notes.append(f"The circuits run on {where}; these files are of the machine between them.")
+        place = "this machine, simulated" if not choice.quantum.managed else choice.quantum.told
+        notes.append(f"The circuits run on {place}; these files are of the machine between them.")
     if node.memory_bytes is not None and node.memory_bytes < GIB:
         notes.append("The machine has less than 1 GiB of memory.")
     return tuple(notes)

@@ -13,8 +13,8 @@ from chipwise.workload.kinds import Common
 
 
 def node_of(catalog: Catalog, choice: Choice, work: Common | None = None) -> Node:
-    at = catalog.machine_index.get((choice.provider, choice.machine))
-    machine = catalog.machines[at] if at is not None else None
+    index = catalog.machine_index.get((choice.provider, choice.machine))
+    machine = catalog.machines[index] if index is not None else None
     name = machine.chip if machine is not None and machine.chip else choice.catalog_chip or choice.chip
     chip = catalog.chips.get(name)
     kind = str(chip.kind) if chip is not None else "cpu"
@@ -22,7 +22,7 @@ def node_of(catalog: Catalog, choice: Choice, work: Common | None = None) -> Nod
     fabric = next(
         (row for row in catalog.rows("fabrics") if (row.provider, row.machine) == (choice.provider, choice.machine)), None
     )
-    profile, sharing, held = _shared(choice, work)
+    profile, sharing, users = _shared(choice, work)
     return Node(
         provider=choice.provider,
         region=choice.region,
@@ -35,7 +35,7 @@ def node_of(catalog: Catalog, choice: Choice, work: Common | None = None) -> Nod
         cores=chip.silicon.units if chip is not None and kind == ChipKind.NEURON else None,
         profile=profile,
         sharing=sharing,
-        held=held,
+        held=users,
         vcpus=int(machine.vcpus) if machine is not None and machine.vcpus else None,
         memory_bytes=machine.memory_bytes if machine is not None else None,
         disk_bytes=machine.disk_bytes if machine is not None else None,
@@ -54,8 +54,8 @@ def _arch(machine: Machine | None, chip: str) -> str:
 
 
 def _shared(choice: Choice, work: Common | None) -> tuple[str, str, int]:
-    held = choice.split.per_chip if isinstance(choice.split, Seats) else 1
-    if held <= 1:
+    users = choice.split.per_chip if isinstance(choice.split, Seats) else 1
+    if users <= 1:
         return "", "", 1
     sliced = str(getattr(work, "sharing", "")) == "slices"
-    return (choice.precision, "slices", held) if sliced and "g." in choice.precision else ("", "turns", held)
+    return (choice.precision, "slices", users) if sliced and "g." in choice.precision else ("", "turns", users)

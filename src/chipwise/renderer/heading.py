@@ -15,28 +15,30 @@ LONGEST_NOTE = 5  # lines
 
 def heading(deployment: Deployment, about: str = "") -> str:
     """Lines without a comment sign. Prices and dates of the day are left out, so that files change only with the plan."""
-    node, told = deployment.node, deployment.predicted
-    many = f"{deployment.machines} x " if deployment.machines > 1 else ""
+    node, predicted = deployment.node, deployment.predicted
+    multiple = f"{deployment.machines} x " if deployment.machines > 1 else ""
     bought = " + ".join(one.told for one in deployment.rented) or deployment.purchase
-    where = f"{many}{node.machine} ({node.provider} {node.region}, {bought})"
-    on = deployment.on
-    if on is not None:
-        where = f"{on.title} in {node.region}"
-    lines = [f"{deployment.title}: {deployment.kind} on {where}. Written by chipwise from the plan."]
+    place = f"{multiple}{node.machine} ({node.provider} {node.region}, {bought})"
+    service = deployment.on
+    if service is not None:
+        place = f"{service.title} in {node.region}"
+    lines = [f"{deployment.title}: {deployment.kind} on {place}. Written by chipwise from the plan."]
     if about:
         lines += about.splitlines()
-    if on is not None:
-        lines += [line for part in sold.told(deployment, on) for line in wrap(part, WIDTH)]
-    elif told.per == "job":
-        between = f"{duration(told.low_s)} to {duration(told.high_s)}"
-        lines.append(f"Expected: {duration(told.seconds)} ({between}), ${told.usd:,.2f}, {told.kg:,.1f} kg CO2e.")
-    elif told.per == "month" and told.followed_usd is not None:
+    if service is not None:
+        lines += [line for part in sold.told(deployment, service) for line in wrap(part, WIDTH)]
+    elif predicted.per == "job":
+        between = f"{duration(predicted.low_s)} to {duration(predicted.high_s)}"
         lines.append(
-            f"Expected: ${told.followed_usd:,.0f} a month with machines that follow the load; ${told.usd:,.0f} and"
-            f" {told.kg:,.0f} kg CO2e if those for its peak ran through all its hours."
+            f"Expected: {duration(predicted.seconds)} ({between}), ${predicted.usd:,.2f}, {predicted.kg:,.1f} kg CO2e."
         )
-    elif told.per == "month":
-        lines.append(f"Expected: ${told.usd:,.0f} and {told.kg:,.0f} kg CO2e a month.")
+    elif predicted.per == "month" and predicted.followed_usd is not None:
+        lines.append(
+            f"Expected: ${predicted.followed_usd:,.0f} a month with machines that follow the load; ${predicted.usd:,.0f} and"
+            f" {predicted.kg:,.0f} kg CO2e if those for its peak ran through all its hours."
+        )
+    elif predicted.per == "month":
+        lines.append(f"Expected: ${predicted.usd:,.0f} and {predicted.kg:,.0f} kg CO2e a month.")
     notes = [*service_instead(deployment), *deployment.notes]
     lines += [line for note in notes for line in wrap(f"Note: {note}", WIDTH)[:LONGEST_NOTE]]
     return "\n".join(one_line(line) for line in lines)
@@ -44,17 +46,17 @@ def heading(deployment: Deployment, about: str = "") -> str:
 
 def service_instead(deployment: Deployment) -> list[str]:
     """Where the plan takes no machines at all: these files must not be read as its answer."""
-    found = deployment.service
+    service = deployment.service
     if deployment.on is not None:
         return sold.missed(deployment.on)
-    if found is None:
+    if service is None:
         return []
     own = deployment.predicted.usd
-    told = (
-        f"The plan does not take these machines ({usd(own)} a month) but {found.title}, paid {_paid(found)}:"
-        f" {usd(found.usd or 0.0)} a month."
+    sentence = (
+        f"The plan does not take these machines ({usd(own)} a month) but {service.title}, paid {_paid(service)}:"
+        f" {usd(service.usd or 0.0)} a month."
     )
-    return [f"{told} {sold.writer(found.kind, found.name)} These files are for dedicated machines."]
+    return [f"{sentence} {sold.writer(service.kind, service.name)} These files are for dedicated machines."]
 
 
 def _paid(service: Service) -> str:

@@ -22,25 +22,25 @@ def joining(rows: Iterable[RuntimeFact], node: Node) -> dict[str, Mapping[str, s
     its list of machine families has this one). `Device plugins`: their images. What is not known is not there."""
     known = tuple(rows)
     plugins = {row.version: row.value for row in known if (row.component, row.requires) == ("Device plugin", "image")}
-    found: dict[str, Mapping[str, str]] = {"Device plugins": plugins}
+    facts: dict[str, Mapping[str, str]] = {"Device plugins": plugins}
     if node.provider == "aws":
-        found["EKS"] = _eks(known, node)
-    return found
+        facts["EKS"] = _eks(known, node)
+    return facts
 
 
 def _eks(rows: tuple[RuntimeFact, ...], node: Node) -> dict[str, str]:
     variant = _variant(node)
     if variant is None:
         return {}
-    made = {"variant": variant}
+    values = {"variant": variant}
     for row in rows:
         release = _RELEASE.fullmatch(row.version) if row.component == _OPTIMIZED else None
         if release is not None and row.requires.startswith("NVIDIA driver"):
-            made |= {"release": release[1], "kubernetes": release[2]}
+            values |= {"release": release[1], "kubernetes": release[2]}
             if variant == "NVIDIA":
-                made["driver"] = row.value.partition(" / ")[0]
+                values["driver"] = row.value.partition(" / ")[0]
             elif variant == "Neuron" and (neuron := re.search(r"aws-neuronx-dkms ([\d.]+)", row.fact.notes)):
-                made["driver"] = neuron[1].rstrip(".")
+                values["driver"] = neuron[1].rstrip(".")
     arch = "arm64" if node.arch == "arm64" else "x86_64"
     families = next(
         (
@@ -51,8 +51,8 @@ def _eks(rows: tuple[RuntimeFact, ...], node: Node) -> dict[str, str]:
         None,
     )
     if families is not None:
-        made["tested"] = "yes" if node.machine.partition(".")[0] in families else "no"
-    return made
+        values["tested"] = "yes" if node.machine.partition(".")[0] in families else "no"
+    return values
 
 
 def _variant(node: Node) -> str | None:

@@ -66,8 +66,8 @@ def pods(deployment: Deployment) -> int:
     if independent(deployment):
         return deployment.machines * deployment.per_machine * deployment.node.hosts
     if repeated(deployment):
-        each = run_chips(deployment)
-        room = deployment.machines * (deployment.node.chips // each if each else 1)
+        per_run = run_chips(deployment)
+        room = deployment.machines * (deployment.node.chips // per_run if per_run else 1)
         return max(min(runs_at_once(deployment), deployment.runs, room), 1)
     return deployment.machines * deployment.node.hosts
 
@@ -111,28 +111,30 @@ def bought(deployment: Deployment) -> tuple[Deployment, ...]:
     if len(deployment.rented) < 2:
         return (deployment,)
     inside, left, below = max(deployment.per_machine, 1), most_machines(deployment), 0
-    made: list[Deployment] = []
-    for at, layer in enumerate(deployment.rented):
-        many = left if at == len(deployment.rented) - 1 else min(layer.machines, left)
-        if many > 0:
-            part, scaling, usual = replace(layer, machines=many), deployment.scaling, layer.machines
+    deployments: list[Deployment] = []
+    for index, layer in enumerate(deployment.rented):
+        machines = left if index == len(deployment.rented) - 1 else min(layer.machines, left)
+        if machines > 0:
+            part, scaling, usual = replace(layer, machines=machines), deployment.scaling, layer.machines
             if scaling is not None:
-                held = (scaling.least, scaling.usual, scaling.most)
-                least, most, copies = (min(max(count - below, 0), many * inside) for count in (held[0], held[2], held[1]))
-                scaling = replace(scaling, least=least, usual=copies, most=most)
+                counts = (scaling.least, scaling.usual, scaling.most)
+                minimum, maximum, copies = (
+                    min(max(count - below, 0), machines * inside) for count in (counts[0], counts[2], counts[1])
+                )
+                scaling = replace(scaling, least=minimum, usual=copies, most=maximum)
                 usual = machines_for(deployment, copies)
-            made.append(
+            deployments.append(
                 replace(
                     deployment,
-                    name=_part_name(deployment, part, at),
+                    name=_part_name(deployment, part, index),
                     purchase=layer.purchase,
                     machines=usual,
                     layers=(part,),
                     scaling=scaling,
                 )
             )
-        left, below = left - many, below + many * inside
-    return tuple(made)
+        left, below = left - machines, below + machines * inside
+    return tuple(deployments)
 
 
 def part_word(deployment: Deployment, part: Deployment) -> str:
@@ -140,8 +142,8 @@ def part_word(deployment: Deployment, part: Deployment) -> str:
     return part.name.removeprefix(dns_name(deployment.name, 50)).removeprefix("-") if part.layers != deployment.layers else ""
 
 
-def _part_name(deployment: Deployment, layer: Layer, at: int) -> str:
-    earlier = sum(one.committed for one in deployment.rented[:at])
+def _part_name(deployment: Deployment, layer: Layer, index: int) -> str:
+    earlier = sum(one.committed for one in deployment.rented[:index])
     word = layer.purchase if not layer.committed else f"base-{earlier + 1}" if earlier else "base"
     return f"{dns_name(deployment.name, 50)}-{word}"
 
@@ -157,13 +159,13 @@ def candidates(deployment: Deployment) -> tuple[Node, ...]:
     node, fits = deployment.node, []
     if len(deployment.layers) == 1 and deployment.layers[0].committed:  # a term is promised for one machine type
         return (node,)
-    for other in deployment.others:
-        if (not deployment.spot or deployment.layers) and other.chip != node.chip:
+    for alternative in deployment.others:
+        if (not deployment.spot or deployment.layers) and alternative.chip != node.chip:
             continue
-        if uses_efa(deployment) and other.interfaces < node.interfaces:
+        if uses_efa(deployment) and alternative.interfaces < node.interfaces:
             continue
-        if _enough(other.vcpus, node.vcpus) and _enough(other.memory_bytes, node.memory_bytes):
-            fits.append(other)
+        if _enough(alternative.vcpus, node.vcpus) and _enough(alternative.memory_bytes, node.memory_bytes):
+            fits.append(alternative)
     return (node, *fits)
 
 

@@ -15,33 +15,33 @@ _LAYERED = {"aws": "karpenter, kueue, eksctl or terraform"}  # elsewhere kueue c
 
 def with_notes(deployment: Deployment, expresses: Collection[str]) -> Deployment:
     """The deployment with a note on each part of the plan that the target leaves out, and so each stage of a pipeline."""
-    made = replace(deployment, stages=tuple(with_notes(one, expresses) for one in deployment.stages))
+    noted = replace(deployment, stages=tuple(with_notes(one, expresses) for one in deployment.stages))
     if deployment.form is Form.PIPELINE:
-        return made
+        return noted
     left = (*_streams(deployment, expresses), *_layers(deployment, expresses), *_regions(deployment, expresses))
-    return replace(made, notes=(*deployment.notes, *left))
+    return replace(noted, notes=(*deployment.notes, *left))
 
 
 def _streams(deployment: Deployment, expresses: Collection[str]) -> tuple[str, ...]:
     if STREAMS in expresses or not deployment.streams:
         return ()
-    each = deployment.split.per_chip if isinstance(deployment.split, Streams) else 1
-    told = (
-        f"{deployment.streams} streams, {each} on each chip: the command here is that of one, to be started once for each with"
-        " its own source and target. --to kubernetes, kueue or compose starts all of them."
+    per_chip = deployment.split.per_chip if isinstance(deployment.split, Streams) else 1
+    note = (
+        f"{deployment.streams} streams, {per_chip} on each chip: the command here is that of one, to be started once for each"
+        " with its own source and target. --to kubernetes, kueue or compose starts all of them."
     )
-    return (told,)
+    return (note,)
 
 
 def _layers(deployment: Deployment, expresses: Collection[str]) -> tuple[str, ...]:
     if LAYERS in expresses or len(deployment.rented) < 2:
         return ()
     layers = "; ".join(one.told for one in deployment.rented)
-    told = (
+    note = (
         f"The plan buys these machines in layers, from the base up: {layers}. These files do not tell them apart;"
         f" --to {_LAYERED.get(deployment.node.provider, 'kueue')} does."
     )
-    return (told,)
+    return (note,)
 
 
 def _regions(deployment: Deployment, expresses: Collection[str]) -> tuple[str, ...]:
@@ -52,9 +52,11 @@ def _regions(deployment: Deployment, expresses: Collection[str]) -> tuple[str, .
     if not stands or (REGIONS in expresses and alike and inside):
         return ()
     places = ", ".join(f"{one.provider} {one.region} ({one.machines} x {one.machine}, {one.share:.0%})" for one in stands)
-    here = f"{node.region} alone" if inside else f"{node.region}, where one region alone is cheapest, and which is none of them"
-    told = (
-        f"To reach its users the plan stands in {len(stands)} regions: {places}. These files are of {here};"
+    place = (
+        f"{node.region} alone" if inside else f"{node.region}, where one region alone is cheapest, and which is none of them"
+    )
+    note = (
+        f"To reach its users the plan stands in {len(stands)} regions: {places}. These files are of {place};"
         " render once for each with --limit regions=[NAME]."
     )
-    return (told,)
+    return (note,)

@@ -37,25 +37,25 @@ class Service:
     whole: int | None = None  # bytes of everything that it is told, as JSON or as a script
     packed: bool = False  # it is compressed before it is counted
 
-    def settings(self, given: Mapping[str, str]) -> dict[str, str]:
-        many, size = len(given), _json_bytes(dict(given))
-        if self.most_settings is not None and many > self.most_settings:
-            raise self._refused(f"takes {self.most_settings} settings; this workload has {many:,}", _FILE)
-        for key, value in given.items():
+    def settings(self, values: Mapping[str, str]) -> dict[str, str]:
+        count, size = len(values), _json_bytes(dict(values))
+        if self.most_settings is not None and count > self.most_settings:
+            raise self._refused(f"takes {self.most_settings} settings; this workload has {count:,}", _FILE)
+        for key, value in values.items():
             if self.names and not re.fullmatch(self.names, key):
                 raise self._refused(f"takes no setting of the name {one_line(key)}", "Call it something else in program.env")
-            for what, length, most in (("name", len(key), self.longest_name), ("value", len(value), self.longest_value)):
-                if most is not None and length > most:
-                    told = f"takes {what}s of settings of {most:,} characters; that of {one_line(key)[:40]} has {length:,}"
-                    raise self._refused(told, _FILE)
+            for noun, length, limit in (("name", len(key), self.longest_name), ("value", len(value), self.longest_value)):
+                if limit is not None and length > limit:
+                    message = f"takes {noun}s of settings of {limit:,} characters; that of {one_line(key)[:40]} has {length:,}"
+                    raise self._refused(message, _FILE)
         if self.all_settings is not None and size > self.all_settings:
             raise self._refused(f"takes {self.all_settings:,} bytes of settings; this workload has {size:,}", _FILE)
-        return dict(given)
+        return dict(values)
 
-    def document(self, made: Kind) -> Kind:
+    def document(self, body: Kind) -> Kind:
         """What is sent to it as JSON; comments do not count."""
-        self._measure(_json_bytes(made))
-        return made
+        self._measure(_json_bytes(body))
+        return body
 
     def script(self, text: str) -> str:
         """What a machine of it is told to do when it starts."""
@@ -85,11 +85,15 @@ def _bare(value: object) -> object:
 
 # Its interface's own description: 100 settings, names and values of 512.
 SAGEMAKER_JOB = Service(
-    "A training job of SageMaker", "batch, ec2 or kubernetes", most_settings=100, longest_name=512, longest_value=512
+    name="A training job of SageMaker",
+    instead="batch, ec2 or kubernetes",
+    most_settings=100,
+    longest_name=512,
+    longest_value=512,
 )
 SAGEMAKER_MODEL = Service(
-    "An endpoint of SageMaker",
-    "ecs or kubernetes",
+    name="An endpoint of SageMaker",
+    instead="ecs or kubernetes",
     most_settings=100,
     longest_name=1024,
     longest_value=1024,

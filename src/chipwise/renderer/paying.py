@@ -52,54 +52,55 @@ def followed(
     if scaling is None or not counts or (len(set(counts)) < 2 and not layers):
         return scaling
     rented = sum(one.machines for one in layers if one.purchase != OWNED) if layers else max(counts)
-    held = sum(one.machines for one in layers if one.committed)
-    most = max(stated[1] or rented * inside, 1)
-    least = min(max(stated[0] or min(counts) * inside, held * inside), most)
-    why = (
+    committed = sum(one.machines for one in layers if one.committed)
+    maximum = max(stated[1] or rented * inside, 1)
+    minimum = min(max(stated[0] or min(counts) * inside, committed * inside), maximum)
+    reason = (
         "Machines under a commitment, paid for whether they run or not"
-        if held * inside >= least
+        if committed * inside >= minimum
         else "The quietest hours of the load"
     )
-    if stated[0] and stated[0] == least and held * inside < least:
-        why = "The fewest that the workload asks for"
-    return replace(scaling, least=least, usual=min(max(scaling.usual, least), most), most=most, why=why)
+    if stated[0] and stated[0] == minimum and committed * inside < minimum:
+        reason = "The fewest that the workload asks for"
+    return replace(scaling, least=minimum, usual=min(max(scaling.usual, minimum), maximum), most=maximum, why=reason)
 
 
 def services_of(plan: Plan) -> tuple[Service, ...]:
     return tuple(
         Service(
-            one.kind,
-            one.provider,
-            one.name,
-            one.hardware,
-            one.usd,
-            one.cold_share,
-            one.cold_start_s,
-            one.refused,
-            one.chips,
-            one.warm,
-            one.at_once,
-            one.instances,
+            kind=service.kind,
+            provider=service.provider,
+            name=service.name,
+            hardware=service.hardware,
+            usd=service.usd,
+            cold_share=service.cold_share,
+            cold_start_s=service.cold_start_s,
+            refused=service.refused,
+            chips=service.chips,
+            warm=service.warm,
+            at_once=service.at_once,
+            instances=service.instances,
         )
-        for one in plan.services
+        for service in plan.services
     )
 
 
 def service_of(plan: Plan) -> Service | None:
     """What the plan takes instead of machines."""
-    at = next((at for at, one in enumerate(plan.services) if one is plan.service), None)
-    return services_of(plan)[at] if at is not None else None
+    index = next((at for at, one in enumerate(plan.services) if one is plan.service), None)
+    return services_of(plan)[index] if index is not None else None
 
 
 def best_of(plan: Plan, chosen: Choice) -> str:
     """The plan's first machines, where others were chosen."""
-    one = plan.winner
-    if one is None or one == chosen:
+    winner = plan.winner
+    if winner is None or winner == chosen:
         return ""
-    load = load_of(plan, one)
-    amount = followed_usd(load, one) or one.usd
+    load = load_of(plan, winner)
+    amount = followed_usd(load, winner) or winner.usd
     return (
-        f"{one.machines} x {one.machine} ({one.provider} {one.region}, {purchase_of(load, one)}) for {usd(amount)} a {plan.per}"
+        f"{winner.machines} x {winner.machine} ({winner.provider} {winner.region}, {purchase_of(load, winner)})"
+        f" for {usd(amount)} a {plan.per}"
     )
 
 
@@ -113,20 +114,20 @@ def _other_machine(plan: Plan, chosen: Choice) -> tuple[str, ...]:
     if load is None or chosen != plan.winner or load.where == chosen.where or load.usd >= WORTH * chosen.usd:
         return ()
     rank = next((rank for rank, one in enumerate(plan.choices, start=1) if one.where == load.where), None)
-    how = f" --choice {rank} writes that." if rank is not None else ""
+    command = f" --choice {rank} writes that." if rank is not None else ""
     layers = ", ".join(f"{one.machines} {one.name}" for one in load.layers)
-    told = (
+    note = (
         f"Over the hours of the load {load.where} ({layers}) costs ${load.usd:,.0f} a month; these files are for the best"
-        f" machine for the peak, ${chosen.usd:,.0f} if it runs through all its hours.{how}"
+        f" machine for the peak, ${chosen.usd:,.0f} if it runs through all its hours.{command}"
     )
-    return (told,)
+    return (note,)
 
 
 def _owned(plan: Plan, chosen: Choice) -> tuple[str, ...]:
-    held = [one for one in layers_of(load_of(plan, chosen)) if one.purchase == OWNED and one.where]
+    owned = [one for one in layers_of(load_of(plan, chosen)) if one.purchase == OWNED and one.where]
     return tuple(
-        f"{one.machines} x {one.where}, owned, carry the base of the load; these files are of what is rented above them."
-        for one in held
+        f"{layer.machines} x {layer.where}, owned, carry the base of the load; these files are of what is rented above them."
+        for layer in owned
     )
 
 
@@ -135,8 +136,8 @@ def _mix(plan: Plan, chosen: Choice) -> tuple[str, ...]:
     if mix is None or len(mix.members) < 2:
         return ()
     members = ", ".join(f"{one.machines} x {one.where}, {one.purchase}" for one in mix.members)
-    told = (
+    note = (
         f"The plan's mix by request size ({members}) costs ${mix.usd:,.0f} a month; these files hold one machine type,"
         f" ${chosen.usd:,.0f}. For the mix, render each type with --limit chips=[...] and send it the requests of its sizes."
     )
-    return (told,)
+    return (note,)

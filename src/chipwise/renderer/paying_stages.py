@@ -13,27 +13,28 @@ from chipwise.text import usd
 
 
 def stage_service(placed: Placed) -> Service:
-    one = placed.choice
-    hardware = "" if one.chip == "chip not stated" else one.chip
-    return Service(one.purchase, one.provider, one.machine, hardware, one.usd)
+    choice = placed.choice
+    hardware = "" if choice.chip == "chip not stated" else choice.chip
+    return Service(kind=choice.purchase, provider=choice.provider, name=choice.machine, hardware=hardware, usd=choice.usd)
 
 
 def own_machine(placed: Placed) -> Choice:
     """What the stage would run on were there no such service."""
     if placed.plan.winner is None:
-        one = placed.choice
+        choice = placed.choice
         raise CannotRender(
-            f"Stage {placed.name} runs on {one.provider} {one.machine}, paid {one.purchase}: no dedicated machine fits it.",
+            f"Stage {placed.name} runs on {choice.provider} {choice.machine}, paid {choice.purchase}:"
+            " no dedicated machine fits it.",
             remedy="Render the other stages one by one with --stage.",
         )
     return placed.plan.winner
 
 
 def stage_notes(stages: Iterable[Deployment]) -> tuple[str, ...]:
-    return tuple(_told(one, one.service) for one in stages if one.service is not None)
+    return tuple(_note(one, one.service) for one in stages if one.service is not None)
 
 
-def _told(stage: Deployment, service: Service) -> str:
+def _note(stage: Deployment, service: Service) -> str:
     machine = f"{stage.machines} x {stage.node.machine}, {usd(stage.predicted.usd)} a month"
     return (
         f"Stage {stage.title} takes {service.title}, paid {service.kind}: {usd(service.usd or 0.0)} a month."

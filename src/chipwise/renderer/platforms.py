@@ -16,18 +16,18 @@ _LIMITED = ("SageMaker", "SageMaker Serverless", "Lambda", "Cloud Run", "Contain
 
 
 def platforms(rows: Iterable[RuntimeFact], node: Node) -> dict[str, Mapping[str, str]]:
-    """By platform, then by what is asked: `found["Lambda"]["most seconds"]`. What is not offered is not there."""
+    """By platform, then by what is asked: `facts["Lambda"]["most seconds"]`. What is not offered is not there."""
     known = tuple(rows)
-    found: dict[str, Mapping[str, str]] = {}
+    facts: dict[str, Mapping[str, str]] = {}
     for name in _LIMITED:
         own = [row for row in known if row.component == name]
-        found[name] = {
+        facts[name] = {
             row.requires: row.value for version in ("any", node.kind, node.chip) for row in own if row.version == version
         }
     if node.provider == "aws":
-        found["AMI"] = _images(known, node)
-        found["SageMaker"] = {**found["SageMaker"], **_managed(known, node)}
-    return found
+        facts["AMI"] = _images(known, node)
+        facts["SageMaker"] = {**facts["SageMaker"], **_managed(known, node)}
+    return facts
 
 
 def first_card(rows: Iterable[RuntimeFact], machine: str) -> int:

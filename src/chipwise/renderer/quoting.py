@@ -67,8 +67,8 @@ def _shell_word(word: str) -> str:
     hidden = [part for part in parts[1::2] if not part.isprintable()]
     if not hidden:
         return shlex.quote(word)
-    made = [f"\"$(printf '{_octal(part)}')\"" if part in hidden else shlex.quote(part) for part in parts if part]
-    return "".join(made)
+    quoted = [f"\"$(printf '{_octal(part)}')\"" if part in hidden else shlex.quote(part) for part in parts if part]
+    return "".join(quoted)
 
 
 def _octal(text: str) -> str:

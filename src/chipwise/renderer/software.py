@@ -47,22 +47,22 @@ class Asked:
     adapters: bool = False
 
 
-def software_of(asked: Asked, rows: Sequence[ImageRow]) -> Software:
-    program = asked.work.program or Program()
-    purpose = _purpose(asked, program)
-    row = image_row(rows, purpose, asked.node)
+def software_of(request: Asked, rows: Sequence[ImageRow]) -> Software:
+    program = request.work.program or Program()
+    purpose = _purpose(request, program)
+    row = image_row(rows, purpose, request.node)
     if row is None:
-        row = _replaced(rows, asked.node, purpose, program)
+        row = _replaced(rows, request.node, purpose, program)
     engine = purpose if purpose in _ENGINES else ""
-    answers = asked.form is Form.SERVICE and purpose != "ffmpeg"  # encoders take streams and give streams: nobody calls them
+    answers = request.form is Form.SERVICE and purpose != "ffmpeg"  # encoders take streams and give streams: nobody calls them
     port, health = _ENGINES.get(purpose, (8000, "/health")) if answers else (None, None)
     built = program.image is None and not engine and purpose not in ("jupyter", "blender", "ffmpeg")
     base = f"{row.image}:{row.tag}"
-    command = program.command or _usual(asked, purpose, program.port or port)
-    env = dict(_settings(asked, purpose)) | dict(program.env)
+    command = program.command or _usual(request, purpose, program.port or port)
+    env = dict(_settings(request, purpose)) | dict(program.env)
     secrets = tuple((key, *kept.split("/", 1)) for key, kept in sorted(program.secrets.items()))
     return Software(
-        image=program.image or (f"{asked.name}:1" if built else base),
+        image=program.image or (f"{request.name}:1" if built else base),
         base=base,
         built=built,
         purpose=purpose,
@@ -74,7 +74,7 @@ def software_of(asked: Asked, rows: Sequence[ImageRow]) -> Software:
         port=program.port or port,
         health=program.health or health,
         requirements=program.requirements,
-        framework=str(_framework(asked, program)),
+        framework=str(_framework(request, program)),
         engine=engine,
         cuda=row.cuda,
         driver=row.driver,
@@ -94,17 +94,17 @@ def image_row(rows: Sequence[ImageRow], purpose: str, node: Node) -> ImageRow | 
     for row in rows:
         if row.purpose != purpose or row.device != device or node.arch not in row.arch.split():
             continue
-        at = node.capability
+        capability = node.capability
         low, high = row.capability_low or 0.0, row.capability_high or math.inf
-        if at is None or low <= at <= high + 0.05:
+        if capability is None or low <= capability <= high + 0.05:
             return row
     return None
 
 
 def images_for(rows: Sequence[ImageRow], node: Node) -> dict[str, str]:
     """Every image that runs on a node, by what it is for: targets that bring an engine of their own take it from here."""
-    found = {purpose: image_row(rows, purpose, node) for purpose in dict.fromkeys(row.purpose for row in rows)}
-    return {purpose: f"{row.image}:{row.tag}" for purpose, row in found.items() if row is not None}
+    image_rows = {purpose: image_row(rows, purpose, node) for purpose in dict.fromkeys(row.purpose for row in rows)}
+    return {purpose: f"{row.image}:{row.tag}" for purpose, row in image_rows.items() if row is not None}
 
 
 def _replaced(rows: Sequence[ImageRow], node: Node, purpose: str, program: Program) -> ImageRow:
@@ -119,59 +119,61 @@ def _replaced(rows: Sequence[ImageRow], node: Node, purpose: str, program: Progr
     )
 
 
-def _framework(asked: Asked, program: Program) -> Framework:
+def _framework(request: Asked, program: Program) -> Framework:
     if program.framework is not None:
         return program.framework
-    kind = getattr(asked.work, "kind", "")
+    kind = getattr(request.work, "kind", "")
     if kind in ("train", "finetune"):
-        return Framework.JAX if asked.node.kind == "tpu" else Framework.PYTORCH
-    return Framework.MPI if kind == "hpc" and asked.machines * max(asked.node.chips, 1) > 1 else Framework.NONE
+        return Framework.JAX if request.node.kind == "tpu" else Framework.PYTORCH
+    return Framework.MPI if kind == "hpc" and request.machines * max(request.node.chips, 1) > 1 else Framework.NONE
 
 
-def _purpose(asked: Asked, program: Program) -> str:
+def _purpose(request: Asked, program: Program) -> str:
     if program.engine is not None and program.engine is not Engine.OWN:
         return str(program.engine)
-    framework = _framework(asked, program)
-    match asked.work:
+    framework = _framework(request, program)
+    match request.work:
         case Interactive():
             return "jupyter"
         case Transcode():
             return "ffmpeg"
         case Render(engine=str() as engine) if engine.lower() in ("cycles", "eevee", "blender"):
             return "blender"
-    if asked.form is Form.DEVICES:  # each kind of device has a runtime of its own, which comes with its board
+    if request.form is Form.DEVICES:  # each kind of device has a runtime of its own, which comes with its board
         return "plain"
-    if asked.model is not None and program.engine is not Engine.OWN and program.command is None:
-        if asked.model.generates:
+    if request.model is not None and program.engine is not Engine.OWN and program.command is None:
+        if request.model.generates:
             return "vllm"
-        if isinstance(asked.work, Serve) and device_of(asked.node) in ("nvidia", "cpu"):
+        if isinstance(request.work, Serve) and device_of(request.node) in ("nvidia", "cpu"):
             return "triton"
     if framework in (Framework.PYTORCH, Framework.JAX):
         return str(framework)
-    if asked.model is not None:
+    if request.model is not None:
         return "pytorch"
-    return "cuda" if asked.node.kind == "gpu" else "plain"
+    return "cuda" if request.node.kind == "gpu" else "plain"
 
 
-def _usual(asked: Asked, purpose: str, port: int | None) -> tuple[str, ...]:
+def _usual(request: Asked, purpose: str, port: int | None) -> tuple[str, ...]:
     """What the kind usually runs: from the plan where the plan says it, a named place for the user's program elsewhere."""
     match purpose:
         case "vllm":
-            return _vllm(asked, port)
+            return _vllm(request, port)
         case "tgi":
-            return _tgi(asked, port)
+            return _tgi(request, port)
         case "sglang":
-            return _sglang(asked, port)
+            return _sglang(request, port)
         case "triton":
             return ("tritonserver", "--model-repository=/models", f"--http-port={port or 8000}")
         case "jupyter":
-            hub = asked.node.arch == "amd64" or not asked.node.accelerated  # the images of Jupyter itself have their own start
+            hub = (
+                request.node.arch == "amd64" or not request.node.accelerated
+            )  # the images of Jupyter itself have their own start
             return ("start-notebook.py",) if hub else ("jupyter", "lab", "--ip=0.0.0.0", "--no-browser")
         case "ffmpeg":
-            assert isinstance(asked.work, Transcode)
-            return _ffmpeg(asked.work, device_of(asked.node) == "nvidia" and asked.node.accelerated)
+            assert isinstance(request.work, Transcode)
+            return _ffmpeg(request.work, device_of(request.node) == "nvidia" and request.node.accelerated)
         case "blender":
-            assert isinstance(asked.work, Render)
+            assert isinstance(request.work, Render)
             return (
                 "blender",
                 "--background",
@@ -183,15 +185,15 @@ def _usual(asked: Asked, purpose: str, port: int | None) -> tuple[str, ...]:
                 "--frame-start",
                 "1",
                 "--frame-end",
-                f"{asked.work.frames:.0f}",
+                f"{request.work.frames:.0f}",
                 "--python-expr",
                 "import bpy; bpy.context.scene.render.use_overwrite = False",
                 "--render-anim",
                 "--",
                 "--cycles-device",
-                "OPTIX" if asked.node.accelerated else "CPU",
+                "OPTIX" if request.node.accelerated else "CPU",
             )
-    kind = getattr(asked.work, "kind", "job")
+    kind = getattr(request.work, "kind", "job")
     return (
         "python",
         {"train": "train.py", "finetune": "finetune.py", "serve": "serve.py", "batch": "batch.py"}.get(kind, "main.py"),
@@ -211,68 +213,68 @@ VLLM_NUMBERS = {
 }
 
 
-def _vllm(asked: Asked, port: int | None) -> tuple[str, ...]:
-    model = asked.model
+def _vllm(request: Asked, port: int | None) -> tuple[str, ...]:
+    model = request.model
     if model is None:
         return ("python", "batch.py")
-    if asked.form is not Form.SERVICE:  # a batch goes through the same engine, from a file to a file
+    if request.form is not Form.SERVICE:  # a batch goes through the same engine, from a file to a file
         files = ("--input-file", "/data/requests.jsonl", "--output-file", "/data/answers.jsonl")
-        head: tuple[str, ...] = ("vllm", "run-batch", *files, "--model", _weights(asked))
+        head: tuple[str, ...] = ("vllm", "run-batch", *files, "--model", _weights(request))
     else:
-        head = ("vllm", "serve", _weights(asked), "--host", "0.0.0.0", "--port", str(port or 8000))
+        head = ("vllm", "serve", _weights(request), "--host", "0.0.0.0", "--port", str(port or 8000))
     words = [*head, *VLLM_NUMBERS.get(model.precision, ())]
-    tensor, stages = model_ways(asked.split)
-    for flag, ways in (("--tensor-parallel-size", tensor * asked.node.ways), ("--pipeline-parallel-size", stages)):
+    tensor, stages = model_ways(request.split)
+    for flag, ways in (("--tensor-parallel-size", tensor * request.node.ways), ("--pipeline-parallel-size", stages)):
         if ways > 1:
             words += [flag, str(ways)]
     if model.context is not None:
         words += ["--max-model-len", str(model.context)]
-    if asked.slots is not None:
-        words += ["--max-num-seqs", str(asked.slots)]
-    if asked.taught_by and asked.adapters:
-        words += ["--enable-lora", "--lora-modules", f"{asked.taught_by}={HANDED}/{asked.taught_by}"]
+    if request.slots is not None:
+        words += ["--max-num-seqs", str(request.slots)]
+    if request.taught_by and request.adapters:
+        words += ["--enable-lora", "--lora-modules", f"{request.taught_by}={HANDED}/{request.taught_by}"]
     return tuple(words)
 
 
-def _tgi(asked: Asked, port: int | None) -> tuple[str, ...]:
+def _tgi(request: Asked, port: int | None) -> tuple[str, ...]:
     words = [
         "text-generation-launcher",
         "--model-id",
-        _weights(asked),
+        _weights(request),
         "--port",
         str(port or 8080),
         "--num-shard",
-        str(model_ways(asked.split)[0]),
+        str(model_ways(request.split)[0]),
     ]
-    assert asked.model is not None
-    if asked.model.precision == "fp8":
+    assert request.model is not None
+    if request.model.precision == "fp8":
         words += ["--quantize", "fp8"]
-    if asked.model.context is not None:
-        words += ["--max-total-tokens", str(asked.model.context)]
-    if asked.slots is not None:
-        words += ["--max-concurrent-requests", str(max(2 * asked.slots, 128))]
+    if request.model.context is not None:
+        words += ["--max-total-tokens", str(request.model.context)]
+    if request.slots is not None:
+        words += ["--max-concurrent-requests", str(max(2 * request.slots, 128))]
     return tuple(words)
 
 
-def _sglang(asked: Asked, port: int | None) -> tuple[str, ...]:
+def _sglang(request: Asked, port: int | None) -> tuple[str, ...]:
     words = [
         "python3",
         "-m",
         "sglang.launch_server",
         "--model-path",
-        _weights(asked),
+        _weights(request),
         "--host",
         "0.0.0.0",
         "--port",
         str(port or 30000),
         "--tp",
-        str(model_ways(asked.split)[0]),
+        str(model_ways(request.split)[0]),
     ]
-    assert asked.model is not None
-    if asked.model.precision == "fp8":
+    assert request.model is not None
+    if request.model.precision == "fp8":
         words += ["--quantization", "fp8"]
-    if asked.model.context is not None:
-        words += ["--context-length", str(asked.model.context)]
+    if request.model.context is not None:
+        words += ["--context-length", str(request.model.context)]
     return tuple(words)
 
 
@@ -283,19 +285,21 @@ def _ffmpeg(work: Transcode, hardware: bool) -> tuple[str, ...]:
         words += ["-hwaccel", "cuda", "-hwaccel_output_format", "cuda"]
     words += ["-i", "/data/in.ts"]
     software = {"h264": "libx264", "hevc": "libx265", "av1": "libsvtav1", "vp9": "libvpx-vp9"}
-    for at, one in enumerate(work.outputs):
-        codec = _CODECS.get(str(one.codec).lower(), "h264")
+    for index, output in enumerate(work.outputs):
+        codec = _CODECS.get(str(output.codec).lower(), "h264")
         coder = f"{codec}_nvenc" if hardware and codec != "vp9" else software[codec]
-        height = getattr(one.resolution, "height", 0)
+        height = getattr(output.resolution, "height", 0)
         scale = "scale_cuda" if hardware else "scale"
         words += ["-map", "0:v:0", "-map", "0:a?", "-c:v", coder, "-c:a", "copy"]
         words += ["-vf", f"{scale}=-2:{height:g}"] if height else []
-        words += ["-r", f"{one.fps:g}"] if getattr(one, "fps", None) else []
-        if one.bitrate is not None:
-            words += ["-b:v", f"{one.bitrate * 8 / 1000:.0f}k"]
+        words += ["-r", f"{output.fps:g}"] if getattr(output, "fps", None) else []
+        if output.bitrate is not None:
+            words += ["-b:v", f"{output.bitrate * 8 / 1000:.0f}k"]
         # MPEG-TS has no place for the newer codecs: players would not know what it carries.
         words += (
-            ["-f", "matroska", f"/data/out-{at}.mkv"] if codec in ("av1", "vp9") else ["-f", "mpegts", f"/data/out-{at}.ts"]
+            ["-f", "matroska", f"/data/out-{index}.mkv"]
+            if codec in ("av1", "vp9")
+            else ["-f", "mpegts", f"/data/out-{index}.ts"]
         )
     return tuple(words)
 
@@ -314,32 +318,32 @@ _SPLITS = {
 }
 
 
-def _planned(asked: Asked) -> dict[str, str]:
+def _planned(request: Asked) -> dict[str, str]:
     """What the plan reckoned with: a program of the user's own reads it from here, or is written so."""
     ways = ("tp", "pp", "cp", "ep")  # of which one means: not split
-    split = asked.split.as_dict()
-    made = {
+    split = request.split.as_dict()
+    values = {
         f"PLAN_{name}": str(split[key]) for key, name in _SPLITS.items() if key in split and (key not in ways or split[key] > 1)
     }
-    if asked.precision:
-        made["PLAN_PRECISION"] = asked.precision
-    return made
+    if request.precision:
+        values["PLAN_PRECISION"] = request.precision
+    return values
 
 
-def _settings(asked: Asked, purpose: str) -> dict[str, str]:
+def _settings(request: Asked, purpose: str) -> dict[str, str]:
     """Settings by which a program can do what the plan says, and find what it reads and keeps."""
-    own = purpose not in ("vllm", "tgi", "sglang") and asked.form is not Form.SESSIONS  # those are told by their flags
-    made: dict[str, str] = _planned(asked) if own else {}
-    program, data = asked.work.program, asked.work.data
+    own = purpose not in ("vllm", "tgi", "sglang") and request.form is not Form.SESSIONS  # those are told by their flags
+    values: dict[str, str] = _planned(request) if own else {}
+    program, data = request.work.program, request.work.data
     if program is not None and program.checkpoints:
-        made["CHECKPOINT_URL"] = program.checkpoints
+        values["CHECKPOINT_URL"] = program.checkpoints
     if data is not None and data.place and "://" in data.place:
-        made["DATA_URL"] = data.place
-    if asked.model is not None and purpose in ("vllm", "tgi", "sglang", "pytorch"):
-        made["HF_HOME"] = "/models/hub"
-    together = machines_at_once(asked.form, asked.node, asked.machines, asked.split) > 1
-    if together and asked.node.fabric == "efa" and asked.node.kind == "gpu":
-        made |= {"FI_PROVIDER": "efa", "NCCL_DEBUG": "WARN"}
-    if together and asked.node.kind == "neuron":
-        made |= {"FI_PROVIDER": "efa", "FI_EFA_USE_DEVICE_RDMA": "1", "FI_EFA_FORK_SAFE": "1"}
-    return made
+        values["DATA_URL"] = data.place
+    if request.model is not None and purpose in ("vllm", "tgi", "sglang", "pytorch"):
+        values["HF_HOME"] = "/models/hub"
+    together = machines_at_once(request.form, request.node, request.machines, request.split) > 1
+    if together and request.node.fabric == "efa" and request.node.kind == "gpu":
+        values |= {"FI_PROVIDER": "efa", "NCCL_DEBUG": "WARN"}
+    if together and request.node.kind == "neuron":
+        values |= {"FI_PROVIDER": "efa", "FI_EFA_USE_DEVICE_RDMA": "1", "FI_EFA_FORK_SAFE": "1"}
+    return values

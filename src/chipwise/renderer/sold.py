@@ -30,58 +30,60 @@ def sold_as(deployment: Deployment, name: str, hardware: str = "", *words: str) 
     """`name` as the table of services has it; `words`: what else its hardware must say. One that the plan did not reckon has
     no price."""
     chip = deployment.node.chip if deployment.node.accelerated else None
-    for one in deployment.services:
-        mine = (one.kind, one.provider, one.name) == ("serverless", deployment.node.provider, name)
-        fits = chip in one.chips if chip is not None else not one.chips
-        if mine and fits and all(word in one.hardware for word in words):
-            return replace(deployment, on=one)
-    blank = Service("serverless", deployment.node.provider, name, hardware or chip or "", None)
+    for service in deployment.services:
+        matches = (service.kind, service.provider, service.name) == ("serverless", deployment.node.provider, name)
+        fits = chip in service.chips if chip is not None else not service.chips
+        if matches and fits and all(word in service.hardware for word in words):
+            return replace(deployment, on=service)
+    blank = Service(kind="serverless", provider=deployment.node.provider, name=name, hardware=hardware or chip or "", usd=None)
     return replace(deployment, on=blank)
 
 
 def most_instances(deployment: Deployment, otherwise: int) -> int:
     """Of what the plan has up on average, and three deviations of chance above it; never fewer than the machines would be."""
-    scaling, on = deployment.scaling, deployment.on
-    least = scaling.most if scaling is not None else otherwise
-    if on is None or not on.instances:
-        return least
-    return max(least, ceil(on.instances + 3 * sqrt(on.instances)) + 1)
+    scaling, service = deployment.scaling, deployment.on
+    minimum = scaling.most if scaling is not None else otherwise
+    if service is None or not service.instances:
+        return minimum
+    return max(minimum, ceil(service.instances + 3 * sqrt(service.instances)) + 1)
 
 
-def told(deployment: Deployment, on: Service) -> list[str]:
+def told(deployment: Deployment, service: Service) -> list[str]:
     """What the service is expected to cost and do, and whether the plan takes it."""
-    if on.usd is None:
+    if service.usd is None:
         first = "Expected: paid for the seconds in which it works; the plan has no price for it."
     else:
-        first = f"Expected: {usd(on.usd)} a month for the plan's traffic, paid per use{_starts(on)}."
-    return [first, _taken(deployment, on)]
+        first = f"Expected: {usd(service.usd)} a month for the plan's traffic, paid per use{_starts(service)}."
+    return [first, _comparison(deployment, service)]
 
 
-def _starts(on: Service) -> str:
-    if not on.cold_share:
+def _starts(service: Service) -> str:
+    if not service.cold_share:
         return ""
-    kept = f", with {on.warm} kept warm" if on.warm else ""
+    warm = f", with {service.warm} kept warm" if service.warm else ""
     wait = ""
-    if on.cold_start_s is not None:
-        low, middle, high = on.cold_start_s
+    if service.cold_start_s is not None:
+        low, middle, high = service.cold_start_s
         wait = f" of about {middle:.0f} s ({low:.0f} to {high:.0f})"
-    share = f"{on.cold_share:.0%}" if on.cold_share >= 0.01 else "fewer than 1%"
-    return f"{kept}; {share} of the requests wait for a start{wait}"
+    share = f"{service.cold_share:.0%}" if service.cold_share >= 0.01 else "fewer than 1%"
+    return f"{warm}; {share} of the requests wait for a start{wait}"
 
 
-def _taken(deployment: Deployment, on: Service) -> str:
-    told, node = deployment.predicted, deployment.node
-    many = f"{deployment.machines} x {node.machine} ({node.provider} {node.region}, {deployment.purchase})"
-    own = told.usd if told.followed_usd is None else told.followed_usd
-    machines = deployment.best or f"{many} for {usd(own)} a {told.per}"
+def _comparison(deployment: Deployment, service: Service) -> str:
+    predicted, node = deployment.predicted, deployment.node
+    described = f"{deployment.machines} x {node.machine} ({node.provider} {node.region}, {deployment.purchase})"
+    own = predicted.usd if predicted.followed_usd is None else predicted.followed_usd
+    machines = deployment.best or f"{described} for {usd(own)} a {predicted.per}"
     if deployment.service is None:
-        cost = f"; this service costs {usd(on.usd)} a month at the same traffic" if on.usd is not None else ""
+        cost = f"; this service costs {usd(service.usd)} a month at the same traffic" if service.usd is not None else ""
         return f"The plan takes {machines}{cost}."
-    if deployment.service == on:
+    if deployment.service == service:
         return f"It is what the plan takes; its best machines would be {machines}."
-    other = deployment.service
-    paid = "by the token, with nothing to deploy" if other.kind == "per token" else "per use"
-    return f"The plan takes {other.title}, paid {paid}: {usd(other.usd or 0.0)} a month; its best machines would be {machines}."
+    chosen = deployment.service
+    paid = "by the token, with nothing to deploy" if chosen.kind == "per token" else "per use"
+    return (
+        f"The plan takes {chosen.title}, paid {paid}: {usd(chosen.usd or 0.0)} a month; its best machines would be {machines}."
+    )
 
 
 def missed(on: Service) -> list[str]:

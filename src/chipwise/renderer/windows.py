@@ -50,13 +50,13 @@ def _days(days: list[str]) -> str:
     """In the order of the week, those in a row by the first and the last."""
     week = list(_DAYS)
     rows: list[list[int]] = []
-    for at in sorted(week.index(day) for day in set(days)):
-        if rows and rows[-1][-1] == at - 1:
-            rows[-1].append(at)
+    for day_index in sorted(week.index(day) for day in set(days)):
+        if rows and rows[-1][-1] == day_index - 1:
+            rows[-1].append(day_index)
         else:
-            rows.append([at])
-    said = (f"{week[row[0]]}-{week[row[-1]]}" if len(row) > 2 else ", ".join(week[at] for at in row) for row in rows)
-    return ", ".join(said).title()
+            rows.append([day_index])
+    spans = (f"{week[row[0]]}-{week[row[-1]]}" if len(row) > 2 else ", ".join(week[at] for at in row) for row in rows)
+    return ", ".join(spans).title()
 
 
 _BY_HAND = ": suspend it and resume it at those hours."

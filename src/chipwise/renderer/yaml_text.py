@@ -50,19 +50,19 @@ def _lines(value: Yaml) -> Iterator[str]:
             yield from _comment(value.why)
             yield from _lines(value.value)
         case Mapping() if value:
-            for key, one in value.items():
-                yield from _entry(f"{_scalar(key)}:", one)
+            for key, item in value.items():
+                yield from _entry(f"{_scalar(key)}:", item)
         case str():
             yield _scalar(value)
         case Sequence() if value:
-            for one in value:
-                if isinstance(one, Noted):
-                    yield from _comment(one.why)
-                    one = one.value
-                if isinstance(one, str) and _is_block(one):
-                    yield from _block("-", one)
+            for item in value:
+                if isinstance(item, Noted):
+                    yield from _comment(item.why)
+                    item = item.value
+                if isinstance(item, str) and _is_block(item):
+                    yield from _block("-", item)
                     continue
-                first, *rest = _lines(one)
+                first, *rest = _lines(item)
                 yield f"- {first}"
                 yield from (f"  {line}" for line in rest)
         case _:

@@ -29,8 +29,8 @@ def vcpus(deployment: Deployment) -> int:
 
 def memory_mib(deployment: Deployment) -> int:
     size = deployment.node.memory_bytes
-    whole = size / MIB if size is not None else 16 * 1024 * max(deployment.node.chips, 1)
-    return max(int(whole * (1 - KEPT_BACK) / copies(deployment)), 256)
+    total_mib = size / MIB if size is not None else 16 * 1024 * max(deployment.node.chips, 1)
+    return max(int(total_mib * (1 - KEPT_BACK) / copies(deployment)), 256)
 
 
 def shared_mib(deployment: Deployment) -> int:

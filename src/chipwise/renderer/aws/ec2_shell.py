@@ -16,7 +16,7 @@ def shell_files(
 ) -> list[File]:
     pairs = [{"Key": key, "Value": value} for key, value in tags.items()]
     ranked = [*pairs, {"Key": "chipwise-first-rank", "Value": "0"}]
-    made: dict[str, ShellSetting] = {
+    launch_settings: dict[str, ShellSetting] = {
         **settings,
         "TAGS": json.dumps([{"ResourceType": kind, "Tags": ranked} for kind in ("instance", "volume")]),
         "GROUP_TAGS": json.dumps([{"ResourceType": "security-group", "Tags": pairs}]),
@@ -25,5 +25,5 @@ def shell_files(
     about = comment("What launch.sh reads.\nshellcheck shell=bash disable=SC2034")
     return [
         File("launch.sh", headed(program("ec2_launch.sh"), heading), True),
-        File("launch-settings.sh", about + variables(made)),
+        File("launch-settings.sh", about + variables(launch_settings)),
     ]

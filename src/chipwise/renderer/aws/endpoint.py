@@ -27,10 +27,10 @@ PRICE = "The plan counts EC2's price; SageMaker asks more for the same machine."
 def machine(deployment: Deployment, use: str) -> str:
     offered = deployment.platforms.get("SageMaker", {}).get(use)
     if offered is None:
-        others = [one.machine for one in deployment.others]
+        names = [one.machine for one in deployment.others]
         raise CannotRender(
             f"SageMaker offers no ml.{deployment.node.machine} for {use}.",
-            remedy=f"Take --to ec2, ecs or batch, or another of the plan with --choice ({', '.join(others) or 'none alike'}).",
+            remedy=f"Take --to ec2, ecs or batch, or another of the plan with --choice ({', '.join(names) or 'none alike'}).",
         )
     return offered
 
@@ -38,12 +38,12 @@ def machine(deployment: Deployment, use: str) -> str:
 def named(deployment: Deployment) -> list[Setting]:
     software = deployment.software
     image = None if unpullable(deployment) or ".dkr.ecr." not in software.image else software.image
-    why = "" if image else "SageMaker pulls from ECR only: push the image there and give its name with --image."
+    reason = "" if image else "SageMaker pulls from ECR only: push the image there and give its name with --image."
     return [
         Setting("NAME", deployment.name),
         Setting("MINE", MINE),
         Setting("REGION", deployment.node.region),
-        Setting("IMAGE", image, why),
+        Setting("IMAGE", image, reason),
         Setting("TAGS", tags(deployment)),
     ]
 
@@ -70,7 +70,7 @@ def memory_mb(deployment: Deployment) -> int | None:
     return next((size for size in sizes if size >= needed), None)
 
 
-def endpoint(deployment: Deployment, mode: str, why: str) -> list[File]:
+def endpoint(deployment: Deployment, mode: str, reason: str) -> list[File]:
     scaling = deployment.scaling
     assert scaling is not None
     if deployment.kind != "serve":
@@ -82,33 +82,33 @@ def endpoint(deployment: Deployment, mode: str, why: str) -> list[File]:
         size = f"CPU, {memory_mb(deployment)} MB"
         deployment = sold_as(deployment, "SageMaker Serverless Inference", size, size)
         _refuse_long(deployment)
-    each = copies(deployment)
-    if each > 1:
+    containers = copies(deployment)
+    if containers > 1:
         raise CannotRender(
-            f"An endpoint runs one container on a machine; the plan puts {each} on a {deployment.node.machine}.",
+            f"An endpoint runs one container on a machine; the plan puts {containers} on a {deployment.node.machine}.",
             remedy=f"Plan with machines of {deployment.chips_each} chip(s) (--limit chip_count=...), or take --to ecs.",
         )
-    least = 0 if mode == "asynchronous" else max(scaling.least, 1)
-    constants = [*named(deployment), Setting("MODE", mode, why)]
+    minimum = 0 if mode == "asynchronous" else max(scaling.least, 1)
+    constants = [*named(deployment), Setting("MODE", mode, reason)]
     concurrency = int(deployment.platforms.get("SageMaker Serverless", {}).get("most concurrency", "200"))
-    most = min(scaling.most, concurrency) if mode == "serverless" else scaling.most
+    maximum = min(scaling.most, concurrency) if mode == "serverless" else scaling.most
     if mode == "serverless":
         constants += [Setting("MEMORY_MB", memory_mb(deployment)), Setting("MACHINE", None)]
     else:
         constants += [Setting("MEMORY_MB", None), Setting("MACHINE", machine(deployment, "hosting"))]
     constants += [
         Setting("START", max(scaling.usual, 1)),
-        Setting("LEAST", least),
-        Setting("MOST", most),
+        Setting("LEAST", minimum),
+        Setting("MOST", maximum),
         Setting("SLOTS", scaling.slots),
         Setting("STARTUP_SECONDS", min(start_seconds(deployment), LONGEST_START_S)),
         Setting("METRIC", _metric(deployment, mode), f"One more machine above {BUSY:.0%} of what one works on at a time."),
-        Setting("SCHEDULE", _schedule(deployment, least, most)),
+        Setting("SCHEDULE", _schedule(deployment, minimum, maximum)),
         Setting("ENVIRONMENT", SAGEMAKER_MODEL.settings(dict(deployment.software.env))),
     ]
-    told = heading(deployment, PRICE if mode != "serverless" else "")
+    title = heading(deployment, PRICE if mode != "serverless" else "")
     return [
-        *python_files("sagemaker_endpoint.py", "sagemaker_endpoint.py", told, constants),
+        *python_files("sagemaker_endpoint.py", "sagemaker_endpoint.py", title, constants),
         File("Dockerfile", _dockerfile(deployment)),
         File("serve.sh", _serve(deployment), True),
     ]
@@ -144,13 +144,13 @@ def _metric(deployment: Deployment, mode: str) -> dict[str, object]:
     return {"TargetValue": float(value), "PredefinedMetricSpecification": {"PredefinedMetricType": kind}}
 
 
-def _schedule(deployment: Deployment, least: int, most: int) -> dict[str, tuple[str, str, int, int]]:
+def _schedule(deployment: Deployment, minimum: int, maximum: int) -> dict[str, tuple[str, str, int, int]]:
     """A real-time endpoint cannot sleep: out of hours one machine stays."""
     starts, stops = aws_cron(deployment.starts), aws_cron(deployment.stops)
     if starts is None or stops is None:
         return {}
-    zone, rest = deployment.time_zone, min(least, 1)
-    return {"open": (starts, zone, least, most), "close": (stops, zone, rest, max(rest, 1))}
+    zone, rest = deployment.time_zone, min(minimum, 1)
+    return {"open": (starts, zone, minimum, maximum), "close": (stops, zone, rest, max(rest, 1))}
 
 
 def _dockerfile(deployment: Deployment) -> str:
@@ -185,7 +185,7 @@ def _serve(deployment: Deployment) -> str:
         words = [word.replace(f"--http-port={software.port}", f"--http-port={PORT}") for word in words]
     if software.engine == "triton":
         words += ["--allow-sagemaker=true", "--allow-http=false", f"--sagemaker-port={PORT}"]
-    told = f"# SageMaker asks GET /ping and POST /invocations on port {PORT}" + (
+    note = f"# SageMaker asks GET /ping and POST /invocations on port {PORT}" + (
         f"; {software.engine} answers both.\n" if software.engine else ": the program must answer them.\n"
     )
-    return f"#!/bin/sh\n{told}exec {shell(words)}\n"
+    return f"#!/bin/sh\n{note}exec {shell(words)}\n"

@@ -20,10 +20,10 @@ def check(deployment: Deployment, target: str, *forms: Form) -> None:
             remedy="Take --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
         )
     if provider != "aws":
-        other = _CLOUDS.get(provider, "kubernetes or compose")
+        alternatives = _CLOUDS.get(provider, "kubernetes or compose")
         raise CannotRender(
             f"The plan is on {provider}, and {target} is of AWS.",
-            remedy=f"Plan for AWS with --limit clouds=[aws], or take --to {other}.",
+            remedy=f"Plan for AWS with --limit clouds=[aws], or take --to {alternatives}.",
         )
     if deployment.form not in forms:
         message, remedy = _FORMS[deployment.form](deployment, target)
@@ -69,15 +69,15 @@ def refuse_ranks(deployment: Deployment, target: str) -> None:
     """Programs over several machines whose ranks start each other, and runs of them: both are what schedulers are for."""
     if not together(deployment):
         return
-    many = run_machines(deployment)
+    machines = run_machines(deployment)
     if deployment.software.framework == "mpi":
         raise CannotRender(
-            f"{deployment.title} is one MPI program over {many} machines, and {target} starts no ranks across machines.",
+            f"{deployment.title} is one MPI program over {machines} machines, and {target} starts no ranks across machines.",
             remedy="Take --to slurm or parallelcluster.",
         )
     if deployment.runs > 1:
         raise CannotRender(
-            f"{deployment.title} is {deployment.runs} runs, each over {many} machines; {target} starts one such program.",
+            f"{deployment.title} is {deployment.runs} runs, each over {machines} machines; {target} starts one such program.",
             remedy="Take --to slurm or parallelcluster.",
         )
 

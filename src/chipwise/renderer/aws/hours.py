@@ -11,12 +11,12 @@ from chipwise.renderer.windows import without_pause
 
 def by_crontab(deployment: Deployment) -> Deployment:
     """Without the note that somebody must pause it, where the lines of `crontab` say how."""
-    return without_pause(deployment) if _kept(deployment) else deployment
+    return without_pause(deployment) if _stays_open(deployment) else deployment
 
 
 def crontab(deployment: Deployment, script: str) -> tuple[str, ...]:
     """Lines for the head of a script; none where it may always run, or would begin from nothing at each opening."""
-    if not _kept(deployment):
+    if not _stays_open(deployment):
         return ()
     return (
         "To keep the plan's hours, in the crontab of a machine that stays on, until the job is done; your options after --up:",
@@ -26,5 +26,5 @@ def crontab(deployment: Deployment, script: str) -> tuple[str, ...]:
     )
 
 
-def _kept(deployment: Deployment) -> bool:
+def _stays_open(deployment: Deployment) -> bool:
     return bool(deployment.opens and deployment.closes) and saves(deployment)

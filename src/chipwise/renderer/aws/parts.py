@@ -37,8 +37,8 @@ def copies(deployment: Deployment) -> int:
         return 1
     if deployment.form is not Form.JOB or apart(deployment):
         return deployment.per_machine
-    beside = deployment.node.chips // chips(deployment) if chips(deployment) else 1
-    return max(min(beside, deployment.runs), 1)
+    simultaneous = deployment.node.chips // chips(deployment) if chips(deployment) else 1
+    return max(min(simultaneous, deployment.runs), 1)
 
 
 def parts(deployment: Deployment) -> int:
@@ -67,14 +67,14 @@ def is_torch(deployment: Deployment) -> bool:
 
 def torchrun(deployment: Deployment, head: str) -> tuple[str, ...]:
     """What starts the script on each machine, without the machine's rank. `head`: where they meet."""
-    many, each = run_machines(deployment), starting.processes(_sized(deployment))
+    machines, per_machine = run_machines(deployment), starting.processes(_sized(deployment))
     rest = deployment.software.command[1:]
     if not together(deployment):
-        return ("torchrun", "--standalone", f"--nproc-per-node={each}", *rest)
+        return ("torchrun", "--standalone", f"--nproc-per-node={per_machine}", *rest)
     return (
         "torchrun",
-        f"--nnodes={many}",
-        f"--nproc-per-node={each}",
+        f"--nnodes={machines}",
+        f"--nproc-per-node={per_machine}",
         "--rdzv-backend=c10d",
         f"--rdzv-endpoint={head}:{RENDEZVOUS_PORT}",
         f"--rdzv-id={deployment.name}",
@@ -123,5 +123,5 @@ def _ranks(deployment: Deployment) -> tuple[str, ...]:
             return ("mpirun",)
         case 1:
             return ()
-        case many:
-            return ("mpirun", "-n", str(many))
+        case count:
+            return ("mpirun", "-n", str(count))

@@ -32,15 +32,15 @@ from chipwise.units import GIB
 
 
 def start_script(deployment: Deployment) -> str:
-    job, volumes, many = deployment.form is Form.JOB, deployment.volumes, copies(deployment)
+    job, volumes, containers = deployment.form is Form.JOB, deployment.volumes, copies(deployment)
     command = _command(deployment)
-    made: dict[str, ShellSetting] = {
+    settings: dict[str, ShellSetting] = {
         "FORM": "job" if job else "service",
         "NAME": deployment.name,
         "SPOT": "yes" if job and deployment.spot else "",
         "MACHINES": deployment.machines if job else 1,
-        "COPIES": many,
-        "PARTS": parts(deployment) if divided(deployment) else deployment.machines * many,
+        "COPIES": containers,
+        "PARTS": parts(deployment) if divided(deployment) else deployment.machines * containers,
         "COUNTED": counted(deployment) if divided(deployment) else "",
         "MEETS": "tag" if together(deployment) else "",
         "NODES": run_machines(deployment) if together(deployment) else 1,
@@ -56,7 +56,7 @@ def start_script(deployment: Deployment) -> str:
         "DOCKER": _options(deployment),
         "COMMAND": command,
     }
-    text = boot_script(heading(deployment, "Runs on each machine when it starts."), made, "aws", _why(deployment))
+    text = boot_script(heading(deployment, "Runs on each machine when it starts."), settings, "aws", _reasons(deployment))
     return EC2_PACKED.script(text)
 
 
@@ -68,20 +68,20 @@ def _fetched(deployment: Deployment, volume: Volume) -> str:
 
 def _saved(deployment: Deployment, volume: Volume) -> str:
     """What a job writes and somebody wants afterwards. Answers of a batch stand beside its requests."""
-    named = ("checkpoints", "data") if in_shards(deployment) else ("checkpoints",)
+    names = ("checkpoints", "data") if in_shards(deployment) else ("checkpoints",)
     if deployment.form is not Form.JOB or volume.name == "models":
         return ""
     if volume.url is None:
         return "keep"
-    return volume.url.rstrip("/") if volume.url.startswith("s3://") and volume.name in named else ""
+    return volume.url.rstrip("/") if volume.url.startswith("s3://") and volume.name in names else ""
 
 
 def _chips(deployment: Deployment) -> dict[str, ShellSetting]:
-    node, many = deployment.node, copies(deployment)
+    node, containers = deployment.node, copies(deployment)
     if not node.accelerated:
         return {}
     kind = "nvidia" if node.kind == "gpu" and node.vendor == "NVIDIA" else "neuron" if node.kind == "neuron" else ""
-    return {"CHIPS": kind, "EACH": node.chips if many == 1 else max(chips(deployment), 1)}
+    return {"CHIPS": kind, "EACH": node.chips if containers == 1 else max(chips(deployment), 1)}
 
 
 def _moved_port(deployment: Deployment, command: list[str]) -> dict[str, ShellSetting]:
@@ -90,8 +90,8 @@ def _moved_port(deployment: Deployment, command: list[str]) -> dict[str, ShellSe
     if copies(deployment) == 1 or not deployment.software.engine or port is None:
         return {}
     flags = {f"--http-port={port}"}
-    at = [at for at, word in enumerate(command) if word in flags or (word == str(port) and command[at - 1] == "--port")]
-    return {"MOVED_PORT": port, "MOVED_AT": at[0]} if at else {}
+    positions = [at for at, word in enumerate(command) if word in flags or (word == str(port) and command[at - 1] == "--port")]
+    return {"MOVED_PORT": port, "MOVED_AT": positions[0]} if positions else {}
 
 
 def _options(deployment: Deployment) -> list[str]:
@@ -99,19 +99,19 @@ def _options(deployment: Deployment) -> list[str]:
     right."""
     node = deployment.node
     share = (node.memory_bytes or 32 * GIB) / copies(deployment) / GIB / 8
-    made = ["--init", "--network", "host", "--shm-size", f"{max(int(share), 1)}g"]
+    options = ["--init", "--network", "host", "--shm-size", f"{max(int(share), 1)}g"]
     if node.kind == "fpga":
-        made.append("--privileged")
+        options.append("--privileged")
     elif node.accelerated and node.kind == "gpu" and node.vendor != "NVIDIA":
-        made += ["--device", "/dev/kfd", "--device", "/dev/dri"]
+        options += ["--device", "/dev/kfd", "--device", "/dev/dri"]
     if uses_efa(deployment):
-        made += ["--device", "/dev/infiniband", "--ulimit", "memlock=-1"]
+        options += ["--device", "/dev/infiniband", "--ulimit", "memlock=-1"]
     for key, value in settings(deployment).items():
-        made += ["--env", f"{key}={value}"]
-    return [*made, "--rm"] if deployment.form is Form.JOB else [*made, "--restart", "unless-stopped", "--detach"]
+        options += ["--env", f"{key}={value}"]
+    return [*options, "--rm"] if deployment.form is Form.JOB else [*options, "--restart", "unless-stopped", "--detach"]
 
 
-def _why(deployment: Deployment) -> dict[str, str]:
+def _reasons(deployment: Deployment) -> dict[str, str]:
     software = deployment.software
     if in_shards(deployment) or (divided(deployment) and apart(deployment)):
         return {"COMMAND": "\n".join(part_reason(deployment))}

@@ -13,9 +13,9 @@ MOST = 40  # of 50 that a resource may have; services add some of their own
 
 def tags(deployment: Deployment) -> dict[str, str]:
     """Keys only of signs that instance metadata takes, because machines read their own tags there."""
-    made = {"Name": deployment.name, MINE: deployment.name}
+    pairs = {"Name": deployment.name, MINE: deployment.name}
     for key, value in deployment.labels.items():
         name, text = re.sub(r"[^A-Za-z0-9_.+=@-]+", "-", key)[:120].strip("-."), tag_value(value)
-        if name and text and name not in made and len(made) < MOST:
-            made[f"x-{name}" if name.lower().startswith("aws") else name] = text
-    return made
+        if name and text and name not in pairs and len(pairs) < MOST:
+            pairs[f"x-{name}" if name.lower().startswith("aws") else name] = text
+    return pairs

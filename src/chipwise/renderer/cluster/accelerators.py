@@ -110,15 +110,15 @@ def tpu_selector(node: Node) -> dict[str, str]:
 
 def pod_chips(deployment: Deployment) -> int:
     """Chips of one pod."""
-    each = chips_each(deployment)
-    return max(each // deployment.node.hosts, 1) if each else 0
+    per_replica = chips_each(deployment)
+    return max(per_replica // deployment.node.hosts, 1) if per_replica else 0
 
 
 def pod_share(deployment: Deployment) -> float:
     """Part of a machine that one pod takes."""
-    node, each = deployment.node, chips_each(deployment)
-    if node.chips and each:
-        return min(each / node.chips, 1.0)
+    node, per_replica = deployment.node, chips_each(deployment)
+    if node.chips and per_replica:
+        return min(per_replica / node.chips, 1.0)
     return 1.0 / max(deployment.per_machine, 1)
 
 
@@ -128,8 +128,8 @@ def cpu_request(deployment: Deployment, nodes: Sequence[Node] = ()) -> str:
     known = [one.vcpus for one in nodes or (deployment.node,) if one.vcpus is not None]
     if not known:
         return str(4 * max(pod_chips(deployment), 1))
-    whole = min(known) / deployment.node.hosts
-    left = (whole - max(whole * KEPT_BACK, LEAST_CPUS)) * pod_share(deployment)
+    cpus = min(known) / deployment.node.hosts
+    left = (cpus - max(cpus * KEPT_BACK, LEAST_CPUS)) * pod_share(deployment)
     return str(int(left)) if left >= 1 else f"{max(int(left * 1000), 100)}m"
 
 
@@ -137,6 +137,6 @@ def memory_request(deployment: Deployment, nodes: Sequence[Node] = ()) -> str:
     known = [one.memory_bytes for one in nodes or (deployment.node,) if one.memory_bytes is not None]
     if not known:
         return f"{16 * max(pod_chips(deployment), 1)}Gi"
-    whole = min(known) / deployment.node.hosts
-    left = max(whole - max(whole * KEPT_BACK, LEAST_BYTES), whole / 2) * pod_share(deployment) / GIB
+    size = min(known) / deployment.node.hosts
+    left = max(size - max(size * KEPT_BACK, LEAST_BYTES), size / 2) * pod_share(deployment) / GIB
     return f"{int(left)}Gi" if left >= 1 else f"{max(int(left * 1024), 64)}Mi"

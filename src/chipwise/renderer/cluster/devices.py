@@ -23,17 +23,17 @@ _CONFIG = "config.yaml"
 
 def devices(deployment: Deployment) -> list[Object]:
     """Nothing where the cluster brings what the plan needs."""
-    made: list[Object] = []
+    objects: list[Object] = []
     node = deployment.node
     if node.kind == "gpu" and node.vendor == "NVIDIA" and node.accelerated:
         shared = [_nvidia_config(deployment)] if shares(deployment) else []
         if node.provider != "gcp":
-            made += [*shared, _nvidia(deployment)]
+            objects += [*shared, _nvidia(deployment)]
     elif node.kind == "neuron":
-        made += _neuron(deployment)
+        objects += _neuron(deployment)
     if uses_efa(deployment):
-        made.append(_efa(deployment))
-    return made
+        objects.append(_efa(deployment))
+    return objects
 
 
 def shares(deployment: Deployment) -> bool:
@@ -72,24 +72,26 @@ def _nvidia_config(deployment: Deployment) -> Object:
         }
     else:
         way = "mps" if node.sharing == "mps" else "timeSlicing"
-        held = min(node.held, MOST_TOGETHER) if way == "mps" else node.held
+        users = min(node.held, MOST_TOGETHER) if way == "mps" else node.held
         parts: Object = {
             "renameByDefault": Noted(True, "nvidia.com/gpu.shared: who asks for a whole GPU never gets a part of one."),
         }
         if way == "timeSlicing":
             parts["failRequestsGreaterThanOne"] = Noted(True, "Two turns on one chip are not twice the chip.")
-        why = "Users of one chip, as the plan has them. They share its memory, and one of them can take all of it."
+        reason = "Users of one chip, as the plan has them. They share its memory, and one of them can take all of it."
         if way == "mps":
-            why = "Users of one chip, each with an equal part of its memory and threads; a fault of one ends them all."
-        parts["resources"] = [{"name": "nvidia.com/gpu", "replicas": Noted(held, why)}]
+            reason = "Users of one chip, each with an equal part of its memory and threads; a fault of one ends them all."
+        parts["resources"] = [{"name": "nvidia.com/gpu", "replicas": Noted(users, reason)}]
         config = {"version": "v1", "flags": {"migStrategy": "none"}, "sharing": {way: parts}}
-    named: Yaml = {"name": "nvidia-device-plugin", "namespace": SYSTEM}
+    metadata: Yaml = {"name": "nvidia-device-plugin", "namespace": SYSTEM}
     if node.sharing == "mps" and not node.profile:
-        named = Noted(named, "MPS needs its control daemon on each node, which NVIDIA's chart of the device plugin brings.")
+        metadata = Noted(
+            metadata, "MPS needs its control daemon on each node, which NVIDIA's chart of the device plugin brings."
+        )
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": named,
+        "metadata": metadata,
         "data": {_CONFIG: document(config)},
     }
 
@@ -108,21 +110,21 @@ def _nvidia(deployment: Deployment) -> Object:
     if shared:
         volumes["config"] = {"configMap": {"name": "nvidia-device-plugin"}}
         mounts["config"] = "/config"
-    made = _daemon(deployment, "nvidia-device-plugin", "NVIDIA", Taint("nvidia.com/gpu"), env, security, volumes, mounts)
+    daemon = _daemon(deployment, "nvidia-device-plugin", "NVIDIA", Taint("nvidia.com/gpu"), env, security, volumes, mounts)
     if node.profile:
-        return _cut(made, node.profile)
-    return made
+        return _cut(daemon, node.profile)
+    return daemon
 
 
-def _cut(made: Object, profile: str) -> Object:
+def _cut(daemon: Object, profile: str) -> Object:
     """The plugin hands out slices; somebody must have cut the chips before."""
-    metadata = made["metadata"]
+    metadata = daemon["metadata"]
     assert isinstance(metadata, dict)
-    why = (
+    reason = (
         "It hands out slices that are there. To cut them: the GPU operator's MIG manager, by the node label\n"
         f"nvidia.com/mig.config=all-{profile}; or the node's start script: nvidia-smi -mig 1, nvidia-smi mig -cgi {profile} -C."
     )
-    return made | {"metadata": Noted(metadata, why)}
+    return daemon | {"metadata": Noted(metadata, reason)}
 
 
 def _neuron(deployment: Deployment) -> list[Object]:
@@ -146,13 +148,19 @@ def _neuron(deployment: Deployment) -> list[Object]:
         {"plugins": KUBELET, "run": "/run"},
         account=name,
     )
-    who: Object = {"kind": "ServiceAccount", "name": name, "namespace": SYSTEM}
+    subject: Object = {"kind": "ServiceAccount", "name": name, "namespace": SYSTEM}
     role: Object = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
     rights = "rbac.authorization.k8s.io/v1"
     return [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": SYSTEM}},
         {"apiVersion": rights, "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules},
-        {"apiVersion": rights, "kind": "ClusterRoleBinding", "metadata": {"name": name}, "roleRef": role, "subjects": [who]},
+        {
+            "apiVersion": rights,
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+            "roleRef": role,
+            "subjects": [subject],
+        },
         daemon,
     ]
 

@@ -57,11 +57,11 @@ def most_pods(deployment: Deployment) -> int:
 
 def quota(deployment: Deployment) -> Object:
     """As many chips as the plan may ever use: a mistake in a manifest cannot rent more."""
-    most = most_pods(deployment)
-    hard: Object = {"pods": Noted(str(max(2 * most, most + 5)), "Twice what runs, so that old and new may overlap.")}
+    pod_limit = most_pods(deployment)
+    hard: Object = {"pods": Noted(str(max(2 * pod_limit, pod_limit + 5)), "Twice what runs, so that old and new may overlap.")}
     resource = resource_of(deployment.node)
     if resource is not None:
-        chips = pod_chips(deployment) * most
+        chips = pod_chips(deployment) * pod_limit
         if deployment.form is Form.SERVICE:
             chips += pod_chips(deployment)
         hard[f"requests.{resource}"] = (
@@ -87,7 +87,7 @@ def limit_range(deployment: Deployment) -> Object:
 
 def network_policy(deployment: Deployment) -> Object:
     """In: the service's port, or the job's own pods. Out: names, the job's own pods, and HTTPS for weights and data."""
-    same: Object = {"podSelector": {"matchLabels": selector(deployment)}}
+    peers: Object = {"podSelector": {"matchLabels": selector(deployment)}}
     ingress: list[Yaml] = []
     if deployment.software.port is not None:
         ingress.append({"ports": [{"protocol": "TCP", "port": deployment.software.port}]})
@@ -98,8 +98,8 @@ def network_policy(deployment: Deployment) -> Object:
         *([live.egress()] if streams.live(deployment) else []),
     ]
     if meets(deployment):
-        ingress.append(Noted({"from": [same]}, "The pods of the job among themselves."))
-        egress.append({"to": [same]})
+        ingress.append(Noted({"from": [peers]}, "The pods of the job among themselves."))
+        egress.append({"to": [peers]})
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -118,34 +118,36 @@ def _credentials(deployment: Deployment) -> list[Yaml]:
     service of the cloud, on HTTPS."""
     match deployment.node.provider:
         case "aws":
-            return [Noted(_to(("169.254.170.23/32", 80)), "EKS Pod Identity: credentials for the object store.")]
+            return [Noted(_rule_for(("169.254.170.23/32", 80)), "EKS Pod Identity: credentials for the object store.")]
         case "gcp":
-            why = "Workload Identity: credentials for the object store, from GKE's metadata server; the second on Dataplane V2."
-            return [Noted(_to(("169.254.169.252/32", 988)), why), _to(("169.254.169.254/32", 80))]
+            reason = (
+                "Workload Identity: credentials for the object store, from GKE's metadata server; the second on Dataplane V2."
+            )
+            return [Noted(_rule_for(("169.254.169.252/32", 988)), reason), _rule_for(("169.254.169.254/32", 80))]
     return []
 
 
-def _to(where: tuple[str, int]) -> Object:
+def _rule_for(where: tuple[str, int]) -> Object:
     return {"to": [{"ipBlock": {"cidr": where[0]}}], "ports": [{"protocol": "TCP", "port": where[1]}]}
 
 
 def claims(deployment: Deployment) -> Sequence[Object]:
-    made: list[Object] = []
-    for one in kept(deployment):
-        mode = "ReadWriteMany" if one.shared else "ReadWriteOnce"
-        why = f"{one.why.capitalize()}." if one.why else ""
-        metadata: Yaml = meta(deployment, claim_name(deployment, one))
-        if one.url is not None:
-            metadata = Noted(metadata, f"Fill it from {one.url} first: the program reads {one.path}.")
+    objects: list[Object] = []
+    for volume in kept(deployment):
+        mode = "ReadWriteMany" if volume.shared else "ReadWriteOnce"
+        reason = f"{volume.why.capitalize()}." if volume.why else ""
+        metadata: Yaml = meta(deployment, claim_name(deployment, volume))
+        if volume.url is not None:
+            metadata = Noted(metadata, f"Fill it from {volume.url} first: the program reads {volume.path}.")
         spec: Object = {"accessModes": [mode]}
-        if one.shared:
+        if volume.shared:
             spec["accessModes"] = Noted(
                 [mode], "Several machines use it: give storageClassName a class that can, such as EFS, Filestore or FSx."
             )
         spec["resources"] = {
-            "requests": {"storage": Noted(f"{_gib(one.size_bytes)}Gi", why) if why else f"{_gib(one.size_bytes)}Gi"}
+            "requests": {"storage": Noted(f"{_gib(volume.size_bytes)}Gi", reason) if reason else f"{_gib(volume.size_bytes)}Gi"}
         }
-        made.append(
+        objects.append(
             {
                 "apiVersion": "v1",
                 "kind": "PersistentVolumeClaim",
@@ -153,7 +155,7 @@ def claims(deployment: Deployment) -> Sequence[Object]:
                 "spec": spec,
             }
         )
-    return made
+    return objects
 
 
 def _gib(size: float) -> int:

@@ -74,7 +74,7 @@ def pauses(deployment: Deployment) -> Sequence[Object]:
 
 def _rights(deployment: Deployment, rule: Object) -> tuple[Object, ...]:
     name, rights = f"{deployment.name}-hours", "rbac.authorization.k8s.io"
-    who: Object = {"kind": "ServiceAccount", "name": name, "namespace": namespace_of(deployment)}
+    subject: Object = {"kind": "ServiceAccount", "name": name, "namespace": namespace_of(deployment)}
     return (
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta(deployment, name)},
         {"apiVersion": f"{rights}/v1", "kind": "Role", "metadata": meta(deployment, name), "rules": [rule]},
@@ -83,12 +83,12 @@ def _rights(deployment: Deployment, rule: Object) -> tuple[Object, ...]:
             "kind": "RoleBinding",
             "metadata": meta(deployment, name),
             "roleRef": {"apiGroup": rights, "kind": "Role", "name": name},
-            "subjects": [who],
+            "subjects": [subject],
         },
     )
 
 
-def _clock(deployment: Deployment, what: str, when: str, words: list[str], why: str) -> Object:
+def _clock(deployment: Deployment, action: str, cron: str, words: list[str], reason: str) -> Object:
     container: Object = {
         "name": "main",
         "image": IMAGE,
@@ -106,11 +106,11 @@ def _clock(deployment: Deployment, what: str, when: str, words: list[str], why: 
         "securityContext": {"runAsNonRoot": True, "runAsUser": USER, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [container],
     }
-    schedule: Yaml = Noted(when, why)
+    schedule: Yaml = Noted(cron, reason)
     return {
         "apiVersion": "batch/v1",
         "kind": "CronJob",
-        "metadata": meta(deployment, f"{deployment.name}-{what}"),
+        "metadata": meta(deployment, f"{deployment.name}-{action}"),
         "spec": {
             "schedule": schedule,
             "timeZone": deployment.time_zone,

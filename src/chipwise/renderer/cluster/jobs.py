@@ -34,15 +34,15 @@ def command_of(deployment: Deployment) -> Yaml:
     """The user's command. PyTorch over several chips is started by torchrun, whose meeting point the first pod hosts; ranks
     of MPI by mpirun inside one pod; independent replicas take a part each."""
     _startable(deployment)
-    many = pods(deployment)
-    if apart(deployment) and many > 1:
+    pod_count = pods(deployment)
+    if apart(deployment) and pod_count > 1:
         script = (
-            f'PART="$JOB_COMPLETION_INDEX" PARTS={many} SHARD="$(printf %0{SHARD_DIGITS}d "$JOB_COMPLETION_INDEX")"\n'
+            f'PART="$JOB_COMPLETION_INDEX" PARTS={pod_count} SHARD="$(printf %0{SHARD_DIGITS}d "$JOB_COMPLETION_INDEX")"\n'
             f"export PART PARTS SHARD\nexec {' '.join(part_command(deployment))}\n"
         )
         return Noted(["/bin/sh", "-c", kubernetes(script)], "\n".join(part_reason(deployment)))
     if by_torchrun(deployment) and meets(deployment):
-        return _meeting(deployment, many)
+        return _meeting(deployment, pod_count)
     starter = ranks(deployment)
     words: Yaml = [kubernetes(word) for word in (*starter, *alone(deployment))]
     if in_shards(deployment):
@@ -65,12 +65,12 @@ def _startable(deployment: Deployment) -> None:
         )
 
 
-def _meeting(deployment: Deployment, many: int) -> Yaml:
+def _meeting(deployment: Deployment, pod_count: int) -> Yaml:
     """Through a shell, for only it can say that the first pod hosts the meeting point. torchrun would find out by itself from
     names and addresses, which are not all known yet when pods start."""
     first = f"{deployment.name}-0.{deployment.name}.{namespace_of(deployment)}.svc"
     words = [
-        f"--nnodes={many}",
+        f"--nnodes={pod_count}",
         f"--nproc-per-node={processes(deployment)}",
         "--max-restarts=3",
         "--rdzv-backend=c10d",
@@ -80,22 +80,22 @@ def _meeting(deployment: Deployment, many: int) -> Yaml:
         *quoted(deployment.software.command[1:]),
     ]
     lines = ['if [ "$JOB_COMPLETION_INDEX" = 0 ]; then host=true; else host=false; fi', *folded("exec torchrun", words)]
-    why = (
+    reason = (
         f"The first pod hosts the meeting point, and all wait {PATIENCE_S // 3600} h for a machine that comes late or in place"
         " of a lost one."
     )
     if not deployment.software.given:
-        why += "\nThe usual program of its kind: put your own into program.command of the workload."
-    return Noted(["/bin/sh", "-c", kubernetes("\n".join(lines) + "\n")], why)
+        reason += "\nThe usual program of its kind: put your own into program.command of the workload."
+    return Noted(["/bin/sh", "-c", kubernetes("\n".join(lines) + "\n")], reason)
 
 
 def _why_ranks(deployment: Deployment, starter: tuple[str, ...]) -> str:
-    why = f"One rank for each {'chip of the run' if '-np' in starter else 'core, as Open MPI counts them'}."
+    reason = f"One rank for each {'chip of the run' if '-np' in starter else 'core, as Open MPI counts them'}."
     if "--bind-to" in starter:
-        why += " Not bound to cores: runs beside it on the machine would be bound to the same ones."
+        reason += " Not bound to cores: runs beside it on the machine would be bound to the same ones."
     if not deployment.software.given:
-        why += "\nThe usual program of its kind: put your own into program.command of the workload."
-    return why
+        reason += "\nThe usual program of its kind: put your own into program.command of the workload."
+    return reason
 
 
 def rendezvous(deployment: Deployment) -> Object:
@@ -115,36 +115,38 @@ def rendezvous(deployment: Deployment) -> Object:
 
 def spec(deployment: Deployment, queue: str | None = None, by_hours: bool = False, alone: bool = False) -> Object:
     """`by_hours`: clocks beside it resume and suspend it; `alone`: one pod of it, whatever others do."""
-    many, at_once = (1, 1) if alone else (completions(deployment), pods(deployment))
-    made: Object = {}
+    runs, at_once = (1, 1) if alone else (completions(deployment), pods(deployment))
+    fields: Object = {}
     if queue is not None:
-        made["suspend"] = Noted(True, "Kueue starts it when the quota has room.")
+        fields["suspend"] = Noted(True, "Kueue starts it when the quota has room.")
     elif by_hours:
-        made["suspend"] = Noted(True, "Its clocks let it run in the plan's hours. At once: kubectl patch with suspend: false.")
-    made["completions"] = Noted(many, "One pod for each run.") if repeated(deployment) and many > 1 else many
-    made["parallelism"] = Noted(at_once, "As many at a time as the plan has room for.") if at_once < many else at_once
-    made["completionMode"] = "Indexed"
-    made |= _again(deployment, many)
+        fields["suspend"] = Noted(
+            True, "Its clocks let it run in the plan's hours. At once: kubectl patch with suspend: false."
+        )
+    fields["completions"] = Noted(runs, "One pod for each run.") if repeated(deployment) and runs > 1 else runs
+    fields["parallelism"] = Noted(at_once, "As many at a time as the plan has room for.") if at_once < runs else at_once
+    fields["completionMode"] = "Indexed"
+    fields |= _again(deployment, runs)
     rules: list[Yaml] = [
         Noted(
             {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
             "A lost or drained machine is nobody's fault: begin again from the last checkpoint.",
         ),
     ]
-    made["podFailurePolicy"] = {"rules": rules}
+    fields["podFailurePolicy"] = {"rules": rules}
     if deployment.deadline_s is not None:
-        why = (
+        reason = (
             "The workload's deadline; a pause restarts the count." if by_hours else "The workload's deadline, waiting included."
         )
-        made["activeDeadlineSeconds"] = Noted(math.ceil(deployment.deadline_s), why)
+        fields["activeDeadlineSeconds"] = Noted(math.ceil(deployment.deadline_s), reason)
     if not by_hours:  # whose clocks would not find it
-        made["ttlSecondsAfterFinished"] = Noted(86400, "Kept for a day, for inspection.")
+        fields["ttlSecondsAfterFinished"] = Noted(86400, "Kept for a day, for inspection.")
     extra: Object = {"restartPolicy": "Never"}
     if meets(deployment):
         extra["subdomain"] = Noted(deployment.name, "With the headless Service: <job>-<index>.<name>.")
     pod = template(deployment, command_of(deployment), extra, queued=queue is not None)
-    made["template"] = _numbered(pod) if repeated(deployment) and many > 1 else pod
-    return made
+    fields["template"] = _numbered(pod) if repeated(deployment) and runs > 1 else pod
+    return fields
 
 
 def _numbered(pod: Object) -> Object:
@@ -180,8 +182,8 @@ def job(deployment: Deployment, queue: str | None = None, by_hours: bool = False
 
 def retries(deployment: Deployment) -> int:
     """Failures of a job's pods, of all together or of each where they are independent. Pods that meet fail all at once."""
-    each = 6 if deployment.spot else 3
-    return each * pods(deployment) if meets(deployment) else each
+    per_pod = 6 if deployment.spot else 3
+    return per_pod * pods(deployment) if meets(deployment) else per_pod
 
 
 def each_by_itself(deployment: Deployment) -> bool:
@@ -189,18 +191,18 @@ def each_by_itself(deployment: Deployment) -> bool:
     return completions(deployment) > 1 and not meets(deployment)
 
 
-def _again(deployment: Deployment, many: int) -> Object:
+def _again(deployment: Deployment, runs: int) -> Object:
     limit = retries(deployment)
-    if many > 1 and each_by_itself(deployment):
-        most = max(int(many * FAILED_SHARE), 1)
+    if runs > 1 and each_by_itself(deployment):
+        failures = max(int(runs * FAILED_SHARE), 1)
         return {
             "backoffLimitPerIndex": Noted(limit, "Restarts of each pod after failures of its own; those of others go on."),
-            "maxFailedIndexes": Noted(most, "Where more than these have failed for good, the rest need not try."),
+            "maxFailedIndexes": Noted(failures, "Where more than these have failed for good, the rest need not try."),
         }
-    why = "Restarts after the program's own failures; a lost machine does not count (see podFailurePolicy)."
+    reason = "Restarts after the program's own failures; a lost machine does not count (see podFailurePolicy)."
     if meets(deployment):
-        why = (
+        reason = (
             f"{limit // pods(deployment)} failures of all pods together. The pod of a lost machine does not count (see"
             " podFailurePolicy);\nthose that it left do when they give up waiting for it."
         )
-    return {"backoffLimit": Noted(limit, why)}
+    return {"backoffLimit": Noted(limit, reason)}

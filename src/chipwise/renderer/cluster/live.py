@@ -12,7 +12,7 @@ from chipwise.renderer.yaml_text import Noted, Yaml, document
 FILE = "streams.yaml"
 NUMBER = "metadata.labels['apps.kubernetes.io/pod-index']"
 GRACE_S = 30
-_WHY = """\
+_REASON = """\
 A StatefulSet, for its pods have numbers that stay: each finds its streams by them, and no two ever have the same, so that no
 stream is sent twice. A Deployment has no numbers, and an Indexed Job ends. One pod for each chip, not for each stream: what
 brings machines counts whole chips, and a chip cut into turns needs settings that differ from cluster to cluster."""
@@ -42,7 +42,7 @@ def stateful_set(deployment: Deployment, queue: str | None = None) -> Object:
     metadata = meta(deployment) if queue is None else queued(meta(deployment), queue, deployment)
     return {
         "apiVersion": "apps/v1",
-        "kind": Noted("StatefulSet", _WHY),
+        "kind": Noted("StatefulSet", _REASON),
         "metadata": metadata,
         "spec": {
             "replicas": groups(deployment),
@@ -74,13 +74,13 @@ def config_name(deployment: Deployment) -> str:
 
 def stream_file(deployment: Deployment) -> str:
     """The list in a file of its own: it is the user's, and the rest is not."""
-    made: Object = {
+    config_map: Object = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": meta(deployment, config_name(deployment)),
         "data": {LIST: Noted(stream_list(deployment), "A changed line holds from the next start of its stream on.")},
     }
-    return document(made, title=heading(deployment, f"Apply it before workload.yaml. {list_reason(deployment)}"))
+    return document(config_map, title=heading(deployment, f"Apply it before workload.yaml. {list_reason(deployment)}"))
 
 
 def egress() -> Yaml:

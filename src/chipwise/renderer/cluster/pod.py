@@ -43,27 +43,27 @@ def selector(deployment: Deployment) -> Object:
 
 def labels(deployment: Deployment) -> Object:
     """Recommended labels, then who pays. Values that a label cannot have are cut to what it can."""
-    made: Object = {"app.kubernetes.io/name": deployment.name, "app.kubernetes.io/managed-by": "chipwise"}
+    pairs: Object = {"app.kubernetes.io/name": deployment.name, "app.kubernetes.io/managed-by": "chipwise"}
     for key, value in deployment.labels.items():
         name, text = label_value(key), label_value(value)
         if name and text:
-            made[f"chipwise.dev/{name}"] = text
-    return made
+            pairs[f"chipwise.dev/{name}"] = text
+    return pairs
 
 
 def meta(deployment: Deployment, name: str | None = None, namespaced: bool = True) -> Object:
-    made: Object = {"name": name or deployment.name}
+    fields: Object = {"name": name or deployment.name}
     if namespaced:
-        made["namespace"] = namespace_of(deployment)
-    return made | {"labels": labels(deployment)}
+        fields["namespace"] = namespace_of(deployment)
+    return fields | {"labels": labels(deployment)}
 
 
 def queued(metadata: Object, queue: str, deployment: Deployment) -> Object:
     """The same, in a queue of Kueue and with its priority there."""
     own = metadata["labels"]
     assert isinstance(own, dict)
-    into = {"kueue.x-k8s.io/queue-name": queue, "kueue.x-k8s.io/priority-class": priority_of(deployment)}
-    return metadata | {"labels": own | into}
+    queue_labels = {"kueue.x-k8s.io/queue-name": queue, "kueue.x-k8s.io/priority-class": priority_of(deployment)}
+    return metadata | {"labels": own | queue_labels}
 
 
 def template(deployment: Deployment, command: Yaml, extra: Mapping[str, Yaml] | None = None, queued: bool = False) -> Object:
@@ -120,37 +120,37 @@ def container(deployment: Deployment, command: Yaml) -> Object:
         )
     elif software.image.endswith(":latest"):
         image = Noted(software.image, "No release of it is known to us: pin it by digest after the first pull.")
-    what = "The usual program of its kind: put your own into program.command of the workload."
-    made: Object = {"name": "main", "image": image}
+    hint = "The usual program of its kind: put your own into program.command of the workload."
+    fields: Object = {"name": "main", "image": image}
     usual = not (software.given or software.engine or isinstance(command, Noted))
-    made["command"] = Noted(command, what) if usual else command
+    fields["command"] = Noted(command, hint) if usual else command
     env: list[Yaml] = [{"name": "HOME", "value": "/tmp"}]
     if "USER" not in dict(software.env):
-        why = "No image has this user in its passwd: libraries that ask for its name find it here."
-        env.append(Noted({"name": "USER", "value": "app"}, why))
+        reason = "No image has this user in its passwd: libraries that ask for its name find it here."
+        env.append(Noted({"name": "USER", "value": "app"}, reason))
     if uses_efa(deployment) and "FI_EFA_USE_HUGE_PAGE" not in dict(software.env):
         small: Object = {"name": "FI_EFA_USE_HUGE_PAGE", "value": "0"}
         env.append(Noted(small, "Huge pages would have to be asked for, and Karpenter brings no node to a pod that asks."))
     env += [{"name": key, "value": kubernetes(value)} for key, value in software.env]
     env += [_secret(*one) for one in software.secrets]
-    made["env"] = env
+    fields["env"] = env
     if software.port is not None:
-        made["ports"] = [{"name": "http", "containerPort": software.port}]
-        made |= _probes(deployment)
-    made["resources"] = resources(deployment)
-    made["securityContext"] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+        fields["ports"] = [{"name": "http", "containerPort": software.port}]
+        fields |= _probes(deployment)
+    fields["resources"] = resources(deployment)
+    fields["securityContext"] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     if software.engine:
-        made["securityContext"] = {
+        fields["securityContext"] = {
             "readOnlyRootFilesystem": True,
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
         }
-    made["volumeMounts"] = [
+    fields["volumeMounts"] = [
         *({"name": one.name, "mountPath": one.path} for one in kept(deployment)),
         {"name": "tmp", "mountPath": "/tmp"},
         {"name": "shm", "mountPath": "/dev/shm"},
     ]
-    return KUBERNETES.document(made)
+    return KUBERNETES.document(fields)
 
 
 def _secret(setting: str, name: str, key: str) -> Object:
@@ -172,8 +172,8 @@ def resources(deployment: Deployment) -> Object:
 
 def _why_cpu(deployment: Deployment) -> str:
     share = pod_share(deployment)
-    which = "smallest of the machines" if len(candidates(deployment)) > 1 else "machine"
-    part = f"The {which}" if share >= 1 else f"{share:.3g} of the {which}"
+    subject = "smallest of the machines" if len(candidates(deployment)) > 1 else "machine"
+    part = f"The {subject}" if share >= 1 else f"{share:.3g} of the {subject}"
     return f"{part} without what the system keeps. No limit: a throttled reader would starve the chips."
 
 
@@ -204,19 +204,19 @@ def _grace(deployment: Deployment) -> Yaml:
         )
         return Noted(int(45 + 2 * longest), "Twice the longest answer, after the balancer let go.")
     notice = SPOT_NOTICE_S.get(deployment.node.provider, 30) if deployment.spot else 300
-    why = "The notice that a spot machine gets: time to save." if deployment.spot else "Time to save what was done."
-    return Noted(notice, why)
+    reason = "The notice that a spot machine gets: time to save." if deployment.spot else "Time to save what was done."
+    return Noted(notice, reason)
 
 
 def _affinity(deployment: Deployment, queued: bool) -> Object:
-    made: Object = {}
+    rules_by_kind: Object = {}
     node, types = deployment.node, candidates(deployment)
     if node.kind != "tpu":
-        named: Object = {"key": MACHINE, "operator": "In", "values": [label_value(one.machine) for one in types]}
-        machine: Yaml = named
+        expression: Object = {"key": MACHINE, "operator": "In", "values": [label_value(one.machine) for one in types]}
+        machine: Yaml = expression
         if len(types) > 1:
-            why = "any of these" if deployment.spot else "those after it have the same chip, for when it is short"
-            machine = Noted(named, f"The plan's choice first; {why}.")
+            reason = "any of these" if deployment.spot else "those after it have the same chip, for when it is short"
+            machine = Noted(expression, f"The plan's choice first; {reason}.")
         bought = () if queued else capacity_labels(deployment)
         terms: list[Yaml] = [
             {"matchExpressions": [machine, {"key": key, "operator": "In", "values": [value]}]} for key, value in bought
@@ -228,15 +228,15 @@ def _affinity(deployment: Deployment, queued: bool) -> Object:
         if len(types) > 1 and (meets(deployment) or not deployment.spot):
             first: Object = {"matchExpressions": [{"key": MACHINE, "operator": "In", "values": [label_value(node.machine)]}]}
             nodes["preferredDuringSchedulingIgnoredDuringExecution"] = [{"weight": 100, "preference": first}]
-        made["nodeAffinity"] = nodes
+        rules_by_kind["nodeAffinity"] = nodes
     if meets(deployment):
         rules: list[Yaml] = [_together(deployment, "topology.kubernetes.io/zone")]
-        why = "One zone: between zones, traffic is slow and paid for."
+        reason = "One zone: between zones, traffic is slow and paid for."
         if len(types) > 1 and node.kind != "tpu":
             rules.append(_together(deployment, MACHINE))
-            why += " One machine type: the slowest would hold up the others."
-        made["podAffinity"] = Noted({"requiredDuringSchedulingIgnoredDuringExecution": rules}, why)
-    return made
+            reason += " One machine type: the slowest would hold up the others."
+        rules_by_kind["podAffinity"] = Noted({"requiredDuringSchedulingIgnoredDuringExecution": rules}, reason)
+    return rules_by_kind
 
 
 def _together(deployment: Deployment, topology: str) -> Object:
@@ -253,14 +253,14 @@ def _tolerations(deployment: Deployment) -> list[Yaml]:
 def kept(deployment: Deployment) -> tuple[Volume, ...]:
     """Directories that are volumes. What lies in an object store is read by the user's program itself; a command of ours knows
     files only, so that what it names must be there."""
-    return tuple(one for one in deployment.volumes if one.url is None or _named(deployment, one.path))
+    return tuple(one for one in deployment.volumes if one.url is None or _in_command(deployment, one.path))
 
 
-def _named(deployment: Deployment, path: str) -> bool:
+def _in_command(deployment: Deployment, path: str) -> bool:
     """Whether a command of ours has the directory, or something in it, in one of its words."""
     software = deployment.software
-    where = re.compile(rf"(^|[=:,]){re.escape(path.rstrip('/'))}(/|$)")
-    return not software.given and any(where.search(word) for word in software.command)
+    pattern = re.compile(rf"(^|[=:,]){re.escape(path.rstrip('/'))}(/|$)")
+    return not software.given and any(pattern.search(word) for word in software.command)
 
 
 def claim_name(deployment: Deployment, volume: Volume) -> str:
@@ -268,18 +268,18 @@ def claim_name(deployment: Deployment, volume: Volume) -> str:
 
 
 def _mounted(deployment: Deployment, volume: Volume) -> Yaml:
-    made: Object = {"name": volume.name, "persistentVolumeClaim": {"claimName": claim_name(deployment, volume)}}
+    entry: Object = {"name": volume.name, "persistentVolumeClaim": {"claimName": claim_name(deployment, volume)}}
     if volume.url is None:
-        return made
-    return Noted(made, f"Fill it from {volume.url} first: the program reads files, not the object store.")
+        return entry
+    return Noted(entry, f"Fill it from {volume.url} first: the program reads files, not the object store.")
 
 
 def _volumes(deployment: Deployment) -> list[Yaml]:
-    made: list[Yaml] = [_mounted(deployment, one) for one in kept(deployment)]
+    entries: list[Yaml] = [_mounted(deployment, one) for one in kept(deployment)]
     size = deployment.node.memory_bytes
     shared = max(int((size or 32 * GIB) * pod_share(deployment) / deployment.node.hosts / GIB / 8), 1)
-    made.append({"name": "tmp", "emptyDir": {"sizeLimit": "20Gi"}})
-    made.append(
+    entries.append({"name": "tmp", "emptyDir": {"sizeLimit": "20Gi"}})
+    entries.append(
         {
             "name": "shm",
             "emptyDir": {
@@ -288,4 +288,4 @@ def _volumes(deployment: Deployment) -> list[Yaml]:
             },
         }
     )
-    return made
+    return entries

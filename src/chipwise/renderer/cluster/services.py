@@ -22,7 +22,7 @@ def deployment_object(deployment: Deployment, queue: str | None = None) -> Objec
     assert scaling is not None
     spare = scaling.least < 2
     strategy: Object = {"maxSurge": 1, "maxUnavailable": 0} if spare else {"maxSurge": 0, "maxUnavailable": 1}
-    why = (
+    reason = (
         "One more chip for the time of a rollout: there is no second replica to lean on."
         if spare
         else "In place: a rollout needs no chip that is not there."
@@ -40,7 +40,7 @@ def deployment_object(deployment: Deployment, queue: str | None = None) -> Objec
     pod = template(deployment, command, {"topologySpreadConstraints": spread}, queued=queue is not None)
     spec: Object = {
         "selector": {"matchLabels": selector(deployment)},
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": Noted(strategy, why)},
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": Noted(strategy, reason)},
         "minReadySeconds": 10,
         "revisionHistoryLimit": 5,
         "template": pod,
@@ -109,10 +109,13 @@ def _metric(deployment: Deployment) -> Yaml:
     scaling, name = deployment.scaling, QUEUES.get(deployment.software.engine)
     assert scaling is not None
     if name is not None and scaling.slots is not None:
-        many = max(int(scaling.slots * BUSY), 1)
+        target = max(int(scaling.slots * BUSY), 1)
         metric: Object = {
             "type": "Pods",
-            "pods": {"metric": {"name": name.replace(":", "_")}, "target": {"type": "AverageValue", "averageValue": str(many)}},
+            "pods": {
+                "metric": {"name": name.replace(":", "_")},
+                "target": {"type": "AverageValue", "averageValue": str(target)},
+            },
         }
         return Noted(
             metric,

@@ -34,16 +34,16 @@ def work(deployment: Deployment, queue: str = "", image: str = "") -> tuple[Mapp
             remedy="chipwise render --to dockerfile writes one to build and push; then --image, or program: {image: ...}.",
         )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
-    made: list[Yaml] = [guards.service_account(deployment), guards.network_policy(deployment), *guards.claims(deployment)]
+    objects: list[Yaml] = [guards.service_account(deployment), guards.network_policy(deployment), *guards.claims(deployment)]
     if deployment.form is Form.SERVICE:
         scaler = services.autoscaler(deployment)
-        made += [services.deployment_object(deployment, queue or None), services.disruption_budget(deployment)]
-        made += [services.service(deployment)] if deployment.software.port is not None else []
-        made += [scaler] if scaler is not None else []
+        objects += [services.deployment_object(deployment, queue or None), services.disruption_budget(deployment)]
+        objects += [services.service(deployment)] if deployment.software.port is not None else []
+        objects += [scaler] if scaler is not None else []
     else:
-        made += [jobs.rendezvous(deployment)] if meets(deployment) else []
-        made.append(jobs.job(deployment, queue or None))
-    return tuple(_by_itself(plain(one)) for one in made)
+        objects += [jobs.rendezvous(deployment)] if meets(deployment) else []
+        objects.append(jobs.job(deployment, queue or None))
+    return tuple(_by_itself(plain(one)) for one in objects)
 
 
 def _runnable(deployment: Deployment) -> None:
@@ -66,12 +66,14 @@ def _runnable(deployment: Deployment) -> None:
         )
 
 
-def _by_itself(one: Any) -> Mapping[str, object]:
-    one["metadata"].get("labels", {}).pop(PRIORITY, None)
-    if one["kind"] in ("Job", "Deployment"):
-        one["spec"]["template"]["spec"].pop("priorityClassName", None)
-        one["spec"].pop("activeDeadlineSeconds", None)
-    if one["kind"] == "Job" and one["spec"].get("completions") == 1:  # a lost machine does not count: podFailurePolicy
-        one["spec"]["backoffLimit"] = 0
-    made: Mapping[str, object] = one
-    return made
+def _by_itself(manifest: Any) -> Mapping[str, object]:
+    manifest["metadata"].get("labels", {}).pop(PRIORITY, None)
+    if manifest["kind"] in ("Job", "Deployment"):
+        manifest["spec"]["template"]["spec"].pop("priorityClassName", None)
+        manifest["spec"].pop("activeDeadlineSeconds", None)
+    if (
+        manifest["kind"] == "Job" and manifest["spec"].get("completions") == 1
+    ):  # a lost machine does not count: podFailurePolicy
+        manifest["spec"]["backoffLimit"] = 0
+    result: Mapping[str, object] = manifest
+    return result

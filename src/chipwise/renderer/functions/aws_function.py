@@ -56,19 +56,19 @@ def function_files(deployment: Deployment) -> list[File]:
         Setting("MOST", CONCURRENCY, "Runs at a time."),
         Setting("TAGS", tags(deployment)),
     ]
-    told = heading(deployment)
+    title = heading(deployment)
     command = Setting("COMMAND", list(deployment.software.command), _usual(deployment))
     return [
-        *python_files("lambda_deploy.py", "lambda_deploy.py", told, constants),
-        *python_files("handler.py", "lambda_handler.py", told, [command], executable=False),
+        *python_files("lambda_deploy.py", "lambda_deploy.py", title, constants),
+        *python_files("handler.py", "lambda_handler.py", title, [command], executable=False),
         File("Dockerfile", _dockerfile(deployment)),
     ]
 
 
 def _usual(deployment: Deployment) -> str:
-    what = "It finds the object's address in OBJECT_URL."
+    hint = "It finds the object's address in OBJECT_URL."
     usual = "The usual program of its kind: put your own into program.command of the workload."
-    return what if deployment.software.given else f"{usual}\n{what}"
+    return hint if deployment.software.given else f"{usual}\n{hint}"
 
 
 def _for_processors(deployment: Deployment) -> int:

@@ -31,27 +31,27 @@ def cloud_run_files(deployment: Deployment) -> list[File]:
         else sold_as(deployment, "Cloud Run", "CPU, billed by request", "billed by request")
     )
     trigger = trigger_of(deployment)
-    told = heading(deployment)
+    title = heading(deployment)
     offered = deployment.platforms.get("Cloud Run", {})
     if trigger is not None:
-        most = float(offered.get("most seconds of a pushed message", "600"))
-        refuse_time(deployment, "Pub/Sub", run_seconds(deployment), most, "a pushed message")
+        longest_s = float(offered.get("most seconds of a pushed message", "600"))
+        refuse_time(deployment, "Pub/Sub", run_seconds(deployment), longest_s, "a pushed message")
         command = Setting("COMMAND", list(deployment.software.command), "It finds the object's address in OBJECT_URL.")
         return [
-            File("service.yaml", document(_service(deployment, pushed=True), title=told)),
-            *python_files("handler.py", "push_handler.py", told, [command], executable=False),
+            File("service.yaml", document(_service(deployment, pushed=True), title=title)),
+            *python_files("handler.py", "push_handler.py", title, [command], executable=False),
             File("Dockerfile", _dockerfile(deployment)),
             _deploy(deployment, trigger),
         ]
     if deployment.form is Form.JOB:
         limit = float(offered.get("most seconds of a task", "604800"))
         refuse_time(deployment, "Cloud Run", deployment.predicted.high_s, limit, "a task")
-        return [File("job.yaml", document(_job(deployment), title=told)), _deploy(deployment, None)]
+        return [File("job.yaml", document(_job(deployment), title=title)), _deploy(deployment, None)]
     refuse_time(
         deployment, "Cloud Run", run_seconds(deployment), float(offered.get("most seconds of a call", "3600")), "a call"
     )
     return [
-        File("service.yaml", document(_service(deployment, pushed=False), title=told)),
+        File("service.yaml", document(_service(deployment, pushed=False), title=title)),
         _deploy(deployment, None),
     ]
 
@@ -82,9 +82,9 @@ def _refuse(deployment: Deployment) -> None:
 def _resources(deployment: Deployment) -> Object:
     offered = deployment.platforms.get("Cloud Run", {})
     if deployment.node.accelerated:
-        least = float(offered.get("least memory GiB", "16"))
-        memory = max(least, min(math.ceil(memory_bytes(deployment) / GIB), 32)) if least < 32 else least
-        cpu = max(int(float(offered.get("least vcpus", "4"))), 8 if memory > 16 and least < 32 else 0)
+        minimum = float(offered.get("least memory GiB", "16"))
+        memory = max(minimum, min(math.ceil(memory_bytes(deployment) / GIB), 32)) if minimum < 32 else minimum
+        cpu = max(int(float(offered.get("least vcpus", "4"))), 8 if memory > 16 and minimum < 32 else 0)
         return {"cpu": str(cpu), "memory": f"{memory:.0f}Gi", "nvidia.com/gpu": "1"}
     needed = max(math.ceil(memory_bytes(deployment) / GIB), 1)
     sizes = ((1, 4), (2, 8), (4, 16), (6, 24), (8, 32))  # processors and the most memory that goes with them
@@ -103,24 +103,24 @@ def _container(deployment: Deployment, pushed: bool) -> Object:
         )
     elif software.built:
         image = Noted(software.image, "Built from the Dockerfile of `--to dockerfile`; push it and put its full name here.")
-    made: Object = {"image": image}
+    fields: Object = {"image": image}
     if not pushed:
-        made |= {"command": list(software.command[:1]), "args": list(software.command[1:])}
+        fields |= {"command": list(software.command[:1]), "args": list(software.command[1:])}
     env: list[Yaml] = [{"name": key, "value": value} for key, value in CLOUD_RUN.settings(settings(deployment)).items()]
     env += [
         {"name": setting, "valueFrom": {"secretKeyRef": {"name": f"{name}-{key}", "key": "latest"}}}
         for setting, name, key in software.secrets
     ]
     if env:
-        made["env"] = env
-    made["resources"] = {"limits": _resources(deployment)}
-    return made
+        fields["env"] = env
+    fields["resources"] = {"limits": _resources(deployment)}
+    return fields
 
 
 def _labels(deployment: Deployment) -> Object:
     """Labels of Google Cloud: small letters only, a letter first in keys, and 64 at most with those of others."""
-    found = [(label_value(key).lower().replace(".", "-"), label_value(value)) for key, value in deployment.labels.items()]
-    fits = [(key, value.lower().replace(".", "-")) for key, value in found if key[:1].isalpha()]
+    pairs = [(label_value(key).lower().replace(".", "-"), label_value(value)) for key, value in deployment.labels.items()]
+    fits = [(key, value.lower().replace(".", "-")) for key, value in pairs if key[:1].isalpha()]
     return dict(fits[:MOST_LABELS])
 
 
@@ -130,7 +130,7 @@ def _service(deployment: Deployment, pushed: bool) -> Object:
         "autoscaling.knative.dev/maxScale": str(most_instances(deployment, 10)),
         "run.googleapis.com/execution-environment": "gen2",
     }
-    least = scaling.least if scaling is not None else 0
+    minimum = scaling.least if scaling is not None else 0
     warm = deployment.on.warm if deployment.on is not None else 0
     notes["autoscaling.knative.dev/minScale"] = (
         Noted(
@@ -138,8 +138,8 @@ def _service(deployment: Deployment, pushed: bool) -> Object:
         )
         if warm
         else Noted("0", "Nothing runs, and nothing is paid, while nobody asks; the first answer waits for the weights.")
-        if deployment.node.accelerated or not least
-        else str(least)
+        if deployment.node.accelerated or not minimum
+        else str(minimum)
     )
     spec: Object = {}
     if node.accelerated:
@@ -177,7 +177,7 @@ def _service(deployment: Deployment, pushed: bool) -> Object:
 
 
 def _job(deployment: Deployment) -> Object:
-    offered, node, many = deployment.platforms.get("Cloud Run", {}), deployment.node, parts(deployment)
+    offered, node, part_count = deployment.platforms.get("Cloud Run", {}), deployment.node, parts(deployment)
     limit = int(float(offered.get("most seconds of a task", "604800")))
     inner: Object = {"maxRetries": 3, "timeoutSeconds": str(min(math.ceil(max(2 * deployment.predicted.high_s, 600)), limit))}
     notes: Object = {"run.googleapis.com/execution-environment": "gen2"}
@@ -185,9 +185,9 @@ def _job(deployment: Deployment) -> Object:
         inner["nodeSelector"] = {"run.googleapis.com/accelerator": offered["accelerator"]}
         notes["run.googleapis.com/gpu-zonal-redundancy-disabled"] = "true"
     inner["containers"] = [_container(deployment, pushed=False)]
-    tasks: Object = {"taskCount": many, "parallelism": many, "template": {"spec": inner}}
-    if many > 1:
-        tasks["taskCount"] = Noted(many, "Each finds its part in CLOUD_RUN_TASK_INDEX of CLOUD_RUN_TASK_COUNT.")
+    tasks: Object = {"taskCount": part_count, "parallelism": part_count, "template": {"spec": inner}}
+    if part_count > 1:
+        tasks["taskCount"] = Noted(part_count, "Each finds its part in CLOUD_RUN_TASK_INDEX of CLOUD_RUN_TASK_COUNT.")
     return {
         "apiVersion": "run.googleapis.com/v1",
         "kind": "Job",

@@ -37,16 +37,16 @@ def container_app_files(deployment: Deployment) -> list[File]:
     else:
         deployment = sold_as(deployment, "Container Apps", "consumption profile")
     refuse_memory(deployment, "Container Apps", float(offered.get("most memory GiB", "8")) * 1024)
-    trigger, told = trigger_of(deployment), heading(deployment)
+    trigger, title = trigger_of(deployment), heading(deployment)
     if deployment.form is Form.JOB or trigger is not None:
         if deployment.form is Form.JOB:
             refuse_time(deployment, "Container Apps", deployment.predicted.high_s, LONGEST_JOB_S, "a job")
-        made, kind = _job(deployment, trigger is not None), "job"
+        body, kind = _job(deployment, trigger is not None), "job"
     else:
         longest = float(offered.get("most seconds of a call", "240"))
         refuse_time(deployment, "Container Apps", run_seconds(deployment), longest, "a call")
-        made, kind = _app(deployment), "app"
-    return [File(f"{kind}.yaml", document(made, title=told)), _deploy(deployment, kind, trigger)]
+        body, kind = _app(deployment), "app"
+    return [File(f"{kind}.yaml", document(body, title=title)), _deploy(deployment, kind, trigger)]
 
 
 def _container(deployment: Deployment) -> Object:
@@ -60,7 +60,7 @@ def _container(deployment: Deployment) -> Object:
         memory = 2 * cpu
     env: list[Yaml] = [{"name": key, "value": value} for key, value in settings(deployment).items()]
     env += [{"name": setting, "secretRef": f"{name}-{key}".lower()} for setting, name, key in software.secrets]
-    made: Object = {
+    fields: Object = {
         "name": "main",
         "image": image,
         "command": list(software.command[:1]),
@@ -69,14 +69,14 @@ def _container(deployment: Deployment) -> Object:
         "resources": {"cpu": cpu, "memory": f"{memory:g}Gi"},
     }
     if deployment.node.accelerated:
-        made["resources"] = Noted(made["resources"], "The whole of the GPU profile: what is left over is nobody's.")
-    return made
+        fields["resources"] = Noted(fields["resources"], "The whole of the GPU profile: what is left over is nobody's.")
+    return fields
 
 
 def _common(deployment: Deployment, key: str) -> Object:
-    made: Object = {key: Noted("ENVIRONMENT_ID", "deploy.sh fills it in.")}
+    fields: Object = {key: Noted("ENVIRONMENT_ID", "deploy.sh fills it in.")}
     profile = deployment.platforms.get("Container Apps", {}).get("profile")
-    return made | {"workloadProfileName": Noted("gpu", f"{profile}, which deploy.sh adds.") if profile else "Consumption"}
+    return fields | {"workloadProfileName": Noted("gpu", f"{profile}, which deploy.sh adds.") if profile else "Consumption"}
 
 
 def _secrets(deployment: Deployment) -> list[Yaml]:
@@ -137,17 +137,17 @@ def _app(deployment: Deployment) -> Object:
 
 
 def _warm(deployment: Deployment) -> Yaml:
-    many = deployment.on.warm if deployment.on is not None else 0
-    if many:
+    count = deployment.on.warm if deployment.on is not None else 0
+    if count:
         return Noted(
-            many, "Kept warm, and paid for, as the plan computes: without them too many requests would wait for a start."
+            count, "Kept warm, and paid for, as the plan computes: without them too many requests would wait for a start."
         )
     return Noted(0, "Nothing runs, and nothing is paid, while nobody asks.")
 
 
 def _job(deployment: Deployment, triggered: bool) -> Object:
     seconds = min(math.ceil(max(2 * run_seconds(deployment), 600)), LONGEST_JOB_S)
-    many = parts(deployment) if deployment.form is Form.JOB else 1
+    part_count = parts(deployment) if deployment.form is Form.JOB else 1
     settings: Object = {"replicaTimeout": seconds, "replicaRetryLimit": 3}
     if triggered:
         rule: Object = {
@@ -167,10 +167,17 @@ def _job(deployment: Deployment, triggered: bool) -> Object:
     elif deployment.starts:
         settings |= {
             "triggerType": "Schedule",
-            "scheduleTriggerConfig": {"cronExpression": _cron(deployment), "parallelism": many, "replicaCompletionCount": many},
+            "scheduleTriggerConfig": {
+                "cronExpression": _cron(deployment),
+                "parallelism": part_count,
+                "replicaCompletionCount": part_count,
+            },
         }
     else:
-        settings |= {"triggerType": "Manual", "manualTriggerConfig": {"parallelism": many, "replicaCompletionCount": many}}
+        settings |= {
+            "triggerType": "Manual",
+            "manualTriggerConfig": {"parallelism": part_count, "replicaCompletionCount": part_count},
+        }
     if deployment.software.secrets:
         settings["secrets"] = _secrets(deployment)
     return {

@@ -77,20 +77,20 @@ def settings(deployment: Deployment) -> dict[str, str]:
 def refuse_memory(deployment: Deployment, service: str, most_mib: float) -> None:
     needed = memory_bytes(deployment) / MIB
     if needed > most_mib:
-        what = (
+        detail = (
             f"weights of {weights(deployment) / GIB:.1f} GiB and its program"
             if deployment.model is not None
             else f"a {deployment.node.machine}, which the plan chose"
         )
         raise CannotRender(
-            f"{service} has at most {most_mib:,.0f} MiB of memory; {deployment.title} needs {needed:,.0f} MiB ({what}).",
+            f"{service} has at most {most_mib:,.0f} MiB of memory; {deployment.title} needs {needed:,.0f} MiB ({detail}).",
             remedy="Take --to ecs, batch or kubernetes, or plan a smaller model or number format.",
         )
 
 
-def refuse_time(deployment: Deployment, service: str, seconds: float, most: float, what: str = "a run") -> None:
-    if seconds > most:
+def refuse_time(deployment: Deployment, service: str, seconds: float, limit: float, subject: str = "a run") -> None:
+    if seconds > limit:
         raise CannotRender(
-            f"{service} gives {what} {most:,.0f} s; this one takes up to {seconds:,.0f} s.",
+            f"{service} gives {subject} {limit:,.0f} s; this one takes up to {seconds:,.0f} s.",
             remedy="Take --to batch, kubernetes or ec2, or cut the work into smaller parts.",
         )

@@ -43,49 +43,49 @@ def restart_seconds(deployment: Deployment) -> float:
 def shard_seconds(deployment: Deployment) -> float:
     """Of work in one shard. Half of the plan's interval between checkpoints, which follows from how often machines are lost;
     but long enough that starts of the engine take no more than a tenth of it."""
-    every = deployment.checkpoint_s / 2 if deployment.checkpoint_s else USUAL_S
-    return max(every, restart_seconds(deployment) / RESTARTS_SHARE)
+    interval = deployment.checkpoint_s / 2 if deployment.checkpoint_s else USUAL_S
+    return max(interval, restart_seconds(deployment) / RESTARTS_SHARE)
 
 
 def shards_each(deployment: Deployment) -> int:
     """Of one replica. All of them are at work for as long as the job takes."""
-    most = max(MOST_SHARDS // _replicas(deployment), 1)
-    return min(max(math.ceil(deployment.predicted.seconds / shard_seconds(deployment)), 1), most)
+    limit = max(MOST_SHARDS // _replicas(deployment), 1)
+    return min(max(math.ceil(deployment.predicted.seconds / shard_seconds(deployment)), 1), limit)
 
 
 def shards(deployment: Deployment) -> int:
     return shards_each(deployment) * _replicas(deployment)
 
 
-def shard_words(deployment: Deployment, to: str = "") -> tuple[str, ...]:
-    """The command of a replica that finds its number in PART and PARTS. `to`: a folder for answers that outlives the machine,
+def shard_words(deployment: Deployment, folder: str = "") -> tuple[str, ...]:
+    """The command of a replica that finds its number in PART and PARTS. `folder`: for answers, one that outlives the machine,
     where that of the requests does not."""
-    return ("sh", "-c", PROGRAM, "batch", *shard_arguments(deployment, to))
+    return ("sh", "-c", PROGRAM, "batch", *shard_arguments(deployment, folder))
 
 
-def shard_arguments(deployment: Deployment, to: str = "") -> tuple[str, ...]:
+def shard_arguments(deployment: Deployment, folder: str = "") -> tuple[str, ...]:
     """What the program is told: folders, shards, and the engine's command without its files."""
     command = deployment.software.command
     folders = [command[command.index(flag) + 1].removesuffix(".jsonl") for flag in _FILES]
     engine = [word for at, word in enumerate(command) if word not in _FILES and (at == 0 or command[at - 1] not in _FILES)]
-    return (folders[0], to or folders[1], str(shards(deployment)), *engine)
+    return (folders[0], folder or folders[1], str(shards(deployment)), *engine)
 
 
 def shard_reason(deployment: Deployment) -> list[str]:
     """What a reader must know: how requests are cut, and why so."""
-    many, replicas, minutes = shards(deployment), _replicas(deployment), _spoken(_each_s(deployment))
+    count, replicas, minutes = shards(deployment), _replicas(deployment), _spoken(_each_s(deployment))
     start = f"each starts the engine again (about {restart_seconds(deployment):.0f} s)"
     if replicas == 1:
-        whose = f"The requests are answered in {many} shards of {minutes}" if many > 1 else "The requests are one shard"
+        subject = f"The requests are answered in {count} shards of {minutes}" if count > 1 else "The requests are one shard"
     else:
-        whose = f"{replicas:,} replicas answer {many:,} shards of {minutes}, dealt out like cards"
+        subject = f"{replicas:,} replicas answer {count:,} shards of {minutes}, dealt out like cards"
     lines = [
-        f"{whose}; {start}.",
+        f"{subject}; {start}.",
         "Answered shards are skipped: a lost machine costs the one in work. `cat answers/*.jsonl` is the result.",
     ]
     if replicas == 1:
         return [*lines, "They are cut at the first start, unless the folder requests is there already."]
-    return [*lines, "Cut them once, in the data directory, before the start:", f"  {_cutting(many)}"]
+    return [*lines, "Cut them once, in the data directory, before the start:", f"  {_cutting(count)}"]
 
 
 def _cutting(many: int) -> str:

@@ -46,8 +46,8 @@ def parts(deployment: Deployment) -> int:
 
 def saves(deployment: Deployment) -> bool:
     """What is done outlives a stop, so that the job may be stopped and started again."""
-    kept = deployment.checkpoint_s is not None or deployment.volume("checkpoints") is not None
-    return kept or in_shards(deployment)
+    checkpointed = deployment.checkpoint_s is not None or deployment.volume("checkpoints") is not None
+    return checkpointed or in_shards(deployment)
 
 
 def by_torchrun(deployment: Deployment) -> bool:
@@ -82,9 +82,9 @@ def ranks(deployment: Deployment) -> tuple[str, ...]:
         return ()
     if not node.accelerated:
         return ("mpirun",)
-    many = processes(deployment)
+    count = processes(deployment)
     loose = ("--bind-to", "none") if chips_each(deployment) < node.chips else ()
-    return ("mpirun", "-np", str(many), *loose) if many > 1 else ()
+    return ("mpirun", "-np", str(count), *loose) if count > 1 else ()
 
 
 def torchrun(deployment: Deployment, rank: str, first: str, port: str, name: str) -> list[str]:
@@ -116,28 +116,28 @@ def part_command(deployment: Deployment) -> list[str]:
         return quoted(shard_words(deployment))
     if software.given or not apart(deployment):
         return quoted(software.command)
-    made = []
+    words = []
     for word in software.command:
         match word:
             case "--render-anim":
-                made += ["--frame-jump", '"$PARTS"', word]
-            case "1" if made and made[-1] == "--frame-start":
-                made.append('"$((PART + 1))"')
+                words += ["--frame-jump", '"$PARTS"', word]
+            case "1" if words and words[-1] == "--frame-start":
+                words.append('"$((PART + 1))"')
             case _:
-                made.append(shell([word]))
-    return made
+                words.append(shell([word]))
+    return words
 
 
 def part_reason(deployment: Deployment) -> list[str]:
     """What a reader must know about the parts."""
-    software, many = deployment.software, parts(deployment)
+    software, count = deployment.software, parts(deployment)
     if software.given:
-        return [f"The work is in {many} parts. The program takes its own: number PART, from 0, of PARTS."]
+        return [f"The work is in {count} parts. The program takes its own: number PART, from 0, of PARTS."]
     if in_shards(deployment):
         return shard_reason(deployment)
     if "--render-anim" in software.command:
-        return [f"Frames are dealt out like cards: each of {many} machines takes one in {many}."]
-    return [f"The usual program of its kind: put yours into program.command. It takes part PART, from 0, of {many} (PARTS)."]
+        return [f"Frames are dealt out like cards: each of {count} machines takes one in {count}."]
+    return [f"The usual program of its kind: put yours into program.command. It takes part PART, from 0, of {count} (PARTS)."]
 
 
 def folded(head: str, words: Sequence[str]) -> Iterator[str]:

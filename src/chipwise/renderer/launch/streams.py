@@ -16,7 +16,7 @@ from chipwise.renderer.quoting import shell
 LIST = "streams.txt"
 FOLDER = "/streams"
 PORT = 9000  # of SRT by custom; the list has it where nothing better is known
-_IN, _OUT = "/data/in.ts", "/data/out-"  # in a command of ours: its one source, and its targets by number
+_SOURCE, _OUT = "/data/in.ts", "/data/out-"  # in a command of ours: its one source, and its targets by number
 
 PROGRAM = inline(program("streams.sh"))
 
@@ -37,8 +37,8 @@ def each(deployment: Deployment) -> int:
 
 def stream_words(deployment: Deployment) -> tuple[str, ...]:
     """The command of a container that finds its number in GROUP."""
-    told = (f"{FOLDER}/{LIST}", str(each(deployment)), str(deployment.streams))
-    return ("sh", "-c", PROGRAM, "streams", *told, *one_stream(deployment))
+    arguments = (f"{FOLDER}/{LIST}", str(each(deployment)), str(deployment.streams))
+    return ("sh", "-c", PROGRAM, "streams", *arguments, *one_stream(deployment))
 
 
 def one_stream(deployment: Deployment) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ def one_stream(deployment: Deployment) -> tuple[str, ...]:
 
 
 def _placed(word: str) -> str:
-    if word == _IN:
+    if word == _SOURCE:
         return '"$SOURCE"'
     number = word.removeprefix(_OUT).partition(".")[0]
     return f'"${{{int(number) + 1}}}"' if word.startswith(_OUT) and number.isdigit() else shell([word])
@@ -60,25 +60,25 @@ def _placed(word: str) -> str:
 
 def targets(deployment: Deployment) -> int:
     """Outputs of one stream, as far as the command tells."""
-    found = sum(word.startswith(_OUT) for word in deployment.software.command)
-    return found if found and not deployment.software.given else 1
+    outputs = sum(word.startswith(_OUT) for word in deployment.software.command)
+    return outputs if outputs and not deployment.software.given else 1
 
 
 def stream_list(deployment: Deployment) -> str:
     """A line for each stream, by number: its source, then its targets. Nobody can know them, so these are of no place."""
     outputs = range(targets(deployment))
     lines = [
-        f"srt://source.example:{PORT}?streamid=camera-{at} "
-        + " ".join(f"srt://packager.example:{PORT}?streamid=publish:camera-{at}-{one}" for one in outputs)
-        for at in range(deployment.streams)
+        f"srt://source.example:{PORT}?streamid=camera-{index} "
+        + " ".join(f"srt://packager.example:{PORT}?streamid=publish:camera-{index}-{one}" for one in outputs)
+        for index in range(deployment.streams)
     ]
     return "\n".join(lines) + "\n"
 
 
 def list_reason(deployment: Deployment) -> str:
     outputs = targets(deployment)
-    many = "target" if outputs == 1 else f"{outputs} targets"
-    return f"A line for each of {deployment.streams} streams: its source, then its {many}. Put your own: any URL of ffmpeg."
+    noun = "target" if outputs == 1 else f"{outputs} targets"
+    return f"A line for each of {deployment.streams} streams: its source, then its {noun}. Put your own: any URL of ffmpeg."
 
 
 def stream_reason(deployment: Deployment) -> list[str]:

@@ -49,12 +49,12 @@ def taints(deployment: Deployment) -> list[Taint]:
 
 def tags(deployment: Deployment) -> Mapping[str, str]:
     """For the bill: what the workload is and who pays."""
-    made = {"chipwise:workload": deployment.name}
+    pairs = {"chipwise:workload": deployment.name}
     for key, value in deployment.labels.items():
         name, text = tag_value(key)[:100], tag_value(value)
-        if name and text and len(made) < MOST_TAGS:
-            made[f"chipwise:{name}"] = text
-    return made
+        if name and text and len(pairs) < MOST_TAGS:
+            pairs[f"chipwise:{name}"] = text
+    return pairs
 
 
 def has_disk(deployment: Deployment) -> bool:

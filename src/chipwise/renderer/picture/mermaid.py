@@ -35,13 +35,13 @@ def _lines(scene: Scene, comments: str) -> Iterator[str]:
     for box in scene.boxes:
         if box.place is None:
             yield f"  {_box(box)}"
-    for at, place in enumerate(scene.places):
-        yield f'  subgraph p{at}["{label(place)}"]'
-        yield from (f"    {_box(box)}" for box in scene.boxes if box.place == at)
+    for index, place in enumerate(scene.places):
+        yield f'  subgraph p{index}["{label(place)}"]'
+        yield from (f"    {_box(box)}" for box in scene.boxes if box.place == index)
         yield "  end"
     for arrow in scene.arrows:
-        told = f'|"{label(arrow.label)}"|' if arrow.label else ""
-        yield f"  {arrow.source} {'<-->' if arrow.both else '-->'}{told} {arrow.target}"
+        label_text = f'|"{label(arrow.label)}"|' if arrow.label else ""
+        yield f"  {arrow.source} {'<-->' if arrow.both else '-->'}{label_text} {arrow.target}"
     for look in dict.fromkeys(box.look for box in scene.boxes):
         fill, line = STYLES[look]
         yield f"  classDef {look} fill:{fill},stroke:{line},color:#111111"

@@ -51,9 +51,9 @@ class Lane:
 
 def svg(scene: Scene) -> str:
     wide = max(WIDTH, 2 * MARGIN + NARROWEST * len(scene.places))
-    many = len(scene.places)
-    each = (wide - 2 * MARGIN - BETWEEN * (many - 1)) / many
-    lanes = [Lane(MARGIN + (each + BETWEEN) * at, each) for at in range(many)]
+    count = len(scene.places)
+    lane_width = (wide - 2 * MARGIN - BETWEEN * (count - 1)) / count
+    lanes = [Lane(MARGIN + (lane_width + BETWEEN) * at, lane_width) for at in range(count)]
     head = LANE_HEAD + (ENTERED if any(box.place is None and box.row == 0 for box in scene.boxes) else 0)
     drawn = {one.box.key: one for one in _layout(scene, lanes, wide, head)}
     inside = [one for one in drawn.values() if one.box.place is not None]
@@ -61,8 +61,8 @@ def svg(scene: Scene) -> str:
     high = max(one.bottom for one in drawn.values()) + MARGIN + 14
     parts = [*_head(scene, wide), *_lanes(lanes, span), *_arrows(scene, drawn, lanes, span)]
     parts += _names(scene, lanes, span[0])  # over the arrows, which come in there
-    for one in drawn.values():
-        parts += _box(one)
+    for shape in drawn.values():
+        parts += _box(shape)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:g} {high:g}" width="{wide:g}" height="{high:g}" '
         f'role="img" font-family="Helvetica, Arial, sans-serif">\n' + "\n".join(parts) + "\n</svg>\n"
@@ -92,15 +92,15 @@ def fitted(text: str, room: float, size: float) -> str:
     return text.rstrip() + "…"
 
 
-def broken(text: str, room: float, size: float, most: int = 2) -> list[str]:
+def broken(text: str, room: float, size: float, line_limit: int = 2) -> list[str]:
     """Into at most so many lines, after commas where there are some, else at blanks; what is left over is cut."""
     lines, words = [""], re.split(r"(?<=,) ", text) if "," in text else text.split(" ")
-    for at, word in enumerate(words):
+    for index, word in enumerate(words):
         longer = f"{lines[-1]} {word}".strip()
         if width_of(longer, size) <= room or not lines[-1]:
             lines[-1] = longer
-        elif len(lines) == most:
-            lines[-1] = " ".join([lines[-1], *words[at:]])
+        elif len(lines) == line_limit:
+            lines[-1] = " ".join([lines[-1], *words[index:]])
             break
         else:
             lines.append(word)
@@ -112,37 +112,39 @@ def broken(text: str, room: float, size: float, most: int = 2) -> list[str]:
 
 def _layout(scene: Scene, lanes: list[Lane], wide: float, head: float) -> Iterator[Drawn]:
     """Row by row; boxes of one row and place stand beside each other. What is outside stands over or under all places."""
-    y, within = TOP, {box.row for box in scene.boxes if box.place is not None}
+    y, inner_rows = TOP, {box.row for box in scene.boxes if box.place is not None}
     for row in range(scene.rows):
-        if row == min(within):
+        if row == min(inner_rows):
             y += head
-        elif row > max(within):
+        elif row > max(inner_rows):
             y += 16
         cells: dict[int | None, list[Box]] = defaultdict(list)
         for box in scene.boxes:
             if box.row == row:
                 cells[box.place].append(box)
         drawn = [
-            one
+            shape
             for place, boxes in cells.items()
-            for one in _beside(boxes, lanes[place] if place is not None else Lane(MARGIN, wide - 2 * MARGIN), place is None)
+            for shape in _side_by_side(
+                boxes, lanes[place] if place is not None else Lane(MARGIN, wide - 2 * MARGIN), place is None
+            )
         ]
         high = max(one.high for one in drawn)
         yield from (replace(one, y=y + (high - one.high) / 2) for one in drawn)
         y += high + GAP
 
 
-def _beside(boxes: list[Box], lane: Lane, outside: bool) -> Iterator[Drawn]:
+def _side_by_side(boxes: list[Box], lane: Lane, outside: bool) -> Iterator[Drawn]:
     gutter = GUTTER if lane.wide >= TIGHT else GUTTER - 12
     room = lane.wide - 2 * gutter
-    each = min(
+    width = min(
         (room - PAD * (len(boxes) - 1)) / len(boxes), WIDEST_OUTSIDE if outside and boxes[0].look is Look.PEOPLE else WIDEST
     )
-    left = lane.x + gutter + (room - each * len(boxes) - PAD * (len(boxes) - 1)) / 2
-    for at, box in enumerate(boxes):
-        lines = tuple(part for line in box.lines for part in broken(line, each - 2 * PAD, SMALL))
+    left = lane.x + gutter + (room - width * len(boxes) - PAD * (len(boxes) - 1)) / 2
+    for index, box in enumerate(boxes):
+        lines = tuple(part for line in box.lines for part in broken(line, width - 2 * PAD, SMALL))
         high = 2 * PAD + LINE * (1 + len(lines)) + (10 if box.look is Look.STORE else 0)
-        yield Drawn(box, left + at * (each + PAD), 0.0, each, high, lines)
+        yield Drawn(box=box, x=left + index * (width + PAD), y=0.0, wide=width, high=high, lines=lines)
 
 
 # -- what is drawn
@@ -168,54 +170,54 @@ def _lanes(lanes: list[Lane], span: tuple[float, float]) -> Iterator[str]:
 
 def _names(scene: Scene, lanes: list[Lane], top: float) -> Iterator[str]:
     for name, lane in zip(scene.places, lanes, strict=True):
-        told = fitted(name, lane.wide - 28, TEXT * 1.05)
-        yield _text(lane.x + 14, top + 22, told, TEXT, bold=True, fill="#333333", halo=True)
+        label = fitted(name, lane.wide - 28, TEXT * 1.05)
+        yield _text(lane.x + 14, top + 22, label, TEXT, bold=True, fill="#333333", halo=True)
 
 
-def _box(one: Drawn) -> Iterator[str]:
-    fill, line = STYLES[one.box.look]
-    if one.box.look is Look.STORE:
-        x, y, w, bottom, ry = one.x, one.y + 8, one.wide, one.bottom - 8, 8
+def _box(shape: Drawn) -> Iterator[str]:
+    fill, line = STYLES[shape.box.look]
+    if shape.box.look is Look.STORE:
+        x, y, w, bottom, ry = shape.x, shape.y + 8, shape.wide, shape.bottom - 8, 8
         yield (
             f'<path d="M{x:g} {y:g}v{bottom - y:g}a{w / 2:g} {ry} 0 0 0 {w:g} 0v{y - bottom:g}a{w / 2:g} {ry} 0 0 0 {-w:g} 0'
             f'a{w / 2:g} {ry} 0 0 0 {w:g} 0" fill="{fill}" stroke="{line}" stroke-width="1.5"/>'
         )
     else:
-        corner = one.high / 2 if one.box.look is Look.PEOPLE else 6
+        corner = shape.high / 2 if shape.box.look is Look.PEOPLE else 6
         yield (
-            f'<rect x="{one.x:g}" y="{one.y:g}" width="{one.wide:g}" height="{one.high:g}" rx="{min(corner, 26):g}" '
+            f'<rect x="{shape.x:g}" y="{shape.y:g}" width="{shape.wide:g}" height="{shape.high:g}" rx="{min(corner, 26):g}" '
             f'fill="{fill}" stroke="{line}" stroke-width="1.5"/>'
         )
-    y = one.y + PAD + 13 + (10 if one.box.look is Look.STORE else 0)
-    room, middle = one.wide - 2 * PAD, one.x + one.wide / 2
-    yield _text(middle, y, fitted(one.box.title, room, TEXT * 1.1), TEXT + 1, bold=True, anchor="middle")
-    for number, told in enumerate(one.lines, 1):
-        yield _text(middle, y + LINE * number, told, SMALL, anchor="middle", fill="#222222")
+    y = shape.y + PAD + 13 + (10 if shape.box.look is Look.STORE else 0)
+    room, middle = shape.wide - 2 * PAD, shape.x + shape.wide / 2
+    yield _text(middle, y, fitted(shape.box.title, room, TEXT * 1.1), TEXT + 1, bold=True, anchor="middle")
+    for number, text in enumerate(shape.lines, 1):
+        yield _text(middle, y + LINE * number, text, SMALL, anchor="middle", fill="#222222")
 
 
 def _arrows(scene: Scene, drawn: dict[str, Drawn], lanes: list[Lane], span: tuple[float, float]) -> Iterator[str]:
     """Each leaves and enters a box at a point of its own."""
     leaving: dict[str, list[int]] = defaultdict(list)
     entering: dict[tuple[str, bool], list[int]] = defaultdict(list)  # by side: from above, from below
-    for at, arrow in enumerate(scene.arrows):
-        leaving[arrow.source].append(at)
-        entering[arrow.target, _down(arrow, drawn)].append(at)
-    for found in leaving.values():
-        found.sort(key=lambda at: drawn[scene.arrows[at].target].x)
-    for found in entering.values():
-        found.sort(key=lambda at: drawn[scene.arrows[at].source].x)
+    for index, arrow in enumerate(scene.arrows):
+        leaving[arrow.source].append(index)
+        entering[arrow.target, _down(arrow, drawn)].append(index)
+    for arrows in leaving.values():
+        arrows.sort(key=lambda at: drawn[scene.arrows[at].target].x)
+    for arrows in entering.values():
+        arrows.sort(key=lambda at: drawn[scene.arrows[at].source].x)
     bends: dict[float, int] = defaultdict(int)
-    around: dict[int, int] = defaultdict(int)
-    for at, arrow in enumerate(scene.arrows):
+    detours: dict[int, int] = defaultdict(int)
+    for index, arrow in enumerate(scene.arrows):
         source, target = drawn[arrow.source], drawn[arrow.target]
         down = _down(arrow, drawn)
-        mine = entering[arrow.target, down]
-        x1, x2 = _port(source, leaving[arrow.source], at), _port(target, mine, at)
-        way = _way(source, target, x1, x2, drawn, span, bends, around, lanes)
+        incoming = entering[arrow.target, down]
+        x1, x2 = _port(source, leaving[arrow.source], index), _port(target, incoming, index)
+        way = _way(source, target, x1, x2, drawn, span, bends, detours, lanes)
         yield _line(way, arrow.both)
         if arrow.label:
             x, y = way[-1]
-            yield _label(arrow, x, y - 14 if down else y + 18, target, (mine.index(at), len(mine)))
+            yield _label(arrow, x, y - 14 if down else y + 18, target, (incoming.index(index), len(incoming)))
 
 
 def _way(
@@ -226,7 +228,7 @@ def _way(
     drawn: dict[str, Drawn],
     span: tuple[float, float],
     bends: dict[float, int],
-    around: dict[int, int],
+    detours: dict[int, int],
     lanes: list[Lane],
 ) -> list[tuple[float, float]]:
     """It bends in the gap before its target, or outside of all places where it comes from there; where a box stands in its
@@ -241,19 +243,19 @@ def _way(
     bend = level - step * 5 * (bends[level] % 5)
     run, ends = (x2, (bend, y2)) if outside else (x1, (y1, bend))
     blocked = [
-        one
-        for one in drawn.values()
-        if one is not source
-        and one is not target
-        and one.x - 4 < run < one.x + one.wide + 4
-        and min(ends) < one.y + one.high / 2 < max(ends)
+        shape
+        for shape in drawn.values()
+        if shape is not source
+        and shape is not target
+        and shape.x - 4 < run < shape.x + shape.wide + 4
+        and min(ends) < shape.y + shape.high / 2 < max(ends)
     ]
     if x1 != x2 or blocked:
         bends[level] += 1
     if blocked:
         place = blocked[0].box.place or 0
-        gutter = max(min(one.x for one in blocked) - 10 - 6 * (around[place] % 4), lanes[place].x + 4)
-        around[place] += 1
+        gutter = max(min(one.x for one in blocked) - 10 - 6 * (detours[place] % 4), lanes[place].x + 4)
+        detours[place] += 1
         if outside:
             return [(x1, y1), (x1, bend), (gutter, bend), (gutter, y2 - step * 30), (x2, y2 - step * 30), (x2, y2)]
         return [(x1, y1), (x1, y1 + step * 14), (gutter, y1 + step * 14), (gutter, bend), (x2, bend), (x2, y2)]
@@ -268,20 +270,20 @@ def _port(one: Drawn, ports: list[int], at: int) -> float:
     return one.x + one.wide * (ports.index(at) + 1) / (len(ports) + 1)
 
 
-def _line(points: list[tuple[float, float]], both: bool) -> str:
+def _line(points: list[tuple[float, float]], two_way: bool) -> str:
     way = " ".join(f"{x:g},{y:g}" for x, y in points)
-    start = ' marker-start="url(#tip)"' if both else ""
+    start = ' marker-start="url(#tip)"' if two_way else ""
     return f'<polyline points="{way}" fill="none" stroke="#333333" stroke-width="1.4" marker-end="url(#tip)"{start}/>'
 
 
 def _label(arrow: Arrow, x: float, y: float, target: Drawn, port: tuple[int, int]) -> str:
     """Right of its arrow; where several come in, the first one's stands left of it, and those between stand higher."""
-    at, many = port
-    room = target.wide / 2 + 24 if many <= 2 else max(target.wide / (many + 1) + 10, 60)
-    told = fitted(arrow.label, room, SMALL)
-    if many > 1 and at == 0:
-        return _text(x - 7, y, told, SMALL, anchor="end", fill="#222222", halo=True)
-    return _text(x + 7, y - (13 if 0 < at < many - 1 else 0), told, SMALL, fill="#222222", halo=True)
+    index, count = port
+    room = target.wide / 2 + 24 if count <= 2 else max(target.wide / (count + 1) + 10, 60)
+    label = fitted(arrow.label, room, SMALL)
+    if count > 1 and index == 0:
+        return _text(x - 7, y, label, SMALL, anchor="end", fill="#222222", halo=True)
+    return _text(x + 7, y - (13 if 0 < index < count - 1 else 0), label, SMALL, fill="#222222", halo=True)
 
 
 def _text(

@@ -25,10 +25,10 @@ def image_of(deployment: Deployment) -> Yaml:
         return Noted(known["ray-llm"], "Ray with Serve and vLLM, one release for head and workers.")
     if deployment.form is Form.SESSIONS and "ray" in known:
         return Noted(known["ray"], "Clients must use the same release of Ray and of Python.")
-    what = "Ray must be in it: `ray[default]` in its requirements, the same release on head and workers."
+    note = "Ray must be in it: `ray[default]` in its requirements, the same release on head and workers."
     if software.built:
-        what = f"From the Dockerfile of `chipwise render --to dockerfile`, pushed, under its full name here.\n{what}"
-    return Noted(software.image, what)
+        note = f"From the Dockerfile of `chipwise render --to dockerfile`, pushed, under its full name here.\n{note}"
+    return Noted(software.image, note)
 
 
 def version_of(deployment: Deployment) -> str | None:
@@ -38,24 +38,26 @@ def version_of(deployment: Deployment) -> str | None:
     return tag.partition("-")[0] if name.startswith("rayproject/") else None
 
 
-def cluster(deployment: Deployment, least: int, most: int, extra: tuple[Yaml, ...] = ()) -> Object:
-    """`least` and `most`: workers. `extra`: files for the head, as pairs of a mount and its volume."""
-    made: Object = {}
+def cluster(deployment: Deployment, minimum: int, maximum: int, extra: tuple[Yaml, ...] = ()) -> Object:
+    """`minimum` and `maximum`: workers. `extra`: files for the head, as pairs of a mount and its volume."""
+    fields: Object = {}
     version = version_of(deployment)
     if version is not None:
-        made["rayVersion"] = version
-    if least != most:
-        made["enableInTreeAutoscaling"] = Noted(True, "Workers come and go with what the program asks for.")
+        fields["rayVersion"] = version
+    if minimum != maximum:
+        fields["enableInTreeAutoscaling"] = Noted(True, "Workers come and go with what the program asks for.")
         idle = int(deployment.idle_s or IDLE_S)
-        why = "As the workload says." if deployment.idle_s else "A machine takes minutes to come: do not let it go for a lull."
-        made["autoscalerOptions"] = {
-            "idleTimeoutSeconds": Noted(idle, why),
+        reason = (
+            "As the workload says." if deployment.idle_s else "A machine takes minutes to come: do not let it go for a lull."
+        )
+        fields["autoscalerOptions"] = {
+            "idleTimeoutSeconds": Noted(idle, reason),
             "upscalingMode": Noted("Default", "At most doubles at a time."),
             "resources": {"requests": {"cpu": "500m", "memory": "512Mi"}, "limits": {"memory": "1Gi"}},
         }
-    made["headGroupSpec"] = _head(deployment, least != most, extra)
-    made["workerGroupSpecs"] = [_workers(deployment, least, most)]
-    return made
+    fields["headGroupSpec"] = _head(deployment, minimum != maximum, extra)
+    fields["workerGroupSpecs"] = [_workers(deployment, minimum, maximum)]
+    return fields
 
 
 def _head(deployment: Deployment, scales: bool, extra: tuple[Yaml, ...]) -> Object:
@@ -103,9 +105,9 @@ def _head(deployment: Deployment, scales: bool, extra: tuple[Yaml, ...]) -> Obje
 
 def _steady_nodes(deployment: Deployment) -> list[Yaml]:
     """Nodes that nobody takes away, by the labels of the provider; nothing where it has none."""
-    found = capacity_labels(replace(deployment, purchase="on-demand"))
-    if found:
-        return [{"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]} for key, value in found]
+    labels = capacity_labels(replace(deployment, purchase="on-demand"))
+    if labels:
+        return [{"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]} for key, value in labels]
     return [
         {"matchExpressions": [{"key": key, "operator": "NotIn", "values": [value]}]}
         for key, value in capacity_labels(deployment)
@@ -123,31 +125,31 @@ def _user(deployment: Deployment) -> Yaml:
     }
 
 
-def _workers(deployment: Deployment, least: int, most: int) -> Object:
+def _workers(deployment: Deployment, minimum: int, maximum: int) -> Object:
     """The pod of the plan, without its command: KubeRay starts Ray in it."""
-    made = template(deployment, ())
-    spec = made["spec"]
+    pod_template = template(deployment, ())
+    spec = pod_template["spec"]
     assert isinstance(spec, dict)
     [pod] = spec["containers"]
-    kept = {key: value for key, value in pod.items() if key in ("env", "volumeMounts", "securityContext")}
+    fields = {key: value for key, value in pod.items() if key in ("env", "volumeMounts", "securityContext")}
     if deployment.form is Form.JOB:  # settings go with the job (runtimeEnvYAML); secrets and those of the machine stay here
         own = {name for name, _ in deployment.software.env}
-        kept["env"] = [one for one in kept["env"] if not (isinstance(one, dict) and one["name"] in own)]
-    kept["securityContext"] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-    container = {"name": "ray-worker", "image": image_of(deployment), "resources": resources(deployment)} | kept
+        fields["env"] = [one for one in fields["env"] if not (isinstance(one, dict) and one["name"] in own)]
+    fields["securityContext"] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    container = {"name": "ray-worker", "image": image_of(deployment), "resources": resources(deployment)} | fields
     spec = spec | {"containers": [container], "securityContext": _user(deployment)}
     spec["automountServiceAccountToken"] = False
     if isinstance(affinity := spec.get("affinity"), dict):  # a slice of TPUs is found by its labels alone
         spec["affinity"] = _among_workers(affinity)
-    name, each = "chips" if deployment.node.accelerated else "workers", deployment.node.hosts
+    name, hosts = "chips" if deployment.node.accelerated else "workers", deployment.node.hosts
     return {
         "groupName": name,
         **_sliced(deployment),
-        "replicas": least // each,
-        "minReplicas": least // each,
-        "maxReplicas": Noted(most // each, _why_most(deployment)) if least != most else most // each,
+        "replicas": minimum // hosts,
+        "minReplicas": minimum // hosts,
+        "maxReplicas": Noted(maximum // hosts, _maximum_reason(deployment)) if minimum != maximum else maximum // hosts,
         "rayStartParams": _start(deployment),
-        "template": {"metadata": made["metadata"], "spec": spec},
+        "template": {"metadata": pod_template["metadata"], "spec": spec},
     }
 
 
@@ -156,19 +158,21 @@ def _among_workers(affinity: Object) -> Object:
     noted = affinity.get("podAffinity")
     if not isinstance(noted, Noted) or not isinstance(noted.value, dict):
         return affinity
-    [(when, rules)] = noted.value.items()
-    found = [rule | {"labelSelector": {"matchLabels": rule["labelSelector"]["matchLabels"] | WORKER}} for rule in rules]
-    return affinity | {"podAffinity": Noted({when: found}, noted.why)}
+    [(condition, rules)] = noted.value.items()
+    terms = [rule | {"labelSelector": {"matchLabels": rule["labelSelector"]["matchLabels"] | WORKER}} for rule in rules]
+    return affinity | {"podAffinity": Noted({condition: terms}, noted.why)}
 
 
 def _sliced(deployment: Deployment) -> Object:
-    many = deployment.node.hosts
-    if many == 1:
+    hosts = deployment.node.hosts
+    if hosts == 1:
         return {}
-    return {"numOfHosts": Noted(many, "Hosts of one TPU slice: they come and go together. Needs KubeRay's TPU webhook of GKE.")}
+    return {
+        "numOfHosts": Noted(hosts, "Hosts of one TPU slice: they come and go together. Needs KubeRay's TPU webhook of GKE.")
+    }
 
 
-def _why_most(deployment: Deployment) -> str:
+def _maximum_reason(deployment: Deployment) -> str:
     return (
         "The most that the plan ever has at once." if deployment.form is Form.SERVICE else "The plan's machines, and no more."
     )
@@ -180,39 +184,39 @@ def _start(deployment: Deployment) -> Object:
     resource = resource_of(node)
     if resource is None:
         return {}
-    many, why = pod_chips(deployment), f"KubeRay does not count {resource} by itself."
+    chips, reason = pod_chips(deployment), f"KubeRay does not count {resource} by itself."
     if resource == "aws.amazon.com/neuron":
-        cores = many * (node.cores or 1)
-        return {"resources": Noted(f'"{{\\"neuron_cores\\": {cores}}}"', why)}
+        cores = chips * (node.cores or 1)
+        return {"resources": Noted(f'"{{\\"neuron_cores\\": {cores}}}"', reason)}
     if resource in ("nvidia.com/gpu", "google.com/tpu"):
         return {}
-    return {"num-gpus": Noted(str(many), why)}
+    return {"num-gpus": Noted(str(chips), reason)}
 
 
 def workers(deployment: Deployment) -> int:
     return pods(deployment)
 
 
-def quota(deployment: Deployment, most: int) -> Object:
-    """`most`: workers. An upgrade of a service stands a second cluster beside the first until it answers: twice of all."""
+def quota(deployment: Deployment, workers: int) -> Object:
+    """An upgrade of a service stands a second cluster beside the first until it answers: twice of all."""
     scaling = deployment.scaling
     if scaling is None:
         return guards.quota(deployment)
-    made = guards.quota(replace(deployment, scaling=replace(scaling, most=most)))
-    hard: Object = {"pods": Noted(str(2 * (most + 1) + 4), "Two clusters with a head each, and some to look with.")}
+    base = guards.quota(replace(deployment, scaling=replace(scaling, most=workers)))
+    hard: Object = {"pods": Noted(str(2 * (workers + 1) + 4), "Two clusters with a head each, and some to look with.")}
     resource = resource_of(deployment.node)
     if resource is not None:
-        chips = 2 * most * pod_chips(deployment)
-        why = "Twice what the plan ever uses: KubeRay upgrades by a second cluster (NewCluster). Machines must allow it too."
-        hard[f"requests.{resource}"] = Noted(str(chips), why)
-    spec = made["spec"]
+        chips = 2 * workers * pod_chips(deployment)
+        reason = "Twice what the plan ever uses: KubeRay upgrades by a second cluster (NewCluster). Machines must allow it too."
+        hard[f"requests.{resource}"] = Noted(str(chips), reason)
+    spec = base["spec"]
     assert isinstance(spec, dict)
-    return made | {"spec": {"hard": spec["hard"] | hard}}
+    return base | {"spec": {"hard": spec["hard"] | hard}}
 
 
 def network_policy(deployment: Deployment) -> Object:
     """Among themselves everything: Ray takes ports as it goes. The operator reaches the dashboard, users the service."""
-    same: Object = {"podSelector": {"matchLabels": selector(deployment)}}
+    peers: Object = {"podSelector": {"matchLabels": selector(deployment)}}
     operator: Object = {
         "from": [
             {"namespaceSelector": {}, "podSelector": {"matchLabels": {"app.kubernetes.io/component": "kuberay-operator"}}}
@@ -221,14 +225,14 @@ def network_policy(deployment: Deployment) -> Object:
         + ([{"protocol": "TCP", "port": SERVE}] if _serves(deployment) else []),
     }
     ingress: list[Yaml] = [
-        Noted({"from": [same]}, "Ray's own traffic takes ports as it goes."),
+        Noted({"from": [peers]}, "Ray's own traffic takes ports as it goes."),
         Noted(operator, "The operator asks for the state of the job."),
     ]
     if _serves(deployment):
         ingress.append({"ports": [{"protocol": "TCP", "port": SERVE}]})
     api = {"ports": [{"protocol": "TCP", "port": 443}, {"protocol": "TCP", "port": 6443}]}
     egress: list[Yaml] = [
-        {"to": [same]},
+        {"to": [peers]},
         Noted({"ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]}, "Names."),
         Noted(api, "Weights, data and checkpoints; the autoscaler asks the API server for pods."),
     ]

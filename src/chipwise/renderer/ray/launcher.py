@@ -19,37 +19,37 @@ FOLDER = "/launch"
 
 def bundle(deployment: Deployment) -> dict[str, float]:
     """What one worker gives to the command, as Ray names it."""
-    made: dict[str, float] = {"CPU": 1}
+    amounts: dict[str, float] = {"CPU": 1}
     chips = pod_chips(deployment)
     match deployment.node.kind:
         case _ if not chips:
             pass
         case "neuron":
-            made["neuron_cores"] = chips * (deployment.node.cores or 1)
+            amounts["neuron_cores"] = chips * (deployment.node.cores or 1)
         case "tpu":
-            made["TPU"] = chips
+            amounts["TPU"] = chips
         case _:
-            made["GPU"] = chips
-    return made
+            amounts["GPU"] = chips
+    return amounts
 
 
 def launcher(deployment: Deployment) -> dict[str, str]:
     """Texts by the name of their file."""
     if apart(deployment):
-        words, why = part_command(deployment), "\n".join(part_reason(deployment))
+        words, reason = part_command(deployment), "\n".join(part_reason(deployment))
     elif by_torchrun(deployment):
-        words, why = (
+        words, reason = (
             torchrun(deployment, '"$RANK"', '"$MASTER_ADDR"', '"$MASTER_PORT"', deployment.name),
             "RANK numbers machines.",
         )
     else:
-        words, why = quoted(deployment.software.command), "RANK of WORLD_SIZE tells each its place."
+        words, reason = quoted(deployment.software.command), "RANK of WORLD_SIZE tells each its place."
     together = meets(deployment)
     constants = (
         Setting("WORKERS", pods(deployment)),
         Setting("BUNDLE", bundle(deployment)),
         Setting("STRATEGY", "STRICT_SPREAD" if together else "SPREAD", "Each on a worker of its own." if together else ""),
-        Setting("COMMAND", " ".join(words), why),
+        Setting("COMMAND", " ".join(words), reason),
     )
     files = python_files(FILE, "ray_launch.py", heading(deployment), constants)
     return {file.path: KUBERNETES.script(file.text) for file in files}

@@ -21,10 +21,10 @@ def surroundings(deployment: Deployment) -> list[str]:
     lines = [
         f"export {name}={_value(value)}" for name, value in deployment.software.env if _NAME.match(name)
     ]  # a name that no shell takes cannot be exported
-    for setting, kept, key in deployment.software.secrets:
+    for setting, secret, key in deployment.software.secrets:
         if _NAME.match(setting):
-            told = re.sub(r"[^\w ./-]", "-", f"{setting} must be set to {key} of the secret {kept}", flags=re.ASCII)
-            lines.append(f': "${{{setting}:?{told}}}"')
+            message = re.sub(r"[^\w ./-]", "-", f"{setting} must be set to {key} of the secret {secret}", flags=re.ASCII)
+            lines.append(f': "${{{setting}:?{message}}}"')
     return [*lines, ""] if lines else []
 
 

@@ -37,9 +37,11 @@ def generating(deployment: Deployment, engine: str) -> Model:
         )
     model = deployment.model
     if model is None or not model.generates:
-        what = "this has none with a name that could be fetched" if model is None else f"{model.name} generates none here"
+        explanation = (
+            "this has none with a name that could be fetched" if model is None else f"{model.name} generates none here"
+        )
         raise CannotRender(
-            f"{engine} serves models that generate text; {what}.",
+            f"{engine} serves models that generate text; {explanation}.",
             remedy="Take --to kubernetes, or triton for other models that are served.",
         )
     if deployment.form is Form.DEVICES:
@@ -53,52 +55,54 @@ def weights(model: Model) -> str:
 
 def in_one_machine(deployment: Deployment, engine: str) -> None:
     """A script starts what runs on one machine."""
-    each = math.prod(model_ways(deployment.split))
-    if each > max(deployment.node.chips, 1):
+    per_replica = math.prod(model_ways(deployment.split))
+    if per_replica > max(deployment.node.chips, 1):
         raise CannotRender(
-            f"One replica takes {each} chips, and {deployment.node.machine} has {deployment.node.chips}: "
+            f"One replica takes {per_replica} chips, and {deployment.node.machine} has {deployment.node.chips}: "
             f"{engine} would have to be started on several machines that find each other.",
             remedy="Take --to ray, or plan with --limit chip_count={max: " + str(deployment.node.chips) + "}.",
         )
 
 
 def split(deployment: Deployment) -> list[Setting]:
-    made = []
+    settings = []
     cores = deployment.node.ways
     shared, stages = model_ways(deployment.split)
     tensor = shared * cores
     if tensor > 1:
-        what = "Cores" if cores > 1 else "Chips"
-        made.append(Setting("tensor-parallel-size", tensor, f"{what} that share every layer, as the plan splits the model."))
+        noun = "Cores" if cores > 1 else "Chips"
+        settings.append(
+            Setting("tensor-parallel-size", tensor, f"{noun} that share every layer, as the plan splits the model.")
+        )
     if stages > 1:
-        made.append(Setting("pipeline-parallel-size", stages, "Groups of chips that take the layers in turn."))
-    return made
+        settings.append(Setting("pipeline-parallel-size", stages, "Groups of chips that take the layers in turn."))
+    return settings
 
 
 def numbers(deployment: Deployment) -> list[Setting]:
     """How weights are stored. Without it the engine takes what the files have, and the plan's memory would not hold."""
     model = deployment.model
     assert model is not None
-    found = VLLM_NUMBERS.get(model.precision)
-    if found is None:
+    entry = VLLM_NUMBERS.get(model.precision)
+    if entry is None:
         return []
-    flag, value = found
+    flag, value = entry
     size = f" Weights take {model.weight_bytes / 1e9:.0f} GB so." if model.weight_bytes else ""
     return [Setting(flag.removeprefix("--"), value, f"The plan counts on {model.precision}.{size}")]
 
 
 def room(deployment: Deployment) -> list[Setting]:
     """What bounds the memory of requests."""
-    made, model, scaling = [], deployment.model, deployment.scaling
+    settings, model, scaling = [], deployment.model, deployment.scaling
     assert model is not None
     if model.context is not None:
-        why = "The longest request with its answer. More would take memory from requests that wait."
-        made.append(Setting("max-model-len", model.context, why))
+        reason = "The longest request with its answer. More would take memory from requests that wait."
+        settings.append(Setting("max-model-len", model.context, reason))
     if scaling is not None and scaling.slots is not None:
         rate = f"{scaling.per_replica:.1f} requests a second" if scaling.per_replica else "The planned rate"
-        why = f"Requests in work at a time: {rate} times their answer time, with room for bursts."
-        made.append(Setting("max-num-seqs", scaling.slots, why))
-    return made
+        reason = f"Requests in work at a time: {rate} times their answer time, with room for bursts."
+        settings.append(Setting("max-num-seqs", scaling.slots, reason))
+    return settings
 
 
 def engine_settings(deployment: Deployment) -> list[Setting]:
@@ -111,13 +115,13 @@ def promised(deployment: Deployment) -> list[str]:
     lines = []
     for goal, seconds in deployment.predicted.latency.items():
         wanted = deployment.goals.get(goal)
-        asked = f", goal {duration(wanted)}" if wanted is not None else ""
-        lines.append(f"{goal}: {duration(seconds)} predicted{asked}")
+        goal_text = f", goal {duration(wanted)}" if wanted is not None else ""
+        lines.append(f"{goal}: {duration(seconds)} predicted{goal_text}")
     scaling = deployment.scaling
     if scaling is not None and scaling.per_replica:
-        lines.append(f"requests a second of one replica, within the goals: {_many(scaling.per_replica)}")
+        lines.append(f"requests a second of one replica, within the goals: {_number_text(scaling.per_replica)}")
     return lines
 
 
-def _many(number: float) -> str:
+def _number_text(number: float) -> str:
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"

@@ -23,7 +23,7 @@ def kept(deployment: Deployment) -> bool:
 def waits(deployment: Deployment, notice_s: int) -> Iterator[str]:
     """Functions `left` and `queue`, and what is done with them before the work begins."""
     opens, closes = _moment(deployment.opens), _moment(deployment.closes)
-    least = 2 * notice_s
+    minimum_s = 2 * notice_s
     yield f"# By the plan it runs in some hours only ({one_line(deployment.time_zone)}): outside them it waits in the queue."
     yield "next_time() {  # hour and minute, days of the week (0: Sunday): the next such moment, in seconds"
     yield "  local day when"
@@ -43,7 +43,7 @@ def waits(deployment: Deployment, notice_s: int) -> Iterator[str]:
     yield "}"
     yield "queue() {  # again: at once, or at the next opening where too little is left of this one"
     yield "  local opening=now"
-    yield f'  if [ "$(left)" -le {least} ]; then'
+    yield f'  if [ "$(left)" -le {minimum_s} ]; then'
     yield f'    opening="$(date -d "@$(next_time {opens})" +%Y-%m-%dT%H:%M:%S)"'
     yield "  fi"
     yield "  trap '' TERM  # the requeue ends this script, which has one more thing to say"
@@ -51,12 +51,12 @@ def waits(deployment: Deployment, notice_s: int) -> Iterator[str]:
     yield '  [ "$opening" = now ] || scontrol update JobId="$SLURM_JOB_ID" StartTime="$opening"'
     yield "  exit 0"
     yield "}"
-    yield f'if [ "$(left)" -le {least} ]; then queue; fi'
+    yield f'if [ "$(left)" -le {minimum_s} ]; then queue; fi'
     yield f'(sleep "$(($(left) - {notice_s}))" && kill -USR1 $$) &'
 
 
 def _moment(expression: str) -> str:
-    found = _CLOCK.fullmatch(expression)
-    assert found is not None
-    minute, hour, days = found.groups()
+    matched = _CLOCK.fullmatch(expression)
+    assert matched is not None
+    minute, hour, days = matched.groups()
     return f"{int(hour):02d}:{int(minute):02d} {days}"

@@ -41,7 +41,7 @@ NOTICE_S = 300  # before the limit, for the program to save
 RESTARTS = 20  # of one job: beyond it somebody should look
 SHORTEST_S = 10 * MINUTE
 # Names by which this script finds its way, and those that bash lets nobody set.
-_KEPT = {"IMAGE", "STORE", "FIRST", "UID", "EUID", "PPID", "BASHOPTS", "SHELLOPTS", "BASH_VERSINFO", "SLURM_JOB_ID"}
+_RESERVED = {"IMAGE", "STORE", "FIRST", "UID", "EUID", "PPID", "BASHOPTS", "SHELLOPTS", "BASH_VERSINFO", "SLURM_JOB_ID"}
 _ONE_THREAD = re.compile(r"hpc[78]|[cmr][78]a")
 
 
@@ -51,9 +51,9 @@ def by_hours(deployment: Deployment) -> bool:
 
 def script(deployment: Deployment, store: str = "$SLURM_SUBMIT_DIR", dependent: str = "") -> str:
     """`store`: where data, models and checkpoints lie for all nodes, as an expression of the shell."""
-    told = heading(without_pause(deployment) if by_hours(deployment) else deployment, dependent)
-    lines = ["#!/bin/bash", *(f"# {line}" for line in told.splitlines())]
-    lines += [*_asked(deployment), "", "set -euo pipefail", "", *_places(deployment, store), *_settings(deployment)]
+    title = heading(without_pause(deployment) if by_hours(deployment) else deployment, dependent)
+    lines = ["#!/bin/bash", *(f"# {line}" for line in title.splitlines())]
+    lines += [*_directives(deployment), "", "set -euo pipefail", "", *_places(deployment, store), *_settings(deployment)]
     lines += [*_inside(deployment), *_work(deployment), *_run(deployment)]
     return "\n".join(lines) + "\n"
 
@@ -84,9 +84,9 @@ def _threads(deployment: Deployment) -> int:
     return 1 if single else 2
 
 
-def _asked(deployment: Deployment) -> Iterator[str]:
-    node, many, each = deployment.node, run_machines(deployment), tasks(deployment)
-    whole = run_chips(deployment) == node.chips
+def _directives(deployment: Deployment) -> Iterator[str]:
+    node, nodes, per_node = deployment.node, run_machines(deployment), tasks(deployment)
+    full_node = run_chips(deployment) == node.chips
     yield ""
     yield f"#SBATCH --job-name={deployment.name}"
     if apart(deployment) and deployment.machines > 1:
@@ -96,29 +96,29 @@ def _asked(deployment: Deployment) -> Iterator[str]:
         at_once = min(runs_at_once(deployment), deployment.runs)
         yield f"# One task for each of {deployment.runs} runs, {at_once} at a time as in the plan."
         yield f"#SBATCH --array=0-{deployment.runs - 1}{f'%{at_once}' if at_once < deployment.runs else ''}"
-    yield f"#SBATCH --nodes={many}"
-    yield f"#SBATCH --ntasks-per-node={each}"
+    yield f"#SBATCH --nodes={nodes}"
+    yield f"#SBATCH --ntasks-per-node={per_node}"
     if node.vcpus is not None:
-        share = 1.0 if whole or not node.chips else run_chips(deployment) / node.chips
-        yield f"#SBATCH --cpus-per-task={max(int(node.vcpus * share) // each, 1)}"
+        share = 1.0 if full_node or not node.chips else run_chips(deployment) / node.chips
+        yield f"#SBATCH --cpus-per-task={max(int(node.vcpus * share) // per_node, 1)}"
     if node.kind == "gpu" and node.accelerated:
         yield f"# {node.chip}. Where nodes differ, name the type as the cluster does: gpu:TYPE:{run_chips(deployment)}."
         yield f"#SBATCH --gres=gpu:{run_chips(deployment)}"
     if node.kind not in ("gpu", "cpu"):
         yield f"# Few clusters count {node.chip} as a resource, so the job takes nodes whole."
-    if whole:
+    if full_node:
         yield "#SBATCH --exclusive"
         yield "#SBATCH --mem=0"
     elif node.memory_bytes is not None:
         part = node.memory_bytes * 0.9 * run_chips(deployment) / node.chips
         yield f"#SBATCH --mem={int(part / 2**20)}M"
     minutes = NOTICE_S // 60
-    more = (
+    margin = (
         f"{minutes} min to save; a longer run saves, and goes on in a new job"
         if saves(deployment)
         else f"{minutes} min to start"
     )
-    yield f"# The high end of the prediction, and {more}."
+    yield f"# The high end of the prediction, and {margin}."
     yield f"#SBATCH --time={_duration(limit_seconds(deployment))}"
     if saves(deployment):
         yield "# After a lost node, and near the limit (see `again`), the job is queued again and resumes."
@@ -152,10 +152,10 @@ def _places(deployment: Deployment, store: str) -> Iterator[str]:
         yield f"# Storage that every node sees; it holds {names}."
         yield f'export STORE="${{STORE:-{store}}}"'
         yield f"mkdir -p {' '.join(f'{chr(34)}$STORE/{one.name}{chr(34)}' for one in deployment.volumes)}"
-    for one in deployment.volumes:
-        if one.url is not None and one.name == "data":
-            yield f"# The data is at {one_line(one.url)}:"
-            yield f"# copy it to $STORE/{one.name} once, or let the program read it there."
+    for volume in deployment.volumes:
+        if volume.url is not None and volume.name == "data":
+            yield f"# The data is at {one_line(volume.url)}:"
+            yield f"# copy it to $STORE/{volume.name} once, or let the program read it there."
     source = f"docker-daemon://{software.image}" if software.built else f"docker://{software.image}"
     yield f"# The container as one file, made once: apptainer build {deployment.name}.sif {source}"
     yield "# With IMAGE= (empty), what is installed on the nodes runs instead."
@@ -169,9 +169,9 @@ def _places(deployment: Deployment, store: str) -> Iterator[str]:
 def _settings(deployment: Deployment) -> Iterator[str]:
     software = deployment.software
     names = {key for key, _ in software.env} | {key for key, _, _ in software.secrets}
-    if kept := sorted(names & _KEPT):
+    if reserved := sorted(names & _RESERVED):
         raise CannotRender(
-            f"The script has {', '.join(kept)} for itself, and program.env or secrets sets it.",
+            f"The script has {', '.join(reserved)} for itself, and program.env or secrets sets it.",
             remedy="Give the setting another name, or set it in a script of the image; --to kubernetes takes any name.",
         )
     if software.env or software.secrets:
@@ -215,9 +215,11 @@ def _work(deployment: Deployment) -> Iterator[str]:
         yield "# The usual program of its kind: put your own into program.command of the workload."
     yield "work() {  # what each task runs"
     if apart(deployment):
-        each = deployment.per_machine
-        first = "${SLURM_ARRAY_TASK_ID:-0}" if each == 1 else f"${{SLURM_ARRAY_TASK_ID:-0}} * {each} + SLURM_PROCID"
-        yield f"  export PART={f'$(({first}))' if each > 1 else first} PARTS={parts(deployment)}"
+        per_machine = deployment.per_machine
+        first = (
+            "${SLURM_ARRAY_TASK_ID:-0}" if per_machine == 1 else f"${{SLURM_ARRAY_TASK_ID:-0}} * {per_machine} + SLURM_PROCID"
+        )
+        yield f"  export PART={f'$(({first}))' if per_machine > 1 else first} PARTS={parts(deployment)}"
         yield f'  SHARD="$(printf %0{SHARD_DIGITS}d "$PART")"'
         yield from folded("  inside", part_command(deployment))
     elif by_torchrun(deployment) and run_machines(deployment) > 1:
@@ -246,15 +248,15 @@ def _run(deployment: Deployment) -> Iterator[str]:
     if apart(deployment) and deployment.node.kind == "gpu" and tasks(deployment) > 1:
         flags.append(f"--gpus-per-task={deployment.chips_each}")
     line = f"srun {' '.join(flags)} bash -c work"
-    why = "# srun takes the processors of a task from its own option only."
+    reason = "# srun takes the processors of a task from its own option only."
     if not saves(deployment):
-        yield why
+        yield reason
         yield line
         return
     if by_hours(deployment):
         yield from hours.waits(deployment, NOTICE_S)
-    when = "the limit or the closing" if by_hours(deployment) else "the limit"
-    yield f"again() {{  # {NOTICE_S // 60} min before {when}: the program saves on SIGTERM, and the job goes on in a new one"
+    limit = "the limit or the closing" if by_hours(deployment) else "the limit"
+    yield f"again() {{  # {NOTICE_S // 60} min before {limit}: the program saves on SIGTERM, and the job goes on in a new one"
     yield "  # By scancel: a signal to srun itself would end the tasks at once."
     yield '  scancel --signal=TERM "$SLURM_JOB_ID" || true'
     yield '  wait "$step" || true'
@@ -269,7 +271,7 @@ def _run(deployment: Deployment) -> Iterator[str]:
         yield "  exit 0"
     yield "}"
     yield "trap again USR1"
-    yield why
+    yield reason
     yield f"{line} &"
     yield "step=$!"
     yield 'wait "$step"'

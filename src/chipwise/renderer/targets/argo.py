@@ -31,60 +31,67 @@ def render(deployment: Deployment) -> list[File]:
     for place in places:
         folder = f"{place.name}/" if len(places) > 1 else ""
         name = dns_name(deployment.name, LONGEST_NAME)
-        whole = _work(deployment, place, name)
+        workflow = _work(deployment, place, name)
         about = _about(deployment, place, places)
         files += [
             File(f"{folder}namespace.yaml", document(*rules(name, place), title=heading(deployment, "Apply this first."))),
-            File(f"{folder}workflow.yaml", document(whole, title=heading(deployment, about))),
+            File(f"{folder}workflow.yaml", document(workflow, title=heading(deployment, about))),
         ]
     return files
 
 
 def _stages(deployment: Deployment) -> tuple[Deployment, ...]:
     if deployment.form not in (Form.PIPELINE, Form.JOB):
-        what = {Form.SERVICE: "kubernetes", Form.SESSIONS: "jupyterhub", Form.DEVICES: "compose"}[deployment.form]
+        target = {Form.SERVICE: "kubernetes", Form.SESSIONS: "jupyterhub", Form.DEVICES: "compose"}[deployment.form]
         raise CannotRender(
-            f"A workflow ends, and {deployment.kind} here does not ({deployment.form}).", remedy=f"Take --to {what}."
+            f"A workflow ends, and {deployment.kind} here does not ({deployment.form}).", remedy=f"Take --to {target}."
         )
     stages = deployment.stages or (deployment,)
-    here = tuple(stage for stage in stages if stage.form is not Form.DEVICES)
-    if not here:
+    rendered = tuple(stage for stage in stages if stage.form is not Form.DEVICES)
+    if not rendered:
         raise CannotRender("All stages stand at the edge; no cluster reaches them.", remedy="Take --to compose with --stage.")
-    for stage in here:
+    for stage in rendered:
         if stage.form is Form.SESSIONS:
             raise CannotRender(f"{stage.title[:60]} is for people.", remedy="Take --to jupyterhub for it, with --stage.")
         resource_of(stage.node)  # raises for what Kubernetes cannot hand out
         check(stage)
-    return here
+    return rendered
 
 
 def _places(deployment: Deployment, stages: Sequence[Deployment]) -> list[Place]:
     """By provider and region, in the order of their first stages. Stages of several pods get a volume for what they pass on."""
-    made: dict[tuple[str, str], list[Deployment]] = {}
+    groups: dict[tuple[str, str], list[Deployment]] = {}
     for stage in stages:
-        made.setdefault((stage.node.provider, stage.node.region), []).append(_with_room(deployment, stage))
-    return [Place(*where, tuple(found)) for where, found in made.items()]
+        groups.setdefault((stage.node.provider, stage.node.region), []).append(_with_room(deployment, stage))
+    return [Place(*where, tuple(found)) for where, found in groups.items()]
 
 
 def _with_room(deployment: Deployment, stage: Deployment) -> Deployment:
-    mine = [one for one in deployment.hand_offs if stage.title in (one.source, one.target)]
-    if not mine:
+    hand_offs = [one for one in deployment.hand_offs if stage.title in (one.source, one.target)]
+    if not hand_offs:
         return stage
     env = {"HAND_OFFS_IN": f"{ROOT}/in", "HAND_OFFS_OUT": f"{ROOT}/out"} | dict(stage.software.env)
     stage = replace(stage, software=replace(stage.software, env=tuple(sorted(env.items()))))
     if not applied(stage):
         return stage
-    size = 1.2 * sum(one.size_bytes or 1e9 for one in mine)
-    volume = Volume("hand-offs", ROOT, max(size, 1e9), True, None, "what comes from other stages and goes to others")
+    size = 1.2 * sum(one.size_bytes or 1e9 for one in hand_offs)
+    volume = Volume(
+        name="hand-offs",
+        path=ROOT,
+        size_bytes=max(size, 1e9),
+        shared=True,
+        url=None,
+        why="what comes from other stages and goes to others",
+    )
     return replace(stage, volumes=(*stage.volumes, volume))
 
 
 def _about(deployment: Deployment, place: Place, places: Sequence[Place]) -> str:
     lines = []
     if len(places) > 1:
-        others = ", ".join(other.name for other in places if other is not place)
+        names = ", ".join(other.name for other in places if other is not place)
         lines.append(f"The part of {place.provider} {place.region}: {', '.join(stage.title for stage in place.stages)}.")
-        lines.append(f"The rest is in {others}. Start each with the same parameter `run`; hand-offs are under keys with it.")
+        lines.append(f"The rest is in {names}. Start each with the same parameter `run`; hand-offs are under keys with it.")
     lines += [f"{stage.title}: {note}" for stage in place.stages if deployment.stages for note in stage.notes]
     left = [stage.title for stage in deployment.stages if stage.form is Form.DEVICES]
     if left:
@@ -94,8 +101,8 @@ def _about(deployment: Deployment, place: Place, places: Sequence[Place]) -> str
 
 def _work(deployment: Deployment, place: Place, name: str) -> Object:
     store = STORES.get(deployment.node.provider, "s3")
-    passed = Passed(name, store, deployment.hand_offs, place)
-    spec = _spec(deployment, place, passed, name)
+    hand_offs = Passed(name, store, deployment.hand_offs, place)
+    spec = _spec(deployment, place, hand_offs, name)
     space = namespace_of(place.stages[0])
     labels: Object = {"app.kubernetes.io/part-of": name, "app.kubernetes.io/managed-by": "chipwise"}
     starts, zone = _clock(deployment)
@@ -129,67 +136,69 @@ def _clock(deployment: Deployment) -> tuple[str, str]:
     return (jobs[0].starts, jobs[0].time_zone) if jobs else ("", "UTC")
 
 
-def _spec(deployment: Deployment, place: Place, passed: Passed, name: str) -> Object:
+def _spec(deployment: Deployment, place: Place, hand_offs: Passed, name: str) -> Object:
     image = deployment.platforms.get("Images", {}).get("plain", PLAIN)
-    made: Object = {"entrypoint": "stages", "onExit": "ended", "serviceAccountName": f"{name}-steps"}
+    fields: Object = {"entrypoint": "stages", "onExit": "ended", "serviceAccountName": f"{name}-steps"}
     if deployment.hand_offs:
         run = {
             "name": "run",
             "value": Noted("1", "Part of the keys of hand-offs: another for each run that must not overwrite."),
         }
-        made["arguments"] = {"parameters": [run]}
-        where = {"configMap": "artifact-repositories", "key": "default"}
-        why = f"A bucket ({passed.store}) that your cluster's ConfigMap of this name points to; the same one in every place."
-        made["artifactRepositoryRef"] = Noted(where, why)
+        fields["arguments"] = {"parameters": [run]}
+        reference = {"configMap": "artifact-repositories", "key": "default"}
+        reason = (
+            f"A bucket ({hand_offs.store}) that your cluster's ConfigMap of this name points to; the same one in every place."
+        )
+        fields["artifactRepositoryRef"] = Noted(reference, reason)
     if deployment.deadline_s is not None and deployment.form is not Form.PIPELINE:
-        made["activeDeadlineSeconds"] = Noted(math.ceil(deployment.deadline_s), "The workload's deadline, waiting included.")
-    made["archiveLogs"] = bool(deployment.hand_offs)
-    made["podGC"] = {"strategy": Noted("OnPodSuccess", "Failed pods are kept for inspection.")}
-    made["ttlStrategy"] = {"secondsAfterCompletion": Noted(KEPT_S, "A week.")}
-    made["securityContext"] = {
+        fields["activeDeadlineSeconds"] = Noted(math.ceil(deployment.deadline_s), "The workload's deadline, waiting included.")
+    fields["archiveLogs"] = bool(deployment.hand_offs)
+    fields["podGC"] = {"strategy": Noted("OnPodSuccess", "Failed pods are kept for inspection.")}
+    fields["ttlStrategy"] = {"secondsAfterCompletion": Noted(KEPT_S, "A week.")}
+    fields["securityContext"] = {
         "runAsNonRoot": True,
         "runAsUser": USER,
         "fsGroup": USER,
         "seccompProfile": {"type": "RuntimeDefault"},
     }
-    templates: list[Yaml] = [{"name": "stages", "dag": {"tasks": _tasks(place, passed)}}]
+    templates: list[Yaml] = [{"name": "stages", "dag": {"tasks": _tasks(place, hand_offs)}}]
     for stage in place.stages:
-        if applied(stage) and passed.into(stage):
-            templates.append(mover(stage, passed, True, image))
-        templates.append(stage_template(stage, passed, f"{name}-apply"))
-        if applied(stage) and passed.out_of(stage):
-            templates.append(mover(stage, passed, False, image))
-    if any(not passed.comes_from_here(one) for stage in place.stages for one in passed.into(stage)):
+        if applied(stage) and hand_offs.into(stage):
+            templates.append(mover(stage, hand_offs, True, image))
+        templates.append(stage_template(stage, hand_offs, f"{name}-apply"))
+        if applied(stage) and hand_offs.out_of(stage):
+            templates.append(mover(stage, hand_offs, False, image))
+    if any(not hand_offs.comes_from_here(one) for stage in place.stages for one in hand_offs.into(stage)):
         templates.append({"name": "wait", "suspend": {}})
-    made["templates"] = [*templates, *_ending(place, name, image)]
-    return made
+    fields["templates"] = [*templates, *_ending(place, name, image)]
+    return fields
 
 
-def _tasks(place: Place, passed: Passed) -> list[Yaml]:
+def _tasks(place: Place, hand_offs: Passed) -> list[Yaml]:
     """Each stage after those that hand something to it; without any hand-off, one after the other."""
     tasks: list[Yaml] = []
     before: str | None = None
     waits: set[str] = set()
     for stage in place.stages:
-        mine, incoming = key(stage.title), passed.into(stage)
-        needs = [publisher(one.source, passed) for one in incoming if passed.comes_from_here(one)]
-        if not passed.all and before is not None:
+        task, incoming = key(stage.title), hand_offs.into(stage)
+        needs = [publisher(one.source, hand_offs) for one in incoming if hand_offs.comes_from_here(one)]
+        if not hand_offs.all and before is not None:
             needs = [before]
-        for title in dict.fromkeys(one.source for one in incoming if not passed.comes_from_here(one)):
+        for title in dict.fromkeys(one.source for one in incoming if not hand_offs.comes_from_here(one)):
             wait = f"{key(title)}-elsewhere"
             if wait not in waits:
-                why = f"{title} runs in another place. When it is done there: argo resume, node {wait}."
-                tasks.append(Noted({"name": wait, "template": "wait"}, why))
+                reason = f"{title} runs in another place. When it is done there: argo resume, node {wait}."
+                tasks.append(Noted({"name": wait, "template": "wait"}, reason))
             waits.add(wait)
             needs.append(wait)
-        source: Object = given(stage, passed)
+        source: Object = given(stage, hand_offs)
         if applied(stage) and incoming:
-            tasks.append({"name": f"{mine}-fetch", "template": f"{mine}-fetch", **_after(needs), **source})
-            needs, source = [f"{mine}-fetch"], {}
-        tasks.append({"name": mine, "template": mine, **_after(needs), **source})
-        if applied(stage) and passed.out_of(stage):
-            tasks.append({"name": f"{mine}-publish", "template": f"{mine}-publish", **_after([mine])})
-        before = mine
+            tasks.append({"name": f"{task}-fetch", "template": f"{task}-fetch", **_after(needs), **source})
+            needs, source = [f"{task}-fetch"], {}
+        tasks.append({"name": task, "template": task, **_after(needs), **source})
+        if applied(stage) and hand_offs.out_of(stage):
+            tasks.append({"name": f"{task}-publish", "template": f"{task}-publish", **_after([task])})
+        before = task
     return tasks
 
 
@@ -214,13 +223,13 @@ def _ending(place: Place, name: str, image: str) -> list[Yaml]:
         },
     }
     steps: list[Yaml] = []
-    made: list[Yaml] = []
+    templates: list[Yaml] = []
     if any(applied(stage) and stage.form is Form.JOB for stage in place.stages):
         failed = {"name": "release", "template": "release", "when": "{{workflow.status}} != Succeeded"}
         steps.append([Noted(failed, "A Job does not end with the workflow that made it: its machines would run on.")])
         flags = ["jobs.batch", "--selector", f"{RUN_LABEL}={{{{workflow.name}}}}", "--ignore-not-found=true"]
-        made.append(
+        templates.append(
             {"name": "release", "serviceAccountName": f"{name}-apply", "resource": {"action": "delete", "flags": flags}}
         )
     steps.append([Noted({"name": "tell", "template": "tell"}, "Put your notifier here.")])
-    return [{"name": "ended", "steps": steps}, *made, tell]
+    return [{"name": "ended", "steps": steps}, *templates, tell]

@@ -30,15 +30,16 @@ def render(deployment: Deployment) -> list[File]:
     refuse_fpga(deployment, "AWS Batch")
     refuse_ranks(deployment, "AWS Batch")
     deployment = by_crontab(deployment)
-    meets, many = together(deployment), parts(deployment)
+    meets, part_count = together(deployment), parts(deployment)
     if meets and deployment.spot:
         raise CannotRender(
             f"AWS Batch runs a job over {deployment.machines} machines at the full price only; the plan counts on spot.",
             remedy="Plan with --limit interruptible=false, or take --to ec2, sagemaker or kubernetes.",
         )
-    if many > MOST_PARTS:
+    if part_count > MOST_PARTS:
         raise CannotRender(
-            f"An array job has at most {MOST_PARTS:,} parts; the plan has {many:,}.", remedy="Take --to kubernetes or ec2."
+            f"An array job has at most {MOST_PARTS:,} parts; the plan has {part_count:,}.",
+            remedy="Take --to kubernetes or ec2.",
         )
     nodes = machines(deployment)
     software = deployment.software
@@ -46,12 +47,14 @@ def render(deployment: Deployment) -> list[File]:
         Setting("NAME", deployment.name),
         Setting("MINE", MINE),
         Setting("REGION", deployment.node.region),
-        Setting("MACHINES", [one.machine for one in nodes] if not meets else [deployment.node.machine], _why(deployment)),
+        Setting(
+            "MACHINES", [one.machine for one in nodes] if not meets else [deployment.node.machine], _command_reason(deployment)
+        ),
         Setting("SPOT", deployment.spot),
         Setting("STRATEGY", "SPOT_PRICE_CAPACITY_OPTIMIZED" if deployment.spot else "BEST_FIT_PROGRESSIVE"),
         Setting("MOST_VCPUS", deployment.machines * max(one.vcpus or 4 for one in nodes)),
         Setting("NODES", run_machines(deployment) if meets else 1),
-        Setting("PARTS", many),
+        Setting("PARTS", part_count),
         *_image(deployment),
         _image_name(deployment),
         Setting("DISK", disk(100 + math.ceil(sum(one.size_bytes for one in deployment.volumes if one.url is None) / GIB))),
@@ -65,8 +68,8 @@ def render(deployment: Deployment) -> list[File]:
         Setting("SECONDS", math.ceil(deployment.deadline_s) if deployment.deadline_s else None),
         Setting("TAGS", tags(deployment)),
     ]
-    told = heading(deployment, "\n".join(filter(None, (_about(deployment), *crontab(deployment, "batch_job.py")))))
-    return [*_wrapper(deployment), *python_files("batch_job.py", "batch_job.py", told, constants)]
+    title = heading(deployment, "\n".join(filter(None, (_about(deployment), *crontab(deployment, "batch_job.py")))))
+    return [*_wrapper(deployment), *python_files("batch_job.py", "batch_job.py", title, constants)]
 
 
 def _foreign(deployment: Deployment) -> bool:
@@ -91,17 +94,17 @@ def _wrapper(deployment: Deployment) -> list[File]:
 
 
 def _about(deployment: Deployment) -> str:
-    when = (
+    schedule = (
         f" Start it at `{deployment.starts}` ({deployment.time_zone}) by a schedule of EventBridge."
         if deployment.starts
         else ""
     )
     if divided(deployment):
-        return f"An array of {parts(deployment):,} jobs: each finds its number in {counted(deployment)}, from 0.{when}"
-    return when.strip()
+        return f"An array of {parts(deployment):,} jobs: each finds its number in {counted(deployment)}, from 0.{schedule}"
+    return schedule.strip()
 
 
-def _why(deployment: Deployment) -> str:
+def _command_reason(deployment: Deployment) -> str:
     if together(deployment):
         return "One kind of machine: all nodes of a job are alike."
     return "The plan's machine, then others that look the same to the program." if deployment.others else ""
@@ -138,15 +141,15 @@ def _container(deployment: Deployment) -> dict[str, object]:
         linux["devices"] = devices(deployment)
     extra = {"PARTS": str(parts(deployment))} if apart(deployment) and divided(deployment) else {}
     number = "$AWS_BATCH_JOB_NODE_INDEX" if together(deployment) else "$AWS_BATCH_JOB_ARRAY_INDEX"
-    made: dict[str, object] = {
+    fields: dict[str, object] = {
         "command": command(deployment, number, _HEAD),
         "resourceRequirements": needs,
         "environment": environment(deployment, extra),
         "linuxParameters": linux,
     }
     if uses_efa(deployment):
-        made["ulimits"] = [{"name": "memlock", "softLimit": -1, "hardLimit": -1}]
-    return made
+        fields["ulimits"] = [{"name": "memlock", "softLimit": -1, "hardLimit": -1}]
+    return fields
 
 
 def _retries(deployment: Deployment) -> dict[str, object]:

@@ -36,27 +36,27 @@ _FILES = {"Hailo": ("/dev/hailo0",), "Google": ("/dev/apex_0",)}
 def render(deployment: Deployment) -> list[File]:
     _refuse(deployment)
     service = _service(deployment)
-    whole: Object = {"name": deployment.name, "services": {"main": service}}
-    named = _named(deployment)
-    if named:
-        whole["volumes"] = {
-            one.name: {
-                "name": Noted(f"{deployment.name}-{one.name}", f"{one.why.capitalize()}.")
-                if one.why
-                else f"{deployment.name}-{one.name}"
+    project: Object = {"name": deployment.name, "services": {"main": service}}
+    volumes = _named_volumes(deployment)
+    if volumes:
+        project["volumes"] = {
+            volume.name: {
+                "name": Noted(f"{deployment.name}-{volume.name}", f"{volume.why.capitalize()}.")
+                if volume.why
+                else f"{deployment.name}-{volume.name}"
             }
-            for one in named
+            for volume in volumes
         }
     files = _secret_files(deployment)
     if files:
-        whole["secrets"] = {
+        project["secrets"] = {
             name: {
                 "file": Noted(path, f"Readable by user {USER} alone (chown {USER}, mode 400); keep the directory out of git.")
             }
             for name, path in files.items()
         }
     listed = [File(LIST, stream_list(deployment))] if live(deployment) else []
-    return [File("compose.yaml", document(whole, title=f"{heading(deployment)}\n{_usage(deployment)}")), *listed]
+    return [File("compose.yaml", document(project, title=f"{heading(deployment)}\n{_usage(deployment)}")), *listed]
 
 
 def mounted(deployment: Deployment) -> tuple[Volume, ...]:
@@ -94,7 +94,7 @@ def _refuse(deployment: Deployment) -> None:
 
 def _usage(deployment: Deployment) -> str:
     """How to start it, and how often."""
-    own = [one.name for one in mounted(deployment) if one not in _named(deployment)]
+    own = [one.name for one in mounted(deployment) if one not in _named_volumes(deployment)]
     first = f"Once: mkdir -p {' '.join(own)} && sudo chown {USER}:{USER} {' '.join(own)}\n" if own else ""
     return first + _start(deployment)
 
@@ -103,8 +103,8 @@ def _start(deployment: Deployment) -> str:
     if deployment.form is Form.DEVICES:
         return "On each device: docker compose up --detach"
     if deployment.per_machine > 1:
-        each = deployment.chips_each
-        chips = " ".join(f"GPU{at}=$((chip * {each} + {at}))" for at in range(each)) if each > 1 else "GPU0=$chip"
+        per_copy = deployment.chips_each
+        chips = " ".join(f"GPU{at}=$((chip * {per_copy} + {at}))" for at in range(per_copy)) if per_copy > 1 else "GPU0=$chip"
         port = f" PORT=$(({deployment.software.port} + chip))" if deployment.software.port is not None else ""
         part = " PART=$((first + chip))" if apart(deployment) else " GROUP=$((first + chip))" if live(deployment) else ""
         text = (
@@ -114,35 +114,35 @@ def _start(deployment: Deployment) -> str:
         if part:
             text += f"\nfirst: 0 on the first machine, {deployment.per_machine} on the second, and so on."
         return text
-    many = f" Do so on each of the {deployment.machines} machines." if deployment.machines > 1 else ""
+    suffix = f" Do so on each of the {deployment.machines} machines." if deployment.machines > 1 else ""
     part = "PART=0 " if apart(deployment) and deployment.machines > 1 else ""
     if live(deployment):
         last = deployment.machines - 1
         group = f" on the first machine, GROUP=1 on the next, up to {last}." if last else ""
         return f"GROUP=0 docker compose up --detach --wait{group}"
     if deployment.form is Form.SERVICE:
-        return f"docker compose up --detach --wait{'.' if many else ''}{many}"
-    return f"{part}docker compose up --exit-code-from main{'.' if many else ''}{many}"
+        return f"docker compose up --detach --wait{'.' if suffix else ''}{suffix}"
+    return f"{part}docker compose up --exit-code-from main{'.' if suffix else ''}{suffix}"
 
 
 def _service(deployment: Deployment) -> Object:
     software = deployment.software
-    made: Object = {"image": _text(software.image)}
+    fields: Object = {"image": _text(software.image)}
     if software.built and deployment.form is Form.DEVICES:
-        made["image"] = Noted(
+        fields["image"] = Noted(
             software.image, "Built once from `chipwise render --to dockerfile`: push it, and put its full name here."
         )
     elif software.built:
-        made["build"] = {"context": Noted(".", "The Dockerfile of `chipwise render --to dockerfile`.")}
+        fields["build"] = {"context": Noted(".", "The Dockerfile of `chipwise render --to dockerfile`.")}
     elif software.image.endswith(":latest"):
-        made["image"] = Noted(software.image, "No release of it is known to us: pin it by digest after the first pull.")
-    made |= _command(deployment)
-    made["environment"] = _environment(deployment)
+        fields["image"] = Noted(software.image, "No release of it is known to us: pin it by digest after the first pull.")
+    fields |= _command(deployment)
+    fields["environment"] = _environment(deployment)
     if _secret_files(deployment):
-        made["secrets"] = list(_secret_files(deployment))
+        fields["secrets"] = list(_secret_files(deployment))
     if listens(deployment):
         outside = f"${{PORT:-{software.port}}}" if deployment.per_machine > 1 else str(software.port)
-        made["ports"] = Noted(
+        fields["ports"] = Noted(
             [f"127.0.0.1:{outside}:{software.port}"], "For this machine only: put a proxy with TLS before it."
         )
     mounts = [_mount(deployment, one) for one in mounted(deployment)]
@@ -150,24 +150,24 @@ def _service(deployment: Deployment) -> Object:
         listed: Object = {"type": "bind", "source": f"./{LIST}", "target": f"{FOLDER}/{LIST}", "read_only": True}
         mounts.append(Noted(listed | {"bind": {"create_host_path": False}}, list_reason(deployment)))
     if mounts:
-        made["volumes"] = mounts
-    made |= _devices(deployment)
+        fields["volumes"] = mounts
+    fields |= _devices(deployment)
     check = check_words(deployment)
     if check is not None:
-        made["healthcheck"] = {
+        fields["healthcheck"] = {
             "test": ["CMD", *map(_text, check)],
             "interval": f"{EVERY_S}s",
             "timeout": f"{LONGEST_S}s",
             "retries": TRIES,
             "start_period": Noted(f"{start_seconds(deployment)}s", "Time to fetch the weights and load them."),
         }
-    return made | _guards(deployment)
+    return fields | _guards(deployment)
 
 
 def _command(deployment: Deployment) -> Object:
     """Secrets are files in the container; a shell reads them into the settings that the program expects and gives way."""
     software, words = deployment.software, [_text(word) for word in on_one_machine(deployment)]
-    ours = "The usual program of its kind: put your own into program.command of the workload."
+    note = "The usual program of its kind: put your own into program.command of the workload."
     reads = [f'export {key}="$(cat /run/secrets/{_secret_name(name, part)})"' for key, name, part in software.secrets]
     if apart(deployment):
         script = "\n".join(
@@ -175,14 +175,14 @@ def _command(deployment: Deployment) -> Object:
         )
         return {"entrypoint": ["/bin/sh", "-c"], "command": Noted([_text(script)], "\n".join(part_reason(deployment)))}
     if live(deployment):
-        words, ours = [_text(word) for word in stream_words(deployment)], "\n".join(stream_reason(deployment))
+        words, note = [_text(word) for word in stream_words(deployment)], "\n".join(stream_reason(deployment))
     plain = (software.given or software.engine) and not live(deployment)
-    command: Yaml = words if plain else Noted(words, ours)
+    command: Yaml = words if plain else Noted(words, note)
     if not reads:
         return {"entrypoint": [], "command": command}
     shell_words = ["/bin/sh", "-c", _text("; ".join([*reads, 'exec "$@"'])), "main"]
-    why = "Secrets come as files: the shell reads each into its setting, and the program takes the shell's place."
-    return {"entrypoint": Noted(shell_words, why), "command": command}
+    reason = "Secrets come as files: the shell reads each into its setting, and the program takes the shell's place."
+    return {"entrypoint": Noted(shell_words, reason), "command": command}
 
 
 def _text(text: str) -> str:
@@ -191,13 +191,13 @@ def _text(text: str) -> str:
 
 
 def _environment(deployment: Deployment) -> Object:
-    made: Object = {"HOME": "/tmp", **{key: _text(value) for key, value in deployment.software.env}}
+    values: Object = {"HOME": "/tmp", **{key: _text(value) for key, value in deployment.software.env}}
     if live(deployment):
-        made["GROUP"] = Noted("${GROUP:?which group of streams, from 0}", "Its own streams.")
+        values["GROUP"] = Noted("${GROUP:?which group of streams, from 0}", "Its own streams.")
     if apart(deployment):
-        made["PARTS"] = str(parts(deployment))
-        made["PART"] = Noted("${PART:?which part, from 0}", "Its own part of the work.")
-    return made
+        values["PARTS"] = str(parts(deployment))
+        values["PART"] = Noted("${PART:?which part, from 0}", "Its own part of the work.")
+    return values
 
 
 def _secret_name(name: str, part: str) -> str:
@@ -209,20 +209,20 @@ def _secret_files(deployment: Deployment) -> dict[str, str]:
 
 
 def _mount(deployment: Deployment, volume: Volume) -> Yaml:
-    if volume in _named(deployment):
+    if volume in _named_volumes(deployment):
         return f"{volume.name}:{volume.path}"
-    made: Object = {
+    mount: Object = {
         "type": "bind",
         "source": f"./{volume.name}",
         "target": volume.path,
         "bind": {"create_host_path": False},
     }
     if volume.url is not None:
-        return Noted(made, f"Its contents lie at {volume.url}: fetch them first.")
-    return Noted(made, f"{volume.why.capitalize()}.") if volume.why else made
+        return Noted(mount, f"Its contents lie at {volume.url}: fetch them first.")
+    return Noted(mount, f"{volume.why.capitalize()}.") if volume.why else mount
 
 
-def _named(deployment: Deployment) -> tuple[Volume, ...]:
+def _named_volumes(deployment: Deployment) -> tuple[Volume, ...]:
     """A fresh volume takes the owner of the image's directory, and only images that we build have one for our user. For
     others, and for data that is brought, a directory of the machine is taken."""
     return tuple(one for one in mounted(deployment) if one.name != "data" and deployment.software.built)
@@ -237,7 +237,7 @@ def _devices(deployment: Deployment) -> Object:
     if node.memory_bytes is not None:
         limits["memory"] = f"{max(int(node.memory_bytes * share / GIB * 1024), 128)}M"
     resources: Object = {"limits": Noted(limits, "A tenth of the machine stays for the system.")} if limits else {}
-    made: Object = {}
+    fields: Object = {}
     count = deployment.chips_each or node.chips
     if node.kind in ("gpu", "edge") and node.vendor == "NVIDIA" and node.accelerated:
         wanted: Object = {"driver": "nvidia"}
@@ -247,26 +247,26 @@ def _devices(deployment: Deployment) -> Object:
             wanted["count"] = count
         resources["reservations"] = {"devices": [wanted | {"capabilities": ["gpu"]}]}
         if node.kind == "edge":
-            made["runtime"] = Noted("nvidia", "Jetsons hand their chip over through NVIDIA's container runtime.")
+            fields["runtime"] = Noted("nvidia", "Jetsons hand their chip over through NVIDIA's container runtime.")
     elif node.kind == "gpu":
-        made["devices"] = Noted(["/dev/kfd", "/dev/dri"], "How ROCm's chips are handed over; all of the machine's.")
-        made["group_add"] = ["video", "render"]
+        fields["devices"] = Noted(["/dev/kfd", "/dev/dri"], "How ROCm's chips are handed over; all of the machine's.")
+        fields["group_add"] = ["video", "render"]
     elif node.kind == "neuron":
-        made["devices"] = [f"/dev/neuron{at}" for at in range(count)]
+        fields["devices"] = [f"/dev/neuron{at}" for at in range(count)]
     elif node.kind == "gaudi":
-        made["runtime"] = "habana"
+        fields["runtime"] = "habana"
     elif node.kind == "tpu":
-        made["privileged"] = Noted(True, "The TPU's driver needs the host's devices and locked memory; nothing less works.")
+        fields["privileged"] = Noted(True, "The TPU's driver needs the host's devices and locked memory; nothing less works.")
     elif node.kind == "edge" and node.vendor in _FILES:
-        made["devices"] = list(_FILES[node.vendor])
+        fields["devices"] = list(_FILES[node.vendor])
     if resources:
-        made["deploy"] = {"resources": resources}
-    return made
+        fields["deploy"] = {"resources": resources}
+    return fields
 
 
 def _guards(deployment: Deployment) -> Object:
     lasting = deployment.form is not Form.JOB
-    made: Object = {
+    fields: Object = {
         "restart": "unless-stopped" if lasting else Noted("on-failure:3", "The program's own failures; it resumes by itself."),
         "stop_grace_period": "60s" if lasting else Noted("300s", "Time to save what was done."),
         "init": Noted(True, "Passes signals on and collects what ended."),
@@ -279,16 +279,16 @@ def _guards(deployment: Deployment) -> Object:
         "security_opt": ["no-new-privileges:true"],
     }
     if deployment.node.kind == "tpu":
-        made.pop("cap_drop")
+        fields.pop("cap_drop")
     if deployment.node.accelerated and deployment.form is not Form.DEVICES:
         size = (deployment.node.memory_bytes or 32 * GIB) * pod_share(deployment) / 8 / GIB
-        made["shm_size"] = Noted(f"{max(int(size), 1)}gb", "Readers and NCCL share memory; 64 MiB is the default.")
-        made["ulimits"] = {"memlock": -1, "stack": 67108864}
-    made["logging"] = {
+        fields["shm_size"] = Noted(f"{max(int(size), 1)}gb", "Readers and NCCL share memory; 64 MiB is the default.")
+        fields["ulimits"] = {"memlock": -1, "stack": 67108864}
+    fields["logging"] = {
         "driver": "local",
         "options": Noted({"max-size": "20m", "max-file": "5"}, "A disk full of logs has ended many a long run."),
     }
-    return made
+    return fields
 
 
 def _scratch(deployment: Deployment) -> str:

@@ -64,15 +64,15 @@ _IGNORED = (
 
 def render(deployment: Deployment) -> list[File]:
     if deployment.form is Form.PIPELINE:
-        made = []
+        rendered = []
         for stage in deployment.stages:
             try:
                 files = render(stage)
             except CannotRender:
                 continue
-            made += [replace(file, path=f"{dns_name(stage.title)}/{file.path}") for file in files]
-        if made:
-            return made
+            rendered += [replace(file, path=f"{dns_name(stage.title)}/{file.path}") for file in files]
+        if rendered:
+            return rendered
     software = deployment.software
     if deployment.form is Form.SESSIONS:
         raise CannotRender(
@@ -240,10 +240,10 @@ def _user(deployment: Deployment) -> Iterator[str]:
 def _settings(deployment: Deployment) -> Iterator[str]:
     yield ""
     pairs = [("PYTHONUNBUFFERED", "1"), *(one for one in deployment.software.env if one[0] != "PYTHONUNBUFFERED")]
-    held = [(key, value) for key, value in pairs if value.isprintable()]
-    last = len(held) - 1
-    for at, (key, value) in enumerate(held):
-        yield f"{'ENV ' if not at else '    '}{key}={_value(value)}{' ' + chr(92) if at < last else ''}"
+    printable = [(key, value) for key, value in pairs if value.isprintable()]
+    last = len(printable) - 1
+    for index, (key, value) in enumerate(printable):
+        yield f"{'ENV ' if not index else '    '}{key}={_value(value)}{' ' + chr(92) if index < last else ''}"
     for key, value in pairs:
         if not value.isprintable():
             yield f"# {key} has signs that a Dockerfile cannot hold, such as a new line: give it to the container."

@@ -27,7 +27,7 @@ def render(deployment: Deployment) -> list[File]:
     check(deployment, "ec2", Form.JOB, Form.SERVICE)
     refuse_ranks(deployment, "ec2")
     deployment = by_crontab(deployment)
-    told, attempts, tagged = heading(deployment, _about(deployment)), _attempts(deployment), tags(deployment)
+    title, attempts, tagged = heading(deployment, _about(deployment)), _attempts(deployment), tags(deployment)
     root, software = _root_gib(deployment), deployment.software
     image = None if unpullable(deployment) else software.image
     parameter = deployment.platforms.get("AMI", {}).get("ec2")
@@ -40,7 +40,7 @@ def render(deployment: Deployment) -> list[File]:
         Setting("JOB", deployment.form is Form.JOB),
         Setting("FOLLOWS", deployment.spot),
         Setting("TOGETHER", together(deployment)),
-        Setting("ATTEMPTS", attempts, _why(deployment)),
+        Setting("ATTEMPTS", attempts, _command_reason(deployment)),
         Setting(
             "IMAGE_PARAMETER",
             parameter,
@@ -70,8 +70,8 @@ def render(deployment: Deployment) -> list[File]:
         "KEEPS": _keeps(deployment),
     }
     return [
-        *python_files("launch.py", "ec2_launch.py", told, constants),
-        *shell_files(told, in_shell, tagged, attempts),
+        *python_files("launch.py", "ec2_launch.py", title, constants),
+        *shell_files(title, in_shell, tagged, attempts),
         File("start.sh", start_script(deployment)),
     ]
 
@@ -93,7 +93,7 @@ def _attempts(deployment: Deployment) -> list[Attempt]:
     ]
 
 
-def _why(deployment: Deployment) -> str:
+def _command_reason(deployment: Deployment) -> str:
     return "Other machines at the spot price first; the full price only with --or-on-demand." if deployment.spot else ""
 
 

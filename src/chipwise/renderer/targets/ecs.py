@@ -38,10 +38,10 @@ def render(deployment: Deployment) -> list[File]:
             remedy="Take --to batch or kubernetes.",
         )
     service, software, scaling = deployment.form is Form.SERVICE, deployment.software, deployment.scaling
-    many = scaling.usual if scaling is not None else parts(deployment)
-    least, most = (scaling.least, scaling.most) if scaling is not None else (many, many)
+    copies = scaling.usual if scaling is not None else parts(deployment)
+    minimum, maximum = (scaling.least, scaling.most) if scaling is not None else (copies, copies)
     provider = f"cw-{deployment.name}"  # names that begin with aws, ecs or fargate are not allowed
-    spare = least < 2
+    spare = minimum < 2
     constants = [
         Setting("NAME", deployment.name),
         Setting("MINE", MINE),
@@ -62,9 +62,9 @@ def render(deployment: Deployment) -> list[File]:
         Setting("STRATEGY", [{"capacityProvider": provider, "weight": 1, "base": 0}]),
         Setting("SERVICE", service),
         Setting("COUNTED", counted(deployment) if divided(deployment) else None),
-        Setting("COPIES", many),
-        Setting("LEAST", least),
-        Setting("MOST", most),
+        Setting("COPIES", copies),
+        Setting("LEAST", minimum),
+        Setting("MOST", maximum),
         Setting(
             "ROLLOUT",
             _rollout(spare),
@@ -78,15 +78,15 @@ def render(deployment: Deployment) -> list[File]:
         ),
         Setting("PORT", software.port),
         Setting("STARTUP_SECONDS", start_seconds(deployment)),
-        Setting("SCHEDULE", _schedule(deployment, least, most)),
+        Setting("SCHEDULE", _schedule(deployment, minimum, maximum)),
         Setting("SECRETS", [list(one) for one in software.secrets]),
         Setting("KEEPS", keeps(deployment)),
         Setting("TAGS", tags(deployment)),
     ]
-    told = heading(deployment)
+    title = heading(deployment)
     return [
         File("task-definition.json", json.dumps(ECS.document(_task(deployment)), indent=2) + "\n"),
-        *python_files("ecs_deploy.py", "ecs_deploy.py", told, constants),
+        *python_files("ecs_deploy.py", "ecs_deploy.py", title, constants),
     ]
 
 
@@ -97,11 +97,11 @@ def _rollout(spare: bool) -> dict[str, object]:
     return {**percent, "deploymentCircuitBreaker": {"enable": True, "rollback": True}}
 
 
-def _schedule(deployment: Deployment, least: int, most: int) -> dict[str, tuple[str, str, int, int]]:
+def _schedule(deployment: Deployment, minimum: int, maximum: int) -> dict[str, tuple[str, str, int, int]]:
     starts, stops = aws_cron(deployment.starts), aws_cron(deployment.stops)
     if starts is None or stops is None or deployment.form is not Form.SERVICE:
         return {}
-    return {"open": (starts, deployment.time_zone, least, most), "close": (stops, deployment.time_zone, 0, 0)}
+    return {"open": (starts, deployment.time_zone, minimum, maximum), "close": (stops, deployment.time_zone, 0, 0)}
 
 
 def _task(deployment: Deployment) -> dict[str, object]:
@@ -109,8 +109,8 @@ def _task(deployment: Deployment) -> dict[str, object]:
     linux: dict[str, object] = {"sharedMemorySize": shared_mib(deployment), "initProcessEnabled": True}
     if devices(deployment):
         linux["devices"] = [
-            {**one, "permissions": [str(right).lower() for right in list(one["permissions"])]}  # type: ignore[call-overload]
-            for one in devices(deployment)
+            {**device, "permissions": [str(right).lower() for right in list(device["permissions"])]}  # type: ignore[call-overload]
+            for device in devices(deployment)
         ]
     extra = {"PARTS": str(parts(deployment))} if apart(deployment) and divided(deployment) else {}
     words = command(deployment, "", "localhost")
@@ -152,8 +152,8 @@ def _task(deployment: Deployment) -> dict[str, object]:
         },
         "containerDefinitions": [inside],
         "volumes": [
-            {"name": one.name, "host": {"sourcePath": f"/var/lib/chipwise/{one.name}"}}
-            for one in deployment.volumes
-            if one.url is None
+            {"name": volume.name, "host": {"sourcePath": f"/var/lib/chipwise/{volume.name}"}}
+            for volume in deployment.volumes
+            if volume.url is None
         ],
     }

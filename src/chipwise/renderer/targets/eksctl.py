@@ -24,38 +24,38 @@ SECOND_ZONE = {"ap-northeast-1": "c", "us-west-1": "c"}
 
 
 def render(deployment: Deployment) -> list[File]:
-    every = machines.stages(deployment)
-    for one in every:
-        machines.check(one, "eksctl")
-        resource_of(one.node)  # raises for what Kubernetes cannot hand out
-        _check_cards(one)
-    regions = sorted({one.node.region for one in every})
+    deployments = machines.stages(deployment)
+    for stage in deployments:
+        machines.check(stage, "eksctl")
+        resource_of(stage.node)  # raises for what Kubernetes cannot hand out
+        _check_cards(stage)
+    regions = sorted({one.node.region for one in deployments})
     if len(regions) > 1:
-        stages = ", ".join(one.title for one in every)
+        stages = ", ".join(one.title for one in deployments)
         raise CannotRender(
             f"A cluster stands in one region; the stages are in {', '.join(regions)}.",
             remedy=f"Plan with --limit regions=[...], or take one stage with --stage: {stages}.",
         )
     name = "cluster.yaml"
     about = f"A new cluster: eksctl create cluster -f {name}; in one of that name: eksctl create nodegroup -f {name}"
-    return [File(name, document(cluster_config(deployment, every), title=heading(deployment, about)))]
+    return [File(name, document(cluster_config(deployment, deployments), title=heading(deployment, about)))]
 
 
-def cluster_config(deployment: Deployment, every: tuple[Deployment, ...]) -> Object:
-    eks = every[0].platforms.get("EKS", {})
+def cluster_config(deployment: Deployment, deployments: tuple[Deployment, ...]) -> Object:
+    eks = deployments[0].platforms.get("EKS", {})
     metadata: Object = {"name": Noted(machines.CLUSTER, "Put yours; Karpenter's files have the same name in role and tags.")}
-    metadata["region"] = every[0].node.region
+    metadata["region"] = deployments[0].node.region
     if len(deployment.regions) > 1:
         rest = ", ".join(deployment.regions[1:])
-        metadata["region"] = Noted(every[0].node.region, f"The plan stands in {rest} too: a cluster like this one there.")
+        metadata["region"] = Noted(deployments[0].node.region, f"The plan stands in {rest} too: a cluster like this one there.")
     if "kubernetes" in eks:
         metadata["version"] = eks["kubernetes"]
     metadata["tags"] = Noted({"karpenter.sh/discovery": machines.CLUSTER} | dict(machines.tags(deployment)), "For the bill.")
-    groups: list[Yaml] = [_system(every)]
-    groups += [_layer(one, part) for one in every for part in bought(one)]
+    groups: list[Yaml] = [_system(deployments)]
+    groups += [_layer(one, part) for one in deployments for part in bought(one)]
     config: Object = {"apiVersion": "eksctl.io/v1alpha5", "kind": "ClusterConfig", "metadata": metadata}
-    if any(_close(one) for one in every):
-        zones = [_zone(every[0]), f"{every[0].node.region}{SECOND_ZONE.get(every[0].node.region, 'b')}"]
+    if any(_close(one) for one in deployments):
+        zones = [_zone(deployments[0]), f"{deployments[0].node.region}{SECOND_ZONE.get(deployments[0].node.region, 'b')}"]
         config["availabilityZones"] = Noted(zones, "Two are the least that EKS takes; the first is that of the group below.")
     return config | {
         "iam": {"withOIDC": Noted(True, "Rights go to service accounts, not to machines.")},
@@ -68,28 +68,28 @@ def cluster_config(deployment: Deployment, every: tuple[Deployment, ...]) -> Obj
             },
             "nat": {"gateway": Noted("HighlyAvailable", "One per zone: a failing zone does not cut off the others.")},
         },
-        "addons": _addons(every),
+        "addons": _addons(deployments),
         "cloudWatch": {"clusterLogging": {"enableTypes": ["audit", "authenticator"], "logRetentionInDays": 30}},
         "managedNodeGroups": groups,
     }
 
 
-def _addons(every: tuple[Deployment, ...]) -> list[Yaml]:
-    why = "Without it the NetworkPolicy of --to kubernetes says something and does nothing."
-    network: Object = {"name": "vpc-cni", "configurationValues": Noted('{"enableNetworkPolicy": "true"}', why)}
-    made: list[Yaml] = [network, {"name": "coredns"}, {"name": "kube-proxy"}, {"name": "eks-pod-identity-agent"}]
-    volumes = [volume for one in every for volume in kept(one)]
+def _addons(deployments: tuple[Deployment, ...]) -> list[Yaml]:
+    reason = "Without it the NetworkPolicy of --to kubernetes says something and does nothing."
+    network: Object = {"name": "vpc-cni", "configurationValues": Noted('{"enableNetworkPolicy": "true"}', reason)}
+    addons: list[Yaml] = [network, {"name": "coredns"}, {"name": "kube-proxy"}, {"name": "eks-pod-identity-agent"}]
+    volumes = [volume for one in deployments for volume in kept(one)]
     if any(not volume.shared for volume in volumes):
-        made.append({"name": "aws-ebs-csi-driver", "useDefaultPodIdentityAssociations": True})
+        addons.append({"name": "aws-ebs-csi-driver", "useDefaultPodIdentityAssociations": True})
     if any(volume.shared for volume in volumes):
         shared: Object = {"name": "aws-efs-csi-driver", "useDefaultPodIdentityAssociations": True}
-        made.append(Noted(shared, "For volumes that several machines use; the file system itself is made apart."))
-    if any(one.form is Form.SERVICE for one in every):
-        made.append(Noted({"name": "metrics-server"}, "The autoscaler reads from it."))
-    if any(one.node.accelerated for one in every):
-        why = "It sees chips and drivers fail; without it nodeRepairConfig replaces only machines that fall silent."
-        made.append(Noted({"name": "eks-node-monitoring-agent"}, why))
-    return made
+        addons.append(Noted(shared, "For volumes that several machines use; the file system itself is made apart."))
+    if any(one.form is Form.SERVICE for one in deployments):
+        addons.append(Noted({"name": "metrics-server"}, "The autoscaler reads from it."))
+    if any(one.node.accelerated for one in deployments):
+        reason = "It sees chips and drivers fail; without it nodeRepairConfig replaces only machines that fall silent."
+        addons.append(Noted({"name": "eks-node-monitoring-agent"}, reason))
+    return addons
 
 
 def _safe(gib: int) -> Object:
@@ -104,20 +104,22 @@ def _safe(gib: int) -> Object:
     }
 
 
-def _system_types(every: tuple[Deployment, ...]) -> Yaml:
-    arch = "arm64" if all(one.node.arch == "arm64" for one in every) else "amd64"
+def _system_types(deployments: tuple[Deployment, ...]) -> Yaml:
+    arch = "arm64" if all(one.node.arch == "arm64" for one in deployments) else "amd64"
     types, larger = SYSTEM_TYPES[arch], [one.replace(".large", ".xlarge") for one in SYSTEM_TYPES[arch]]
-    if any(one.form is Form.SESSIONS for one in every):
+    if any(one.form is Form.SESSIONS for one in deployments):
         return Noted([*larger], "Room for the hub of notebooks, or for the head of a Ray cluster, beside the rest.")
     return Noted([*types], f"The head of a Ray cluster (--to ray) takes 8 GiB: then {larger[0]}.")
 
 
-def _system(every: tuple[Deployment, ...]) -> Object:
-    name = "system" if all(one.name != "system" for one in every) else "cluster-system"  # two groups of a name are refused
+def _system(deployments: tuple[Deployment, ...]) -> Object:
+    name = (
+        "system" if all(one.name != "system" for one in deployments) else "cluster-system"
+    )  # two groups of a name are refused
     spec: Object = {
         "name": Noted(name, "DNS, metrics and controllers: not on machines that cost many times as much."),
         "amiFamily": "AmazonLinux2023",
-        "instanceTypes": _system_types(every),
+        "instanceTypes": _system_types(deployments),
         "minSize": 2,
         "desiredCapacity": 2,
         "maxSize": 4,
@@ -125,17 +127,17 @@ def _system(every: tuple[Deployment, ...]) -> Object:
     return spec | _safe(40) | {"updateConfig": {"maxUnavailable": 1}}
 
 
-def _layer(whole: Deployment, part: Deployment) -> Object:
+def _layer(deployment: Deployment, part: Deployment) -> Object:
     """The group of one way to buy, where a load is bought in layers: eksctl does not say which grows first."""
-    if part is whole:
-        return _group(whole)
-    layer, spec = part.layers[0], _group(part) | {"tags": dict(machines.tags(whole))}
+    if part is deployment:
+        return _group(deployment)
+    layer, spec = part.layers[0], _group(part) | {"tags": dict(machines.tags(deployment))}
     if layer.committed:
         spec["maxSize"] = Noted(layer.machines, "What is committed; the commitment itself is bought separately.")
-        why = f"The base of the load: {layer.told}, paid for whether they run or not."
+        reason = f"The base of the load: {layer.told}, paid for whether they run or not."
     else:
-        why = f"Above the base: {layer.purchase}. The Cluster Autoscaler grows it after the base with --expander=priority."
-    return spec | {"name": Noted(part.name, why)}
+        reason = f"Above the base: {layer.purchase}. The Cluster Autoscaler grows it after the base with --expander=priority."
+    return spec | {"name": Noted(part.name, reason)}
 
 
 def _group(deployment: Deployment) -> Object:
@@ -143,8 +145,8 @@ def _group(deployment: Deployment) -> Object:
     spec: Object = {"name": deployment.name, "amiFamily": _image(deployment)}
     names = [one.machine for one in types]
     if len(names) > 1:
-        why = "any that is to be had" if deployment.spot else "in this order; they have the same chip"
-        spec["instanceTypes"] = Noted(names, f"The plan's choice first; {why}.")
+        reason = "any that is to be had" if deployment.spot else "in this order; they have the same chip"
+        spec["instanceTypes"] = Noted(names, f"The plan's choice first; {reason}.")
     else:
         spec["instanceTypes"] = names
     if deployment.spot:
@@ -156,19 +158,19 @@ def _group(deployment: Deployment) -> Object:
     if _close(deployment) and not uses_efa(deployment):
         spec["placement"] = Noted({"groupName": deployment.name}, _placement(deployment))
     if uses_efa(deployment):
-        why = "eksctl attaches the interfaces, opens the group to itself and installs the plugin; its placement group\n"
-        spec["efaEnabled"] = Noted(True, f"{why}keeps the machines close together, and goes with them.")
-        told = f"{locked_memory.WHY}\nEKS adds what joins the node to the cluster. It needs eksctl of 2025 or newer."
-        spec["overrideBootstrapCommand"] = Noted(locked_memory.node_config(), told)
+        reason = "eksctl attaches the interfaces, opens the group to itself and installs the plugin; its placement group\n"
+        spec["efaEnabled"] = Noted(True, f"{reason}keeps the machines close together, and goes with them.")
+        note = f"{locked_memory.WHY}\nEKS adds what joins the node to the cluster. It needs eksctl of 2025 or newer."
+        spec["overrideBootstrapCommand"] = Noted(locked_memory.node_config(), note)
     spec |= _safe(machines.IMAGES_GIB + machines.SCRATCH_GIB if deployment.node.accelerated else machines.IMAGES_GIB)
     if machines.has_disk(deployment):
-        why = "Images and scratch space: managed groups leave the machine's own disks unused (Karpenter takes them)."
-        spec["volumeSize"] = Noted(spec["volumeSize"], why)
+        reason = "Images and scratch space: managed groups leave the machine's own disks unused (Karpenter takes them)."
+        spec["volumeSize"] = Noted(spec["volumeSize"], reason)
     if own := machines.labels(deployment):
         spec["labels"] = own
     if taints := machines.taints(deployment):
-        made: list[Yaml] = [{"key": one.key, "value": one.value, "effect": one.effect} for one in taints]
-        spec["taints"] = Noted(made, "Pods that need no accelerator stay on cheaper machines.")
+        entries: list[Yaml] = [{"key": one.key, "value": one.value, "effect": one.effect} for one in taints]
+        spec["taints"] = Noted(entries, "Pods that need no accelerator stay on cheaper machines.")
     spec["propagateASGTags"] = Noted(True, "An autoscaler sees labels and taints of a group with no machine in it.")
     spec["tags"] = dict(machines.tags(deployment))
     spec["updateConfig"] = {"maxUnavailable": 1}
@@ -188,8 +190,8 @@ def _zone(deployment: Deployment) -> str:
 
 def _types(deployment: Deployment) -> tuple[Node, ...]:
     """With EFA, every type of a group must take it on its first network card: eksctl writes one template for all."""
-    every = candidates(deployment)
-    return tuple(one for one in every if not one.first_card) if uses_efa(deployment) else every
+    nodes = candidates(deployment)
+    return tuple(one for one in nodes if not one.first_card) if uses_efa(deployment) else nodes
 
 
 def _check_cards(deployment: Deployment) -> None:
@@ -203,23 +205,23 @@ def _check_cards(deployment: Deployment) -> None:
 def _sizes(deployment: Deployment) -> Object:
     scaling = deployment.scaling
     if scaling is None:
-        done = "When nobody is there" if deployment.form is Form.SESSIONS else "When it is done"
-        why = f"{done}: eksctl scale nodegroup --cluster {machines.CLUSTER} --name {deployment.name} --nodes 0"
-        return {"minSize": 0, "desiredCapacity": Noted(deployment.machines, why), "maxSize": _most(deployment.machines)}
+        moment = "When nobody is there" if deployment.form is Form.SESSIONS else "When it is done"
+        reason = f"{moment}: eksctl scale nodegroup --cluster {machines.CLUSTER} --name {deployment.name} --nodes 0"
+        return {"minSize": 0, "desiredCapacity": Noted(deployment.machines, reason), "maxSize": _maximum(deployment.machines)}
     return {
         "minSize": Noted(0, "Outside its hours nobody pays: Karpenter or the Cluster Autoscaler takes empty machines away.")
         if deployment.stops
         else machines_for(deployment, scaling.least),
         "desiredCapacity": machines_for(deployment, scaling.usual),
-        "maxSize": _most(most_machines(deployment), "The most that the plan ever uses, and room for a rollout."),
+        "maxSize": _maximum(most_machines(deployment), "The most that the plan ever uses, and room for a rollout."),
     }
 
 
-def _most(count: int, why: str = "") -> Yaml:
+def _maximum(count: int, reason: str = "") -> Yaml:
     if count > QUOTA_GROUP:
         quota = f"EKS takes {QUOTA_GROUP} in a group: ask for more first (Service Quotas, EKS, nodes per managed node group)."
-        why = f"{why}\n{quota}".strip()
-    return Noted(count, why) if why else count
+        reason = f"{reason}\n{quota}".strip()
+    return Noted(count, reason) if reason else count
 
 
 def _offered(deployment: Deployment) -> str:

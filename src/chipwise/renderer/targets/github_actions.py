@@ -55,13 +55,13 @@ def render(deployment: Deployment) -> list[File]:
     if rolls:
         jobs["deploy"] = _deploy(deployment)
     paths = ["deploy/**", f".github/workflows/{deployment.name}.yaml"]
-    on: Object = {"pull_request": {}, "push": {"branches": ["main"]}}
+    triggers: Object = {"pull_request": {}, "push": {"branches": ["main"]}}
     by_hand: Object = {"workflow_dispatch": {}} if rolls and _by_hand(deployment) else {}
     if not deployment.software.built:
-        on = {"pull_request": {"paths": paths}, "push": {"branches": ["main"], "paths": paths}}
+        triggers = {"pull_request": {"paths": paths}, "push": {"branches": ["main"], "paths": paths}}
     workflow: Object = {
         "name": deployment.name,
-        "on": on | by_hand,
+        "on": triggers | by_hand,
         "permissions": Noted({}, "None but what a job asks for."),
         "concurrency": {
             "group": Noted(f"{deployment.name}-${{{{ github.ref }}}}", "One at a time for each branch."),
@@ -102,17 +102,17 @@ def _needs(deployment: Deployment) -> str:
     }
     if not _rolls_out(deployment):
         return "Pushes to GitHub's own registry; the cluster pulls from there."
-    made = [f"Variables of the repository: CLUSTER, {variables[deployment.node.provider]}"]
+    lines = [f"Variables of the repository: CLUSTER, {variables[deployment.node.provider]}"]
     if deployment.software.built:
-        made.append(f"and where images go: {registry[deployment.node.provider]}.")
-    made.append("Files of `chipwise render --to kubernetes` are expected in deploy/.")
-    return "\n".join([*made, "Give the environment `production` reviewers: nothing is rolled out or started without them."])
+        lines.append(f"and where images go: {registry[deployment.node.provider]}.")
+    lines.append("Files of `chipwise render --to kubernetes` are expected in deploy/.")
+    return "\n".join([*lines, "Give the environment `production` reviewers: nothing is rolled out or started without them."])
 
 
-def _uses(action: str, name: str, given: Object | None = None, **more: Yaml) -> Object:
+def _uses(action: str, name: str, inputs: Object | None = None, **fields: Yaml) -> Object:
     version, commit = _ACTIONS[action]
-    made: Object = {"name": name, **more, "uses": Noted(f"{action}@{commit}", version)}
-    return made | ({"with": given} if given else {})
+    step: Object = {"name": name, **fields, "uses": Noted(f"{action}@{commit}", version)}
+    return step | ({"with": inputs} if inputs else {})
 
 
 def _checkout() -> Object:
@@ -198,45 +198,45 @@ def _tests(deployment: Deployment) -> list[Yaml]:
 
 
 def _sign_in(deployment: Deployment, condition: str = "") -> list[Yaml]:
-    when: Object = {"if": condition} if condition else {}
+    guard: Object = {"if": condition} if condition else {}
     match deployment.node.provider if _rolls_out(deployment) else "":
         case "aws":
-            given: Object = {"role-to-assume": "${{ vars.AWS_ROLE }}", "aws-region": "${{ vars.AWS_REGION }}"}
-            return [_uses("aws-actions/configure-aws-credentials", "Sign in to AWS", given, **when)]
+            inputs: Object = {"role-to-assume": "${{ vars.AWS_ROLE }}", "aws-region": "${{ vars.AWS_REGION }}"}
+            return [_uses("aws-actions/configure-aws-credentials", "Sign in to AWS", inputs, **guard)]
         case "gcp":
-            given = {
+            inputs = {
                 "workload_identity_provider": "${{ vars.GCP_PROVIDER }}",
                 "service_account": "${{ vars.GCP_SERVICE_ACCOUNT }}",
                 "token_format": "access_token",
             }
-            return [_uses("google-github-actions/auth", "Sign in to Google Cloud", given, id="google", **when)]
+            return [_uses("google-github-actions/auth", "Sign in to Google Cloud", inputs, id="google", **guard)]
         case "azure":
-            given = {
+            inputs = {
                 "client-id": "${{ vars.AZURE_CLIENT_ID }}",
                 "tenant-id": "${{ vars.AZURE_TENANT_ID }}",
                 "subscription-id": "${{ vars.AZURE_SUBSCRIPTION_ID }}",
             }
-            return [_uses("azure/login", "Sign in to Azure", given, **when)]
+            return [_uses("azure/login", "Sign in to Azure", inputs, **guard)]
     return []
 
 
 def _registry(provider: str, condition: str) -> list[Yaml]:
-    when: Object = {"if": condition}
+    guard: Object = {"if": condition}
     match provider:
         case "aws":
-            return [_uses("aws-actions/amazon-ecr-login", "Sign in to the registry", None, **when)]
+            return [_uses("aws-actions/amazon-ecr-login", "Sign in to the registry", None, **guard)]
         case "gcp":
-            given: Object = {
+            inputs: Object = {
                 "registry": "${{ vars.GCP_LOCATION }}-docker.pkg.dev",
                 "username": "oauth2accesstoken",
                 "password": "${{ steps.google.outputs.access_token }}",
             }
-            return [_uses("docker/login-action", "Sign in to the registry", given, **when)]
+            return [_uses("docker/login-action", "Sign in to the registry", inputs, **guard)]
         case "azure":
             run: Object = {"env": {"REGISTRY": "${{ vars.REGISTRY }}"}, "run": 'az acr login --name "$REGISTRY"'}
-            return [{"name": "Sign in to the registry", **when, **run}]
-    given = {"registry": "ghcr.io", "username": "${{ github.actor }}", "password": "${{ secrets.GITHUB_TOKEN }}"}
-    return [_uses("docker/login-action", "Sign in to the registry", given, **when)]
+            return [{"name": "Sign in to the registry", **guard, **run}]
+    inputs = {"registry": "ghcr.io", "username": "${{ github.actor }}", "password": "${{ secrets.GITHUB_TOKEN }}"}
+    return [_uses("docker/login-action", "Sign in to the registry", inputs, **guard)]
 
 
 def _registry_settings(provider: str) -> Object:
@@ -279,18 +279,18 @@ def _deploy(deployment: Deployment) -> Object:
     elif deployment.starts:
         steps.append({"name": "Set the schedule", "run": apply})
     else:
-        gone = f"kubectl --namespace {space} delete job/{name} --ignore-not-found --wait"
-        steps.append({"name": "Start the job", "run": Noted(f"{gone}\n{apply}\n", "A Job cannot be changed, only replaced.")})
-    made: Object = {"needs": "image" if built else "check", "if": "github.event_name == 'push'", "runs-on": "ubuntu-24.04"}
+        delete = f"kubectl --namespace {space} delete job/{name} --ignore-not-found --wait"
+        steps.append({"name": "Start the job", "run": Noted(f"{delete}\n{apply}\n", "A Job cannot be changed, only replaced.")})
+    job: Object = {"needs": "image" if built else "check", "if": "github.event_name == 'push'", "runs-on": "ubuntu-24.04"}
     if _by_hand(deployment):
-        made["if"] = Noted("github.event_name == 'workflow_dispatch'", "It costs money: a person starts it, not every merge.")
-    made |= {
+        job["if"] = Noted("github.event_name == 'workflow_dispatch'", "It costs money: a person starts it, not every merge.")
+    job |= {
         "environment": "production",
         "timeout-minutes": 45,
         "permissions": {"contents": "read", "id-token": "write"},
         "steps": steps,
     }
-    return made
+    return job
 
 
 def _cluster(provider: str) -> Object:

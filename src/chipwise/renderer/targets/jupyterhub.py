@@ -21,9 +21,9 @@ HOME = "20Gi"
 
 def render(deployment: Deployment) -> list[File]:
     if deployment.form is not Form.SESSIONS:
-        what = "argo" if deployment.form is Form.PIPELINE else "kubernetes"
+        target = "argo" if deployment.form is Form.PIPELINE else "kubernetes"
         raise CannotRender(
-            f"JupyterHub gives notebooks to people, and this is {deployment.kind}.", remedy=f"Take --to {what} for it."
+            f"JupyterHub gives notebooks to people, and this is {deployment.kind}.", remedy=f"Take --to {target} for it."
         )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
     about = (
@@ -38,10 +38,10 @@ def render(deployment: Deployment) -> list[File]:
         "prePuller": _pulling(),
     }
     files = [File("values.yaml", document(values, title=heading(deployment, about)))]
-    found = kept(deployment)
-    if found:
+    volumes = kept(deployment)
+    if volumes:
         first = "Data that notebooks share: apply this first, in the namespace of the hub."
-        claims = [_claim(deployment, one) for one in found]
+        claims = [_claim(deployment, one) for one in volumes]
         files.append(File("storage.yaml", document(*claims, title=heading(deployment, first))))
     plugin = _plugin(deployment)
     if plugin is not None:
@@ -56,12 +56,12 @@ def seats(deployment: Deployment) -> int:
 
 
 def _hub(deployment: Deployment) -> Object:
-    many = seats(deployment)
+    seat_count = seats(deployment)
     people = f" for {deployment.people} people" if deployment.people else ""
-    why = f"Seats of the plan: {_seats_told(deployment)}{people}. Later users wait."
+    reason = f"Seats of the plan: {_seats_told(deployment)}{people}. Later users wait."
     return {
-        "activeServerLimit": Noted(many, why),
-        "concurrentSpawnLimit": Noted(min(max(many // 2, 4), 64), "A class that begins at once does not drown the hub."),
+        "activeServerLimit": Noted(seat_count, reason),
+        "concurrentSpawnLimit": Noted(min(max(seat_count // 2, 4), 64), "A class that begins at once does not drown the hub."),
         "allowNamedServers": Noted(False, "One notebook a person: a second one would take another person's seat."),
         "config": Noted(
             {"JupyterHub": {"admin_access": False}, "Authenticator": {"allow_all": False}},
@@ -91,7 +91,7 @@ def _proxy() -> Object:
 
 def _notebooks(deployment: Deployment) -> Object:
     image, _, tag = deployment.software.image.rpartition(":")
-    made: Object = {
+    fields: Object = {
         "image": {"name": image or deployment.software.image, "tag": tag if image else "latest"},
         "startTimeout": Noted(900, "A machine may have to come first, and the image is large."),
         "storage": _storage(deployment),
@@ -103,19 +103,19 @@ def _notebooks(deployment: Deployment) -> Object:
     }
     env = dict(deployment.software.env)
     if env:
-        made["extraEnv"] = KUBERNETES.document({key: kubernetes(value) for key, value in env.items()})
-    return made
+        fields["extraEnv"] = KUBERNETES.document({key: kubernetes(value) for key, value in env.items()})
+    return fields
 
 
 def _storage(deployment: Deployment) -> Object:
-    made: Object = {"type": "dynamic", "capacity": Noted(HOME, "The home of each, kept when the notebook ends.")}
-    found = kept(deployment)
-    if found:
-        made["extraVolumes"] = [
-            {"name": one.name, "persistentVolumeClaim": {"claimName": claim_name(deployment, one)}} for one in found
+    fields: Object = {"type": "dynamic", "capacity": Noted(HOME, "The home of each, kept when the notebook ends.")}
+    volumes = kept(deployment)
+    if volumes:
+        fields["extraVolumes"] = [
+            {"name": one.name, "persistentVolumeClaim": {"claimName": claim_name(deployment, one)}} for one in volumes
         ]
-        made["extraVolumeMounts"] = [_mount(one) for one in found]
-    return made
+        fields["extraVolumeMounts"] = [_mount(one) for one in volumes]
+    return fields
 
 
 def _mount(one: Volume) -> Yaml:
@@ -123,12 +123,12 @@ def _mount(one: Volume) -> Yaml:
     return Noted(made | {"readOnly": True}, "Everybody reads it, nobody changes it.") if one.name == "data" else made
 
 
-def _claim(deployment: Deployment, one: Volume) -> Object:
-    size = max(int(one.size_bytes / GIB + 0.999), 1)
+def _claim(deployment: Deployment, volume: Volume) -> Object:
+    size = max(int(volume.size_bytes / GIB + 0.999), 1)
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": meta(deployment, claim_name(deployment, one)),
+        "metadata": meta(deployment, claim_name(deployment, volume)),
         "spec": {
             "accessModes": Noted(["ReadWriteMany"], "Notebooks on several machines read it: a class such as EFS or Filestore."),
             "resources": {"requests": {"storage": f"{size}Gi"}},
@@ -141,9 +141,9 @@ def _profiles(deployment: Deployment) -> list[Yaml]:
     node, seat = deployment.node, {}
     cpu, memory = _share(deployment)
     resource = resource_of(node)
-    why = "An equal part of the machine, without a tenth for the system. No limit: what is free may be used."
+    reason = "An equal part of the machine, without a tenth for the system. No limit: what is free may be used."
     override: Object = {
-        "cpu_guarantee": Noted(cpu, why),
+        "cpu_guarantee": Noted(cpu, reason),
         "mem_guarantee": f"{memory}G",
         "mem_limit": f"{memory}G",
     }
@@ -156,7 +156,7 @@ def _profiles(deployment: Deployment) -> list[Yaml]:
         override["tolerations"] = [{"key": one.key, "operator": "Exists", "effect": one.effect} for one in taints]
     profiles: list[Yaml] = [
         {
-            "display_name": _named(deployment),
+            "display_name": _seat_name(deployment),
             "slug": "planned",
             "default": True,
             "description": _described(deployment, cpu, memory),
@@ -187,13 +187,13 @@ def _machines(deployment: Deployment) -> Object:
 def _share(deployment: Deployment) -> tuple[float, int]:
     """(processors, GB) of one seat."""
     node = deployment.node
-    held = max(node.chips, 1) * max(node.held, 1)
-    cpu = (node.vcpus or 4 * held) * (1 - KEPT_BACK) / held
-    memory = (node.memory_bytes or 16 * GIB * held) * (1 - KEPT_BACK) / held / 1e9
+    seats_each = max(node.chips, 1) * max(node.held, 1)
+    cpu = (node.vcpus or 4 * seats_each) * (1 - KEPT_BACK) / seats_each
+    memory = (node.memory_bytes or 16 * GIB * seats_each) * (1 - KEPT_BACK) / seats_each / 1e9
     return (int(cpu) if cpu >= 2 else round(cpu, 1)), max(int(memory), 1)
 
 
-def _named(deployment: Deployment) -> str:
+def _seat_name(deployment: Deployment) -> str:
     node = deployment.node
     if not node.accelerated:
         return "CPU"
@@ -205,25 +205,27 @@ def _named(deployment: Deployment) -> str:
 def _described(deployment: Deployment, cpu: float, memory: int) -> str:
     node = deployment.node
     if node.profile:
-        how = "A slice of a chip, with memory of its own."
+        sharing = "A slice of a chip, with memory of its own."
     elif node.held > 1:
-        how = "A chip in turns: memory is shared, so what others take is missing."
+        sharing = "A chip in turns: memory is shared, so what others take is missing."
     else:
-        how = "A whole chip." if node.accelerated else ""
+        sharing = "A whole chip." if node.accelerated else ""
     idle = (deployment.idle_s or IDLE_S) / 60
-    return f"{cpu:g} CPUs, {memory} GB. {how} Ended after {idle:.0f} min without use.".replace("  ", " ")
+    return f"{cpu:g} CPUs, {memory} GB. {sharing} Ended after {idle:.0f} min without use.".replace("  ", " ")
 
 
 def _culling(deployment: Deployment) -> Object:
     idle = int(deployment.idle_s or IDLE_S)
-    why = "As the workload says." if deployment.idle_s else "The workload does not say; a seat that nobody uses costs as much."
+    reason = (
+        "As the workload says." if deployment.idle_s else "The workload does not say; a seat that nobody uses costs as much."
+    )
     hours = ""
     if deployment.stops:
-        when = f"({deployment.stops}, {deployment.time_zone})"
-        hours = f"\nThe plan counts on no machine after hours {when}: a cell that runs all night keeps its own."
+        closing = f"({deployment.stops}, {deployment.time_zone})"
+        hours = f"\nThe plan counts on no machine after hours {closing}: a cell that runs all night keeps its own."
     return {
         "enabled": True,
-        "timeout": Noted(idle, f"{why} A running cell counts as use.{hours}"),
+        "timeout": Noted(idle, f"{reason} A running cell counts as use.{hours}"),
         "every": max(min(idle // 5, 600), 60),
         "maxAge": Noted(0, "None: a long run is not ended while it works."),
     }
@@ -258,7 +260,7 @@ def _plugin(deployment: Deployment) -> Object | None:
             "version": "v1",
             "flags": {"migStrategy": Noted("mixed", f"Slices under a name of their own: nvidia.com/mig-{node.profile}.")},
         }
-        why = f"Slices must be cut: GPU operator's MIG manager, by the node label nvidia.com/mig.config=all-{node.profile}."
+        reason = f"Slices must be cut: GPU operator's MIG manager, by the node label nvidia.com/mig.config=all-{node.profile}."
     else:
         turns: Object = {
             "renameByDefault": Noted(True, "nvidia.com/gpu.shared: who asks for a whole GPU never gets a part of one."),
@@ -266,5 +268,5 @@ def _plugin(deployment: Deployment) -> Object | None:
             "resources": [{"name": "nvidia.com/gpu", "replicas": node.held}],
         }
         config = {"version": "v1", "sharing": {"timeSlicing": turns}}
-        why = "One plugin per cluster: leave this out where one is installed, and give it the same configuration."
-    return {"config": Noted({"map": {"default": document(config)}, "default": "default"}, why)}
+        reason = "One plugin per cluster: leave this out where one is installed, and give it the same configuration."
+    return {"config": Noted({"map": {"default": document(config)}, "default": "default"}, reason)}

@@ -27,14 +27,14 @@ _SAME_CHIP = "The plan's choice first, which the pods prefer; the others have th
 
 def render(deployment: Deployment) -> list[File]:
     files = []
-    every = machines.stages(deployment)
-    for one in every:
-        machines.check(one, "Karpenter")
-        resource_of(one.node)  # raises for what Kubernetes cannot hand out
-        name = "nodes.yaml" if len(every) == 1 else f"{one.name}.yaml"
+    deployments = machines.stages(deployment)
+    for stage in deployments:
+        machines.check(stage, "Karpenter")
+        resource_of(stage.node)  # raises for what Kubernetes cannot hand out
+        name = "nodes.yaml" if len(deployments) == 1 else f"{stage.name}.yaml"
         about = "Machines for it; what runs on them is in the files of --to kubernetes or kueue."
-        pools = [node_pool(part, one.name, rank) for rank, part in enumerate(bought(one))]
-        files.append(File(name, document(*pools, node_class(one), title=heading(one, about))))
+        pools = [node_pool(part, stage.name, rank) for rank, part in enumerate(bought(stage))]
+        files.append(File(name, document(*pools, node_class(stage), title=heading(stage, about))))
     return files
 
 
@@ -48,8 +48,8 @@ def node_pool(deployment: Deployment, node_class_name: str = "", rank: int = 0) 
         "requirements": _requirements(deployment),
     }
     if taints := machines.taints(deployment):
-        made: list[Yaml] = [{"key": one.key, "value": one.value, "effect": one.effect} for one in taints]
-        spec["taints"] = Noted(made, "Pods that need no accelerator stay on cheaper machines.")
+        entries: list[Yaml] = [{"key": one.key, "value": one.value, "effect": one.effect} for one in taints]
+        spec["taints"] = Noted(entries, "Pods that need no accelerator stay on cheaper machines.")
     spec |= _lifetime(deployment)
     template["spec"] = spec
     pool: Object = {"template": template, "disruption": _disruption(deployment), "limits": _limits(deployment)}
@@ -75,10 +75,10 @@ def _order(deployment: Deployment, rank: int) -> str:
 def _requirements(deployment: Deployment) -> list[Yaml]:
     node, types = deployment.node, candidates(deployment)
     names: Object = {"key": MACHINE, "operator": "In", "values": [label_value(one.machine) for one in types]}
-    named: Yaml = names
+    values: Yaml = names
     if len(types) > 1:
-        why = _SAME_CHIP if not deployment.spot else _TOGETHER if meets(deployment) else _SPOT
-        named = Noted(names, why)
+        reason = _SAME_CHIP if not deployment.spot else _TOGETHER if meets(deployment) else _SPOT
+        values = Noted(names, reason)
     paid: Yaml = {
         "key": "karpenter.sh/capacity-type",
         "operator": "In",
@@ -90,12 +90,12 @@ def _requirements(deployment: Deployment) -> list[Yaml]:
         paid = Noted(paid, "The plan pays by the hour: an interruption would cost more than spot saves.")
     regions = list(deployment.regions or (node.region,))
     region: Object = {"key": "topology.kubernetes.io/region", "operator": "In", "values": regions}
-    where = "The plan's region" if len(regions) == 1 else "The plan's regions, with a cluster in each"
+    place = "The plan's region" if len(regions) == 1 else "The plan's regions, with a cluster in each"
     return [
-        named,
+        values,
         paid,
         {"key": "kubernetes.io/arch", "operator": "In", "values": [node.arch]},
-        Noted(region, f"{where}: elsewhere this pool brings nothing. Zones: those of the subnets below."),
+        Noted(region, f"{place}: elsewhere this pool brings nothing. Zones: those of the subnets below."),
     ]
 
 
@@ -112,10 +112,10 @@ def _lifetime(deployment: Deployment) -> Object:
 def _disruption(deployment: Deployment) -> Object:
     """What Karpenter may do to machines that work: nothing to those of jobs, one at a time to those of services."""
     if deployment.form is Form.SERVICE and deployment.layers and deployment.layers[0].committed:
-        why = "They stay, for nothing is saved without them. Karpenter does not know commitments: by list prices it would\n"
+        reason = "They stay, for nothing is saved without them. Karpenter does not know commitments: by list prices it would\n"
         return {
             "consolidationPolicy": "WhenEmpty",
-            "consolidateAfter": Noted("Never", f"{why}move their pods to machines that are paid for beside them."),
+            "consolidateAfter": Noted("Never", f"{reason}move their pods to machines that are paid for beside them."),
             "budgets": [Noted({"nodes": "1"}, "One machine at a time; the PodDisruptionBudget holds as well.")],
         }
     if deployment.form is Form.SERVICE:
@@ -134,20 +134,20 @@ def _disruption(deployment: Deployment) -> Object:
 
 def _limits(deployment: Deployment) -> Object:
     """The most that this pool may ever hold: a mistake in a manifest cannot rent more."""
-    many, types = most_machines(deployment), candidates(deployment)
+    count, types = most_machines(deployment), candidates(deployment)
     limits: Object = {}
     resource = resource_of(deployment.node)
     if resource is not None:
         key = "nvidia.com/gpu" if resource.startswith("nvidia.com/") else resource
-        machine = "machine" if many == 1 else "machines"
-        limits[key] = Noted(str(many * deployment.node.chips), f"{many} {machine}: {_most(deployment)}.")
+        machine = "machine" if count == 1 else "machines"
+        limits[key] = Noted(str(count * deployment.node.chips), f"{count} {machine}: {_limit_reason(deployment)}.")
     cpus = [one.vcpus for one in types if one.vcpus is not None]
     if cpus:
-        limits["cpu"] = str(many * max(cpus))
+        limits["cpu"] = str(count * max(cpus))
     return limits
 
 
-def _most(deployment: Deployment) -> str:
+def _limit_reason(deployment: Deployment) -> str:
     if deployment.layers and deployment.layers[0].committed:
         return f"commitments ({label_value(deployment.purchase)})"
     return "the most that the plan ever uses" + (" beside the pools of more weight" if deployment.layers else "")
@@ -159,11 +159,14 @@ def node_class(deployment: Deployment) -> Object:
         f"KarpenterNodeRole-{machines.CLUSTER}",
         f"This role and the discovery tags below carry the cluster's name. It is {machines.CLUSTER} in these files: put yours.",
     )
-    found: Object = {"tags": {"karpenter.sh/discovery": machines.CLUSTER}}
-    spec |= {"subnetSelectorTerms": [Noted(found, "Private subnets: tag no others.")], "securityGroupSelectorTerms": [found]}
+    selector: Object = {"tags": {"karpenter.sh/discovery": machines.CLUSTER}}
+    spec |= {
+        "subnetSelectorTerms": [Noted(selector, "Private subnets: tag no others.")],
+        "securityGroupSelectorTerms": [selector],
+    }
     if uses_efa(deployment):
         spec["securityGroupSelectorTerms"] = Noted(
-            [found],
+            [selector],
             "EFA needs a group that lets all traffic through from and to itself. Karpenter attaches the interfaces that pods\n"
             f"ask for (vpc.amazonaws.com/efa: {deployment.node.interfaces}).",
         )

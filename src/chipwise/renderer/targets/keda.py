@@ -72,8 +72,8 @@ def render(deployment: Deployment) -> list[File]:
         )
     about = "A job for what waits. Apply it after namespace.yaml of --to kubernetes, in place of its workload.yaml."
     vouched = [trigger_authentication(deployment)] if _provider(deployment) else []
-    made = [*guards.claims(deployment), *vouched, scaled_job(deployment)]
-    return [File("scaling.yaml", document(*made, title=heading(deployment, about)))]
+    objects = [*guards.claims(deployment), *vouched, scaled_job(deployment)]
+    return [File("scaling.yaml", document(*objects, title=heading(deployment, about)))]
 
 
 def _service(deployment: Deployment) -> list[File]:
@@ -86,8 +86,8 @@ def _service(deployment: Deployment) -> list[File]:
     about += "."
     files = [File("scaling.yaml", document(scaled_object(deployment), title=heading(deployment, about)))]
     if listens(deployment):
-        told = "What Prometheus reads of the pods, for the rule in scaling.yaml. It needs the Prometheus operator."
-        files.append(File("monitoring.yaml", document(*_monitoring(deployment), title=heading(deployment, told))))
+        about_file = "What Prometheus reads of the pods, for the rule in scaling.yaml. It needs the Prometheus operator."
+        files.append(File("monitoring.yaml", document(*_monitoring(deployment), title=heading(deployment, about_file))))
     return files
 
 
@@ -109,17 +109,17 @@ def scaled_object(deployment: Deployment) -> Object:
     )
     spec["advanced"] = _advanced(deployment, hours)
     spec["triggers"] = _triggers(deployment, hours)
-    taken = Noted(
+    ownership = Noted(
         "true", "Takes over a HorizontalPodAutoscaler that is there. Leave it out of what you apply: two would fight."
     )
-    metadata = meta(deployment) | {"annotations": {"scaledobject.keda.sh/transfer-hpa-ownership": taken}}
+    metadata = meta(deployment) | {"annotations": {"scaledobject.keda.sh/transfer-hpa-ownership": ownership}}
     return {"apiVersion": API, "kind": "ScaledObject", "metadata": metadata, "spec": spec}
 
 
 def _advanced(deployment: Deployment, hours: bool) -> Object:
     rule = f"waiting > {QUEUED} ? copies * 2 : (used < {IDLE} ? copies / 2 : copies)"
     formula = f"hours < 1 ? 0 : max(hours, {rule})" if hours else rule
-    why = (
+    reason = (
         f"Copies wanted: more while over {QUEUED} requests wait, fewer while less than {IDLE:.0%} is used, else as they are.\n"
         "How fast is said under behavior; that it doubles or halves only keeps small steps from being taken for noise."
     )
@@ -132,7 +132,7 @@ def _advanced(deployment: Deployment, hours: bool) -> Object:
     window = Noted(IDLE_S, f"Only what was wanted throughout the last {IDLE_S // 60} minutes.")
     down: list[Yaml] = [{"type": "Pods", "value": 1, "periodSeconds": 120}]
     return {
-        "scalingModifiers": {"formula": Noted(formula, why), "target": "1", "metricType": "AverageValue"},
+        "scalingModifiers": {"formula": Noted(formula, reason), "target": "1", "metricType": "AverageValue"},
         "horizontalPodAutoscalerConfig": {
             "name": deployment.name,
             "behavior": {
@@ -147,7 +147,7 @@ def _monitoring(deployment: Deployment) -> list[Object]:
     """The operator writes the namespace of a pod on what it reads there: the queries ask by it."""
     triton = deployment.software.engine == "triton"
     known = deployment.software.engine in _WAITING
-    why = "Where the engine publishes its queue." if known else "Your program must publish requests_waiting there."
+    reason = "Where the engine publishes its queue." if known else "Your program must publish requests_waiting there."
     endpoint: Object = {"port": "http", "path": "/metrics", "interval": Noted("15s", "As often as KEDA asks.")}
     if triton:
         endpoint = {"portNumber": TRITON_METRICS} | {key: value for key, value in endpoint.items() if key != "port"}
@@ -156,7 +156,7 @@ def _monitoring(deployment: Deployment) -> list[Object]:
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "PodMonitor",
         "metadata": Noted(meta(deployment), chosen),
-        "spec": {"selector": {"matchLabels": selector(deployment)}, "podMetricsEndpoints": [Noted(endpoint, why)]},
+        "spec": {"selector": {"matchLabels": selector(deployment)}, "podMetricsEndpoints": [Noted(endpoint, reason)]},
     }
     if not triton:
         return [monitor]
@@ -178,7 +178,7 @@ def _triggers(deployment: Deployment, hours: bool) -> list[Yaml]:
     assert scaling is not None
     chosen = ",".join(f"{key}={value}" for key, value in selector(deployment).items())
     waiting, used = _waiting(deployment), _used(deployment)
-    made: list[Yaml] = [
+    triggers: list[Yaml] = [
         _prometheus("waiting", waiting[0], str(QUEUED), waiting[1]),
         _prometheus("used", used[0], str(IDLE), used[1]),
         Noted(
@@ -193,16 +193,16 @@ def _triggers(deployment: Deployment, hours: bool) -> list[Yaml]:
             "end": deployment.stops,
             "desiredReplicas": Noted(str(scaling.least), "In its hours, never fewer."),
         }
-        made.append(
+        triggers.append(
             Noted({"type": "cron", "name": "hours", "metadata": window}, "The hours of the workload; zero outside them.")
         )
-    return made
+    return triggers
 
 
-def _prometheus(name: str, query: str, threshold: str, why: str) -> Yaml:
+def _prometheus(name: str, query: str, threshold: str, reason: str) -> Yaml:
     metadata: Object = {
         "serverAddress": Noted(PROMETHEUS, "Of the Prometheus operator; put yours.") if name == "waiting" else PROMETHEUS,
-        "query": Noted(query, why),
+        "query": Noted(query, reason),
         "threshold": threshold,
         "ignoreNullValues": Noted("false", "No answer is a failure, not a zero.") if name == "waiting" else "false",
     }
@@ -211,12 +211,12 @@ def _prometheus(name: str, query: str, threshold: str, why: str) -> Yaml:
 
 def _waiting(deployment: Deployment) -> tuple[str, str]:
     """Requests that wait, with the reason for the query."""
-    here = f'namespace="{namespace_of(deployment)}"'
+    label = f'namespace="{namespace_of(deployment)}"'
     name = _WAITING.get(deployment.software.engine)
     if name is not None:
-        return f"sum({name}{{{here}}}) or vector(0)", "As the engine counts them; nothing waits where nothing runs."
+        return f"sum({name}{{{label}}}) or vector(0)", "As the engine counts them; nothing waits where nothing runs."
     return (
-        f"sum(requests_waiting{{{here}}}) or vector(0)",
+        f"sum(requests_waiting{{{label}}}) or vector(0)",
         "Publish what waits in your program under this name, or put its own name here: without it, nothing is added.",
     )
 
@@ -224,23 +224,25 @@ def _waiting(deployment: Deployment) -> tuple[str, str]:
 def _used(deployment: Deployment) -> tuple[str, str]:
     """Part of what runs that works. Where it is not known, all of it: then nothing is taken away."""
     scaling, node = deployment.scaling, deployment.node
-    here = f'namespace="{namespace_of(deployment)}"'
+    label = f'namespace="{namespace_of(deployment)}"'
     running = QUEUES.get(deployment.software.engine)
     if running is not None and scaling is not None and scaling.slots is not None:
-        why = (
+        reason = (
             f"Of the {scaling.slots} requests that a copy works on at a time. A GPU looks busy with a single one, so its own\n"
             "figure would never fall below 20%."
         )
-        return f"avg({running}{{{here}}}) / {scaling.slots} or vector(1)", why
+        return f"avg({running}{{{label}}}) / {scaling.slots} or vector(1)", reason
     if node.accelerated and node.kind == "gpu" and node.vendor == "NVIDIA":
         labelled = f'exported_namespace="{namespace_of(deployment)}"'
-        why = "From the DCGM exporter; `namespace`, not `exported_namespace`, where its own labels are kept. Unknown is busy."
-        return f"avg(DCGM_FI_DEV_GPU_UTIL{{{labelled}}}) / 100 or vector(1)", why
+        reason = (
+            "From the DCGM exporter; `namespace`, not `exported_namespace`, where its own labels are kept. Unknown is busy."
+        )
+        return f"avg(DCGM_FI_DEV_GPU_UTIL{{{labelled}}}) / 100 or vector(1)", reason
     if node.accelerated and node.kind == "neuron":
-        return f"avg(neuroncore_utilization_ratio{{{here}}}) or vector(1)", "From the Neuron monitor. Unknown is busy."
-    asked = f'kube_pod_container_resource_requests{{{here},resource="cpu"}}'
+        return f"avg(neuroncore_utilization_ratio{{{label}}}) or vector(1)", "From the Neuron monitor. Unknown is busy."
+    requests = f'kube_pod_container_resource_requests{{{label},resource="cpu"}}'
     return (
-        f'sum(rate(container_cpu_usage_seconds_total{{{here},container="main"}}[5m])) / sum({asked}) or vector(1)',
+        f'sum(rate(container_cpu_usage_seconds_total{{{label},container="main"}}[5m])) / sum({requests}) or vector(1)',
         "Of the processors that were asked for. Unknown is busy.",
     )
 
@@ -251,24 +253,27 @@ def _provider(deployment: Deployment) -> str:
 
 
 def trigger_authentication(deployment: Deployment) -> Object:
-    why = "KEDA's own identity, with the right to read the length of this queue; no key is kept in the cluster."
+    reason = "KEDA's own identity, with the right to read the length of this queue; no key is kept in the cluster."
     return {
         "apiVersion": API,
         "kind": "TriggerAuthentication",
         "metadata": meta(deployment),
-        "spec": {"podIdentity": {"provider": Noted(_provider(deployment), why)}},
+        "spec": {"podIdentity": {"provider": Noted(_provider(deployment), reason)}},
     }
 
 
 def scaled_job(deployment: Deployment) -> Object:
-    each = QUEUED if independent(deployment) else 1
-    most = pods(deployment) if independent(deployment) else 1
-    trigger = _queue(deployment, each)
+    per_worker = QUEUED if independent(deployment) else 1
+    workers = pods(deployment) if independent(deployment) else 1
+    trigger = _queue(deployment, per_worker)
     if _provider(deployment):
         trigger["authenticationRef"] = {"name": deployment.name}
-    why = "Each message is a run."
-    if each > 1:
-        why = f"One more worker for every {each} parts that wait; each works until nothing waits, and its machine goes with it."
+    reason = "Each message is a run."
+    if per_worker > 1:
+        reason = (
+            f"One more worker for every {per_worker} parts that wait; each works until nothing waits,"
+            " and its machine goes with it."
+        )
     job = jobs.spec(deployment, alone=True)
     job |= {"completions": 1, "parallelism": 1}
     del job["completionMode"]  # no numbers: what a job works on comes from the queue
@@ -282,18 +287,18 @@ def scaled_job(deployment: Deployment) -> Object:
         "metadata": meta(deployment),
         "spec": {
             "pollingInterval": 30,
-            "maxReplicaCount": Noted(most, "The most that the plan has at once."),
+            "maxReplicaCount": Noted(workers, "The most that the plan has at once."),
             "successfulJobsHistoryLimit": 5,
             "failedJobsHistoryLimit": 10,
             "scalingStrategy": {"strategy": Noted("accurate", "Messages that are being worked on no longer count as waiting.")},
             "rollout": {"strategy": Noted("gradual", "A change of this file ends no running job.")},
-            "triggers": [Noted(trigger, why)],
+            "triggers": [Noted(trigger, reason)],
             "jobTargetRef": job,
         },
     }
 
 
-def _queue(deployment: Deployment, each: int) -> Object:
+def _queue(deployment: Deployment, per_worker: int) -> Object:
     """The provider's own queue, called like the workload."""
     name, node = deployment.name, deployment.node
     events = (
@@ -301,16 +306,21 @@ def _queue(deployment: Deployment, each: int) -> Object:
     )
     match node.provider:
         case "aws":
-            told: Object = {"queueURL": events, "queueLength": str(each), "awsRegion": node.region, "scaleOnInFlight": "false"}
-            return {"type": "aws-sqs-queue", "metadata": told}
+            metadata: Object = {
+                "queueURL": events,
+                "queueLength": str(per_worker),
+                "awsRegion": node.region,
+                "scaleOnInFlight": "false",
+            }
+            return {"type": "aws-sqs-queue", "metadata": metadata}
         case "gcp":
-            told = {"subscriptionName": events, "mode": "SubscriptionSize", "value": str(each)}
-            return {"type": "gcp-pubsub", "metadata": told}
+            metadata = {"subscriptionName": events, "mode": "SubscriptionSize", "value": str(per_worker)}
+            return {"type": "gcp-pubsub", "metadata": metadata}
         case "azure":
             bus = Noted(name, "Of the Service Bus; put yours.")
             return {
                 "type": "azure-servicebus",
-                "metadata": {"namespace": bus, "queueName": events, "messageCount": str(each)},
+                "metadata": {"namespace": bus, "queueName": events, "messageCount": str(per_worker)},
             }
     address = Noted(f"redis.{namespace_of(deployment)}.svc:6379", "A list of Redis; KEDA has other kinds of queues as well.")
-    return {"type": "redis", "metadata": {"address": address, "listName": name, "listLength": str(each)}}
+    return {"type": "redis", "metadata": {"address": address, "listName": name, "listLength": str(per_worker)}}

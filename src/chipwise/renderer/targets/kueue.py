@@ -58,10 +58,10 @@ def render(deployment: Deployment) -> list[File]:
     else:
         work += [jobs.rendezvous(deployment)] if meets(deployment) else []
         work.append(jobs.job(deployment, queue_of(deployment)))
-    around = "What surrounds it: apply this first. The quota is in queues.yaml, in place of a ResourceQuota."
+    about_namespace = "What surrounds it: apply this first. The quota is in queues.yaml, in place of a ResourceQuota."
     listed = [File(live.FILE, live.stream_file(deployment))] if streams.live(deployment) else []
     return [
-        File("namespace.yaml", document(*rules, title=heading(deployment, around))),
+        File("namespace.yaml", document(*rules, title=heading(deployment, about_namespace))),
         *listed,
         File("queues.yaml", document(*queues, title=heading(deployment, "Flavors and queues: for who runs the cluster."))),
         File("workload.yaml", document(*work, title=heading(deployment, "What runs, when its queue lets it."))),
@@ -86,7 +86,7 @@ def _purchases(deployment: Deployment) -> tuple[str, ...]:
 
 def flavors(deployment: Deployment) -> list[Yaml]:
     """One per way to buy the machine. Their names and contents depend on the machine alone, so workloads may share them."""
-    made: list[Yaml] = []
+    objects: list[Yaml] = []
     for purchase in _purchases(deployment):
         labels = _machine(deployment.node) | _bought(deployment.node.provider, purchase)
         taints = [one for one in (chip_taint(deployment.node),) if one is not None]
@@ -96,16 +96,16 @@ def flavors(deployment: Deployment) -> list[Yaml]:
             spec["nodeTaints"] = Noted(
                 [_taint(one) for one in taints], "What the machines are tainted with; the pods tolerate it themselves."
             )
-        made.append(
+        objects.append(
             {"apiVersion": API, "kind": "ResourceFlavor", "metadata": {"name": flavor_name(deployment, purchase)}}
             | {"spec": spec}
         )
     if len(candidates(deployment)) > 1:
         rest = ", ".join(label_value(one.machine) for one in candidates(deployment)[1:])
-        made[0] = Noted(
-            made[0], f"Other machines that would do: {rest}. A flavor like this one for each that you have quota for."
+        objects[0] = Noted(
+            objects[0], f"Other machines that would do: {rest}. A flavor like this one for each that you have quota for."
         )
-    return made
+    return objects
 
 
 def _machine(node: Node) -> Object:
@@ -138,11 +138,11 @@ def _taint(taint: Taint) -> Object:
 
 def cluster_queue(deployment: Deployment) -> Object:
     wanted, listed = _wanted(deployment), _layered(deployment)
-    for at, purchase in enumerate(_purchases(deployment) if not listed else ()):
-        quotas: list[Yaml] = [_quota(key, amount if at == 0 else "0") for key, amount in wanted.items()]
+    for index, purchase in enumerate(_purchases(deployment) if not listed else ()):
+        quotas: list[Yaml] = [_quota(key, amount if index == 0 else "0") for key, amount in wanted.items()]
         flavor: Object = {"name": flavor_name(deployment, purchase), "resources": quotas}
-        why = _OWN if at == 0 else _NONE
-        listed.append(Noted(flavor, why))
+        reason = _OWN if index == 0 else _NONE
+        listed.append(Noted(flavor, reason))
     lasting = deployment.form is Form.SERVICE
     return {
         "apiVersion": API,
@@ -166,17 +166,19 @@ def _layered(deployment: Deployment) -> list[Yaml]:
     parts = bought(deployment)
     if len(parts) < 2:
         return []
-    made: list[Yaml] = []
-    for at, part in enumerate(parts):
-        last = at == len(parts) - 1
+    flavors_listed: list[Yaml] = []
+    for index, part in enumerate(parts):
+        last = index == len(parts) - 1
         quotas: list[Yaml] = [_quota(key, amount, None if last else "0") for key, amount in _wanted(part).items()]
-        layer, most = part.layers[0], part.scaling.most if part.scaling is not None else pods(part)
-        copies = "replica" if most == 1 else "replicas"
+        layer, pod_limit = part.layers[0], part.scaling.most if part.scaling is not None else pods(part)
+        copies = "replica" if pod_limit == 1 else "replicas"
         first = "Tried first: paid for whether used or not." if layer.committed else "Tried when those above are full."
         full = "As much again may be borrowed." if last else "Nothing is borrowed here: what does not fit goes on to the next."
         flavor: Object = {"name": flavor_name(deployment, part.purchase), "resources": quotas}
-        made.append(Noted(flavor, f"{most} {copies} of the plan's load on {part.purchase} machines. {first}\n{full}"))
-    return made
+        flavors_listed.append(
+            Noted(flavor, f"{pod_limit} {copies} of the plan's load on {part.purchase} machines. {first}\n{full}")
+        )
+    return flavors_listed
 
 
 def _quota(name: str, amount: str, borrowed: str | None = None) -> Object:
@@ -185,18 +187,18 @@ def _quota(name: str, amount: str, borrowed: str | None = None) -> Object:
 
 def _wanted(deployment: Deployment) -> dict[str, str]:
     """All that the pods of the plan ask for together: Kueue counts whatever they name."""
-    made = plain(resources(deployment)["requests"])
-    assert isinstance(made, dict)
+    requests = plain(resources(deployment)["requests"])
+    assert isinstance(requests, dict)
     scaling = deployment.scaling
-    many = scaling.most if scaling is not None else pods(deployment)
-    return {key: _times(str(value), many) for key, value in made.items()}
+    pod_count = scaling.most if scaling is not None else pods(deployment)
+    return {key: _times(str(value), pod_count) for key, value in requests.items()}
 
 
-def _times(quantity: str, many: int) -> str:
-    found = re.fullmatch(r"(\d+)([A-Za-z]*)", quantity)
-    assert found is not None, quantity
-    assert found[2] in _UNITS, quantity
-    number, unit = int(found[1]) * many, found[2]
+def _times(quantity: str, factor: int) -> str:
+    matched = re.fullmatch(r"(\d+)([A-Za-z]*)", quantity)
+    assert matched is not None, quantity
+    assert matched[2] in _UNITS, quantity
+    number, unit = int(matched[1]) * factor, matched[2]
     if unit == "m" and number % 1000 == 0:
         return str(number // 1000)
     return f"{number}{unit}"

@@ -14,10 +14,10 @@ WRITES = ("track.py",)
 
 
 def render(deployment: Deployment) -> list[File]:
-    told = {_short(stage.title): _told(stage) for stage in deployment.stages or (deployment,)}
+    stages = {_short(stage.title): _figures(stage) for stage in deployment.stages or (deployment,)}
     settings = (
         Setting("TAGS", _tags(deployment)),
-        Setting("STAGES", told),
+        Setting("STAGES", stages),
     )
     return python_files("track.py", "mlflow_track.py", heading(deployment), settings)
 
@@ -33,7 +33,7 @@ def _tags(deployment: Deployment) -> dict[str, str]:
     }
 
 
-def _told(stage: Deployment) -> dict[str, object]:
+def _figures(stage: Deployment) -> dict[str, object]:
     return {
         "about": _short(stage.predicted.sentence or stage.description or stage.title),
         "command": [word.replace("\x00", "") for word in stage.software.command],
@@ -45,7 +45,7 @@ def _told(stage: Deployment) -> dict[str, object]:
 
 def _settings(stage: Deployment) -> dict[str, object]:
     node = stage.node
-    made: dict[str, object] = {
+    values: dict[str, object] = {
         "provider": node.provider,
         "region": node.region,
         "machine": node.machine,
@@ -56,19 +56,24 @@ def _settings(stage: Deployment) -> dict[str, object]:
         "image": _short(stage.software.image),
     }
     if stage.model is not None:
-        made |= {"model": _short(stage.model.name), "precision": stage.model.precision}
-    return made | {f"split.{key.replace(' ', '_')}": value for key, value in stage.split.as_dict().items()}
+        values |= {"model": _short(stage.model.name), "precision": stage.model.precision}
+    return values | {f"split.{key.replace(' ', '_')}": value for key, value in stage.split.as_dict().items()}
 
 
 def _predicted(stage: Deployment) -> dict[str, float]:
     """By the names that measured figures have."""
-    told = stage.predicted
-    made: dict[str, float] = {}
+    predicted = stage.predicted
+    figures: dict[str, float] = {}
     if stage.form is Form.JOB:
-        made |= {"seconds": told.seconds, "seconds low": told.low_s, "seconds high": told.high_s, "usd": told.usd}
+        figures |= {
+            "seconds": predicted.seconds,
+            "seconds low": predicted.low_s,
+            "seconds high": predicted.high_s,
+            "usd": predicted.usd,
+        }
     else:
-        made["usd_per_month" if told.per == "month" else "usd"] = told.usd
-    made |= dict(told.latency) | {"kg_co2e": told.kg, "watts": told.watts}
+        figures["usd_per_month" if predicted.per == "month" else "usd"] = predicted.usd
+    figures |= dict(predicted.latency) | {"kg_co2e": predicted.kg, "watts": predicted.watts}
     if stage.scaling is not None and stage.scaling.per_replica:
-        made["requests_per_second"] = stage.scaling.per_replica * stage.scaling.usual
-    return {name: float(f"{value:.6g}") for name, value in made.items()}
+        figures["requests_per_second"] = stage.scaling.per_replica * stage.scaling.usual
+    return {name: float(f"{value:.6g}") for name, value in figures.items()}

@@ -36,7 +36,7 @@ def render(deployment: Deployment) -> list[File]:
             f"The plan is on {deployment.node.provider}, and ParallelCluster is of AWS.",
             remedy="Plan for AWS with --limit clouds=[aws], or take --to slurm for a cluster that is there.",
         )
-    made: Object = {
+    config: Object = {
         "Region": deployment.node.region,
         "Image": {"Os": Noted("ubuntu2404", "Comes with Slurm, EFA, and NVIDIA's driver and CUDA.")},
         "Imds": {
@@ -46,18 +46,20 @@ def render(deployment: Deployment) -> list[File]:
         "Scheduling": _scheduling(deployment),
     }
     if deployment.volumes:
-        made["SharedStorage"] = [_storage(deployment)]
-    made["Monitoring"] = {
+        config["SharedStorage"] = [_storage(deployment)]
+    config["Monitoring"] = {
         "Logs": {"CloudWatch": {"Enabled": True, "RetentionInDays": 30, "DeletionPolicy": "Delete"}},
         "Dashboards": {"CloudWatch": {"Enabled": True}},
     }
-    made["Tags"] = Noted(_tags(deployment), "Who pays: activate them once as cost allocation tags.")
+    config["Tags"] = Noted(_tags(deployment), "Who pays: activate them once as cost allocation tags.")
     name = deployment.name
     head = heading(
         deployment, f"pcluster create-cluster --cluster-name {name} --cluster-configuration cluster.yaml --dryrun true"
     )
     return [
-        File("cluster.yaml", document(made, title=f"{head}\nReplace the subnets and {BUCKET}, and put prepare-node.sh there.")),
+        File(
+            "cluster.yaml", document(config, title=f"{head}\nReplace the subnets and {BUCKET}, and put prepare-node.sh there.")
+        ),
         File("prepare-node.sh", _prepare(deployment), executable=True),
         File("job.sbatch", script(deployment, SHARED), executable=True),
     ]
@@ -119,11 +121,11 @@ def _capacity(deployment: Deployment) -> Yaml:
     return "ONDEMAND"
 
 
-def _alike(one: Node, other: Node, together: bool) -> bool:
+def _alike(first: Node, second: Node, together: bool) -> bool:
     """Types of one compute resource must have as many processors and chips, and EFA, or all none. Machines that work
     together are of one chip as well: all would wait for the slowest."""
-    same = (one.vcpus, one.chips, one.interfaces > 0) == (other.vcpus, other.chips, other.interfaces > 0)
-    return same and (not together or (one.chip, one.interfaces) == (other.chip, other.interfaces))
+    alike = (first.vcpus, first.chips, first.interfaces > 0) == (second.vcpus, second.chips, second.interfaces > 0)
+    return alike and (not together or (first.chip, first.interfaces) == (second.chip, second.interfaces))
 
 
 def _storage(deployment: Deployment) -> Object:
@@ -170,12 +172,12 @@ def _bucket(url: str) -> str | None:
 
 def _buckets(deployment: Deployment) -> list[Yaml]:
     """Read what is given, write only where checkpoints go."""
-    made: list[Yaml] = [{"BucketName": BUCKET, "KeyName": "prepare-node.sh"}]
-    for one in deployment.volumes:
-        bucket = _bucket(one.url) if one.url is not None else None
+    entries: list[Yaml] = [{"BucketName": BUCKET, "KeyName": "prepare-node.sh"}]
+    for volume in deployment.volumes:
+        bucket = _bucket(volume.url) if volume.url is not None else None
         if bucket is not None:
-            made.append({"BucketName": bucket, "EnableWriteAccess": one.name == "checkpoints"})
-    return made
+            entries.append({"BucketName": bucket, "EnableWriteAccess": volume.name == "checkpoints"})
+    return entries
 
 
 _TAGS = 40  # of 50 that a resource may have; ParallelCluster adds some of its own

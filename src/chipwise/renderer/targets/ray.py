@@ -32,13 +32,13 @@ BUSY = 0.7  # of the requests that a replica holds: above it one more is started
 def render(deployment: Deployment) -> list[File]:
     _can(deployment)
     deployment = replace(deployment, name=dns_name(deployment.name, LONGEST_NAME))
-    many = _workers(deployment)
+    workers = _workers(deployment)
     launched = deployment.form is Form.JOB and ray.workers(deployment) > 1
     rules = [
         guards.namespace(deployment),
         guards.priority_class(deployment),
         guards.service_account(deployment),
-        ray.quota(deployment, many[1]),
+        ray.quota(deployment, workers[1]),
         guards.limit_range(deployment),
         ray.network_policy(deployment),
         *guards.claims(deployment),
@@ -47,11 +47,15 @@ def render(deployment: Deployment) -> list[File]:
         rules.append(_launch_map(deployment, launcher.launcher(deployment)))
     match deployment.form:
         case Form.SERVICE:
-            name, work, about = "service.yaml", _service(deployment, *many), "The service: head, replicas, and what they serve."
+            name, work, about = (
+                "service.yaml",
+                _service(deployment, *workers),
+                "The service: head, replicas, and what they serve.",
+            )
         case Form.SESSIONS:
-            name, work, about = "cluster.yaml", _standing(deployment, *many), "A cluster that people share."
+            name, work, about = "cluster.yaml", _standing(deployment, *workers), "A cluster that people share."
         case _:
-            name, work, about = "job.yaml", _job(deployment, *many, launched), "The job, with a cluster of its own."
+            name, work, about = "job.yaml", _job(deployment, *workers, launched), "The job, with a cluster of its own."
     first = "What surrounds it: apply this first. It needs the KubeRay operator (ray.io/v1)."
     return [
         File("namespace.yaml", document(*rules, title=heading(deployment, first))),
@@ -90,37 +94,37 @@ def _workers(deployment: Deployment) -> tuple[int, int]:
     """Pods at least and at most. A replica that is larger than a machine takes several."""
     scaling = deployment.scaling
     if scaling is not None:
-        each = math.prod(model_ways(deployment.split))
-        pods = max(math.ceil(each / max(deployment.chips_each, 1)), 1)
+        per_replica = math.prod(model_ways(deployment.split))
+        pods = max(math.ceil(per_replica / max(deployment.chips_each, 1)), 1)
         return scaling.least * pods, scaling.most * pods
     if deployment.form is Form.SESSIONS:
         seats = deployment.machines * max(deployment.node.chips, 1) * max(deployment.node.held, 1)
         return 0, seats
-    many = ray.workers(deployment)
-    return many, many
+    count = ray.workers(deployment)
+    return count, count
 
 
-def _cluster(deployment: Deployment, least: int, most: int, launched: bool = False) -> Object:
+def _cluster(deployment: Deployment, minimum: int, maximum: int, launched: bool = False) -> Object:
     extra: tuple[Yaml, ...] = ()
     if launched:
         extra = (
             {"name": "launch", "mountPath": launcher.FOLDER, "readOnly": True},
             {"name": "launch", "configMap": {"name": f"{deployment.name}-launch"}},
         )
-    return ray.cluster(deployment, least, most, extra)
+    return ray.cluster(deployment, minimum, maximum, extra)
 
 
-def _job(deployment: Deployment, least: int, most: int, launched: bool) -> Object:
+def _job(deployment: Deployment, minimum: int, maximum: int, launched: bool) -> Object:
     spec: Object = {}
     if launched:
-        what = "Starts the command on every worker: torchrun, ranks or parts (see the ConfigMap in namespace.yaml)."
-        spec["entrypoint"] = Noted(f"python {launcher.FOLDER}/{launcher.FILE}", what)
+        note = "Starts the command on every worker: torchrun, ranks or parts (see the ConfigMap in namespace.yaml)."
+        spec["entrypoint"] = Noted(f"python {launcher.FOLDER}/{launcher.FILE}", note)
     else:
-        what = (
+        note = (
             "The workload's own command." if deployment.software.given else "The usual program: put yours into program.command."
         )
-        what = "\n".join(part_reason(deployment)) if in_shards(deployment) else what
-        spec["entrypoint"] = Noted(KUBERNETES.script(shell(alone(deployment))), what)
+        note = "\n".join(part_reason(deployment)) if in_shards(deployment) else note
+        spec["entrypoint"] = Noted(KUBERNETES.script(shell(alone(deployment))), note)
         spec |= _on_worker(deployment)
     if deployment.software.env:
         settings: Object = {"env_vars": dict(deployment.software.env)}
@@ -130,10 +134,10 @@ def _job(deployment: Deployment, least: int, most: int, launched: bool) -> Objec
     if deployment.deadline_s is not None:
         spec["activeDeadlineSeconds"] = Noted(math.ceil(deployment.deadline_s), "The workload's deadline, waiting included.")
     again = 6 if deployment.spot else 2
-    why = "A lost machine ends the run; the next begins from the last checkpoint." if deployment.spot else "New starts."
-    spec["backoffLimit"] = Noted(again, why)
+    reason = "A lost machine ends the run; the next begins from the last checkpoint." if deployment.spot else "New starts."
+    spec["backoffLimit"] = Noted(again, reason)
     spec["submissionMode"] = Noted("HTTPMode", "The operator submits it itself: no pod that only waits.")
-    spec["rayClusterSpec"] = _cluster(deployment, least, most, launched)
+    spec["rayClusterSpec"] = _cluster(deployment, minimum, maximum, launched)
     if not deployment.starts:
         return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": meta(deployment), "spec": spec}
     zone = f"CRON_TZ={deployment.time_zone} " if deployment.time_zone != "UTC" else ""
@@ -147,17 +151,19 @@ def _job(deployment: Deployment, least: int, most: int, launched: bool) -> Objec
 
 def _on_worker(deployment: Deployment) -> Object:
     """Without it the program would run on the head, which has no chips."""
-    given = launcher.bundle(deployment)
-    why = "On a worker: the head has no chips."
-    if "GPU" in given:
-        return {"entrypointNumGpus": Noted(int(given["GPU"]), why)}
-    own = {name: many for name, many in given.items() if name != "CPU"}
+    amounts = launcher.bundle(deployment)
+    reason = "On a worker: the head has no chips."
+    if "GPU" in amounts:
+        return {"entrypointNumGpus": Noted(int(amounts["GPU"]), reason)}
+    own = {name: many for name, many in amounts.items() if name != "CPU"}
     if own:
-        return {"entrypointResources": Noted("{" + ", ".join(f'"{name}": {many:g}' for name, many in own.items()) + "}", why)}
+        return {
+            "entrypointResources": Noted("{" + ", ".join(f'"{name}": {many:g}' for name, many in own.items()) + "}", reason)
+        }
     return {"entrypointNumCpus": Noted(1, "On a worker: the head does no work.")}
 
 
-def _service(deployment: Deployment, least: int, most: int) -> Object:
+def _service(deployment: Deployment, minimum: int, maximum: int) -> Object:
     serving: Object = {"applications": [_application(deployment)]}
     comes = start_seconds(deployment) + MACHINE_S
     return {
@@ -170,7 +176,7 @@ def _service(deployment: Deployment, least: int, most: int) -> Object:
             ),
             "serviceUnhealthySecondThreshold": comes,
             "serveConfigV2": document(serving),
-            "rayClusterConfig": _cluster(deployment, least, most),
+            "rayClusterConfig": _cluster(deployment, minimum, maximum),
         },
     }
 
@@ -178,15 +184,15 @@ def _service(deployment: Deployment, least: int, most: int) -> Object:
 def _application(deployment: Deployment) -> Object:
     path, scaling, model = _import_path(deployment), deployment.scaling, deployment.model
     assert scaling is not None
-    made: Object = {"name": deployment.name, "route_prefix": "/"}
+    fields: Object = {"name": deployment.name, "route_prefix": "/"}
     if path is not None:
-        return made | {"import_path": path}
+        return fields | {"import_path": path}
     assert model is not None
     replicas: Object = {"min_replicas": scaling.least, "max_replicas": scaling.most}
     options: Object = {"autoscaling_config": replicas}
     if scaling.slots is not None:
-        why = f"Above {BUSY:.0%} of the {scaling.slots} requests that a replica holds, one more is started."
-        replicas["target_ongoing_requests"] = Noted(max(int(scaling.slots * BUSY), 1), why)
+        reason = f"Above {BUSY:.0%} of the {scaling.slots} requests that a replica holds, one more is started."
+        replicas["target_ongoing_requests"] = Noted(max(int(scaling.slots * BUSY), 1), reason)
         options["max_ongoing_requests"] = scaling.slots
     replicas["downscale_delay_s"] = Noted(600, "A machine takes minutes to come: do not let it go for a lull.")
     config: Object = {
@@ -197,15 +203,15 @@ def _application(deployment: Deployment) -> Object:
         "engine_kwargs": {one.key: Noted(one.value, one.why) for one in engine_settings(deployment)},
         "deployment_config": options,
     }
-    return made | {"import_path": "ray.serve.llm:build_openai_app", "args": {"llm_configs": [config]}}
+    return fields | {"import_path": "ray.serve.llm:build_openai_app", "args": {"llm_configs": [config]}}
 
 
-def _standing(deployment: Deployment, least: int, most: int) -> Object:
+def _standing(deployment: Deployment, minimum: int, maximum: int) -> Object:
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
         "metadata": meta(deployment),
-        "spec": _cluster(deployment, least, most),
+        "spec": _cluster(deployment, minimum, maximum),
     }
 
 

@@ -42,9 +42,9 @@ def render(deployment: Deployment) -> list[File]:
 def _job(deployment: Deployment) -> list[File]:
     refuse_ranks(deployment, "SageMaker")
     if parts(deployment) > 1:
-        what = "programs that never speak to each other" if apart(deployment) else "runs of one program"
+        description = "programs that never speak to each other" if apart(deployment) else "runs of one program"
         raise CannotRender(
-            f"{deployment.title} is {parts(deployment):,} {what}; a training job is one.",
+            f"{deployment.title} is {parts(deployment):,} {description}; a training job is one.",
             remedy="Take --to batch (an array job) or ec2.",
         )
     entrypoint, arguments = _start(deployment)
@@ -88,10 +88,10 @@ def _job(deployment: Deployment) -> list[File]:
 
 def _why_arguments(deployment: Deployment) -> str:
     if in_shards(deployment):
-        where = (
+        place = (
             "the checkpoints, which SageMaker sends to S3 as they come" if deployment.volume("checkpoints") else "the output"
         )
-        lines = [*part_reason(deployment), f"Answers go to {where}.", "First the program that does so, a word for each line."]
+        lines = [*part_reason(deployment), f"Answers go to {place}.", "First the program that does so, a word for each line."]
         return "\n".join(lines)
     if deployment.software.given:
         return ""
@@ -111,20 +111,20 @@ def _start(deployment: Deployment) -> tuple[list[str], list[str]]:
     """(entrypoint, arguments): a shell line that ends in `"$@"`, and the words of the command."""
     link = _LINK if deployment.volume("data") else ""
     if is_torch(deployment):
-        given = list(torchrun(deployment, "algo-1")[1:])
+        arguments = list(torchrun(deployment, "algo-1")[1:])
         line = f'{link}{_RANK}exec torchrun --node-rank=$r "$@"' if together(deployment) else f'{link}exec torchrun "$@"'
     elif in_shards(deployment):
         lines = PROGRAM.splitlines()
-        kept = "/checkpoints" if deployment.volume("checkpoints") else "/opt/ml/output/data"
-        given = [*lines, *shard_arguments(deployment, f"{kept}/answers")]
+        folder = "/checkpoints" if deployment.volume("checkpoints") else "/opt/ml/output/data"
+        arguments = [*lines, *shard_arguments(deployment, f"{folder}/answers")]
         line = f'{link}p=$(printf \'%s\\n\' "$@" | head -n {len(lines)}); shift {len(lines)}; exec sh -c "$p" batch "$@"'
     else:
-        given, line = list(words(deployment)), f'{link}exec "$@"'
-    longest = max(map(len, [line, *given]))
-    if longest > LONGEST_WORD or len(given) > MOST_WORDS:
+        arguments, line = list(words(deployment)), f'{link}exec "$@"'
+    longest = max(map(len, [line, *arguments]))
+    if longest > LONGEST_WORD or len(arguments) > MOST_WORDS:
         raise CannotRender(
             f"SageMaker takes commands of at most {MOST_WORDS} words of {LONGEST_WORD} characters; this one has "
-            f"{len(given)}, the longest with {longest:,}.",
+            f"{len(arguments)}, the longest with {longest:,}.",
             remedy="Put it into a script inside the image, or take --to batch or ec2.",
         )
-    return ["/bin/sh", "-c", line, "start"], given
+    return ["/bin/sh", "-c", line, "start"], arguments

@@ -113,7 +113,7 @@ def render(deployment: Deployment) -> list[File]:
         task["setup"] = setup
     task["run"] = _run(deployment)
     files = [File("task.yaml", document(task, title=f"{heading(deployment)}\n{_usage(deployment)}"))]
-    if _several(deployment) > 1:
+    if _job_count(deployment) > 1:
         files.append(File("submit.sh", _submit(deployment), executable=True))
     return files
 
@@ -160,35 +160,35 @@ def accelerator(node: Node, count: int) -> str | None:
 
 def _resources(deployment: Deployment) -> Object:
     node = deployment.node
-    made: Object = {}
+    fields: Object = {}
     nodes = [node, *(one for one in deployment.others if _may_stand_in(deployment, one))]
     choices = [_choice(deployment, one) for one in nodes]
     different = [one for at, one in enumerate(choices) if one not in choices[:at]]
     if len(different) > 1:
-        made["any_of"] = Noted(different, "The plan's first; the others serve as well, and SkyPilot takes what there is.")
+        fields["any_of"] = Noted(different, "The plan's first; the others serve as well, and SkyPilot takes what there is.")
     else:
-        made |= choices[0]
+        fields |= choices[0]
     if deployment.spot:
-        made["use_spot"] = True
+        fields["use_spot"] = True
         if deployment.form is Form.JOB:
             recovery: Object = {"strategy": "EAGER_NEXT_REGION" if len(deployment.regions) > 1 else "FAILOVER"}
             recovery["max_restarts_on_errors"] = Noted(3, "The program's own failures; lost machines do not count.")
-            made["job_recovery"] = recovery
+            fields["job_recovery"] = recovery
     software = deployment.software
     if not software.built and node.kind != "tpu":
-        made["image_id"] = f"docker:{software.image}"
+        fields["image_id"] = f"docker:{software.image}"
     size = sum(one.size_bytes for one in deployment.volumes if not _mounted(one))
-    made["disk_size"] = Noted(max(int(size / GIB) + 100, 256), "GB: what is not mounted lies here, beside the system.")
+    fields["disk_size"] = Noted(max(int(size / GIB) + 100, 256), "GB: what is not mounted lies here, beside the system.")
     if uses_efa(deployment):
-        made["network_tier"] = Noted("best", "The fabric between machines, where the cloud has one.")
+        fields["network_tier"] = Noted("best", "The fabric between machines, where the cloud has one.")
     if deployment.form is Form.SERVICE:
-        made["ports"] = software.port
+        fields["ports"] = software.port
     labels = {label_value(key).lower(): label_value(value).lower() for key, value in deployment.labels.items()}
     fits = [(key, value) for key, value in labels.items() if key and value and re.fullmatch(r"[a-z][a-z0-9_-]*", key)]
-    kept = dict(fits[:40])  # clouds take 50 and more, and SkyPilot adds its own
-    if kept:
-        made["labels"] = Noted({key: re.sub(r"[^a-z0-9_-]", "-", value) for key, value in kept.items()}, "Who pays.")
-    return made
+    selected = dict(fits[:40])  # clouds take 50 and more, and SkyPilot adds its own
+    if selected:
+        fields["labels"] = Noted({key: re.sub(r"[^a-z0-9_-]", "-", value) for key, value in selected.items()}, "Who pays.")
+    return fields
 
 
 def _may_stand_in(deployment: Deployment, node: Node) -> bool:
@@ -199,20 +199,20 @@ def _may_stand_in(deployment: Deployment, node: Node) -> bool:
 def _choice(deployment: Deployment, node: Node) -> Object:
     """A place and a chip. The machine's type is named only where the chip does not decide it."""
     count = deployment.chips_each if deployment.form is Form.SERVICE else node.chips
-    named = accelerator(node, count)
-    made: Object = {"infra": f"{node.provider}/{node.region}"}
-    if named is None:
-        return made | {"instance_type": node.machine}
-    return made | {"accelerators": named}
+    chip = accelerator(node, count)
+    fields: Object = {"infra": f"{node.provider}/{node.region}"}
+    if chip is None:
+        return fields | {"instance_type": node.machine}
+    return fields | {"accelerators": chip}
 
 
 def _settings(deployment: Deployment) -> Object:
-    made: Object = dict(deployment.software.env)
+    values: Object = dict(deployment.software.env)
     if apart(deployment) and deployment.machines > 1:
-        made["MACHINE"] = Noted("0", "Which of the machines this is: submit.sh counts them.")
+        values["MACHINE"] = Noted("0", "Which of the machines this is: submit.sh counts them.")
     elif deployment.runs > 1:
-        made["RUN"] = Noted("0", "Which of the runs this is: submit.sh counts them.")
-    return made
+        values["RUN"] = Noted("0", "Which of the runs this is: submit.sh counts them.")
+    return values
 
 
 def _mounted(volume: Volume) -> bool:
@@ -228,10 +228,12 @@ def _mount(deployment: Deployment, volume: Volume) -> Yaml:
     if volume.url is not None:
         return {"source": volume.url, "mode": mode}
     store = _STORES.get(deployment.node.provider)
-    where = "" if store is not None else f" It is on AWS, since {deployment.node.provider} has no buckets that SkyPilot mounts."
-    made: Object = {"name": f"{deployment.name}-{volume.name}", "store": store or "s3", "mode": mode, "persistent": True}
-    why = f"{volume.why.capitalize()}. " if volume.why else ""
-    return Noted(made, f"{why}A bucket of this name is made if there is none; names are taken world-wide.{where}")
+    store_note = (
+        "" if store is not None else f" It is on AWS, since {deployment.node.provider} has no buckets that SkyPilot mounts."
+    )
+    bucket: Object = {"name": f"{deployment.name}-{volume.name}", "store": store or "s3", "mode": mode, "persistent": True}
+    reason = f"{volume.why.capitalize()}. " if volume.why else ""
+    return Noted(bucket, f"{reason}A bucket of this name is made if there is none; names are taken world-wide.{store_note}")
 
 
 def _service(deployment: Deployment) -> Object:
@@ -298,17 +300,17 @@ def _framework(deployment: Deployment) -> list[str]:
 def _run(deployment: Deployment) -> str:
     lines = ["set -e"]
     if apart(deployment):
-        each = deployment.per_machine
+        per_machine = deployment.per_machine
         lines += [*(f"# {line.strip()}" for line in part_reason(deployment)), f"export PARTS={parts(deployment)}"]
         words = part_command(deployment)
         shard = f'SHARD="$(printf %0{SHARD_DIGITS}d "$PART")"'
         machine = "${MACHINE:-0}"
-        if each == 1:
+        if per_machine == 1:
             return "\n".join([*lines, f"export PART={machine}", shard, *folded(words[0], words[1:])]) + "\n"
         lines += [
             "pids=()",
-            f"for chip in $(seq 0 {each - 1}); do",
-            f"  export PART=$(({machine} * {each} + chip))",
+            f"for chip in $(seq 0 {per_machine - 1}); do",
+            f"  export PART=$(({machine} * {per_machine} + chip))",
             f"  export CUDA_VISIBLE_DEVICES={_visible(deployment)}",
             f"  {shard}",
             *folded(f"  {words[0]}", [*words[1:], "&"]),
@@ -346,7 +348,7 @@ def _visible(deployment: Deployment) -> str:
     return '"$chip"' if each <= 1 else f'"$(seq -s, $((chip * {each})) $((chip * {each} + {each - 1})))"'
 
 
-def _several(deployment: Deployment) -> int:
+def _job_count(deployment: Deployment) -> int:
     """Jobs that are started one by one: machines that work apart, or runs of a simulation."""
     return deployment.machines if apart(deployment) else deployment.runs
 
@@ -361,9 +363,9 @@ def _usage(deployment: Deployment) -> str:
                 f"\nSkyPilot has no clock, so let one call sky serve up and sky serve down {deployment.name}."
             )
         return f"sky serve up task.yaml{secrets}{window}"
-    if _several(deployment) > 1:
-        each = "machine: a lost one stops no other" if apart(deployment) else "run"
-        return f"./submit.sh starts one managed job for each {each}."
+    if _job_count(deployment) > 1:
+        unit = "machine: a lost one stops no other" if apart(deployment) else "run"
+        return f"./submit.sh starts one managed job for each {unit}."
     return f"sky jobs launch task.yaml{secrets}"
 
 
@@ -373,7 +375,7 @@ def _submit(deployment: Deployment) -> str:
     counted = "MACHINE" if apart(deployment) else "RUN"
     words = [f'--name {deployment.name}-"$at"', f'--env {counted}="$at"{secrets}', "task.yaml"]
     lines += [
-        f"for at in $(seq 0 {_several(deployment) - 1}); do",
+        f"for at in $(seq 0 {_job_count(deployment) - 1}); do",
         *folded("  sky jobs launch --yes --detach-run", words),
         "done",
     ]

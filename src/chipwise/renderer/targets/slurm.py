@@ -22,9 +22,9 @@ def render(deployment: Deployment) -> list[File]:
 def _refuse(deployment: Deployment) -> None:
     node = deployment.node
     if deployment.form is not Form.JOB:
-        what = {Form.SERVICE: "A service runs until it is stopped", Form.SESSIONS: "Notebooks wait for people"}
+        causes = {Form.SERVICE: "A service runs until it is stopped", Form.SESSIONS: "Notebooks wait for people"}
         raise CannotRender(
-            f"{what.get(deployment.form, f'{deployment.title} runs on devices')}, and Slurm runs jobs that end.",
+            f"{causes.get(deployment.form, f'{deployment.title} runs on devices')}, and Slurm runs jobs that end.",
             remedy={Form.SESSIONS: "Take --to jupyterhub.", Form.SERVICE: "Take --to kubernetes, skypilot or compose."}.get(
                 deployment.form, "Take --to compose for one device."
             ),
@@ -51,13 +51,13 @@ def _pipeline(deployment: Deployment) -> list[File]:
     lines = ["#!/bin/bash", *(f"# {line}" for line in heading(deployment).splitlines())]
     lines += ["# Submits all stages; each begins when those before it have ended well.", "set -euo pipefail", ""]
     variables: dict[str, str] = {}
-    for at, stage in enumerate(deployment.stages):
+    for index, stage in enumerate(deployment.stages):
         before = [
             variables[one.source] for one in deployment.hand_offs if one.target == stage.title and one.source in variables
         ]
         waits = f" --dependency=afterok:{':'.join(f'${{{name}}}' for name in dict.fromkeys(before))}" if before else ""
-        variables[stage.title] = f"stage_{at}"
-        lines.append(f'stage_{at}="$(sbatch --parsable{waits} {names[stage.title]}.sbatch)"')
-        lines.append(f'echo "{names[stage.title]}: job ${{stage_{at}}}"')
+        variables[stage.title] = f"stage_{index}"
+        lines.append(f'stage_{index}="$(sbatch --parsable{waits} {names[stage.title]}.sbatch)"')
+        lines.append(f'echo "{names[stage.title]}: job ${{stage_{index}}}"')
     files = [File("submit.sh", "\n".join(lines) + "\n", executable=True)]
     return files + [File(f"{names[stage.title]}.sbatch", script(stage), executable=True) for stage in deployment.stages]

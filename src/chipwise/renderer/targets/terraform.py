@@ -39,5 +39,5 @@ def render(deployment: Deployment) -> list[File]:
         deployment = with_notes(deployment, {REGIONS})
     alone = deployment.form is Form.SESSIONS or deployment.node.kind == "tpu"
     plain = replace(deployment, purchase="spot") if provider == "aws" and deployment.losable else deployment
-    made = [] if alone else _PLAIN[provider](plain)
-    return [*made, *_POOLS[provider](deployment)]
+    modules = [] if alone else _PLAIN[provider](plain)
+    return [*modules, *_POOLS[provider](deployment)]

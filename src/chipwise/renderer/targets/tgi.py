@@ -36,8 +36,8 @@ def render(deployment: Deployment) -> list[File]:
         body = [*script.surroundings(deployment), f"exec {shell(software.command)}"]
         return [File("serve.sh", script.script(head, body), executable=True)]
     image = deployment.platforms.get("Images", {}).get("tgi")
-    where = f"Run it in {image}" if image else "Run it in TGI's own image"
-    about = f"{where}, {_times(deployment)}; words after it go to the launcher and win."
+    place = f"Run it in {image}" if image else "Run it in TGI's own image"
+    about = f"{place}, {_times(deployment)}; words after it go to the launcher and win."
     head = "\n".join([heading(deployment, about), *promised(deployment)])
     body = [*script.surroundings(deployment), *_apart(deployment), *script.command(_words(deployment))]
     return [File("serve.sh", script.script(head, body), executable=True)]
@@ -60,19 +60,19 @@ def _can(deployment: Deployment) -> None:
 
 
 def _times(deployment: Deployment) -> str:
-    many = deployment.per_machine
-    where = f"each of {deployment.machines} machines" if deployment.machines > 1 else "the machine"
-    return f"{many} times on {where} (INDEX=0 to {many - 1})" if many > 1 else f"once on {where}"
+    per_machine = deployment.per_machine
+    place = f"each of {deployment.machines} machines" if deployment.machines > 1 else "the machine"
+    return f"{per_machine} times on {place} (INDEX=0 to {per_machine - 1})" if per_machine > 1 else f"once on {place}"
 
 
 def _apart(deployment: Deployment) -> list[str]:
     """Several launchers on one machine: chips, ports and sockets of their own."""
     if deployment.per_machine == 1:
         return []
-    each = max(deployment.chips_each, 1)
+    chips = max(deployment.chips_each, 1)
     return [
         f'index="${{INDEX:?which of the {deployment.per_machine} replicas of this machine}}"',
-        f'export CUDA_VISIBLE_DEVICES="$(seq -s, $(( index * {each} )) $(( index * {each} + {each - 1} )))"',
+        f'export CUDA_VISIBLE_DEVICES="$(seq -s, $(( index * {chips} )) $(( index * {chips} + {chips - 1} )))"',
         "",
     ]
 
@@ -80,13 +80,13 @@ def _apart(deployment: Deployment) -> list[str]:
 def _words(deployment: Deployment) -> list[Word]:
     model, scaling = deployment.model, deployment.scaling
     assert model is not None
-    several = deployment.per_machine > 1
+    shared = deployment.per_machine > 1
     port = deployment.software.port if deployment.software.engine == "tgi" and deployment.software.port else PORT
     words: list[Word] = [
         ("text-generation-launcher", None, ""),
         ("--model-id", weights(model), "fetched from the hub into HF_HOME" if model.hub else "put the weights there"),
     ]
-    if several:
+    if shared:
         words += [
             (f'--port "$(( {port} + index ))" --master-port "$(( 29500 + index ))"', None, ""),
             ('--shard-uds-path "/tmp/text-generation-$index"', None, ""),
@@ -105,8 +105,8 @@ def _words(deployment: Deployment) -> list[Word]:
             ("--max-input-tokens", str(model.context - 1), "what a request may take of it: the launcher's own is less")
         )
     if scaling is not None and scaling.slots is not None:
-        why = f"requests in work at a time: rate times answer time, with room for bursts ({scaling.slots})"
-        words.append(("--max-batch-size", str(scaling.slots), why))
-        why = "as many may wait again; beyond that the balancer gets a 429 and goes elsewhere"
-        words.append(("--max-concurrent-requests", str(2 * scaling.slots), why))
+        reason = f"requests in work at a time: rate times answer time, with room for bursts ({scaling.slots})"
+        words.append(("--max-batch-size", str(scaling.slots), reason))
+        reason = "as many may wait again; beyond that the balancer gets a 429 and goes elsewhere"
+        words.append(("--max-concurrent-requests", str(2 * scaling.slots), reason))
     return words

@@ -34,16 +34,16 @@ _FORMATS = {
 
 def render(deployment: Deployment) -> list[File]:
     if deployment.form is not Form.PIPELINE:
-        return _one(deployment, "")
+        return _stage_files(deployment, "")
     serving = [stage for stage in deployment.stages if stage.form is Form.SERVICE and stage.model is not None]
     if not serving:
         raise CannotRender("No stage of the pipeline serves a model.", remedy="Take --to argo for its stages.")
-    given = {one.target: one.format for one in deployment.hand_offs if one.format}
-    made = [file for stage in serving for file in _one(stage, given.get(stage.title, ""))]
-    return list({file.path: file for file in made}.values())
+    formats = {one.target: one.format for one in deployment.hand_offs if one.format}
+    files = [file for stage in serving for file in _stage_files(stage, formats.get(stage.title, ""))]
+    return list({file.path: file for file in files}.values())
 
 
-def _one(deployment: Deployment, given: str) -> list[File]:
+def _stage_files(deployment: Deployment, format_name: str) -> list[File]:
     _can(deployment)
     model = deployment.model
     assert model is not None
@@ -57,9 +57,9 @@ def _one(deployment: Deployment, given: str) -> list[File]:
             File(f"{folder}/1/model.json", json.dumps(arguments, indent=2) + "\n"),
         ]
     else:
-        backend, file = _FORMATS.get(given.lower(), _FORMATS["onnx"])
+        backend, file = _FORMATS.get(format_name.lower(), _FORMATS["onnx"])
         about = f"Put the model's file at {folder}/1/{file}"
-        about += "." if given.lower() in _FORMATS else ", exported from the framework it was trained with."
+        about += "." if format_name.lower() in _FORMATS else ", exported from the framework it was trained with."
         body = [*_batching(deployment), *_instances(deployment), *_faster(deployment, backend)]
         files = [File(f"{folder}/config.pbtxt", _config(deployment, name, backend, body, about))]
     return [*files, File("serve.sh", _start(deployment), executable=True)]
@@ -68,8 +68,8 @@ def _one(deployment: Deployment, given: str) -> list[File]:
 def _can(deployment: Deployment) -> None:
     node, model = deployment.node, deployment.model
     if model is None or deployment.form is not Form.SERVICE:
-        what = "there is no model with a name" if deployment.form is Form.SERVICE else f"this is a {deployment.form}"
-        raise CannotRender(f"Triton serves models, and {what}.", remedy="Take --to kubernetes or dockerfile.")
+        obstacle = "there is no model with a name" if deployment.form is Form.SERVICE else f"this is a {deployment.form}"
+        raise CannotRender(f"Triton serves models, and {obstacle}.", remedy="Take --to kubernetes or dockerfile.")
     if node.accelerated and (node.kind, node.vendor) != ("gpu", "NVIDIA"):
         raise CannotRender(
             f"Triton runs on NVIDIA GPUs and CPUs, and the plan has {node.chip}.",
@@ -105,15 +105,15 @@ def largest_batch(deployment: Deployment) -> int:
     rate = deployment.scaling.per_replica if deployment.scaling is not None else None
     if rate is None:
         return 16
-    within = rate * wait_s(deployment) / WAIT_PART
-    return min(1 << max(math.ceil(math.log2(max(within, 1.0))), 2), LARGEST)
+    arrivals = rate * wait_s(deployment) / WAIT_PART
+    return min(1 << max(math.ceil(math.log2(max(arrivals, 1.0))), 2), LARGEST)
 
 
 def _batching(deployment: Deployment) -> list[str]:
-    wait, most = wait_s(deployment), largest_batch(deployment)
+    wait, batch = wait_s(deployment), largest_batch(deployment)
     goals = [seconds for goal, seconds in deployment.goals.items() if goal.startswith("latency")]
     longest = max(goals, default=wait / WAIT_PART)
-    why = (
+    reason = (
         "A tenth of the strictest latency goal may go into waiting for others"
         if goals
         else "No latency goal is stated, so little time may go into waiting for others"
@@ -121,15 +121,15 @@ def _batching(deployment: Deployment) -> list[str]:
     return [
         "# Inputs and outputs are read from the model's file, where the backend can (ONNX, TensorRT, OpenVINO).",
         "# As many as come in within the latency goal; the first dimension of the model must be free.",
-        f"max_batch_size: {most}",
+        f"max_batch_size: {batch}",
         "dynamic_batching {",
-        f"  # {why}.",
+        f"  # {reason}.",
         f"  max_queue_delay_microseconds: {round(wait * 1e6)}",
         "  # Beyond this a request misses even the loosest goal: say so at once.",
         "  default_queue_policy {",
         "    timeout_action: REJECT",
         f"    default_timeout_microseconds: {round(longest * 1e6)}",
-        f"    max_queue_size: {4 * most}",
+        f"    max_queue_size: {4 * batch}",
         "  }",
         "}",
     ]
@@ -137,19 +137,19 @@ def _batching(deployment: Deployment) -> list[str]:
 
 def _instances(deployment: Deployment) -> list[str]:
     if not deployment.node.accelerated:
-        why = "One for all processors: a backend uses several threads by itself."
-        return [f"# {why}", "instance_group [ { count: 1 kind: KIND_CPU } ]"]
+        reason = "One for all processors: a backend uses several threads by itself."
+        return [f"# {reason}", "instance_group [ { count: 1 kind: KIND_CPU } ]"]
     chips = deployment.node.chips
-    why = "# One copy on a chip, as the plan counts. A second hides copies behind computing: measure before."
+    reason = "# One copy on a chip, as the plan counts. A second hides copies behind computing: measure before."
     if deployment.per_machine > 1:
         sees = f"{chips} of a machine, {deployment.chips_each} in a pod"
         return [
-            why,
+            reason,
             f"# Without `gpus`: on every chip that the server sees ({sees}).",
             "instance_group [ { count: 1 kind: KIND_GPU } ]",
         ]
     listed = ", ".join(map(str, range(chips)))
-    return [why, f"instance_group [ {{ count: 1 kind: KIND_GPU gpus: [ {listed} ] }} ]"]
+    return [reason, f"instance_group [ {{ count: 1 kind: KIND_GPU gpus: [ {listed} ] }} ]"]
 
 
 def _faster(deployment: Deployment, backend: str) -> list[str]:
@@ -179,7 +179,7 @@ def _start(deployment: Deployment) -> str:
     image = deployment.platforms.get("Images", {}).get("triton", "")
     if model.generates and image:
         image = image.replace("-py3", "-vllm-python-py3")
-    where = f"Run it in {image}, beside {REPOSITORY}/." if image else f"Run it in Triton's image, beside {REPOSITORY}/."
+    about = f"Run it in {image}, beside {REPOSITORY}/." if image else f"Run it in Triton's image, beside {REPOSITORY}/."
     words: list[tuple[str, str | None, str]] = [
         ("tritonserver", None, ""),
         ('--model-repository="$here/' + REPOSITORY + '"', None, ""),
@@ -189,4 +189,4 @@ def _start(deployment: Deployment) -> str:
         ("--exit-timeout-secs=30", None, "requests in work are answered before it ends"),
     ]
     body = [*script.surroundings(deployment), 'here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"', *script.command(words)]
-    return script.script(heading(deployment, where), body)
+    return script.script(heading(deployment, about), body)

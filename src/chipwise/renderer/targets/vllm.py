@@ -38,8 +38,8 @@ def render(deployment: Deployment) -> list[File]:
         settings += _answering(deployment, dns_name(model.name, 60))
     settings += engine_settings(deployment)
     if deployment.per_machine > 1 and not batch:
-        why = f"{deployment.node.machine} holds {deployment.per_machine} replicas: one address, requests spread over all."
-        settings.append(Setting("data-parallel-size", deployment.per_machine, why))
+        reason = f"{deployment.node.machine} holds {deployment.per_machine} replicas: one address, requests spread over all."
+        settings.append(Setting("data-parallel-size", deployment.per_machine, reason))
     config = {one.name: Noted(one.value, one.why) for one in settings}
     name = "batch.sh" if batch else "serve.sh"
     return [
@@ -64,8 +64,8 @@ def _run(deployment: Deployment) -> str:
     image = deployment.platforms.get("Images", {}).get("vllm") or deployment.software.image
     if apart(deployment):
         return f"Run it in {image}, once for each of {parts(deployment)} replicas; words after it go to vLLM and win."
-    where = f"once on each of {deployment.machines} machines" if deployment.machines > 1 else "on the machine"
-    return f"Run it in {image}, {where}; words after it go to vLLM and win."
+    place = f"once on each of {deployment.machines} machines" if deployment.machines > 1 else "on the machine"
+    return f"Run it in {image}, {place}; words after it go to vLLM and win."
 
 
 def _body(deployment: Deployment, batch: bool) -> list[str]:
@@ -74,19 +74,19 @@ def _body(deployment: Deployment, batch: bool) -> list[str]:
         return [*lines, 'exec vllm serve --config "$here/config.yaml" "$@"']
     if parts(deployment) == 1:
         return [*lines, *_shards(deployment)]
-    each, held = max(deployment.chips_each, 1), deployment.per_machine
+    per_replica, replicas = max(deployment.chips_each, 1), deployment.per_machine
     pinned = [
         "",
-        f"# {deployment.node.machine} holds {held} replicas; each sees its own chips.",
-        f"first=$(( PART % {held} * {each} ))",
-        f'export CUDA_VISIBLE_DEVICES="$(seq -s, "$first" $(( first + {each - 1} )))"',
+        f"# {deployment.node.machine} holds {replicas} replicas; each sees its own chips.",
+        f"first=$(( PART % {replicas} * {per_replica} ))",
+        f'export CUDA_VISIBLE_DEVICES="$(seq -s, "$first" $(( first + {per_replica - 1} )))"',
     ]
     return [
         *lines,
         "",
         f': "${{PART:?number of this replica, from 0 to {parts(deployment) - 1}}}"',
         f"export PART PARTS={parts(deployment)}",
-        *(pinned if held > 1 else []),
+        *(pinned if replicas > 1 else []),
         *_shards(deployment),
     ]
 
@@ -94,8 +94,8 @@ def _body(deployment: Deployment, batch: bool) -> list[str]:
 def _shards(deployment: Deployment) -> list[str]:
     """One request a line, in the format of OpenAI's batch files; the program of the shards with the settings of the file."""
     folder = next((one.path for one in deployment.volumes if one.name == "data"), "/data")
-    _, _, many, *_ = shard_arguments(deployment)
-    words = shell([f"{folder}/requests", f"{folder}/answers", many])
+    _, _, count, *_ = shard_arguments(deployment)
+    words = shell([f"{folder}/requests", f"{folder}/answers", count])
     return [
         "",
         *(f"# {line}" for line in shard_reason(deployment)),

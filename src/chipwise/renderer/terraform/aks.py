@@ -40,7 +40,7 @@ def _name(deployment: Deployment) -> str:
 
 
 def _main(deployment: Deployment) -> list[Block]:
-    many, node, taint = sizes(deployment), deployment.node, chip_taint(deployment.node)
+    counts, node, taint = sizes(deployment), deployment.node, chip_taint(deployment.node)
     service = deployment.form is Form.SERVICE
     body: dict[str, Value] = {
         "name": _name(deployment),
@@ -50,8 +50,8 @@ def _main(deployment: Deployment) -> list[Block]:
         "os_sku": "Ubuntu",
         "os_disk_size_gb": min(disk_gb(deployment), 2048),
         "auto_scaling_enabled": True,
-        "min_count": many.least if service else Noted(0, "Nothing is paid for while no job runs."),
-        "max_count": max(most_machines(deployment), many.usual),
+        "min_count": counts.least if service else Noted(0, "Nothing is paid for while no job runs."),
+        "max_count": max(most_machines(deployment), counts.usual),
         "gpu_driver": Noted("Install", "AKS brings the driver; the device plugin comes with `--to kubernetes`.")
         if node.accelerated and node.vendor == "NVIDIA"
         else None,
@@ -75,9 +75,9 @@ def _main(deployment: Deployment) -> list[Block]:
         body["node_taints"] = Noted(taints, "Pods that do not ask for these machines stay away from them.")
     body["tags"] = dict(tags(deployment))
     body["upgrade_settings"] = None if deployment.spot else Nested({"max_surge": "1"})
-    made = [resource("azurerm_kubernetes_cluster_node_pool", "this", body)]
+    blocks = [resource("azurerm_kubernetes_cluster_node_pool", "this", body)]
     if together(deployment):
-        made.insert(
+        blocks.insert(
             0,
             resource(
                 "azurerm_proximity_placement_group",
@@ -90,4 +90,4 @@ def _main(deployment: Deployment) -> list[Block]:
                 "Close together: the machines exchange data at every step.",
             ),
         )
-    return made
+    return blocks

@@ -21,7 +21,7 @@ _STORE = Store("aws", "s3")
 
 
 def modules(deployment: Deployment) -> list[File]:
-    made = files(
+    module = files(
         deployment,
         "Plain EC2 machines that run the container by themselves; the directory eks/ has the same as a node group.",
         {
@@ -34,7 +34,7 @@ def modules(deployment: Deployment) -> list[File]:
             "outputs.tf": _outputs(deployment),
         },
     )
-    return [*made, File("start.sh", EC2_PACKED.script(script(deployment, _STORE)))]
+    return [*module, File("start.sh", EC2_PACKED.script(script(deployment, _STORE)))]
 
 
 def _versions(deployment: Deployment) -> list[Block]:
@@ -51,32 +51,32 @@ def ami(deployment: Deployment) -> str:
 
 
 def _variables(deployment: Deployment) -> list[Block]:
-    one = "Private subnets with a way out (NAT or endpoints), for images and weights."
-    many = (
-        f"{one} The first is used: machines that work together stand in one zone."
+    subnets = "Private subnets with a way out (NAT or endpoints), for images and weights."
+    zones = (
+        f"{subnets} The first is used: machines that work together stand in one zone."
         if together(deployment)
-        else f"{one} Several zones: spot is short in one zone at a time."
+        else f"{subnets} Several zones: spot is short in one zone at a time."
     )
-    made = [
+    blocks = [
         region_variable(deployment),
         variable(
             "subnet_ids",
             "list(string)",
-            f"{many} Networks are made by who owns them, so this module makes none.",
+            f"{zones} Networks are made by who owns them, so this module makes none.",
             check=("length(var.subnet_ids) > 0", "Give at least one subnet."),
         ),
         image_variable(deployment),
     ]
     node = deployment.node
     if ami(deployment):
-        made.append(variable("ami_id", "string", _about_ami(), None))
+        blocks.append(variable("ami_id", "string", _about_ami(), None))
     else:
-        made.append(
+        blocks.append(
             variable(
                 "ami_id", "string", f"AMI with the driver of {node.chip} and Docker: no public parameter is known for one."
             )
         )
-    made.append(
+    blocks.append(
         variable(
             "instance_types",
             "list(string)",
@@ -85,7 +85,7 @@ def _variables(deployment: Deployment) -> list[Block]:
         )
     )
     if grouped(deployment) and deployment.spot:
-        made.append(
+        blocks.append(
             variable(
                 "on_demand_percentage",
                 "number",
@@ -95,11 +95,11 @@ def _variables(deployment: Deployment) -> list[Block]:
             )
         )
     if deployment.form is Form.SERVICE:
-        made.append(
+        blocks.append(
             variable("client_security_group_ids", "list(string)", "Who may call the service: the balancer's group.", [])
         )
-        made.append(variable("target_group_arns", "list(string)", "Target groups of a balancer that the machines join.", []))
-        made.append(
+        blocks.append(variable("target_group_arns", "list(string)", "Target groups of a balancer that the machines join.", []))
+        blocks.append(
             variable(
                 "alb_resource_label",
                 "string",
@@ -107,7 +107,7 @@ def _variables(deployment: Deployment) -> list[Block]:
                 None,
             )
         )
-    made.append(
+    blocks.append(
         variable(
             "session_manager",
             "bool",
@@ -115,10 +115,10 @@ def _variables(deployment: Deployment) -> list[Block]:
             False,
         )
     )
-    made.append(
+    blocks.append(
         variable("budget_email", "string", "Who is notified when the budget is nearly spent. Empty: no budget is made.", "")
     )
-    made.append(
+    blocks.append(
         variable(
             "budget_usd",
             "number",
@@ -126,7 +126,7 @@ def _variables(deployment: Deployment) -> list[Block]:
             math.ceil(deployment.budget_usd) if deployment.budget_usd else None,
         )
     )
-    return made
+    return blocks
 
 
 def _about_ami() -> str:
@@ -147,7 +147,7 @@ def _about_types(deployment: Deployment) -> str:
 
 
 def _main(deployment: Deployment) -> list[Block]:
-    made: list[Block] = [
+    blocks: list[Block] = [
         Block(
             "locals",
             (),
@@ -161,7 +161,7 @@ def _main(deployment: Deployment) -> list[Block]:
         _template(deployment),
     ]
     if together(deployment):
-        made.append(
+        blocks.append(
             resource(
                 "aws_placement_group",
                 "close",
@@ -170,8 +170,8 @@ def _main(deployment: Deployment) -> list[Block]:
             )
         )
     if not grouped(deployment):
-        return [*made, _instances(deployment)]
-    return [*made, *aws_groups.blocks(deployment)]
+        return [*blocks, _instances(deployment)]
+    return [*blocks, *aws_groups.blocks(deployment)]
 
 
 def _settings(deployment: Deployment) -> dict[str, Value]:
@@ -335,9 +335,9 @@ def _instances(deployment: Deployment) -> Block:
 
 
 def _outputs(deployment: Deployment) -> list[Block]:
-    made = [output("log_group", Raw("aws_cloudwatch_log_group.this.name"), "Where the program's output goes.")]
+    blocks = [output("log_group", Raw("aws_cloudwatch_log_group.this.name"), "Where the program's output goes.")]
     if kept(deployment):
-        made.append(
+        blocks.append(
             output(
                 "bucket",
                 Raw("aws_s3_bucket.work.id"),
@@ -345,7 +345,7 @@ def _outputs(deployment: Deployment) -> list[Block]:
             )
         )
     if grouped(deployment):
-        made.append(
+        blocks.append(
             output(
                 "groups",
                 Raw("aws_autoscaling_group.machines[*].name"),
@@ -356,8 +356,8 @@ def _outputs(deployment: Deployment) -> list[Block]:
             )
         )
     else:
-        made.append(output("instances", Raw("aws_instance.machines[*].id"), "The machines."))
-    made.append(output("security_group", Raw("aws_security_group.machines.id"), "Of the machines."))
+        blocks.append(output("instances", Raw("aws_instance.machines[*].id"), "The machines."))
+    blocks.append(output("security_group", Raw("aws_security_group.machines.id"), "Of the machines."))
     if ports(deployment) is not None:
-        made.append(output("port", ports(deployment)[0], "Where a machine answers."))  # type: ignore[index]
-    return made
+        blocks.append(output("port", ports(deployment)[0], "Where a machine answers."))  # type: ignore[index]
+    return blocks

@@ -19,7 +19,7 @@ def blocks(deployment: Deployment) -> list[Block]:
 
 
 def _group(deployment: Deployment) -> Block:
-    job, many = deployment.form is Form.JOB, sizes(deployment)
+    job, counts = deployment.form is Form.JOB, sizes(deployment)
     ranked = job and deployment.machines > 1
     later = job and bool(deployment.starts)
     body: dict[str, Value] = {}
@@ -27,9 +27,9 @@ def _group(deployment: Deployment) -> Block:
         body["count"] = deployment.machines
     body |= {
         "name": text_of(Raw("local.name"), "-", Raw("count.index")) if ranked else Raw("local.name"),
-        "min_size": Noted(0, "A machine whose work is done leaves for good.") if job else many.least,
-        "max_size": 1 if job else many.most,
-        "desired_capacity": Noted(0, "The clock starts it.") if later else 1 if job else many.usual,
+        "min_size": Noted(0, "A machine whose work is done leaves for good.") if job else counts.least,
+        "max_size": 1 if job else counts.most,
+        "desired_capacity": Noted(0, "The clock starts it.") if later else 1 if job else counts.usual,
         "vpc_zone_identifier": [Raw("var.subnet_ids[0]")] if together(deployment) else Raw("var.subnet_ids"),
         "wait_for_capacity_timeout": Noted("0", "Spot may take its time; apply does not wait.") if deployment.spot else None,
         "health_check_type": None if job else Raw('length(var.target_group_arns) > 0 ? "ELB" : "EC2"'),
@@ -42,7 +42,7 @@ def _group(deployment: Deployment) -> Block:
         body["instance_refresh"] = Nested(
             {
                 "strategy": "Rolling",
-                "preferences": Nested({"min_healthy_percentage": 100 if many.least < 2 else 50}),
+                "preferences": Nested({"min_healthy_percentage": 100 if counts.least < 2 else 50}),
             }
         )
     body["dynamic"] = Nested(
@@ -54,14 +54,14 @@ def _group(deployment: Deployment) -> Block:
     )
     body["lifecycle"] = Nested({"ignore_changes": _left_alone(deployment)})
     body["depends_on"] = RIGHTS
-    why = (
+    reason = (
         "One group of one for each machine: who stands in for a lost one keeps its number, and goes on from its checkpoint."
         if ranked
         else "A lost machine is replaced and goes on from the last checkpoint."
         if job
         else ""
     )
-    return resource("aws_autoscaling_group", "machines", body, why)
+    return resource("aws_autoscaling_group", "machines", body, reason)
 
 
 def _left_alone(deployment: Deployment) -> Noted:
@@ -69,8 +69,8 @@ def _left_alone(deployment: Deployment) -> Noted:
     if deployment.starts or deployment.stops:
         sizes_of_it = [Raw("desired_capacity"), Raw("min_size"), Raw("max_size")]
         return Noted(sizes_of_it, "The clock changes them; apply must not. New sizes come with the next start.")
-    who = "The machines change" if deployment.form is Form.JOB else "Scaling changes"
-    return Noted([Raw("desired_capacity")], f"{who} it; apply must not.")
+    actor = "The machines change" if deployment.form is Form.JOB else "Scaling changes"
+    return Noted([Raw("desired_capacity")], f"{actor} it; apply must not.")
 
 
 def _mix(deployment: Deployment) -> Nested:
@@ -111,26 +111,26 @@ def _mix(deployment: Deployment) -> Nested:
 
 def _base(steady: Sequence[Layer]) -> str:
     """A promise is made for a machine type and lowers the bill: the group itself does not know of it."""
-    told = "; ".join(one.told for one in steady)
+    layers = "; ".join(one.told for one in steady)
     if not any(one.committed for one in steady):
-        return f"The plan's base: {told}."
+        return f"The plan's base: {layers}."
     return (
-        f"The plan's layers from the base up: {told}.\nCommitments are bought separately, for the first of the machine types."
+        f"The plan's layers from the base up: {layers}.\nCommitments are bought separately, for the first of the machine types."
     )
 
 
 def _schedules(deployment: Deployment) -> list[Block]:
-    many, job = sizes(deployment), deployment.form is Form.JOB
+    counts, job = sizes(deployment), deployment.form is Form.JOB
     ranked = job and deployment.machines > 1
     group = Raw(f"aws_autoscaling_group.machines{'[count.index]' if ranked else ''}.name")
-    made = []
-    for name, at, least, usual, most, why in (
+    blocks = []
+    for name, cron, minimum, usual, maximum, reason in (
         (
             "starts",
             deployment.starts,
-            0 if job else many.least,
-            1 if job else many.usual,
-            1 if job else many.most,
+            0 if job else counts.least,
+            1 if job else counts.usual,
+            1 if job else counts.most,
             "When the work begins." if job else "When users come.",
         ),
         (
@@ -142,19 +142,19 @@ def _schedules(deployment: Deployment) -> list[Block]:
             "What is not done by then waits in its checkpoint." if job else "When nobody comes any more.",
         ),
     ):
-        if at:
+        if cron:
             body: dict[str, Value] = {
                 "count": deployment.machines if ranked else None,
                 "scheduled_action_name": name,
                 "autoscaling_group_name": group,
-                "recurrence": at,
+                "recurrence": cron,
                 "time_zone": deployment.time_zone,
-                "min_size": least,
-                "max_size": most,
+                "min_size": minimum,
+                "max_size": maximum,
                 "desired_capacity": usual,
             }
-            made.append(resource("aws_autoscaling_schedule", name, body, why))
-    return made
+            blocks.append(resource("aws_autoscaling_schedule", name, body, reason))
+    return blocks
 
 
 def _scaling(deployment: Deployment) -> list[Block]:

@@ -13,7 +13,7 @@ OLD_DAYS = 14  # that replaced checkpoints are kept
 
 
 def network(deployment: Deployment) -> list[Block]:
-    made = [
+    blocks = [
         data("aws_subnet", "first", {"id": Raw("var.subnet_ids[0]")}),
         resource(
             "aws_security_group",
@@ -39,18 +39,18 @@ def network(deployment: Deployment) -> list[Block]:
         ),
     ]
     if together(deployment):
-        both = {
+        rule = {
             "security_group_id": Raw("aws_security_group.machines.id"),
             "description": "Among the machines",
             "referenced_security_group_id": Raw("aws_security_group.machines.id"),
             "ip_protocol": "-1",
         }
-        why = "EFA needs every protocol among the machines, both ways; nobody else gets in."
-        made.append(resource("aws_vpc_security_group_ingress_rule", "each_other", both, why))
-        made.append(resource("aws_vpc_security_group_egress_rule", "each_other", both))
+        reason = "EFA needs every protocol among the machines, both ways; nobody else gets in."
+        blocks.append(resource("aws_vpc_security_group_ingress_rule", "each_other", rule, reason))
+        blocks.append(resource("aws_vpc_security_group_egress_rule", "each_other", rule))
     span = ports(deployment)
     if span is not None:
-        made.append(
+        blocks.append(
             resource(
                 "aws_vpc_security_group_ingress_rule",
                 "clients",
@@ -66,7 +66,7 @@ def network(deployment: Deployment) -> list[Block]:
                 "Put a balancer with TLS and sign-in before it, and name its group; no address range is let in.",
             )
         )
-    return made
+    return blocks
 
 
 def access(deployment: Deployment) -> list[Block]:
@@ -136,8 +136,8 @@ def access(deployment: Deployment) -> list[Block]:
 
 def _statements(deployment: Deployment) -> list[Value]:
     arn = Raw("data.aws_partition.current.partition")
-    here = (Raw("var.region"), ":", Raw("data.aws_caller_identity.current.account_id"))
-    made: list[Value] = [
+    account = (Raw("var.region"), ":", Raw("data.aws_caller_identity.current.account_id"))
+    statements: list[Value] = [
         Nested(
             {
                 "sid": "Logs",
@@ -148,48 +148,50 @@ def _statements(deployment: Deployment) -> list[Value]:
     ]
     reads, written = _buckets(deployment)
     for number, (bucket, prefix) in enumerate(reads):
-        made += _bucket(f"Read{number}", text_of("arn:", arn, f":s3:::{bucket}"), prefix, ["s3:GetObject"])
+        statements += _bucket(f"Read{number}", text_of("arn:", arn, f":s3:::{bucket}"), prefix, ["s3:GetObject"])
     for number, (bucket, prefix) in enumerate(written):
-        made += _bucket(f"Write{number}", text_of("arn:", arn, f":s3:::{bucket}"), prefix, ["s3:GetObject", "s3:PutObject"])
+        statements += _bucket(
+            f"Write{number}", text_of("arn:", arn, f":s3:::{bucket}"), prefix, ["s3:GetObject", "s3:PutObject"]
+        )
     if kept(deployment):
-        made += _bucket("Work", Raw("aws_s3_bucket.work.arn"), "", ["s3:GetObject", "s3:PutObject"])
+        statements += _bucket("Work", Raw("aws_s3_bucket.work.arn"), "", ["s3:GetObject", "s3:PutObject"])
     if deployment.software.secrets:
         names = sorted({name for _, name, _ in deployment.software.secrets})
-        made.append(
+        statements.append(
             Nested(
                 {
                     "sid": "Secrets",
                     "actions": ["secretsmanager:GetSecretValue"],
                     "resources": [
-                        text_of("arn:", arn, ":secretsmanager:", *here, f":secret:{_literal(name)}-??????") for name in names
+                        text_of("arn:", arn, ":secretsmanager:", *account, f":secret:{_literal(name)}-??????") for name in names
                     ],
                 }
             )
         )
-    made.append(
+    statements.append(
         Noted(
             Nested({"sid": "SignIn", "actions": ["ecr:GetAuthorizationToken"], "resources": ["*"]}),
             "For an image in ECR. This call knows no narrower resource.",
         )
     )
-    made.append(
+    statements.append(
         Nested(
             {
                 "sid": "Pull",
                 "actions": ["ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
-                "resources": [text_of("arn:", arn, ":ecr:", *here, ":repository/*")],
+                "resources": [text_of("arn:", arn, ":ecr:", *account, ":repository/*")],
             }
         )
     )
     if together(deployment):
-        made.append(
+        statements.append(
             Noted(
                 Nested({"sid": "Meet", "actions": ["ec2:DescribeInstances"], "resources": ["*"]}),
                 "To find machine 0. This call knows no narrower resource.",
             )
         )
     if deployment.form is Form.JOB and grouped(deployment):
-        made.append(
+        statements.append(
             Nested(
                 {
                     "sid": "Leave",
@@ -199,7 +201,7 @@ def _statements(deployment: Deployment) -> list[Value]:
                             "arn:",
                             arn,
                             ":autoscaling:",
-                            *here,
+                            *account,
                             ":autoScalingGroup:*:autoScalingGroupName/",
                             Raw("local.name"),
                             "*",
@@ -215,7 +217,7 @@ def _statements(deployment: Deployment) -> list[Value]:
                 }
             )
         )
-    return made
+    return statements
 
 
 def _literal(name: str) -> str:
@@ -224,9 +226,9 @@ def _literal(name: str) -> str:
 
 
 def _bucket(name: str, arn: Raw, prefix: str, actions: list[str]) -> list[Value]:
-    under = f"/{_literal(prefix)}" if prefix else ""
+    path = f"/{_literal(prefix)}" if prefix else ""
     inner = arn.text.strip('"') if arn.text.startswith('"') else f"${{{arn.text}}}"
-    objects = Raw(f'"{inner}{text_of(under + "/*").text[1:-1]}"')
+    objects = Raw(f'"{inner}{text_of(path + "/*").text[1:-1]}"')
     listed: dict[str, Value] = {"sid": f"{name}List", "actions": ["s3:ListBucket"], "resources": [arn]}
     if prefix:
         listed["condition"] = Nested({"test": "StringLike", "variable": "s3:prefix", "values": [f"{_literal(prefix)}*"]})
@@ -238,10 +240,10 @@ def _buckets(deployment: Deployment) -> tuple[list[tuple[str, str]], list[tuple[
     sent = {one.name for one in saved(deployment)}
     reads: list[tuple[str, str]] = []
     written: list[tuple[str, str]] = []
-    for one in deployment.volumes:
-        found = place(one.url, "s3")
-        if found is not None:
-            (written if one.name in sent else reads).append((found.bucket, found.prefix))
+    for volume in deployment.volumes:
+        location = place(volume.url, "s3")
+        if location is not None:
+            (written if volume.name in sent else reads).append((location.bucket, location.prefix))
     return reads, written
 
 
@@ -310,7 +312,7 @@ def _work(deployment: Deployment) -> list[Block]:
 
 
 def _budget(deployment: Deployment) -> Block:
-    told = [
+    notifications = [
         Nested(
             {
                 "comparison_operator": "GREATER_THAN",
@@ -338,7 +340,7 @@ def _budget(deployment: Deployment) -> Block:
                     "values": [Raw(f'format("user:{MINE}$%s", local.name)')],
                 }
             ),
-            "notification": told,
+            "notification": notifications,
         },
         "Counts only what carries the tag, and only once the tag is a cost allocation tag.",
     )

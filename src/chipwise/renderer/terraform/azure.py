@@ -19,7 +19,7 @@ _STORE = Store("azure", "https", ".blob.core.windows.net")
 
 
 def modules(deployment: Deployment) -> list[File]:
-    made = files(
+    module = files(
         deployment,
         "Plain machines that run the container by themselves; the directory aks/ has the same as a node pool.",
         {
@@ -32,7 +32,7 @@ def modules(deployment: Deployment) -> list[File]:
             "outputs.tf": _outputs(deployment),
         },
     )
-    return [*made, File("start.sh", AZURE_MACHINE.script(script(deployment, _STORE)))]
+    return [*module, File("start.sh", AZURE_MACHINE.script(script(deployment, _STORE)))]
 
 
 def provider() -> Block:
@@ -40,20 +40,20 @@ def provider() -> Block:
 
 
 def tags(deployment: Deployment) -> dict[str, str]:
-    made = {"chipwise-deployment": deployment.name}
+    pairs = {"chipwise-deployment": deployment.name}
     for key, value in deployment.labels.items():
         name, text = tag_value(key).translate(_FORBIDDEN), tag_value(value)
-        if name and text and len(made) < 40:
-            made.setdefault(name, text)
-    return made
+        if name and text and len(pairs) < 40:
+            pairs.setdefault(name, text)
+    return pairs
 
 
 def _variables(deployment: Deployment) -> list[Block]:
-    found = deployment.platforms.get("Machine", {}).get("image", "")
+    image = deployment.platforms.get("Machine", {}).get("image", "")
     about = f"Image with the driver of {deployment.node.chip} and Docker: publisher, offer, sku, version."
     kind = "object({ publisher = string, offer = string, sku = string, version = string })"
-    default = dict(zip(("publisher", "offer", "sku", "version"), found.split(":"), strict=False))
-    made = [
+    default = dict(zip(("publisher", "offer", "sku", "version"), image.split(":"), strict=False))
+    blocks = [
         variable("subscription_id", "string", "Subscription that pays."),
         region_variable(deployment, "location"),
         variable("subnet_id", "string", "Subnet with a way out (NAT gateway): the machines have no public address."),
@@ -64,15 +64,15 @@ def _variables(deployment: Deployment) -> list[Block]:
         variable("ssh_public_key", "string", "Azure insists on a key; no port is open for it. Use Bastion."),
     ]
     if deployment.software.secrets:
-        made.append(variable("key_vault", "object({ name = string, id = string })", "Key Vault that holds the secrets."))
+        blocks.append(variable("key_vault", "object({ name = string, id = string })", "Key Vault that holds the secrets."))
     if deployment.form is Form.SERVICE:
-        made.append(
+        blocks.append(
             variable(
                 "client_range", "string", "Addresses that may call the service: your balancer's subnet. Empty: nobody.", ""
             )
         )
-        made.append(variable("backend_pool_ids", "list(string)", "Backend pools of a balancer that the machines join.", []))
-    return made
+        blocks.append(variable("backend_pool_ids", "list(string)", "Backend pools of a balancer that the machines join.", []))
+    return blocks
 
 
 def _main(deployment: Deployment) -> list[Block]:
@@ -85,7 +85,7 @@ def _main(deployment: Deployment) -> list[Block]:
         values["KEEP"] = text_of(Raw("azurerm_storage_account.work.primary_blob_endpoint"), "work")
     if deployment.software.secrets:
         values["VAULT"] = Raw("var.key_vault.name")
-    made = [
+    blocks = [
         Block("locals", (), {"name": deployment.name, "tags": dict(tags(deployment)), **settings(values)}),
         resource(
             "azurerm_resource_group",
@@ -99,18 +99,18 @@ def _main(deployment: Deployment) -> list[Block]:
         ),
     ]
     if together(deployment):
-        made.append(
+        blocks.append(
             resource(
                 "azurerm_proximity_placement_group",
                 "close",
-                _where() | {"name": Raw("local.name")},
+                _location() | {"name": Raw("local.name")},
                 "Close together: the machines exchange data at every step.",
             )
         )
-    return [*made, *(_scale_set(deployment) if deployment.form is Form.SERVICE else _machines(deployment))]
+    return [*blocks, *(_scale_set(deployment) if deployment.form is Form.SERVICE else _machines(deployment))]
 
 
-def _where() -> dict[str, Value]:
+def _location() -> dict[str, Value]:
     return {
         "resource_group_name": Raw("azurerm_resource_group.this.name"),
         "location": Raw("azurerm_resource_group.this.location"),
@@ -119,21 +119,21 @@ def _where() -> dict[str, Value]:
 
 
 def _common(deployment: Deployment) -> dict[str, Value]:
-    made: dict[str, Value] = {
+    fields: dict[str, Value] = {
         "admin_username": "chipwise",
         "disable_password_authentication": True,
         "custom_data": Raw("base64encode(local.start)"),
         "encryption_at_host_enabled": Noted(True, "Local disks too. The subscription must have the feature EncryptionAtHost."),
     }
     if deployment.spot:
-        made |= {
+        fields |= {
             "priority": "Spot",
             "eviction_policy": Noted("Deallocate", "What is on its disk stays for the time when there is room again."),
             "max_bid_price": Noted(-1, "Up to the price on demand: taken away for capacity, never for price."),
         }
     if together(deployment):
-        made["proximity_placement_group_id"] = Raw("azurerm_proximity_placement_group.close.id")
-    made |= {
+        fields["proximity_placement_group_id"] = Raw("azurerm_proximity_placement_group.close.id")
+    fields |= {
         "admin_ssh_key": Nested({"username": "chipwise", "public_key": Raw("var.ssh_public_key")}),
         "source_image_reference": Nested(
             {key: Raw(f"var.boot_image.{key}") for key in ("publisher", "offer", "sku", "version")}
@@ -148,18 +148,18 @@ def _common(deployment: Deployment) -> dict[str, Value]:
         "identity": Nested({"type": "UserAssigned", "identity_ids": [Raw("azurerm_user_assigned_identity.machines.id")]}),
         "boot_diagnostics": Nested({}),
     }
-    return made
+    return fields
 
 
 def _machines(deployment: Deployment) -> list[Block]:
     name = text_of(Raw("local.name"), "-", Raw("count.index"))
-    why = "A machine lets go of its hardware when its work is done; destroy it when you have the results."
+    reason = "A machine lets go of its hardware when its work is done; destroy it when you have the results."
     if deployment.spot:
-        why += (
+        reason += (
             "\nOne that was taken away is started again with `az vm start` when there is room, and goes on from its checkpoint."
         )
     if deployment.starts:
-        why += (
+        reason += (
             f"\nThe plan starts it by the clock ({deployment.starts}, {deployment.time_zone}): let a pipeline apply this then."
         )
     count: dict[str, Value] = {"count": deployment.machines}
@@ -169,7 +169,7 @@ def _machines(deployment: Deployment) -> list[Block]:
             "machines",
             count
             | {"name": name}
-            | _where()
+            | _location()
             | {
                 "accelerated_networking_enabled": True,
                 "ip_configuration": Nested(
@@ -198,25 +198,25 @@ def _machines(deployment: Deployment) -> list[Block]:
                 "name": name,
                 "computer_name": Noted(name, "The script reads its number from it."),
             }
-            | _where()
+            | _location()
             | {
                 "size": deployment.node.machine,
                 "network_interface_ids": [Raw("azurerm_network_interface.machines[count.index].id")],
             }
             | _common(deployment),
-            why,
+            reason,
         ),
     ]
 
 
 def _scale_set(deployment: Deployment) -> list[Block]:
-    many, span = sizes(deployment), ports(deployment)
+    counts, span = sizes(deployment), ports(deployment)
     body: dict[str, Value] = (
         {"name": Raw("local.name")}
-        | _where()
+        | _location()
         | {
             "sku": deployment.node.machine,
-            "instances": many.usual,
+            "instances": counts.usual,
             "upgrade_mode": Noted("Manual", "New machines take the new model; replace the others one by one."),
             "overprovision": Noted(False, "Machines with accelerators are expensive: no more than asked for."),
         }
@@ -261,7 +261,7 @@ def _scale_set(deployment: Deployment) -> list[Block]:
 
 def _network(deployment: Deployment) -> list[Block]:
     span = ports(deployment)
-    body: dict[str, Value] = {"name": Raw("local.name")} | _where()
+    body: dict[str, Value] = {"name": Raw("local.name")} | _location()
     if together(deployment):
         body["security_rule"] = Nested(
             {
@@ -314,14 +314,14 @@ def _network(deployment: Deployment) -> list[Block]:
             key: value for key, value in deny.items() if key not in ("resource_group_name", "network_security_group_name")
         }
         rule = Noted(Nested(made_deny), "Azure lets a whole network in by default.")
-        given = body.get("security_rule")
-        body["security_rule"] = [given, rule] if given is not None else [rule]
-    made = [resource("azurerm_network_security_group", "machines", body)]
+        current = body.get("security_rule")
+        body["security_rule"] = [current, rule] if current is not None else [rule]
+    blocks = [resource("azurerm_network_security_group", "machines", body)]
     if not together(deployment) and span is None:
-        made.append(resource("azurerm_network_security_rule", "nobody", deny, "Azure lets a whole network in by default."))
+        blocks.append(resource("azurerm_network_security_rule", "nobody", deny, "Azure lets a whole network in by default."))
     if together(deployment):
         parts = Raw('split("/", var.subnet_id)')
-        made.insert(
+        blocks.insert(
             0,
             data(
                 "azurerm_subnet",
@@ -333,14 +333,14 @@ def _network(deployment: Deployment) -> list[Block]:
                 },
             ),
         )
-    return made
+    return blocks
 
 
 def _access(deployment: Deployment) -> list[Block]:
     principal = Raw("azurerm_user_assigned_identity.machines.principal_id")
-    made = [resource("azurerm_user_assigned_identity", "machines", {"name": Raw("local.name")} | _where())]
+    blocks = [resource("azurerm_user_assigned_identity", "machines", {"name": Raw("local.name")} | _location())]
     if kept(deployment):
-        made.append(
+        blocks.append(
             resource(
                 "azurerm_role_assignment",
                 "work",
@@ -352,7 +352,7 @@ def _access(deployment: Deployment) -> list[Block]:
             )
         )
     if deployment.software.secrets:
-        made.append(
+        blocks.append(
             resource(
                 "azurerm_role_assignment",
                 "secrets",
@@ -364,7 +364,7 @@ def _access(deployment: Deployment) -> list[Block]:
             )
         )
     if deployment.form is Form.JOB:
-        made += [
+        blocks += [
             resource(
                 "azurerm_role_definition",
                 "leave",
@@ -386,11 +386,11 @@ def _access(deployment: Deployment) -> list[Block]:
                 },
             ),
         ]
-    named = [one.name for one in deployment.volumes if one.url is not None]
-    if named:
-        why = f"The workload names places of its own ({', '.join(named)}): give this identity its rights there."
-        made[0] = Block(made[0].kind, made[0].labels, made[0].body, why)
-    return made
+    names = [one.name for one in deployment.volumes if one.url is not None]
+    if names:
+        reason = f"The workload names places of its own ({', '.join(names)}): give this identity its rights there."
+        blocks[0] = Block(blocks[0].kind, blocks[0].labels, blocks[0].body, reason)
+    return blocks
 
 
 def _storage(deployment: Deployment) -> list[Block]:
@@ -403,7 +403,7 @@ def _storage(deployment: Deployment) -> list[Block]:
             {
                 "name": Noted(Raw('substr("cw${md5("${var.subscription_id}${local.name}")}", 0, 24)'), "Unique in the world."),
             }
-            | _where()
+            | _location()
             | {
                 "account_tier": "Standard",
                 "account_replication_type": "LRS",
@@ -438,16 +438,16 @@ def _outputs(deployment: Deployment) -> list[Block]:
         if deployment.form is Form.SERVICE
         else "azurerm_linux_virtual_machine.machines[*].id"
     )
-    made = [
+    blocks = [
         output("machines", Raw(kind), "The machines."),
         output("resource_group", Raw("azurerm_resource_group.this.name"), "All of it."),
     ]
     if kept(deployment):
-        made.append(
+        blocks.append(
             output(
                 "storage",
                 text_of(Raw("azurerm_storage_account.work.primary_blob_endpoint"), "work"),
                 "What outlives the machines.",
             )
         )
-    return made
+    return blocks

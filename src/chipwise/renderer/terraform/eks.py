@@ -40,7 +40,7 @@ def ami_type(deployment: Deployment) -> str | None:
 def modules(deployment: Deployment) -> list[File]:
     if ami_type(deployment) is None:
         return []
-    made = files(
+    module = files(
         deployment,
         "A node group for the cluster that is there; what runs on it comes from `chipwise render --to kubernetes`.",
         {
@@ -69,7 +69,7 @@ def modules(deployment: Deployment) -> list[File]:
         },
         "eks/",
     )
-    return [*made, File("eks/nodes.txt", locked_memory.user_data())] if fabric(deployment) else made
+    return [*module, File("eks/nodes.txt", locked_memory.user_data())] if fabric(deployment) else module
 
 
 def _variables(deployment: Deployment) -> list[Block]:
@@ -89,7 +89,7 @@ def _variables(deployment: Deployment) -> list[Block]:
 
 
 def _main(deployment: Deployment) -> list[Block]:
-    made = [
+    blocks = [
         Block("locals", (), {"name": deployment.name, "tags": dict(tags(deployment))}),
         data("aws_partition", "current", {}),
         data("aws_eks_cluster", "this", {"name": Raw("var.cluster_name")}),
@@ -97,10 +97,10 @@ def _main(deployment: Deployment) -> list[Block]:
         _template(deployment),
     ]
     if together(deployment):
-        made.append(resource("aws_placement_group", "close", {"name": Raw("local.name"), "strategy": "cluster"}))
+        blocks.append(resource("aws_placement_group", "close", {"name": Raw("local.name"), "strategy": "cluster"}))
     if fabric(deployment):
         group = Raw("aws_security_group.fabric.id")
-        made.append(
+        blocks.append(
             resource(
                 "aws_security_group",
                 "fabric",
@@ -112,15 +112,15 @@ def _main(deployment: Deployment) -> list[Block]:
                 },
             )
         )
-        both = {
+        rule = {
             "security_group_id": group,
             "referenced_security_group_id": group,
             "ip_protocol": "-1",
             "description": "Among the machines",
         }
-        made.append(resource("aws_vpc_security_group_ingress_rule", "fabric", both))
-        made.append(resource("aws_vpc_security_group_egress_rule", "fabric", both))
-    return [*made, *(_group(part, part_word(deployment, part), deployment.name) for part in bought(deployment))]
+        blocks.append(resource("aws_vpc_security_group_ingress_rule", "fabric", rule))
+        blocks.append(resource("aws_vpc_security_group_egress_rule", "fabric", rule))
+    return [*blocks, *(_group(part, part_word(deployment, part), deployment.name) for part in bought(deployment))]
 
 
 def _role() -> list[Block]:
@@ -190,10 +190,10 @@ def _template(deployment: Deployment) -> Block:
         ),
     }
     if fabric(deployment):
-        told = Noted(
+        user_data = Noted(
             call("base64encode", Raw('file("${path.module}/nodes.txt")')), f"{locked_memory.WHY} EKS adds its own part."
         )
-        body = {"name_prefix": body.pop("name_prefix"), "user_data": told} | body
+        body = {"name_prefix": body.pop("name_prefix"), "user_data": user_data} | body
         body["dynamic"] = cards(deployment, [*groups, Raw("aws_security_group.fabric.id")], None)
     if together(deployment):
         body["placement"] = Nested({"group_name": Raw("aws_placement_group.close.name")})
@@ -209,7 +209,7 @@ def _label(word: str) -> str:
 
 def _group(deployment: Deployment, word: str, name: str) -> Block:
     """`word`: of one of several layers, which the load is bought in."""
-    many, service = sizes(deployment), deployment.form is Form.SERVICE
+    counts, service = sizes(deployment), deployment.form is Form.SERVICE
     taint = chip_taint(deployment.node)
     body: dict[str, Value] = {
         "cluster_name": Raw("data.aws_eks_cluster.this.name"),
@@ -230,11 +230,11 @@ def _group(deployment: Deployment, word: str, name: str) -> Block:
         ),
         "scaling_config": Nested(
             {
-                "min_size": many.least
+                "min_size": counts.least
                 if service and not deployment.stops
                 else Noted(0, "Nothing is paid for while it does not run: the Cluster Autoscaler takes empty machines away."),
-                "desired_size": many.usual,
-                "max_size": max(most_machines(deployment), many.usual),
+                "desired_size": counts.usual,
+                "max_size": max(most_machines(deployment), counts.usual),
             }
         ),
         "update_config": Nested({"max_unavailable": 1}),

@@ -21,7 +21,7 @@ _STORE = Store("google", "gs")
 
 def modules(deployment: Deployment) -> list[File]:
     _refuse(deployment)
-    made = files(
+    module = files(
         deployment,
         "Plain machines that run the container by themselves; the directory gke/ has the same as a node pool.",
         {
@@ -34,7 +34,7 @@ def modules(deployment: Deployment) -> list[File]:
             "outputs.tf": _outputs(deployment),
         },
     )
-    return [*made, File("start.sh", GOOGLE_MACHINE.script(script(deployment, _STORE)))]
+    return [*module, File("start.sh", GOOGLE_MACHINE.script(script(deployment, _STORE)))]
 
 
 def provider() -> Block:
@@ -55,12 +55,12 @@ def _refuse(deployment: Deployment) -> None:
 
 
 def labels(deployment: Deployment) -> dict[str, str]:
-    made = {MINE: deployment.name}
+    pairs = {MINE: deployment.name}
     for key, value in deployment.labels.items():
         name, text = label_key(key), label_text(value)
-        if name and text and len(made) < 40:
-            made.setdefault(name, text)
-    return made
+        if name and text and len(pairs) < 40:
+            pairs.setdefault(name, text)
+    return pairs
 
 
 def machine_type(deployment: Deployment) -> str:
@@ -84,7 +84,7 @@ def _variables(deployment: Deployment) -> list[Block]:
         if image
         else variable("boot_image", "string", f"{about} None is known to us.")
     )
-    made = [
+    blocks = [
         variable("project", "string", "Project that pays."),
         region_variable(deployment),
         variable("zone", "string", f"Zone of the region that has {machine_type(deployment)}."),
@@ -93,17 +93,17 @@ def _variables(deployment: Deployment) -> list[Block]:
         boot,
     ]
     if deployment.form is Form.SERVICE:
-        made.append(variable("client_ranges", "list(string)", "Addresses that may call the service: your balancer's.", []))
-    return made
+        blocks.append(variable("client_ranges", "list(string)", "Addresses that may call the service: your balancer's.", []))
+    return blocks
 
 
 def _main(deployment: Deployment) -> list[Block]:
     values: dict[str, Value] = {"IMAGE": Raw("var.image"), "NAME": Raw("local.name"), "ZONE": Raw("var.zone")}
     if kept(deployment):
         values["KEEP"] = text_of("gs://", Raw("google_storage_bucket.work.name"))
-    made = [Block("locals", (), {"name": deployment.name, "labels": dict(labels(deployment)), **settings(values)})]
+    blocks = [Block("locals", (), {"name": deployment.name, "labels": dict(labels(deployment)), **settings(values)})]
     if together(deployment):
-        made.append(
+        blocks.append(
             resource(
                 "google_compute_resource_policy",
                 "close",
@@ -120,18 +120,18 @@ def _main(deployment: Deployment) -> list[Block]:
             )
         )
     if not grouped(deployment):
-        return [*made, _instance(deployment)]
-    return [*made, _template(deployment), *_group(deployment)]
+        return [*blocks, _instance(deployment)]
+    return [*blocks, _template(deployment), *_group(deployment)]
 
 
 def _why_close(deployment: Deployment) -> str:
-    why = "Close together: the machines exchange data at every step."
+    reason = "Close together: the machines exchange data at every step."
     if deployment.node.fabric and deployment.node.fabric != "no":
-        why += (
+        reason += (
             f"\nThese machines have one interface each. The full {deployment.node.fabric} fabric takes networks of its own:"
             "\nuse the node pool in gke/ with multi-networking, or Google's cluster toolkit, for more than a few machines."
         )
-    return why
+    return reason
 
 
 def _common(deployment: Deployment, template: bool) -> dict[str, Value]:
@@ -205,16 +205,16 @@ def _common(deployment: Deployment, template: bool) -> dict[str, Value]:
 
 
 def _instance(deployment: Deployment) -> Block:
-    several = deployment.machines > 1
+    numbered = deployment.machines > 1
     body: dict[str, Value] = {
-        "count": deployment.machines if several else None,
-        "name": text_of(Raw("local.name"), "-", Raw("count.index")) if several else Raw("local.name"),
+        "count": deployment.machines if numbered else None,
+        "name": text_of(Raw("local.name"), "-", Raw("count.index")) if numbered else Raw("local.name"),
         "zone": Raw("var.zone"),
     } | _common(deployment, False)
-    if several:
-        given = body["metadata"]
-        assert isinstance(given, dict)
-        body["metadata"] = {**given, "chipwise-rank": Raw("tostring(count.index)")}
+    if numbered:
+        metadata = body["metadata"]
+        assert isinstance(metadata, dict)
+        body["metadata"] = {**metadata, "chipwise-rank": Raw("tostring(count.index)")}
     return resource(
         "google_compute_instance",
         "machines",
@@ -231,12 +231,12 @@ def _template(deployment: Deployment) -> Block:
 
 
 def _group(deployment: Deployment) -> list[Block]:
-    job, many = deployment.form is Form.JOB, sizes(deployment)
+    job, counts = deployment.form is Form.JOB, sizes(deployment)
     body: dict[str, Value] = {
         "name": Raw("local.name"),
         "base_instance_name": Raw("local.name"),
         "zone": Raw("var.zone"),
-        "target_size": Noted(Raw("null"), "The machines below, by name.") if job else many.usual,
+        "target_size": Noted(Raw("null"), "The machines below, by name.") if job else counts.usual,
         "version": Nested({"instance_template": Raw("google_compute_instance_template.machines.id")}),
         "update_policy": Nested(
             {
@@ -252,7 +252,7 @@ def _group(deployment: Deployment) -> list[Block]:
     if span is not None:
         body["named_port"] = Nested({"name": "http", "port": span[0]})
     health = deployment.software.health if span is not None else None
-    made: list[Block] = []
+    blocks: list[Block] = []
     if span is not None and health is not None:
         body["auto_healing_policies"] = Nested(
             {
@@ -260,7 +260,7 @@ def _group(deployment: Deployment) -> list[Block]:
                 "initial_delay_sec": Noted(min(ready_s(deployment), LONGEST_DELAY_S), "Image and weights come first."),
             }
         )
-        made.append(
+        blocks.append(
             resource(
                 "google_compute_health_check",
                 "service",
@@ -275,7 +275,7 @@ def _group(deployment: Deployment) -> list[Block]:
         )
     if not job:
         body["lifecycle"] = Nested({"ignore_changes": Noted([Raw("target_size")], "Scaling changes it; apply must not.")})
-    made.append(
+    blocks.append(
         resource(
             "google_compute_instance_group_manager",
             "machines",
@@ -286,7 +286,7 @@ def _group(deployment: Deployment) -> list[Block]:
         )
     )
     if job:
-        made.append(
+        blocks.append(
             resource(
                 "google_compute_per_instance_config",
                 "machines",
@@ -300,8 +300,8 @@ def _group(deployment: Deployment) -> list[Block]:
                 },
             )
         )
-    elif many.most > many.least:
-        made.append(
+    elif counts.most > counts.least:
+        blocks.append(
             resource(
                 "google_compute_autoscaler",
                 "machines",
@@ -311,8 +311,8 @@ def _group(deployment: Deployment) -> list[Block]:
                     "target": Raw("google_compute_instance_group_manager.machines.id"),
                     "autoscaling_policy": Nested(
                         {
-                            "min_replicas": many.least,
-                            "max_replicas": many.most,
+                            "min_replicas": counts.least,
+                            "max_replicas": counts.most,
                             "cooldown_period": ready_s(deployment),
                             "load_balancing_utilization": Noted(
                                 Nested({"target": 0.7}), "Of the rate that the balancer states: the host does not show it."
@@ -322,13 +322,13 @@ def _group(deployment: Deployment) -> list[Block]:
                 },
             )
         )
-    return made
+    return blocks
 
 
 def _network(deployment: Deployment) -> list[Block]:
-    made = []
+    blocks = []
     if together(deployment):
-        made.append(
+        blocks.append(
             resource(
                 "google_compute_firewall",
                 "each_other",
@@ -344,7 +344,7 @@ def _network(deployment: Deployment) -> list[Block]:
         )
     span = ports(deployment)
     if span is not None:
-        made.append(
+        blocks.append(
             resource(
                 "google_compute_firewall",
                 "clients",
@@ -358,14 +358,14 @@ def _network(deployment: Deployment) -> list[Block]:
                 },
             )
         )
-    if made:
-        made.insert(0, Block("data", ("google_compute_subnetwork", "this"), {"self_link": Raw("var.subnetwork")}))
-    return made
+    if blocks:
+        blocks.insert(0, Block("data", ("google_compute_subnetwork", "this"), {"self_link": Raw("var.subnetwork")}))
+    return blocks
 
 
 def _access(deployment: Deployment) -> list[Block]:
     member = text_of("serviceAccount:", Raw("google_service_account.machines.email"))
-    made = [
+    blocks = [
         resource(
             "google_service_account",
             "machines",
@@ -385,24 +385,24 @@ def _access(deployment: Deployment) -> list[Block]:
         ),
     ]
     sent = {one.name for one in saved(deployment)}
-    for number, one in enumerate(deployment.volumes):
-        found = place(one.url, "gs")
-        if found is not None:
-            role = "roles/storage.objectUser" if one.name in sent else "roles/storage.objectViewer"
-            made.append(
+    for number, volume in enumerate(deployment.volumes):
+        location = place(volume.url, "gs")
+        if location is not None:
+            role = "roles/storage.objectUser" if volume.name in sent else "roles/storage.objectViewer"
+            blocks.append(
                 resource(
                     "google_storage_bucket_iam_member",
                     f"named_{number}",
                     {
-                        "bucket": found.bucket,
+                        "bucket": location.bucket,
                         "role": role,
                         "member": member,
                     },
-                    f"The place of {one.name} that the workload names.",
+                    f"The place of {volume.name} that the workload names.",
                 )
             )
     if kept(deployment):
-        made.append(
+        blocks.append(
             resource(
                 "google_storage_bucket_iam_member",
                 "work",
@@ -414,7 +414,7 @@ def _access(deployment: Deployment) -> list[Block]:
             )
         )
     for number, name in enumerate(sorted({name for _, name, _ in deployment.software.secrets})):
-        made.append(
+        blocks.append(
             resource(
                 "google_secret_manager_secret_iam_member",
                 f"secret_{number}",
@@ -426,7 +426,7 @@ def _access(deployment: Deployment) -> list[Block]:
             )
         )
     if deployment.form is Form.JOB and grouped(deployment):
-        made += [
+        blocks += [
             resource(
                 "google_project_iam_custom_role",
                 "leave",
@@ -447,7 +447,7 @@ def _access(deployment: Deployment) -> list[Block]:
                 },
             ),
         ]
-    return made
+    return blocks
 
 
 def _storage(deployment: Deployment) -> list[Block]:
@@ -482,7 +482,7 @@ def _outputs(deployment: Deployment) -> list[Block]:
         if grouped(deployment)
         else "google_compute_instance.machines[*].self_link"
     )
-    made = [output("machines", Raw(kind), "The group of machines." if grouped(deployment) else "The machines.")]
+    blocks = [output("machines", Raw(kind), "The group of machines." if grouped(deployment) else "The machines.")]
     if kept(deployment):
-        made.append(output("bucket", Raw("google_storage_bucket.work.url"), "What outlives the machines."))
-    return made
+        blocks.append(output("bucket", Raw("google_storage_bucket.work.url"), "What outlives the machines."))
+    return blocks

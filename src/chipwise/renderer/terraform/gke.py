@@ -77,7 +77,7 @@ def _main(deployment: Deployment) -> list[Block]:
 
 
 def _pool(deployment: Deployment) -> Block:
-    tpu, many = deployment.node.kind == "tpu", sizes(deployment)
+    tpu, counts = deployment.node.kind == "tpu", sizes(deployment)
     slices = deployment.machines if tpu else 1
     wide = tpu and deployment.node.hosts > 1
     body: dict[str, Value] = {
@@ -94,8 +94,8 @@ def _pool(deployment: Deployment) -> Block:
         service = deployment.form is Form.SERVICE
         body["autoscaling"] = Nested(
             {
-                "total_min_node_count": many.least if service else Noted(0, "Nothing is paid for while no job runs."),
-                "total_max_node_count": max(most_machines(deployment), many.usual),
+                "total_min_node_count": counts.least if service else Noted(0, "Nothing is paid for while no job runs."),
+                "total_max_node_count": max(most_machines(deployment), counts.usual),
                 "location_policy": "ANY" if deployment.spot else "BALANCED",
             }
         )
@@ -119,7 +119,7 @@ def _pool(deployment: Deployment) -> Block:
 def _config(deployment: Deployment) -> dict[str, Value]:
     node = deployment.node
     machine = _host(deployment) if node.kind == "tpu" else machine_type(deployment)
-    made: dict[str, Value] = {
+    fields: dict[str, Value] = {
         "machine_type": machine or Raw("var.machine_type"),
         "spot": True if deployment.spot else None,
         "disk_size_gb": min(disk_gb(deployment), 2000),
@@ -154,8 +154,8 @@ def _config(deployment: Deployment) -> dict[str, Value]:
                     "max_shared_clients_per_gpu": node.held,
                 }
             )
-        made["guest_accelerator"] = Noted(Nested(card), "GKE taints such nodes by itself with nvidia.com/gpu.")
-    return made
+        fields["guest_accelerator"] = Noted(Nested(card), "GKE taints such nodes by itself with nvidia.com/gpu.")
+    return fields
 
 
 def _host(deployment: Deployment) -> str:

@@ -101,27 +101,27 @@ def _body(body: Mapping[str, Value]) -> Iterator[str]:
     has it."""
     columns: list[tuple[str, str]] = []
     begun = apart = False  # something stands above; it was a block
-    for key, given in body.items():
-        why, value = _told(given)
-        if value is None or (isinstance(value, Sequence) and not isinstance(value, str) and not value and _blocks(given)):
+    for key, entry in body.items():
+        reason, value = _unnoted(entry)
+        if value is None or (isinstance(value, Sequence) and not isinstance(value, str) and not value and _blocks(entry)):
             continue
         if _blocks(value):
             yield from _aligned(columns)
-            for one in _several(value):
+            for pair in _nested(value):
                 if begun:
                     yield ""
-                more, inner = one
-                yield from _comment("\n".join(filter(None, (why, more))))
+                inner_reason, inner = pair
+                yield from _comment("\n".join(filter(None, (reason, inner_reason))))
                 yield from _braced(" ".join([key, *map(hcl, inner.labels)]), inner.body)
-                why, begun, apart = "", True, True
+                reason, begun, apart = "", True, True
             continue
         first, *rest = _lines(value)
         if apart:
             yield ""
             apart = False
-        if why or rest:
+        if reason or rest:
             yield from _aligned(columns)
-        yield from _comment(why)
+        yield from _comment(reason)
         if rest:
             yield f"{_key(key)} = {first}"
             yield from rest
@@ -137,7 +137,7 @@ def _aligned(columns: list[tuple[str, str]]) -> Iterator[str]:
     columns.clear()
 
 
-def _told(value: Value) -> tuple[str, Value]:
+def _unnoted(value: Value) -> tuple[str, Value]:
     return (value.why, value.value) if isinstance(value, Noted) else ("", value)
 
 
@@ -146,15 +146,15 @@ def _blocks(value: Value) -> bool:
         return True
     if not isinstance(value, Sequence) or isinstance(value, str):
         return False
-    return any(isinstance(_told(one)[1], Nested) for one in value)
+    return any(isinstance(_unnoted(one)[1], Nested) for one in value)
 
 
-def _several(value: Value) -> Iterator[tuple[str, Nested]]:
-    for one in [value] if isinstance(value, Nested) else value if isinstance(value, Sequence) else ():
-        why, inner = _told(one)
+def _nested(value: Value) -> Iterator[tuple[str, Nested]]:
+    for item in [value] if isinstance(value, Nested) else value if isinstance(value, Sequence) else ():
+        reason, inner = _unnoted(item)
         if not isinstance(inner, Nested):
             raise TypeError("blocks and values do not stand in one list")
-        yield why, inner
+        yield reason, inner
 
 
 def _comment(why: str) -> Iterable[str]:
@@ -186,13 +186,13 @@ def _list(values: Sequence[Value]) -> list[str]:
         short = _inline(values)
         if len(short) <= WIDEST and "\n" not in short:
             return [short]
-    made = ["["]
-    for one in values:
-        why, value = _told(one)
-        made += [f"  {line}" for line in _comment(why)]
+    lines = ["["]
+    for item in values:
+        reason, value = _unnoted(item)
+        lines += [f"  {line}" for line in _comment(reason)]
         *rest, last = _lines(value)
-        made += [f"  {line}" for line in rest] + [f"  {last},"]
-    return [*made, "]"]
+        lines += [f"  {line}" for line in rest] + [f"  {last},"]
+    return [*lines, "]"]
 
 
 def _inline(value: Value) -> str:

@@ -12,7 +12,7 @@ from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, document,
 from chipwise.renderer.yaml_text import Noted
 
 TERRAFORM = ">= 1.6.0"
-_SAID = {
+_TITLES = {
     "versions.tf": "Versions that these files were written for. Credentials come from your environment.",
     "variables.tf": "What the plan cannot know. Those without a default must be given.",
     "network.tf": "Who may reach the machines: nobody who is not named here.",
@@ -24,33 +24,33 @@ _SAID = {
 
 def files(deployment: Deployment, about: str, parts: dict[str, Sequence[Block]], folder: str = "") -> list[File]:
     """One file for each part that has something to say; the plan's words stand in main.tf."""
-    made = []
+    written = []
     for name, blocks in parts.items():
         if blocks:
-            title = heading(deployment, about) if name == "main.tf" else _SAID.get(name, "")
-            made.append(File(f"{folder}{name}", document(blocks, title)))
-    return made
+            title = heading(deployment, about) if name == "main.tf" else _TITLES.get(name, "")
+            written.append(File(f"{folder}{name}", document(blocks, title)))
+    return written
 
 
-def versions(source: str, version: str, provider: Block, why: str = "") -> list[Block]:
+def versions(source: str, version: str, provider: Block, reason: str = "") -> list[Block]:
     name = source.partition("/")[2]
     wanted = Block(
         "terraform",
         (),
         {"required_version": TERRAFORM, "required_providers": Nested({name: {"source": source, "version": version}})},
-        why,
+        reason,
     )
     return [wanted, provider]
 
 
-def region_variable(deployment: Deployment, called: str = "region") -> Block:
+def region_variable(deployment: Deployment, name: str = "region") -> Block:
     regions = list(dict.fromkeys([deployment.node.region, *deployment.regions]))
     about = "Where the machines stand: the plan's choice."
     if len(regions) > 1:
         about = (
             f"Where the machines stand. The plan stands in {len(regions)}: apply once for each, with a workspace of its own."
         )
-    return variable(called, "string", about, deployment.node.region)
+    return variable(name, "string", about, deployment.node.region)
 
 
 def image_variable(deployment: Deployment) -> Block:

@@ -62,8 +62,8 @@ def saved(deployment: Deployment) -> list[Volume]:
     """Directories that a job sends to the object store: those of the bucket, checkpoints that have a place of their own, and
     data whose results stand beside what they were made of; a training only reads its data."""
     results = deployment.kind not in ("train", "finetune")
-    named = [one for one in copied(deployment) if one.name == "checkpoints" or (one.name == "data" and results)]
-    return [*kept(deployment), *named]
+    sent = [one for one in copied(deployment) if one.name == "checkpoints" or (one.name == "data" and results)]
+    return [*kept(deployment), *sent]
 
 
 def disk_gb(deployment: Deployment) -> int:
@@ -93,8 +93,8 @@ class Place:
 
 def place(url: str | None, scheme: str) -> Place | None:
     """None: of another store than this cloud's own, or no name that a bucket can have."""
-    found = re.fullmatch(rf"{scheme}://([A-Za-z0-9][A-Za-z0-9._-]{{1,220}})(?:/(.*))?", url or "", flags=re.DOTALL)
-    return Place(found[1], (found[2] or "").rstrip("/")) if found else None
+    matched = re.fullmatch(rf"{scheme}://([A-Za-z0-9][A-Za-z0-9._-]{{1,220}})(?:/(.*))?", url or "", flags=re.DOTALL)
+    return Place(matched[1], (matched[2] or "").rstrip("/")) if matched else None
 
 
 def ports(deployment: Deployment) -> tuple[int, int] | None:

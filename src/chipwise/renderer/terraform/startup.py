@@ -47,22 +47,22 @@ class Store:
 
 def script(deployment: Deployment, store: Store) -> str:
     job, volumes, meets = deployment.form is Form.JOB, deployment.volumes, together(deployment)
-    many = deployment.per_machine if not job or apart(deployment) else 1
+    containers = deployment.per_machine if not job or apart(deployment) else 1
     port = None if job or meets else deployment.software.port
-    made: dict[str, ShellSetting] = {
+    settings: dict[str, ShellSetting] = {
         "FORM": "job" if job else "service",
         "GROUPED": "yes" if grouped(deployment) else "",
         "SPOT": "yes" if job and deployment.spot else "",
         "TAKEN_WAIT": "infinity",  # a group starts another machine in its place, unless this one ends by itself
         "TRIES": LOSSES if deployment.spot and meets else TRIES,
         "MACHINES": deployment.machines if job else 1,
-        "COPIES": many,
-        "PARTS": (deployment.machines if job else 1) * many,
+        "COPIES": containers,
+        "PARTS": (deployment.machines if job else 1) * containers,
         "COUNTED": "PART" if job and apart(deployment) else "",
         "MEETS": "name" if meets else "",
         "NODES": deployment.machines if meets else 1,
         "MEETING_PORT": RENDEZVOUS_PORT,
-        **_chips(deployment, many),
+        **_chips(deployment, containers),
         "OWNER": f"{USER}:{USER}",
         "PUBLISH": "" if port is None else port,
         "DEADLINE_S": math.ceil(deployment.deadline_s) if job and deployment.deadline_s is not None else "",
@@ -71,11 +71,11 @@ def script(deployment: Deployment, store: Store) -> str:
         "FETCHES": [_fetched(deployment, store, one) for one in volumes],
         "SAVES": [_saved(deployment, store, one) if job else "" for one in volumes],
         "SECRETS": [word for secret in deployment.software.secrets for word in secret],
-        "DOCKER": _options(deployment, many),
+        "DOCKER": _options(deployment, containers),
         "COMMAND": _words(deployment),
     }
     about = "Runs on each machine when it starts.\nTerraform writes IMAGE and the other settings in capitals before this."
-    return boot_script(heading(deployment, about), made, store.cloud, {"COMMAND": _why_command(deployment)})
+    return boot_script(heading(deployment, about), settings, store.cloud, {"COMMAND": _why_command(deployment)})
 
 
 def _fetched(deployment: Deployment, store: Store, volume: Volume) -> str:
@@ -90,32 +90,32 @@ def _saved(deployment: Deployment, store: Store, volume: Volume) -> str:
     return "keep" if volume.url is None else volume.url if store.has(volume.url) else ""
 
 
-def _chips(deployment: Deployment, many: int) -> dict[str, ShellSetting]:
+def _chips(deployment: Deployment, containers: int) -> dict[str, ShellSetting]:
     node = deployment.node
     if not node.accelerated:
         return {}
     kind = "nvidia" if node.kind == "gpu" and node.vendor == "NVIDIA" else "neuron" if node.kind == "neuron" else ""
-    return {"CHIPS": kind, "EACH": node.chips if many == 1 else max(deployment.chips_each, 1)}
+    return {"CHIPS": kind, "EACH": node.chips if containers == 1 else max(deployment.chips_each, 1)}
 
 
-def _options(deployment: Deployment, many: int) -> list[str]:
+def _options(deployment: Deployment, containers: int) -> list[str]:
     """Of docker, the same for all containers."""
     node, meets = deployment.node, together(deployment)
-    memory = (node.memory_bytes or 32 * GIB) / many / GIB / 8
+    memory = (node.memory_bytes or 32 * GIB) / containers / GIB / 8
     user = f"{USER}:{USER}"
-    made = ["--init", "--user", user, "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
-    made += ["--shm-size", f"{max(int(memory), 1)}g"]
+    options = ["--init", "--user", user, "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
+    options += ["--shm-size", f"{max(int(memory), 1)}g"]
     if node.accelerated and node.kind == "gpu" and node.vendor != "NVIDIA":
-        made += ["--device", "/dev/kfd", "--device", "/dev/dri", "--group-add", "video"]
+        options += ["--device", "/dev/kfd", "--device", "/dev/dri", "--group-add", "video"]
     elif node.accelerated and node.kind not in ("gpu", "neuron"):
-        made.append("--privileged")
+        options.append("--privileged")
     if meets and node.accelerated and node.fabric in ("efa", "infiniband"):
-        made += ["--device", "/dev/infiniband"]
+        options += ["--device", "/dev/infiniband"]
     if meets:
-        made += ["--network", "host", "--ulimit", "memlock=-1"]
+        options += ["--network", "host", "--ulimit", "memlock=-1"]
     for key, value in (("HOME", "/tmp"), *deployment.software.env):
-        made += ["--env", f"{key}={value}"]
-    return [*made, "--rm"] if deployment.form is Form.JOB else [*made, "--detach", "--restart", "unless-stopped"]
+        options += ["--env", f"{key}={value}"]
+    return [*options, "--rm"] if deployment.form is Form.JOB else [*options, "--detach", "--restart", "unless-stopped"]
 
 
 def _words(deployment: Deployment) -> list[str]:

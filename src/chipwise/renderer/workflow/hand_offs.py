@@ -59,10 +59,10 @@ def key(text: str) -> str:
     return dns_name(text, 30)
 
 
-def room(stage: Deployment, passed: Passed) -> float:
+def room(stage: Deployment, hand_offs: Passed) -> float:
     """Bytes that the stage's hand-offs take, all of them."""
-    every = (*passed.into(stage), *passed.out_of(stage))
-    return sum(one.size_bytes or GB for one in every)
+    moves = (*hand_offs.into(stage), *hand_offs.out_of(stage))
+    return sum(one.size_bytes or GB for one in moves)
 
 
 def arriving(stage: Deployment, passed: Passed) -> Object:
@@ -74,42 +74,42 @@ def leaving(stage: Deployment, passed: Passed) -> Object:
     return {"artifacts": [_artifact(passed, one, False) for one in passed.out_of(stage)]}
 
 
-def _artifact(passed: Passed, one: HandOff, inward: bool) -> Yaml:
-    other = one.source if inward else one.target
-    made: Object = {"name": f"from-{key(other)}" if inward else f"to-{key(other)}"}
-    made["path"] = f"{ROOT}/{'in' if inward else 'out'}/{key(other)}"
-    if not inward or not passed.comes_from_here(one):
-        where = f"{passed.pipeline}/{{{{workflow.parameters.run}}}}/{key(one.source)}-{key(one.target)}"
-        made[passed.store] = {("blob" if passed.store == "azure" else "key"): where}
+def _artifact(hand_offs: Passed, hand_off: HandOff, inward: bool) -> Yaml:
+    peer = hand_off.source if inward else hand_off.target
+    fields: Object = {"name": f"from-{key(peer)}" if inward else f"to-{key(peer)}"}
+    fields["path"] = f"{ROOT}/{'in' if inward else 'out'}/{key(peer)}"
+    if not inward or not hand_offs.comes_from_here(hand_off):
+        object_key = f"{hand_offs.pipeline}/{{{{workflow.parameters.run}}}}/{key(hand_off.source)}-{key(hand_off.target)}"
+        fields[hand_offs.store] = {("blob" if hand_offs.store == "azure" else "key"): object_key}
     if not inward:
-        made["archive"] = {"none": {}}
-    size = "" if one.size_bytes is None else f"{one.size_bytes / GB:,.3g} GB"
-    told = ", ".join(part for part in (one.format, size) if part)
-    return Noted(made, f"{told}{'; as it is, for packing takes longer than sending' if not inward else ''}.".strip("; "))
+        fields["archive"] = {"none": {}}
+    size = "" if hand_off.size_bytes is None else f"{hand_off.size_bytes / GB:,.3g} GB"
+    summary = ", ".join(part for part in (hand_off.format, size) if part)
+    return Noted(fields, f"{summary}{'; as it is, for packing takes longer than sending' if not inward else ''}.".strip("; "))
 
 
-def given(stage: Deployment, passed: Passed) -> Object:
+def given(stage: Deployment, hand_offs: Passed) -> Object:
     """Arguments of a task: artifacts that tasks of the same workflow made."""
-    found: list[Yaml] = [
-        {"name": f"from-{key(one.source)}", "from": f"{{{{tasks.{maker}.outputs.artifacts.to-{key(one.target)}}}}}"}
-        for one in passed.into(stage)
-        if passed.comes_from_here(one)
-        for maker in (publisher(one.source, passed),)
+    artifacts: list[Yaml] = [
+        {"name": f"from-{key(hand_off.source)}", "from": f"{{{{tasks.{maker}.outputs.artifacts.to-{key(hand_off.target)}}}}}"}
+        for hand_off in hand_offs.into(stage)
+        if hand_offs.comes_from_here(hand_off)
+        for maker in (publisher(hand_off.source, hand_offs),)
     ]
-    return {"arguments": {"artifacts": found}} if found else {}
+    return {"arguments": {"artifacts": artifacts}} if artifacts else {}
 
 
-def publisher(title: str, passed: Passed) -> str:
+def publisher(title: str, hand_offs: Passed) -> str:
     """The task whose output it is: the stage, or the small pod after it."""
-    stage = next(one for one in passed.place.stages if one.title == title)
+    stage = next(one for one in hand_offs.place.stages if one.title == title)
     return f"{key(title)}-publish" if stage.volume("hand-offs") is not None else key(title)
 
 
-def mover(stage: Deployment, passed: Passed, inward: bool, image: str) -> Object:
+def mover(stage: Deployment, hand_offs: Passed, inward: bool, image: str) -> Object:
     """The small pod before or after a stage that is applied: it moves files between the store and the claim."""
-    size = max(int(room(stage, passed) / GIB / 10), 1)
-    made: Object = {"name": f"{key(stage.title)}-{'fetch' if inward else 'publish'}"}
-    made |= {"inputs": arriving(stage, passed)} if inward else {"outputs": leaving(stage, passed)}
+    size = max(int(room(stage, hand_offs) / GIB / 10), 1)
+    fields: Object = {"name": f"{key(stage.title)}-{'fetch' if inward else 'publish'}"}
+    fields |= {"inputs": arriving(stage, hand_offs)} if inward else {"outputs": leaving(stage, hand_offs)}
     container: Object = {
         "image": image,
         "command": Noted(["true"], "Argo itself moves the files, before or after."),
@@ -117,14 +117,14 @@ def mover(stage: Deployment, passed: Passed, inward: bool, image: str) -> Object
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         "volumeMounts": [{"name": "hand-offs", "mountPath": ROOT}],
     }
-    made["retryStrategy"] = {"limit": "5", "retryPolicy": "Always", "backoff": {"duration": "30s", "factor": "2"}}
-    made["securityContext"] = {
+    fields["retryStrategy"] = {"limit": "5", "retryPolicy": "Always", "backoff": {"duration": "30s", "factor": "2"}}
+    fields["securityContext"] = {
         "runAsNonRoot": True,
         "runAsUser": USER,
         "runAsGroup": USER,
         "fsGroup": USER,
         "seccompProfile": {"type": "RuntimeDefault"},
     }
-    made["container"] = container
-    made["volumes"] = [{"name": "hand-offs", "persistentVolumeClaim": {"claimName": f"{stage.name}-hand-offs"}}]
-    return made
+    fields["container"] = container
+    fields["volumes"] = [{"name": "hand-offs", "persistentVolumeClaim": {"claimName": f"{stage.name}-hand-offs"}}]
+    return fields

@@ -51,8 +51,8 @@ def _quota(name: str, space: str, place: Place) -> Object:
             room = guards.most_pods(stage) + (stage.form is Form.SERVICE)
             chips[resource] = chips.get(resource, 0) + pod_chips(stage) * room
     hard: Object = {
-        f"requests.{resource}": Noted(str(many), "All stages at once, and one more replica in a rollout.")
-        for resource, many in sorted(chips.items())
+        f"requests.{resource}": Noted(str(count), "All stages at once, and one more replica in a rollout.")
+        for resource, count in sorted(chips.items())
     }
     hard["count/jobs.batch"] = Noted("50", "What is done stays a while; this many runs are not forgotten by mistake.")
     metadata: Object = {"name": name, "namespace": space}

@@ -45,14 +45,14 @@ def check(stage: Deployment) -> None:
         )
 
 
-def stage_template(stage: Deployment, passed: Passed, account: str) -> Object:
+def stage_template(stage: Deployment, hand_offs: Passed, account: str) -> Object:
     """`account` applies objects."""
     if stage.form is Form.SERVICE:
         return _service(stage, account)
-    return _job(stage, account) if applied(stage) else _container(stage, passed)
+    return _job(stage, account) if applied(stage) else _container(stage, hand_offs)
 
 
-def _container(stage: Deployment, passed: Passed) -> Object:
+def _container(stage: Deployment, hand_offs: Passed) -> Object:
     """The pod of the stage, field by field as a template has them."""
     pod = template(stage, jobs.command_of(stage))
     spec = pod["spec"]
@@ -60,40 +60,40 @@ def _container(stage: Deployment, passed: Passed) -> Object:
     [main] = spec["containers"]
     container = {name: value for name, value in main.items() if name not in ("name", "lifecycle")}
     volumes, mounts = list(spec["volumes"]), list(container["volumeMounts"])
-    made: Object = {"name": key(stage.title), "metadata": pod["metadata"]}
-    if passed.into(stage):
-        made["inputs"] = arriving(stage, passed)
-    if passed.out_of(stage):
-        made["outputs"] = leaving(stage, passed)
-        size = f"{max(math.ceil(1.5 * room(stage, passed) / GIB), 1)}Gi"
+    fields: Object = {"name": key(stage.title), "metadata": pod["metadata"]}
+    if hand_offs.into(stage):
+        fields["inputs"] = arriving(stage, hand_offs)
+    if hand_offs.out_of(stage):
+        fields["outputs"] = leaving(stage, hand_offs)
+        size = f"{max(math.ceil(1.5 * room(stage, hand_offs) / GIB), 1)}Gi"
         volumes.append({"name": "out", "emptyDir": {"sizeLimit": Noted(size, "The output, and half as much again.")}})
         mounts.append({"name": "out", "mountPath": f"{ROOT}/out"})
-    made |= _limits(stage)
-    made["priorityClassName"] = priority_of(stage)
-    made |= {name: spec[name] for name in ("nodeSelector", "affinity", "tolerations", "securityContext") if spec.get(name)}
-    made["container"] = container | {"volumeMounts": mounts}
-    made["volumes"] = volumes
+    fields |= _limits(stage)
+    fields["priorityClassName"] = priority_of(stage)
+    fields |= {name: spec[name] for name in ("nodeSelector", "affinity", "tolerations", "securityContext") if spec.get(name)}
+    fields["container"] = container | {"volumeMounts": mounts}
+    fields["volumes"] = volumes
     patch = document({"terminationGracePeriodSeconds": plain(spec["terminationGracePeriodSeconds"])})
-    made["podSpecPatch"] = Noted(patch, "Templates have no field for it: time to save what was done.")
-    return made
+    fields["podSpecPatch"] = Noted(patch, "Templates have no field for it: time to save what was done.")
+    return fields
 
 
 def _limits(stage: Deployment) -> Object:
-    made: Object = {}
+    fields: Object = {}
     if stage.deadline_s is not None:
-        made["activeDeadlineSeconds"] = Noted(math.ceil(stage.deadline_s), "The stage's deadline.")
+        fields["activeDeadlineSeconds"] = Noted(math.ceil(stage.deadline_s), "The stage's deadline.")
     again: Object = {
         "limit": str(jobs.retries(stage)),
         "retryPolicy": "Always",
         "expression": Noted(LOST, "A lost machine or a signal; a fault of the program's own is not tried again."),
         "backoff": {"duration": "30s", "factor": "2", "maxDuration": "1h"},
     }
-    return made | {"retryStrategy": again}
+    return fields | {"retryStrategy": again}
 
 
 def _job(stage: Deployment, account: str) -> Object:
     """Pods by their numbers; the Job itself replaces what is lost."""
-    many, run = completions(stage), f"{{{{workflow.name}}}}-{key(stage.title)[:10].rstrip('-')}"
+    pod_count, run = completions(stage), f"{{{{workflow.name}}}}-{key(stage.title)[:10].rstrip('-')}"
     spec = jobs.spec(stage)
     if meets(stage):
         _meet_at(spec, f"--rdzv-endpoint={stage.name}-0.", f"--rdzv-endpoint={run}-0.")
@@ -103,16 +103,16 @@ def _job(stage: Deployment, account: str) -> Object:
     metadata = meta(stage, run)
     metadata["labels"] = labels(stage) | {RUN_LABEL: "{{workflow.name}}"}
     resource: Object = {
-        "action": Noted("create", f"{many} pods by their numbers: a template of its own is one pod."),
+        "action": Noted("create", f"{pod_count} pods by their numbers: a template of its own is one pod."),
         "setOwnerReference": Noted(True, "It goes with the workflow."),
-        "successCondition": f"status.succeeded = {many}",
+        "successCondition": f"status.succeeded = {pod_count}",
         "failureCondition": failed,
         "manifest": document({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}),
     }
-    made: Object = {"name": key(stage.title), "serviceAccountName": account}
+    fields: Object = {"name": key(stage.title), "serviceAccountName": account}
     if stage.deadline_s is not None:
-        made["activeDeadlineSeconds"] = Noted(math.ceil(stage.deadline_s) + 60, "A minute after the Job's own deadline.")
-    return made | {"resource": resource}
+        fields["activeDeadlineSeconds"] = Noted(math.ceil(stage.deadline_s) + 60, "A minute after the Job's own deadline.")
+    return fields | {"resource": resource}
 
 
 def _meet_at(spec: Object, old: str, new: str) -> None:
