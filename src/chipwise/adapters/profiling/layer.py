@@ -43,13 +43,13 @@ _TOKENS = ((1, 2048), (4, 2048), (1, 128))  # batch x length
 
 def cases(device: Device) -> list[Case]:
     layer, tokens = (_LLAMA_8B, _TOKENS) if device.gpu else (_ON_CPU, ((1, 128),))
-    found = [
+    cases = [
         _case(device, layer, *pair, gradients=gradients, compiled=False, core=pair == tokens[0])
         for pair in tokens
         for gradients in (False, True)
     ]
     # Compiled once each: it takes ten seconds or more.
-    return found + [
+    return cases + [
         _case(device, layer, *tokens[0], gradients=gradients, compiled=True, core=False) for gradients in (False, True)
     ]
 

@@ -17,10 +17,10 @@ _TOKENS = (2048, 1, 128, 16384)
 
 
 def cases(device: Device) -> list[Case]:
-    found = [_copy(device, size) for size in (_COPIES if device.gpu else _COPIES_ON_CPU) if 4 * size < device.memory_bytes]
+    cases = [_copy(device, size) for size in (_COPIES if device.gpu else _COPIES_ON_CPU) if 4 * size < device.memory_bytes]
     if device.gpu:
-        found += [_host(device, size, pinned, to) for size in _TO_HOST for pinned in (True, False) for to in (True, False)]
-    return found + [_embedding(device, tokens) for tokens in _TOKENS]
+        cases += [_host(device, size, pinned, to) for size in _TO_HOST for pinned in (True, False) for to in (True, False)]
+    return cases + [_embedding(device, tokens) for tokens in _TOKENS]
 
 
 def _copy(device: Device, size: int) -> Case:
@@ -38,10 +38,10 @@ def _copy(device: Device, size: int) -> Case:
 
 def _host(device: Device, size: int, pinned: bool, to_device: bool) -> Case:
     def prepare() -> list[Call]:
-        here = device.torch.randint(0, 256, (size,), dtype=device.torch.uint8)
-        here = here.pin_memory() if pinned else here
-        there = _random_bytes(device, size)
-        target, source = (there, here) if to_device else (here, there)
+        host = device.torch.randint(0, 256, (size,), dtype=device.torch.uint8)
+        host = host.pin_memory() if pinned else host
+        remote = _random_bytes(device, size)
+        target, source = (remote, host) if to_device else (host, remote)
         return [partial(target.copy_, source, non_blocking=pinned)]
 
     kind = "copy-to-device" if to_device else "copy-from-device"

@@ -85,8 +85,8 @@ def _parts(entry: Entry) -> Iterator[Part]:
         ("FpgaInfo", "Fpgas"),
         ("MediaAcceleratorInfo", "Accelerators"),
     ):
-        found = [item for item in _list(_dict(entry, section), listing) if isinstance(item, Mapping) and item.get("Name")]
-        for item in found:
+        items = [item for item in _list(_dict(entry, section), listing) if isinstance(item, Mapping) and item.get("Name")]
+        for item in items:
             name = str(item["Name"])
             share = _number(item, "GpuPartitionSize", 1) or 1.0
             count = _number(item, "Count", 1) or (_number(item, "LogicalGpuCount", 1) or 0.0) * share
@@ -94,7 +94,7 @@ def _parts(entry: Entry) -> Iterator[Part]:
             misreported = (name, memory.get("SizeInMiB")) in _MISREPORTED_MIB
             size = None if misreported else _number(memory, "SizeInMiB", MIB)
             yield Part(name, str(item.get("Manufacturer") or ""), count, size, whole=share == 1)
-        if found:
+        if items:
             return
 
 

@@ -120,5 +120,5 @@ class Stay:
             return ""
         if self.came is not None:
             return "its machine boots"
-        where = self.pool.where
-        return f"no {where.purchase} machine is to be had in {where.zone or where.region or 'the pool'}"
+        place = self.pool.where
+        return f"no {place.purchase} machine is to be had in {place.zone or place.region or 'the pool'}"
