@@ -39,7 +39,7 @@ class Compared:
 
 
 def compare(spec: Spec, measurement: Measured | None) -> tuple[Compared, ...]:
-    """In a fixed order. `found`: None while it is not over."""
+    """In a fixed order. `measurement`: None while it is not over."""
     predicted = measurement.predicted if measurement is not None and measurement.predicted else spec.predicted
     measured: Mapping[str, object] = measurement.measured if measurement is not None else {}
     unit = spec.work.unit or str(predicted.get("unit") or measured.get("unit") or "")  # of a service the prediction says it

@@ -127,8 +127,8 @@ class Controller:
         self._others = {name: job for name, job in self._others.items() if name in awaited and job.phase is Phase.DONE}
         for name in awaited - self._others.keys():
             with suppress(Unread):  # who waits for it waits on
-                if (found := self.record.job(name)) is not None:
-                    self._others[name] = found
+                if (awaited_job := self.record.job(name)) is not None:
+                    self._others[name] = awaited_job
         return False
 
     def _keep_unread(self, damaged: Damaged) -> None:

@@ -25,7 +25,7 @@ RESTART_S = 300.0  # to get a machine, boot, load and redo what was not saved, w
 def decision(
     job: Job, policy: Policy, now: float, offers: Sequence[Where] | None = None, steps: int | None = None
 ) -> Decision | None:
-    """None where the job's places leave nothing to decide. `done`: steps that the attempt under way need not repeat."""
+    """None where the job's places leave nothing to decide. `steps`: those that the attempt under way need not repeat."""
     if not any(one.purchase is Purchase.SPOT for one in job.spec.places):
         return None
     places = to_be_had(job, offers)
@@ -210,7 +210,8 @@ def _counted(job: Job, count: int) -> str:
         return f"all {wanted} machines again" if last is not None and last.machines < wanted and job.spec.needs.elastic else ""
     if last is None or count >= last.machines:
         return f"continues with {count} of {wanted} machines"
-    return f"continues with {count} of {wanted} machines, since {'no more came' if last.begun is None else 'of them some were lost'}"
+    cause = "no more came" if last.begun is None else "of them some were lost"
+    return f"continues with {count} of {wanted} machines, since {cause}"
 
 
 def to_be_had(job: Job, offers: Sequence[Where] | None) -> list[Where]:

@@ -303,7 +303,7 @@ def _usage(placed: Sequence[Job]) -> dict[str, tuple[int, int]]:
 
 
 def _in_turn(waiting: Sequence[Job], usage: dict[str, tuple[int, int]], rules: Rules, now: float) -> Iterable[Job]:
-    """Those that may start, in the order of their turn; `held` may grow while they are taken."""
+    """Those that may start, in the order of their turn; `usage` may grow while they are taken."""
     levels: dict[int, dict[str, list[Job]]] = defaultdict(lambda: defaultdict(list))
     for job in waiting:
         if job.ready_at(now) <= now:

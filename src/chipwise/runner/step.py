@@ -39,7 +39,7 @@ def step(
     policy: Policy | None = None,
     elsewhere: Mapping[str, Job] | None = None,
 ) -> list[Act]:
-    """`jobs`: all of one place that are not over. `others`: those of elsewhere, or over, that some of them wait for."""
+    """`jobs`: all of one place that are not over. `elsewhere`: those of other places, or over, that some of them wait for."""
     policy, elsewhere = policy or NeverLate(), elsewhere or {}
     acts: list[Act] = []
     placed: list[Job] = []

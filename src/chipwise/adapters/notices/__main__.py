@@ -43,8 +43,8 @@ def _run(command: list[str], folder: Path) -> int:
         else:
             early.append(number)
 
-    for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(one, on_signal)
+    for caught in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(caught, on_signal)
     try:
         child = subprocess.Popen(command, env={**os.environ, "CHIPWISE_RUN_DIR": str(folder)})
     except OSError as error:

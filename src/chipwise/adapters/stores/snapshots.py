@@ -137,7 +137,8 @@ def read(directory: Path) -> tuple[list[tuple[Snapshot, OfferColumns]], list[str
         except (OSError, ValueError, TypeError, KeyError, IndexError, RecursionError, OverflowError) as error:
             reason = f"{type(error).__name__}: {str(error)[:120]}"
             problems.append(
-                f"{path} is not a snapshot that can be read ({reason}). Refresh or import {path.stem} again, or delete the file."
+                f"{path} is not a snapshot that can be read ({reason}). "
+                f"Refresh or import {path.stem} again, or delete the file."
             )
     return pairs, problems
 

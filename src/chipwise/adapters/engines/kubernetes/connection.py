@@ -65,7 +65,7 @@ class Connection:
             return None
 
     def create(self, kind: Kind, body: Object, *, dry_run: bool = False) -> Object:
-        """Raises Exists where there is one. `tried`: the server says what it would do, and does nothing."""
+        """Raises Exists where there is one. `dry_run`: the server says what it would do, and does nothing."""
         params = {"fieldManager": self.manager, "fieldValidation": "Strict", **(TRIED if dry_run else {})}
         return self._call("POST", kind, "", body, params)
 
@@ -222,9 +222,8 @@ def _error(status: int, message: str, verb: str, kind: Kind, connection: Connect
         case 403 if "admission webhook" in message or ("is forbidden: " in message and "User " not in message):
             return BadInput(f"The cluster refuses it: {message}", remedy="Change the workload, or ask who runs the cluster.")
         case 403:
-            if lacking := _LACKING.search(
-                message
-            ):  # applying takes a right to create as well: the server knows which is missing
+            # Applying takes a right to create as well: the server knows which is missing.
+            if lacking := _LACKING.search(message):
                 action = action.replace(verb, lacking[1], 1)
             scope = f"in namespace {connection.namespace}" if kind.namespaced else "of the whole cluster"
             return NotAllowed(

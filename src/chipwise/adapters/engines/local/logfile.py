@@ -12,7 +12,7 @@ LONGEST_LINE = 64 * 1024  # after which a line is written though it has not ende
 
 
 class LogFile:
-    """Rotates from `log` to `log.1` and on when `most_bytes` are reached; `kept` old ones stay."""
+    """Rotates from `log` to `log.1` and on when `most_bytes` are reached; `copies` old ones stay."""
 
     def __init__(self, path: Path, most_bytes: int, copies: int, secrets: Iterable[str] = ()) -> None:
         self.path = path

@@ -83,7 +83,8 @@ def missing(current: int, migrations: Sequence[Migration], label: str) -> list[s
     known = len(migrations)
     if current > known:
         raise BadInput(
-            f"The record {label} was written by a newer chipwise: its tables have version {current}, and this one knows {known}.",
+            f"The record {label} was written by a newer chipwise: "
+            f"its tables have version {current}, and this one knows {known}.",
             remedy="Upgrade chipwise, or name another record.",
         )
     steps = [statement for migration in migrations[current:] for statement in migration]
