@@ -52,13 +52,13 @@ def compare(spec: Spec, measurement: Measured | None) -> tuple[Compared, ...]:
             continue
         rows.append(
             Compared(
-                name,
-                unit if name == "throughput" else "",
-                prediction,
-                number(predicted.get(f"{name}_low")),
-                number(predicted.get(f"{name}_high")),
-                seen,
-                measurement is None or measurement.whole or name not in OF_THE_WHOLE,
+                name=name,
+                unit=unit if name == "throughput" else "",
+                predicted=prediction,
+                low=number(predicted.get(f"{name}_low")),
+                high=number(predicted.get(f"{name}_high")),
+                measured=seen,
+                whole=measurement is None or measurement.whole or name not in OF_THE_WHOLE,
             )
         )
     return tuple(rows)

@@ -150,7 +150,7 @@ def _changed(job: Job, event: Event, moment: float) -> Job:
         case Placed(number, place, devices, cpus, machines, _):
             if job.phase is not Phase.QUEUED or number != len(job.attempts) + 1:
                 raise Impossible(f"{job.id} is {job.phase} with {len(job.attempts)} attempts; number {number} cannot start")
-            attempt = Attempt(number, place, devices, cpus, machines, placed=moment)
+            attempt = Attempt(number=number, where=place, devices=devices, cpus=cpus, machines=machines, placed=moment)
             return replace(job, phase=Phase.STARTING, attempts=(*job.attempts, attempt), waiting="")
         case Begun(number, handle, begun, held_since, place):
             phase = Phase.RUNNING if job.phase is Phase.STARTING else job.phase

@@ -92,7 +92,13 @@ class Controller:
         waits = [ready for job in self._jobs.values() if (ready := job.ready_at(now)) > now]
         messages = (*damaged, *trouble, *self._unrecorded)
         return Turn(
-            True, written, completed, len(self._jobs) + lives, completed < len(orders), min(waits, default=None), messages
+            leads=True,
+            written=written,
+            ordered=completed,
+            live=len(self._jobs) + lives,
+            behind=completed < len(orders),
+            next_at=min(waits, default=None),
+            trouble=messages,
         )
 
     def _after_silence(self, now: float) -> Lease | None:

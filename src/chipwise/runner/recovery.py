@@ -40,12 +40,21 @@ def after_end(job: Job, sight: Sight, now: float) -> tuple[Event, ...]:
     assert attempt is not None
     outcome = outcome_of(job, sight)
     reason = _exit_reason(outcome, sight)
-    ended = Ended(attempt.number, outcome, sight.code, reason, sight.step, sight.until, sight.saved, sight.held)
+    ended = Ended(
+        number=attempt.number,
+        outcome=outcome,
+        code=sight.code,
+        reason=reason,
+        step=sight.step,
+        at=sight.until,
+        saved=sight.saved,
+        held=sight.held,
+    )
     events: tuple[Event, ...] = (ended,)
     since = attempt.begun
     if since is None and sight.since is not None:  # begun and over between two looks
         since = sight.since
-        events = (Begun(attempt.number, sight.handle, since, sight.held, sight.where), ended)
+        events = (Begun(number=attempt.number, handle=sight.handle, at=since, held=sight.held, where=sight.where), ended)
     following = _next(job, ended, since, now)
     if isinstance(following, Over) and (outcome is Outcome.DONE or since is not None):
         events = (*events, _measured(job, events, sight.rate, now, outcome is Outcome.DONE))

@@ -89,7 +89,7 @@ def _placed(job: Job, seen: Seen, now: float, policy: Policy) -> Act | None:
 def _under_way(job: Job, sight: Sight, offers: Sequence[Where] | None, now: float, policy: Policy) -> Act | None:
     """One that waits for its machines has nothing to save: it is ended at once where another is asked to leave."""
     attempt, pending = job.attempts[-1], sight.state is State.PENDING
-    begun = Begun(attempt.number, sight.handle, sight.since, sight.held, sight.where)
+    begun = Begun(number=attempt.number, handle=sight.handle, at=sight.since, held=sight.held, where=sight.where)
     events: tuple[Event, ...] = (begun,) if job.phase is Phase.STARTING and not pending else ()
     if job.wish is Wish.END and job.leaving is not Why.END:  # whatever grace it had until now
         return Act(job, (*events, Leaving(attempt.number, now, Why.END, "its owner ends it")), (End(job),))
@@ -106,7 +106,7 @@ def _under_way(job: Job, sight: Sight, offers: Sequence[Where] | None, now: floa
     departure = None if sight.ended else _leaves(paid, sight, now) or _moves(job, sight, offers, now, policy)
     if departure is not None:
         cause, deadline, reason = departure
-        leaving = Leaving(attempt.number, now if pending else deadline, cause, reason, sight.came)
+        leaving = Leaving(number=attempt.number, by=now if pending else deadline, why=cause, reason=reason, came=sight.came)
         return Act(job, (*events, leaving), (End(job) if pending else Leave(job, deadline, reason),))
     # A service may serve with some of its replicas, and say why not with all.
     lacks = (job.spec.service or sight.ended) and not events
@@ -199,7 +199,14 @@ def _starts(
         job = seat.job
         if (choice := placing.choose(job, policy, now, seen.offers)) is not None:
             reason = "; ".join(filter(None, (seat.short, choice.reason)))
-            event = Placed(len(job.attempts) + 1, choice.where, seat.gpus, seat.cpus, choice.machines, reason)
+            event = Placed(
+                number=len(job.attempts) + 1,
+                where=choice.where,
+                devices=seat.gpus,
+                cpus=seat.cpus,
+                machines=choice.machines,
+                reason=reason,
+            )
             yield Act(job, (event,), (Start(after(job, event, now)),))
         elif job.waiting != NO_PLACE:
             yield Act(job, (Waiting(NO_PLACE),))

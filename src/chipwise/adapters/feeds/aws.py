@@ -153,7 +153,13 @@ def fetch(settings: FeedSettings, report: Report) -> Snapshot:
         raise OutsideFailed(
             "The AWS Price List answered without one usable price.", remedy="Check pricing_endpoint and regions."
         )
-    return Snapshot(PROVIDER, settings.today, tuple(machines.values()), tuple(offers), skipped=skipped.lines())
+    return Snapshot(
+        provider=PROVIDER,
+        taken=settings.today,
+        machines=tuple(machines.values()),
+        offers=tuple(offers),
+        skipped=skipped.lines(),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +294,13 @@ def _connect(settings: FeedSettings) -> _Aws:
     }
     attempts = whole_number(options, "retries", 8, 1, 20)
     families = words(options, "families", DEFAULT_FAMILIES)
-    return _Aws(session, address["endpoint"], address["pricing_endpoint"], attempts, families)
+    return _Aws(
+        session=session,
+        endpoint=address["endpoint"],
+        pricing_endpoint=address["pricing_endpoint"],
+        attempts=attempts,
+        families=families,
+    )
 
 
 @contextmanager
@@ -386,7 +398,17 @@ def _list_offers(
             prices.update(((product.machine, purchase), price) for purchase, price in product.prices.items())
             unusable.update((product.machine, purchase) for purchase in product.unusable)
     for (machine, purchase), price in sorted(prices.items()):
-        offers.append(Offer(PROVIDER, machine, region, purchase, price, settings.today.isoformat(), source="AWS Price List"))
+        offers.append(
+            Offer(
+                provider=PROVIDER,
+                machine=machine,
+                region=region,
+                purchase=purchase,
+                usd_per_hour=price,
+                as_of=settings.today.isoformat(),
+                source="AWS Price List",
+            )
+        )
         if purchase is Purchase.ON_DEMAND:
             on_demand[machine] = price
     for machine, purchase in sorted(unusable - prices.keys()):
@@ -423,15 +445,15 @@ def _spot_offers(
         verdict, reason = spot_verdict(min(prices), on_demand.get(machine))
         offers.append(
             Offer(
-                PROVIDER,
-                machine,
-                region,
-                Purchase.SPOT,
-                min(prices),
-                settings.today.isoformat(),
-                max(prices),
-                verdict,
-                reason,
-                "AWS DescribeSpotPriceHistory",
+                provider=PROVIDER,
+                machine=machine,
+                region=region,
+                purchase=Purchase.SPOT,
+                usd_per_hour=min(prices),
+                as_of=settings.today.isoformat(),
+                usd_per_hour_max=max(prices),
+                verdict=verdict,
+                why=reason,
+                source="AWS DescribeSpotPriceHistory",
             )
         )

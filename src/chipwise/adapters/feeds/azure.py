@@ -145,7 +145,7 @@ def read_row(row: Mapping[str, object], today: date) -> Price | str | None:
         return f"the price type is {text['type'][:30] or 'not stated'}"
     if price is None:
         return f"{purchase} price is missing, zero or absurd"
-    return Price(machine, region, purchase, price, since)
+    return Price(machine=machine, region=region, purchase=purchase, usd_per_hour=price, since=since)
 
 
 def _snapshot(rows: Iterable[Mapping[str, object]], families: tuple[str, ...], settings: FeedSettings) -> Snapshot:
@@ -177,12 +177,24 @@ def _snapshot(rows: Iterable[Mapping[str, object]], families: tuple[str, ...], s
         if purchase is Purchase.SPOT:
             verdict, reason = spot_verdict(price.usd_per_hour, on_demand.usd_per_hour if on_demand else None)
         offers.append(
-            Offer(PROVIDER, machine, region, purchase, price.usd_per_hour, day, verdict=verdict, why=reason, source=SOURCE)
+            Offer(
+                provider=PROVIDER,
+                machine=machine,
+                region=region,
+                purchase=purchase,
+                usd_per_hour=price.usd_per_hour,
+                as_of=day,
+                verdict=verdict,
+                why=reason,
+                source=SOURCE,
+            )
         )
     machines = []
     for name in sorted({machine for machine, _, _ in best}):
         fact = Fact((SOURCE,), day, notes="sizes not known")
-        machines.append(known.get(name.casefold()) or Machine(PROVIDER, name, None, None, fact=fact))
+        machines.append(known.get(name.casefold()) or Machine(provider=PROVIDER, name=name, chip=None, chips=None, fact=fact))
         if name.casefold() not in known:
             skipped.note("priced, and its size and chip are not in the catalog", name)
-    return Snapshot(PROVIDER, settings.today, tuple(machines), tuple(offers), skipped=skipped.lines())
+    return Snapshot(
+        provider=PROVIDER, taken=settings.today, machines=tuple(machines), offers=tuple(offers), skipped=skipped.lines()
+    )

@@ -85,7 +85,7 @@ def fetch(settings: FeedSettings, report: Report) -> Snapshot:
         )
     priced = {offer.machine for offer in offers}
     rows = tuple(machine for machine in machines if machine.name in priced)  # a snapshot stands by itself
-    return Snapshot(PROVIDER, settings.today, rows, tuple(offers), skipped=skipped.lines())
+    return Snapshot(provider=PROVIDER, taken=settings.today, machines=rows, offers=tuple(offers), skipped=skipped.lines())
 
 
 def _skus(service: JsonService, address: str, progress: Progress) -> Iterator[Json]:
@@ -176,7 +176,17 @@ def _offers(machine: Machine, regions: list[str], rates: Rates, settings: FeedSe
             on_demand = price if purchase is Purchase.ON_DEMAND else on_demand
             priced = True
             yield Offer(
-                PROVIDER, machine.name, region, purchase, price, settings.today.isoformat(), None, verdict, reason, SOURCE, note
+                provider=PROVIDER,
+                machine=machine.name,
+                region=region,
+                purchase=purchase,
+                usd_per_hour=price,
+                as_of=settings.today.isoformat(),
+                usd_per_hour_max=None,
+                verdict=verdict,
+                why=reason,
+                source=SOURCE,
+                notes=note,
             )
     if not priced:
         skipped.note(f"no price in any region for {', '.join(missing) or 'its parts'}", machine.name)

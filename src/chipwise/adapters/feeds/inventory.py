@@ -124,7 +124,14 @@ def fetch(settings: FeedSettings, report: Report) -> Snapshot:
     fact = Fact((f"inventory {settings.options['path']}",), settings.today.isoformat())
     regions = tuple(Region(provider, name, fact=fact) for name in sorted({region for _, region in sheet.places}))
     skipped = (f"no hourly cost and no lifetime, so no price: {', '.join(sheet.unpriced)}",) if sheet.unpriced else ()
-    return Snapshot(provider, settings.today, tuple(sheet.machines.values()), tuple(sheet.offers.values()), regions, skipped)
+    return Snapshot(
+        provider=provider,
+        taken=settings.today,
+        machines=tuple(sheet.machines.values()),
+        offers=tuple(sheet.offers.values()),
+        regions=regions,
+        skipped=skipped,
+    )
 
 
 def _defaults(options: Mapping[str, str]) -> dict[str, str]:
@@ -141,7 +148,11 @@ def _defaults(options: Mapping[str, str]) -> dict[str, str]:
 
 def _unknown_columns(row: Mapping[str, str]) -> list[Problem]:
     allowed = ", ".join(_COLUMNS)
-    return [Problem(name, "no such column", 1, allowed, nearest(name, _COLUMNS)) for name in row if name and name not in _SPELT]
+    return [
+        Problem(field=name, message="no such column", line=1, allowed=allowed, nearest=nearest(name, _COLUMNS))
+        for name in row
+        if name and name not in _SPELT
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +204,10 @@ def _read_row(sheet: _Sheet, cells: _Cells, provider: str, settings: FeedSetting
     if cells.text("chips") and not cells.text("chip"):
         cells.wrong("chip", "chips are counted and the chip is not named")
     machine = Machine(
-        provider,
-        name,
-        chip,
-        chips if chips is not None or chip is None else 1.0,
+        provider=provider,
+        name=name,
+        chip=chip,
+        chips=chips if chips is not None or chip is None else 1.0,
         vcpus=cells.number("vcpus", limit=100_000),
         memory_bytes=cells.size("memory", GIB),
         disk_bytes=cells.size("disk", GB),
@@ -220,7 +231,16 @@ def _read_row(sheet: _Sheet, cells: _Cells, provider: str, settings: FeedSetting
         sheet.unpriced.append(name)
         return
     day, source = settings.today.isoformat(), f"inventory {settings.options['path']}"
-    sheet.offers[name, region] = Offer(provider, name, region, Purchase.OWNED, hourly, day, source=source, notes=notes)
+    sheet.offers[name, region] = Offer(
+        provider=provider,
+        machine=name,
+        region=region,
+        purchase=Purchase.OWNED,
+        usd_per_hour=hourly,
+        as_of=day,
+        source=source,
+        notes=notes,
+    )
 
 
 def _chip(cells: _Cells, chip_of: Mapping[str, str]) -> str | None:

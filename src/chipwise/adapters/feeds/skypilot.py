@@ -132,7 +132,9 @@ def _read(file: Path, cloud: str, settings: FeedSettings) -> Snapshot:
     offers = tuple(_offers(cloud, prices, day))
     if not offers:
         raise NoResult(f"{file} has no machine with a price.", remedy="Check that it is a SkyPilot catalog.")
-    return Snapshot(cloud, settings.today, tuple(machines.values()), offers, skipped=skipped.lines())
+    return Snapshot(
+        provider=cloud, taken=settings.today, machines=tuple(machines.values()), offers=offers, skipped=skipped.lines()
+    )
 
 
 def _rows(file: Path, skipped: Skipped) -> Iterator[Row]:
@@ -148,7 +150,16 @@ def _rows(file: Path, skipped: Skipped) -> Iterator[Row]:
             continue
         # A usable count is what a usable price is: finite, above zero, not absurd.
         count, vcpus, memory = (usable_price(cells.get(name, "")) for name in ("acceleratorcount", "vcpus", "memorygib"))
-        yield Row(cells.get("instancetype", ""), cells.get("acceleratorname", ""), count, vcpus, memory, region, price, spot)
+        yield Row(
+            machine=cells.get("instancetype", ""),
+            part=cells.get("acceleratorname", ""),
+            count=count,
+            vcpus=vcpus,
+            memory_gib=memory,
+            region=region,
+            price=price,
+            spot=spot,
+        )
 
 
 def _as_listed(
@@ -169,7 +180,14 @@ def _as_listed(
             memory = None if row.memory_gib is None else row.memory_gib * GIB
             fact = Fact((f"SkyPilot catalog {cloud}/vms.csv",), day)
             machines[row.machine] = Machine(
-                cloud, row.machine, chip, row.count if row.part else None, None, row.vcpus, memory, fact=fact
+                provider=cloud,
+                name=row.machine,
+                chip=chip,
+                chips=row.count if row.part else None,
+                chip_memory_bytes=None,
+                vcpus=row.vcpus,
+                memory_bytes=memory,
+                fact=fact,
             )
     return machines, prices
 
@@ -230,8 +248,27 @@ def _offers(cloud: str, prices: Mapping[tuple[str, str], Zones], day: str) -> It
     for (machine, region), zones in sorted(prices.items()):
         on_demand = min(zones.price) if zones.price else None
         if on_demand is not None:
-            yield Offer(cloud, machine, region, Purchase.ON_DEMAND, on_demand, day, source=source)
+            yield Offer(
+                provider=cloud,
+                machine=machine,
+                region=region,
+                purchase=Purchase.ON_DEMAND,
+                usd_per_hour=on_demand,
+                as_of=day,
+                source=source,
+            )
         if zones.spot:
             verdict, reason = spot_verdict(min(zones.spot), on_demand)
             reason = reason if verdict is not Verdict.FINE else ""
-            yield Offer(cloud, machine, region, Purchase.SPOT, min(zones.spot), day, max(zones.spot), verdict, reason, source)
+            yield Offer(
+                provider=cloud,
+                machine=machine,
+                region=region,
+                purchase=Purchase.SPOT,
+                usd_per_hour=min(zones.spot),
+                as_of=day,
+                usd_per_hour_max=max(zones.spot),
+                verdict=verdict,
+                why=reason,
+                source=source,
+            )

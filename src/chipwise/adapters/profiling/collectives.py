@@ -72,7 +72,17 @@ def _read(path: Path) -> list[Sample]:
     for line in path.read_text().splitlines() if path.exists() else ():
         with contextlib.suppress(ValueError):  # the line that was being written when the process ended
             kind, size, devices, seconds, spread = json.loads(line)
-            samples.append(Sample(kind, sizes(bytes=size, devices=devices), "bf16", seconds, 0.0, float(size), spread))
+            samples.append(
+                Sample(
+                    kind=kind,
+                    shape=sizes(bytes=size, devices=devices),
+                    precision="bf16",
+                    seconds=seconds,
+                    flop=0.0,
+                    bytes=float(size),
+                    spread=spread,
+                )
+            )
     return samples
 
 

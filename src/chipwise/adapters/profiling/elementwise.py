@@ -53,7 +53,15 @@ def _case(device: Device, kind: str, rows: int, columns: int, compiled: bool, co
         return device.cold(moved, make)
 
     shape = sizes(rows=rows, columns=columns, compiled=int(compiled))
-    return Case(kind, shape, precision, _FLOP[kind] * rows * columns, moved, prepare, core=core and not compiled)
+    return Case(
+        kind=kind,
+        shape=shape,
+        precision=precision,
+        flop=_FLOP[kind] * rows * columns,
+        bytes=moved,
+        prepare=prepare,
+        core=core and not compiled,
+    )
 
 
 def _function(torch: Any, kind: str) -> Callable[..., Any]:

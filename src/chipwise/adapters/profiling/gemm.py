@@ -53,7 +53,15 @@ def product(device: Device, m: int, k: int, n: int, precision: str, core: bool) 
     out = {"fp8": 2, "int8": 4}.get(precision, wide)  # fp8 gives bf16, int8 sums in int32
     moved = float(wide * (m * k + k * n) + out * m * n)
     prepare = partial(_prepare, device, m, k, n, precision)
-    return Case("gemm", sizes(m=m, k=k, n=n), precision, 2.0 * m * k * n, moved, prepare, core=core)
+    return Case(
+        kind="gemm",
+        shape=sizes(m=m, k=k, n=n),
+        precision=precision,
+        flop=2.0 * m * k * n,
+        bytes=moved,
+        prepare=prepare,
+        core=core,
+    )
 
 
 def _prepare(device: Device, m: int, k: int, n: int, precision: str) -> list[Call]:

@@ -76,7 +76,16 @@ def _case(device: Device, layer: Layer, batch: int, length: int, *, gradients: b
     kind = "layer-forward-backward" if gradients else "layer-forward"
     shape = sizes(batch=batch, length=length, hidden=layer.hidden, ffn=layer.ffn, compiled=int(compiled))
     times = 3.0 if gradients else 1.0
-    return Case(kind, shape, precision, times * flop, times * moved, prepare, core=core, graph=False)
+    return Case(
+        kind=kind,
+        shape=shape,
+        precision=precision,
+        flop=times * flop,
+        bytes=times * moved,
+        prepare=prepare,
+        core=core,
+        graph=False,
+    )
 
 
 def _weights(device: Device, layer: Layer, precision: str) -> dict[str, Any]:

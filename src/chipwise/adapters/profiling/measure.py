@@ -84,7 +84,13 @@ def measure(settings: Settings, tell: Tell) -> Profile:
         )
     tell(outcome.cases, outcome.cases, f"{len(outcome.samples)} samples")
     return Profile(
-        device.name, device.kind, settings.chip, settings.date, device.software, outcome.samples, _printable(outcome.notes)
+        device=device.name,
+        device_kind=device.kind,
+        chip=settings.chip,
+        date=settings.date,
+        software=device.software,
+        samples=outcome.samples,
+        notes=_printable(outcome.notes),
     )
 
 
@@ -141,7 +147,17 @@ def _family(
         problem = ""
         try:
             timing = time_calls(device, case.prepare(), seconds, case.graph)
-            samples.append(Sample(case.kind, case.shape, case.precision, timing.seconds, case.flop, case.bytes, timing.spread))
+            samples.append(
+                Sample(
+                    kind=case.kind,
+                    shape=case.shape,
+                    precision=case.precision,
+                    seconds=timing.seconds,
+                    flop=case.flop,
+                    bytes=case.bytes,
+                    spread=timing.spread,
+                )
+            )
         except Exception as error:  # whatever torch, the compiler or the driver raise: one case less
             problem = f"{type(error).__name__}: {(str(error).strip() or 'no reason given').splitlines()[0][:200]}"
         if problem:  # after the except clause, when the traceback no longer holds tensors

@@ -33,7 +33,16 @@ def _copy(device: Device, size: int) -> Case:
     # A large copy within a CUDA graph goes another way through an H200 (2.8 TB/s of 4.3), which no other kernel does.
     small = size < 64 * _MIB
     # `any`: a copy does not care what the bytes mean.
-    return Case("copy", sizes(bytes=size), "any", 0.0, 2.0 * size, prepare, core=core, graph=small)
+    return Case(
+        kind="copy",
+        shape=sizes(bytes=size),
+        precision="any",
+        flop=0.0,
+        bytes=2.0 * size,
+        prepare=prepare,
+        core=core,
+        graph=small,
+    )
 
 
 def _host(device: Device, size: int, pinned: bool, to_device: bool) -> Case:
@@ -46,7 +55,16 @@ def _host(device: Device, size: int, pinned: bool, to_device: bool) -> Case:
 
     kind = "copy-to-device" if to_device else "copy-from-device"
     shape = sizes(bytes=size, pinned=int(pinned))
-    return Case(kind, shape, "any", 0.0, float(size), prepare, core=size in (_TO_HOST[0], _TO_HOST[2]), graph=False)
+    return Case(
+        kind=kind,
+        shape=shape,
+        precision="any",
+        flop=0.0,
+        bytes=float(size),
+        prepare=prepare,
+        core=size in (_TO_HOST[0], _TO_HOST[2]),
+        graph=False,
+    )
 
 
 def _random_bytes(device: Device, size: int) -> Any:
@@ -67,4 +85,4 @@ def _embedding(device: Device, tokens: int) -> Case:
 
     moved = 2.0 * tokens * columns * 2
     shape = sizes(tokens=tokens, rows=rows, columns=columns)
-    return Case("embedding", shape, "bf16", 0.0, moved, prepare, core=tokens == 2048)
+    return Case(kind="embedding", shape=shape, precision="bf16", flop=0.0, bytes=moved, prepare=prepare, core=tokens == 2048)

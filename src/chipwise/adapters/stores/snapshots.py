@@ -241,7 +241,9 @@ def _unpacked(data: Any) -> tuple[Snapshot, OfferColumns]:
     regions = tuple(_built(Region, data["regions"]))
     skipped = tuple(_text(line) for line in data["skipped"])
     day = date.fromisoformat(data["taken"])
-    return Snapshot(provider, day, machines, (), regions, skipped), _columns(provider, data["offers"])
+    return Snapshot(provider=provider, taken=day, machines=machines, offers=(), regions=regions, skipped=skipped), _columns(
+        provider, data["offers"]
+    )
 
 
 def _columns(provider: str, data: Any) -> OfferColumns:
@@ -262,17 +264,17 @@ def _columns(provider: str, data: Any) -> OfferColumns:
         return Column(values, places)
 
     return OfferColumns(
-        provider,
-        prices,
-        highest,
-        column("machine", _text),
-        column("region", _text),
-        column("purchase", Purchase),
-        column("as_of", _day),
-        column("verdict", Verdict),
-        column("why", _text),
-        column("source", _text),
-        column("notes", _text),
+        provider=provider,
+        price=prices,
+        price_max=highest,
+        machine=column("machine", _text),
+        region=column("region", _text),
+        purchase=column("purchase", Purchase),
+        as_of=column("as_of", _day),
+        verdict=column("verdict", Verdict),
+        why=column("why", _text),
+        source=column("source", _text),
+        notes=column("notes", _text),
     )
 
 

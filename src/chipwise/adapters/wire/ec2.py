@@ -93,7 +93,7 @@ def _parts(entry: Entry) -> Iterator[Part]:
             memory = _dict(item, "MemoryInfo")
             misreported = (name, memory.get("SizeInMiB")) in _MISREPORTED_MIB
             size = None if misreported else _number(memory, "SizeInMiB", MIB)
-            yield Part(name, str(item.get("Manufacturer") or ""), count, size, whole=share == 1)
+            yield Part(name=name, maker=str(item.get("Manufacturer") or ""), count=count, memory_bytes=size, whole=share == 1)
         if items:
             return
 

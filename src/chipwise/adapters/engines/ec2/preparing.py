@@ -30,11 +30,11 @@ def prepare(settings: Settings, *, dry_run: bool) -> Prepared:
         (str(one.state), one.kind, f"{one.name} in {one.region}" if one.region else one.name) for one in prepared.parts
     )
     return Prepared(
-        parts,
-        {key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()},
-        prepared.policy,
-        prepared.complete,
-        WHY if opened else "",
+        parts=parts,
+        fields={key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()},
+        policy=prepared.policy,
+        complete=prepared.complete,
+        why=WHY if opened else "",
     )
 
 

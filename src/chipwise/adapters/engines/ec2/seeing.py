@@ -67,14 +67,14 @@ def machine(instance: Told) -> Machine:
     until = datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC).timestamp() if match else None
     message = _REASONS.get(reason.get("Code", "")) or str(reason.get("Message", ""))
     return Machine(
-        instance["InstanceId"],
-        instance["State"]["Name"],
-        instance.get("InstanceType", ""),
-        instance.get("Placement", {}).get("AvailabilityZone", ""),
-        instance.get("InstanceLifecycle") == "spot",
-        instance["LaunchTime"].timestamp(),
-        message,
-        until,
+        id=instance["InstanceId"],
+        state=instance["State"]["Name"],
+        type=instance.get("InstanceType", ""),
+        zone=instance.get("Placement", {}).get("AvailabilityZone", ""),
+        spot=instance.get("InstanceLifecycle") == "spot",
+        launched=instance["LaunchTime"].timestamp(),
+        reason=message,
+        until=until,
     )
 
 
@@ -155,9 +155,9 @@ def _exited(ended: Mapping[int, tuple[int, str]], read: Reading) -> Sight:
     noticed = next((said["noticed"] for *_, said in exits if isinstance(said.get("noticed"), dict)), None)
     deadline = noticed.get("by") if noticed else None
     return Sight(
-        State.EXITED,
-        code,
-        str(first.get("reason", "")),
+        state=State.EXITED,
+        code=code,
+        reason=str(first.get("reason", "")),
         until=max(one[0] for one in exits) or None,
         leave_by=float(deadline) if isinstance(deadline, int | float) else None,
     )
@@ -196,7 +196,14 @@ def where(job: Job, machines: Sequence[Machine]) -> Where | None:
     exact = [one for one in near if one.zone == actual.zone]
     dearest = max((one.usd_per_hour for one in alike or known if one.usd_per_hour is not None), default=None)
     price = (exact or near)[0].usd_per_hour if exact or near else dearest
-    return Where(purchase, own.provider or "aws", region, actual.zone, actual.type, price)
+    return Where(
+        purchase=purchase,
+        provider=own.provider or "aws",
+        region=region,
+        zone=actual.zone,
+        machine=actual.type,
+        usd_per_hour=price,
+    )
 
 
 def _time(said: Mapping[str, Any]) -> float:

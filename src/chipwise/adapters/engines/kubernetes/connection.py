@@ -269,7 +269,7 @@ def opened(kubeconfig: Path | None, context: str, namespace: str, manager: str) 
             f"{kubeconfig or 'The kubeconfig'} cannot be used: {message}.", remedy="Does `kubectl version` work with it?"
         ) from None
     server = str(chosen.cluster.server)
-    return Connection(client, http, server, namespace or str(chosen.namespace), manager)
+    return Connection(client=client, http=http, server=server, namespace=namespace or str(chosen.namespace), manager=manager)
 
 
 def _read(reader: Any, trouble: type[Exception], path: Path | None) -> Any:

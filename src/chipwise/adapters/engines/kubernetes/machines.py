@@ -53,7 +53,14 @@ def where(node: Object | None, places: Sequence[Where]) -> Where | None:
     )
     price = next((one.usd_per_hour for one in places if one.machine == machine and one.purchase is purchase), None)
     region = str(labels.get("topology.kubernetes.io/region", ""))
-    return Where(purchase, provider, region, str(labels.get("topology.kubernetes.io/zone", "")), machine, price)
+    return Where(
+        purchase=purchase,
+        provider=provider,
+        region=region,
+        zone=str(labels.get("topology.kubernetes.io/zone", "")),
+        machine=machine,
+        usd_per_hour=price,
+    )
 
 
 def notice(picture: Picture, pods: Iterable[Object], soon: float) -> Notice | None:

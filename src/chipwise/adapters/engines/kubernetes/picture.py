@@ -240,15 +240,15 @@ def ended(pod: Object) -> Gone:
     until = max((finish for one in ends if (finish := seconds(one.get("finishedAt"))) is not None), default=None)
     key, code = key_of(pod), code_of(ends)
     return Gone(
-        pod["metadata"]["name"],
-        index_of(pod),
-        code,
-        lost_words(pod),
-        _removed(pod, until),
-        started(pod),
-        until,
-        told_by(pod, key[1]) if key is not None else None,
-        hand_off.missing(code, ends[0].get("message")) if ends else "",
+        name=pod["metadata"]["name"],
+        index=index_of(pod),
+        code=code,
+        lost=lost_words(pod),
+        removed=_removed(pod, until),
+        since=started(pod),
+        until=until,
+        told=told_by(pod, key[1]) if key is not None else None,
+        lacks=hand_off.missing(code, ends[0].get("message")) if ends else "",
     )
 
 

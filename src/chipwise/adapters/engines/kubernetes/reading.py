@@ -71,7 +71,7 @@ class Part:
 
 
 def part_of(picture: Picture, key: Key, kind: Kind) -> Part:
-    return Part(key, kind, picture.named(kind, name_of(key)), picture.pods(key), picture.ends(key))
+    return Part(key=key, kind=kind, main=picture.named(kind, name_of(key)), pods=picture.pods(key), ends=picture.ends(key))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def with_steps(seen: Sight, part: Part) -> Sight:
 def _under_way(picture: Picture, part: Part, job: Job, state: State, reason: str = "", going: Notice | None = None) -> Sight:
     leave_by = None if going is None else going.by
     return Sight(
-        state,
+        state=state,
         reason=going.reason if going is not None else reason,
         since=part.since,
         handle=name_of(part.key),
@@ -157,25 +157,68 @@ def _finished(picture: Picture, part: Part, job: Job, failed: object) -> Sight:
     handle = name_of(part.key)
     if failed is None:
         until = seconds(status.get("completionTime")) or max((one.until for one in ends if one.until is not None), default=None)
-        return Sight(State.EXITED, 0, "", begun, until, None, handle, where=place)
+        return Sight(state=State.EXITED, code=0, reason="", since=begun, until=until, step=None, handle=handle, where=place)
     failure = condition(main, "Failed") or {}
     until = seconds(failure.get("lastTransitionTime"))
     reason, message = str(failure.get("reason", "")), short(failure.get("message", ""))
     if part.asked and reason == "DeadlineExceeded":
-        return Sight(State.EXITED, _left_with(main, ends), "", begun, until, None, handle, where=place)
+        return Sight(
+            state=State.EXITED,
+            code=_left_with(main, ends),
+            reason="",
+            since=begun,
+            until=until,
+            step=None,
+            handle=handle,
+            where=place,
+        )
     if reason == "DeadlineExceeded":
         return Sight(
-            State.EXITED, TOO_LONG, f"longer than its Job may take: {message}", begun, until, None, handle, where=place
+            state=State.EXITED,
+            code=TOO_LONG,
+            reason=f"longer than its Job may take: {message}",
+            since=begun,
+            until=until,
+            step=None,
+            handle=handle,
+            where=place,
         )
     failed_pods = [one for one in ends if one.code != 0]
     # When one has failed, its Job removes the others, which then end too: they are not why.
     bad = [one for one in failed_pods if one.lost or not one.removed] or failed_pods
     own = [one for one in bad if not one.lost and one.code is not None]
     if bad and bad[-1].lost:
-        return Sight(State.LOST, bad[-1].code, short(bad[-1].lost), begun, until, None, handle, where=place)
+        return Sight(
+            state=State.LOST,
+            code=bad[-1].code,
+            reason=short(bad[-1].lost),
+            since=begun,
+            until=until,
+            step=None,
+            handle=handle,
+            where=place,
+        )
     if own:
-        return Sight(State.EXITED, own[-1].code, _failure_reason(part, own, job), begun, until, None, handle, where=place)
-    return Sight(State.EXITED, 1, message or "its Job failed", begun, until, None, handle, where=place)
+        return Sight(
+            state=State.EXITED,
+            code=own[-1].code,
+            reason=_failure_reason(part, own, job),
+            since=begun,
+            until=until,
+            step=None,
+            handle=handle,
+            where=place,
+        )
+    return Sight(
+        state=State.EXITED,
+        code=1,
+        reason=message or "its Job failed",
+        since=begun,
+        until=until,
+        step=None,
+        handle=handle,
+        where=place,
+    )
 
 
 def _left_with(main: Object, ends: Sequence[Gone]) -> int | None:
@@ -220,7 +263,16 @@ def _without_image(picture: Picture, part: Part, times: Times) -> Sight | None:
     if not times.given_up or part.main is None or not lacks_image(part):
         return None
     reason = why_waiting(picture, part.main, [one for one in part.living if stuck_image(one)])
-    return Sight(State.EXITED, NO_IMAGE, reason, None, times.now, None, name_of(part.key), held=_scheduled(part.pods))
+    return Sight(
+        state=State.EXITED,
+        code=NO_IMAGE,
+        reason=reason,
+        since=None,
+        until=times.now,
+        step=None,
+        handle=name_of(part.key),
+        held=_scheduled(part.pods),
+    )
 
 
 def _of_service(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
@@ -232,7 +284,15 @@ def _of_service(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
         if part.living or not seen or status.get("replicas"):
             return _under_way(picture, part, job, State.RUNNING, "its replicas are ending")
         until = max((one.until for one in part.over if one.until is not None), default=None)
-        return Sight(State.EXITED, _left_with(main, part.over) or 0, "", part.since, until, None, name_of(part.key))
+        return Sight(
+            state=State.EXITED,
+            code=_left_with(main, part.over) or 0,
+            reason="",
+            since=part.since,
+            until=until,
+            step=None,
+            handle=name_of(part.key),
+        )
     troubles = [troubled(picture, one) for one in part.living]
     if (serve := int(status.get("availableReplicas") or 0)) >= 1:
         count = max(int((main.get("spec") or {}).get("replicas") or 1), serve)

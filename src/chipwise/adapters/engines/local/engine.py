@@ -94,13 +94,13 @@ class Local:
         if lives:
             deadline, reason = notice
             reason = reason if deadline is not None else _unanswered(path)
-            return Sight(State.RUNNING, reason=reason, since=begun, handle=str(path), leave_by=deadline, **progress)
+            return Sight(state=State.RUNNING, reason=reason, since=begun, handle=str(path), leave_by=deadline, **progress)
         left = processes.marked(_mark(id, number, self.config.root), _sessions(state))
         if left:
             processes.end(left)
             reason = "its supervisor is gone; what is left of it is being ended"
             return Sight(State.RUNNING, reason=reason, since=begun, **progress)
-        return Sight(State.LOST, reason="its supervisor was ended", since=begun, handle=str(path), **progress)
+        return Sight(state=State.LOST, reason="its supervisor was ended", since=begun, handle=str(path), **progress)
 
     def processes_of(self, id: str, number: int) -> list[psutil.Process]:
         state = folder.read(self.folder(id, number), folder.STATE) or {}
@@ -299,7 +299,15 @@ def _ended(ended: Mapping[str, Any], begun: float | None, path: Path, notice: tu
     code, (deadline, notice_reason) = folder.whole(ended, "code"), notice
     state = State.LOST if code is None else State.EXITED
     reason = folder.words(ended, "reason") or (notice_reason if code != 0 else "")
-    return Sight(state, code, reason, begun, folder.number(ended, "at"), handle=str(path), leave_by=deadline)
+    return Sight(
+        state=state,
+        code=code,
+        reason=reason,
+        since=begun,
+        until=folder.number(ended, "at"),
+        handle=str(path),
+        leave_by=deadline,
+    )
 
 
 def _sessions(state: Mapping[str, Any]) -> list[int]:

@@ -70,7 +70,13 @@ class Simulated:
                 sights[key] = replace(sights[key], holds=Room(attempt.devices, attempt.cpus))
         known = set(keys)
         strays = tuple(stay.handle for key, stay in self._here.items() if key not in known)
-        return Seen(self.now, sights, self._room(), strays, self._offers() if self.world.tells_offers else None)
+        return Seen(
+            at=self.now,
+            attempts=sights,
+            room=self._room(),
+            strays=strays,
+            offers=self._offers() if self.world.tells_offers else None,
+        )
 
     def _room(self) -> Room:
         gpus, cpus = self.world.gpus, self.world.cpus

@@ -96,10 +96,10 @@ def _left(row: Row, version: int, story: Sequence[tuple[Any, ...]], begun: int) 
     """What its columns say, and what was asked for where that can be read. `begun`: the last attempt that the record of machine
     hours knows, which counts where the column holds a number of attempts that no job had."""
     spec = Spec(
-        (),
-        row.name,
-        row.engine,
-        row.place,
+        command=(),
+        name=row.name,
+        engine=row.engine,
+        place=row.place,
         needs=Needs(row.gpus, row.cpus, max(row.machines, 1)),
         owner=row.owner,
         team=row.team,
@@ -112,7 +112,16 @@ def _left(row: Row, version: int, story: Sequence[tuple[Any, ...]], begun: int) 
     count = row.attempts if 0 <= row.attempts <= _MOST_ATTEMPTS else min(max(begun, 0), _MOST_ATTEMPTS)
     attempt_count = max(count, 1 if row.phase.placed else 0)
     attempts = tuple(Attempt(number, Where(), machines=max(row.machines, 1)) for number in range(1, attempt_count + 1))
-    return Job(row.id, spec, row.submitted, version, phase=row.phase, attempts=attempts, ended=row.ended, reason=row.reason)
+    return Job(
+        id=row.id,
+        spec=spec,
+        submitted=row.submitted,
+        version=version,
+        phase=row.phase,
+        attempts=attempts,
+        ended=row.ended,
+        reason=row.reason,
+    )
 
 
 def event(number: int, kind: str, body: str) -> Event:
