@@ -26,21 +26,21 @@ def look() -> dict[int, GpuUse]:
         return {}
     command = [program, f"--query-gpu={','.join(_FIELDS)}", "--format=csv,noheader,nounits"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=WITHIN_S)
+        result = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=WITHIN_S)
     except (OSError, subprocess.SubprocessError):
         return {}
-    return read(done.stdout) if done.returncode == 0 else {}
+    return read(result.stdout) if result.returncode == 0 else {}
 
 
 def read(text: str) -> dict[int, GpuUse]:
     """Lines such as `0, 97, 70112, 81559`; where a card cannot tell, it says `[N/A]` or `[Not Supported]`."""
-    found: dict[int, GpuUse] = {}
+    usage: dict[int, GpuUse] = {}
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
         if len(cells) == len(_FIELDS) and cells[0].isdecimal():
             percent, used, total = map(_number, cells[1:])
-            found[int(cells[0])] = GpuUse(percent, _bytes(used), _bytes(total))
-    return found
+            usage[int(cells[0])] = GpuUse(percent, _bytes(used), _bytes(total))
+    return usage
 
 
 def _number(text: str) -> float | None:

@@ -65,10 +65,10 @@ def check(
 ) -> None:
     """Raises where nobody could look from here later, before anything runs for hours. Each store is asked once."""
     stores: dict[tuple[str, str], str] = {}
-    here = by_controller(spec, looks_at)
+    visible = by_controller(spec, looks_at)
     for url in (one for one in spec.produces if "://" in one):
         parts = _checked(url, spec.name)
-        if url in here:
+        if url in visible:
             stores.setdefault((parts.scheme, parts.netloc), url)
     for url in stores.values():
         _answered(url, look, say, limit_s)
@@ -168,13 +168,13 @@ class HandOffs:
             return replace(sight, code=CODE, reason=told(answer.lacks)) if answer.lacks else sight
         trouble = answer.trouble if answer is not None else ""
         if now - since > (TOLD_AFTER_S if job.wish.stops else PATIENCE_S):
-            why = told(f"its output could not be checked: {trouble or 'its store does not answer'}")
-            return replace(sight, code=CODE, reason=why)
+            reason = told(f"its output could not be checked: {trouble or 'its store does not answer'}")
+            return replace(sight, code=CODE, reason=reason)
         if answer is None or now - answer.at > AGAIN_S:
             self._ask(key, by_controller(job.spec, self._looks_at))
-        why = "" if now - since < TOLD_AFTER_S and not trouble else "it ended well; looks for what it made"
+        reason = "" if now - since < TOLD_AFTER_S and not trouble else "it ended well; looks for what it made"
         return replace(
-            sight, state=State.RUNNING, code=None, reason=f"{why}: {trouble}" if trouble else why, until=None, ended=True
+            sight, state=State.RUNNING, code=None, reason=f"{reason}: {trouble}" if trouble else reason, until=None, ended=True
         )
 
     def _ask(self, key: Key, wanted: Sequence[str]) -> None:
@@ -187,8 +187,8 @@ class HandOffs:
 
     def _asking(self, key: Key, wanted: Sequence[str], begun: float) -> None:
         try:
-            found = next((wrong for one in wanted if (wrong := self._look(one))), "")
-            answer = _Answer(self._clock(), lacks=found)
+            problem = next((wrong for one in wanted if (wrong := self._look(one))), "")
+            answer = _Answer(self._clock(), lacks=problem)
         except Exception as error:  # of a library too: a job of which nothing were said would look as if it ran for ever
             answer = _Answer(self._clock(), trouble=str(error) or type(error).__name__)
         with self._lock:

@@ -66,8 +66,8 @@ def _translate(error: Exception, model_id: str, base: str, with_token: bool) -> 
     if isinstance(error, urllib.error.HTTPError):
         error.close()
         if error.code in (401, 403):
-            told = "refused the token in HF_TOKEN" if with_token else "wants to know who asks"
-            message = f"{base} {told} for {model_id} (HTTP {error.code}): it is gated or private, or there is no such model."
+            answer = "refused the token in HF_TOKEN" if with_token else "wants to know who asks"
+            message = f"{base} {answer} for {model_id} (HTTP {error.code}): it is gated or private, or there is no such model."
             page = f"{base}/{model_id}"
             return NotAllowed(message, remedy=f"Accept its licence at {page} and set HF_TOKEN to a token that may read it.")
         if error.code in (404, 410):

@@ -23,19 +23,19 @@ def own(package: str) -> tuple[str, ...]:
 
 
 def names(package: str, group: str) -> tuple[str, ...]:
-    return tuple(sorted({*own(package), *_others(group)}))
+    return tuple(sorted({*own(package), *_installed(group)}))
 
 
 def load(package: str, group: str, name: str) -> ModuleType | None:
     """None: nothing is called so. Ours comes first, so that no other package takes its place."""
     if typed(name) in own(package):
         return import_module(f"{package}.{typed(name).replace('-', '_')}")
-    entry = _others(group).get(typed(name))
+    entry = _installed(group).get(typed(name))
     return None if entry is None else entry()
 
 
 @cache
-def _others(group: str) -> dict[str, Callable[[], ModuleType]]:
+def _installed(group: str) -> dict[str, Callable[[], ModuleType]]:
     """What is installed does not change while we run."""
     from importlib.metadata import entry_points  # takes longer than all else here, and most commands need none
 

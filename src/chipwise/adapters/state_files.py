@@ -22,10 +22,10 @@ MOST_BYTES = 64 << 20  # of one file; ours are small, and a program may write in
 def read(folder: Path, name: str) -> dict[str, Any] | None:
     """None: it is not there, or no longer what we wrote. Numbers in it are finite, since a record takes no others."""
     try:
-        found = json.loads(_text(folder / name), parse_float=_finite, parse_constant=_finite)
+        value = json.loads(_text(folder / name), parse_float=_finite, parse_constant=_finite)
     except (OSError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def _text(path: Path) -> str:
@@ -44,27 +44,27 @@ def _finite(text: str) -> float:
     return value
 
 
-def number(found: Mapping[str, Any], name: str) -> float | None:
+def number(fields: Mapping[str, Any], name: str) -> float | None:
     """A field that holds one; whoever writes into the folder may have put anything there."""
-    held = found.get(name)
-    if isinstance(held, bool) or not isinstance(held, int | float):
+    value = fields.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
-        return float(held)
+        return float(value)
     except OverflowError:
         return None
 
 
-def whole(found: Mapping[str, Any], name: str) -> int | None:
+def whole(fields: Mapping[str, Any], name: str) -> int | None:
     """A field that holds a count or a code, within what a database takes."""
-    held = found.get(name)
-    return held if isinstance(held, int) and not isinstance(held, bool) and abs(held) < 2**63 else None
+    value = fields.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None
 
 
-def words(found: Mapping[str, Any], name: str) -> str:
+def words(fields: Mapping[str, Any], name: str) -> str:
     """A field that holds some, as a record takes them."""
-    held = found.get(name)
-    return held[:2000].encode(errors="replace").decode().replace("\0", "") if isinstance(held, str) else ""
+    value = fields.get(name)
+    return value[:2000].encode(errors="replace").decode().replace("\0", "") if isinstance(value, str) else ""
 
 
 def write(folder: Path, name: str, content: Mapping[str, object]) -> None:

@@ -37,20 +37,20 @@ def gpus_here() -> tuple[int, ...]:
     if program is None:
         return ()
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [program, "--query-gpu=index", "--format=csv,noheader"], capture_output=True, text=True, timeout=20, check=True
         )
-        return tuple(int(line) for line in done.stdout.split())
+        return tuple(int(line) for line in result.stdout.split())
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise OutsideFailed(
             f"nvidia-smi did not list the GPUs: {error}.", remedy="Set CHIPWISE_GPUS, such as 0,1 or none."
         ) from None
 
 
-def devices(text: str | None, found: tuple[int, ...], what: str) -> tuple[int, ...]:
+def devices(text: str | None, present: tuple[int, ...], setting: str) -> tuple[int, ...]:
     """What the user set for this machine, such as 0,1 or none; else what was found."""
     if text is None or not text.strip():
-        return found
+        return present
     if text.strip().lower() == "none":
         return ()
     try:
@@ -58,7 +58,7 @@ def devices(text: str | None, found: tuple[int, ...], what: str) -> tuple[int, .
     except ValueError:
         ids = (-1,)
     if any(one < 0 for one in ids) or len(set(ids)) != len(ids):
-        raise BadInput(f"{what} is {text[:60]!r}.", remedy="Write ids with commas, each once, such as 0,1, or none.")
+        raise BadInput(f"{setting} is {text[:60]!r}.", remedy="Write ids with commas, each once, such as 0,1, or none.")
     return ids
 
 
@@ -68,10 +68,10 @@ def gpu_names() -> dict[int, str]:
     if program is None:
         return {}
     with suppress(OSError, subprocess.SubprocessError, ValueError):
-        done = subprocess.run(
+        result = subprocess.run(
             [program, "--query-gpu=index,name", "--format=csv,noheader"], capture_output=True, text=True, timeout=20, check=True
         )
-        pairs = (line.partition(",") for line in done.stdout.splitlines() if line.strip())
+        pairs = (line.partition(",") for line in result.stdout.splitlines() if line.strip())
         return {int(number): name.strip() for number, _, name in pairs}
     return {}
 

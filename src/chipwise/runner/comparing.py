@@ -38,27 +38,27 @@ class Compared:
         return self.low <= self.measured <= self.high
 
 
-def compare(spec: Spec, found: Measured | None) -> tuple[Compared, ...]:
-    """In a fixed order. `found`: None while it is not over."""
-    predicted = found.predicted if found is not None and found.predicted else spec.predicted
-    measured: Mapping[str, object] = found.measured if found is not None else {}
+def compare(spec: Spec, measurement: Measured | None) -> tuple[Compared, ...]:
+    """In a fixed order. `measurement`: None while it is not over."""
+    predicted = measurement.predicted if measurement is not None and measurement.predicted else spec.predicted
+    measured: Mapping[str, object] = measurement.measured if measurement is not None else {}
     unit = spec.work.unit or str(predicted.get("unit") or measured.get("unit") or "")  # of a service the prediction says it
     rows = []
     for name in _ORDER:
-        thought, seen = number(predicted.get(name)), number(measured.get(name))
-        if seen is None and not thought:  # what costs nothing is not measured
+        prediction, seen = number(predicted.get(name)), number(measured.get(name))
+        if seen is None and not prediction:  # what costs nothing is not measured
             continue
         if name == "steps_per_s" and spec.work.unit == "steps":  # as the throughput says
             continue
         rows.append(
             Compared(
-                name,
-                unit if name == "throughput" else "",
-                thought,
-                number(predicted.get(f"{name}_low")),
-                number(predicted.get(f"{name}_high")),
-                seen,
-                found is None or found.whole or name not in OF_THE_WHOLE,
+                name=name,
+                unit=unit if name == "throughput" else "",
+                predicted=prediction,
+                low=number(predicted.get(f"{name}_low")),
+                high=number(predicted.get(f"{name}_high")),
+                measured=seen,
+                whole=measurement is None or measurement.whole or name not in OF_THE_WHOLE,
             )
         )
     return tuple(rows)
@@ -70,7 +70,7 @@ def number(value: object) -> float | None:
 
 def steps_of(spec: Spec) -> int | None:
     """As predicted, or as its workload says; None: nobody does."""
-    told, work = number(spec.predicted.get("steps")), spec.work
-    if told is None and work.amount and work.per_step:
-        told = work.amount / work.per_step
-    return max(ceil(told), 1) if told is not None else None
+    steps, work = number(spec.predicted.get("steps")), spec.work
+    if steps is None and work.amount and work.per_step:
+        steps = work.amount / work.per_step
+    return max(ceil(steps), 1) if steps is not None else None

@@ -126,7 +126,7 @@ def after(job: Job, event: Event, at: float) -> Job:
     return replace(changed, version=job.version + 1)
 
 
-def _changed(job: Job, event: Event, at: float) -> Job:
+def _changed(job: Job, event: Event, moment: float) -> Job:
     match event:
         case Submitted():
             raise Impossible(f"{job.id} was submitted already")
@@ -136,7 +136,7 @@ def _changed(job: Job, event: Event, at: float) -> Job:
                     job,
                     wish=wish,
                     phase=Phase.QUEUED,
-                    not_before=at,
+                    not_before=moment,
                     ended=None,
                     reason="",
                     waiting="",
@@ -147,27 +147,27 @@ def _changed(job: Job, event: Event, at: float) -> Job:
             if job.phase.over:
                 raise Impossible(f"{job.id} is {job.phase}, and waits for nothing")
             return replace(job, waiting=reason)
-        case Placed(number, where, devices, cpus, machines, _):
+        case Placed(number, place, devices, cpus, machines, _):
             if job.phase is not Phase.QUEUED or number != len(job.attempts) + 1:
                 raise Impossible(f"{job.id} is {job.phase} with {len(job.attempts)} attempts; number {number} cannot start")
-            taken = Attempt(number, where, devices, cpus, machines, placed=at)
-            return replace(job, phase=Phase.STARTING, attempts=(*job.attempts, taken), waiting="")
-        case Begun(number, handle, begun, held, where):
+            attempt = Attempt(number=number, where=place, devices=devices, cpus=cpus, machines=machines, placed=moment)
+            return replace(job, phase=Phase.STARTING, attempts=(*job.attempts, attempt), waiting="")
+        case Begun(number, handle, begun, held_since, place):
             phase = Phase.RUNNING if job.phase is Phase.STARTING else job.phase
-            told: dict[str, object] = {"begun": at if begun is None else begun, "held": held, "handle": handle}
-            if where is not None:
-                told["where"] = where
-            return replace(_with(job, number, **told), phase=phase, waiting="")
+            fields: dict[str, object] = {"begun": moment if begun is None else begun, "held": held_since, "handle": handle}
+            if place is not None:
+                fields["where"] = place
+            return replace(_with_attempt(job, number, **fields), phase=phase, waiting="")
         case Told() | Measured():
             return job
-        case Leaving(number, by, why, _, came):
-            return replace(_with(job, number, came=came), phase=Phase.LEAVING, leave_by=by, leaving=why)
-        case Ended(number, outcome, code, reason, step, ended, saved, held):
-            told = {"ended": at if ended is None else ended, "outcome": outcome, "code": code, "reason": reason}
-            told |= {"step": step, "saved": saved}
-            if held is not None:
-                told["held"] = held
-            return replace(_with(job, number, **told), phase=Phase.QUEUED, leave_by=None, leaving=None)
+        case Leaving(number, deadline, cause, _, arrived):
+            return replace(_with_attempt(job, number, came=arrived), phase=Phase.LEAVING, leave_by=deadline, leaving=cause)
+        case Ended(number, outcome, code, reason, step, ended, saved, held_since):
+            fields = {"ended": moment if ended is None else ended, "outcome": outcome, "code": code, "reason": reason}
+            fields |= {"step": step, "saved": saved}
+            if held_since is not None:
+                fields["held"] = held_since
+            return replace(_with_attempt(job, number, **fields), phase=Phase.QUEUED, leave_by=None, leaving=None)
         case Again(not_before, reason):
             if job.phase is not Phase.QUEUED:
                 raise Impossible(f"{job.id} is {job.phase}; only one without an attempt under way goes back to the queue")
@@ -175,10 +175,10 @@ def _changed(job: Job, event: Event, at: float) -> Job:
         case Over(phase, reason):
             if job.phase is not Phase.QUEUED or not phase.over:
                 raise Impossible(f"{job.id} is {job.phase}; it cannot be over as {phase}")
-            return replace(job, phase=phase, ended=at, reason=reason, waiting="")
+            return replace(job, phase=phase, ended=moment, reason=reason, waiting="")
 
 
-def _with(job: Job, number: int, **change: object) -> Job:
+def _with_attempt(job: Job, number: int, **change: object) -> Job:
     """The job with its current attempt changed. Any other attempt is over, and what is told of it comes too late."""
     attempt = job.attempt
     if attempt is None or attempt.number != number or not job.phase.placed:

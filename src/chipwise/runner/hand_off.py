@@ -17,8 +17,8 @@ def by_engine(spec: Spec, looks_at: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 def by_controller(spec: Spec, looks_at: tuple[str, ...] = ()) -> tuple[str, ...]:
     """URLs that can be seen from anywhere."""
-    there = by_engine(spec, looks_at)
-    return tuple(one for one in spec.produces if one not in there)
+    local = by_engine(spec, looks_at)
+    return tuple(one for one in spec.produces if one not in local)
 
 
 def told(lacks: str) -> str:

@@ -255,8 +255,8 @@ class Job:
     @property
     def machines(self) -> int:
         """That its attempt has, or that it asks for: they differ where it takes fewer."""
-        given = self.attempts[-1].machines if self.attempts and self.spec.needs.elastic else self.spec.needs.machines
-        return max(given, 1)
+        count = self.attempts[-1].machines if self.attempts and self.spec.needs.elastic else self.spec.needs.machines
+        return max(count, 1)
 
     def gpus_of(self, attempt: Attempt) -> int:
         """On each machine of an attempt. Where devices are ours it may hold fewer than were wanted."""

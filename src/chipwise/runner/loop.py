@@ -79,30 +79,38 @@ class Controller:
             seen = self.checked(placed, self.engine.look([*placed, *unread], now))
         except OutsideFailed as error:
             return Turn(True, live=len(self._jobs) + len(unread), trouble=(*damaged, str(error)))
-        seen, lives = _beside(seen, unread)
+        seen, lives = _without_damaged(seen, unread)
         self._unrecorded = []
         acts = step(self._jobs, seen, now, self.rules, self.policy, self._others)
         try:
             standing, written = self._write(acts, now)
             orders = [order for act in standing for order in act.orders]
-            trouble, done = self._carry_out(orders, now)
+            trouble, completed = self._carry_out(orders, now)
         except Deposed:
             self._lease = None
             return Turn(False)
         waits = [ready for job in self._jobs.values() if (ready := job.ready_at(now)) > now]
-        told = (*damaged, *trouble, *self._unrecorded)
-        return Turn(True, written, done, len(self._jobs) + lives, done < len(orders), min(waits, default=None), told)
+        messages = (*damaged, *trouble, *self._unrecorded)
+        return Turn(
+            leads=True,
+            written=written,
+            ordered=completed,
+            live=len(self._jobs) + lives,
+            behind=completed < len(orders),
+            next_at=min(waits, default=None),
+            trouble=messages,
+        )
 
     def _after_silence(self, now: float) -> Lease | None:
         """Whoever leads renews the lease at every turn. One that nobody renewed for as long as a lease lasts, by a clock that
         never goes back, is a dead one's, whatever time a clock that was set back since wrote into it."""
-        held, elapsed = self.record.leader(self.engine.place), self.elapsed()
-        if held is None or held != self._other:
-            self._other, self._other_since = held, elapsed
+        lease, elapsed = self.record.leader(self.engine.place), self.elapsed()
+        if lease is None or lease != self._other:
+            self._other, self._other_since = lease, elapsed
             return None
         if elapsed - self._other_since <= LEASE_S:
             return None
-        self.record.resign(held)
+        self.record.resign(lease)
         return self.record.lead(self.engine.place, self.holder, now, LEASE_S)
 
     def resign(self) -> None:
@@ -125,16 +133,16 @@ class Controller:
         self._others = {name: job for name, job in self._others.items() if name in awaited and job.phase is Phase.DONE}
         for name in awaited - self._others.keys():
             with suppress(Unread):  # who waits for it waits on
-                if (found := self.record.job(name)) is not None:
-                    self._others[name] = found
+                if (awaited_job := self.record.job(name)) is not None:
+                    self._others[name] = awaited_job
         return False
 
-    def _keep_unread(self, one: Damaged) -> None:
-        self._jobs.pop(one.id, None)
-        if one.job.phase.over:
-            self._damaged.pop(one.id, None)
+    def _keep_unread(self, damaged: Damaged) -> None:
+        self._jobs.pop(damaged.id, None)
+        if damaged.job.phase.over:
+            self._damaged.pop(damaged.id, None)
         else:
-            self._damaged[one.id] = one
+            self._damaged[damaged.id] = damaged
 
     def _keep(self, job: Job) -> None:
         self._damaged.pop(job.id, None)
@@ -166,9 +174,9 @@ class Controller:
             return self.record.write(changes, now, self._lease)
         except (BadInput, NotAllowed, Stale) as error:
             if len(changes) == 1:
-                told = f"{changes[0].job.id}: {error}"
-                self._unrecorded.append(told)
-                return [Stale(told)]
+                message = f"{changes[0].job.id}: {error}"
+                self._unrecorded.append(message)
+                return [Stale(message)]
             return [answer for change in changes for answer in self._recorded([change], now)]
 
     def _carry_out(self, orders: Sequence[Order], now: float) -> tuple[list[str], int]:
@@ -177,8 +185,8 @@ class Controller:
         for number, order in enumerate(orders):
             if number and self.elapsed() - begun > DOING_S:
                 return trouble, number
-            if (told := self._do(order, now)) is not None:
-                trouble.append(told)
+            if (message := self._do(order, now)) is not None:
+                trouble.append(message)
         return trouble, len(orders)
 
     def _do(self, order: Order, now: float) -> str | None:
@@ -217,7 +225,7 @@ class Controller:
             self._keep(answer)
 
 
-def _beside(seen: Seen, unread: Sequence[Job]) -> tuple[Seen, int]:
+def _without_damaged(seen: Seen, unread: Sequence[Job]) -> tuple[Seen, int]:
     """What is seen without what damaged jobs hold, and how many of them live."""
     sights = [seen.attempts.get((job.id, len(job.attempts)), Sight(State.ABSENT)) for job in unread]
     living = [one for one in sights if one.state in (State.PENDING, State.RUNNING)]

@@ -23,23 +23,23 @@ RESTART_S = 300.0  # to get a machine, boot, load and redo what was not saved, w
 
 
 def decision(
-    job: Job, policy: Policy, now: float, offers: Sequence[Where] | None = None, done: int | None = None
+    job: Job, policy: Policy, now: float, offers: Sequence[Where] | None = None, steps: int | None = None
 ) -> Decision | None:
-    """None where the job's places leave nothing to decide. `done`: steps that the attempt under way need not repeat."""
+    """None where the job's places leave nothing to decide. `steps`: those that the attempt under way need not repeat."""
     if not any(one.purchase is Purchase.SPOT for one in job.spec.places):
         return None
-    there = to_be_had(job, offers)
+    places = to_be_had(job, offers)
     attempt = job.attempt
-    on = attempt.where.purchase if attempt is not None and attempt.ended is None else None  # what it has it need not find
-    prices = {one.purchase: one.usd_per_hour for one in reversed(there)}
+    purchase = attempt.where.purchase if attempt is not None and attempt.ended is None else None  # what it has it need not find
+    prices = {one.purchase: one.usd_per_hour for one in reversed(places)}
     return policy.decide(
         Standing(
             now=now,
-            rest_s=rest_s(job, done),
+            rest_s=rest_s(job, steps),
             deadline=job.spec.deadline,
-            on=on,
-            spot=on is Purchase.SPOT or any(one.purchase is Purchase.SPOT for one in there),
-            on_demand=on not in (None, Purchase.SPOT) or any(one.purchase is not Purchase.SPOT for one in there),
+            on=purchase,
+            spot=purchase is Purchase.SPOT or any(one.purchase is Purchase.SPOT for one in places),
+            on_demand=purchase not in (None, Purchase.SPOT) or any(one.purchase is not Purchase.SPOT for one in places),
             restart_s=restart_s(job),
             usd_per_hour_spot=prices.get(Purchase.SPOT),
             usd_per_hour_on_demand=prices.get(Purchase.ON_DEMAND),
@@ -52,14 +52,14 @@ def restart_s(job: Job) -> float:
     return RESTART_S if told is None else told
 
 
-def rest_s(job: Job, done: int | None = None) -> float | None:
+def rest_s(job: Job, steps: int | None = None) -> float | None:
     """What is left of the expected time, by the steps that need not be repeated where a total is known, else all of it.
     On fewer machines than wanted it takes longer in proportion, which is the most that it can."""
     if job.spec.expected_s is None:
         return None
     total = number(job.spec.predicted.get("steps"))
-    reached = max((_kept(one) for one in job.attempts), default=0)
-    share = max(reached, done or 0) / total if total else 0.0
+    reached = max((_saved_steps(one) for one in job.attempts), default=0)
+    share = max(reached, steps or 0) / total if total else 0.0
     return job.spec.expected_s * max(1.0 - share, 0.0) * max(job.spec.needs.machines, 1) / job.machines
 
 
@@ -72,8 +72,8 @@ class PlacingChoice:
 
 def place(job: Job, policy: Policy, now: float, offers: Sequence[Where] | None = None) -> tuple[Where, str] | None:
     """Where, and why there; None: wait."""
-    found = choose(job, policy, now, offers)
-    return None if found is None else (found.where, found.reason)
+    choice = choose(job, policy, now, offers)
+    return None if choice is None else (choice.where, choice.reason)
 
 
 def choose(job: Job, policy: Policy, now: float, offers: Sequence[Where] | None = None) -> PlacingChoice | None:
@@ -81,38 +81,44 @@ def choose(job: Job, policy: Policy, now: float, offers: Sequence[Where] | None 
     decided = decision(job, policy, now, offers)
     if decided is Decision.WAIT:
         return None
-    there = _open(job, decided, to_be_had(job, offers), now) if job.spec.places else [Where()]
-    if not there:
+    places = _open(job, decided, to_be_had(job, offers), now) if job.spec.places else [Where()]
+    if not places:
         return None
-    many = _wanted(job, now)
-    best, fits = _best(job, there, many)
-    if not fits and _may_be_fewer(job, many):
-        had = job.attempts[-1]
+    count = _wanted(job, now)
+    best, fits = _best(job, places, count)
+    if not fits and _may_be_fewer(job, count):
+        previous = job.attempts[-1]
         # Where nobody says how many could be had, half is found soon. Of those that ran, one is gone as far as is known.
-        fewer = had.machines - 1 if had.begun is not None else had.machines // 2 if had.came is None else had.came
-        many = max(fewer, job.spec.needs.fewest_machines)
-        best, _ = _best(job, there, many)
-    reasons = (_moved(job, best, there), f"policy: {decided}" if decided is not None else "", _counted(job, many))
-    return PlacingChoice(best, many, "; ".join(filter(None, reasons)))
+        fewer = (
+            previous.machines - 1
+            if previous.begun is not None
+            else previous.machines // 2
+            if previous.came is None
+            else previous.came
+        )
+        count = max(fewer, job.spec.needs.fewest_machines)
+        best, _ = _best(job, places, count)
+    reasons = (_moved(job, best, places), f"policy: {decided}" if decided is not None else "", _counted(job, count))
+    return PlacingChoice(best, count, "; ".join(filter(None, reasons)))
 
 
-def _open(job: Job, decided: Decision | None, there: list[Where], now: float) -> list[Where]:
+def _open(job: Job, decided: Decision | None, places: list[Where], now: float) -> list[Where]:
     """Places of the kind that the policy wants, and of the other where it has none. Where nobody set a deadline, waiting on is
     not the policy's word but want of another: then the other kind is open too, if it may be tried, once no machine came."""
     recover, last = job.spec.recover, job.attempt
     if decided is None:
-        return [one for one in there if last is None or _may(relation(last.where, one), recover)]
-    wanted = [one for one in there if (one.purchase is Purchase.SPOT) == (decided is Decision.SPOT)]
+        return [one for one in places if last is None or _may(relation(last.where, one), recover)]
+    wanted = [one for one in places if (one.purchase is Purchase.SPOT) == (decided is Decision.SPOT)]
     if not wanted:
-        return there
+        return places
     near = [
-        one
-        for one in wanted
-        if last is None or relation(last.where, one) is Move.PURCHASE or _may(relation(last.where, one), recover)
+        place
+        for place in wanted
+        if last is None or relation(last.where, place) is Move.PURCHASE or _may(relation(last.where, place), recover)
     ]
     if Move.PURCHASE not in recover or job.spec.deadline is not None or not barren(job, near, now):
         return near
-    return near + [one for one in there if one not in wanted]
+    return near + [one for one in places if one not in wanted]
 
 
 def _may(move: Move, recover: Sequence[Move]) -> bool:
@@ -122,34 +128,34 @@ def _may(move: Move, recover: Sequence[Move]) -> bool:
 
 def barren(job: Job, places: Sequence[Where], now: float) -> bool:
     """Whether all of them were tried of late, and no machine came at any."""
-    latest = [next(iter(_at(one, reversed(job.attempts))), None) for one in places]
+    latest = [next(iter(_attempts_in(one, reversed(job.attempts))), None) for one in places]
     return all(
         one is not None and one.begun is None and one.ended is not None and now - one.ended < FORGOTTEN_S for one in latest
     )
 
 
-def _best(job: Job, there: Sequence[Where], many: int) -> tuple[Where, bool]:
+def _best(job: Job, places: Sequence[Where], count: int) -> tuple[Where, bool]:
     """The best place, and whether it is one that comes before taking fewer machines."""
-    tried = [one for one in job.attempts if one.machines <= many]
-    unlucky = {one: at for one in there if (at := _unlucky(one, tried)) is not None}
+    attempts = [one for one in job.attempts if one.machines <= count]
+    unlucky = {one: moment for one in places if (moment := _unlucky(one, attempts)) is not None}
     recover, last = job.spec.recover, job.attempt
 
     def rank(one: Where) -> int:
         move = relation(last.where, one) if last is not None else Move.SAME
         return recover.index(move) if move in recover else len(recover)
 
-    best = min(there, key=lambda one: (unlucky.get(one, -inf), rank(one)))  # the first of equals: in the order asked for
+    best = min(places, key=lambda one: (unlucky.get(one, -inf), rank(one)))  # the first of equals: in the order asked for
     lost = last is not None and last.outcome in (Outcome.LOST, Outcome.LEFT)
     before = not lost or Move.FEWER not in recover or rank(best) < recover.index(Move.FEWER)
     return best, before and best not in unlucky
 
 
-def _may_be_fewer(job: Job, many: int) -> bool:
+def _may_be_fewer(job: Job, count: int) -> bool:
     last = job.attempt
     return (
         last is not None
         and Move.FEWER in job.spec.recover
-        and many == last.machines > job.spec.needs.fewest_machines
+        and count == last.machines > job.spec.needs.fewest_machines
         and last.outcome in (Outcome.LOST, Outcome.LEFT)
     )
 
@@ -165,19 +171,19 @@ def _wanted(job: Job, now: float) -> int:
     return needs.machines if again else max(last.machines, needs.fewest_machines)
 
 
-def relation(last: Where, other: Where) -> Move:
+def relation(last: Where, place: Where) -> Move:
     """How far it is from one place to another. What a place leaves open is the same."""
-    if last.purchase is not other.purchase:
+    if last.purchase is not place.purchase:
         return Move.PURCHASE
-    pairs = (last.provider, other.provider), (last.region, other.region), (last.zone, other.zone), (last.machine, other.machine)
-    same = [not one or not two or one == two for one, two in pairs]
-    return Move.SAME if all(same) else Move.ZONE if same[0] and same[1] else Move.REGION
+    pairs = (last.provider, place.provider), (last.region, place.region), (last.zone, place.zone), (last.machine, place.machine)
+    equal = [not one or not two or one == two for one, two in pairs]
+    return Move.SAME if all(equal) else Move.ZONE if equal[0] and equal[1] else Move.REGION
 
 
 _MOVED = {Move.ZONE: "another zone", Move.REGION: "another region", Move.PURCHASE: "another purchase option"}
 
 
-def _moved(job: Job, best: Where, there: Sequence[Where]) -> str:
+def _moved(job: Job, best: Where, places: Sequence[Where]) -> str:
     """Why not where it was."""
     last = job.attempt
     if last is None or (move := relation(last.where, best)) not in _MOVED:
@@ -186,27 +192,26 @@ def _moved(job: Job, best: Where, there: Sequence[Where]) -> str:
     if move is Move.ZONE and last.where.zone == best.zone:
         return f"another machine, since {last.where.machine} was lost or did not come"
     if last.outcome not in (Outcome.LOST, Outcome.LEFT):
-        why = ""
+        cause = ""
     elif last.begun is None:
-        why = f"no machine came in {name}"
+        cause = f"no machine came in {name}"
     elif _unlucky(was, job.attempts) is not None:
-        why = f"{name} was lost {LOST_IN_A_ROW} times in a row"
-    elif all(relation(one, was) is not Move.SAME for one in there):
-        why = "" if move is Move.PURCHASE else f"{name} has none now"
+        cause = f"{name} was lost {LOST_IN_A_ROW} times in a row"
+    elif all(relation(one, was) is not Move.SAME for one in places):
+        cause = "" if move is Move.PURCHASE else f"{name} has none now"
     else:
-        why = f"{name} was lost"
-    return f"{_MOVED[move]}, since {why}" if why else ""
+        cause = f"{name} was lost"
+    return f"{_MOVED[move]}, since {cause}" if cause else ""
 
 
-def _counted(job: Job, many: int) -> str:
-    most, last = job.spec.needs.machines, job.attempt
-    if many >= most:
-        return f"all {most} machines again" if last is not None and last.machines < most and job.spec.needs.elastic else ""
-    if last is None or many >= last.machines:
-        return f"continues with {many} of {most} machines"
-    return (
-        f"continues with {many} of {most} machines, since {'no more came' if last.begun is None else 'of them some were lost'}"
-    )
+def _counted(job: Job, count: int) -> str:
+    wanted, last = job.spec.needs.machines, job.attempt
+    if count >= wanted:
+        return f"all {wanted} machines again" if last is not None and last.machines < wanted and job.spec.needs.elastic else ""
+    if last is None or count >= last.machines:
+        return f"continues with {count} of {wanted} machines"
+    cause = "no more came" if last.begun is None else "of them some were lost"
+    return f"continues with {count} of {wanted} machines, since {cause}"
 
 
 def to_be_had(job: Job, offers: Sequence[Where] | None) -> list[Where]:
@@ -215,9 +220,9 @@ def to_be_had(job: Job, offers: Sequence[Where] | None) -> list[Where]:
         return list(job.spec.places)
     prices = {_site(one): one.usd_per_hour for one in offers}
     return [
-        one if prices[_site(one)] is None else replace(one, usd_per_hour=prices[_site(one)])
-        for one in job.spec.places
-        if _site(one) in prices
+        place if prices[_site(place)] is None else replace(place, usd_per_hour=prices[_site(place)])
+        for place in job.spec.places
+        if _site(place) in prices
     ]
 
 
@@ -226,19 +231,19 @@ def _site(where: Where) -> Where:
     return replace(where, usd_per_hour=None)
 
 
-def _at(place: Where, attempts: Iterable[Attempt]) -> list[Attempt]:
+def _attempts_in(place: Where, attempts: Iterable[Attempt]) -> list[Attempt]:
     """Those that were there. An attempt knows the zone that it got, where its place left that open."""
     return [one for one in attempts if relation(one.where, place) is Move.SAME]
 
 
 def _unlucky(place: Where, attempts: Sequence[Attempt]) -> float | None:
     """Of a place whose latest attempts were all lost, or found no machine: when it was tried last; the longest ago is next."""
-    tried = _at(place, attempts)
-    lost = [one.outcome in (Outcome.LOST, Outcome.LEFT) for one in tried[-LOST_IN_A_ROW:]]
-    if lost and lost[-1] and (tried[-1].begun is None or (len(lost) == LOST_IN_A_ROW and all(lost))):
-        return tried[-1].placed
+    earlier = _attempts_in(place, attempts)
+    lost = [one.outcome in (Outcome.LOST, Outcome.LEFT) for one in earlier[-LOST_IN_A_ROW:]]
+    if lost and lost[-1] and (earlier[-1].begun is None or (len(lost) == LOST_IN_A_ROW and all(lost))):
+        return earlier[-1].placed
     return None
 
 
-def _kept(attempt: Attempt) -> int:
+def _saved_steps(attempt: Attempt) -> int:
     return (attempt.saved if attempt.saved is not None else attempt.step) or 0

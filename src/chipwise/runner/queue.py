@@ -59,13 +59,13 @@ class _Free:
         return gpus <= len(self.gpus) and cpus <= len(self.cpus)
 
     def take(self, gpus: int, cpus: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        taken = tuple(self.gpus[:gpus]), tuple(self.cpus[:cpus])
+        devices = tuple(self.gpus[:gpus]), tuple(self.cpus[:cpus])
         del self.gpus[:gpus], self.cpus[:cpus]
-        return taken
+        return devices
 
 
 @dataclass(slots=True)
-class _Kept:
+class _Reservation:
     """What is kept for the first job that does not fit: from when, and what is left beside it then."""
 
     job: Job
@@ -79,12 +79,12 @@ class _Kept:
         lasts = limit_s(job, gpus)
         if lasts is not None and now + lasts <= self.at:
             return gpus
-        given, cpus = min(gpus, self.gpus), job.spec.needs.cpus
-        if given < least_gpus(job) or cpus > self.cpus:
+        granted, cpus = min(gpus, self.gpus), job.spec.needs.cpus
+        if granted < least_gpus(job) or cpus > self.cpus:
             return None
-        self.gpus -= given
+        self.gpus -= granted
         self.cpus -= cpus
-        return given
+        return granted
 
 
 def limit_s(job: Job, gpus: int | None = None) -> float | None:
@@ -114,32 +114,38 @@ def admit(jobs: Iterable[Job], room: Room, rules: Rules, now: float) -> list[Sea
     free = _free(placed, room)
     if not waiting or not (free.gpus or free.cpus):
         return []
-    held = _held(placed)
+    usage = _usage(placed)
     seats: list[Seat] = []
-    kept: _Kept | None = None
+    reservation: _Reservation | None = None
     too_large: set[tuple[int, int]] = set()
-    for job in _in_turn(waiting, held, rules, now):
+    for job in _in_turn(waiting, usage, rules, now):
         needs = job.spec.needs
         wanted = (least_gpus(job), needs.cpus)
-        if wanted in too_large or not within(job, held, rules):
+        if wanted in too_large or not within(job, usage, rules):
             continue
         if not free.fits(*wanted):
             too_large.add(wanted)
-            if kept is None and ever_fits(job, room):
-                kept = _keep(job, placed, seats, free, now, rules)
+            if reservation is None and ever_fits(job, room):
+                reservation = _keep(job, placed, seats, free, now, rules)
             continue
-        quota = _quota_left(job, held, rules)
-        most = min(needs.gpus, len(free.gpus), quota)
-        given = most if kept is None else kept.allowed(job, most, now)
-        if given is None:
+        quota = _quota_left(job, usage, rules)
+        limit = min(needs.gpus, len(free.gpus), quota)
+        granted = limit if reservation is None else reservation.allowed(job, limit, now)
+        if granted is None:
             continue
         short = ""
-        if given < needs.gpus:
-            beside = _kept_from(kept) if given < most else _beyond(job) if quota < len(free.gpus) else _held_by(placed, seats)
-            short = _fewer(job, given, beside)
-        gpus, cpus = free.take(given, needs.cpus)
+        if granted < needs.gpus:
+            cause = (
+                _reserved_for(reservation)
+                if granted < limit
+                else _beyond(job)
+                if quota < len(free.gpus)
+                else _holders(placed, seats)
+            )
+            short = _fewer(job, granted, cause)
+        gpus, cpus = free.take(granted, needs.cpus)
         seats.append(Seat(job, gpus, cpus, short))
-        held[job.spec.team] = (held[job.spec.team][0] + len(gpus), held[job.spec.team][1] + len(cpus))
+        usage[job.spec.team] = (usage[job.spec.team][0] + len(gpus), usage[job.spec.team][1] + len(cpus))
         if not free.cpus and not free.gpus:
             break
     return seats
@@ -156,10 +162,10 @@ def grown(
     small = [job for job in placed if _small(job, now)]
     if not small or any(job.phase is not Phase.RUNNING for job in placed) or any(_could(job, room, rules) for job in waiting):
         return None
-    free, held = len(_free(placed, room).gpus), _held(placed)
+    free, usage = len(_free(placed, room).gpus), _usage(placed)
     for job in sorted(small, key=lambda job: (-job.spec.priority, job.submitted, job.id)):
         has = len(job.attempts[-1].devices)
-        could = min(job.spec.needs.gpus, has + min(free, _quota_left(job, held, rules)))
+        could = min(job.spec.needs.gpus, has + min(free, _quota_left(job, usage, rules)))
         if could > has and worth(job, could):
             return job, could
     return None
@@ -182,21 +188,21 @@ def _quota_left(job: Job, held: Mapping[str, tuple[int, int]], rules: Rules) -> 
     return job.spec.needs.gpus if limit is None else max(limit - held.get(job.spec.team, (0, 0))[0], 0)
 
 
-def _fewer(job: Job, given: int, beside: str) -> str:
+def _fewer(job: Job, granted: int, cause: str) -> str:
     wanted = job.spec.needs.gpus
-    rest = "the other is" if wanted - given == 1 else f"the other {wanted - given} are"
-    return f"{'continues' if job.attempts else 'starts'} with {given} of {plural(wanted, 'GPU')}: {rest} {beside}"
+    rest = "the other is" if wanted - granted == 1 else f"the other {wanted - granted} are"
+    return f"{'continues' if job.attempts else 'starts'} with {granted} of {plural(wanted, 'GPU')}: {rest} {cause}"
 
 
-def _held_by(placed: Sequence[Job], seats: Sequence[Seat]) -> str:
+def _holders(placed: Sequence[Job], seats: Sequence[Seat]) -> str:
     holding = [job.spec.name for job in placed if job.attempts[-1].devices] + [one.job.spec.name for one in seats if one.gpus]
     names = list(dict.fromkeys(holding))
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"held by {', '.join(names[:3])}{more}" if names else "not there"
+    suffix = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"held by {', '.join(names[:3])}{suffix}" if names else "not there"
 
 
-def _kept_from(kept: _Kept | None) -> str:
-    return f"kept for {kept.job.spec.name}" if kept is not None else ""
+def _reserved_for(reservation: _Reservation | None) -> str:
+    return f"kept for {reservation.job.spec.name}" if reservation is not None else ""
 
 
 def _beyond(job: Job) -> str:
@@ -208,24 +214,24 @@ def ever_fits(job: Job, room: Room) -> bool:
     return least_gpus(job) <= len(room.gpus or ()) and job.spec.needs.cpus <= len(room.cpus or ())
 
 
-def within(job: Job, held: Mapping[str, tuple[int, int]], rules: Rules) -> bool:
+def within(job: Job, usage: Mapping[str, tuple[int, int]], rules: Rules) -> bool:
     """Whether its team may hold it too."""
-    share, (gpus, cpus) = rules.share(job.spec.team), held.get(job.spec.team, (0, 0))
-    least, more = least_gpus(job), job.spec.needs.cpus
-    return (share.gpus is None or gpus + least <= share.gpus) and (share.cpus is None or cpus + more <= share.cpus)
+    share, (gpus, cpus) = rules.share(job.spec.team), usage.get(job.spec.team, (0, 0))
+    fewest, cpus_needed = least_gpus(job), job.spec.needs.cpus
+    return (share.gpus is None or gpus + fewest <= share.gpus) and (share.cpus is None or cpus + cpus_needed <= share.cpus)
 
 
 def why_waiting(job: Job, jobs: Sequence[Job], room: Room, rules: Rules, now: float) -> str:
     """In words, when somebody asks. It is not recorded: with every start it changes for all that wait."""
-    return _why(job, jobs, room, rules, now, ahead=True) or "waits for its turn, which is next"
+    return _reason(job, jobs, room, rules, now, ahead=True) or "waits for its turn, which is next"
 
 
 def why_short(job: Job, jobs: Sequence[Job], room: Room, rules: Rules, now: float) -> str:
     """The same, by those that run and those that come before it alone: how many wait ahead of it, they do not say."""
-    return _why(job, jobs, room, rules, now, ahead=False)
+    return _reason(job, jobs, room, rules, now, ahead=False)
 
 
-def _why(job: Job, jobs: Sequence[Job], room: Room, rules: Rules, now: float, *, ahead: bool) -> str:
+def _reason(job: Job, jobs: Sequence[Job], room: Room, rules: Rules, now: float, *, ahead: bool) -> str:
     if (ready := job.ready_at(now)) > now:
         again = f"tried again in {ready - now:.0f} s"
         return f"{again}: {job.waiting}" if job.waiting else again
@@ -234,43 +240,46 @@ def _why(job: Job, jobs: Sequence[Job], room: Room, rules: Rules, now: float, *,
     if room.gpus is None and room.cpus is None:
         return job.waiting or "its engine looks for machines"
     placed = [one for one in jobs if one.phase.placed]
-    held = _held(placed)
-    many = _ahead(job, jobs, held, rules, now) if ahead else 0
-    turn = f"{many} job{'s' if many != 1 else ''} ahead" if many else ""
-    short = _over_quota(job, held, rules) or _short(job, _free(placed, room), room)
+    usage = _usage(placed)
+    count = _ahead(job, jobs, usage, rules, now) if ahead else 0
+    turn = f"{count} job{'s' if count != 1 else ''} ahead" if count else ""
+    short = _over_quota(job, usage, rules) or _short(job, _free(placed, room), room)
     return "; ".join(filter(None, (short, turn)))
 
 
-def _over_quota(job: Job, held: Mapping[str, tuple[int, int]], rules: Rules) -> str:
-    share, taken, least = rules.share(job.spec.team), held.get(job.spec.team, (0, 0)), least_gpus(job)
+def _over_quota(job: Job, usage: Mapping[str, tuple[int, int]], rules: Rules) -> str:
+    share, used, fewest = rules.share(job.spec.team), usage.get(job.spec.team, (0, 0)), least_gpus(job)
     team = f"team {job.spec.team}" if job.spec.team else "who has no team"
-    for what, limit, has, wanted in (("GPU", share.gpus, taken[0], least), ("CPU", share.cpus, taken[1], job.spec.needs.cpus)):
+    for resource, limit, has, wanted in (
+        ("GPU", share.gpus, used[0], fewest),
+        ("CPU", share.cpus, used[1], job.spec.needs.cpus),
+    ):
         if limit is None or has + wanted <= limit:
             continue
         needed = f"{wanted} {'is' if wanted == 1 else 'are'} needed"
         if wanted > limit:
-            return f"{team} may have {plural(limit, what)}, and {needed}: it cannot start until that is raised"
-        return f"{team} has {has} of {plural(limit, what)}, and {needed}"
+            return f"{team} may have {plural(limit, resource)}, and {needed}: it cannot start until that is raised"
+        return f"{team} has {has} of {plural(limit, resource)}, and {needed}"
     return ""
 
 
 def _short(job: Job, free: _Free, room: Room) -> str:
-    for what, wanted, there, all_of in (
+    for resource, wanted, available, all_of in (
         ("GPU", least_gpus(job), len(free.gpus), len(room.gpus or ())),
         ("CPU", job.spec.needs.cpus, len(free.cpus), len(room.cpus or ())),
     ):
-        needed = f"{plural(wanted, what)} {'is' if wanted == 1 else 'are'} needed"
+        needed = f"{plural(wanted, resource)} {'is' if wanted == 1 else 'are'} needed"
         if wanted > all_of:
             return f"{needed}, and there {'is' if all_of == 1 else 'are'} {all_of}: it cannot start here"
-        if wanted > there:
-            return f"{needed}, and {there} of {all_of} {'is' if there == 1 else 'are'} free"
+        if wanted > available:
+            return f"{needed}, and {available} of {all_of} {'is' if available == 1 else 'are'} free"
     return ""
 
 
-def _ahead(job: Job, jobs: Sequence[Job], held: Mapping[str, tuple[int, int]], rules: Rules, now: float) -> int:
+def _ahead(job: Job, jobs: Sequence[Job], usage: Mapping[str, tuple[int, int]], rules: Rules, now: float) -> int:
     waiting = [one for one in jobs if one.phase is Phase.QUEUED]
-    for place, one in enumerate(_in_turn(waiting, dict(held), rules, now)):
-        if one.id == job.id:
+    for place, candidate in enumerate(_in_turn(waiting, dict(usage), rules, now)):
+        if candidate.id == job.id:
             return place
     return 0
 
@@ -285,16 +294,16 @@ def _free(placed: Sequence[Job], room: Room) -> _Free:
     return _Free([one for one in room.gpus or () if one not in gpus], [one for one in room.cpus or () if one not in cpus])
 
 
-def _held(placed: Sequence[Job]) -> dict[str, tuple[int, int]]:
-    held: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
+def _usage(placed: Sequence[Job]) -> dict[str, tuple[int, int]]:
+    usage: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for job in placed:
-        gpus, cpus = held[job.spec.team]
-        held[job.spec.team] = (gpus + len(job.attempts[-1].devices), cpus + len(job.attempts[-1].cpus))
-    return held
+        gpus, cpus = usage[job.spec.team]
+        usage[job.spec.team] = (gpus + len(job.attempts[-1].devices), cpus + len(job.attempts[-1].cpus))
+    return usage
 
 
-def _in_turn(waiting: Sequence[Job], held: dict[str, tuple[int, int]], rules: Rules, now: float) -> Iterable[Job]:
-    """Those that may start, in the order of their turn; `held` may grow while they are taken."""
+def _in_turn(waiting: Sequence[Job], usage: dict[str, tuple[int, int]], rules: Rules, now: float) -> Iterable[Job]:
+    """Those that may start, in the order of their turn; `usage` may grow while they are taken."""
     levels: dict[int, dict[str, list[Job]]] = defaultdict(lambda: defaultdict(list))
     for job in waiting:
         if job.ready_at(now) <= now:
@@ -303,7 +312,7 @@ def _in_turn(waiting: Sequence[Job], held: dict[str, tuple[int, int]], rules: Ru
         teams = levels[level]
         lines = {team: sorted(line, key=lambda job: (job.submitted, job.id), reverse=True) for team, line in teams.items()}
         order = [
-            (_weighed(held.get(team, (0, 0)), rules.share(team)), line[-1].submitted, team) for team, line in lines.items()
+            (_weighed(usage.get(team, (0, 0)), rules.share(team)), line[-1].submitted, team) for team, line in lines.items()
         ]
         heapq.heapify(order)
         while order:
@@ -311,7 +320,7 @@ def _in_turn(waiting: Sequence[Job], held: dict[str, tuple[int, int]], rules: Ru
             line = lines[team]
             yield line.pop()
             if line:
-                heapq.heappush(order, (_weighed(held.get(team, (0, 0)), rules.share(team)), line[-1].submitted, team))
+                heapq.heappush(order, (_weighed(usage.get(team, (0, 0)), rules.share(team)), line[-1].submitted, team))
 
 
 def _weighed(held: tuple[int, int], share: Share) -> float:
@@ -319,19 +328,19 @@ def _weighed(held: tuple[int, int], share: Share) -> float:
     return (held[0] + held[1] / 16.0) / max(share.weight, 1e-9)
 
 
-def _keep(job: Job, placed: Sequence[Job], seats: Sequence[Seat], free: _Free, now: float, rules: Rules) -> _Kept:
+def _keep(job: Job, placed: Sequence[Job], seats: Sequence[Seat], free: _Free, now: float, rules: Rules) -> _Reservation:
     """The moment at which the job will fit, and what is left beside it then."""
-    least, needed = least_gpus(job), job.spec.needs.cpus
+    fewest, needed = least_gpus(job), job.spec.needs.cpus
     gpus, cpus = len(free.gpus), len(free.cpus)
     for end, (more_gpus, more_cpus) in sorted(_ends(placed, seats, now)):
         if end == inf:
             break
         gpus, cpus = gpus + more_gpus, cpus + more_cpus
-        if least <= gpus and needed <= cpus:
-            return _Kept(job, end, gpus - least, cpus - needed)
+        if fewest <= gpus and needed <= cpus:
+            return _Reservation(job, end, gpus - fewest, cpus - needed)
     if now - max(job.submitted, job.not_before) < rules.patience_s:
-        return _Kept(job, inf, len(free.gpus), len(free.cpus))
-    return _Kept(job, now, max(len(free.gpus) - least, 0), max(len(free.cpus) - needed, 0))
+        return _Reservation(job, inf, len(free.gpus), len(free.cpus))
+    return _Reservation(job, now, max(len(free.gpus) - fewest, 0), max(len(free.cpus) - needed, 0))
 
 
 def _ends(placed: Sequence[Job], seats: Sequence[Seat], now: float) -> Iterable[tuple[float, tuple[int, int]]]:

@@ -158,11 +158,11 @@ class Record(Protocol):
         """As whom the record knows the one who asks, who can then submit as nobody else; empty: it does not ask."""
         ...
 
-    def submit(self, specs: Sequence[tuple[str, Spec]], at: float) -> list[Job]:
+    def submit(self, specs: Sequence[tuple[str, Spec]], moment: float) -> list[Job]:
         """New jobs by id, all or none. An id that is there already is refused with `Stale`."""
         ...
 
-    def write(self, changes: Sequence[Change], at: float, lease: Lease | None = None) -> list[Job | Stale]:
+    def write(self, changes: Sequence[Change], moment: float, lease: Lease | None = None) -> list[Job | Stale]:
         """Each change whole or not at all; the jobs after it. One that is stale is left out, the others stand."""
         ...
 
@@ -176,7 +176,7 @@ class Record(Protocol):
 
     def damaged(self, wanted: Wanted) -> list[Damaged]: ...
 
-    def give_up(self, damaged: Damaged, reason: str, at: float) -> Job:
+    def give_up(self, damaged: Damaged, reason: str, moment: float) -> Job:
         """It is over as failed, with what is left of it; `Stale` where it changed meanwhile, or can be read again. Whoever
         asks has seen to it that nothing of it runs."""
         ...
@@ -185,7 +185,7 @@ class Record(Protocol):
         """The newest first."""
         ...
 
-    def changed(self, after: int, place: str, most: int) -> tuple[list[Job | Damaged], int]:
+    def changed(self, after: int, place: str, limit: int) -> tuple[list[Job | Damaged], int]:
         """Jobs of a place that changed after a mark, in order, and the mark to go on from. Jobs that were over
         when a reading from 0 began are not among them. A mark is handed back as it is; it says nothing by itself."""
         ...

@@ -39,49 +39,62 @@ def after_end(job: Job, sight: Sight, now: float) -> tuple[Event, ...]:
     attempt = job.attempt
     assert attempt is not None
     outcome = outcome_of(job, sight)
-    reason = _told(outcome, sight)
-    ended = Ended(attempt.number, outcome, sight.code, reason, sight.step, sight.until, sight.saved, sight.held)
+    reason = _exit_reason(outcome, sight)
+    ended = Ended(
+        number=attempt.number,
+        outcome=outcome,
+        code=sight.code,
+        reason=reason,
+        step=sight.step,
+        at=sight.until,
+        saved=sight.saved,
+        held=sight.held,
+    )
     events: tuple[Event, ...] = (ended,)
     since = attempt.begun
     if since is None and sight.since is not None:  # begun and over between two looks
         since = sight.since
-        events = (Begun(attempt.number, sight.handle, since, sight.held, sight.where), ended)
+        events = (Begun(number=attempt.number, handle=sight.handle, at=since, held=sight.held, where=sight.where), ended)
     following = _next(job, ended, since, now)
     if isinstance(following, Over) and (outcome is Outcome.DONE or since is not None):
         events = (*events, _measured(job, events, sight.rate, now, outcome is Outcome.DONE))
     return (*events, following)
 
 
-def _measured(job: Job, events: tuple[Event, ...], rate: float | None, now: float, done: bool) -> Measured:
+def _measured(job: Job, events: tuple[Event, ...], rate: float | None, now: float, finished: bool) -> Measured:
     """What happened, beside what was predicted: a run is a measurement, whoever looks at it later. `rate`: steps per second of
     the last attempt, once it was warm."""
     for event in events:
         job = after(job, event, now)
-    gone = [one for one in job.attempts if one.outcome in (Outcome.LOST, Outcome.LEFT)]
+    interruptions = [one for one in job.attempts if one.outcome in (Outcome.LOST, Outcome.LEFT)]
     seconds, steps, work = job.runtime_s(now), job.attempts[-1].step, job.spec.work
-    found: dict[str, object] = {"seconds": round(seconds, 3), "interruptions": len(gone), "attempts": len(job.attempts)}
-    whole = done and FEWER_STEPS not in job.spec.env  # a program that tells no steps may have done only so many
+    measured: dict[str, object] = {
+        "seconds": round(seconds, 3),
+        "interruptions": len(interruptions),
+        "attempts": len(job.attempts),
+    }
+    complete = finished and FEWER_STEPS not in job.spec.env  # a program that tells no steps may have done only so many
     if steps is not None:
-        found["steps"] = steps
+        measured["steps"] = steps
         if work.per_step and work.amount:  # it may have been told to do fewer, or the file speaks of more than it does
-            whole = done and steps * work.per_step >= NEARLY * work.amount
+            complete = finished and steps * work.per_step >= NEARLY * work.amount
     if rate is not None:
-        found["steps_per_s"] = rate
+        measured["steps_per_s"] = rate
         if work.per_step:
-            found["throughput"] = rate * work.per_step
-    elif whole and (steps is None or not work.per_step) and work.amount and seconds > 0:  # start, loading and all
-        found["throughput"] = work.amount / seconds
-    if "throughput" in found:
-        found["unit"] = work.unit
+            measured["throughput"] = rate * work.per_step
+    elif complete and (steps is None or not work.per_step) and work.amount and seconds > 0:  # start, loading and all
+        measured["throughput"] = work.amount / seconds
+    if "throughput" in measured:
+        measured["unit"] = work.unit
     if usd := job.usd(now):
-        found["usd"] = round(usd, 6)
+        measured["usd"] = round(usd, 6)
     share = min((job.share_of(one) for one in job.attempts if one.begun is not None), default=1.0)
     if share < 1.0:  # the prediction speaks of all of them
-        found["least_share_of_workers"], whole = round(share, 3), False
+        measured["least_share_of_workers"], complete = round(share, 3), False
         if job.share_of(job.attempts[-1]) < 1.0:
             for name in ("throughput", "unit", "steps_per_s"):
-                found.pop(name, None)
-    return Measured(dict(job.spec.predicted), found, whole)
+                measured.pop(name, None)
+    return Measured(dict(job.spec.predicted), measured, complete)
 
 
 def outcome_of(job: Job, sight: Sight) -> Outcome:
@@ -95,8 +108,8 @@ def outcome_of(job: Job, sight: Sight) -> Outcome:
         return Outcome.STOPPED
     if sight.state in (State.LOST, State.ABSENT):
         return Outcome.LOST
-    asked = job.leaving is not None or sight.leave_by is not None
-    return Outcome.LEFT if asked or sight.code == LEFT else Outcome.FAILED
+    requested = job.leaving is not None or sight.leave_by is not None
+    return Outcome.LEFT if requested or sight.code == LEFT else Outcome.FAILED
 
 
 def _finished(job: Job, sight: Sight) -> bool:
@@ -104,8 +117,8 @@ def _finished(job: Job, sight: Sight) -> bool:
     those that tell their steps say so with a code of its own."""
     if sight.state is not State.EXITED or sight.code != 0 or sight.reason or job.spec.service:
         return False
-    asked = job.leaving is not None or sight.leave_by is not None
-    return not asked or sight.step is not None
+    requested = job.leaving is not None or sight.leave_by is not None
+    return not requested or sight.step is not None
 
 
 def _next(job: Job, ended: Ended, begun: float | None, now: float) -> Event:
@@ -124,14 +137,16 @@ def _next(job: Job, ended: Ended, begun: float | None, now: float) -> Event:
         case Outcome.OVERDUE:
             return Over(Phase.FAILED, f"longer than the {job.spec.longest_s or 0:g} s that one attempt may take")
         case Outcome.LOST | Outcome.LEFT:
-            gone = [one for one in tries if one.outcome in (Outcome.LOST, Outcome.LEFT) and one.begun is not None]
-            if len(gone) > retry.losses:
-                return Over(Phase.FAILED, f"interrupted {_often(len(gone))}, more than the {retry.losses} that are allowed")
+            interruptions = [one for one in tries if one.outcome in (Outcome.LOST, Outcome.LEFT) and one.begun is not None]
+            if len(interruptions) > retry.losses:
+                return Over(
+                    Phase.FAILED, f"interrupted {_often(len(interruptions))}, more than the {retry.losses} that are allowed"
+                )
             stuck = 0 if job.leaving is Why.MOVE else _in_a_row(job, tries, (Outcome.LOST, Outcome.LEFT)) - 1
             hurry = retry.wait_s if begun is not None else max(retry.wait_s, REFUSED_S)
             wait = min(_wait(job, stuck), hurry) if job.spec.deadline is not None else _wait(job, stuck)
-            what = "was lost" if ended.outcome is Outcome.LOST else "left"
-            return Again(now + wait, f"{what}: {ended.reason}" if ended.reason else what)
+            cause = "was lost" if ended.outcome is Outcome.LOST else "left"
+            return Again(now + wait, f"{cause}: {ended.reason}" if ended.reason else cause)
     if ended.code in NO_USE:
         return Over(Phase.FAILED, ended.reason)
     failures = [one for one in tries if one.outcome is Outcome.FAILED]
@@ -162,11 +177,11 @@ def _at_one_step(tries: Sequence[Attempt]) -> int:
 def _in_a_row(job: Job, tries: Sequence[Attempt], outcomes: tuple[Outcome, ...]) -> int:
     """Attempts at the end of the row that ended so and came no further: neither in steps nor by lasting long."""
     count = 0
-    for one in reversed(tries):
-        if one.outcome not in outcomes or one.step != tries[-1].step:
+    for attempt in reversed(tries):
+        if attempt.outcome not in outcomes or attempt.step != tries[-1].step:
             break
         count += 1
-        if _lasted_s(one) > job.spec.retry.longest_wait_s:  # it worked for long: what was before does not count
+        if _lasted_s(attempt) > job.spec.retry.longest_wait_s:  # it worked for long: what was before does not count
             break
     return count
 
@@ -182,7 +197,7 @@ def _wait(job: Job, times: int) -> float:
     return float(min(job.spec.retry.wait_s * 2.0 ** min(times - 1, 30), job.spec.retry.longest_wait_s))
 
 
-def _told(outcome: Outcome, sight: Sight) -> str:
+def _exit_reason(outcome: Outcome, sight: Sight) -> str:
     if sight.reason:
         return sight.reason
     if sight.code is None:

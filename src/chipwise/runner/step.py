@@ -37,10 +37,10 @@ def step(
     now: float,
     rules: Rules | None = None,
     policy: Policy | None = None,
-    others: Mapping[str, Job] | None = None,
+    elsewhere: Mapping[str, Job] | None = None,
 ) -> list[Act]:
-    """`jobs`: all of one place that are not over. `others`: those of elsewhere, or over, that some of them wait for."""
-    policy, others = policy or NeverLate(), others or {}
+    """`jobs`: all of one place that are not over. `elsewhere`: those of other places, or over, that some of them wait for."""
+    policy, elsewhere = policy or NeverLate(), elsewhere or {}
     acts: list[Act] = []
     placed: list[Job] = []
     queued: list[Job] = []
@@ -51,7 +51,7 @@ def step(
                 if (act := _placed(job, seen, now, policy)) is not None:
                     acts.append(act)
         else:  # of most, where there are many
-            before = [jobs.get(name) or others.get(name) for name in job.spec.after]
+            before = [jobs.get(name) or elsewhere.get(name) for name in job.spec.after]
             if (act := _not_now(job, before)) is not None:
                 acts.append(act)
             elif all(one is not None and one.phase is Phase.DONE for one in before):
@@ -89,25 +89,25 @@ def _placed(job: Job, seen: Seen, now: float, policy: Policy) -> Act | None:
 def _under_way(job: Job, sight: Sight, offers: Sequence[Where] | None, now: float, policy: Policy) -> Act | None:
     """One that waits for its machines has nothing to save: it is ended at once where another is asked to leave."""
     attempt, pending = job.attempts[-1], sight.state is State.PENDING
-    begun = Begun(attempt.number, sight.handle, sight.since, sight.held, sight.where)
+    begun = Begun(number=attempt.number, handle=sight.handle, at=sight.since, held=sight.held, where=sight.where)
     events: tuple[Event, ...] = (begun,) if job.phase is Phase.STARTING and not pending else ()
     if job.wish is Wish.END and job.leaving is not Why.END:  # whatever grace it had until now
         return Act(job, (*events, Leaving(attempt.number, now, Why.END, "its owner ends it")), (End(job),))
     if job.phase is Phase.LEAVING:
         assert job.leave_by is not None
         late = pending or now >= job.leave_by or job.leaving is Why.END
-        by = now + job.spec.grace_s
-        if not late and job.leave_by > by and job.leaving not in (None, Why.NOTICE):  # no grace is longer than its own
-            anew = Leaving(attempt.number, by, job.leaving, "the clock was set back")
-            return Act(job, (anew,), (Leave(job, by, str(job.leaving)),))
+        deadline = now + job.spec.grace_s
+        if not late and job.leave_by > deadline and job.leaving not in (None, Why.NOTICE):  # no grace is longer than its own
+            anew = Leaving(attempt.number, deadline, job.leaving, "the clock was set back")
+            return Act(job, (anew,), (Leave(job, deadline, str(job.leaving)),))
         return Act(job, orders=(End(job) if late else Leave(job, job.leave_by, str(job.leaving)),))
     unpaid = job.spec.budget_usd is not None and attempt.begun is None and (not pending or sight.held is not None)
     paid = after(job, begun, now) if unpaid else job  # machines cost before they work
-    found = None if sight.ended else _leaves(paid, sight, now) or _moves(job, sight, offers, now, policy)
-    if found is not None:
-        why, by, reason = found
-        leaving = Leaving(attempt.number, now if pending else by, why, reason, sight.came)
-        return Act(job, (*events, leaving), (End(job) if pending else Leave(job, by, reason),))
+    departure = None if sight.ended else _leaves(paid, sight, now) or _moves(job, sight, offers, now, policy)
+    if departure is not None:
+        cause, deadline, reason = departure
+        leaving = Leaving(number=attempt.number, by=now if pending else deadline, why=cause, reason=reason, came=sight.came)
+        return Act(job, (*events, leaving), (End(job) if pending else Leave(job, deadline, reason),))
     # A service may serve with some of its replicas, and say why not with all.
     lacks = (job.spec.service or sight.ended) and not events
     waiting = sight.reason if pending or lacks else ""
@@ -134,21 +134,21 @@ def _leaves(job: Job, sight: Sight, now: float) -> tuple[Why, float, str] | None
     elsewhere = len(spec.places) > 1 or fewer
     in_vain = sight.held is None or (fewer and sight.came is not None)
     if pending and in_vain and elsewhere and now - attempt.placed > spec.retry.no_machine_s:
-        some = f"{sight.came} of {job.machines} machines" if sight.came else "no machine"
-        return Why.MOVE, grace, f"{some} came in {now - attempt.placed:.0f} s"
+        count = f"{sight.came} of {job.machines} machines" if sight.came else "no machine"
+        return Why.MOVE, grace, f"{count} came in {now - attempt.placed:.0f} s"
     return None
 
 
 def _moves(job: Job, sight: Sight, offers: Sequence[Where] | None, now: float, policy: Policy) -> tuple[Why, float, str] | None:
     """Whether the policy wants it on machines of the other kind. It is asked at every look."""
-    on, grace = job.attempts[-1].where.purchase, now + job.spec.grace_s
-    if on not in (Purchase.SPOT, Purchase.ON_DEMAND):
+    purchase, grace = job.attempts[-1].where.purchase, now + job.spec.grace_s
+    if purchase not in (Purchase.SPOT, Purchase.ON_DEMAND):
         return None
     decided = placing.decision(job, policy, now, offers, sight.saved if sight.saved is not None else sight.step)
-    if on is Purchase.SPOT and decided is Decision.ON_DEMAND:
+    if purchase is Purchase.SPOT and decided is Decision.ON_DEMAND:
         return Why.MOVE, grace, "the deadline needs machines that stay"
     known = offers is not None or job.spec.deadline is not None  # else it is here because there was no spot machine
-    if on is Purchase.ON_DEMAND and decided is Decision.SPOT and sight.state is State.RUNNING and known:
+    if purchase is Purchase.ON_DEMAND and decided is Decision.SPOT and sight.state is State.RUNNING and known:
         spot = [one for one in placing.to_be_had(job, offers) if one.purchase is Purchase.SPOT]
         if placing.barren(job, spot, now):  # on offer, and yet none came
             return None
@@ -168,10 +168,10 @@ def _not_now(job: Job, before: Iterable[Job | None]) -> Act | None:
     """What ends a job before it runs."""
     if job.wish.stops:
         return Act(job, (Over(Phase.STOPPED, "as asked"),))
-    for one in before:
-        if one is not None and one.phase in (Phase.FAILED, Phase.STOPPED):
-            how = "failed" if one.phase is Phase.FAILED else "was stopped"
-            return Act(job, (Over(Phase.FAILED, f"{one.spec.name} {how} before it ({one.id})"),))
+    for predecessor in before:
+        if predecessor is not None and predecessor.phase in (Phase.FAILED, Phase.STOPPED):
+            ending = "failed" if predecessor.phase is Phase.FAILED else "was stopped"
+            return Act(job, (Over(Phase.FAILED, f"{predecessor.spec.name} {ending} before it ({predecessor.id})"),))
     if job.spec.budget_usd is not None and job.attempts and job.usd(0.0) >= job.spec.budget_usd:
         return Act(job, (Over(Phase.FAILED, f"${job.usd(0.0):,.2f} of ${job.spec.budget_usd:,.2f} are spent"),))
     return None
@@ -197,9 +197,16 @@ def _starts(
         seats = [Seat(job, (), ()) for job in queued if job.ready_at(now) <= now]
     for seat in seats:
         job = seat.job
-        if (found := placing.choose(job, policy, now, seen.offers)) is not None:
-            reason = "; ".join(filter(None, (seat.short, found.reason)))
-            event = Placed(len(job.attempts) + 1, found.where, seat.gpus, seat.cpus, found.machines, reason)
+        if (choice := placing.choose(job, policy, now, seen.offers)) is not None:
+            reason = "; ".join(filter(None, (seat.short, choice.reason)))
+            event = Placed(
+                number=len(job.attempts) + 1,
+                where=choice.where,
+                devices=seat.gpus,
+                cpus=seat.cpus,
+                machines=choice.machines,
+                reason=reason,
+            )
             yield Act(job, (event,), (Start(after(job, event, now)),))
         elif job.waiting != NO_PLACE:
             yield Act(job, (Waiting(NO_PLACE),))
@@ -220,10 +227,10 @@ def _grows(placed: Sequence[Job], queued: Sequence[Job], seen: Seen, now: float,
             return True
         return rest * job.spec.needs.gpus * (1.0 / has - 1.0 / gpus) > placing.restart_s(job)
 
-    if seen.room.gpus is None or (found := grown(placed, queued, seen.room, rules, now, worth)) is None:
+    if seen.room.gpus is None or (growth := grown(placed, queued, seen.room, rules, now, worth)) is None:
         return
-    job, gpus = found
-    more, by = gpus - len(job.attempts[-1].devices), now + job.spec.grace_s
-    are = "1 more GPU is" if more == 1 else f"{more} more GPUs are"
+    job, gpus = growth
+    extra, deadline = gpus - len(job.attempts[-1].devices), now + job.spec.grace_s
+    are = "1 more GPU is" if extra == 1 else f"{extra} more GPUs are"
     reason = f"{are} free: it continues with {gpus} of {job.spec.needs.gpus}"
-    yield Act(job, (Leaving(len(job.attempts), by, Why.MOVE, reason),), (Leave(job, by, reason),))
+    yield Act(job, (Leaving(len(job.attempts), deadline, Why.MOVE, reason),), (Leave(job, deadline, reason),))

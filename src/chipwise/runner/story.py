@@ -29,15 +29,15 @@ ANSWERED = "it answers its check"
 def told(event: Event) -> str:
     match event:
         case Submitted(spec):
-            what = f": {_cut(' '.join(spec.command))}" if spec.command else ""
-            return f"submitted by {spec.owner or 'an unnamed user'}{what}"
-        case Wished(wish, by, reason):
-            what = {Wish.STOP: "asked to stop", Wish.END: "asked to end at once", Wish.RUN: "asked to run again"}[wish]
-            return f"{what}{f' by {by}' if by else ''}{f': {reason}' if reason else ''}"
+            command = f": {_cut(' '.join(spec.command))}" if spec.command else ""
+            return f"submitted by {spec.owner or 'an unnamed user'}{command}"
+        case Wished(wish, author, reason):
+            request = {Wish.STOP: "asked to stop", Wish.END: "asked to end at once", Wish.RUN: "asked to run again"}[wish]
+            return f"{request}{f' by {author}' if author else ''}{f': {reason}' if reason else ''}"
         case Waiting(reason):
             return waits(reason) if reason else ""
-        case Placed(number, where, devices, cpus, machines, reason):
-            return f"attempt {number} {_where(where, devices, cpus, machines)}{f' ({reason})' if reason else ''}"
+        case Placed(number, place, devices, cpus, machines, reason):
+            return f"attempt {number} {_placement(place, devices, cpus, machines)}{f' ({reason})' if reason else ''}"
         case Begun(number, _):
             return f"attempt {number} runs"
         case Told(_, text):
@@ -51,16 +51,16 @@ def told(event: Event) -> str:
             return f"attempt {number} did not leave in time: {reason}"
         case Ended(number, outcome, _, reason, step, _):
             # Of one that is lost the last word counts, and it may have come further.
-            at = ", last seen at step" if outcome is Outcome.LOST else " at step"
-            reached = f"{at} {step:,}" if step is not None else ""
-            return f"attempt {number} {_how(outcome)}{reached}{f': {reason}' if reason else ''}"
+            position = ", last seen at step" if outcome is Outcome.LOST else " at step"
+            reached = f"{position} {step:,}" if step is not None else ""
+            return f"attempt {number} {_ending(outcome)}{reached}{f': {reason}' if reason else ''}"
         case Again(_, reason):
-            how = reason.partition(":")[0]  # why stands with the end of the attempt, one line above
-            return f"goes back to the queue, since it {how}" if how else "goes back to the queue"
+            cause = reason.partition(":")[0]  # why stands with the end of the attempt, one line above
+            return f"goes back to the queue, since it {cause}" if cause else "goes back to the queue"
         case Over(phase, reason):
             return f"{phase}{f': {reason}' if reason else ''}"
-        case Measured(predicted, measured, whole):
-            return _compared(predicted, measured, whole)
+        case Measured(predicted, measured, complete):
+            return _compared(predicted, measured, complete)
 
 
 def waits(reason: str) -> str:
@@ -71,21 +71,23 @@ def waits(reason: str) -> str:
     return f"waits: {reason}"
 
 
-def _compared(predicted: Mapping[str, object], measured: Mapping[str, object], whole: bool) -> str:
+def _compared(predicted: Mapping[str, object], measured: Mapping[str, object], complete: bool) -> str:
     """What was measured, and beside it what had been predicted, where it was and where the two can be compared."""
-    shown = {"seconds": elapsed, "usd": spent}
+    formats = {"seconds": elapsed, "usd": spent}
     parts: list[str] = []
     for name, value in measured.items():
         twice = name == "steps_per_s" and measured.get("unit") == "steps"
         if not isinstance(value, int | float) or twice or (name == "attempts" and value == 1) or name.startswith("least_"):
             continue
-        thought = predicted.get(name) if whole or name not in OF_THE_WHOLE else None
-        show = shown.get(name) or (events if name == "interruptions" else number)
-        label = "" if name in shown else f" {_label(name, str(measured.get('unit') or 'units'), value)}"
-        beside = f" ({show(float(thought))} predicted)" if isinstance(thought, int | float) else ""
-        parts.append(f"{show(float(value))}{label}{beside}")
-    what = " on fewer workers at times" if "least_share_of_workers" in measured else "" if whole else " of a part of the work"
-    return f"measured{what}: {', '.join(parts)}"
+        prediction = predicted.get(name) if complete or name not in OF_THE_WHOLE else None
+        show = formats.get(name) or (events if name == "interruptions" else number)
+        label = "" if name in formats else f" {_label(name, str(measured.get('unit') or 'units'), value)}"
+        comparison = f" ({show(float(prediction))} predicted)" if isinstance(prediction, int | float) else ""
+        parts.append(f"{show(float(value))}{label}{comparison}")
+    scope = (
+        " on fewer workers at times" if "least_share_of_workers" in measured else "" if complete else " of a part of the work"
+    )
+    return f"measured{scope}: {', '.join(parts)}"
 
 
 def _cut(text: str, most: int = 200) -> str:
@@ -100,7 +102,7 @@ def _label(name: str, unit: str, value: float) -> str:
     return name[:-1] if value == 1 and name.endswith("s") else name
 
 
-def _how(outcome: Outcome) -> str:
+def _ending(outcome: Outcome) -> str:
     return {
         Outcome.DONE: "is done",
         Outcome.FAILED: "failed",
@@ -111,16 +113,16 @@ def _how(outcome: Outcome) -> str:
     }[outcome]
 
 
-def _where(where: Where, devices: tuple[int, ...], cpus: tuple[int, ...], machines: int) -> str:
-    if where.machine:
-        zone = where.zone or where.region
-        return f"on {machines} x {where.provider} {where.machine} in {zone}, {where.purchase}"
-    held = []
+def _placement(place: Where, devices: tuple[int, ...], cpus: tuple[int, ...], machines: int) -> str:
+    if place.machine:
+        zone = place.zone or place.region
+        return f"on {machines} x {place.provider} {place.machine} in {zone}, {place.purchase}"
+    devices_text = []
     if devices:
-        held.append(f"GPU{'s' if len(devices) > 1 else ''} {_ids(devices)}")
+        devices_text.append(f"GPU{'s' if len(devices) > 1 else ''} {_ids(devices)}")
     if cpus:
-        held.append(f"CPU{'s' if len(cpus) > 1 else ''} {_ids(cpus)}")
-    return f"gets {' and '.join(held)}" if held else "starts"
+        devices_text.append(f"CPU{'s' if len(cpus) > 1 else ''} {_ids(cpus)}")
+    return f"gets {' and '.join(devices_text)}" if devices_text else "starts"
 
 
 def _ids(ids: tuple[int, ...]) -> str:

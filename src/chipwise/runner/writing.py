@@ -46,8 +46,8 @@ def event_text(event: Event) -> tuple[str, str]:
 def event_of(kind: str, text: str) -> Event:
     if kind not in KINDS:
         raise Unreadable(f"no event is called {kind!r}")
-    found: Event = _read(KINDS[kind], text)
-    return found
+    event: Event = _read(KINDS[kind], text)
+    return event
 
 
 def _text(value: object) -> str:
@@ -71,10 +71,10 @@ def _of_writer(kind: Any) -> Step:
     def write(value: Any) -> dict[str, Any]:
         written = {}
         for name, default, plain in parts:
-            held = getattr(value, name)
-            if held is default or (held == default and type(held) is type(default)):
+            content = getattr(value, name)
+            if content is default or (content == default and type(content) is type(default)):
                 continue
-            written[name] = held if plain is None or held is None else plain(held)
+            written[name] = content if plain is None or content is None else plain(content)
         return written
 
     return write
@@ -120,10 +120,10 @@ def _of_reader(kind: Any) -> Step:
 
     def read(value: Any) -> Any:
         known = {}
-        for name, held in value.items():
+        for name, content in value.items():
             if name in readers:
                 step = readers[name]
-                known[name] = held if step is None else step(held)
+                known[name] = content if step is None else step(content)
         return kind(**known)
 
     return read
@@ -158,8 +158,8 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _texts(value: Any) -> dict[str, str]:
-    for held in _mapping(value).values():
-        _a_text(held)
+    for text in _mapping(value).values():
+        _a_text(text)
     return cast(dict[str, str], value)
 
 

@@ -98,7 +98,7 @@ def test_what_is_left_is_reckoned_by_what_is_saved() -> None:
     gone = added(running(held, SPOT_A), Ended(1, Outcome.LOST, step=50, saved=40))
     assert rest_s(held) == 1000.0
     assert rest_s(gone) == 600.0
-    assert rest_s(gone, done=75) == 250.0
+    assert rest_s(gone, steps=75) == 250.0
     assert rest_s(job()) is None
 
 

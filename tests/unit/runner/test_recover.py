@@ -175,8 +175,8 @@ def test_a_start_long_after_asks_for_all_again_and_one_soon_after_does_not() -> 
 def test_on_fewer_machines_the_rest_is_thought_to_take_longer() -> None:
     held = queued(wanted=spec("train", needs=Needs(machines=8, machines_least=2), expected_s=1000.0, predicted={"steps": 100}))
     assert rest_s(held) == 1000.0
-    assert rest_s(added(held, Placed(1, Where(), machines=4)), done=50) == 1000.0
-    assert rest_s(added(held, Placed(1, Where(), machines=8)), done=50) == 500.0
+    assert rest_s(added(held, Placed(1, Where(), machines=4)), steps=50) == 1000.0
+    assert rest_s(added(held, Placed(1, Where(), machines=8)), steps=50) == 500.0
 
 
 def test_a_place_that_could_not_give_eight_may_give_four() -> None:

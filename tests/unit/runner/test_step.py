@@ -29,7 +29,7 @@ def see(job: Job, sight: Sight | None, now: float = 10.0, room: Room = Room()) -
 
 
 def acts(job: Job, sight: Sight | None = None, now: float = 10.0, **more: Job) -> list[Act]:
-    return step({job.id: job}, see(job, sight, now), now, others=more)
+    return step({job.id: job}, see(job, sight, now), now, elsewhere=more)
 
 
 def act(job: Job, sight: Sight | None = None, now: float = 10.0) -> Act:
@@ -312,7 +312,7 @@ def test_a_stage_fails_with_the_one_before(phase: Phase, how: str) -> None:
 def test_jobs_of_elsewhere_are_neither_started_nor_ended_here() -> None:
     second = queued("second", spec("second", after=("first", "other")))
     others = {"first": queued("first"), "other": running(queued("other"))}
-    assert step({"second": second}, Seen(1.0), 1.0, others=others) == []
+    assert step({"second": second}, Seen(1.0), 1.0, elsewhere=others) == []
 
 
 def test_a_job_that_spent_its_budget_is_not_started_again() -> None:

@@ -153,7 +153,13 @@ def fetch(settings: FeedSettings, report: Report) -> Snapshot:
         raise OutsideFailed(
             "The AWS Price List answered without one usable price.", remedy="Check pricing_endpoint and regions."
         )
-    return Snapshot(PROVIDER, settings.today, tuple(machines.values()), tuple(offers), skipped=skipped.lines())
+    return Snapshot(
+        provider=PROVIDER,
+        taken=settings.today,
+        machines=tuple(machines.values()),
+        offers=tuple(offers),
+        skipped=skipped.lines(),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +187,8 @@ class _Aws:
             if (service, region) not in self._clients:
                 retries: Any = {"mode": "adaptive", "total_max_attempts": self.attempts}
                 config = Config(retries=retries, connect_timeout=10, read_timeout=60, user_agent_extra="chipwise")
-                made: Any = self.session.client(service, region_name=region, endpoint_url=endpoint, config=config)  # type: ignore[call-overload]
-                self._clients[service, region] = made
+                client: Any = self.session.client(service, region_name=region, endpoint_url=endpoint, config=config)  # type: ignore[call-overload]
+                self._clients[service, region] = client
             return self._clients[service, region]
 
     def ec2(self, region: str) -> EC2Client:
@@ -193,23 +199,23 @@ class _Aws:
         client: PricingClient = self._client("pricing", PRICING_REGION, self.pricing_endpoint)
         return client
 
-    def regions(self, asked: Sequence[str]) -> tuple[str, ...]:
+    def regions(self, names: Sequence[str]) -> tuple[str, ...]:
         """Those asked for, or all that the account may use. A name nobody knows is refused before the work starts."""
         documented: set[str] = set()
         for partition in self.session.get_available_partitions():
             documented.update(self.session.get_available_regions("ec2", partition_name=partition))
-        strange = [name for name in asked if name not in documented]
-        if asked and not strange:
-            return tuple(dict.fromkeys(asked))
+        strange = [name for name in names if name not in documented]
+        if names and not strange:
+            return tuple(dict.fromkeys(names))
         with _translated("AWS regions"):
             answer = self.ec2(self.session.region_name or PRICING_REGION).describe_regions(AllRegions=False)
         enabled = sorted(region["RegionName"] for region in answer.get("Regions", ()) if region.get("RegionName"))
         for name in strange:
             if name not in enabled:
                 raise UnknownName("AWS region", name, nearest(name, documented | set(enabled)))
-        if not asked and not enabled:
+        if not names and not enabled:
             raise OutsideFailed("AWS named no region that this account may use.", remedy=_KEYS)
-        return tuple(dict.fromkeys(asked)) or tuple(enabled)
+        return tuple(dict.fromkeys(names)) or tuple(enabled)
 
     def offered(self, region: str) -> frozenset[str] | _Refused:
         def read() -> frozenset[str]:
@@ -228,30 +234,30 @@ class _Aws:
             for start in range(0, len(names), _FILTER_VALUES):
                 wanted = list(names[start : start + _FILTER_VALUES])
                 pages = paginator.paginate(Filters=[{"Name": "instance-type", "Values": wanted}])
-                found = _bounded(pages, "InstanceTypes", f"AWS instance types in {region}")
-                entries += [entry for entry in found if entry.get("InstanceType")]
+                listed = _bounded(pages, "InstanceTypes", f"AWS instance types in {region}")
+                entries += [entry for entry in listed if entry.get("InstanceType")]
         return entries
 
     def products(self, region: str, settings: FeedSettings) -> list[pricelist.Product | str]:
-        found: list[pricelist.Product | str] = []
+        products: list[pricelist.Product | str] = []
         with _translated(f"AWS Price List for {region}"):
             filters: Any = pricelist.filters(region)
             paginator = self.pricing().get_paginator("get_products")
             pages = paginator.paginate(ServiceCode="AmazonEC2", Filters=filters, FormatVersion="aws_v1")
             texts = _bounded(pages, "PriceList", f"AWS Price List for {region}")
-            found += [pricelist.read_product(text, settings.today) for text in texts]
-        return found
+            products += [pricelist.read_product(text, settings.today) for text in texts]
+        return products
 
     def spot(self, region: str, names: frozenset[str]) -> list[Mapping[str, Any]]:
         now = datetime.now(UTC)  # asked from now on, the history answers with the price in force
-        found: list[Mapping[str, Any]] = []
+        items: list[Mapping[str, Any]] = []
         with _translated(f"AWS spot prices in {region}"):
             paginator = self.ec2(region).get_paginator("describe_spot_price_history")
-            few: Any = {"InstanceTypes": sorted(names)} if len(names) <= 100 else {}
-            pages = paginator.paginate(StartTime=now, EndTime=now, ProductDescriptions=["Linux/UNIX"], **few)
+            narrowing: Any = {"InstanceTypes": sorted(names)} if len(names) <= 100 else {}
+            pages = paginator.paginate(StartTime=now, EndTime=now, ProductDescriptions=["Linux/UNIX"], **narrowing)
             history = _bounded(pages, "SpotPriceHistory", f"AWS spot prices in {region}")
-            found += [item for item in history if str(item.get("InstanceType")) in names]
-        return found
+            items += [item for item in history if str(item.get("InstanceType")) in names]
+        return items
 
 
 def in_families(name: str, families: Sequence[str]) -> bool:
@@ -288,11 +294,17 @@ def _connect(settings: FeedSettings) -> _Aws:
     }
     attempts = whole_number(options, "retries", 8, 1, 20)
     families = words(options, "families", DEFAULT_FAMILIES)
-    return _Aws(session, address["endpoint"], address["pricing_endpoint"], attempts, families)
+    return _Aws(
+        session=session,
+        endpoint=address["endpoint"],
+        pricing_endpoint=address["pricing_endpoint"],
+        attempts=attempts,
+        families=families,
+    )
 
 
 @contextmanager
-def _translated(what: str) -> Iterator[None]:
+def _translated(subject: str) -> Iterator[None]:
     from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
     from botocore.parsers import ResponseParserError
 
@@ -303,16 +315,16 @@ def _translated(what: str) -> Iterator[None]:
         if code not in _ERRORS and isinstance(error, HTTPClientError):
             code = "HTTPClientError"
         kind, remedy = _ERRORS.get(code, (OutsideFailed, ""))
-        said = " ".join(str(error).split())
-        ours = kind(f"{what}: {said if len(said) <= 300 else said[:297] + '...'}", remedy=remedy or None)
-        raise ours from error
+        message = " ".join(str(error).split())
+        failure = kind(f"{subject}: {message if len(message) <= 300 else message[:297] + '...'}", remedy=remedy or None)
+        raise failure from error
 
 
-def _unless_refused(read: Callable[[], T], what: str) -> T | _Refused:
+def _unless_refused(read: Callable[[], T], subject: str) -> T | _Refused:
     from botocore.exceptions import ClientError
 
     try:
-        with _translated(what):
+        with _translated(subject):
             return read()
     except NotAllowed as error:
         cause = error.__cause__
@@ -321,14 +333,14 @@ def _unless_refused(read: Callable[[], T], what: str) -> T | _Refused:
         raise
 
 
-def _bounded(pages: Iterable[Any], key: str, what: str) -> Iterator[Any]:
+def _bounded(pages: Iterable[Any], key: str, subject: str) -> Iterator[Any]:
     """The items under `key` of all pages. A page without the key is no answer of AWS: botocore reads what it cannot
     understand, such as a sign-in page, as an empty answer."""
     for count, page in enumerate(pages):
         if key not in page:
-            raise OutsideFailed(f"{what}: the answer came without {key}.", remedy="Check the endpoint and the proxy.")
+            raise OutsideFailed(f"{subject}: the answer came without {key}.", remedy="Check the endpoint and the proxy.")
         if count >= _PAGES:
-            raise OutsideFailed(f"{what}: more than {_PAGES} pages, and no end.", remedy="Check the endpoint.")
+            raise OutsideFailed(f"{subject}: more than {_PAGES} pages, and no end.", remedy="Check the endpoint.")
         yield from page[key]
 
 
@@ -386,7 +398,17 @@ def _list_offers(
             prices.update(((product.machine, purchase), price) for purchase, price in product.prices.items())
             unusable.update((product.machine, purchase) for purchase in product.unusable)
     for (machine, purchase), price in sorted(prices.items()):
-        offers.append(Offer(PROVIDER, machine, region, purchase, price, settings.today.isoformat(), source="AWS Price List"))
+        offers.append(
+            Offer(
+                provider=PROVIDER,
+                machine=machine,
+                region=region,
+                purchase=purchase,
+                usd_per_hour=price,
+                as_of=settings.today.isoformat(),
+                source="AWS Price List",
+            )
+        )
         if purchase is Purchase.ON_DEMAND:
             on_demand[machine] = price
     for machine, purchase in sorted(unusable - prices.keys()):
@@ -409,9 +431,9 @@ def _spot_offers(
     newest: dict[tuple[str, str], tuple[str, object]] = {}
     for item in history:
         key = (str(item["InstanceType"]), str(item.get("AvailabilityZone", "")))
-        when = str(item.get("Timestamp", ""))
-        if key[0] in sold and (key not in newest or when >= newest[key][0]):
-            newest[key] = (when, item.get("SpotPrice"))
+        timestamp = str(item.get("Timestamp", ""))
+        if key[0] in sold and (key not in newest or timestamp >= newest[key][0]):
+            newest[key] = (timestamp, item.get("SpotPrice"))
     zones: dict[str, list[float]] = {}
     for (machine, zone), (_, text) in sorted(newest.items()):
         price = usable_price(text)
@@ -420,18 +442,18 @@ def _spot_offers(
         else:
             zones.setdefault(machine, []).append(price)
     for machine, prices in zones.items():
-        verdict, why = spot_verdict(min(prices), on_demand.get(machine))
+        verdict, reason = spot_verdict(min(prices), on_demand.get(machine))
         offers.append(
             Offer(
-                PROVIDER,
-                machine,
-                region,
-                Purchase.SPOT,
-                min(prices),
-                settings.today.isoformat(),
-                max(prices),
-                verdict,
-                why,
-                "AWS DescribeSpotPriceHistory",
+                provider=PROVIDER,
+                machine=machine,
+                region=region,
+                purchase=Purchase.SPOT,
+                usd_per_hour=min(prices),
+                as_of=settings.today.isoformat(),
+                usd_per_hour_max=max(prices),
+                verdict=verdict,
+                why=reason,
+                source="AWS DescribeSpotPriceHistory",
             )
         )

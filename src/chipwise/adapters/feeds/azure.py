@@ -52,14 +52,14 @@ def fetch(settings: FeedSettings, report: Report) -> Snapshot:
             raise BadInput(f"{word[:60]!r} is not an Azure name.", remedy="Regions look like eastus, families like NC or all.")
     progress = Progress(report)
     with connected(SOURCE, attempts) as service:
-        found = each(
+        listings = each(
             settings.regions or ("all regions",),
             lambda region: list(_rows(service, address, region if settings.regions else None, families, progress)),
             progress,
             "prices",
             workers=4,
         )
-    return _snapshot((row for rows in found.values() for row in rows), families, settings)
+    return _snapshot((row for rows in listings.values() for row in rows), families, settings)
 
 
 def _rows(
@@ -145,7 +145,7 @@ def read_row(row: Mapping[str, object], today: date) -> Price | str | None:
         return f"the price type is {text['type'][:30] or 'not stated'}"
     if price is None:
         return f"{purchase} price is missing, zero or absurd"
-    return Price(machine, region, purchase, price, since)
+    return Price(machine=machine, region=region, purchase=purchase, usd_per_hour=price, since=since)
 
 
 def _snapshot(rows: Iterable[Mapping[str, object]], families: tuple[str, ...], settings: FeedSettings) -> Snapshot:
@@ -159,30 +159,42 @@ def _snapshot(rows: Iterable[Mapping[str, object]], families: tuple[str, ...], s
         if isinstance(price, str):
             skipped.note(price, f"{name} in {row.get('armRegionName')}")
         elif price is not None and ("all" in families or name.casefold().startswith(wanted)):
-            same = known.get(name.casefold())  # the API is not careful with case
-            key = (same.name if same else name, price.region, price.purchase)
+            match = known.get(name.casefold())  # the API is not careful with case
+            key = (match.name if match else name, price.region, price.purchase)
             if key not in best or price.since > best[key].since:
                 best[key] = price
     if not any(purchase is Purchase.ON_DEMAND for _, _, purchase in best):
-        where = ", ".join(settings.regions) or "any region"
+        place = ", ".join(settings.regions) or "any region"
         raise NoResult(
-            f"{SOURCE} has no price for Standard_{'/'.join(families)} in {where}.",
+            f"{SOURCE} has no price for Standard_{'/'.join(families)} in {place}.",
             remedy="Check the region names, such as eastus.",
         )
     day = settings.today.isoformat()
     offers = []
     for (machine, region, purchase), price in sorted(best.items()):
         on_demand = best.get((machine, region, Purchase.ON_DEMAND))
-        verdict, why = Verdict.FINE, ""
+        verdict, reason = Verdict.FINE, ""
         if purchase is Purchase.SPOT:
-            verdict, why = spot_verdict(price.usd_per_hour, on_demand.usd_per_hour if on_demand else None)
+            verdict, reason = spot_verdict(price.usd_per_hour, on_demand.usd_per_hour if on_demand else None)
         offers.append(
-            Offer(PROVIDER, machine, region, purchase, price.usd_per_hour, day, verdict=verdict, why=why, source=SOURCE)
+            Offer(
+                provider=PROVIDER,
+                machine=machine,
+                region=region,
+                purchase=purchase,
+                usd_per_hour=price.usd_per_hour,
+                as_of=day,
+                verdict=verdict,
+                why=reason,
+                source=SOURCE,
+            )
         )
     machines = []
     for name in sorted({machine for machine, _, _ in best}):
         fact = Fact((SOURCE,), day, notes="sizes not known")
-        machines.append(known.get(name.casefold()) or Machine(PROVIDER, name, None, None, fact=fact))
+        machines.append(known.get(name.casefold()) or Machine(provider=PROVIDER, name=name, chip=None, chips=None, fact=fact))
         if name.casefold() not in known:
             skipped.note("priced, and its size and chip are not in the catalog", name)
-    return Snapshot(PROVIDER, settings.today, tuple(machines), tuple(offers), skipped=skipped.lines())
+    return Snapshot(
+        provider=PROVIDER, taken=settings.today, machines=tuple(machines), offers=tuple(offers), skipped=skipped.lines()
+    )

@@ -78,14 +78,14 @@ def fetch(settings: FeedSettings, report: Report) -> Snapshot:
     regions = sorted({region for region, _ in rates if not settings.regions or region in settings.regions})
     offers = [offer for machine in machines for offer in _offers(machine, regions, rates, settings, skipped)]
     if not offers:
-        where = ", ".join(settings.regions) or "any region"
+        place = ", ".join(settings.regions) or "any region"
         raise NoResult(
-            f"{SOURCE} has no machine of the catalog complete in {where}.",
+            f"{SOURCE} has no machine of the catalog complete in {place}.",
             remedy="Check the region names, such as us-central1.",
         )
     priced = {offer.machine for offer in offers}
     rows = tuple(machine for machine in machines if machine.name in priced)  # a snapshot stands by itself
-    return Snapshot(PROVIDER, settings.today, rows, tuple(offers), skipped=skipped.lines())
+    return Snapshot(provider=PROVIDER, taken=settings.today, machines=rows, offers=tuple(offers), skipped=skipped.lines())
 
 
 def _skus(service: JsonService, address: str, progress: Progress) -> Iterator[Json]:
@@ -164,7 +164,7 @@ def _offers(machine: Machine, regions: list[str], rates: Rates, settings: FeedSe
         skipped.note(recipe, machine.name)
         return
     missing: dict[str, None] = {}
-    found = False
+    priced = False
     for region in regions:
         on_demand: float | None = None
         for purchase in (Purchase.ON_DEMAND, Purchase.SPOT, Purchase.RESERVED_1Y, Purchase.RESERVED_3Y):
@@ -172,13 +172,23 @@ def _offers(machine: Machine, regions: list[str], rates: Rates, settings: FeedSe
             if price is None:
                 missing |= dict.fromkeys([lacking] if purchase is Purchase.ON_DEMAND else [])
                 continue
-            verdict, why = (Verdict.FINE, "") if purchase is not Purchase.SPOT else spot_verdict(price, on_demand)
+            verdict, reason = (Verdict.FINE, "") if purchase is not Purchase.SPOT else spot_verdict(price, on_demand)
             on_demand = price if purchase is Purchase.ON_DEMAND else on_demand
-            found = True
+            priced = True
             yield Offer(
-                PROVIDER, machine.name, region, purchase, price, settings.today.isoformat(), None, verdict, why, SOURCE, note
+                provider=PROVIDER,
+                machine=machine.name,
+                region=region,
+                purchase=purchase,
+                usd_per_hour=price,
+                as_of=settings.today.isoformat(),
+                usd_per_hour_max=None,
+                verdict=verdict,
+                why=reason,
+                source=SOURCE,
+                notes=note,
             )
-    if not found:
+    if not priced:
         skipped.note(f"no price in any region for {', '.join(missing) or 'its parts'}", machine.name)
 
 

@@ -98,14 +98,14 @@ def parts(options: Mapping[str, str]) -> list[tuple[str, Mapping[str, str]]]:
 
 def fetch(settings: FeedSettings, report: Report) -> Snapshot:
     check_options("inventory", settings.options, OPTIONS)
-    given = settings.options.get("path", "").strip()
-    if not given:
+    location = settings.options.get("path", "").strip()
+    if not location:
         raise BadInput("The inventory feed needs a CSV file of machines.", remedy="Give path=FILE.")
     provider = settings.options.get("provider", "").strip() or OURS
     if not fold(provider) or len(provider) > 60 or not provider.isprintable():
         raise BadInput(f"provider={provider[:60]!r} is not a name.", remedy="Try provider=onprem.")
     defaults = _defaults(settings.options)
-    path = user_path(given)
+    path = user_path(location)
     report(0, 1, f"reading {path}")
     sheet, empty = _Sheet(), True
     for line, cells in read_table(path):
@@ -124,24 +124,35 @@ def fetch(settings: FeedSettings, report: Report) -> Snapshot:
     fact = Fact((f"inventory {settings.options['path']}",), settings.today.isoformat())
     regions = tuple(Region(provider, name, fact=fact) for name in sorted({region for _, region in sheet.places}))
     skipped = (f"no hourly cost and no lifetime, so no price: {', '.join(sheet.unpriced)}",) if sheet.unpriced else ()
-    return Snapshot(provider, settings.today, tuple(sheet.machines.values()), tuple(sheet.offers.values()), regions, skipped)
+    return Snapshot(
+        provider=provider,
+        taken=settings.today,
+        machines=tuple(sheet.machines.values()),
+        offers=tuple(sheet.offers.values()),
+        regions=regions,
+        skipped=skipped,
+    )
 
 
 def _defaults(options: Mapping[str, str]) -> dict[str, str]:
-    given = {"lifetimeyears": "lifetime_years", "usdperkwh": "usd_per_kwh", "pue": "pue"}
-    found = {column: options[name].strip() for column, name in given.items() if options.get(name, "").strip()}
+    columns = {"lifetimeyears": "lifetime_years", "usdperkwh": "usd_per_kwh", "pue": "pue"}
+    defaults = {column: options[name].strip() for column, name in columns.items() if options.get(name, "").strip()}
     problems: list[Problem] = []
-    cells = _Cells(0, found, {}, problems)
-    for column in found:
+    cells = _Cells(0, defaults, {}, problems)
+    for column in defaults:
         cells.number(column)
     if problems:
         raise BadInput(f"Option {problems[0].field.replace(' ', '_')}: {problems[0].message}")
-    return found
+    return defaults
 
 
 def _unknown_columns(row: Mapping[str, str]) -> list[Problem]:
     allowed = ", ".join(_COLUMNS)
-    return [Problem(name, "no such column", 1, allowed, nearest(name, _COLUMNS)) for name in row if name and name not in _SPELT]
+    return [
+        Problem(field=name, message="no such column", line=1, allowed=allowed, nearest=nearest(name, _COLUMNS))
+        for name in row
+        if name and name not in _SPELT
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +170,7 @@ class _Cells:
     def wrong(self, name: str, message: str, near: tuple[str, ...] = ()) -> None:
         self.problems.append(Problem(_SPELT[name], message, self.line, nearest=near))
 
-    def number(self, name: str, parse: Callable[[str], float] = parse_count, most: float = 1e15) -> float | None:
+    def number(self, name: str, parse: Callable[[str], float] = parse_count, limit: float = 1e15) -> float | None:
         text = self.text(name)
         if not text:
             return None
@@ -168,8 +179,8 @@ class _Cells:
         except BadInput as error:
             self.wrong(name, str(error))
             return None
-        if not 0 < value <= most:
-            self.wrong(name, f"{text!r} is not above zero and at most {most:g}.")
+        if not 0 < value <= limit:
+            self.wrong(name, f"{text!r} is not above zero and at most {limit:g}.")
             return None
         return value
 
@@ -186,24 +197,24 @@ def _read_row(sheet: _Sheet, cells: _Cells, provider: str, settings: FeedSetting
     if not name or len(name) > 100 or not name.isprintable():
         cells.wrong("name", "no name" if not name else "not a name of up to 100 printable characters")
     chip = _chip(cells, settings.chip_of)
-    chips = cells.number("chips", most=100_000)
-    count = cells.number("count", most=1_000_000)
+    chips = cells.number("chips", limit=100_000)
+    count = cells.number("count", limit=1_000_000)
     if count is not None and count != int(count):
         cells.wrong("count", f"{cells.text('count')!r} is not a whole number of machines.")
     if cells.text("chips") and not cells.text("chip"):
         cells.wrong("chip", "chips are counted and the chip is not named")
     machine = Machine(
-        provider,
-        name,
-        chip,
-        chips if chips is not None or chip is None else 1.0,
-        vcpus=cells.number("vcpus", most=100_000),
+        provider=provider,
+        name=name,
+        chip=chip,
+        chips=chips if chips is not None or chip is None else 1.0,
+        vcpus=cells.number("vcpus", limit=100_000),
         memory_bytes=cells.size("memory", GIB),
         disk_bytes=cells.size("disk", GB),
         network_bytes_per_s=cells.number("network", parse_bandwidth),
         fact=Fact((f"inventory {settings.options['path']}",), settings.today.isoformat()),
-        purchase_usd=cells.number("purchaseprice", parse_usd, most=1e9),
-        power_w=cells.number("power", parse_watts, most=1e7),
+        purchase_usd=cells.number("purchaseprice", parse_usd, limit=1e9),
+        power_w=cells.number("power", parse_watts, limit=1e7),
     )
     hourly, story = _hourly(cells, machine)
     if (name, region) in sheet.places:
@@ -220,7 +231,16 @@ def _read_row(sheet: _Sheet, cells: _Cells, provider: str, settings: FeedSetting
         sheet.unpriced.append(name)
         return
     day, source = settings.today.isoformat(), f"inventory {settings.options['path']}"
-    sheet.offers[name, region] = Offer(provider, name, region, Purchase.OWNED, hourly, day, source=source, notes=notes)
+    sheet.offers[name, region] = Offer(
+        provider=provider,
+        machine=name,
+        region=region,
+        purchase=Purchase.OWNED,
+        usd_per_hour=hourly,
+        as_of=day,
+        source=source,
+        notes=notes,
+    )
 
 
 def _chip(cells: _Cells, chip_of: Mapping[str, str]) -> str | None:
@@ -235,13 +255,13 @@ def _chip(cells: _Cells, chip_of: Mapping[str, str]) -> str | None:
 
 def _hourly(cells: _Cells, machine: Machine) -> tuple[float | None, str]:
     """USD per hour of one machine with the story of the figure, or None."""
-    stated = cells.number("hourlycost", _per_hour, most=100_000)
+    stated = cells.number("hourlycost", _per_hour, limit=100_000)
     if cells.text("hourlycost"):
         return stated, ""
-    years = cells.number("lifetimeyears", _years, most=50)
+    years = cells.number("lifetimeyears", _years, limit=50)
     if years is None or machine.purchase_usd is None:
         return None, ""
-    price, pue = cells.number("usdperkwh", parse_usd, most=10), cells.number("pue", most=10)
+    price, pue = cells.number("usdperkwh", parse_usd, limit=10), cells.number("pue", limit=10)
     if machine.power_w is not None and price is None:
         if not cells.text("usdperkwh"):
             cells.wrong("usdperkwh", "the power is known and the price of electricity is not; give usd_per_kwh=0.12")

@@ -62,17 +62,17 @@ class Zones:
 
 def fetch(settings: FeedSettings, report: Report) -> Snapshot:
     check_options("skypilot", settings.options, OPTIONS)
-    given = settings.options.get("path", "").strip()
-    if not given:
+    location = settings.options.get("path", "").strip()
+    if not location:
         raise BadInput("The skypilot feed needs the directory of a SkyPilot catalog.", remedy="Give path=DIR.")
-    files = _files(user_path(given))
+    files = _files(user_path(location))
     cloud = settings.options.get("cloud", "").strip().lower()
     if not cloud and len(files) == 1:
         cloud = next(iter(files))
     if not cloud:
-        raise BadInput(f"{given} holds {', '.join(files)}.", remedy=f"Say which with cloud={next(iter(files))}.")
+        raise BadInput(f"{location} holds {', '.join(files)}.", remedy=f"Say which with cloud={next(iter(files))}.")
     if cloud not in files:
-        raise UnknownName("cloud", cloud, nearest(cloud, files), remedy=f"{given} holds {', '.join(files)}.")
+        raise UnknownName("cloud", cloud, nearest(cloud, files), remedy=f"{location} holds {', '.join(files)}.")
     report(0, 1, f"{cloud}: reading {files[cloud]}")
     snapshot = _read(files[cloud], cloud, settings)
     report(1, 1, f"{cloud}: {len(snapshot.offers)} offers")
@@ -93,14 +93,14 @@ def _files(root: Path) -> dict[str, Path]:
     """vms.csv by cloud. Of several schema versions the highest that has the cloud is taken."""
     if not root.is_dir():
         raise BadInput(f"{root} is not a directory.", remedy="Give the directory of a SkyPilot catalog, such as a clone of it.")
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     versions = sorted(root.glob("catalogs/v*"), key=_version) or sorted(root.glob("v*"), key=_version)
     for base in (*versions, root):
-        found |= {file.stem: file for file in sorted(base.glob("*.csv")) if file.stem not in ("vms", "images")}
-        found |= {file.parent.name: file for file in sorted(base.glob("*/vms.csv"))}
-    if not found:
+        files |= {file.stem: file for file in sorted(base.glob("*.csv")) if file.stem not in ("vms", "images")}
+        files |= {file.parent.name: file for file in sorted(base.glob("*/vms.csv"))}
+    if not files:
         raise BadInput(f"{root} has no CLOUD/vms.csv and no CLOUD.csv.", remedy="Give the directory of a SkyPilot catalog.")
-    return dict(sorted(found.items()))
+    return dict(sorted(files.items()))
 
 
 def _version(path: Path) -> int:
@@ -132,7 +132,9 @@ def _read(file: Path, cloud: str, settings: FeedSettings) -> Snapshot:
     offers = tuple(_offers(cloud, prices, day))
     if not offers:
         raise NoResult(f"{file} has no machine with a price.", remedy="Check that it is a SkyPilot catalog.")
-    return Snapshot(cloud, settings.today, tuple(machines.values()), offers, skipped=skipped.lines())
+    return Snapshot(
+        provider=cloud, taken=settings.today, machines=tuple(machines.values()), offers=offers, skipped=skipped.lines()
+    )
 
 
 def _rows(file: Path, skipped: Skipped) -> Iterator[Row]:
@@ -148,7 +150,16 @@ def _rows(file: Path, skipped: Skipped) -> Iterator[Row]:
             continue
         # A usable count is what a usable price is: finite, above zero, not absurd.
         count, vcpus, memory = (usable_price(cells.get(name, "")) for name in ("acceleratorcount", "vcpus", "memorygib"))
-        yield Row(cells.get("instancetype", ""), cells.get("acceleratorname", ""), count, vcpus, memory, region, price, spot)
+        yield Row(
+            machine=cells.get("instancetype", ""),
+            part=cells.get("acceleratorname", ""),
+            count=count,
+            vcpus=vcpus,
+            memory_gib=memory,
+            region=region,
+            price=price,
+            spot=spot,
+        )
 
 
 def _as_listed(
@@ -169,7 +180,14 @@ def _as_listed(
             memory = None if row.memory_gib is None else row.memory_gib * GIB
             fact = Fact((f"SkyPilot catalog {cloud}/vms.csv",), day)
             machines[row.machine] = Machine(
-                cloud, row.machine, chip, row.count if row.part else None, None, row.vcpus, memory, fact=fact
+                provider=cloud,
+                name=row.machine,
+                chip=chip,
+                chips=row.count if row.part else None,
+                chip_memory_bytes=None,
+                vcpus=row.vcpus,
+                memory_bytes=memory,
+                fact=fact,
             )
     return machines, prices
 
@@ -182,11 +200,11 @@ def _put_together(
     parts: dict[tuple[str, float, str], Zones] = {}
     for row in rows:
         if row.part and row.machine in ("", "TPU-VM"):
-            named = row.part if row.part.startswith("tpu-") else find_chip(settings.chip_of, row.part)
-            if named is None:
+            part_name = row.part if row.part.startswith("tpu-") else find_chip(settings.chip_of, row.part)
+            if part_name is None:
                 skipped.note("the catalog has no chip for an accelerator", row.part)
                 continue
-            key = (named, 0.0 if row.part.startswith("tpu-") else row.count or 1.0, row.region)
+            key = (part_name, 0.0 if row.part.startswith("tpu-") else row.count or 1.0, row.region)
             parts[key] = parts.get(key, Zones()).with_row(row)
         else:
             hosts[row.machine, row.region] = hosts.get((row.machine, row.region), Zones()).with_row(row)
@@ -199,13 +217,13 @@ def _put_together(
         for region in regions:
             host = hosts.get((host_name, region))
             part = parts.get((machine.chip or "", machine.chips or 0.0, region))
-            whole = parts.get((machine.name, 0.0, region)) if machine.name.startswith("tpu-") else None
-            if whole is None and host is not None and machine.chips:
-                whole = _sum(host, part) if part is not None else None
-            elif whole is None and not machine.chips:
-                whole = host
-            if whole is not None:
-                prices[machine.name, region] = whole
+            total = parts.get((machine.name, 0.0, region)) if machine.name.startswith("tpu-") else None
+            if total is None and host is not None and machine.chips:
+                total = _sum(host, part) if part is not None else None
+            elif total is None and not machine.chips:
+                total = host
+            if total is not None:
+                prices[machine.name, region] = total
                 machines[machine.name] = machine
                 used.add(host_name)
     for name in sorted({name for name, _ in hosts} - used):
@@ -221,8 +239,8 @@ def _put_together(
 def _sum(host: Zones, part: Zones) -> Zones:
     """Cheapest with cheapest, dearest with dearest: the file does not say which zones pair."""
     price = (min(host.price) + min(part.price),) if host.price and part.price else ()
-    both = host.spot and part.spot
-    return Zones(price, (min(host.spot) + min(part.spot), max(host.spot) + max(part.spot)) if both else ())
+    paired = host.spot and part.spot
+    return Zones(price, (min(host.spot) + min(part.spot), max(host.spot) + max(part.spot)) if paired else ())
 
 
 def _offers(cloud: str, prices: Mapping[tuple[str, str], Zones], day: str) -> Iterator[Offer]:
@@ -230,8 +248,27 @@ def _offers(cloud: str, prices: Mapping[tuple[str, str], Zones], day: str) -> It
     for (machine, region), zones in sorted(prices.items()):
         on_demand = min(zones.price) if zones.price else None
         if on_demand is not None:
-            yield Offer(cloud, machine, region, Purchase.ON_DEMAND, on_demand, day, source=source)
+            yield Offer(
+                provider=cloud,
+                machine=machine,
+                region=region,
+                purchase=Purchase.ON_DEMAND,
+                usd_per_hour=on_demand,
+                as_of=day,
+                source=source,
+            )
         if zones.spot:
-            verdict, why = spot_verdict(min(zones.spot), on_demand)
-            why = why if verdict is not Verdict.FINE else ""
-            yield Offer(cloud, machine, region, Purchase.SPOT, min(zones.spot), day, max(zones.spot), verdict, why, source)
+            verdict, reason = spot_verdict(min(zones.spot), on_demand)
+            reason = reason if verdict is not Verdict.FINE else ""
+            yield Offer(
+                provider=cloud,
+                machine=machine,
+                region=region,
+                purchase=Purchase.SPOT,
+                usd_per_hour=min(zones.spot),
+                as_of=day,
+                usd_per_hour_max=max(zones.spot),
+                verdict=verdict,
+                why=reason,
+                source=source,
+            )

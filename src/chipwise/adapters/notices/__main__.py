@@ -28,25 +28,25 @@ def main(command: list[str]) -> int:
         print("What should run? Write python -m chipwise.adapters.notices COMMAND...", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory(prefix="chipwise-") as own:
-        at = Path(os.environ.get("CHIPWISE_RUN_DIR") or own)
-        return _run(command, at)
+        folder = Path(os.environ.get("CHIPWISE_RUN_DIR") or own)
+        return _run(command, folder)
 
 
-def _run(command: list[str], at: Path) -> int:
+def _run(command: list[str], folder: Path) -> int:
     grace_s = float(os.environ.get("CHIPWISE_GRACE_SECONDS") or 30.0)
     running: list[subprocess.Popen[bytes]] = []
     early: list[int] = []
 
-    def heard(number: int, _: object) -> None:
+    def on_signal(number: int, _: object) -> None:
         if running:
             _pass_on(running[0], number)
         else:
             early.append(number)
 
-    for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(one, heard)
+    for caught in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(caught, on_signal)
     try:
-        child = subprocess.Popen(command, env={**os.environ, "CHIPWISE_RUN_DIR": str(at)})
+        child = subprocess.Popen(command, env={**os.environ, "CHIPWISE_RUN_DIR": str(folder)})
     except OSError as error:
         print(f"The command {command[0]!r} cannot be started: {error.strerror}.", file=sys.stderr)
         return 127 if isinstance(error, FileNotFoundError) else 126
@@ -55,14 +55,14 @@ def _run(command: list[str], at: Path) -> int:
         _pass_on(child, number)
     watch = Watch()
     watch.begin()
-    told = False
+    warned = False
     while True:
         with suppress(subprocess.TimeoutExpired):
             code = child.wait(TICK_S)
             return code if code >= 0 else 128 - code
-        if not told and (notice := watch.due(grace_s)) is not None:
-            told = True
-            _write(at, notice)
+        if not warned and (notice := watch.due(grace_s)) is not None:
+            warned = True
+            _write(folder, notice)
             _pass_on(child, signal.SIGTERM)
 
 
@@ -71,11 +71,11 @@ def _pass_on(child: subprocess.Popen[bytes], number: int) -> None:
         child.send_signal(number)
 
 
-def _write(at: Path, notice: Notice) -> None:
+def _write(folder: Path, notice: Notice) -> None:
     """Whole or not at all."""
-    new = at / ".notice.json.new"
+    new = folder / ".notice.json.new"
     new.write_text(json.dumps({"reason": notice.reason, "until": notice.by}))
-    os.replace(new, at / "notice.json")
+    os.replace(new, folder / "notice.json")
 
 
 if __name__ == "__main__":

@@ -33,22 +33,22 @@ def scheduled(text: str, name: str, now: float) -> Notice | None:
     """The first event that ends this machine. Without a name of our own every event counts: leaving is the safe side."""
     try:
         events = json.loads(text)["Events"]
-        found = [one for one in (_read(event, name, now) for event in events) if one is not None]
+        notices = [one for one in (_read(event, name, now) for event in events) if one is not None]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Silent(f"scheduled events that cannot be read: {error!r:.200}") from None
-    return min(found, key=lambda one: one.by, default=None)
+    return min(notices, key=lambda one: one.by, default=None)
 
 
 def _read(event: dict[str, Any], name: str, now: float) -> Notice | None:
-    reason, named = _REASONS.get(event["EventType"]), event.get("Resources") or []
-    if reason is None or (name and named and name.lower() not in (str(one).lower() for one in named)):
+    reason, machines = _REASONS.get(event["EventType"]), event.get("Resources") or []
+    if reason is None or (name and machines and name.lower() not in (str(one).lower() for one in machines)):
         return None
     try:
-        at = parsedate_to_datetime(event["NotBefore"]).timestamp() - SPARE_S
+        deadline = parsedate_to_datetime(event["NotBefore"]).timestamp() - SPARE_S
     except (ValueError, TypeError, KeyError):  # it has begun
-        at = now + BEGUN_S
-    alone = len(named) == 1 and bool(name)  # to acknowledge is to speak for all machines that an event names
-    return Notice(reason, at, str(event.get("EventId", "")) if alone else "")
+        deadline = now + BEGUN_S
+    alone = len(machines) == 1 and bool(name)  # to acknowledge is to speak for all machines that an event names
+    return Notice(reason, deadline, str(event.get("EventId", "")) if alone else "")
 
 
 class Azure:
@@ -66,12 +66,12 @@ class Azure:
         answer = ask(self.base + _EVENTS, _HEADERS, self.within_s)
         if answer.status != 200:
             raise Silent(f"scheduled events: status {answer.status}")
-        found = scheduled(answer.text, self.name, time.time())
+        notice = scheduled(answer.text, self.name, time.time())
         self.within_s = WITHIN_S
-        if found is not None and self.standing is not None and found.event == self.standing.event:
-            found = min(found, self.standing, key=lambda one: one.by)
-        self.standing = found
-        return found
+        if notice is not None and self.standing is not None and notice.event == self.standing.event:
+            notice = min(notice, self.standing, key=lambda one: one.by)
+        self.standing = notice
+        return notice
 
     def acknowledge(self, notice: Notice) -> None:
         if notice.event:

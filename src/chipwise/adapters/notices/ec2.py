@@ -27,15 +27,15 @@ _ACTIONS = {
 def interruption(text: str, now: float) -> Notice | None:
     """From the answer of spot/instance-action."""
     try:
-        said = json.loads(text)
-        reason = _ACTIONS.get(said["action"], f"AWS takes the spot machine back ({said['action']:.40})")
+        action = json.loads(text)
+        reason = _ACTIONS.get(action["action"], f"AWS takes the spot machine back ({action['action']:.40})")
     except (ValueError, KeyError, TypeError):
         return None
     try:
-        at = datetime.fromisoformat(said["time"]).timestamp()
+        end = datetime.fromisoformat(action["time"]).timestamp()
     except (ValueError, KeyError, TypeError):  # that it goes is known: the time that it always has
-        at = now + AHEAD_S
-    return Notice(reason, at - SPARE_S)
+        end = now + AHEAD_S
+    return Notice(reason, end - SPARE_S)
 
 
 def rebalance(text: str, now: float) -> Notice | None:
@@ -57,12 +57,12 @@ class Ec2:
         self.advised: Notice | None = None  # its time counts from when it was first seen
 
     def look(self) -> Notice | None:
-        if (said := self._get("spot/instance-action")) and (notice := interruption(said, time.time())):
+        if (answer := self._get("spot/instance-action")) and (notice := interruption(answer, time.time())):
             return notice
         if not self.heeds_rebalance:
             return None
-        said = self._get("events/recommendations/rebalance")
-        self.advised = (self.advised or rebalance(said, time.time())) if said else None
+        answer = self._get("events/recommendations/rebalance")
+        self.advised = (self.advised or rebalance(answer, time.time())) if answer else None
         return self.advised
 
     def acknowledge(self, notice: Notice) -> None:

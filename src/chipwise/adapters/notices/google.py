@@ -41,14 +41,14 @@ class Google:
         self.standing: Notice | None = None  # its time counts from when it was first seen
 
     def look(self) -> Notice | None:
-        found = maintenance(self._get("maintenance-event").text, time.time())
-        if found is None:
+        notice = maintenance(self._get("maintenance-event").text, time.time())
+        if notice is None:
             waits = f"?wait_for_change=true&timeout_sec={WAITS_S:.0f}&last_etag={self.etag}" if self.etag else ""
             answer = self._get(f"preempted{waits}", WAITS_S if waits else 0.0)
             self.etag = answer.etag
-            found = preemption(answer.text, time.time())
-        if found is None or self.standing is None or self.standing.reason != found.reason:
-            self.standing = found
+            notice = preemption(answer.text, time.time())
+        if notice is None or self.standing is None or self.standing.reason != notice.reason:
+            self.standing = notice
         return self.standing
 
     def acknowledge(self, notice: Notice) -> None:

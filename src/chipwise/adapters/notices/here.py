@@ -20,12 +20,12 @@ CLOUDS = ("ec2", "google", "azure")
 
 def which(dmi: Path = DMI) -> str:
     """Empty: of no cloud that gives notices."""
-    said = {name: _read(dmi / name) for name in ("sys_vendor", "product_name", "bios_version", "chassis_asset_tag")}
-    if said["sys_vendor"] == "Amazon EC2" or "amazon" in said["bios_version"].lower():  # the latter on machines under Xen
+    fields = {name: _read(dmi / name) for name in ("sys_vendor", "product_name", "bios_version", "chassis_asset_tag")}
+    if fields["sys_vendor"] == "Amazon EC2" or "amazon" in fields["bios_version"].lower():  # the latter on machines under Xen
         return "ec2"
-    if said["product_name"] == "Google Compute Engine":
+    if fields["product_name"] == "Google Compute Engine":
         return "google"
-    return "azure" if said["chassis_asset_tag"] == AZURE_TAG else ""
+    return "azure" if fields["chassis_asset_tag"] == AZURE_TAG else ""
 
 
 def connect(env: Mapping[str, str] = os.environ, dmi: Path = DMI) -> Cloud | None:
@@ -34,8 +34,8 @@ def connect(env: Mapping[str, str] = os.environ, dmi: Path = DMI) -> Cloud | Non
     if name not in CLOUDS:
         return None
     cloud = importlib.import_module(f"chipwise.adapters.notices.{name}")
-    found: Cloud = cloud.connect((env.get("CHIPWISE_METADATA_URL") or cloud.BASE).rstrip("/"))
-    return found
+    connection: Cloud = cloud.connect((env.get("CHIPWISE_METADATA_URL") or cloud.BASE).rstrip("/"))
+    return connection
 
 
 def _read(path: Path) -> str:

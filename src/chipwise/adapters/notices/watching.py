@@ -43,17 +43,17 @@ class Watch:
 
     def _look_for_ever(self, cloud: Cloud) -> None:
         every_s = _every_s(cloud)
-        pause, told = every_s, ""
+        pause, message = every_s, ""
         while True:
             begun = time.monotonic()
             try:
                 self.notice = cloud.look()
-                pause, told = every_s, ""
+                pause, message = every_s, ""
             except Silent as error:  # what was known still holds
                 pause = min(2.0 * pause, LONGEST_PAUSE_S)
-                if str(error) != told:
-                    told = str(error)
-                    _tell(f"No word from the metadata of the machine: {told}")
+                if str(error) != message:
+                    message = str(error)
+                    _tell(f"No word from the metadata of the machine: {message}")
             except Exception as error:  # a thread that ends here would be missed by nobody
                 pause = LONGEST_PAUSE_S
                 _tell(f"Looking for notices failed: {error!r}")

@@ -64,7 +64,9 @@ def _prefill(device: Device, batch: int, heads: int, kv_heads: int, head: int, l
     moved = 2.0 * width(precision) * batch * length * head * (heads + kv_heads)
     shape = sizes(batch=batch, heads=heads, kv_heads=kv_heads, head=head, length=length)
     make = partial(_attention, device, (batch, heads, length, head), (batch, kv_heads, length, head))
-    return Case("attention-prefill", shape, precision, flop, moved, lambda: [make()], core=core)
+    return Case(
+        kind="attention-prefill", shape=shape, precision=precision, flop=flop, bytes=moved, prepare=lambda: [make()], core=core
+    )
 
 
 def _decode(device: Device, batch: int, heads: int, kv_heads: int, head: int, context: int, core: bool) -> Case:
@@ -73,7 +75,15 @@ def _decode(device: Device, batch: int, heads: int, kv_heads: int, head: int, co
     moved = 2.0 * width(precision) * batch * head * (kv_heads * context + heads)
     shape = sizes(batch=batch, heads=heads, kv_heads=kv_heads, head=head, context=context)
     make = partial(_attention, device, (batch, heads, 1, head), (batch, kv_heads, context, head))
-    return Case("attention-decode", shape, precision, flop, moved, partial(device.cold, moved, make), core=core)
+    return Case(
+        kind="attention-decode",
+        shape=shape,
+        precision=precision,
+        flop=flop,
+        bytes=moved,
+        prepare=partial(device.cold, moved, make),
+        core=core,
+    )
 
 
 def _attention(device: Device, queries: Sequence[int], keys: Sequence[int]) -> Call:

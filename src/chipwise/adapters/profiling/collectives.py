@@ -47,10 +47,10 @@ def measured(device: Device, quick: bool, seconds: float) -> tuple[list[Sample],
             ]
             _wait(processes, seconds + _START_S)
             errors.seek(0)
-            said = errors.read().decode(errors="replace").strip().splitlines()
+            lines = errors.read().decode(errors="replace").strip().splitlines()
         samples = _read(Path(scratch) / "samples")
     failed = any(process.returncode for process in processes)
-    reason = f": {said[-1][:200]}" if said else ""
+    reason = f": {lines[-1][:200]}" if lines else ""
     return samples, [f"collectives: the processes ended early{reason}"] if failed else []
 
 
@@ -68,12 +68,22 @@ def _wait(processes: list[subprocess.Popen[bytes]], seconds: float) -> None:
 
 
 def _read(path: Path) -> list[Sample]:
-    found = []
+    samples = []
     for line in path.read_text().splitlines() if path.exists() else ():
         with contextlib.suppress(ValueError):  # the line that was being written when the process ended
             kind, size, devices, seconds, spread = json.loads(line)
-            found.append(Sample(kind, sizes(bytes=size, devices=devices), "bf16", seconds, 0.0, float(size), spread))
-    return found
+            samples.append(
+                Sample(
+                    kind=kind,
+                    shape=sizes(bytes=size, devices=devices),
+                    precision="bf16",
+                    seconds=seconds,
+                    flop=0.0,
+                    bytes=float(size),
+                    spread=spread,
+                )
+            )
+    return samples
 
 
 def _main(scratch: Path, ranks: int, place: str, quick: bool, seconds: float, rank: int) -> None:
@@ -103,11 +113,11 @@ def _main(scratch: Path, ranks: int, place: str, quick: bool, seconds: float, ra
 
 def _timed(device: Device, distributed: Any, kind: str, size: int, ranks: int) -> tuple[float, float]:
     numbers = size // 2 // ranks * ranks
-    whole, part = device.random("bf16", numbers), device.random("bf16", numbers // ranks)
+    full, part = device.random("bf16", numbers), device.random("bf16", numbers // ranks)
     calls: dict[str, Callable[[], object]] = {
-        "all-reduce": partial(distributed.all_reduce, whole),
-        "all-gather": partial(distributed.all_gather_into_tensor, whole, part),
-        "reduce-scatter": partial(distributed.reduce_scatter_tensor, part, whole),
+        "all-reduce": partial(distributed.all_reduce, full),
+        "all-gather": partial(distributed.all_gather_into_tensor, full, part),
+        "reduce-scatter": partial(distributed.reduce_scatter_tensor, part, full),
     }
     call = calls[kind]
     times = []
@@ -119,7 +129,7 @@ def _timed(device: Device, distributed: Any, kind: str, size: int, ranks: int) -
         device.wait()
         if repeat >= 3:
             times.append(time.perf_counter() - began)
-        whole.normal_()  # sums of sums would overflow
+        full.normal_()  # sums of sums would overflow
     timing = summary(times)
     return timing.seconds, timing.spread
 

@@ -105,7 +105,9 @@ def connect(wanted: str) -> Device:
             remedy="Check `nvidia-smi` (or `rocm-smi`), or measure the processor with --device cpu.",
         )
     if wanted == "cpu" or not seen:
-        return Device(torch, "cpu", _processor(), "cpu", 1, 4e9, _CPU_CACHE)
+        return Device(
+            torch=torch, kind="cpu", name=_processor(), place="cpu", count=1, memory_bytes=4e9, cache_bytes=_CPU_CACHE
+        )
     try:
         properties = torch.cuda.get_device_properties(0)
         free, _ = torch.cuda.mem_get_info()
@@ -115,7 +117,15 @@ def connect(wanted: str) -> Device:
         ) from error
     cache = getattr(properties, "L2_cache_size", 0) or 64e6
     kind = "rocm" if torch.version.hip else "cuda"
-    return Device(torch, kind, properties.name, "cuda", torch.cuda.device_count(), float(free), float(cache))
+    return Device(
+        torch=torch,
+        kind=kind,
+        name=properties.name,
+        place="cuda",
+        count=torch.cuda.device_count(),
+        memory_bytes=float(free),
+        cache_bytes=float(cache),
+    )
 
 
 def _torch() -> Any:

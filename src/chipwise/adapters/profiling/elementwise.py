@@ -24,14 +24,14 @@ _COMPILED = 2  # shapes of each kind that are compiled: each costs seconds
 
 
 def cases(device: Device) -> list[Case]:
-    found: list[Case] = []
+    cases: list[Case] = []
     for compiled in (False, True):
         for kind, shapes in _SHAPES.items():
             chosen: Sequence[tuple[int, int]] = shapes if device.gpu else ((128, 1024), (1024, 1024))
             if compiled:
                 chosen = chosen[: _COMPILED if device.gpu else 1]
-            found += [_case(device, kind, rows, columns, compiled, core=i == 0) for i, (rows, columns) in enumerate(chosen)]
-    return found
+            cases += [_case(device, kind, rows, columns, compiled, core=i == 0) for i, (rows, columns) in enumerate(chosen)]
+    return cases
 
 
 def _case(device: Device, kind: str, rows: int, columns: int, compiled: bool, core: bool) -> Case:
@@ -53,7 +53,15 @@ def _case(device: Device, kind: str, rows: int, columns: int, compiled: bool, co
         return device.cold(moved, make)
 
     shape = sizes(rows=rows, columns=columns, compiled=int(compiled))
-    return Case(kind, shape, precision, _FLOP[kind] * rows * columns, moved, prepare, core=core and not compiled)
+    return Case(
+        kind=kind,
+        shape=shape,
+        precision=precision,
+        flop=_FLOP[kind] * rows * columns,
+        bytes=moved,
+        prepare=prepare,
+        core=core and not compiled,
+    )
 
 
 def _function(torch: Any, kind: str) -> Callable[..., Any]:

@@ -29,14 +29,14 @@ def cases(device: Device) -> list[Case]:
     precisions: Sequence[str] = _PRECISIONS if device.gpu else ("fp32", "bf16", "int8", "fp64")
     skinny: Sequence[str] = _SKINNY if device.gpu else ("fp32", "bf16")
     rows = _ROWS if device.gpu else (1, 8, 64)
-    found = [
+    cases = [
         product(device, n, n, n, precision, core=n in squares[:4] and precision in ("bf16", "fp32", "fp8"))
         for precision in precisions
         for n in squares
         if precision not in _SLOW or n <= 8192
     ]
     # int8 products take 17 rows or more (a rule of torch._int_mm).
-    found += [
+    cases += [
         product(device, m, k, n, precision, core=precision == skinny[0] and (k, n) == layers[0] and m in (1, 16, 128))
         for k, n in layers
         for m in rows
@@ -44,8 +44,8 @@ def cases(device: Device) -> list[Case]:
         if precision != "int8" or m > 16
     ]
     if device.gpu:
-        found += [product(device, m, k, n, precision, core=False) for precision in ("bf16", "fp8") for m, k, n in _TALL]
-    return found
+        cases += [product(device, m, k, n, precision, core=False) for precision in ("bf16", "fp8") for m, k, n in _TALL]
+    return cases
 
 
 def product(device: Device, m: int, k: int, n: int, precision: str, core: bool) -> Case:
@@ -53,7 +53,15 @@ def product(device: Device, m: int, k: int, n: int, precision: str, core: bool) 
     out = {"fp8": 2, "int8": 4}.get(precision, wide)  # fp8 gives bf16, int8 sums in int32
     moved = float(wide * (m * k + k * n) + out * m * n)
     prepare = partial(_prepare, device, m, k, n, precision)
-    return Case("gemm", sizes(m=m, k=k, n=n), precision, 2.0 * m * k * n, moved, prepare, core=core)
+    return Case(
+        kind="gemm",
+        shape=sizes(m=m, k=k, n=n),
+        precision=precision,
+        flop=2.0 * m * k * n,
+        bytes=moved,
+        prepare=prepare,
+        core=core,
+    )
 
 
 def _prepare(device: Device, m: int, k: int, n: int, precision: str) -> list[Call]:
@@ -61,7 +69,7 @@ def _prepare(device: Device, m: int, k: int, n: int, precision: str) -> list[Cal
     if precision in ("fp32", "tf32"):
         torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
     x = device.random(precision, m, k)
-    one = torch.ones((), device=device.place)
+    scale = torch.ones((), device=device.place)
 
     def make() -> Call:
         weights = device.random(precision, n, k).t()
@@ -69,7 +77,7 @@ def _prepare(device: Device, m: int, k: int, n: int, precision: str) -> list[Cal
             return partial(torch._int_mm, x, weights)
         if precision == "fp8":
             return partial(
-                torch._scaled_mm, x, weights, scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=True
+                torch._scaled_mm, x, weights, scale_a=scale, scale_b=scale, out_dtype=torch.bfloat16, use_fast_accum=True
             )
         return partial(torch.mm, x, weights)
 

@@ -25,4 +25,6 @@ def _case(device: Device, kind: str, graph: bool) -> Case:
         number = device.random("fp32", 1)
         return [partial(number.mul_, 0.999)] * _KERNELS
 
-    return Case(kind, sizes(kernels=_KERNELS), "fp32", 0.0, 0.0, prepare, core=True, graph=graph)
+    return Case(
+        kind=kind, shape=sizes(kernels=_KERNELS), precision="fp32", flop=0.0, bytes=0.0, prepare=prepare, core=True, graph=graph
+    )

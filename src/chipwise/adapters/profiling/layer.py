@@ -43,13 +43,13 @@ _TOKENS = ((1, 2048), (4, 2048), (1, 128))  # batch x length
 
 def cases(device: Device) -> list[Case]:
     layer, tokens = (_LLAMA_8B, _TOKENS) if device.gpu else (_ON_CPU, ((1, 128),))
-    found = [
+    cases = [
         _case(device, layer, *pair, gradients=gradients, compiled=False, core=pair == tokens[0])
         for pair in tokens
         for gradients in (False, True)
     ]
     # Compiled once each: it takes ten seconds or more.
-    return found + [
+    return cases + [
         _case(device, layer, *tokens[0], gradients=gradients, compiled=True, core=False) for gradients in (False, True)
     ]
 
@@ -76,7 +76,16 @@ def _case(device: Device, layer: Layer, batch: int, length: int, *, gradients: b
     kind = "layer-forward-backward" if gradients else "layer-forward"
     shape = sizes(batch=batch, length=length, hidden=layer.hidden, ffn=layer.ffn, compiled=int(compiled))
     times = 3.0 if gradients else 1.0
-    return Case(kind, shape, precision, times * flop, times * moved, prepare, core=core, graph=False)
+    return Case(
+        kind=kind,
+        shape=shape,
+        precision=precision,
+        flop=times * flop,
+        bytes=times * moved,
+        prepare=prepare,
+        core=core,
+        graph=False,
+    )
 
 
 def _weights(device: Device, layer: Layer, precision: str) -> dict[str, Any]:

@@ -73,24 +73,32 @@ def measure(settings: Settings, tell: Tell) -> Profile:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch warns about private functions and about its compiler, at length
-            found = _all(device, settings, tell)
+            outcome = _all(device, settings, tell)
     finally:
         device.torch.set_float32_matmul_precision(before)
         device.free()
-    if not found.samples:
+    if not outcome.samples:
         raise OutsideFailed(
-            f"Nothing could be measured on {device.name}. {' '.join(found.notes[:3])}",
+            f"Nothing could be measured on {device.name}. {' '.join(outcome.notes[:3])}",
             remedy="Measure all kinds of work, or check that no other program holds the device.",
         )
-    tell(found.cases, found.cases, f"{len(found.samples)} samples")
-    return Profile(device.name, device.kind, settings.chip, settings.date, device.software, found.samples, _shown(found.notes))
+    tell(outcome.cases, outcome.cases, f"{len(outcome.samples)} samples")
+    return Profile(
+        device=device.name,
+        device_kind=device.kind,
+        chip=settings.chip,
+        date=settings.date,
+        software=device.software,
+        samples=outcome.samples,
+        notes=_printable(outcome.notes),
+    )
 
 
 def _tell_of(tell: Tell, done: int, total: int, index: int, text: str) -> None:
     tell(done + index, total, text)
 
 
-def _shown(notes: tuple[str, ...]) -> tuple[str, ...]:
+def _printable(notes: tuple[str, ...]) -> tuple[str, ...]:
     """One line each, of what a profile's file takes."""
     return tuple("".join(c if c.isprintable() else " " for c in note)[:1000] for note in notes)
 
@@ -105,22 +113,22 @@ def _all(device: Device, settings: Settings, tell: Tell) -> _Outcome:
         if not settings.only or name in settings.only
     }
     total = sum(len(cases) for cases in plan.values()) + 1
-    share, done = 0.0, 0
-    whole = sum(_FAMILIES[name][1] for name in plan) or 1.0
+    share, finished = 0.0, 0
+    weight = sum(_FAMILIES[name][1] for name in plan) or 1.0
     for name, cases in plan.items():
-        share += _FAMILIES[name][1] / whole
+        share += _FAMILIES[name][1] / weight
         until = began + settings.limit * (1.0 if settings.only else 0.95) * share
-        found = _family(name, device, cases, settings.each, until, partial(_tell_of, tell, done, total))
-        samples += found.samples
-        notes += found.notes
-        done += len(cases)
+        outcome = _family(name, device, cases, settings.each, until, partial(_tell_of, tell, finished, total))
+        samples += outcome.samples
+        notes += outcome.notes
+        finished += len(cases)
         if not device.alive():
             lost = f"{name}: the device no longer answers; the rest was not measured."
             return _Outcome(tuple(samples), (*notes, lost), total)
     if not settings.only or _COLLECTIVES in settings.only:
-        tell(done, total, "collectives")
-        several, reasons = collectives.measured(device, settings.quick, max(5.0, 0.1 * settings.limit))
-        samples += several
+        tell(finished, total, "collectives")
+        measurements, reasons = collectives.measured(device, settings.quick, max(5.0, 0.1 * settings.limit))
+        samples += measurements
         notes += reasons
     return _Outcome(tuple(samples), tuple(notes), total)
 
@@ -139,7 +147,17 @@ def _family(
         problem = ""
         try:
             timing = time_calls(device, case.prepare(), seconds, case.graph)
-            samples.append(Sample(case.kind, case.shape, case.precision, timing.seconds, case.flop, case.bytes, timing.spread))
+            samples.append(
+                Sample(
+                    kind=case.kind,
+                    shape=case.shape,
+                    precision=case.precision,
+                    seconds=timing.seconds,
+                    flop=case.flop,
+                    bytes=case.bytes,
+                    spread=timing.spread,
+                )
+            )
         except Exception as error:  # whatever torch, the compiler or the driver raise: one case less
             problem = f"{type(error).__name__}: {(str(error).strip() or 'no reason given').splitlines()[0][:200]}"
         if problem:  # after the except clause, when the traceback no longer holds tensors

@@ -17,10 +17,10 @@ _TOKENS = (2048, 1, 128, 16384)
 
 
 def cases(device: Device) -> list[Case]:
-    found = [_copy(device, size) for size in (_COPIES if device.gpu else _COPIES_ON_CPU) if 4 * size < device.memory_bytes]
+    cases = [_copy(device, size) for size in (_COPIES if device.gpu else _COPIES_ON_CPU) if 4 * size < device.memory_bytes]
     if device.gpu:
-        found += [_host(device, size, pinned, to) for size in _TO_HOST for pinned in (True, False) for to in (True, False)]
-    return found + [_embedding(device, tokens) for tokens in _TOKENS]
+        cases += [_host(device, size, pinned, to) for size in _TO_HOST for pinned in (True, False) for to in (True, False)]
+    return cases + [_embedding(device, tokens) for tokens in _TOKENS]
 
 
 def _copy(device: Device, size: int) -> Case:
@@ -33,20 +33,38 @@ def _copy(device: Device, size: int) -> Case:
     # A large copy within a CUDA graph goes another way through an H200 (2.8 TB/s of 4.3), which no other kernel does.
     small = size < 64 * _MIB
     # `any`: a copy does not care what the bytes mean.
-    return Case("copy", sizes(bytes=size), "any", 0.0, 2.0 * size, prepare, core=core, graph=small)
+    return Case(
+        kind="copy",
+        shape=sizes(bytes=size),
+        precision="any",
+        flop=0.0,
+        bytes=2.0 * size,
+        prepare=prepare,
+        core=core,
+        graph=small,
+    )
 
 
 def _host(device: Device, size: int, pinned: bool, to_device: bool) -> Case:
     def prepare() -> list[Call]:
-        here = device.torch.randint(0, 256, (size,), dtype=device.torch.uint8)
-        here = here.pin_memory() if pinned else here
-        there = _random_bytes(device, size)
-        target, source = (there, here) if to_device else (here, there)
+        host = device.torch.randint(0, 256, (size,), dtype=device.torch.uint8)
+        host = host.pin_memory() if pinned else host
+        remote = _random_bytes(device, size)
+        target, source = (remote, host) if to_device else (host, remote)
         return [partial(target.copy_, source, non_blocking=pinned)]
 
     kind = "copy-to-device" if to_device else "copy-from-device"
     shape = sizes(bytes=size, pinned=int(pinned))
-    return Case(kind, shape, "any", 0.0, float(size), prepare, core=size in (_TO_HOST[0], _TO_HOST[2]), graph=False)
+    return Case(
+        kind=kind,
+        shape=shape,
+        precision="any",
+        flop=0.0,
+        bytes=float(size),
+        prepare=prepare,
+        core=size in (_TO_HOST[0], _TO_HOST[2]),
+        graph=False,
+    )
 
 
 def _random_bytes(device: Device, size: int) -> Any:
@@ -67,4 +85,4 @@ def _embedding(device: Device, tokens: int) -> Case:
 
     moved = 2.0 * tokens * columns * 2
     shape = sizes(tokens=tokens, rows=rows, columns=columns)
-    return Case("embedding", shape, "bf16", 0.0, moved, prepare, core=tokens == 2048)
+    return Case(kind="embedding", shape=shape, precision="bf16", flop=0.0, bytes=moved, prepare=prepare, core=tokens == 2048)

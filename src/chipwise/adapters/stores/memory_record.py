@@ -27,57 +27,57 @@ class MemoryRecord:
     _leases: dict[str, Lease] = field(default_factory=dict)
     _number: int = 0
 
-    def submit(self, specs: Sequence[tuple[str, Spec]], at: float) -> list[Job]:
+    def submit(self, specs: Sequence[tuple[str, Spec]], moment: float) -> list[Job]:
         ids = {id for id, _ in specs}
         if len(ids) < len(specs):
             raise Stale("One id was given to two jobs that were submitted together.")
-        if taken := ids & self._jobs.keys():
-            raise Stale(f"Job {min(taken)} is in the record already.", remedy="Submit it under another id.")
-        made = []
+        if duplicates := ids & self._jobs.keys():
+            raise Stale(f"Job {min(duplicates)} is in the record already.", remedy="Submit it under another id.")
+        jobs = []
         for id, spec in specs:
             event = Submitted(spec)
-            self._put(first(id, event, at), (event,), at)
-            made.append(self._jobs[id])
-        return made
+            self._put(first(id, event, moment), (event,), moment)
+            jobs.append(self._jobs[id])
+        return jobs
 
-    def write(self, changes: Sequence[Change], at: float, lease: Lease | None = None) -> list[Job | Stale]:
+    def write(self, changes: Sequence[Change], moment: float, lease: Lease | None = None) -> list[Job | Stale]:
         if lease is not None:
             self._check(lease)
         drafts: dict[str, Job] = {}
         answers: list[Job | Stale] = []
-        kept: list[tuple[Job, tuple[Event, ...]]] = []
+        accepted: list[tuple[Job, tuple[Event, ...]]] = []
         for change in changes:  # an impossible event raises before anything is kept
-            answer = self._changed(change, drafts.get(change.job.id) or self._jobs.get(change.job.id), at)
+            answer = self._changed(change, drafts.get(change.job.id) or self._jobs.get(change.job.id), moment)
             answers.append(answer)
             if isinstance(answer, Job):
                 drafts[answer.id] = answer
-                kept.append((answer, change.events))
-        for job, events in kept:
-            self._put(job, events, at)
+                accepted.append((answer, change.events))
+        for job, events in accepted:
+            self._put(job, events, moment)
         return answers
 
     def _check(self, lease: Lease) -> None:
-        held = self._leases.get(lease.place)
-        if held is None or (held.epoch, held.holder) != (lease.epoch, lease.holder):
-            now = f"{held.holder} does (epoch {held.epoch})" if held is not None and held.holder else "nobody does"
+        current = self._leases.get(lease.place)
+        if current is None or (current.epoch, current.holder) != (lease.epoch, lease.holder):
+            now = f"{current.holder} does (epoch {current.epoch})" if current is not None and current.holder else "nobody does"
             raise Deposed(f"{lease.holder} (epoch {lease.epoch}) does not lead {lease.place} any more: {now}.")
 
     @staticmethod
-    def _changed(change: Change, now: Job | None, at: float) -> Job | Stale:
+    def _changed(change: Change, now: Job | None, moment: float) -> Job | Stale:
         id, version = change.job.id, change.job.version
         if now is None:
             return Stale(f"Job {id} is not in the record.")
         if now.version != version:
             return Stale(f"Job {id} was changed by another program: it has version {now.version}, not {version}.")
         for event in change.events:
-            now = after(now, event, at)
+            now = after(now, event, moment)
         return now
 
-    def _put(self, job: Job, events: Sequence[Event], at: float) -> None:
+    def _put(self, job: Job, events: Sequence[Event], moment: float) -> None:
         story = self._stories.setdefault(job.id, [])
         for event in events:
             self._number += 1
-            story.append(Happened(self._number, job.id, at, event))
+            story.append(Happened(self._number, job.id, moment, event))
         self._jobs[job.id] = job
         self._latest.pop(job.id, None)
         self._latest[job.id] = self._number
@@ -89,38 +89,38 @@ class MemoryRecord:
 
     def jobs(self, wanted: Wanted) -> list[Job]:
         """The newest first."""
-        found = (job for job in reversed(self._jobs.values()) if _is_wanted(job, wanted))
-        return list(islice(sorted(found, key=lambda job: job.submitted, reverse=True), wanted.newest))
+        matches = (job for job in reversed(self._jobs.values()) if _is_wanted(job, wanted))
+        return list(islice(sorted(matches, key=lambda job: job.submitted, reverse=True), wanted.newest))
 
     def damaged(self, wanted: Wanted) -> list[Damaged]:
         return []
 
-    def give_up(self, damaged: Damaged, reason: str, at: float) -> Job:
+    def give_up(self, damaged: Damaged, reason: str, moment: float) -> Job:
         raise Stale(f"Job {damaged.job.id} can be read.")
 
     def rows(self, wanted: Wanted) -> list[Row]:
         return [_row(job) for job in self.jobs(wanted)]
 
-    def changed(self, after: int, place: str, most: int) -> tuple[list[Job | Damaged], int]:
+    def changed(self, after: int, place: str, limit: int) -> tuple[list[Job | Damaged], int]:
         """A mark below 0 belongs to a first reading that is not at its end: when it began, and how far it is."""
         began, position = divmod(-after, _FAR) if after < 0 else (self._number, 0)
-        found: list[Job | Damaged] = []
+        changes: list[Job | Damaged] = []
         if after <= 0:
             for id, number in self._since(position):
                 job = self._jobs[id]
                 if number <= began and job.spec.place == place and not job.phase.over:
-                    if len(found) == most:
-                        return found, -(began * _FAR + position)
-                    found.append(job)
+                    if len(changes) == limit:
+                        return changes, -(began * _FAR + position)
+                    changes.append(job)
                     position = number
             after = began
         for id, number in self._since(after):
             if self._jobs[id].spec.place == place:
-                if len(found) == most:
+                if len(changes) == limit:
                     break
-                found.append(self._jobs[id])
+                changes.append(self._jobs[id])
             after = number
-        return found, after
+        return changes, after
 
     def _since(self, after: int) -> list[tuple[str, int]]:
         """From the newest back, since a controller asks for little at the end of a long record."""
@@ -135,44 +135,44 @@ class MemoryRecord:
         return [one for one in self._stories.get(id, ()) if one.number > after]
 
     def uses(self, since: float, until: float) -> list[Use]:
-        found = []
+        uses = []
         for job in self._jobs.values():
             spec = job.spec
-            for one in job.attempts:
-                began = one.since
-                if began is None or began >= until or (one.ended is not None and one.ended <= since):
+            for attempt in job.attempts:
+                began = attempt.since
+                if began is None or began >= until or (attempt.ended is not None and attempt.ended <= since):
                     continue
-                where = one.where
-                found.append(
+                place = attempt.where
+                uses.append(
                     Use(
-                        job.id,
-                        spec.owner,
-                        spec.team,
-                        spec.project,
-                        spec.engine,
-                        str(where.purchase),
-                        where.provider,
-                        where.region,
-                        where.machine,
-                        one.machines,
-                        job.gpus_of(one),
-                        began,
-                        one.ended,
-                        where.usd_per_hour,
+                        job=job.id,
+                        owner=spec.owner,
+                        team=spec.team,
+                        project=spec.project,
+                        engine=spec.engine,
+                        purchase=str(place.purchase),
+                        provider=place.provider,
+                        region=place.region,
+                        machine=place.machine,
+                        machines=attempt.machines,
+                        gpus=job.gpus_of(attempt),
+                        placed=began,
+                        ended=attempt.ended,
+                        usd_per_hour=place.usd_per_hour,
                     )
                 )
-        return found
+        return uses
 
     # Leading
 
     def lead(self, place: str, holder: str, now: float, seconds: float) -> Lease | None:
         if not holder:
             raise BadInput("The name of the leader is missing.")
-        held = self._leases.get(place)
-        if held is not None and held.holder and held.holder != holder and held.until > now:
+        current = self._leases.get(place)
+        if current is not None and current.holder and current.holder != holder and current.until > now:
             return None
-        same = held is not None and held.holder == holder
-        epoch = (held.epoch if held is not None else 0) + (0 if same else 1)
+        renewed = current is not None and current.holder == holder
+        epoch = (current.epoch if current is not None else 0) + (0 if renewed else 1)
         self._leases[place] = Lease(place, holder, epoch, now + seconds)
         return self._leases[place]
 
@@ -182,9 +182,9 @@ class MemoryRecord:
 
     def resign(self, lease: Lease) -> None:
         """The number stays, so that the next holder has a higher one."""
-        held = self._leases.get(lease.place)
-        if held is not None and (held.epoch, held.holder) == (lease.epoch, lease.holder):
-            self._leases[lease.place] = Lease(lease.place, "", held.epoch, 0.0)
+        current = self._leases.get(lease.place)
+        if current is not None and (current.epoch, current.holder) == (lease.epoch, lease.holder):
+            self._leases[lease.place] = Lease(lease.place, "", current.epoch, 0.0)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -197,8 +197,8 @@ def _is_wanted(job: Job, wanted: Wanted) -> bool:
     if wanted.name and spec.name != wanted.name and not job.id.startswith(wanted.name):
         return False
     return all(
-        not asked or asked == has
-        for asked, has in (
+        not value or value == has
+        for value, has in (
             (wanted.owner, spec.owner),
             (wanted.team, spec.team),
             (wanted.project, spec.project),
@@ -214,21 +214,21 @@ def _row(job: Job) -> Row:
     if attempt is not None and job.phase.placed:
         gpus, machines = job.gpus_of(attempt), attempt.machines
     return Row(
-        job.id,
-        spec.name,
-        job.phase,
-        spec.engine,
-        spec.place,
-        spec.owner,
-        spec.team,
-        spec.project,
-        spec.priority,
-        gpus,
-        spec.needs.cpus,
-        machines,
-        len(job.attempts),
-        job.submitted,
-        attempt.begun if attempt is not None else None,
-        job.ended,
-        job.reason or job.waiting,
+        id=job.id,
+        name=spec.name,
+        phase=job.phase,
+        engine=spec.engine,
+        place=spec.place,
+        owner=spec.owner,
+        team=spec.team,
+        project=spec.project,
+        priority=spec.priority,
+        gpus=gpus,
+        cpus=spec.needs.cpus,
+        machines=machines,
+        attempts=len(job.attempts),
+        submitted=job.submitted,
+        begun=attempt.begun if attempt is not None else None,
+        ended=job.ended,
+        reason=job.reason or job.waiting,
     )

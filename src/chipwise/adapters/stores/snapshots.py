@@ -112,34 +112,35 @@ def save(directory: Path, snapshot: Snapshot) -> Path:
             temporary.unlink(missing_ok=True)
         _settle(directory)
     except OSError as error:
-        why = error.strerror or str(error)
+        reason = error.strerror or str(error)
         raise OutsideFailed(
-            f"{path} could not be written: {why}.", remedy="Free some space or choose another data directory."
+            f"{path} could not be written: {reason}.", remedy="Free some space or choose another data directory."
         ) from error
     return path
 
 
 def load(directory: Path) -> tuple[list[Snapshot], list[str]]:
     """All snapshots in the order of their names, and a sentence for each file that could not be used."""
-    found, problems = read(directory)
-    return [replace(snapshot, offers=columns.offers()) for snapshot, columns in found], problems
+    pairs, problems = read(directory)
+    return [replace(snapshot, offers=columns.offers()) for snapshot, columns in pairs], problems
 
 
 def read(directory: Path) -> tuple[list[tuple[Snapshot, OfferColumns]], list[str]]:
     """As `load`, with the offers of each snapshot still in columns: the quick way, for tens of thousands."""
-    found: list[tuple[Snapshot, OfferColumns]] = []
+    pairs: list[tuple[Snapshot, OfferColumns]] = []
     problems: list[str] = []
     for path in _paths(directory):
         try:
             if not path.is_file():
                 raise ValueError("not a regular file")
-            found.append(_unpacked(json.loads(path.read_bytes(), parse_constant=_no_constant)))
+            pairs.append(_unpacked(json.loads(path.read_bytes(), parse_constant=_no_constant)))
         except (OSError, ValueError, TypeError, KeyError, IndexError, RecursionError, OverflowError) as error:
-            why = f"{type(error).__name__}: {str(error)[:120]}"
+            reason = f"{type(error).__name__}: {str(error)[:120]}"
             problems.append(
-                f"{path} is not a snapshot that can be read ({why}). Refresh or import {path.stem} again, or delete the file."
+                f"{path} is not a snapshot that can be read ({reason}). "
+                f"Refresh or import {path.stem} again, or delete the file."
             )
-    return found, problems
+    return pairs, problems
 
 
 def stored(directory: Path) -> list[str]:
@@ -216,8 +217,8 @@ def _packed(snapshot: Snapshot) -> dict[str, Any]:
 def _indexed(values: Iterable[str]) -> dict[str, Any]:
     """Each text once, and for each offer its position; one number where all offers share one text."""
     texts: dict[str, int] = {}
-    at = [texts.setdefault(value, len(texts)) for value in values]
-    return {"texts": list(texts), "at": at if len(texts) > 1 else 0}
+    indices = [texts.setdefault(value, len(texts)) for value in values]
+    return {"texts": list(texts), "at": indices if len(texts) > 1 else 0}
 
 
 def _rows(items: Sequence[Machine] | Sequence[Region], kind: type) -> dict[str, Any]:
@@ -239,8 +240,10 @@ def _unpacked(data: Any) -> tuple[Snapshot, OfferColumns]:
     machines = tuple(_built(Machine, data["machines"]))
     regions = tuple(_built(Region, data["regions"]))
     skipped = tuple(_text(line) for line in data["skipped"])
-    taken = date.fromisoformat(data["taken"])
-    return Snapshot(provider, taken, machines, (), regions, skipped), _columns(provider, data["offers"])
+    day = date.fromisoformat(data["taken"])
+    return Snapshot(provider=provider, taken=day, machines=machines, offers=(), regions=regions, skipped=skipped), _columns(
+        provider, data["offers"]
+    )
 
 
 def _columns(provider: str, data: Any) -> OfferColumns:
@@ -252,8 +255,8 @@ def _columns(provider: str, data: Any) -> OfferColumns:
         raise ValueError(f"its column price_max has {len(highest)} of {count} values")
 
     def column(name: str, make: Callable[[Any], T]) -> Column[T]:
-        values, at = tuple(make(text) for text in data[name]["texts"]), data[name]["at"]
-        places = [0] * count if at == 0 else at
+        values, indices = tuple(make(text) for text in data[name]["texts"]), data[name]["at"]
+        places = [0] * count if indices == 0 else indices
         if not isinstance(places, list) or len(places) != count:
             raise ValueError(f"its column {name} is not one of {count} values")
         if count and not (set(map(type, places)) == {int} and min(places) >= 0 and max(places) < len(values)):
@@ -261,17 +264,17 @@ def _columns(provider: str, data: Any) -> OfferColumns:
         return Column(values, places)
 
     return OfferColumns(
-        provider,
-        prices,
-        highest,
-        column("machine", _text),
-        column("region", _text),
-        column("purchase", Purchase),
-        column("as_of", _day),
-        column("verdict", Verdict),
-        column("why", _text),
-        column("source", _text),
-        column("notes", _text),
+        provider=provider,
+        price=prices,
+        price_max=highest,
+        machine=column("machine", _text),
+        region=column("region", _text),
+        purchase=column("purchase", Purchase),
+        as_of=column("as_of", _day),
+        verdict=column("verdict", Verdict),
+        why=column("why", _text),
+        source=column("source", _text),
+        notes=column("notes", _text),
     )
 
 

@@ -38,7 +38,7 @@ def write(folder: Path, files: Sequence[tuple[str, str, bool]], force: bool) -> 
     """Each as (path below `folder`, text, executable). Old files are put back when anything fails on the way."""
     names = [name for name, _, _ in files]
     refuse(folder, names, force)
-    new, made = not folder.exists(), _missing(folder)
+    new, created = not folder.exists(), _missing(folder)
     fresh = (folder.parent if new else folder) / f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
     try:
         fresh.mkdir(parents=True)
@@ -48,10 +48,10 @@ def write(folder: Path, files: Sequence[tuple[str, str, bool]], force: bool) -> 
             _appear(fresh / "new", folder)
         else:
             with _alone(folder):
-                _swap(folder, fresh, names, made, force)
+                _swap(folder, fresh, names, created, force)
     except BaseException as error:
         shutil.rmtree(fresh, ignore_errors=True)
-        for directory in reversed(made):
+        for directory in reversed(created):
             with suppress(OSError):  # somebody else has put something there
                 directory.rmdir()
         if isinstance(error, OSError):
@@ -63,10 +63,10 @@ def write(folder: Path, files: Sequence[tuple[str, str, bool]], force: bool) -> 
 
 def refuse(folder: Path, names: Sequence[str], force: bool) -> None:
     """Tells which of the files cannot be put there."""
-    there = taken(folder, names)
-    if there and not force:
-        raise _in_the_way(folder, there)
-    for name in there:
+    existing = taken(folder, names)
+    if existing and not force:
+        raise _in_the_way(folder, existing)
+    for name in existing:
         if not (folder / name).is_file():
             raise BadInput(f"{folder / name} is not a file.", remedy="Write elsewhere with --out.")
     for parent in dict.fromkeys(folder / above for name in names for above in Path(name).parents):
@@ -100,12 +100,12 @@ def _appear(ready: Path, folder: Path) -> None:
         raise
 
 
-def _swap(folder: Path, fresh: Path, names: Sequence[str], made: list[Path], force: bool) -> None:
+def _swap(folder: Path, fresh: Path, names: Sequence[str], created: list[Path], force: bool) -> None:
     placed: list[str] = []
     try:
         for name in names:
             ready, target, old = fresh / "new" / name, folder / name, fresh / "old" / name
-            made.extend(_missing(target.parent))
+            created.extend(_missing(target.parent))
             target.parent.mkdir(parents=True, exist_ok=True)
             if force and (target.exists() or target.is_symlink()):
                 _keep(target, old)
@@ -173,8 +173,8 @@ def _alone(folder: Path) -> Iterator[None]:
 
 def _missing(folder: Path) -> list[Path]:
     """Directories that must be made for `folder`, the outermost first."""
-    found = []
+    folders = []
     while not folder.exists() and folder != folder.parent:
-        found.append(folder)
+        folders.append(folder)
         folder = folder.parent
-    return found[::-1]
+    return folders[::-1]

@@ -85,16 +85,16 @@ def _parts(entry: Entry) -> Iterator[Part]:
         ("FpgaInfo", "Fpgas"),
         ("MediaAcceleratorInfo", "Accelerators"),
     ):
-        found = [item for item in _list(_dict(entry, section), listing) if isinstance(item, Mapping) and item.get("Name")]
-        for item in found:
+        items = [item for item in _list(_dict(entry, section), listing) if isinstance(item, Mapping) and item.get("Name")]
+        for item in items:
             name = str(item["Name"])
             share = _number(item, "GpuPartitionSize", 1) or 1.0
             count = _number(item, "Count", 1) or (_number(item, "LogicalGpuCount", 1) or 0.0) * share
             memory = _dict(item, "MemoryInfo")
             misreported = (name, memory.get("SizeInMiB")) in _MISREPORTED_MIB
             size = None if misreported else _number(memory, "SizeInMiB", MIB)
-            yield Part(name, str(item.get("Manufacturer") or ""), count, size, whole=share == 1)
-        if found:
+            yield Part(name=name, maker=str(item.get("Manufacturer") or ""), count=count, memory_bytes=size, whole=share == 1)
+        if items:
             return
 
 

@@ -93,8 +93,8 @@ class JsonService:
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise BadInput(f"{self.name}: {error}", remedy="Check the endpoint.") from error
         except httpx.HTTPError as error:
-            what = str(error) or type(error).__name__
-            failed = TryLater(f"{self.name} could not be read: {what}.", remedy="Check the network and refresh again.")
+            reason = str(error) or type(error).__name__
+            failed = TryLater(f"{self.name} could not be read: {reason}.", remedy="Check the network and refresh again.")
             failed.__cause__ = error
             return _Again(failed)
         if status != 200:
@@ -117,8 +117,8 @@ class JsonService:
         kind, remedy = _KINDS.get(
             status, (TryLater, "Try again later.") if status >= 500 else (OutsideFailed, "Check the endpoint and proxy.")
         )
-        said = " ".join(_message(body).split())[:200]
-        error = kind(f"{self.name} answered {status}{': ' + said if said else ''}.", remedy=remedy)
+        message = " ".join(_message(body).split())[:200]
+        error = kind(f"{self.name} answered {status}{': ' + message if message else ''}.", remedy=remedy)
         if kind is TryLater:
             return _Again(error, _seconds(retry_after))
         raise error
@@ -127,12 +127,12 @@ class JsonService:
 def _message(body: bytes) -> str:
     """The sentence inside an error body, in the shapes Google and Microsoft use."""
     try:
-        said = json.loads(body)
-        said = said.get("error", said.get("Error", said))
-        said = said if isinstance(said, str) else said.get("message", said.get("Message", ""))
+        content = json.loads(body)
+        content = content.get("error", content.get("Error", content))
+        content = content if isinstance(content, str) else content.get("message", content.get("Message", ""))
     except (ValueError, AttributeError, RecursionError):
         return ""
-    return said if isinstance(said, str) else ""
+    return content if isinstance(content, str) else ""
 
 
 def _seconds(retry_after: str | None) -> float | None:

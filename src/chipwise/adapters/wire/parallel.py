@@ -24,13 +24,13 @@ class Progress:
         with self._lock:
             self._total += steps
 
-    def step(self, what: str) -> None:
+    def step(self, message: str) -> None:
         with self._lock:
             self._done += 1
-            self._report(self._done, max(self._total, self._done), what)
+            self._report(self._done, max(self._total, self._done), message)
 
 
-def each(keys: Iterable[K], work: Callable[[K], T], progress: Progress, what: str, workers: int = 8) -> dict[K, T]:
+def each(keys: Iterable[K], work: Callable[[K], T], progress: Progress, subject: str, workers: int = 8) -> dict[K, T]:
     """`work` of every key, in the order of the keys."""
     ordered = list(keys)
     if not ordered:
@@ -42,7 +42,7 @@ def each(keys: Iterable[K], work: Callable[[K], T], progress: Progress, what: st
         futures = {pool.submit(work, key): key for key in ordered}
         for future in as_completed(futures):
             results[futures[future]] = future.result()
-            progress.step(f"{futures[future]}: {what}")
+            progress.step(f"{futures[future]}: {subject}")
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # after success nothing is left; after a failure nobody waits
     return {key: results[key] for key in ordered}

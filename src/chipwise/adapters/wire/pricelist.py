@@ -59,9 +59,9 @@ def read_product(text: object, today: date) -> Product | str:
     for name, value in (WANTED | _ALSO).items():  # a server that ignores the filters must not mix Windows prices in
         if attributes.get(name, value) != value:
             return f"{name} is {str(attributes[name])[:40]}"
-    found = list(_priced(_dict(item, "terms"), today))
-    prices = {purchase: price for purchase, price in found if price is not None}
-    return Product(machine, region, prices, tuple(purchase for purchase, price in found if price is None))
+    terms = list(_priced(_dict(item, "terms"), today))
+    prices = {purchase: price for purchase, price in terms if price is not None}
+    return Product(machine, region, prices, tuple(purchase for purchase, price in terms if price is None))
 
 
 def _priced(terms: Mapping[str, Any], today: date) -> Iterator[tuple[Purchase, float | None]]:
@@ -72,10 +72,10 @@ def _priced(terms: Mapping[str, Any], today: date) -> Iterator[tuple[Purchase, f
         attributes = _dict(term, "termAttributes")
         if attributes.get("OfferingClass", "standard") != "standard":
             continue
-        meant = _TERMS.get((str(attributes.get("LeaseContractLength")), str(attributes.get("PurchaseOption"))))
-        if meant is None:
+        offering = _TERMS.get((str(attributes.get("LeaseContractLength")), str(attributes.get("PurchaseOption"))))
+        if offering is None:
             continue
-        purchase, years = meant
+        purchase, years = offering
         hourly, fee = _dimensions(term)
         total = None if hourly is None and fee is None else (hourly or 0.0) + (fee or 0.0) / (years * HOURS_PER_YEAR)
         yield purchase, usable_price(total)
@@ -83,8 +83,8 @@ def _priced(terms: Mapping[str, Any], today: date) -> Iterator[tuple[Purchase, f
 
 def _in_force(terms: Mapping[str, Any], today: date) -> Iterator[Mapping[str, Any]]:
     """Terms already in effect, the newest last so that it wins."""
-    found = [term for term in terms.values() if isinstance(term, Mapping)]
-    started = [term for term in found if str(term.get("effectiveDate", ""))[:10] <= today.isoformat()]
+    valid = [term for term in terms.values() if isinstance(term, Mapping)]
+    started = [term for term in valid if str(term.get("effectiveDate", ""))[:10] <= today.isoformat()]
     yield from sorted(started, key=lambda term: str(term.get("effectiveDate", "")))
 
 

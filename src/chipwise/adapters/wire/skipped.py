@@ -28,6 +28,6 @@ class Skipped:
 
 
 def _listed(examples: Iterable[str]) -> str:
-    named = list(examples)
-    rest = len(named) - _EXAMPLES
-    return ", ".join(named[:_EXAMPLES]) + (f" and {rest} more" if rest > 0 else "")
+    names = list(examples)
+    rest = len(names) - _EXAMPLES
+    return ", ".join(names[:_EXAMPLES]) + (f" and {rest} more" if rest > 0 else "")

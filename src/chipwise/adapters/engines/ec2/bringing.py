@@ -43,10 +43,10 @@ def packed(folder: Path) -> bytes:
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path in _files(folder):
             try:
-                told = archive.gettarinfo(path, arcname=str(path.relative_to(folder)))
-                if told is None or not (told.isreg() or told.issym()):  # neither sockets nor devices
+                entry = archive.gettarinfo(path, arcname=str(path.relative_to(folder)))
+                if entry is None or not (entry.isreg() or entry.issym()):  # neither sockets nor devices
                     continue
-                body = path.read_bytes() if told.isreg() and total + told.size <= MOST_BYTES else b""
+                body = path.read_bytes() if entry.isreg() and total + entry.size <= MOST_BYTES else b""
             except FileNotFoundError:  # taken away meanwhile
                 continue
             except OSError as error:
@@ -54,21 +54,21 @@ def packed(folder: Path) -> bytes:
                     f"{path} cannot be read: {error.strerror}.",
                     remedy="Fix its permissions, or put the code into a separate folder.",
                 ) from error
-            total += told.size
+            total += entry.size
             if total > MOST_BYTES:
                 raise BadInput(
                     f"The folder {folder} holds more than {MOST_BYTES // 2**20} MiB.",
                     remedy="Put data into S3 and let the program read it there; or name a container image with the code in it.",
                 )
-            told.uid = told.gid = 0
-            told.uname = told.gname = ""
-            told.mtime = 0
-            told.mode = 0o755 if told.mode & 0o100 else 0o644
-            if told.issym():
-                archive.addfile(told)
+            entry.uid = entry.gid = 0
+            entry.uname = entry.gname = ""
+            entry.mtime = 0
+            entry.mode = 0o755 if entry.mode & 0o100 else 0o644
+            if entry.issym():
+                archive.addfile(entry)
             else:
-                told.size = len(body)  # it may have grown meanwhile
-                archive.addfile(told, io.BytesIO(body))
+                entry.size = len(body)  # it may have grown meanwhile
+                archive.addfile(entry, io.BytesIO(body))
     return gzip.compress(raw.getvalue(), 6, mtime=0)
 
 
@@ -77,7 +77,7 @@ def name_of(body: bytes) -> str:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    for at, folders, files in os.walk(folder):
+    for parent, folders, files in os.walk(folder):
         folders[:] = sorted(one for one in folders if one not in LEFT_OUT)
-        links = [one for one in folders if (Path(at) / one).is_symlink()]  # which are not walked into
-        yield from (Path(at) / one for one in sorted((*files, *links)))
+        links = [one for one in folders if (Path(parent) / one).is_symlink()]  # which are not walked into
+        yield from (Path(parent) / one for one in sorted((*files, *links)))

@@ -19,7 +19,7 @@ GPU_IMAGE = "/aws/service/deeplearning/ami/{}/base-oss-nvidia-driver-gpu-amazon-
 NEURON_IMAGE = "/aws/service/neuron/dlami/base/amazon-linux-2023/latest/image_id"
 CPU_IMAGE = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-{}"
 AT_ONCE = 200  # machines that are ended by one request
-_GONE = ("InvalidInstanceID.NotFound",)
+_ABSENT = ("InvalidInstanceID.NotFound",)
 
 Told = Mapping[str, Any]
 Key = tuple[str, int]
@@ -62,9 +62,9 @@ class Cloud:
             return [one for page in pages for group in page["Reservations"] for one in group["Instances"]]
 
     def terminate(self, ids: Sequence[str]) -> None:
-        for at in range(0, len(ids), AT_ONCE):
-            with translated("ec2:TerminateInstances", _GONE):
-                self.client("ec2").terminate_instances(InstanceIds=list(ids[at : at + AT_ONCE]))
+        for start in range(0, len(ids), AT_ONCE):
+            with translated("ec2:TerminateInstances", _ABSENT):
+                self.client("ec2").terminate_instances(InstanceIds=list(ids[start : start + AT_ONCE]))
 
     # What machines are made from
 
@@ -89,17 +89,17 @@ class Cloud:
             return {one["LaunchTemplateName"]: key_of(one) for page in pages for one in page["LaunchTemplates"]}
 
     def remove_templates(self, names: Sequence[str]) -> None:
-        named = [{"Name": "launch-template-name", "Values": list(names)}]
+        filters = [{"Name": "launch-template-name", "Values": list(names)}]
         with translated("ec2:DescribeLaunchTemplates"):
-            found = self.client("ec2").describe_launch_templates(Filters=named)["LaunchTemplates"]
-        for one in found:
+            templates = self.client("ec2").describe_launch_templates(Filters=filters)["LaunchTemplates"]
+        for template in templates:
             with translated("ec2:DeleteLaunchTemplate", ("InvalidLaunchTemplateId.NotFound",)):
-                self.client("ec2").delete_launch_template(LaunchTemplateId=one["LaunchTemplateId"])
+                self.client("ec2").delete_launch_template(LaunchTemplateId=template["LaunchTemplateId"])
 
     def fleet(self, request: Told) -> Told:
         with translated("ec2:CreateFleet"):
-            made: Told = self.client("ec2").create_fleet(**request)
-        return made
+            answer: Told = self.client("ec2").create_fleet(**request)
+        return answer
 
     def image(self, parameter: str) -> Image:
         """What the engine's settings name, whatever its architecture; else what this SSM parameter does."""
@@ -111,31 +111,29 @@ class Cloud:
         if not name:
             with translated("ssm:GetParameter"):
                 name = self.client("ssm").get_parameter(Name=parameter)["Parameter"]["Value"]
-        found: list[Told] = []
+        images: list[Told] = []
         with translated("ec2:DescribeImages"):
-            found = self.client("ec2").describe_images(ImageIds=[name])["Images"]
-        if not found:
+            images = self.client("ec2").describe_images(ImageIds=[name])["Images"]
+        if not images:
             raise NotFound(f"There is no machine image {name} in {self.config.region}.", remedy="Check the engine's image.")
-        sizes = [one["Ebs"].get("VolumeSize", 0) for one in found[0].get("BlockDeviceMappings", []) if "Ebs" in one]
-        made = Image(name, found[0].get("RootDeviceName") or "/dev/xvda", max([self.config.root_gib, *sizes]))
-        self._images[wanted] = made
-        return made
+        sizes = [one["Ebs"].get("VolumeSize", 0) for one in images[0].get("BlockDeviceMappings", []) if "Ebs" in one]
+        image = Image(name, images[0].get("RootDeviceName") or "/dev/xvda", max([self.config.root_gib, *sizes]))
+        self._images[wanted] = image
+        return image
 
     def subnets(self) -> list[tuple[str, str]]:
         """Each as (zone, id)."""
         if self._subnets is None:
-            given = list(self.config.subnets)
-            asked: dict[str, Any] = (
-                {"SubnetIds": given} if given else {"Filters": [{"Name": "default-for-az", "Values": ["true"]}]}
-            )
+            ids = list(self.config.subnets)
+            query: dict[str, Any] = {"SubnetIds": ids} if ids else {"Filters": [{"Name": "default-for-az", "Values": ["true"]}]}
             with translated("ec2:DescribeSubnets"):
-                found = self.client("ec2").describe_subnets(**asked)["Subnets"]
-                self._subnets = [(one["AvailabilityZone"], one["SubnetId"]) for one in found]
+                subnets = self.client("ec2").describe_subnets(**query)["Subnets"]
+                self._subnets = [(one["AvailabilityZone"], one["SubnetId"]) for one in subnets]
         return self._subnets or []
 
 
-def key_of(told: Told) -> Key | None:
-    tags = {one["Key"]: one["Value"] for one in told.get("Tags", ())}
+def key_of(resource: Told) -> Key | None:
+    tags = {one["Key"]: one["Value"] for one in resource.get("Tags", ())}
     number = tags.get(ATTEMPT, "")
     return (tags[JOB], int(number)) if tags.get(JOB) and number.isdecimal() else None
 
@@ -146,8 +144,8 @@ def _session(config: Config) -> Any:
     except ImportError as error:
         raise MissingExtra("The ec2 engine", "aws") from error
     with translated("a session"):
-        made: Any = boto3.Session(profile_name=config.profile, region_name=config.region)
-    return made
+        session: Any = boto3.Session(profile_name=config.profile, region_name=config.region)
+    return session
 
 
 def _client(session: Any, config: Config, service: str) -> Any:
@@ -160,5 +158,5 @@ def _client(session: Any, config: Config, service: str) -> Any:
         user_agent_extra="chipwise",
     )
     with translated(f"a client for {service}"):
-        made: Any = session.client(service, endpoint_url=config.endpoint_url, config=settings)
-    return made
+        client: Any = session.client(service, endpoint_url=config.endpoint_url, config=settings)
+    return client

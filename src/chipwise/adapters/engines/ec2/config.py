@@ -77,15 +77,15 @@ class Config:
         own = replace(self, others=())
         return {self.region: own} | {one.region: self._there(one) for one in self.others}
 
-    def _there(self, one: There) -> Config:
-        public = self.public_address if one.public_address is None else one.public_address
+    def _there(self, region: There) -> Config:
+        public = self.public_address if region.public_address is None else region.public_address
         return replace(
             self,
-            region=one.region,
-            subnets=one.subnets,
-            security_groups=one.security_groups,
-            image=one.image,
-            queue_url=one.queue_url,
+            region=region.region,
+            subnets=region.subnets,
+            security_groups=region.security_groups,
+            image=region.image,
+            queue_url=region.queue_url,
             public_address=public,
             others=(),
             home=self.region,
@@ -98,13 +98,13 @@ def check(config: Config) -> None:
         problems.append(Problem("region", "No region is given", allowed="a region of AWS, such as eu-west-1"))
     if not config.keep.startswith("s3://") or not config.bucket:
         problems.append(Problem("keep", f"{config.keep[:80]!r} is no place in S3", allowed="s3://bucket/prefix"))
-    named = [config.region, *(one.region for one in config.others)]
-    twice = sorted({one for one in named if named.count(one) > 1})
+    regions = [config.region, *(one.region for one in config.others)]
+    twice = sorted({one for one in regions if regions.count(one) > 1})
     problems += [Problem("regions", f"{one} is named twice", allowed="each region once") for one in twice]
     if config.idle_minutes is not None and config.idle_minutes < 1:
         problems.append(Problem("idle_minutes", f"{config.idle_minutes:g} is less than a minute", allowed="1 or more, or none"))
     if config.orphan_minutes is not None and config.orphan_minutes < 5:
-        told = f"{config.orphan_minutes:g} is less than a controller may be away for a restart"
-        problems.append(Problem("orphan_minutes", told, allowed="5 or more, or none"))
+        reason = f"{config.orphan_minutes:g} is less than a controller may be away for a restart"
+        problems.append(Problem("orphan_minutes", reason, allowed="5 or more, or none"))
     if problems:
         raise InvalidSettings(*problems)

@@ -104,10 +104,10 @@ class Ec2:
     ) -> None:
         """A queue that cannot be read now hides nothing for long: machines hear of their end themselves."""
         with suppress(TryLater):
-            found, done = notices.receive(cloud, now)
+            warnings, receipts = notices.receive(cloud, now)
             owners = {one.id: key for key, each in machines.items() for one in each}
             graces = {(job.id, len(job.attempts)): job.spec.grace_s for job in jobs}
-            for notice in found:
+            for notice in warnings:
                 key = owners.get(notice.machine)
                 if key is None:
                     if now - notice.at < notices.YOUNG_S:
@@ -118,8 +118,8 @@ class Ec2:
                     if key in graces and (name not in marks.get(key, {}) or notice.kind == notices.WARNING):
                         self.kept.put(key, name, by=notice.at + ahead, reason=notice.reason)
                         marks.setdefault(key, {})[name] = f"event {notice.at}"
-                done.append(notice.receipt)
-            notices.remove(cloud, done)
+                receipts.append(notice.receipt)
+            notices.remove(cloud, receipts)
 
     def check(self, job: Job) -> None:
         """What stands in the way of its first attempt, as far as looking can tell: nothing is asked for yet."""
@@ -148,8 +148,8 @@ class Ec2:
         match order:
             case Start(job):
                 self._start(job)
-            case Leave(job, by, reason):
-                self._leave(job, by, reason)
+            case Leave(job, deadline, reason):
+                self._leave(job, deadline, reason)
             case End(job):
                 self._end((job.id, len(job.attempts)))
             case Clear(handle):
@@ -165,13 +165,13 @@ class Ec2:
         if {"fleet", "refused"} & marks.keys() or any(one.startswith("ended-") for one in marks):
             return
         cloud = self._cloud(job)
-        others = request.untried(job, self.regions.clouds)
-        if others and not marks and self.regions.rests(cloud.config.region, self.config.clock()):
+        untried = request.untried(job, self.regions.clouds)
+        if untried and not marks and self.regions.rests(cloud.config.region, self.config.clock()):
             self._refuse(key, self.regions.silent(cloud.config.region), cloud)
         try:
             self._launch(job, marks, cloud)
         except (NotAllowed, NotFound, BadInput) as error:  # it will not get better by itself: nothing is left behind
-            if others and not isinstance(error, BadInput):
+            if untried and not isinstance(error, BadInput):
                 with suppress(OutsideFailed):
                     self._end_machines(key)
                 self._refuse(key, f"{cloud.config.region}: {error.message.rstrip('.')}", cloud)
@@ -182,37 +182,37 @@ class Ec2:
     def _launch(self, job: Job, marks: Marks, cloud: Cloud) -> None:
         key, now, config = (job.id, len(job.attempts)), self.config.clock(), cloud.config
         spot = job.attempts[-1].where.purchase is Purchase.SPOT
-        own, other = request.places(job, config, spot), request.places(job, config, not spot)
+        own, alternatives = request.places(job, config, spot), request.places(job, config, not spot)
         if not own:
             self._refuse(key, f"it names no machine type in {config.region}")
         minutes = request.hard_minutes(job, config, now)
         text = user_data(job, config, minutes)
         if "order" in marks:  # an answer that never came
-            there = [one for one in of_attempts(cloud, key).get(key, []) if not one.gone]
-            if there:
-                if told := self._take(job, [one.id for one in there], [], cloud):
-                    self._refuse(key, "; ".join(told), cloud)
+            running = [one for one in of_attempts(cloud, key).get(key, []) if not one.gone]
+            if running:
+                if reasons := self._take(job, [one.id for one in running], [], cloud):
+                    self._refuse(key, "; ".join(reasons), cloud)
                 return
         else:
             self.kept.put(key, "order", at=now, region=config.region)
         try:
             image, marked = self._image(job, cloud), request.tags(job, config, minutes, now)
-            made = request.template(config, image, packed(text), marked)
-            cloud.template(request.template_name(key), request.token(config, key, "template"), made, marked)
+            template = request.template(config, image, packed(text), marked)
+            cloud.template(request.template_name(key), request.token(config, key, "template"), template, marked)
         except TryLater as error:
             if "order" not in marks and request.untried(job, self.regions.clouds):  # no machine was asked for here
                 self._refuse(key, f"{config.region} does not answer: {error.message.rstrip('.')}", cloud)
             raise
-        told = self._ask(job, own, cloud)
-        no_spot = told and spot and not request.untried(job, self.regions.clouds, [Purchase.SPOT])
-        if no_spot and other and job.spec.deadline is None:
+        reasons = self._ask(job, own, cloud)
+        no_spot = reasons and spot and not request.untried(job, self.regions.clouds, [Purchase.SPOT])
+        if no_spot and alternatives and job.spec.deadline is None:
             try:
-                more = self._ask(job, other, cloud)
+                failures = self._ask(job, alternatives, cloud)
             except NotAllowed as error:  # such as a quota of none: spot machines may come again
-                more = [error.message]
-            told = [*told, *more] if more else []
-        if told:
-            self._refuse(key, "; ".join([*told, *request.passed_over(job, config)]), cloud)
+                failures = [error.message]
+            reasons = [*reasons, *failures] if failures else []
+        if reasons:
+            self._refuse(key, "; ".join([*reasons, *request.passed_over(job, config)]), cloud)
 
     def _image(self, job: Job, cloud: Cloud) -> Image:
         asked = [*request.places(job, cloud.config, spot=True), *request.places(job, cloud.config, spot=False)]
@@ -220,11 +220,11 @@ class Ec2:
 
     def _ask(self, job: Job, wanted: Sequence[Where], cloud: Cloud) -> list[str]:
         """Nothing, where all machines came; else why not."""
-        asked = request.fleet(job, cloud.config, wanted, cloud.subnets())
-        if asked is None:
+        body = request.fleet(job, cloud.config, wanted, cloud.subnets())
+        if body is None:
             return [f"no subnet of the engine is in {', '.join(sorted({one.zone for one in wanted}))}"]
         try:
-            answer = cloud.fleet(asked)
+            answer = cloud.fleet(body)
         except NoCapacity as error:
             return [error.message]
         except AskedOtherwise as error:  # what came of it has the tags of an attempt that is over, and is ended as left over
@@ -234,20 +234,20 @@ class Ec2:
 
     def _take(self, job: Job, ids: Sequence[str], errors: Sequence[Told], cloud: Cloud) -> list[str]:
         """All machines of an attempt or none: half of them would wait for the rest, and cost."""
-        key, many = (job.id, len(job.attempts)), job.machines
-        if len(ids) >= many:
+        key, count = (job.id, len(job.attempts)), job.machines
+        if len(ids) >= count:
             self.kept.put(key, "fleet", ids=list(ids), at=self.config.clock())
             if self.kept.is_over(key) or self.kept.newest(job.id) > key[1]:  # given up while it was on its way
                 self._end(key)
             return []
         cloud.terminate(ids)
-        told = []
-        for one in errors:
-            failure = _failure(one)
+        reasons = []
+        for error in errors:
+            failure = _failure(error)
             if not isinstance(failure, TryLater):
                 raise failure
-            told.append(_no_machine(one))
-        return list(dict.fromkeys(told)) or [f"only {len(ids)} of {many} machines were to be had"]
+            reasons.append(_no_machine(error))
+        return list(dict.fromkeys(reasons)) or [f"only {len(ids)} of {count} machines were to be had"]
 
     def _refuse(self, key: Key, reason: str, cloud: Cloud | None = None) -> NoReturn:
         self.kept.put(key, "refused", reason=reason)
@@ -256,11 +256,11 @@ class Ec2:
                 cloud.remove_templates([request.template_name(key)])
         raise TryLater(f"No machine for {key[0]}: {reason}", remedy=LATER)
 
-    def _leave(self, job: Job, by: float, reason: str) -> None:
+    def _leave(self, job: Job, deadline: float, reason: str) -> None:
         key = (job.id, len(job.attempts))
         marks = self.kept.marks(key).get(key, {})
         if "fleet" in marks and "leave" not in marks and not any(one.startswith("ended-") for one in marks):
-            self.kept.put(key, "leave", by=int(by), reason=reason.replace('"', "'"))
+            self.kept.put(key, "leave", by=int(deadline), reason=reason.replace('"', "'"))
 
     def _end(self, key: Key) -> None:
         self.kept.over(key)
@@ -293,24 +293,26 @@ class Ec2:
         came in between is not in the list, and what is in the list and not in the record belongs to nobody.
         """
         clouds = self.regions.clouds
-        told = [(name, cloud.machines(), cloud.templates()) for name, cloud in clouds.items()]
-        kept, found = set(live()), list[Leftover]()
-        for region, machines, templates in told:
-            for one in machines:
-                key = key_of(one)
-                if key not in kept and one["State"]["Name"] not in ("terminated", "shutting-down"):
-                    found.append(Leftover("machine", one["InstanceId"], *(key or ("", 0)), one.get("InstanceType", ""), region))
-            for name, of in sorted(templates.items()):
-                if of not in kept:
-                    found.append(Leftover("launch template", name, *(of or ("", 0)), region=region))
-        found.sort(key=lambda one: (one.job, one.attempt, one.kind != "machine", one.name))
+        listings = [(name, cloud.machines(), cloud.templates()) for name, cloud in clouds.items()]
+        live_keys, leftovers = set(live()), list[Leftover]()
+        for region, machines, templates in listings:
+            for machine in machines:
+                key = key_of(machine)
+                if key not in live_keys and machine["State"]["Name"] not in ("terminated", "shutting-down"):
+                    leftovers.append(
+                        Leftover("machine", machine["InstanceId"], *(key or ("", 0)), machine.get("InstanceType", ""), region)
+                    )
+            for name, owner in sorted(templates.items()):
+                if owner not in live_keys:
+                    leftovers.append(Leftover("launch template", name, *(owner or ("", 0)), region=region))
+        leftovers.sort(key=lambda one: (one.job, one.attempt, one.kind != "machine", one.name))
         if not dry_run:
-            for key in dict.fromkeys((one.job, one.attempt) for one in found if one.job):
+            for key in dict.fromkeys((one.job, one.attempt) for one in leftovers if one.job):
                 self._clear(key)
-            for stray in (one for one in found if not one.job):
+            for stray in (one for one in leftovers if not one.job):
                 end = clouds[stray.region].terminate if stray.kind == "machine" else clouds[stray.region].remove_templates
                 end([stray.name])
-        return found
+        return leftovers
 
     def bring(self, folder: Path, tell: Callable[[int], object] = lambda size: None) -> str:
         """A folder of this machine for jobs: what `Spec.folder` must say so that theirs begin in a copy of it. `tell`: how many
@@ -323,16 +325,16 @@ class Ec2:
         """What machines uploaded so far, once a minute and at their end: of all in order, each under its rank, unless one is
         asked for. With `follow` of the first, and whoever reads asks again: an empty piece says that nothing was added."""
         needs = job.spec.needs
-        many = job.attempts[number - 1].machines if needs.elastic and number <= len(job.attempts) else needs.machines
-        if rank is not None and rank >= many:
-            have = f"{many} machines, with the ranks 0 to {many - 1}" if many > 1 else "one machine, with the rank 0"
+        count = job.attempts[number - 1].machines if needs.elastic and number <= len(job.attempts) else needs.machines
+        if rank is not None and rank >= count:
+            have = f"{count} machines, with the ranks 0 to {count - 1}" if count > 1 else "one machine, with the rank 0"
             kind = BadInput if follow and rank >= needs.machines else NotFound  # who follows waits for what is not found yet
             raise kind(f"Attempt {number} of {job.id} has {have}.", remedy="Give one of those with --rank.")
-        if rank is None and many > 1 and not follow:
-            for one in range(many):
-                piece = self.kept.log((job.id, number), one)
+        if rank is None and count > 1 and not follow:
+            for index in range(count):
+                piece = self.kept.log((job.id, number), index)
                 end = b"" if not piece or piece.endswith(b"\n") else b"\n"
-                yield f"--- machine {one} of {many}\n".encode() + piece + end
+                yield f"--- machine {index} of {count}\n".encode() + piece + end
             return
         sent = 0
         while True:
@@ -347,17 +349,17 @@ class Ec2:
 
 
 def _no_machine(error: Told) -> str:
-    asked = error.get("LaunchTemplateAndOverrides", {}).get("Overrides", {})
-    what = asked.get("InstanceType") or "a machine"
-    where = f" in {asked['AvailabilityZone']}" if asked.get("AvailabilityZone") else ""
+    overrides = error.get("LaunchTemplateAndOverrides", {}).get("Overrides", {})
+    machine = overrides.get("InstanceType") or "a machine"
+    zone = f" in {overrides['AvailabilityZone']}" if overrides.get("AvailabilityZone") else ""
     code, spot = str(error.get("ErrorCode", "")), error.get("Lifecycle") == "spot"
     if code in ("VcpuLimitExceeded", "MaxSpotInstanceCountExceeded"):
-        return of_code(code, str(error.get("ErrorMessage", "")), "ec2:CreateFleet", what, spot).message.rstrip(".")
-    return f"{code} for {what}{' (spot)' if spot else ''}{where}"
+        return of_code(code, str(error.get("ErrorMessage", "")), "ec2:CreateFleet", machine, spot).message.rstrip(".")
+    return f"{code} for {machine}{' (spot)' if spot else ''}{zone}"
 
 
 def _failure(error: Told) -> Exception:
-    asked = error.get("LaunchTemplateAndOverrides", {}).get("Overrides", {})
+    overrides = error.get("LaunchTemplateAndOverrides", {}).get("Overrides", {})
     spot = error.get("Lifecycle") == "spot"
-    code, said = str(error.get("ErrorCode", "")), str(error.get("ErrorMessage", ""))
-    return of_code(code, said, "ec2:RunInstances through ec2:CreateFleet", str(asked.get("InstanceType", "")), spot)
+    code, message = str(error.get("ErrorCode", "")), str(error.get("ErrorMessage", ""))
+    return of_code(code, message, "ec2:RunInstances through ec2:CreateFleet", str(overrides.get("InstanceType", "")), spot)

@@ -128,12 +128,12 @@ def quota(machine: str, spot: bool) -> str:
     return f"All {family} Spot Instance Requests" if spot else f"Running On-Demand {family} instances"
 
 
-def of_code(code: str, said: str, action: str, machine: str = "", spot: bool = False) -> OutsideFailed:
-    said = " ".join(said.split())[:300].rstrip(".")
+def of_code(code: str, message: str, action: str, machine: str = "", spot: bool = False) -> OutsideFailed:
+    message = " ".join(message.split())[:300].rstrip(".")
     if code in ("VcpuLimitExceeded", "MaxSpotInstanceCountExceeded"):
-        found = _LIMIT.search(said)
-        kind = NotAllowed if found is not None and int(found[1]) == 0 else NoCapacity
-        limit = f" is {int(found[1])} vCPUs" if found is not None else " is used up"
+        match = _LIMIT.search(message)
+        kind = NotAllowed if match is not None and int(match[1]) == 0 else NoCapacity
+        limit = f" is {int(match[1])} vCPUs" if match is not None else " is used up"
         return kind(
             f"The quota {quota(machine, spot)!r}{limit}, and {machine or 'this machine'} needs more.",
             remedy="Ask for a higher value in Service Quotas, or name other machines.",
@@ -141,11 +141,11 @@ def of_code(code: str, said: str, action: str, machine: str = "", spot: bool = F
     if code == "IdempotentParameterMismatch":
         return AskedOtherwise("The engine's settings changed while the fleet was being made.", remedy=LATER)
     if code in NO_CAPACITY:
-        return NoCapacity(f"{code}: {said}", remedy=LATER)
+        return NoCapacity(f"{code}: {message}", remedy=LATER)
     if code.isdecimal() and code.startswith("5"):
         code = "503"
     kind_of, meaning, remedy = TABLE.get(code, (OutsideFailed, "AWS did not do {action}", ""))
-    return kind_of(f"{meaning.format(action=action)}: {said or code}", remedy=remedy or None)
+    return kind_of(f"{meaning.format(action=action)}: {message or code}", remedy=remedy or None)
 
 
 @contextmanager
@@ -159,13 +159,13 @@ def translated(action: str, ignoring: Sequence[str] = ()) -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        told = error.response.get("Error", {})
-        code, status = str(told.get("Code", "")), int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+        details = error.response.get("Error", {})
+        code, status = str(details.get("Code", "")), int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
         if code in ignoring:
             return
         if code not in TABLE and code not in NO_CAPACITY and (status >= 500 or status == 429):
             code = "503"
-        raise of_code(code, str(told.get("Message", "")), action) from error
+        raise of_code(code, str(details.get("Message", "")), action) from error
     except HTTPClientError as error:  # no connection, a time that was over, a connection that was cut
         raise TryLater(f"AWS cannot be reached for {action}: {_short(error)}", remedy=LATER) from error
     except (BotoCoreError, ResponseParserError) as error:

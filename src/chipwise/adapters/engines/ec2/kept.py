@@ -45,15 +45,15 @@ class Kept:
     def marks(self, key: Key | None = None) -> dict[Key, Marks]:
         """Of all attempts that are not cleared, or of one."""
         begin = self._key("live", "") if key is None else self._key("live", *key, "")
-        found: dict[Key, Marks] = {}
+        attempts: dict[Key, Marks] = {}
         for name, version in self._listed(begin).items():
             parts = name.removeprefix(self._key("live", "")).split("/")
             if len(parts) == 3 and parts[1].isdecimal():
-                found.setdefault((parts[0], int(parts[1])), {})[parts[2]] = version
-        seen = {(self._key("live", *one, mark), version) for one, marks in found.items() for mark, version in marks.items()}
+                attempts.setdefault((parts[0], int(parts[1])), {})[parts[2]] = version
+        seen = {(self._key("live", *one, mark), version) for one, marks in attempts.items() for mark, version in marks.items()}
         if key is None:  # what is gone is not asked for again
             self._read = {known: value for known, value in self._read.items() if known in seen}
-        return found
+        return attempts
 
     def newest(self, job: str) -> int:
         """The highest number of an attempt that was ordered or ended, 0 where none was."""
@@ -80,21 +80,22 @@ class Kept:
         if (name, version) not in self._read:
             text = self._get(name)
             try:
-                said = json.loads(text) if text is not None else {}
+                value = json.loads(text) if text is not None else {}
             except ValueError:
-                said = {}
-            self._read[name, version] = said if isinstance(said, dict) else {"value": said}
+                value = {}
+            self._read[name, version] = value if isinstance(value, dict) else {"value": value}
         return self._read[name, version]
 
     def clear(self, key: Key) -> None:
         names = sorted(self._listed(self._key("live", *key, "")))
-        for at in range(0, len(names), 1000):
+        for start in range(0, len(names), 1000):
             with translated("s3:DeleteObject"):
                 answer = self.cloud.client("s3").delete_objects(
-                    Bucket=self._bucket, Delete={"Objects": [{"Key": one} for one in names[at : at + 1000]], "Quiet": True}
+                    Bucket=self._bucket,
+                    Delete={"Objects": [{"Key": one} for one in names[start : start + 1000]], "Quiet": True},
                 )
-            for one in answer.get("Errors", ())[:1]:  # an answer that is otherwise fine
-                raise of_code(str(one.get("Code", "")), str(one.get("Message", "")), "s3:DeleteObject")
+            for error in answer.get("Errors", ())[:1]:  # an answer that is otherwise fine
+                raise of_code(str(error.get("Code", "")), str(error.get("Message", "")), "s3:DeleteObject")
 
     def bring(self, name: str, body: bytes) -> str:
         """Sent unless it is there, since its name says what is in it; where it is then."""

@@ -44,15 +44,15 @@ def read(message: Mapping[str, Any], now: float) -> Notice | None:
         kind, machine = event["detail-type"], str(event["detail"]["instance-id"])
         if kind not in _REASONS:
             return None
-        at = datetime.fromisoformat(event["time"]).timestamp() if event.get("time") else now
+        seconds = datetime.fromisoformat(event["time"]).timestamp() if event.get("time") else now
     except (ValueError, KeyError, TypeError):
         return None
-    return Notice(machine, kind, min(at, now), message["ReceiptHandle"])
+    return Notice(machine, kind, min(seconds, now), message["ReceiptHandle"])
 
 
 def receive(cloud: Cloud, now: float) -> tuple[list[Notice], list[str]]:
     """Notices, and receipts of messages that say nothing to us."""
-    found: list[Notice] = []
+    notices: list[Notice] = []
     useless: list[str] = []
     for _ in range(_READS):
         messages: list[Any] = []
@@ -61,19 +61,19 @@ def receive(cloud: Cloud, now: float) -> tuple[list[Notice], list[str]]:
                 QueueUrl=cloud.config.queue_url, MaxNumberOfMessages=10, WaitTimeSeconds=0, VisibilityTimeout=30
             )
             messages = answer.get("Messages", [])
-        for one in messages:
-            notice = read(one, now)
+        for message in messages:
+            notice = read(message, now)
             if notice is None:
-                useless.append(one["ReceiptHandle"])
+                useless.append(message["ReceiptHandle"])
             else:
-                found.append(notice)
+                notices.append(notice)
         if len(messages) < 10:
             break
-    return found, useless
+    return notices, useless
 
 
 def remove(cloud: Cloud, receipts: list[str]) -> None:
-    for at in range(0, len(receipts), 10):
-        entries = [{"Id": str(number), "ReceiptHandle": one} for number, one in enumerate(receipts[at : at + 10])]
+    for start in range(0, len(receipts), 10):
+        entries = [{"Id": str(number), "ReceiptHandle": one} for number, one in enumerate(receipts[start : start + 10])]
         with translated("sqs:DeleteMessage"):
             cloud.client("sqs").delete_message_batch(QueueUrl=cloud.config.queue_url, Entries=entries)

@@ -51,7 +51,7 @@ def controller(names: Names) -> Policy:
     """Machines and templates can be ended only where they carry our tag, and templates made only with it: fleets take all their
     tags from those."""
     place = f"ec2:{names.region}:{names.bucket}*"
-    ours = {"StringLike": {"aws:ResourceTag/chipwise:place": place}}
+    own = {"StringLike": {"aws:ResourceTag/chipwise:place": place}}
     marked = {"StringLike": {"aws:RequestTag/chipwise:place": place}}
     created = {"StringEquals": {"ec2:CreateAction": ["CreateLaunchTemplate", "CreateFleet", "RunInstances"]}, **marked}
     role = names.arn("iam", f"role/{names.role}", region=False)
@@ -60,10 +60,10 @@ def controller(names: Names) -> Policy:
         _may("Start", "*", "ec2:CreateFleet", "ec2:RunInstances"),
         _may("Template", names.in_each("ec2", "launch-template/*"), "ec2:CreateLaunchTemplate", Condition=marked),
         _may("Tag", "*", "ec2:CreateTags", Condition=created),
-        _may("End", "*", "ec2:TerminateInstances", "ec2:DeleteLaunchTemplate", Condition=ours),
+        _may("End", "*", "ec2:TerminateInstances", "ec2:DeleteLaunchTemplate", Condition=own),
         _may("Role", role, "iam:PassRole", Condition={"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}),
         _may("Image", names.in_each("ssm", "parameter/aws/service/*", account=False), "ssm:GetParameter"),
-        *_kept(names),
+        *_storage(names),
         _may("Events", names.queues, "sqs:ReceiveMessage", "sqs:DeleteMessage"),
     )
 
@@ -75,7 +75,7 @@ def machine(names: Names) -> Policy:
         names.arn("ssm", "parameter/chipwise/*"),
     ]
     return _policy(
-        *_kept(names),
+        *_storage(names),
         _may("Secrets", secrets, "secretsmanager:GetSecretValue", "ssm:GetParameter"),
         _may("Registry", "*", "ecr:GetAuthorizationToken"),
         _may(
@@ -100,12 +100,12 @@ def queue(names: Names, rule: str) -> Policy:
     return _policy({**sent, "Principal": {"Service": "events.amazonaws.com"}})
 
 
-def _kept(names: Names) -> list[Policy]:
+def _storage(names: Names) -> list[Policy]:
     objects, bucket = f"arn:{names.partition}:s3:::{names.bucket}/{names.prefix}*", f"arn:{names.partition}:s3:::{names.bucket}"
-    within = {"StringLike": {"s3:prefix": f"{names.prefix}*"}}
+    condition = {"StringLike": {"s3:prefix": f"{names.prefix}*"}}
     return [
         _may("Kept", objects, "s3:GetObject", "s3:PutObject", "s3:DeleteObject"),
-        _may("List", bucket, "s3:ListBucket", Condition=within),
+        _may("List", bucket, "s3:ListBucket", Condition=condition),
     ]
 
 

@@ -15,29 +15,33 @@ WHY = "public_address: the default network has no NAT gateway, and without an ad
 
 
 def prepare(settings: Settings, *, dry_run: bool) -> Prepared:
-    found = setup.prepare(config_of(settings), dry_run=dry_run)
-    made: dict[str, Any] = {
-        "queue_url": found.config.queue_url,
-        "instance_profile": found.config.instance_profile,
-        "security_groups": list(found.config.security_groups),
+    prepared = setup.prepare(config_of(settings), dry_run=dry_run)
+    values: dict[str, Any] = {
+        "queue_url": prepared.config.queue_url,
+        "instance_profile": prepared.config.instance_profile,
+        "security_groups": list(prepared.config.security_groups),
     }
-    opened = found.config.public_address and "public_address" not in settings.model_fields_set
+    opened = prepared.config.public_address and "public_address" not in settings.model_fields_set
     if opened:
-        made["public_address"] = True
-    made["regions"] = {one.region: _own(one, found.config) for one in found.config.others}
-    said = settings.model_dump(exclude_defaults=True) | {key: value for key, value in made.items() if value}
-    parts = tuple((str(one.state), one.kind, f"{one.name} in {one.region}" if one.region else one.name) for one in found.parts)
+        values["public_address"] = True
+    values["regions"] = {one.region: _own(one, prepared.config) for one in prepared.config.others}
+    fields = settings.model_dump(exclude_defaults=True) | {key: value for key, value in values.items() if value}
+    parts = tuple(
+        (str(one.state), one.kind, f"{one.name} in {one.region}" if one.region else one.name) for one in prepared.parts
+    )
     return Prepared(
-        parts,
-        {key: list(value) if isinstance(value, tuple) else value for key, value in said.items()},
-        found.policy,
-        found.complete,
-        WHY if opened else "",
+        parts=parts,
+        fields={key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()},
+        policy=prepared.policy,
+        complete=prepared.complete,
+        why=WHY if opened else "",
     )
 
 
-def _own(there: There, config: Config) -> dict[str, Any]:
+def _own(region: There, config: Config) -> dict[str, Any]:
     """What a region has beside what the first one says."""
-    public = None if there.public_address == config.public_address else there.public_address
-    told = {**asdict(there), "public_address": public}
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in told.items() if key != "region" and value}
+    public = None if region.public_address == config.public_address else region.public_address
+    fields = {**asdict(region), "public_address": public}
+    return {
+        key: list(value) if isinstance(value, tuple) else value for key, value in fields.items() if key != "region" and value
+    }

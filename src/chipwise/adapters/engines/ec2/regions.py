@@ -41,19 +41,19 @@ class Regions:
 
     def machines(self, now: float) -> Machines:
         """Of those that answer. Raises what the first one said where none does."""
-        found: Machines = {}
+        machines: Machines = {}
         for name, cloud in self.clouds.items():
             if self.rests(name, now):
                 continue
             try:
-                found |= of_attempts(cloud)
+                machines |= of_attempts(cloud)
             except OutsideFailed as error:  # also one that is not enabled for the account: the others are
                 self._silent[name] = (now, error)
             else:
                 self._silent.pop(name, None)
         if len(self._silent) == len(self.clouds):
             raise self._silent[self.config.region][1]
-        return found
+        return machines
 
     def rests(self, name: str, now: float) -> bool:
         """Whether it is left alone. One region alone is asked every time: there is nothing that could be done meanwhile."""
@@ -65,8 +65,8 @@ class Regions:
 
 
 def of_attempts(cloud: Cloud, key: Key | None = None) -> Machines:
-    found: Machines = {}
-    for one in cloud.machines(key):
-        if (owner := key_of(one)) is not None:
-            found.setdefault(owner, []).append(seeing.machine(one))
-    return found
+    machines: Machines = {}
+    for instance in cloud.machines(key):
+        if (owner := key_of(instance)) is not None:
+            machines.setdefault(owner, []).append(seeing.machine(instance))
+    return machines

@@ -69,46 +69,50 @@ def image_parameter(job: Job, machine: str) -> str:
 
 def places(job: Job, config: Config, spot: bool) -> list[Where]:
     """Of this region and purchase, the attempt's own first; all of one kind, since a fleet has one machine image."""
-    here = _here(job, config)
-    return [one for one in here if (one.purchase is Purchase.SPOT) == spot and _same(job, one, here)]
+    local = _local_places(job, config)
+    return [one for one in local if (one.purchase is Purchase.SPOT) == spot and _same_image(job, one, local)]
 
 
 def passed_over(job: Job, config: Config) -> list[str]:
     """Which types of the job's places are not asked for with those, and why; none where all are."""
-    here = _here(job, config)
-    others = sorted({one.machine for one in here if not _same(job, one, here)})
-    own = here[0].machine if here else ""
-    return [f"{', '.join(others)} not requested together with {own}, which {_kind(own)}"] if others else []
+    local = _local_places(job, config)
+    machines = sorted({one.machine for one in local if not _same_image(job, one, local)})
+    own = local[0].machine if local else ""
+    return [f"{', '.join(machines)} not requested together with {own}, which {_kind(own)}"] if machines else []
 
 
 def _kind(machine: str) -> str:
     return "has Neuron chips" if neuron(machine) else f"is {architecture(machine)}"
 
 
-def _here(job: Job, config: Config) -> list[Where]:
+def _local_places(job: Job, config: Config) -> list[Where]:
     """Places of this region; first those of the attempt's purchase, before all its own."""
     own = job.attempts[-1].where
-    found = sorted((own, *job.spec.places), key=lambda one: (one.purchase is Purchase.SPOT) != (own.purchase is Purchase.SPOT))
+    candidates = sorted(
+        (own, *job.spec.places), key=lambda one: (one.purchase is Purchase.SPOT) != (own.purchase is Purchase.SPOT)
+    )
     return list(
-        dict.fromkeys(one for one in found if one.region in ("", config.region) and one.provider in ("", "aws") and one.machine)
+        dict.fromkeys(
+            one for one in candidates if one.region in ("", config.region) and one.provider in ("", "aws") and one.machine
+        )
     )
 
 
-def _same(job: Job, one: Where, here: Sequence[Where]) -> bool:
-    return image_parameter(job, one.machine) == image_parameter(job, here[0].machine)
+def _same_image(job: Job, place: Where, local: Sequence[Where]) -> bool:
+    return image_parameter(job, place.machine) == image_parameter(job, local[0].machine)
 
 
 def untried(job: Job, regions: Collection[str], purchases: Collection[Purchase] = tuple(Purchase)) -> list[str]:
     """Regions of its places, beside that of its attempt, in which it did not look for a machine since it last had one."""
     if Move.REGION not in job.spec.recover:
         return []
-    tried = {job.attempts[-1].where.region}
-    for one in reversed(job.attempts[:-1]):
-        if one.begun is not None:
+    regions_tried = {job.attempts[-1].where.region}
+    for attempt in reversed(job.attempts[:-1]):
+        if attempt.begun is not None:
             break
-        tried.add(one.where.region)
+        regions_tried.add(attempt.where.region)
     left = [one.region for one in job.spec.places if one.purchase in purchases and one.region in regions]
-    return [one for one in dict.fromkeys(left) if one not in tried]
+    return [one for one in dict.fromkeys(left) if one not in regions_tried]
 
 
 def check(job: Job, configs: Collection[Config]) -> None:
@@ -116,10 +120,12 @@ def check(job: Job, configs: Collection[Config]) -> None:
     if not _ID.fullmatch(job.id):
         raise BadInput(f"{job.id[:60]!r} cannot name objects in S3.", remedy="Use letters, digits, -, _ and .")
     if not any(places(job, config, spot) for config in configs for spot in (True, False)):
-        named = ", ".join(sorted({f"{one.machine or 'no machine'} in {one.region or 'any region'}" for one in job.spec.places}))
+        requested = ", ".join(
+            sorted({f"{one.machine or 'no machine'} in {one.region or 'any region'}" for one in job.spec.places})
+        )
         own = " or ".join(one.region for one in configs)
         raise BadInput(
-            f"{job.id} names no machine type in {own} (it names {named or 'none'}).",
+            f"{job.id} names no machine type in {own} (it names {requested or 'none'}).",
             remedy=f"Plan it for AWS in {own}, or set the engine's region.",
         )
 
@@ -145,35 +151,35 @@ def check_budget(job: Job, config: Config, now: float) -> None:
     if budget is None:
         return
     minutes, dearest = _minutes(job, config, now, budget)
-    if minutes < _least(job):
-        many = f"{job.machines} machines" if job.machines > 1 else "a machine"
+    if minutes < _minimum_minutes(job):
+        count = f"{job.machines} machines" if job.machines > 1 else "a machine"
         raise BadInput(
-            f"${budget:g} pays for {minutes:.1f} minutes of {many} at ${dearest:g} an hour, "
-            f"and a start needs {_least(job):.1f}.",
+            f"${budget:g} pays for {minutes:.1f} minutes of {count} at ${dearest:g} an hour, "
+            f"and a start needs {_minimum_minutes(job):.1f}.",
             remedy="Give a higher --budget, or name a cheaper machine.",
         )
 
 
-def _least(job: Job) -> float:
+def _minimum_minutes(job: Job) -> float:
     return job.spec.grace_s / 60.0 + LEAST_MINUTES
 
 
 def _minutes(job: Job, config: Config, now: float, budget: float) -> tuple[float, float]:
     """That the rest pays for, and at which price of one machine: of the dearest that may come."""
-    unknown = sorted({one.machine for one in _here(job, config) if not one.usd_per_hour})
+    unknown = sorted({one.machine for one in _local_places(job, config) if not one.usd_per_hour})
     if unknown:
         raise BadInput(
             f"Without a price of {', '.join(unknown)} the budget of {job.id} cannot be kept.",
             remedy="Plan it, so that its places have prices, or take the budget away.",
         )
-    asked = [*places(job, config, spot=True), *places(job, config, spot=False)]
-    dearest = max(one.usd_per_hour or 0.0 for one in asked)
+    candidates = [*places(job, config, spot=True), *places(job, config, spot=False)]
+    dearest = max(one.usd_per_hour or 0.0 for one in candidates)
     return (budget - job.usd(now)) / (dearest * max(job.machines, 1)) * 60.0, dearest
 
 
 def _paid_minutes(job: Job, config: Config, now: float, budget: float) -> float:
     minutes, _ = _minutes(job, config, now, budget)
-    if minutes < _least(job):
+    if minutes < _minimum_minutes(job):
         raise NotAllowed(
             f"${job.usd(now):,.2f} of ${budget:,.2f} are spent, "
             f"and the rest pays for {max(minutes, 0.0):.1f} minutes of machines.",
@@ -185,20 +191,20 @@ def _paid_minutes(job: Job, config: Config, now: float, budget: float) -> float:
 def tags(job: Job, config: Config, minutes: int, now: float) -> list[dict[str, str]]:
     spec = job.spec
     until = datetime.fromtimestamp(now + minutes * 60, UTC).isoformat(timespec="minutes") if minutes else "none"
-    made = {"Name": f"chipwise {spec.name} {job.id}", JOB: job.id, ATTEMPT: str(len(job.attempts)), PLACE: config.place}
-    made |= {"chipwise:expiry": until, "owner": spec.owner, "team": spec.team, "project": spec.project}
+    values = {"Name": f"chipwise {spec.name} {job.id}", JOB: job.id, ATTEMPT: str(len(job.attempts)), PLACE: config.place}
+    values |= {"chipwise:expiry": until, "owner": spec.owner, "team": spec.team, "project": spec.project}
     for key, value in spec.labels.items():
         name = re.sub(r"[^A-Za-z0-9_.+=@:-]+", "-", key)[:120].strip("-.")
-        if name and name not in made and not name.lower().startswith("aws") and len(made) < _TAGS:
-            made[name] = value
-    return [{"Key": key, "Value": tag_value(value)} for key, value in made.items() if tag_value(value)]
+        if name and name not in values and not name.lower().startswith("aws") and len(values) < _TAGS:
+            values[name] = value
+    return [{"Key": key, "Value": tag_value(value)} for key, value in values.items() if tag_value(value)]
 
 
 def template(config: Config, image: Image, text: bytes, marked: Sequence[Told]) -> dict[str, Any]:
     card: dict[str, Any] = {"DeviceIndex": 0, "AssociatePublicIpAddress": config.public_address, "DeleteOnTermination": True}
     if config.security_groups:
         card["Groups"] = list(config.security_groups)
-    made: dict[str, Any] = {
+    data: dict[str, Any] = {
         **shared_request(),  # jobs share the network of the machine, and with it the rights of its profile
         "ImageId": image.id,
         "BlockDeviceMappings": [{"DeviceName": image.root, "Ebs": disk(image.gib)}],
@@ -208,8 +214,8 @@ def template(config: Config, image: Image, text: bytes, marked: Sequence[Told]) 
     }
     if config.instance_profile:
         kind = "Arn" if config.instance_profile.startswith("arn:") else "Name"
-        made["IamInstanceProfile"] = {kind: config.instance_profile}
-    return made
+        data["IamInstanceProfile"] = {kind: config.instance_profile}
+    return data
 
 
 def fleet(job: Job, config: Config, wanted: Sequence[Where], subnets: Sequence[tuple[str, str]]) -> dict[str, Any] | None:
@@ -217,16 +223,16 @@ def fleet(job: Job, config: Config, wanted: Sequence[Where], subnets: Sequence[t
     spot = wanted[0].purchase is Purchase.SPOT
     pairs = [(one.machine, subnet) for one in wanted for zone, subnet in subnets if one.zone in ("", zone)]
     overrides = [
-        {"InstanceType": machine, "SubnetId": subnet, "Priority": float(at)}
-        for at, (machine, subnet) in enumerate(dict.fromkeys(pairs))
+        {"InstanceType": machine, "SubnetId": subnet, "Priority": float(priority)}
+        for priority, (machine, subnet) in enumerate(dict.fromkeys(pairs))
     ][:MOST_OVERRIDES]
     if not overrides:
         return None
-    key, many = (job.id, len(job.attempts)), job.machines
+    key, count = (job.id, len(job.attempts)), job.machines
     kind = "spot" if spot else "on-demand"
     options: dict[str, Any] = {"AllocationStrategy": "capacity-optimized-prioritized" if spot else "prioritized"}
-    if many > 1:
-        options |= {"SingleInstanceType": True, "SingleAvailabilityZone": True, "MinTargetCapacity": many}
+    if count > 1:
+        options |= {"SingleInstanceType": True, "SingleAvailabilityZone": True, "MinTargetCapacity": count}
     return {
         "Type": "instant",
         "ClientToken": token(config, key, f"fleet {kind}"),
@@ -236,6 +242,6 @@ def fleet(job: Job, config: Config, wanted: Sequence[Where], subnets: Sequence[t
                 "Overrides": overrides,
             }
         ],
-        "TargetCapacitySpecification": {"TotalTargetCapacity": many, "DefaultTargetCapacityType": kind},
+        "TargetCapacitySpecification": {"TotalTargetCapacity": count, "DefaultTargetCapacityType": kind},
         "SpotOptions" if spot else "OnDemandOptions": options,
     }

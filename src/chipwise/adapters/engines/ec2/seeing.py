@@ -21,7 +21,7 @@ from .cloud import Key, Told
 
 KNOWN_S = 300.0  # after which EC2 shows every machine that it started
 _ENDED = re.compile(r"ended-(\d+)-(\d+)")
-_WHEN = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
+_TIMESTAMP = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
 _REASONS = {
     "Server.SpotInstanceTermination": "AWS took the spot machine back",
     "Server.SpotInstanceShutdown": "AWS took the spot machine back",
@@ -61,20 +61,20 @@ def key_of_handle(text: str) -> Key | None:
     return (job, int(number)) if job and number.isdecimal() else None
 
 
-def machine(told: Told) -> Machine:
-    reason = told.get("StateReason", {})
-    when = _WHEN.search(told.get("StateTransitionReason") or "")
-    until = datetime.strptime(when[1], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC).timestamp() if when else None
-    said = _REASONS.get(reason.get("Code", "")) or str(reason.get("Message", ""))
+def machine(instance: Told) -> Machine:
+    reason = instance.get("StateReason", {})
+    match = _TIMESTAMP.search(instance.get("StateTransitionReason") or "")
+    until = datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC).timestamp() if match else None
+    message = _REASONS.get(reason.get("Code", "")) or str(reason.get("Message", ""))
     return Machine(
-        told["InstanceId"],
-        told["State"]["Name"],
-        told.get("InstanceType", ""),
-        told.get("Placement", {}).get("AvailabilityZone", ""),
-        told.get("InstanceLifecycle") == "spot",
-        told["LaunchTime"].timestamp(),
-        said,
-        until,
+        id=instance["InstanceId"],
+        state=instance["State"]["Name"],
+        type=instance.get("InstanceType", ""),
+        zone=instance.get("Placement", {}).get("AvailabilityZone", ""),
+        spot=instance.get("InstanceLifecycle") == "spot",
+        launched=instance["LaunchTime"].timestamp(),
+        reason=message,
+        until=until,
     )
 
 
@@ -82,24 +82,24 @@ def sight(
     job: Job, machines: Sequence[Machine], marks: Mapping[str, str], read: Reading, now: float, silent: str = ""
 ) -> Sight:
     """`read(mark)`: what a mark says. `silent`: why nobody knows of its machines now."""
-    whole = _unanswered(job, marks, read, silent) if silent else _seen(job, machines, marks, read, now)
+    status = _unanswered(job, marks, read, silent) if silent else _seen(job, machines, marks, read, now)
     progress = read("progress") if "progress" in marks else {}
-    held = min((one.launched for one in machines), default=None)
+    launched = min((one.launched for one in machines), default=None)
     return replace(
-        whole,
+        status,
         handle=handle((job.id, len(job.attempts))),
-        step=_whole(progress.get("step")),
-        saved=_whole(progress.get("saved_step")),
+        step=_integer(progress.get("step")),
+        saved=_integer(progress.get("saved_step")),
         rate=steady if isinstance(steady := progress.get("steady"), float) else None,
-        held=held,
+        held=launched,
         since=_begun(job, marks, read),
         where=where(job, machines),
     )
 
 
 def _seen(job: Job, machines: Sequence[Machine], marks: Mapping[str, str], read: Reading, now: float) -> Sight:
-    many, ended = job.machines, _ended(marks)
-    if len(ended) >= many:
+    count, ended = job.machines, _ended(marks)
+    if len(ended) >= count:
         return _exited(ended, read)
     if not machines:
         return _without_machines(marks, read, now)
@@ -114,19 +114,19 @@ def _seen(job: Job, machines: Sequence[Machine], marks: Mapping[str, str], read:
     state = State.RUNNING if begun else State.PENDING
     if any(one.state == "shutting-down" for one in left) or (lost and len(lost) > len(ended)):
         reason = next((one.reason for one in (*lost, *left) if one.reason), "its machine goes away")
-        by = now + job.spec.grace_s if len(left) > sum(one.state == "shutting-down" for one in left) else None
-        return Sight(state, reason=reason, leave_by=by)
-    return _noticed(state, marks, read) or Sight(state, reason="" if begun else _waits(left, many))
+        deadline = now + job.spec.grace_s if len(left) > sum(one.state == "shutting-down" for one in left) else None
+        return Sight(state, reason=reason, leave_by=deadline)
+    return _noticed(state, marks, read) or Sight(state, reason="" if begun else _waits(left, count))
 
 
-def _unanswered(job: Job, marks: Mapping[str, str], read: Reading, why: str) -> Sight:
+def _unanswered(job: Job, marks: Mapping[str, str], read: Reading, reason: str) -> Sight:
     ended = _ended(marks)
     if len(ended) >= job.machines:
         return _exited(ended, read)
     if "refused" in marks or not marks:
         return _without_machines(marks, read, 0.0)
     if not _has_begun(job, marks):
-        return Sight(State.PENDING, reason=why)
+        return Sight(State.PENDING, reason=reason)
     return _noticed(State.RUNNING, marks, read) or Sight(State.RUNNING)
 
 
@@ -147,19 +147,19 @@ def _noticed(state: State, marks: Mapping[str, str], read: Reading) -> Sight | N
 
 def _exited(ended: Mapping[int, tuple[int, str]], read: Reading) -> Sight:
     """The code of the machine that failed first; the others were told to leave because of it."""
-    told = sorted(
+    exits = sorted(
         ((_time(read(mark)), rank, code, read(mark)) for rank, (code, mark) in ended.items()), key=lambda one: one[:2]
     )
-    failed = [one for one in told if one[2] != 0]
-    _, _, code, first = failed[0] if failed else told[0]
-    noticed = next((said["noticed"] for *_, said in told if isinstance(said.get("noticed"), dict)), None)
-    by = noticed.get("by") if noticed else None
+    failed = [one for one in exits if one[2] != 0]
+    _, _, code, first = failed[0] if failed else exits[0]
+    noticed = next((said["noticed"] for *_, said in exits if isinstance(said.get("noticed"), dict)), None)
+    deadline = noticed.get("by") if noticed else None
     return Sight(
-        State.EXITED,
-        code,
-        str(first.get("reason", "")),
-        until=max(one[0] for one in told) or None,
-        leave_by=float(by) if isinstance(by, int | float) else None,
+        state=State.EXITED,
+        code=code,
+        reason=str(first.get("reason", "")),
+        until=max(one[0] for one in exits) or None,
+        leave_by=float(deadline) if isinstance(deadline, int | float) else None,
     )
 
 
@@ -187,16 +187,23 @@ def where(job: Job, machines: Sequence[Machine]) -> Where | None:
     """What it really got, at the price that the plan has for it; an unknown price counts as the highest, never as none."""
     if not machines:
         return None
-    got, own = machines[0], job.attempts[-1].where
-    purchase = Purchase.SPOT if got.spot else Purchase.ON_DEMAND
-    region = own.region or got.zone[:-1]
+    actual, own = machines[0], job.attempts[-1].where
+    purchase = Purchase.SPOT if actual.spot else Purchase.ON_DEMAND
+    region = own.region or actual.zone[:-1]
     known = [one for one in (own, *job.spec.places) if one.region in ("", region)]
     alike = [one for one in known if one.purchase is purchase and one.usd_per_hour is not None]
-    near = [one for one in alike if one.machine == got.type]
-    same = [one for one in near if one.zone == got.zone]
+    near = [one for one in alike if one.machine == actual.type]
+    exact = [one for one in near if one.zone == actual.zone]
     dearest = max((one.usd_per_hour for one in alike or known if one.usd_per_hour is not None), default=None)
-    price = (same or near)[0].usd_per_hour if same or near else dearest
-    return Where(purchase, own.provider or "aws", region, got.zone, got.type, price)
+    price = (exact or near)[0].usd_per_hour if exact or near else dearest
+    return Where(
+        purchase=purchase,
+        provider=own.provider or "aws",
+        region=region,
+        zone=actual.zone,
+        machine=actual.type,
+        usd_per_hour=price,
+    )
 
 
 def _time(said: Mapping[str, Any]) -> float:
@@ -204,5 +211,5 @@ def _time(said: Mapping[str, Any]) -> float:
     return float(at) if isinstance(at, int | float) else 0.0
 
 
-def _whole(value: object) -> int | None:
+def _integer(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None

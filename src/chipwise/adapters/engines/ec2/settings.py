@@ -8,7 +8,7 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from . import config as given
+from . import config as engine_config
 
 
 class There(BaseModel):
@@ -48,18 +48,18 @@ class Settings(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _first(cls, told: object) -> object:
+    def _first(cls, values: object) -> object:
         """Without a region of its own the first of several is it; one that is named among the others as well is meant once."""
-        if not isinstance(told, dict) or not isinstance(named := told.get("regions"), list | dict):
-            return told
-        names = [one for one in named if isinstance(one, str)]
-        region = told.get("region") or next(iter(names), None)
-        if region is None or (isinstance(named, dict) and named.get(region)):  # what is its own stands beside `region`
-            return told
-        others = {key: named[key] for key in named if key != region} if isinstance(named, dict) else [*named]
-        if isinstance(others, list) and region in others:
-            others.remove(region)
-        return {**told, "region": region, "regions": others}
+        if not isinstance(values, dict) or not isinstance(regions := values.get("regions"), list | dict):
+            return values
+        names = [one for one in regions if isinstance(one, str)]
+        region = values.get("region") or next(iter(names), None)
+        if region is None or (isinstance(regions, dict) and regions.get(region)):  # what is its own stands beside `region`
+            return values
+        further = {key: regions[key] for key in regions if key != region} if isinstance(regions, dict) else [*regions]
+        if isinstance(further, list) and region in further:
+            further.remove(region)
+        return {**values, "region": region, "regions": further}
 
     @field_validator("regions", mode="before")
     @classmethod
@@ -81,13 +81,15 @@ class Settings(BaseModel):
         return value
 
 
-def config_of(settings: Settings) -> given.Config:
+def config_of(settings: Settings) -> engine_config.Config:
     """Without the record's own part of the prefix, which `prepare` does not know: rights are given for all of it."""
-    told = settings.model_dump(exclude={"regions"})
-    told |= {"profile": settings.profile or None, "endpoint_url": settings.endpoint_url or None}
-    told |= {"subnets": tuple(settings.subnets), "security_groups": tuple(settings.security_groups)}
-    others = tuple(
-        given.There(name, tuple(one.subnets), tuple(one.security_groups), one.public_address, one.image, one.queue_url)
-        for name, one in settings.regions.items()
+    values = settings.model_dump(exclude={"regions"})
+    values |= {"profile": settings.profile or None, "endpoint_url": settings.endpoint_url or None}
+    values |= {"subnets": tuple(settings.subnets), "security_groups": tuple(settings.security_groups)}
+    regions = tuple(
+        engine_config.There(
+            name, tuple(region.subnets), tuple(region.security_groups), region.public_address, region.image, region.queue_url
+        )
+        for name, region in settings.regions.items()
     )
-    return given.Config(**told, others=others)
+    return engine_config.Config(**values, others=regions)

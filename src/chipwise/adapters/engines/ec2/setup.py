@@ -62,15 +62,15 @@ def name_of(config: Config) -> str:
 
 def prepare(config: Config, *, dry_run: bool = False) -> Prepared:
     check(config)
-    own, *others = [_Setup(one, dry_run) for one in config.of_each().values()]
+    own, *further = [_Setup(one, dry_run) for one in config.of_each().values()]
     own.shared()
-    made, *more = [one.regional() for one in (own, *others)]
-    there = tuple(
-        There(one.region, one.subnets, one.security_groups, one.public_address, one.image, one.queue_url) for one in more
+    primary, *configs = [one.regional() for one in (own, *further)]
+    regions = tuple(
+        There(one.region, one.subnets, one.security_groups, one.public_address, one.image, one.queue_url) for one in configs
     )
-    names = replace(own.names, others=tuple((one.names.region, one.names.queue) for one in others))
-    parts = tuple(part for one in (own, *others) for part in one.parts)
-    return Prepared(parts, replace(made, others=there, instance_profile=own.profile), policies.controller(names))
+    names = replace(own.names, others=tuple((one.names.region, one.names.queue) for one in further))
+    parts = tuple(part for one in (own, *further) for part in one.parts)
+    return Prepared(parts, replace(primary, others=regions, instance_profile=own.profile), policies.controller(names))
 
 
 class _Setup:
@@ -98,9 +98,9 @@ class _Setup:
         self.names = replace(self.names, queue=url.rpartition("/")[2] or self.name)
         return replace(config, security_groups=groups, queue_url=url, public_address=self._public())
 
-    def _part(self, kind: str, name: str, there: Callable[[], bool], make: Callable[[], object]) -> bool:
+    def _part(self, kind: str, name: str, exists: Callable[[], bool], make: Callable[[], object]) -> bool:
         """Whether it is there now."""
-        state = State.THERE if there() else State.MISSING if self.dry_run else State.MADE
+        state = State.THERE if exists() else State.MISSING if self.dry_run else State.MADE
         if state is State.MADE:
             make()
         self.parts.append(Part(kind, name, state, self.config.region if self.config.home else ""))
@@ -118,17 +118,17 @@ class _Setup:
         bucket, region = self.config.bucket, self.config.region
 
         def make() -> None:
-            where = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+            location = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
             with translated("s3:CreateBucket"):
-                self.cloud.client("s3").create_bucket(Bucket=bucket, **where)
+                self.cloud.client("s3").create_bucket(Bucket=bucket, **location)
             closed = dict.fromkeys(("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"), True)
             with translated("s3:PutBucketPublicAccessBlock"):
                 self.cloud.client("s3").put_public_access_block(Bucket=bucket, PublicAccessBlockConfiguration=closed)
 
-        def there() -> bool:
+        def exists() -> bool:
             return self._answer("s3", "ListBucket", lambda s3: s3.head_bucket(Bucket=bucket)) is not None
 
-        self._part("bucket", bucket, there, make)
+        self._part("bucket", bucket, exists, make)
 
     # What machines may do
 
@@ -138,16 +138,16 @@ class _Setup:
     def _service(self, service: str) -> None:
         """AWS's own services start machines by roles of their own, one for each in an account."""
 
-        def there() -> bool:
+        def exists() -> bool:
             path = f"/aws-service-role/{service}/"
-            told = self._answer("iam", "ListRoles", lambda iam: iam.list_roles(PathPrefix=path))
-            return bool(told and told["Roles"])
+            answer = self._answer("iam", "ListRoles", lambda iam: iam.list_roles(PathPrefix=path))
+            return bool(answer and answer["Roles"])
 
         def make() -> None:
             with translated("iam:CreateServiceLinkedRole"):
                 self.cloud.client("iam").create_service_linked_role(AWSServiceName=service)
 
-        self._part("service role", service, there, make)
+        self._part("service role", service, exists, make)
 
     def _machine_role(self) -> str:
         name, wanted = self.name, policies.machine(self.names)
@@ -170,8 +170,8 @@ class _Setup:
             return told and told["InstanceProfile"]
 
         def make_profile() -> None:
-            found = profile()
-            if found is None:
+            existing = profile()
+            if existing is None:
                 with translated("iam:CreateInstanceProfile"):
                     self.cloud.client("iam").create_instance_profile(InstanceProfileName=name, Tags=self._tags())
             with translated("iam:AddRoleToInstanceProfile"):
@@ -179,42 +179,46 @@ class _Setup:
 
         self._part("role", name, lambda: self._role(name), make_role)
         self._part("policy of the role", name, has_policy, make_policy)
-        there = self._part("instance profile", name, lambda: bool((profile() or {}).get("Roles")), make_profile)
-        return name if there else ""
+        ready = self._part("instance profile", name, lambda: bool((profile() or {}).get("Roles")), make_profile)
+        return name if ready else ""
 
     # Where machines are in the network
 
     def _group(self) -> tuple[str, ...]:
         ec2, network = self.cloud.client("ec2"), self._network()
-        named = [{"Name": "group-name", "Values": [self.name]}, {"Name": "vpc-id", "Values": [network]}]
+        filters = [{"Name": "group-name", "Values": [self.name]}, {"Name": "vpc-id", "Values": [network]}]
 
-        def found() -> list[Any]:
+        def groups() -> list[Any]:
             with translated("ec2:DescribeSecurityGroups"):
-                groups: list[Any] = ec2.describe_security_groups(Filters=named)["SecurityGroups"]
+                groups: list[Any] = ec2.describe_security_groups(Filters=filters)["SecurityGroups"]
             return groups
 
         def make() -> None:
             tags = [{"ResourceType": "security-group", "Tags": self._tags()}]
-            told = "Machines of chipwise: nothing comes in but from each other"
+            description = "Machines of chipwise: nothing comes in but from each other"
             with translated("ec2:CreateSecurityGroup"):
-                made = found() or [
-                    ec2.create_security_group(GroupName=self.name, Description=told, VpcId=network, TagSpecifications=tags)
+                group = groups() or [
+                    ec2.create_security_group(
+                        GroupName=self.name, Description=description, VpcId=network, TagSpecifications=tags
+                    )
                 ]
-            each = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": made[0]["GroupId"]}]}
+            rule = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group[0]["GroupId"]}]}
             with translated("ec2:AuthorizeSecurityGroupIngress", ("InvalidPermission.Duplicate",)):
-                ec2.authorize_security_group_ingress(GroupId=made[0]["GroupId"], IpPermissions=[each])
+                ec2.authorize_security_group_ingress(GroupId=group[0]["GroupId"], IpPermissions=[rule])
 
-        self._part("security group", self.name, lambda: any(one.get("IpPermissions") for one in found()), make)
-        return tuple(one["GroupId"] for one in found())
+        self._part("security group", self.name, lambda: any(one.get("IpPermissions") for one in groups()), make)
+        return tuple(one["GroupId"] for one in groups())
 
     def _network(self) -> str:
-        ec2, given = self.cloud.client("ec2"), list(self.config.subnets)
+        ec2, subnets = self.cloud.client("ec2"), list(self.config.subnets)
         with translated("ec2:DescribeSubnets"):
-            asked: Any = {"SubnetIds": given} if given else {"Filters": [{"Name": "default-for-az", "Values": ["true"]}]}
-            networks = {one["VpcId"] for one in ec2.describe_subnets(**asked)["Subnets"]}
+            query: Any = {"SubnetIds": subnets} if subnets else {"Filters": [{"Name": "default-for-az", "Values": ["true"]}]}
+            networks = {one["VpcId"] for one in ec2.describe_subnets(**query)["Subnets"]}
         if len(networks) != 1:
-            told = f"The subnets are in {len(networks)} networks." if given else f"{self.config.region} has no default network."
-            raise NotFound(told, remedy="Set the engine's subnets: those of one network.")
+            message = (
+                f"The subnets are in {len(networks)} networks." if subnets else f"{self.config.region} has no default network."
+            )
+            raise NotFound(message, remedy="Set the engine's subnets: those of one network.")
         return str(networks.pop())
 
     def _public(self) -> bool:
@@ -224,8 +228,8 @@ class _Setup:
             return self.config.public_address
         ec2 = self.cloud.client("ec2")
         with translated("ec2:DescribeSubnets"):
-            asked = [{"Name": "default-for-az", "Values": ["true"]}]
-            networks = sorted({one["VpcId"] for one in ec2.describe_subnets(Filters=asked)["Subnets"]})
+            filters = [{"Name": "default-for-az", "Values": ["true"]}]
+            networks = sorted({one["VpcId"] for one in ec2.describe_subnets(Filters=filters)["Subnets"]})
         tables: list[Any] = []
         with suppress(NotAllowed), translated("ec2:DescribeRouteTables"):  # who may not look knows of none
             tables = ec2.describe_route_tables(Filters=[{"Name": "vpc-id", "Values": networks}])["RouteTables"]
@@ -242,13 +246,13 @@ class _Setup:
             return told["QueueUrl"] if told else ""
 
         def make_queue() -> None:
-            kept = {"Policy": wanted, "MessageRetentionPeriod": "3600", "SqsManagedSseEnabled": "true"}
+            attributes = {"Policy": wanted, "MessageRetentionPeriod": "3600", "SqsManagedSseEnabled": "true"}
             with translated("sqs:CreateQueue"):
-                sqs.create_queue(QueueName=name, Attributes=kept, tags={one["Key"]: one["Value"] for one in self._tags()})
+                sqs.create_queue(QueueName=name, Attributes=attributes, tags={one["Key"]: one["Value"] for one in self._tags()})
 
         def has_rule() -> bool:
-            told = self._answer("events", "DescribeRule", lambda events: events.describe_rule(Name=name))
-            if told is None or told.get("State") != "ENABLED" or json.loads(told["EventPattern"]) != PATTERN:
+            answer = self._answer("events", "DescribeRule", lambda events: events.describe_rule(Name=name))
+            if answer is None or answer.get("State") != "ENABLED" or json.loads(answer["EventPattern"]) != PATTERN:
                 return False
             targets = self._answer("events", "ListTargetsByRule", lambda events: events.list_targets_by_rule(Rule=name))
             return any(one["Arn"] == self.names.arn("sqs", name) for one in (targets or {}).get("Targets", ()))

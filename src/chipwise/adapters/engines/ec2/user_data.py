@@ -91,8 +91,8 @@ def _check(job: Job) -> None:
     for name in (*spec.env, *spec.secrets):
         if not _NAME.fullmatch(name):
             raise BadInput(f"{name[:60]!r} is no name of a setting.", remedy="Use letters, digits and _, such as BATCH_SIZE.")
-    for setting, kept in spec.secrets.items():
-        if not kept:
+    for setting, secret in spec.secrets.items():
+        if not secret:
             raise BadInput(
                 f"The secret for {setting} has no name under which a machine can read it.",
                 remedy="Keep it in Secrets Manager or SSM, and name it: name, name/key or ssm:/path.",

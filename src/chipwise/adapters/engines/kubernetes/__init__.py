@@ -88,7 +88,7 @@ def check_rank(job: Job, number: int | None, rank: int) -> None:
 
     if job.spec.service:
         return
-    many = max((one.machines for one in job.attempts if number in (None, one.number)), default=job.spec.needs.machines)
-    if rank >= many:
-        numbered = "Leave --rank out." if many == 1 else f"They are numbered from 0 to {many - 1}."
-        raise BadInput(f"{job.id} has {f'{many} pods' if many > 1 else 'one pod'}, and none is {rank}.", remedy=numbered)
+    count = max((one.machines for one in job.attempts if number in (None, one.number)), default=job.spec.needs.machines)
+    if rank >= count:
+        numbered = "Leave --rank out." if count == 1 else f"They are numbered from 0 to {count - 1}."
+        raise BadInput(f"{job.id} has {f'{count} pods' if count > 1 else 'one pod'}, and none is {rank}.", remedy=numbered)

@@ -54,9 +54,9 @@ class Connection:
     def cut(self) -> None:
         """Wakes whoever waits for a line. Not by closing: the number of a closed socket is soon that of another connection, of
         which the one who waits would take bytes away."""
-        for one in list(self._streams):
+        for stream in list(self._streams):
             with suppress(OSError):
-                socket.socket.shutdown(one, socket.SHUT_RDWR)  # below TLS, which another thread is reading from
+                socket.socket.shutdown(stream, socket.SHUT_RDWR)  # below TLS, which another thread is reading from
 
     def get(self, kind: Kind, name: str) -> Object | None:
         try:
@@ -64,15 +64,15 @@ class Connection:
         except NotFound:
             return None
 
-    def create(self, kind: Kind, made: Object, *, tried: bool = False) -> Object:
-        """Raises Exists where there is one. `tried`: the server says what it would do, and does nothing."""
-        params = {"fieldManager": self.manager, "fieldValidation": "Strict", **(TRIED if tried else {})}
-        return self._call("POST", kind, "", made, params)
+    def create(self, kind: Kind, body: Object, *, dry_run: bool = False) -> Object:
+        """Raises Exists where there is one. `dry_run`: the server says what it would do, and does nothing."""
+        params = {"fieldManager": self.manager, "fieldValidation": "Strict", **(TRIED if dry_run else {})}
+        return self._call("POST", kind, "", body, params)
 
-    def apply(self, kind: Kind, made: Object, *, tried: bool = False) -> Object:
+    def apply(self, kind: Kind, body: Object, *, dry_run: bool = False) -> Object:
         """Server-side: fields that we do not name are left to whoever set them."""
-        params = {"fieldManager": self.manager, "force": "true", "fieldValidation": "Strict", **(TRIED if tried else {})}
-        return self._call("PATCH", kind, made["metadata"]["name"], made, params, "application/apply-patch+yaml")
+        params = {"fieldManager": self.manager, "force": "true", "fieldValidation": "Strict", **(TRIED if dry_run else {})}
+        return self._call("PATCH", kind, body["metadata"]["name"], body, params, "application/apply-patch+yaml")
 
     def replace(self, kind: Kind, made: Object) -> Object:
         """Only if it is still as it was read: raises Exists where somebody was faster."""
@@ -97,14 +97,14 @@ class Connection:
 
     def list(self, kind: Kind, labels: str = "") -> tuple[list[Object], str]:
         """All of them, in pages, with the version to watch from."""
-        found: list[Object] = []
+        items: list[Object] = []
         params = {"limit": str(PAGE), **({"labelSelector": labels} if labels else {})}
         while True:
             page = self._call("GET", kind, "", None, params, verb="list")
-            found += page.get("items") or ()
+            items += page.get("items") or ()
             meta = page.get("metadata") or {}
             if not meta.get("continue"):
-                return found, str(meta.get("resourceVersion", ""))
+                return items, str(meta.get("resourceVersion", ""))
             params["continue"] = meta["continue"]
 
     @contextmanager
@@ -120,12 +120,12 @@ class Connection:
             if reply.status_code >= 300:
                 reply.read()
                 self._raise(reply, "watch", kind)
-            held = reply.extensions["network_stream"].get_extra_info("socket")
-            self._streams.add(held)
+            stream = reply.extensions["network_stream"].get_extra_info("socket")
+            self._streams.add(stream)
             try:
                 yield self._changes(reply, kind)
             finally:
-                self._streams.discard(held)
+                self._streams.discard(stream)
 
     def text(
         self, kind: Kind, name: str, part: str, params: Mapping[str, str], patience_s: float | None = None
@@ -184,12 +184,12 @@ class Connection:
 
     def _raise(self, reply: Any, verb: str, kind: Kind) -> None:
         try:
-            told = str(reply.json().get("message", ""))
+            message = str(reply.json().get("message", ""))
         except (ValueError, AttributeError):
-            told = str(reply.text)[:300]
+            message = str(reply.text)[:300]
         if reply.status_code == 410:
             raise Expired
-        raise _error(reply.status_code, told, verb, kind, self)
+        raise _error(reply.status_code, message, verb, kind, self)
 
     @contextmanager
     def _translated(self, verb: str, kind: Kind) -> Iterator[None]:
@@ -199,9 +199,9 @@ class Connection:
         try:
             yield
         except (self.http.HTTPError, self.http.StreamError) as error:
-            told = str(error) or type(error).__name__
+            message = str(error) or type(error).__name__
             raise TryLater(
-                f"{self.server} cannot be reached to {verb} {kind.plural}: {told}.",
+                f"{self.server} cannot be reached to {verb} {kind.plural}: {message}.",
                 remedy="It is tried again; `kubectl get --raw /readyz` says more.",
             ) from error
         except (ConfigError, FileNotFoundError, PermissionError) as error:  # a login program that failed, or is not there
@@ -211,37 +211,38 @@ class Connection:
             ) from error
 
 
-def _error(status: int, told: str, verb: str, kind: Kind, where: Connection) -> ChipwiseError:
+def _error(status: int, message: str, verb: str, kind: Kind, connection: Connection) -> ChipwiseError:
     """The one table."""
-    what = f"{verb} {kind.plural}{f'.{kind.group}' if kind.group else ''}"
+    action = f"{verb} {kind.plural}{f'.{kind.group}' if kind.group else ''}"
     match status:
         case 401:
-            return NotAllowed(f"{where.server} does not know who asks.", remedy="Log in again, or take another --context.")
-        case 403 if "exceeded quota" in told:
-            return TryLater(f"The namespace is full: {told}")
-        case 403 if "admission webhook" in told or ("is forbidden: " in told and "User " not in told):
-            return BadInput(f"The cluster refuses it: {told}", remedy="Change the workload, or ask who runs the cluster.")
+            return NotAllowed(f"{connection.server} does not know who asks.", remedy="Log in again, or take another --context.")
+        case 403 if "exceeded quota" in message:
+            return TryLater(f"The namespace is full: {message}")
+        case 403 if "admission webhook" in message or ("is forbidden: " in message and "User " not in message):
+            return BadInput(f"The cluster refuses it: {message}", remedy="Change the workload, or ask who runs the cluster.")
         case 403:
-            if lacking := _LACKING.search(told):  # applying takes a right to create as well: the server knows which is missing
-                what = what.replace(verb, lacking[1], 1)
-            scope = f"in namespace {where.namespace}" if kind.namespaced else "of the whole cluster"
+            # Applying takes a right to create as well: the server knows which is missing.
+            if lacking := _LACKING.search(message):
+                action = action.replace(verb, lacking[1], 1)
+            scope = f"in namespace {connection.namespace}" if kind.namespaced else "of the whole cluster"
             return NotAllowed(
-                f"You may not {what} {scope}: {told}", remedy=f"Ask for the rights of {ROLE}: kubectl apply -f {ROLE}."
+                f"You may not {action} {scope}: {message}", remedy=f"Ask for the rights of {ROLE}: kubectl apply -f {ROLE}."
             )
-        case 404 if "namespaces" in told and "not found" in told:
+        case 404 if "namespaces" in message and "not found" in message:
             return NotFound(
-                f"There is no namespace {where.namespace} at {where.server}.",
-                remedy=f"kubectl create namespace {where.namespace}, or take another with --namespace.",
+                f"There is no namespace {connection.namespace} at {connection.server}.",
+                remedy=f"kubectl create namespace {connection.namespace}, or take another with --namespace.",
             )
         case 404:
-            return NotFound(f"To {what}: {told or 'not there'}", remedy="Is it installed in this cluster?")
+            return NotFound(f"To {action}: {message or 'not there'}", remedy="Is it installed in this cluster?")
         case 409:
-            return Exists(told)
+            return Exists(message)
         case 400 | 413 | 415 | 422:
-            return BadInput(f"The cluster refuses it: {told}", remedy=_MEND)
-        case 500 if "failed to create typed patch object" in told:  # so it says that a field does not exist
-            return BadInput(f"The cluster refuses it: {told}", remedy=_MEND)
-    return TryLater(f"{where.server} answered {status} to {what}: {told[:300]}")
+            return BadInput(f"The cluster refuses it: {message}", remedy=_MEND)
+        case 500 if "failed to create typed patch object" in message:  # so it says that a field does not exist
+            return BadInput(f"The cluster refuses it: {message}", remedy=_MEND)
+    return TryLater(f"{connection.server} answered {status} to {action}: {message[:300]}")
 
 
 def opened(kubeconfig: Path | None, context: str, namespace: str, manager: str) -> Connection:
@@ -263,33 +264,35 @@ def opened(kubeconfig: Path | None, context: str, namespace: str, manager: str) 
     except ConfigError as error:
         raise BadInput(f"{error}.", remedy="kubectl config get-contexts lists what there is.") from None
     except (KeyError, TypeError, AttributeError, ValueError, OSError) as error:
-        told = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        message = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise BadInput(
-            f"{kubeconfig or 'The kubeconfig'} cannot be used: {told}.", remedy="Does `kubectl version` work with it?"
+            f"{kubeconfig or 'The kubeconfig'} cannot be used: {message}.", remedy="Does `kubectl version` work with it?"
         ) from None
     server = str(chosen.cluster.server)
-    return Connection(client, http, server, namespace or str(chosen.namespace), manager)
+    return Connection(client=client, http=http, server=server, namespace=namespace or str(chosen.namespace), manager=manager)
 
 
 def _read(reader: Any, trouble: type[Exception], path: Path | None) -> Any:
     """KUBECONFIG may name several files; the first that is there is taken."""
-    named = [Path(one) for one in os.environ.get("KUBECONFIG", "").split(os.pathsep) if one]
-    tried = [path] if path is not None else named or [Path("~/.kube/config").expanduser()]
-    for one in tried:
-        if one.is_file():
+    paths = [Path(one) for one in os.environ.get("KUBECONFIG", "").split(os.pathsep) if one]
+    candidates = [path] if path is not None else paths or [Path("~/.kube/config").expanduser()]
+    for candidate in candidates:
+        if candidate.is_file():
             import yaml
 
             try:
-                return reader.from_file(str(one))
+                return reader.from_file(str(candidate))
             except (yaml.YAMLError, UnicodeDecodeError) as error:
-                told = str(error).splitlines()[0]
-                raise BadInput(f"{one} is no kubeconfig: {told}.", remedy="Does `kubectl version` work with it?") from None
+                message = str(error).splitlines()[0]
+                raise BadInput(
+                    f"{candidate} is no kubeconfig: {message}.", remedy="Does `kubectl version` work with it?"
+                ) from None
     if path is None:
         try:
             return reader.from_service_account()
         except (trouble, KeyError):
             pass
     raise NotFound(
-        f"There is no kubeconfig: {', '.join(map(str, tried))} is not there.",
+        f"There is no kubeconfig: {', '.join(map(str, candidates))} is not there.",
         remedy="Set KUBECONFIG, or write it with your cloud's command, such as aws eks update-kubeconfig --name CLUSTER.",
     )

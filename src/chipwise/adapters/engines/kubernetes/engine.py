@@ -82,8 +82,8 @@ class Kubernetes:
         return f"{NAME}:{self.connection.server.partition('://')[2].rstrip('/')}/{self.connection.namespace}"
 
     def close(self) -> None:
-        for one in self.watches:
-            one.stop()
+        for watch in self.watches:
+            watch.stop()
         until = time.monotonic() + CLOSES_WITHIN_S
         while any(one.lives for one in self.watches) and time.monotonic() < until:
             self.connection.cut()
@@ -98,33 +98,33 @@ class Kubernetes:
     def look(self, jobs: Sequence[Job], now: float) -> Seen:
         self._watching()
         with self.picture.reading():
-            found = {(job.id, len(job.attempts)): self._sight(job, now) for job in jobs}
+            sights = {(job.id, len(job.attempts)): self._sight(job, now) for job in jobs}
             strays = tuple(self._strays({key_of_job(job) for job in jobs}, now)) if self.config.record else ()
         # One that runs, and that the picture does not have: only the server itself can say that it is gone.
-        missing = [job for job in jobs if found[(job.id, len(job.attempts))] is None and job.phase is not Phase.STARTING]
+        missing = [job for job in jobs if sights[(job.id, len(job.attempts))] is None and job.phase is not Phase.STARTING]
         for job in missing:
-            found[(job.id, len(job.attempts))] = self._asked(job, now)
-        return Seen(now, {key: one or Sight(State.ABSENT) for key, one in found.items()}, strays=strays)
+            sights[(job.id, len(job.attempts))] = self._asked(job, now)
+        return Seen(now, {key: one or Sight(State.ABSENT) for key, one in sights.items()}, strays=strays)
 
     def _watching(self) -> None:
         """Back when the picture is whole and kept; else it says what is in the way."""
         if not self.watches:
             self.watches = tuple(Watch(self.connection, what, self.picture) for what in WATCHED)
-            for one in self.watches:
-                one.start()
+            for watch in self.watches:
+                watch.start()
         until = time.monotonic() + FIRST_LIST_S
         needed = [one for one in self.watches if one.what.needed]
         while not all(one.whole or one.trouble is not None for one in self.watches) and time.monotonic() < until:
             if any(one.trouble is not None for one in needed):
                 break
             time.sleep(0.02)
-        for one in needed:  # what is in the way of one tells more than that another has not answered yet
-            if isinstance(one.trouble, OutsideFailed):
-                raise one.trouble
-        for one in needed:
-            if one.trouble is not None or not one.whole:
-                told = f": {one.trouble}" if one.trouble is not None else " in time"
-                raise TryLater(f"{self.connection.server} did not list its {one.what.kind.plural}{told}.")
+        for watch in needed:  # what is in the way of one tells more than that another has not answered yet
+            if isinstance(watch.trouble, OutsideFailed):
+                raise watch.trouble
+        for watch in needed:
+            if watch.trouble is not None or not watch.whole:
+                detail = f": {watch.trouble}" if watch.trouble is not None else " in time"
+                raise TryLater(f"{self.connection.server} did not list its {watch.what.kind.plural}{detail}.")
 
     def _sight(self, job: Job, now: float) -> Sight | None:
         key = key_of_job(job)
@@ -135,48 +135,57 @@ class Kubernetes:
         else:
             self._imageless.pop(key, None)
         soon = self._noticed.get(key, now) + job.spec.grace_s
-        found = sight(self.picture, part, job, Times(now, soon, given_up))
-        if found is not None and found.leave_by is not None:
+        status = sight(self.picture, part, job, Times(now, soon, given_up))
+        if status is not None and status.leave_by is not None:
             _first(self._noticed, key, now)
-        if found is None or found.state not in (State.PENDING, State.RUNNING) or not found.reason or found.leave_by is not None:
+        if (
+            status is None
+            or status.state not in (State.PENDING, State.RUNNING)
+            or not status.reason
+            or status.leave_by is not None
+        ):
             self._said.pop(key, None)
-            return found
-        self._said[key] = said(self._said.get(key), found.reason, now)
-        return replace(found, reason=self._said[key].text)
+            return status
+        self._said[key] = said(self._said.get(key), status.reason, now)
+        return replace(status, reason=self._said[key].text)
 
     def _asked(self, job: Job, now: float) -> Sight:
         key, kind = key_of_job(job), kind_of(job)
-        found = self.connection.get(kind, name_of(key))
+        main = self.connection.get(kind, name_of(key))
         pods = self._pods(key)
         with self.picture.reading():
-            if found is not None:
-                self.picture.put(kind, found)
-            for one in pods:
-                self.picture.put(POD, one)
-            asked = job.phase is Phase.LEAVING  # and then ended, since it had nothing to save or took too long
-            why = "it was ended, as asked" if asked else f"its {kind.name} is gone from the cluster"
-            gone = Sight(State.LOST, reason=why, handle=name_of(key))
-            return self._sight(job, now) or with_steps(gone, part_of(self.picture, key, kind))
+            if main is not None:
+                self.picture.put(kind, main)
+            for pod in pods:
+                self.picture.put(POD, pod)
+            requested = job.phase is Phase.LEAVING  # and then ended, since it had nothing to save or took too long
+            reason = "it was ended, as asked" if requested else f"its {kind.name} is gone from the cluster"
+            lost = Sight(State.LOST, reason=reason, handle=name_of(key))
+            return self._sight(job, now) or with_steps(lost, part_of(self.picture, key, kind))
 
     def _strays(self, live: set[Key], now: float) -> Iterator[str]:
         """What is ours and of no attempt that is under way; the gate of a job when all else of it is gone for a while."""
-        held = {key[0] for key in live}
+        live_jobs = {key[0] for key in live}
         for kind in (*MAIN, POD):
-            for one in self.picture.all(kind):
-                key = key_of(one)
-                if key is None or not self._ours(one):
+            for item in self.picture.all(kind):
+                key = key_of(item)
+                if key is None or not self._ours(item):
                     continue
-                held.add(key[0])
+                live_jobs.add(key[0])
                 orphan = kind is not POD or all(self.picture.named(other, name_of(key)) is None for other in MAIN)
-                if key not in live and orphan and self._old(one, now) and not one["metadata"].get("deletionTimestamp"):
+                if key not in live and orphan and self._old(item, now) and not item["metadata"].get("deletionTimestamp"):
                     yield name_of(key)
-        for one in self.picture.all(CONFIG_MAP):
-            job = str((one["metadata"].get("labels") or {}).get(MINE, ""))
-            if job not in held and self._ours(one) and now - gate.changed_at(one) > max(GATE_S, self.config.stray_after_s):
+        for config_map in self.picture.all(CONFIG_MAP):
+            job = str((config_map["metadata"].get("labels") or {}).get(MINE, ""))
+            if (
+                job not in live_jobs
+                and self._ours(config_map)
+                and now - gate.changed_at(config_map) > max(GATE_S, self.config.stray_after_s)
+            ):
                 yield f"{job}-gate"
 
-    def _ours(self, one: Object) -> bool:
-        return (one["metadata"].get("labels") or {}).get(RECORD) == self.config.record
+    def _ours(self, item: Object) -> bool:
+        return (item["metadata"].get("labels") or {}).get(RECORD) == self.config.record
 
     def _old(self, one: Object, now: float) -> bool:
         return now - (seconds(one["metadata"].get("creationTimestamp")) or now) >= self.config.stray_after_s
@@ -190,9 +199,9 @@ class Kubernetes:
 
         def look() -> tuple[Sequence[Object], bool]:
             main = self.connection.get(kind_of(job), name_of(key))  # first: whoever is over makes no more pods
-            over = main is None or condition(main, "Complete") or condition(main, "Failed") or LEAVE in _notes(main)
+            finished = main is None or condition(main, "Complete") or condition(main, "Failed") or LEAVE in _notes(main)
             pods = self._pods(key)
-            return pods, bool(over) and all((one.get("status") or {}).get("phase") in OVER for one in pods)
+            return pods, bool(finished) and all((one.get("status") or {}).get("phase") in OVER for one in pods)
 
         return logs.follow(key, look, rank)
 
@@ -209,8 +218,8 @@ class Kubernetes:
         """Raises what the cluster would refuse its attempt for, and makes nothing. Where fewer machines will do, they are
         what must be to be had: the quota may hold no more, and grow."""
         job = replace(job, attempts=(*job.attempts[:-1], replace(job.attempts[-1], machines=job.spec.needs.fewest_machines)))
-        made = attempt_objects(job, self.connection.namespace, self.config.record)
-        trying.try_out(self.connection, job.spec.name, made)
+        objects = attempt_objects(job, self.connection.namespace, self.config.record)
+        trying.try_out(self.connection, job.spec.name, objects)
 
     # Doing
 
@@ -218,8 +227,8 @@ class Kubernetes:
         match order:
             case Start(job):
                 self._start(job)
-            case Leave(job, by, reason):
-                self._leave(job, by, reason)
+            case Leave(job, deadline, reason):
+                self._leave(job, deadline, reason)
             case End(job):
                 self._end(job)
             case Clear(handle):
@@ -227,8 +236,8 @@ class Kubernetes:
 
     def _start(self, job: Job) -> None:
         key = key_of_job(job)
-        made = attempt_objects(job, self.connection.namespace, self.config.record)
-        kind, main = made.main
+        objects = attempt_objects(job, self.connection.namespace, self.config.record)
+        kind, main = objects.main
         with self.picture.reading():
             if self.picture.named(kind, name_of(key)) is not None:
                 return
@@ -238,20 +247,20 @@ class Kubernetes:
         applied = self.connection.get(kind, name_of(key)) if entry is gate.Entry.AGAIN else None
         if applied is None:
             # What pods need comes before them, so that whoever is cut off in between, and finds the Job, finds all of it.
-            for other, one in made.kept:
-                self._made(other, one)
-            for other, one in made.owned:
-                self.connection.apply(other, one)
+            for extra, body in objects.kept:
+                self._made(extra, body)
+            for extra, body in objects.owned:
+                self.connection.apply(extra, body)
             applied = self.connection.apply(kind, main)
-        for other, one in made.owned:
-            self.connection.apply(other, owned_by(one, kind, applied))
+        for extra, body in objects.owned:
+            self.connection.apply(extra, owned_by(body, kind, applied))
         self.picture.put(kind, applied)  # the watch will say the same, a moment later
 
-    def _made(self, kind: Kind, one: Object) -> None:
+    def _made(self, kind: Kind, body: Object) -> None:
         with suppress(Exists):
-            self.connection.create(kind, one)
+            self.connection.create(kind, body)
 
-    def _leave(self, job: Job, by: float, reason: str) -> None:
+    def _leave(self, job: Job, deadline: float, reason: str) -> None:
         key, kind = key_of_job(job), kind_of(job)
         main = self._main(kind, key)
         if main is None or condition(main, "Complete") or condition(main, "Failed"):
@@ -262,7 +271,7 @@ class Kubernetes:
             self._end(job)
             return
         change = {"spec": {"replicas": 0} if kind is DEPLOYMENT else {"activeDeadlineSeconds": PASSED_S}}
-        notes = {LEAVE: f"{by:.0f}", REASON: reason[:200]}
+        notes = {LEAVE: f"{deadline:.0f}", REASON: reason[:200]}
         with self.picture.reading():
             pods = self.picture.pods(key)
         logs = Logs(self.connection, self.config.logs)
@@ -273,8 +282,8 @@ class Kubernetes:
     def _main(self, kind: Kind, key: Key) -> Object | None:
         """As the picture has it; the server is asked where it has none."""
         with self.picture.reading():
-            found = self.picture.named(kind, name_of(key))
-        return found if found is not None else self.connection.get(kind, name_of(key))
+            main = self.picture.named(kind, name_of(key))
+        return main if main is not None else self.connection.get(kind, name_of(key))
 
     def _end(self, job: Job) -> None:
         """The gate first: whoever would start it now finds it shut."""
@@ -292,8 +301,8 @@ class Kubernetes:
             one for one in self._pods(key) if one["metadata"].get("deletionGracePeriodSeconds", END_GRACE_S + 1) > END_GRACE_S
         ]
         Logs(self.connection, self.config.logs).keep(key, left)
-        for one in left:
-            self.connection.delete(POD, one["metadata"]["name"], uid=one["metadata"]["uid"], grace_s=END_GRACE_S)
+        for pod in left:
+            self.connection.delete(POD, pod["metadata"]["name"], uid=pod["metadata"]["uid"], grace_s=END_GRACE_S)
 
     def _living(self, key: Key) -> bool:
         with self.picture.reading():
@@ -301,25 +310,25 @@ class Kubernetes:
 
     def _clear(self, handle: str) -> None:
         """The Job or Deployment with what it owns. Claims stay: checkpoints lie there."""
-        found = HANDLE.fullmatch(handle)
-        if found is None:
+        match = HANDLE.fullmatch(handle)
+        if match is None:
             return
-        if found[3]:
-            self._gate().remove(found[1])
+        if match[3]:
+            self._gate().remove(match[1])
             return
-        key = (found[1], int(found[2]))
+        key = (match[1], int(match[2]))
         self._gate().shut(key, make=False)
         with self.picture.reading():
             kinds: Iterable[Kind] = [kind for kind in MAIN if self.picture.named(kind, handle) is not None] or MAIN
             pods = self.picture.pods(key)
-            mains = [one for kind in MAIN if (one := self.picture.named(kind, handle)) is not None]
+            mains = [main for kind in MAIN if (main := self.picture.named(kind, handle)) is not None]
         Logs(self.connection, self.config.logs).keep(key, pods)
-        there = [self.connection.delete(kind, handle) for kind in kinds]
-        for other, name in (found for main in mains for found in owned_names(main)):  # those that it never came to own too
-            self.connection.delete(other, name)
-        if not any(there):  # pods whose Job is gone go by themselves, unless somebody keeps them
-            for one in pods:
-                self.connection.delete(POD, one["metadata"]["name"], uid=one["metadata"]["uid"])
+        deletions = [self.connection.delete(kind, handle) for kind in kinds]
+        for extra, name in (found for main in mains for found in owned_names(main)):  # those that it never came to own too
+            self.connection.delete(extra, name)
+        if not any(deletions):  # pods whose Job is gone go by themselves, unless somebody keeps them
+            for pod in pods:
+                self.connection.delete(POD, pod["metadata"]["name"], uid=pod["metadata"]["uid"])
         self.picture.forget(key)
         self._noticed.pop(key, None)
         self._imageless.pop(key, None)
@@ -328,10 +337,10 @@ class Kubernetes:
 
 def _first(seen: dict[Key, float], key: Key, now: float) -> float:
     """When it was seen first; the oldest are forgotten where there are very many."""
-    at = seen.setdefault(key, now)
+    first = seen.setdefault(key, now)
     if len(seen) > NOTICES_KEPT:
         seen.pop(next(iter(seen)))
-    return at
+    return first
 
 
 def _notes(one: Object) -> Mapping[str, str]:

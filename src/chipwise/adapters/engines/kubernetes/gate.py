@@ -90,15 +90,15 @@ class Gate:
             except Exists:
                 pass
         for _ in range(TRIES):
-            found = self.connection.get(CONFIG_MAP, gate_name(job))
-            now = stand(found)
+            config_map = self.connection.get(CONFIG_MAP, gate_name(job))
+            now = stand(config_map)
             new = wanted(now)
-            if new is None or (found is None and not make):
+            if new is None or (config_map is None and not make):
                 return now, False
             try:
-                if found is None:
+                if config_map is None:
                     return stand(self.connection.create(CONFIG_MAP, self._written(job, new))), True
-                return stand(self.connection.replace(CONFIG_MAP, {**found, "data": self._data(new)})), True
+                return stand(self.connection.replace(CONFIG_MAP, {**config_map, "data": self._data(new)})), True
             except Exists:
                 continue
         raise TryLater(f"Another program keeps changing the gate of {job}.")

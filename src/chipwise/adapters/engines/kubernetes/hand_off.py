@@ -42,8 +42,8 @@ def looking(container: Mapping[str, Any], spec: Spec, body: Mapping[str, Any]) -
             f"{spec.name} runs the default command of its image, so {wanted[0]} cannot be checked afterwards.",
             remedy="Add its command to the workload, or leave out what it produces.",
         )
-    told_to = ["each" if each_alone(body) else "first", str(len(wanted)), *map(kubernetes, wanted)]
-    return {**container, "command": [SHELL, "-c", kubernetes(_program()), "sh", *told_to, *container["command"]]}
+    arguments = ["each" if each_alone(body) else "first", str(len(wanted)), *map(kubernetes, wanted)]
+    return {**container, "command": [SHELL, "-c", kubernetes(_program()), "sh", *arguments, *container["command"]]}
 
 
 def missing(code: object, message: object) -> str:
@@ -71,8 +71,8 @@ def passing(spec: Spec) -> list[str]:
 def _stays(path: str, pod: Object) -> bool:
     main = pod["containers"][0]
     volumes = {one["name"]: one for one in pod.get("volumes") or ()}
-    whole = normpath(join("/", str(main.get("workingDir") or ""), path))
-    return any(_holds(mount, whole) for mount in _lasting(main.get("volumeMounts") or (), volumes))
+    target = normpath(join("/", str(main.get("workingDir") or ""), path))
+    return any(_holds(mount, target) for mount in _lasting(main.get("volumeMounts") or (), volumes))
 
 
 def _lasting(mounts: Sequence[Mapping[str, Any]], volumes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

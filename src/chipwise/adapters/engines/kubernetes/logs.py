@@ -37,8 +37,8 @@ def ranked(pods: Sequence[Object], rank: int | None) -> list[tuple[int, Object]]
     """Those of one number, or all, each with the number by which it is asked for alone: its index. Replicas of a service have
     none and are counted by age, the oldest first."""
     ages = count()
-    found = [(int(index_of(one) or next(ages)), one) for one in ordered(pods)]
-    return [(number, one) for number, one in found if rank in (None, number)]
+    numbered = [(int(index_of(one) or next(ages)), one) for one in ordered(pods)]
+    return [(number, one) for number, one in numbered if rank in (None, number)]
 
 
 def of_rank(pods: Sequence[Object], rank: int | None) -> list[Object]:
@@ -47,11 +47,11 @@ def of_rank(pods: Sequence[Object], rank: int | None) -> list[Object]:
 
 def _headed(parts: Sequence[tuple[int, Iterator[bytes]]]) -> Iterator[bytes]:
     """What each wrote under its rank, where there are several; one that wrote nothing has no heading."""
-    several, shown, last = len({rank for rank, _ in parts}) > 1, -1, b"\n"
+    headings, heading, last = len({rank for rank, _ in parts}) > 1, -1, b"\n"
     for rank, pieces in parts:
         for piece in pieces:
-            if several and piece and rank != shown:
-                shown = rank
+            if headings and piece and rank != heading:
+                heading = rank
                 yield b"" if last.endswith(b"\n") else b"\n"
                 yield f"--- rank {rank}\n".encode()
             last = piece or last
@@ -76,36 +76,36 @@ class Logs:
     def follow(self, key: Key, look: Look, rank: int | None) -> Iterator[bytes]:
         """Of one pod, the first unless another is named, and of those that come in its place, until the attempt is over."""
         wanted = rank or 0
-        shown: dict[str, int] = {}  # bytes, by pod: whoever is cut off is shown the rest
-        whole: set[str] = set()
+        offsets: dict[str, int] = {}  # bytes, by pod: whoever is cut off is shown the rest
+        complete: set[str] = set()
         while True:
             try:
-                pods, over = look()
-                for one in of_rank(pods, wanted):
-                    uid = str(one["metadata"]["uid"])
-                    if started(one) is None or uid in whole:
+                pods, finished = look()
+                for pod in of_rank(pods, wanted):
+                    uid = str(pod["metadata"]["uid"])
+                    if started(pod) is None or uid in complete:
                         continue
-                    yield from self._rest(one, uid, shown)
-                    if (one.get("status") or {}).get("phase") in OVER:  # else a server that goes down has cut it off
-                        whole.add(uid)
+                    yield from self._rest(pod, uid, offsets)
+                    if (pod.get("status") or {}).get("phase") in OVER:  # else a server that goes down has cut it off
+                        complete.add(uid)
             except TryLater:  # the server is away for a while; the job runs on
-                over = False
+                finished = False
             except NotFound:  # gone between the two questions
                 continue
-            if over:
-                if not shown:
+            if finished:
+                if not offsets:
                     with suppress(NotFound):
                         yield from self._kept(key, wanted)
                 return
             yield b""  # nothing was added since: whoever follows may look at something else
             self.wait(LOOK_S)
 
-    def _rest(self, pod: Object, uid: str, shown: dict[str, int]) -> Iterator[bytes]:
-        skip = shown.setdefault(uid, 0)
+    def _rest(self, pod: Object, uid: str, offsets: dict[str, int]) -> Iterator[bytes]:
+        skip = offsets.setdefault(uid, 0)
         for part in self._text(pod, {"follow": "true"}):
             new = part[skip:]
             skip -= len(part) - len(new)
-            shown[uid] += len(new)
+            offsets[uid] += len(new)
             if new:
                 yield new
 
@@ -116,25 +116,25 @@ class Logs:
         """As far as the cluster still gives them: neither leaving nor clearing is held up by what cannot be read."""
         if self.folder is None:
             return
-        at = self.folder / key[0] / str(key[1])
+        folder = self.folder / key[0] / str(key[1])
         with suppress(ChipwiseError, OSError):  # a node that does not answer for one pod is not asked for the next
-            for number, one in enumerate([one for one in ordered(pods) if started(one) is not None][:PODS_KEPT]):
+            for number, pod in enumerate([one for one in ordered(pods) if started(one) is not None][:PODS_KEPT]):
                 end = bytearray()
-                for part in self._text(one, {"tailLines": str(LINES_KEPT)}, PATIENCE_S):
+                for part in self._text(pod, {"tailLines": str(LINES_KEPT)}, PATIENCE_S):
                     end += part
                     if len(end) > 2 * KEPT_BYTES:
                         del end[:-KEPT_BYTES]
-                at.mkdir(parents=True, exist_ok=True, mode=0o700)
-                (at / f"{index_of(one) or number}.log").write_bytes(end[-KEPT_BYTES:])
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                (folder / f"{index_of(pod) or number}.log").write_bytes(end[-KEPT_BYTES:])
 
     def _kept(self, key: Key, rank: int | None) -> Iterator[bytes]:
-        at = None if self.folder is None else self.folder / key[0] / str(key[1])
-        found = sorted(
+        folder = None if self.folder is None else self.folder / key[0] / str(key[1])
+        files = sorted(
             (int(match[1]), path)
-            for path in (at.iterdir() if at is not None and at.is_dir() else ())
+            for path in (folder.iterdir() if folder is not None and folder.is_dir() else ())
             if (match := _FILE.fullmatch(path.name))
         )
-        wanted = [(index, path) for index, path in found if rank is None or index == rank]
+        wanted = [(index, path) for index, path in files if rank is None or index == rank]
         if not wanted:
             raise NotFound(
                 f"The pods of {key[0]}, attempt {key[1]}, are gone, and nothing that they wrote was kept.",

@@ -53,21 +53,30 @@ def where(node: Object | None, places: Sequence[Where]) -> Where | None:
     )
     price = next((one.usd_per_hour for one in places if one.machine == machine and one.purchase is purchase), None)
     region = str(labels.get("topology.kubernetes.io/region", ""))
-    return Where(purchase, provider, region, str(labels.get("topology.kubernetes.io/zone", "")), machine, price)
+    return Where(
+        purchase=purchase,
+        provider=provider,
+        region=region,
+        zone=str(labels.get("topology.kubernetes.io/zone", "")),
+        machine=machine,
+        usd_per_hour=price,
+    )
 
 
 def notice(picture: Picture, pods: Iterable[Object], soon: float) -> Notice | None:
     """The first that goes: all of an attempt leave with it. `soon`: by when, where nobody says."""
-    found = [one for pod in pods if (one := _of_pod(pod) or _of_node(picture, pod, soon)) is not None]
-    return min(found, key=lambda one: one.by, default=None)
+    notices = [notice for pod in pods if (notice := _of_pod(pod) or _of_node(picture, pod, soon)) is not None]
+    return min(notices, key=lambda one: one.by, default=None)
 
 
 def _of_pod(pod: Object) -> Notice | None:
     """One that is being evicted: what deletes it says until when."""
-    by, why = seconds(pod["metadata"].get("deletionTimestamp")), condition(pod, "DisruptionTarget")
-    if by is None or why is None:
+    deadline, eviction = seconds(pod["metadata"].get("deletionTimestamp")), condition(pod, "DisruptionTarget")
+    if deadline is None or eviction is None:
         return None
-    return Notice(by, f"{pod['metadata']['name']} is being evicted: {why.get('message') or why.get('reason', '')}")
+    return Notice(
+        deadline, f"{pod['metadata']['name']} is being evicted: {eviction.get('message') or eviction.get('reason', '')}"
+    )
 
 
 def _of_node(picture: Picture, pod: Object, soon: float) -> Notice | None:
@@ -79,8 +88,8 @@ def _of_node(picture: Picture, pod: Object, soon: float) -> Notice | None:
         key = str(taint.get("key", ""))
         if key.startswith(GOING):
             value = str(taint.get("value", ""))
-            told = value.isascii() and value.isdigit() and len(value) == 10
-            return Notice(float(value) if told else soon, f"node {name} goes away: {key}")
+            is_time = value.isascii() and value.isdigit() and len(value) == 10
+            return Notice(float(value) if is_time else soon, f"node {name} goes away: {key}")
     if node["metadata"].get("deletionTimestamp"):
         return Notice(soon, f"node {name} is being removed")
     return None

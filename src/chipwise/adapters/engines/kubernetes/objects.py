@@ -88,8 +88,8 @@ def attempt_objects(job: Job, namespace: str, record: str) -> Made:
             f"{spec.name} is a plain command, and a cluster needs an image to run it in.",
             remedy="Name one with --image, or in a workload file: program: {image: ..., command: [...]}.",
         )
-    found = [(_kind(one, spec.name), one) for one in spec.objects if not _surrounds(one)]
-    mains = [(kind, one) for kind, one in found if kind in MAIN]
+    objects = [(_kind(one, spec.name), one) for one in spec.objects if not _surrounds(one)]
+    mains = [(kind, one) for kind, one in objects if kind in MAIN]
     if len(mains) != 1:
         raise BadInput(
             f"{spec.name} has {len(mains)} Jobs and Deployments, and an attempt is one.",
@@ -98,24 +98,26 @@ def attempt_objects(job: Job, namespace: str, record: str) -> Made:
     [(kind, main)] = mains
     key = key_of_job(job)
     work = _work(kind, main, job, key, namespace, record)
-    owned = [(other, _renamed(one, _old(main), key, namespace, labels(job, record))) for other, one in found if other in OWNED]
+    owned = [
+        (other, _renamed(one, _old(main), key, namespace, labels(job, record))) for other, one in objects if other in OWNED
+    ]
     if owned:
         work["metadata"]["annotations"][BELONGING] = ",".join(f"{other.name}/{one['metadata']['name']}" for other, one in owned)
-    kept = [(other, _placed(one, namespace)) for other, one in found if other in KEPT]
-    return Made((kind, work), tuple(owned), tuple(kept))
+    claims = [(other, _placed(one, namespace)) for other, one in objects if other in KEPT]
+    return Made((kind, work), tuple(owned), tuple(claims))
 
 
-def owned_by(one: Object, kind: Kind, main: Object) -> Object:
+def owned_by(body: Object, kind: Kind, main: Object) -> Object:
     """Gone when its owner is: nothing of an attempt is left when its Job is deleted."""
     meta = main["metadata"]
     owner = {"apiVersion": kind.version, "kind": kind.name, "name": meta["name"], "uid": meta["uid"]}
-    return {**one, "metadata": {**one["metadata"], "ownerReferences": [owner]}}
+    return {**body, "metadata": {**body["metadata"], "ownerReferences": [owner]}}
 
 
 def owned_names(main: Object) -> list[tuple[Kind, str]]:
     """What belongs to it, as it says itself."""
-    told = str((main["metadata"].get("annotations") or {}).get(BELONGING, ""))
-    pairs = (one.partition("/") for one in told.split(",") if one)
+    text = str((main["metadata"].get("annotations") or {}).get(BELONGING, ""))
+    pairs = (one.partition("/") for one in text.split(",") if one)
     return [(kind, name) for which, _, name in pairs for kind in OWNED if kind.name == which]
 
 
@@ -123,13 +125,13 @@ def labels(job: Job, record: str) -> dict[str, str]:
     """Who pays is cut to what a label may hold; the whole is in the record."""
     spec = job.spec
     wanted = {"owner": spec.owner, "team": spec.team, "project": spec.project, **spec.labels}
-    made = {"app.kubernetes.io/managed-by": "chipwise"}
-    made |= {
+    values = {"app.kubernetes.io/managed-by": "chipwise"}
+    values |= {
         f"chipwise.dev/{name}": text
         for key, value in wanted.items()
         if (name := label_value(key)) and (text := label_value(value))
     }
-    return {**made, **_own(key_of_job(job)), **({RECORD: record} if record else {})}
+    return {**values, **_own(key_of_job(job)), **({RECORD: record} if record else {})}
 
 
 def _own(key: Key) -> dict[str, str]:
@@ -140,17 +142,17 @@ def _surrounds(one: Object) -> bool:
     return one.get("kind") in SURROUNDINGS or (one.get("metadata") or {}).get("namespace") == "kube-system"
 
 
-def _kind(one: Object, name: str) -> Kind:
+def _kind(body: Object, name: str) -> Kind:
     for kind in (*MAIN, *OWNED, *KEPT):
-        if kind.name == one.get("kind"):
+        if kind.name == body.get("kind"):
             return kind
-    if one.get("kind") in ("CronJob", "Role", "RoleBinding"):
+    if body.get("kind") in ("CronJob", "Role", "RoleBinding"):
         raise BadInput(
             f"{name} runs by a schedule, and its clocks are the cluster's own.",
             remedy="Render it and kubectl apply the files, or take the schedule out of the workload.",
         )
     raise BadInput(
-        f"{name} has a {str(one.get('kind'))[:40]!r}, which this engine does not apply.",
+        f"{name} has a {str(body.get('kind'))[:40]!r}, which this engine does not apply.",
         remedy="Apply it with kubectl, and run the rest.",
     )
 
@@ -159,49 +161,49 @@ def _old(main: Object) -> str:
     return str((main.get("metadata") or {}).get("name", ""))
 
 
-def _placed(one: Object, namespace: str) -> dict[str, Any]:
-    made = copy.deepcopy(dict(one))
-    made["metadata"] = {**made.get("metadata", {}), "namespace": namespace}
-    return made
+def _placed(body: Object, namespace: str) -> dict[str, Any]:
+    copied = copy.deepcopy(dict(body))
+    copied["metadata"] = {**copied.get("metadata", {}), "namespace": namespace}
+    return copied
 
 
-def _renamed(one: Object, old: str, key: Key, namespace: str, marked: Mapping[str, str]) -> dict[str, Any]:
+def _renamed(body: Object, old: str, key: Key, namespace: str, marked: Mapping[str, str]) -> dict[str, Any]:
     """What was called after the work is called after the attempt, and what follows its name keeps following it."""
-    made: dict[str, Any] = _selecting(_placed(one, namespace), _own(key))
-    meta = made["metadata"]
+    renamed: dict[str, Any] = _selecting(_placed(body, namespace), _own(key))
+    meta = renamed["metadata"]
     own = str(meta.get("name", ""))
     meta["name"] = name_of(key) + (own.removeprefix(old) if old and own.startswith(old) else f"-{own}" if own else "")
     meta["labels"] = {**(meta.get("labels") or {}), **marked}
-    target = (made.get("spec") or {}).get("scaleTargetRef")
+    target = (renamed.get("spec") or {}).get("scaleTargetRef")
     if target is not None and target.get("name") == old:
         target["name"] = name_of(key)
-    return made
+    return renamed
 
 
-def _selecting(one: Any, own: Mapping[str, str]) -> Any:
+def _selecting(node: Any, own: Mapping[str, str]) -> Any:
     """Selectors of pods by name, wherever they stand, narrowed to those of the attempt."""
-    if isinstance(one, list):
-        return [_selecting(each, own) for each in one]
-    if not isinstance(one, dict):
-        return one
-    made = {name: _selecting(value, own) for name, value in one.items()}
+    if isinstance(node, list):
+        return [_selecting(each, own) for each in node]
+    if not isinstance(node, dict):
+        return node
+    narrowed = {name: _selecting(value, own) for name, value in node.items()}
     for name in ("matchLabels", "selector"):
-        if isinstance(made.get(name), dict) and NAME in made[name]:
-            made[name] = {**made[name], **own}
-    return made
+        if isinstance(narrowed.get(name), dict) and NAME in narrowed[name]:
+            narrowed[name] = {**narrowed[name], **own}
+    return narrowed
 
 
 def _work(kind: Kind, main: Object, job: Job, key: Key, namespace: str, record: str) -> dict[str, Any]:
     old, spec = _old(main), job.spec
     former = str((main.get("metadata") or {}).get("namespace", ""))
     marked = labels(job, record)
-    made = _renamed(main, old, key, namespace, marked)
-    made["metadata"]["name"] = name_of(key)
-    made["metadata"]["annotations"] = {
-        **(made["metadata"].get("annotations") or {}),
+    work = _renamed(main, old, key, namespace, marked)
+    work["metadata"]["name"] = name_of(key)
+    work["metadata"]["annotations"] = {
+        **(work["metadata"].get("annotations") or {}),
         ID: job.id,
     }
-    body = made.get("spec") or {}
+    body = work.get("spec") or {}
     template = body.get("template") or {}
     template["metadata"] = {**(template.get("metadata") or {})}
     template["metadata"]["labels"] = {**(template["metadata"].get("labels") or {}), **marked}
@@ -213,28 +215,30 @@ def _work(kind: Kind, main: Object, job: Job, key: Key, namespace: str, record: 
         pod["subdomain"] = name_of(key)
     pod["containers"] = [_container(one, job, pod, (old, former), (name_of(key), namespace)) for one in pod["containers"]]
     if kind is JOB:
-        first, *others = pod["containers"]
-        pod["containers"] = [hand_off.looking(first, spec, body), *others]
+        first, *sidecars = pod["containers"]
+        pod["containers"] = [hand_off.looking(first, spec, body), *sidecars]
         _as_job(body, pod, [CODE] if by_engine(spec) and not each_alone(body) else [])
         if job.machines != spec.needs.machines:
             _resize(body, pod, spec.needs.machines, job.machines)
-    return made
+    return work
 
 
-def _resize(body: dict[str, Any], pod: dict[str, Any], wanted: int, given: int) -> None:
+def _resize(body: dict[str, Any], pod: dict[str, Any], wanted: int, count: int) -> None:
     """Rendered for as many pods as were wanted; an attempt with fewer has as many, and its program is told so. Pods that each
     do a part by themselves stay as many, and fewer of them run at a time."""
     if each_alone(body):
-        body["parallelism"] = max(int(body.get("parallelism") or wanted) * given // wanted, 1)
+        body["parallelism"] = max(int(body.get("parallelism") or wanted) * count // wanted, 1)
         return
-    body |= {"completions": given, "parallelism": given}
-    for one in pod["containers"]:
+    body |= {"completions": count, "parallelism": count}
+    for container in pod["containers"]:
         for words in ("command", "args"):
-            if one.get(words):
-                one[words] = [re.sub(rf"(--nnodes[= ]){wanted}(?!\d)", rf"\g<1>{given}", word) for word in one[words]]
-        for setting in one.get("env") or ():
+            if container.get(words):
+                container[words] = [
+                    re.sub(rf"(--nnodes[= ]){wanted}(?!\d)", rf"\g<1>{count}", word) for word in container[words]
+                ]
+        for setting in container.get("env") or ():
             if setting["name"] == "WORLD_SIZE" and str(setting.get("value", "")).isdigit():
-                setting["value"] = str(int(setting["value"]) // wanted * given)
+                setting["value"] = str(int(setting["value"]) // wanted * count)
 
 
 def _as_job(body: dict[str, Any], pod: Mapping[str, Any], final: Sequence[int]) -> None:
@@ -248,30 +252,30 @@ def _as_job(body: dict[str, Any], pod: Mapping[str, Any], final: Sequence[int]) 
 
 
 def _container(
-    one: Mapping[str, Any], job: Job, pod: Mapping[str, Any], old: tuple[str, str], new: tuple[str, str]
+    source: Mapping[str, Any], job: Job, pod: Mapping[str, Any], old: tuple[str, str], new: tuple[str, str]
 ) -> dict[str, Any]:
-    made = dict(one)
+    container = dict(source)
     for words in ("command", "args"):
-        if made.get(words):
-            made[words] = [_meeting(word, old, new) for word in made[words]]
-    told = {setting["name"]: dict(setting) for setting in made.get("env") or ()}
-    for setting in told.values():
+        if container.get(words):
+            container[words] = [_meeting(word, old, new) for word in container[words]]
+    settings = {setting["name"]: dict(setting) for setting in container.get("env") or ()}
+    for setting in settings.values():
         if "value" in setting:
             setting["value"] = _meeting(str(setting["value"]), old, new)
-    for name, value in _settings(job, one, pod, told):
-        told[name] = {"name": name, "value": kubernetes(value)}
-    for name, kept in job.spec.secrets.items():
-        if name in told:  # rendered with the Secret that holds it
+    for name, value in _settings(job, source, pod, settings):
+        settings[name] = {"name": name, "value": kubernetes(value)}
+    for name, reference in job.spec.secrets.items():
+        if name in settings:  # rendered with the Secret that holds it
             continue
-        secret, _, field = kept.partition("/")
+        secret, _, field = reference.partition("/")
         if not field:
             raise BadInput(
                 f"The secret {name} is kept nowhere that the cluster can read.",
                 remedy=f"kubectl create secret generic NAME --from-literal=KEY=..., and --secret {name}=NAME/KEY.",
             )
-        told[name] = {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": field}}}
-    made["env"] = list(told.values())
-    return made
+        settings[name] = {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": field}}}
+    container["env"] = list(settings.values())
+    return container
 
 
 def _meeting(word: str, old: tuple[str, str], new: tuple[str, str]) -> str:
@@ -283,15 +287,15 @@ def _meeting(word: str, old: tuple[str, str], new: tuple[str, str]) -> str:
 
 
 def _settings(
-    job: Job, container: Mapping[str, Any], pod: Mapping[str, Any], told: Mapping[str, Any]
+    job: Job, container: Mapping[str, Any], pod: Mapping[str, Any], present: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
     spec = job.spec
     yield from spec.env.items()
     yield "CHIPWISE_JOB", job.id
     yield "CHIPWISE_ATTEMPT", str(len(job.attempts))
-    kept = spec.checkpoints or ("" if "CHIPWISE_CHECKPOINTS" in told else _checkpoints(job, container, pod))
-    if kept:
-        yield "CHIPWISE_CHECKPOINTS", kept
+    checkpoints = spec.checkpoints or ("" if "CHIPWISE_CHECKPOINTS" in present else _checkpoints(job, container, pod))
+    if checkpoints:
+        yield "CHIPWISE_CHECKPOINTS", checkpoints
     if spec.interruptions_per_hour is not None:
         yield "CHIPWISE_INTERRUPTIONS_PER_HOUR", f"{spec.interruptions_per_hour:g}"
     if kind_of(job) is JOB:  # a service has no steps

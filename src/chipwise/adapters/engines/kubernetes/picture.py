@@ -106,62 +106,62 @@ class Picture:
             self._found, self._found_at = {}, self.changes
         if name not in self._found:
             self._found[name] = find()
-        found: T = self._found[name]
-        return found
+        value: T = self._found[name]
+        return value
 
     # Writing
 
     def listed(self, kind: Kind, objects: Iterable[Object]) -> None:
         """All there is: what is not among them is gone."""
         with self.lock:
-            there = {_uid(one): one for one in objects}
+            present = {_uid(one): one for one in objects}
             for uid, old in list(self._objects.get(kind, {}).items()):
-                if uid not in there:
+                if uid not in present:
                     self.gone(kind, old)
-            for one in there.values():
-                self.put(kind, one)
+            for item in present.values():
+                self.put(kind, item)
 
-    def put(self, kind: Kind, one: Object) -> None:
+    def put(self, kind: Kind, item: Object) -> None:
         with self.lock:
-            uid = _uid(one)
+            uid = _uid(item)
             if uid in self._deleted:
                 return
             self.changes += 1
             if kind is EVENT:
-                self._put_event(one)
+                self._put_event(item)
                 return
             former = self._objects.get(kind, {}).get(uid)
-            if former is not None and _version(one) < _version(former):
+            if former is not None and _version(item) < _version(former):
                 return  # the answer to a request of ours, overtaken by what the watch has told since
-            kept = cut(kind, one)
-            self._objects.setdefault(kind, {})[uid] = kept
-            self._names.setdefault(kind, {})[kept["metadata"]["name"]] = uid
-            if kind is POD and (key := key_of(kept)) is not None:
-                self._pods.setdefault(key, {})[uid] = kept
+            trimmed = cut(kind, item)
+            self._objects.setdefault(kind, {})[uid] = trimmed
+            self._names.setdefault(kind, {})[trimmed["metadata"]["name"]] = uid
+            if kind is POD and (key := key_of(trimmed)) is not None:
+                self._pods.setdefault(key, {})[uid] = trimmed
             elif kind is WORKLOAD:
-                for owner in kept["metadata"].get("ownerReferences") or ():
-                    self._workloads[owner["uid"]] = kept
+                for owner in trimmed["metadata"].get("ownerReferences") or ():
+                    self._workloads[owner["uid"]] = trimmed
 
-    def gone(self, kind: Kind, one: Object) -> None:
+    def gone(self, kind: Kind, item: Object) -> None:
         with self.lock:
             self.changes += 1
             if kind is EVENT:  # what it said stays true until something else is said
                 return
-            uid = _uid(one)
+            uid = _uid(item)
             self._objects.get(kind, {}).pop(uid, None)
             names = self._names.get(kind, {})
-            if names.get(one["metadata"]["name"]) == uid:
-                del names[one["metadata"]["name"]]
+            if names.get(item["metadata"]["name"]) == uid:
+                del names[item["metadata"]["name"]]
             _remember(self._deleted, uid, None)
-            if kind is POD and (key := key_of(one)) is not None:
+            if kind is POD and (key := key_of(item)) is not None:
                 self._pods.get(key, {}).pop(uid, None)
                 if not self._pods.get(key):
                     self._pods.pop(key, None)
                 ends = self._ends.get(key) or {}
-                ends[uid] = ended(one)
+                ends[uid] = ended(item)
                 _remember(self._ends, key, ends)
             elif kind is WORKLOAD:
-                for owner in one["metadata"].get("ownerReferences") or ():
+                for owner in item["metadata"].get("ownerReferences") or ():
                     if _uid(self._workloads.get(owner["uid"]) or {"metadata": {}}) == uid:
                         del self._workloads[owner["uid"]]
 
@@ -170,22 +170,22 @@ class Picture:
         with self.lock:
             self._ends.pop(key, None)
 
-    def _put_event(self, one: Object) -> None:
-        if one.get("reason") not in TELLING:
+    def _put_event(self, event: Object) -> None:
+        if event.get("reason") not in TELLING:
             return
-        about = one.get("involvedObject") or {}
+        about = event.get("involvedObject") or {}
         key = (str(about.get("kind")), str(about.get("name")))
-        kept = {"reason": one.get("reason"), "message": str(one.get("message", ""))[:600], "at": _event_time(one)}
+        summary = {"reason": event.get("reason"), "message": str(event.get("message", ""))[:600], "at": _event_time(event)}
         former = self._events.get(key)
-        if former is None or former["at"] <= kept["at"]:
-            self._events[key] = kept
+        if former is None or former["at"] <= summary["at"]:
+            self._events[key] = summary
             self._events.move_to_end(key)
         while len(self._events) > EVENTS_KEPT:
             self._events.popitem(last=False)
 
 
-def key_of(one: Object) -> Key | None:
-    labels = one["metadata"].get("labels") or {}
+def key_of(item: Object) -> Key | None:
+    labels = item["metadata"].get("labels") or {}
     number = str(labels.get(ATTEMPT, ""))
     return (str(labels[MINE]), int(number)) if MINE in labels and number.isascii() and number.isdigit() else None
 
@@ -205,25 +205,25 @@ def seconds(text: object) -> float | None:
         return None
 
 
-def condition(one: Object | None, kind: str, status: str = "True") -> Mapping[str, Any] | None:
-    for found in ((one or {}).get("status") or {}).get("conditions") or ():
-        if found.get("type") == kind and found.get("status") == status:
-            return dict(found)
+def condition(item: Object | None, kind: str, status: str = "True") -> Mapping[str, Any] | None:
+    for entry in ((item or {}).get("status") or {}).get("conditions") or ():
+        if entry.get("type") == kind and entry.get("status") == status:
+            return dict(entry)
     return None
 
 
 def terminated(pod: Object) -> list[Mapping[str, Any]]:
     """Of its containers that ended, the first that failed first."""
     states = [one.get("state") or {} for one in (pod.get("status") or {}).get("containerStatuses") or ()]
-    found = [dict(state["terminated"]) for state in states if state.get("terminated")]
-    return sorted(found, key=lambda one: (one.get("exitCode") == 0, str(one.get("finishedAt", ""))))
+    ends = [dict(state["terminated"]) for state in states if state.get("terminated")]
+    return sorted(ends, key=lambda one: (one.get("exitCode") == 0, str(one.get("finishedAt", ""))))
 
 
 def lost_words(pod: Object) -> str:
     """Why its machine took it along; empty where it did not."""
     status = pod.get("status") or {}
-    if (found := condition(pod, "DisruptionTarget")) is not None:
-        return f"{pod['metadata']['name']}: {found.get('message') or found.get('reason') or 'its machine is taken away'}"
+    if (target := condition(pod, "DisruptionTarget")) is not None:
+        return f"{pod['metadata']['name']}: {target.get('message') or target.get('reason') or 'its machine is taken away'}"
     if status.get("phase") == "Failed" and status.get("reason") in (
         "Evicted",
         "NodeLost",
@@ -236,85 +236,89 @@ def lost_words(pod: Object) -> str:
 
 
 def ended(pod: Object) -> Gone:
-    done = terminated(pod)
-    until = max((at for one in done if (at := seconds(one.get("finishedAt"))) is not None), default=None)
-    key, code = key_of(pod), code_of(done)
+    ends = terminated(pod)
+    until = max((finish for one in ends if (finish := seconds(one.get("finishedAt"))) is not None), default=None)
+    key, code = key_of(pod), code_of(ends)
     return Gone(
-        pod["metadata"]["name"],
-        index_of(pod),
-        code,
-        lost_words(pod),
-        _removed(pod, until),
-        started(pod),
-        until,
-        told_by(pod, key[1]) if key is not None else None,
-        hand_off.missing(code, done[0].get("message")) if done else "",
+        name=pod["metadata"]["name"],
+        index=index_of(pod),
+        code=code,
+        lost=lost_words(pod),
+        removed=_removed(pod, until),
+        since=started(pod),
+        until=until,
+        told=told_by(pod, key[1]) if key is not None else None,
+        lacks=hand_off.missing(code, ends[0].get("message")) if ends else "",
     )
 
 
 def _removed(pod: Object, until: float | None) -> bool:
     """Whether it was deleted before it ended. What says when it must be gone is as much later as its grace."""
-    by = seconds(pod["metadata"].get("deletionTimestamp"))
-    return by is not None and until is not None and until >= by - float(pod["metadata"].get("deletionGracePeriodSeconds") or 0)
+    deadline = seconds(pod["metadata"].get("deletionTimestamp"))
+    return (
+        deadline is not None
+        and until is not None
+        and until >= deadline - float(pod["metadata"].get("deletionGracePeriodSeconds") or 0)
+    )
 
 
-def code_of(done: list[Mapping[str, Any]]) -> int | None:
+def code_of(ends: list[Mapping[str, Any]]) -> int | None:
     """A program that could not be started has no code of its own; 127 is what a shell says then."""
-    if not done:
+    if not ends:
         return None
-    if done[0].get("reason") in ("StartError", "ContainerCannotRun") and done[0].get("exitCode") in (126, 127, 128):
+    if ends[0].get("reason") in ("StartError", "ContainerCannotRun") and ends[0].get("exitCode") in (126, 127, 128):
         return 127
-    code = done[0].get("exitCode")
+    code = ends[0].get("exitCode")
     return code if isinstance(code, int) else None
 
 
 def started(pod: Object) -> float | None:
     """When the first of its containers began."""
-    found: list[float | None] = []
-    for one in (pod.get("status") or {}).get("containerStatuses") or ():
-        for state in (one.get("state") or {}, one.get("lastState") or {}):
-            found += [seconds((state.get(how) or {}).get("startedAt")) for how in ("running", "terminated")]
-    return min((at for at in found if at is not None), default=None)
+    times: list[float | None] = []
+    for status in (pod.get("status") or {}).get("containerStatuses") or ():
+        for state in (status.get("state") or {}, status.get("lastState") or {}):
+            times += [seconds((state.get(how) or {}).get("startedAt")) for how in ("running", "terminated")]
+    return min((at for at in times if at is not None), default=None)
 
 
-def cut(kind: Kind, one: Object) -> Object:
+def cut(kind: Kind, item: Object) -> Object:
     """The same without what nobody reads."""
-    meta = {key: value for key, value in one["metadata"].items() if key not in ("managedFields", "selfLink")}
+    meta = {key: value for key, value in item["metadata"].items() if key not in ("managedFields", "selfLink")}
     if kind is NODE:
-        status = {"conditions": [c for c in (one.get("status") or {}).get("conditions") or () if c.get("type") == "Ready"]}
+        status = {"conditions": [c for c in (item.get("status") or {}).get("conditions") or () if c.get("type") == "Ready"]}
         meta.pop("annotations", None)
-        return {"metadata": meta, "spec": dict(one.get("spec") or {}), "status": status}
+        return {"metadata": meta, "spec": dict(item.get("spec") or {}), "status": status}
     if kind is POD:
-        spec = {"nodeName": (one.get("spec") or {}).get("nodeName", "")}
-        return {"metadata": meta, "spec": spec, "status": one.get("status") or {}}
-    spec = {key: value for key, value in (one.get("spec") or {}).items() if key not in ("template", "podSets", "selector")}
-    kept = {"metadata": meta, "spec": spec, "status": one.get("status") or {}}
-    return kept | {"data": one["data"]} if "data" in one else kept
+        spec = {"nodeName": (item.get("spec") or {}).get("nodeName", "")}
+        return {"metadata": meta, "spec": spec, "status": item.get("status") or {}}
+    spec = {key: value for key, value in (item.get("spec") or {}).items() if key not in ("template", "podSets", "selector")}
+    trimmed = {"metadata": meta, "spec": spec, "status": item.get("status") or {}}
+    return trimmed | {"data": item["data"]} if "data" in item else trimmed
 
 
 def _uid(one: Object) -> str:
     return str(one["metadata"].get("uid", ""))
 
 
-def _version(one: Object) -> int:
+def _version(item: Object) -> int:
     """Of one object they are numbers that grow; 0 where a server has others, and then whatever comes last is taken."""
-    text = str(one["metadata"].get("resourceVersion", ""))
+    text = str(item["metadata"].get("resourceVersion", ""))
     return int(text) if text.isascii() and text.isdigit() else 0
 
 
-def _event_time(one: Object) -> str:
-    series = one.get("series") or {}
-    told = (
+def _event_time(event: Object) -> str:
+    series = event.get("series") or {}
+    times = (
         series.get("lastObservedTime"),
-        one.get("lastTimestamp"),
-        one.get("eventTime"),
-        one["metadata"].get("creationTimestamp"),
+        event.get("lastTimestamp"),
+        event.get("eventTime"),
+        event["metadata"].get("creationTimestamp"),
     )
-    return str(next((at for at in told if at), ""))
+    return str(next((at for at in times if at), ""))
 
 
-def _remember(kept: OrderedDict[Any, Any], key: Any, value: Any) -> None:
-    kept[key] = value
-    kept.move_to_end(key)
-    while len(kept) > ENDS_KEPT:
-        kept.popitem(last=False)
+def _remember(memory: OrderedDict[Any, Any], key: Any, value: Any) -> None:
+    memory[key] = value
+    memory.move_to_end(key)
+    while len(memory) > ENDS_KEPT:
+        memory.popitem(last=False)

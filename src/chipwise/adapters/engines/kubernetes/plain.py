@@ -48,11 +48,11 @@ def command_objects(spec: Spec, image: str, queue: str = "", device: str = GPU) 
         "completionMode": "Indexed",
         "template": {"metadata": {"labels": {NAME: name}}, "spec": _pod(spec, name, image, device)},
     }
-    made = [_service(meta, name)] if spec.needs.machines > 1 else []
+    services = [_service(meta, name)] if spec.needs.machines > 1 else []
     if queue:
         body["suspend"] = True  # Kueue starts it when the quota has room
         meta = {**meta, "labels": {**meta["labels"], QUEUE: queue}}
-    return (*made, {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": body})
+    return (*services, {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": body})
 
 
 def _pod(spec: Spec, name: str, image: str, device: str) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _pod(spec: Spec, name: str, image: str, device: str) -> dict[str, Any]:
 def _places(needs: Needs, name: str) -> list[Mapping[str, Any]]:
     if needs.machines <= 1:
         return []
-    told = {
+    values = {
         "WORLD_SIZE": str(needs.machines),
         "LOCAL_RANK": "0",
         "LOCAL_WORLD_SIZE": "1",
@@ -94,7 +94,7 @@ def _places(needs: Needs, name: str) -> list[Mapping[str, Any]]:
         "MASTER_PORT": str(RENDEZVOUS_PORT),
     }
     rank = {"name": "RANK", "valueFrom": {"fieldRef": {"fieldPath": INDEX}}}
-    return [rank, *({"name": key, "value": value} for key, value in told.items())]
+    return [rank, *({"name": key, "value": value} for key, value in values.items())]
 
 
 def _service(meta: Mapping[str, Any], name: str) -> Object:

@@ -45,8 +45,8 @@ class Part:
     @property
     def over(self) -> list[Gone]:
         """How pods of it ended, the last one last."""
-        found = [*self.ends, *(ended(one) for one in self.pods if (one.get("status") or {}).get("phase") in OVER)]
-        return sorted(found, key=lambda one: (one.until or 0.0, one.name))
+        ends = [*self.ends, *(ended(one) for one in self.pods if (one.get("status") or {}).get("phase") in OVER)]
+        return sorted(ends, key=lambda one: (one.until or 0.0, one.name))
 
     @property
     def since(self) -> float | None:
@@ -61,8 +61,8 @@ class Part:
     @property
     def told(self) -> Told | None:
         """How far it was when a pod of it ended last: the first of several, where rank 0 is, else whichever says so."""
-        found = [one for one in (*self.ends, *(ended(pod) for pod in self.pods)) if one.told is not None]
-        last = max(found, key=lambda one: (one.index in ("", "0"), one.until or 0.0, one.name), default=None)
+        reports = [one for one in (*self.ends, *(ended(pod) for pod in self.pods)) if one.told is not None]
+        last = max(reports, key=lambda one: (one.index in ("", "0"), one.until or 0.0, one.name), default=None)
         return last.told if last is not None else None
 
     @property
@@ -71,7 +71,7 @@ class Part:
 
 
 def part_of(picture: Picture, key: Key, kind: Kind) -> Part:
-    return Part(key, kind, picture.named(kind, name_of(key)), picture.pods(key), picture.ends(key))
+    return Part(key=key, kind=kind, main=picture.named(kind, name_of(key)), pods=picture.pods(key), ends=picture.ends(key))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,20 +95,20 @@ def sight(picture: Picture, part: Part, job: Job, times: Times) -> Sight | None:
 
 def with_steps(seen: Sight, part: Part) -> Sight:
     """As far as its pods told, which they do when they end: of one that runs it is what an earlier pod of it said."""
-    found = part.told if part.kind is JOB else None
-    return seen if found is None else replace(seen, step=found.step, saved=found.saved, rate=found.rate)
+    progress = part.told if part.kind is JOB else None
+    return seen if progress is None else replace(seen, step=progress.step, saved=progress.saved, rate=progress.rate)
 
 
 def _under_way(picture: Picture, part: Part, job: Job, state: State, reason: str = "", going: Notice | None = None) -> Sight:
     leave_by = None if going is None else going.by
     return Sight(
-        state,
+        state=state,
         reason=going.reason if going is not None else reason,
         since=part.since,
         handle=name_of(part.key),
         leave_by=leave_by,
-        where=_where(picture, part.living, job),
-        held=_held(part.pods),
+        where=_place(picture, part.living, job),
+        held=_scheduled(part.pods),
     )
 
 
@@ -125,11 +125,11 @@ def _of_job(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
     if part.running:
         alone = each_alone(main.get("spec") or {})  # the Job replaces one; the others need not go
         suspended = (main.get("spec") or {}).get("suspend")  # Kueue takes it back, and will let it in again
-        many = int((main.get("spec") or {}).get("completions") or 1)
-        if job.phase is Phase.STARTING and not alone and not suspended and (came := len(part.begun)) < many:
-            why = why_waiting(picture, main, [one for one in part.living if started(one) is None])
-            pending = _under_way(picture, part, job, State.PENDING, f"{came} of {many} pods run; {why}")
-            return replace(pending, came=came)
+        count = int((main.get("spec") or {}).get("completions") or 1)
+        if job.phase is Phase.STARTING and not alone and not suspended and (ready := len(part.begun)) < count:
+            reason = why_waiting(picture, main, [one for one in part.living if started(one) is None])
+            pending = _under_way(picture, part, job, State.PENDING, f"{ready} of {count} pods run; {reason}")
+            return replace(pending, came=ready)
         going = None if alone or suspended else notice(picture, part.running, times.soon)
         return _under_way(picture, part, job, State.RUNNING, "", going)
     if (refused := _without_image(picture, part, times)) is not None:
@@ -138,12 +138,12 @@ def _of_job(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
         last = part.over[-1]
         if last.code == 0:  # the Job controller has not counted it yet
             return _under_way(picture, part, job, State.RUNNING)
-        told = last.lost or f"{last.name} ended with {'an unknown code' if last.code is None else f'code {last.code}'}"
+        end = last.lost or f"{last.name} ended with {'an unknown code' if last.code is None else f'code {last.code}'}"
         rules = ((main.get("spec") or {}).get("podFailurePolicy") or {}).get("rules") or ()
         excused = bool(last.lost) and any(one.get("action") == "Ignore" for one in rules)
         final = (main.get("spec") or {}).get("backoffLimit") == 0 and not excused  # the Job is about to say that it failed
         after = "" if final else "; its Job starts another"
-        return _under_way(picture, part, job, State.PENDING, f"{short(told)}{after}")
+        return _under_way(picture, part, job, State.PENDING, f"{short(end)}{after}")
     return _under_way(picture, part, job, State.PENDING, why_waiting(picture, main, part.living))
 
 
@@ -151,62 +151,105 @@ def _finished(picture: Picture, part: Part, job: Job, failed: object) -> Sight:
     """The Job is over and none of its pods runs."""
     main = part.main
     assert main is not None
-    status, over = main.get("status") or {}, part.over
+    status, ends = main.get("status") or {}, part.over
     begun = part.since if part.since is not None else seconds(status.get("startTime"))
-    place = _where(picture, part.pods, job)
+    place = _place(picture, part.pods, job)
     handle = name_of(part.key)
     if failed is None:
-        until = seconds(status.get("completionTime")) or max((one.until for one in over if one.until is not None), default=None)
-        return Sight(State.EXITED, 0, "", begun, until, None, handle, where=place)
-    told = condition(main, "Failed") or {}
-    until = seconds(told.get("lastTransitionTime"))
-    reason, message = str(told.get("reason", "")), short(told.get("message", ""))
+        until = seconds(status.get("completionTime")) or max((one.until for one in ends if one.until is not None), default=None)
+        return Sight(state=State.EXITED, code=0, reason="", since=begun, until=until, step=None, handle=handle, where=place)
+    failure = condition(main, "Failed") or {}
+    until = seconds(failure.get("lastTransitionTime"))
+    reason, message = str(failure.get("reason", "")), short(failure.get("message", ""))
     if part.asked and reason == "DeadlineExceeded":
-        return Sight(State.EXITED, _left_with(main, over), "", begun, until, None, handle, where=place)
+        return Sight(
+            state=State.EXITED,
+            code=_left_with(main, ends),
+            reason="",
+            since=begun,
+            until=until,
+            step=None,
+            handle=handle,
+            where=place,
+        )
     if reason == "DeadlineExceeded":
         return Sight(
-            State.EXITED, TOO_LONG, f"longer than its Job may take: {message}", begun, until, None, handle, where=place
+            state=State.EXITED,
+            code=TOO_LONG,
+            reason=f"longer than its Job may take: {message}",
+            since=begun,
+            until=until,
+            step=None,
+            handle=handle,
+            where=place,
         )
-    failed_pods = [one for one in over if one.code != 0]
+    failed_pods = [one for one in ends if one.code != 0]
     # When one has failed, its Job removes the others, which then end too: they are not why.
     bad = [one for one in failed_pods if one.lost or not one.removed] or failed_pods
     own = [one for one in bad if not one.lost and one.code is not None]
     if bad and bad[-1].lost:
-        return Sight(State.LOST, bad[-1].code, short(bad[-1].lost), begun, until, None, handle, where=place)
+        return Sight(
+            state=State.LOST,
+            code=bad[-1].code,
+            reason=short(bad[-1].lost),
+            since=begun,
+            until=until,
+            step=None,
+            handle=handle,
+            where=place,
+        )
     if own:
-        return Sight(State.EXITED, own[-1].code, _which(part, own, job), begun, until, None, handle, where=place)
-    return Sight(State.EXITED, 1, message or "its Job failed", begun, until, None, handle, where=place)
+        return Sight(
+            state=State.EXITED,
+            code=own[-1].code,
+            reason=_failure_reason(part, own, job),
+            since=begun,
+            until=until,
+            step=None,
+            handle=handle,
+            where=place,
+        )
+    return Sight(
+        state=State.EXITED,
+        code=1,
+        reason=message or "its Job failed",
+        since=begun,
+        until=until,
+        step=None,
+        handle=handle,
+        where=place,
+    )
 
 
-def _left_with(main: Object, over: Sequence[Gone]) -> int | None:
+def _left_with(main: Object, ends: Sequence[Gone]) -> int | None:
     """Of pods that were asked to go together: a code that says something before one that does not. 0 where each of them ended
     so: of one that went without a word nobody knows whether it was done."""
-    codes = [one.code for one in {one.index or one.name: one for one in over}.values()]  # of each the last
+    codes = [one.code for one in {one.index or one.name: one for one in ends}.values()]  # of each the last
     if (bad := next((code for code in reversed(codes) if code), None)) is not None:
         return bad
-    many = int((main.get("spec") or {}).get("completions") or 1)
-    done = max(codes.count(0), int((main.get("status") or {}).get("succeeded") or 0))
-    return 0 if done >= many else None
+    count = int((main.get("spec") or {}).get("completions") or 1)
+    succeeded = max(codes.count(0), int((main.get("status") or {}).get("succeeded") or 0))
+    return 0 if succeeded >= count else None
 
 
-def _which(part: Part, own: Sequence[Gone], job: Job) -> str:
+def _failure_reason(part: Part, own: Sequence[Gone], job: Job) -> str:
     """Which of several failed, what is not there, and that memory was short; nothing where the exit code says it all."""
     lacks = next((one.lacks for one in own if one.lacks), "")
     if lacks:
         return short(lacks)
-    last, many = own[-1], int(((part.main or {}).get("spec") or {}).get("completions") or 1)
+    last, count = own[-1], int(((part.main or {}).get("spec") or {}).get("completions") or 1)
     pod = next((one for one in part.pods if one["metadata"]["name"] == last.name), None)
-    done = terminated(pod) if pod is not None else []
-    if done and done[0].get("reason") == "OOMKilled":
+    ends = terminated(pod) if pod is not None else []
+    if ends and ends[0].get("reason") == "OOMKilled":
         return f"{last.name} used more memory than its limit"
-    if last.code == NO_IMAGE and done and done[0].get("message") and last.told is None:
-        if shell := hand_off.without_shell(job.spec, done[0]["message"]):
+    if last.code == NO_IMAGE and ends and ends[0].get("message") and last.told is None:
+        if shell := hand_off.without_shell(job.spec, ends[0]["message"]):
             return shell
-        return f"the command was not found: {short(done[0]['message'])}"
-    if many <= 1 or not last.index:
+        return f"the command was not found: {short(ends[0]['message'])}"
+    if count <= 1 or not last.index:
         return ""
     failed = sorted({one.index for one in own if one.index}, key=lambda text: (len(text), text))
-    return f"pod {last.index} of {many} ended with code {last.code}" + (
+    return f"pod {last.index} of {count} ended with code {last.code}" + (
         f"; failed were {', '.join(failed[:10])}" if len(failed) > 1 else ""
     )
 
@@ -220,7 +263,16 @@ def _without_image(picture: Picture, part: Part, times: Times) -> Sight | None:
     if not times.given_up or part.main is None or not lacks_image(part):
         return None
     reason = why_waiting(picture, part.main, [one for one in part.living if stuck_image(one)])
-    return Sight(State.EXITED, NO_IMAGE, reason, None, times.now, None, name_of(part.key), held=_held(part.pods))
+    return Sight(
+        state=State.EXITED,
+        code=NO_IMAGE,
+        reason=reason,
+        since=None,
+        until=times.now,
+        step=None,
+        handle=name_of(part.key),
+        held=_scheduled(part.pods),
+    )
 
 
 def _of_service(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
@@ -232,12 +284,20 @@ def _of_service(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
         if part.living or not seen or status.get("replicas"):
             return _under_way(picture, part, job, State.RUNNING, "its replicas are ending")
         until = max((one.until for one in part.over if one.until is not None), default=None)
-        return Sight(State.EXITED, _left_with(main, part.over) or 0, "", part.since, until, None, name_of(part.key))
-    told = [troubled(picture, one) for one in part.living]
+        return Sight(
+            state=State.EXITED,
+            code=_left_with(main, part.over) or 0,
+            reason="",
+            since=part.since,
+            until=until,
+            step=None,
+            handle=name_of(part.key),
+        )
+    troubles = [troubled(picture, one) for one in part.living]
     if (serve := int(status.get("availableReplicas") or 0)) >= 1:
-        many = max(int((main.get("spec") or {}).get("replicas") or 1), serve)
-        why = f"{serve} of {many} replicas serve: {most_told(told)}" if serve < many and any(told) else ""
-        return _under_way(picture, part, job, State.RUNNING, why)
+        count = max(int((main.get("spec") or {}).get("replicas") or 1), serve)
+        shortage = f"{serve} of {count} replicas serve: {most_told(troubles)}" if serve < count and any(troubles) else ""
+        return _under_way(picture, part, job, State.RUNNING, shortage)
     if (refused := _without_image(picture, part, times)) is not None:
         return refused
     if (trouble := condition(main, "ReplicaFailure")) is not None and not part.living:
@@ -247,12 +307,12 @@ def _of_service(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
     return _under_way(picture, part, job, State.PENDING, most_told([ends_again(one) for one in part.running]) or reason)
 
 
-def _where(picture: Picture, pods: Sequence[Object], job: Job) -> Where | None:
+def _place(picture: Picture, pods: Sequence[Object], job: Job) -> Where | None:
     names = sorted({str((one.get("spec") or {}).get("nodeName", "")) for one in pods} - {""})
     return next((found for name in names if (found := where(picture.named(NODE, name), job.spec.places)) is not None), None)
 
 
-def _held(pods: Sequence[Object]) -> float | None:
+def _scheduled(pods: Sequence[Object]) -> float | None:
     """Since when a node is there for it: from then on somebody pays."""
-    found = [seconds((condition(one, "PodScheduled") or {}).get("lastTransitionTime")) for one in pods]
-    return min((at for at in found if at is not None), default=None)
+    times = [seconds((condition(one, "PodScheduled") or {}).get("lastTransitionTime")) for one in pods]
+    return min((at for at in times if at is not None), default=None)

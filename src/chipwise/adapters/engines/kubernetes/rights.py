@@ -40,10 +40,10 @@ _API = "rbac.authorization.k8s.io"
 def objects(namespace: str = "NAMESPACE", user: str = "SOMEBODY") -> list[dict[str, Any]]:
     inside = {"name": NAME, "namespace": namespace}
     return [
-        _made("Role", inside, rules=_written(_RULES)),
-        _made("RoleBinding", inside, roleRef=_refers("Role"), subjects=[_somebody(user)]),
-        _made("ClusterRole", {"name": NAME}, rules=_written(_CLUSTER_RULES)),
-        _made(
+        _object("Role", inside, rules=_written(_RULES)),
+        _object("RoleBinding", inside, roleRef=_refers("Role"), subjects=[_somebody(user)]),
+        _object("ClusterRole", {"name": NAME}, rules=_written(_CLUSTER_RULES)),
+        _object(
             "ClusterRoleBinding",
             {"name": f"{NAME}-{namespace}"},
             roleRef=_refers("ClusterRole"),
@@ -56,7 +56,7 @@ def text() -> str:
     return _HEAD + "---\n".join(yaml.safe_dump(one, sort_keys=False, width=120, default_flow_style=None) for one in objects())
 
 
-def _made(kind: str, metadata: dict[str, str], **rest: Any) -> dict[str, Any]:
+def _object(kind: str, metadata: dict[str, str], **rest: Any) -> dict[str, Any]:
     return {"apiVersion": f"{_API}/v1", "kind": kind, "metadata": metadata, **rest}
 
 

@@ -46,11 +46,11 @@ def said(last: Said | None, text: str, now: float) -> Said:
 def why_waiting(picture: Picture, main: Object, pods: Sequence[Object]) -> str:
     if (main.get("spec") or {}).get("suspend"):
         return suspended(picture, main)
-    told = [text for pod in pods if (text := of_pod(picture, pod))]
-    if told:
-        first = max(set(told), key=lambda text: (told.count(text), text))
-        others = len(pods) - told.count(first)
-        return first if not others else f"{first} ({told.count(first)} of {len(pods)} pods)"
+    reasons = [text for pod in pods if (text := of_pod(picture, pod))]
+    if reasons:
+        first = max(set(reasons), key=lambda text: (reasons.count(text), text))
+        rest = len(pods) - reasons.count(first)
+        return first if not rest else f"{first} ({reasons.count(first)} of {len(pods)} pods)"
     event = picture.event("Job", main["metadata"]["name"])
     if not pods and event is not None and event["reason"] == "FailedCreate":
         return f"its pods are refused: {short(event['message'])}"
@@ -64,22 +64,22 @@ def of_pod(picture: Picture, pod: Object) -> str:
         return ""
     event = picture.event("Pod", pod["metadata"]["name"])
     if not (pod.get("spec") or {}).get("nodeName"):
-        found = condition(pod, "PodScheduled", "False")
+        scheduled = condition(pod, "PodScheduled", "False")
         if event is not None and event["reason"] in ("Nominated", "TriggeredScaleUp"):
             return f"a machine is coming: {short(event['message'])}"
-        if found is None:
+        if scheduled is None:
             return "waiting for the scheduler"
-        if found.get("reason") == "SchedulingGated":
+        if scheduled.get("reason") == "SchedulingGated":
             queue = str((pod["metadata"].get("labels") or {}).get(QUEUE, ""))
             return _in_queue(picture, queue, pod["metadata"]["uid"]) if queue else "held back by a scheduling gate"
-        said = str(found.get("message", ""))
-        if "unbound immediate PersistentVolumeClaims" in said:
+        message = str(scheduled.get("message", ""))
+        if "unbound immediate PersistentVolumeClaims" in message:
             return "its volume does not exist: nothing provides the claim (kubectl get pvc, storageclass)"
-        return f"no node fits: {_fits(said)}"
-    for one in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
-        waiting = (one.get("state") or {}).get("waiting") or {}
+        return f"no node fits: {_fits(message)}"
+    for container in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
+        waiting = (container.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") in NO_IMAGE:
-            return no_image(one, waiting, event)
+            return no_image(container, waiting, event)
         if waiting.get("reason") in NO_START:
             return f"its container cannot be made: {waiting['reason']}: {short(waiting.get('message', ''))}"
         if waiting.get("reason") == "CrashLoopBackOff":
@@ -93,8 +93,8 @@ def of_pod(picture: Picture, pod: Object) -> str:
 
 def troubled(picture: Picture, pod: Object) -> str:
     """Why one of several replicas does not serve, where waiting alone may not mend it; empty where it is only starting."""
-    if told := ends_again(pod):
-        return told
+    if reason := ends_again(pod):
+        return reason
     states = [(one.get("state") or {}).get("waiting") or {} for one in (pod.get("status") or {}).get("containerStatuses") or ()]
     stuck = any(one.get("reason") in NO_IMAGE | NO_START for one in states)
     nowhere = not (pod.get("spec") or {}).get("nodeName") and condition(pod, "PodScheduled", "False") is not None
@@ -103,25 +103,27 @@ def troubled(picture: Picture, pod: Object) -> str:
 
 def ends_again(pod: Object) -> str:
     """A container that ends is started again in its pod, which says of itself that it runs."""
-    for one in (pod.get("status") or {}).get("containerStatuses") or ():
-        last, times = (one.get("lastState") or {}).get("terminated") or {}, int(one.get("restartCount") or 0)
-        if times and last and not one.get("ready"):
-            why = "it used more memory than its limit" if last.get("reason") == "OOMKilled" else f"code {last.get('exitCode')}"
-            return f"it ends again and again: started {times + 1} times, and ended last with {why}"
+    for container in (pod.get("status") or {}).get("containerStatuses") or ():
+        last, times = (container.get("lastState") or {}).get("terminated") or {}, int(container.get("restartCount") or 0)
+        if times and last and not container.get("ready"):
+            reason = (
+                "it used more memory than its limit" if last.get("reason") == "OOMKilled" else f"code {last.get('exitCode')}"
+            )
+            return f"it ends again and again: started {times + 1} times, and ended last with {reason}"
     return ""
 
 
-def most_told(told: Sequence[str]) -> str:
+def most_told(reasons: Sequence[str]) -> str:
     """What is said of most of them; empty where nothing is said of any."""
-    found = [text for text in told if text]
-    return max(set(found), key=lambda text: (found.count(text), text)) if found else ""
+    texts = [text for text in reasons if text]
+    return max(set(texts), key=lambda text: (texts.count(text), text)) if texts else ""
 
 
-def no_image(one: Mapping[str, Any], waiting: Mapping[str, Any], event: Object | None) -> str:
-    told = str(waiting.get("message", ""))
-    if event is not None and event["reason"] == "Failed" and len(str(event["message"])) > len(told):
-        told = event["message"]
-    return f"its image {one.get('image', '')} cannot be had: {waiting['reason']}: {short(told)}"
+def no_image(container: Mapping[str, Any], waiting: Mapping[str, Any], event: Object | None) -> str:
+    message = str(waiting.get("message", ""))
+    if event is not None and event["reason"] == "Failed" and len(str(event["message"])) > len(message):
+        message = event["message"]
+    return f"its image {container.get('image', '')} cannot be had: {waiting['reason']}: {short(message)}"
 
 
 def stuck_image(pod: Object) -> bool:
@@ -145,12 +147,12 @@ def _in_queue(picture: Picture, queue: str, uid: str) -> str:
         return f"waiting for Kueue to take it into queue {queue}"
     if condition(workload, "Admitted"):
         return f"let in by queue {queue}; about to start"
-    if (gone := condition(workload, "Evicted")) is not None and condition(workload, "QuotaReserved") is None:
-        return f"put back into queue {queue}: {short(gone.get('message', ''))}"
+    if (eviction := condition(workload, "Evicted")) is not None and condition(workload, "QuotaReserved") is None:
+        return f"put back into queue {queue}: {short(eviction.get('message', ''))}"
     if condition(workload, "QuotaReserved"):
         return f"queue {queue} has room; waiting for its admission checks"
-    told = condition(workload, "QuotaReserved", "False") or {}
-    message = str(told.get("message", ""))
+    reservation = condition(workload, "QuotaReserved", "False") or {}
+    message = str(reservation.get("message", ""))
     used = _used(picture, queue, message)
     ahead = _ahead(picture, workload)
     behind = "" if not ahead else f"; {ahead} {'job' if ahead == 1 else 'jobs'} ahead"
@@ -174,20 +176,20 @@ def _used(picture: Picture, queue: str, message: str) -> str:
     if not missing:
         return ""
     resource = next((name for name in missing if "/" in name), missing[0])  # a device rather than what comes with it
-    taken, most = reserved.get(resource, Decimal(0)), quota.get(resource, Decimal(0))
+    used, limit = reserved.get(resource, Decimal(0)), quota.get(resource, Decimal(0))
     # More than all of it: no other job has to end for that, and none will help.
-    more = re.search(rf"for {re.escape(resource)} in flavor [^;]*? request \((\S+?)\) > maximum capacity", message)
-    beyond = f", and it asks for {more[1]}" if more is not None and amount(more[1]) > most else ""
-    return f"{queue} has {shown(taken, resource)} of {shown(most, resource)} {called(resource)} in use{beyond}"
+    excess = re.search(rf"for {re.escape(resource)} in flavor [^;]*? request \((\S+?)\) > maximum capacity", message)
+    beyond = f", and it asks for {excess[1]}" if excess is not None and amount(excess[1]) > limit else ""
+    return f"{queue} has {shown(used, resource)} of {shown(limit, resource)} {called(resource)} in use{beyond}"
 
 
 def _summed(flavors: Iterable[Mapping[str, Any]], key: str) -> dict[str, Decimal]:
     """Of all flavors, by resource."""
-    found: dict[str, Decimal] = {}
+    sums: dict[str, Decimal] = {}
     for flavor in flavors:
-        for one in flavor.get("resources") or ():
-            found[str(one.get("name"))] = found.get(str(one.get("name")), Decimal(0)) + amount(one.get(key))
-    return found
+        for entry in flavor.get("resources") or ():
+            sums[str(entry.get("name"))] = sums.get(str(entry.get("name")), Decimal(0)) + amount(entry.get(key))
+    return sums
 
 
 def called(resource: str, number: Decimal = Decimal(2)) -> str:
@@ -203,11 +205,11 @@ def _ahead(picture: Picture, workload: Object) -> int:
 
 def _waiting(picture: Picture) -> dict[str, list[tuple[int, str, str]]]:
     """Of each queue, in the order in which they come."""
-    found: dict[str, list[tuple[int, str, str]]] = {}
-    for one in picture.all(WORKLOAD):
-        if condition(one, "QuotaReserved") is None and condition(one, "Finished") is None:
-            found.setdefault(str((one.get("spec") or {}).get("queueName")), []).append(_order(one))
-    return {queue: sorted(orders) for queue, orders in found.items()}
+    queues: dict[str, list[tuple[int, str, str]]] = {}
+    for workload in picture.all(WORKLOAD):
+        if condition(workload, "QuotaReserved") is None and condition(workload, "Finished") is None:
+            queues.setdefault(str((workload.get("spec") or {}).get("queueName")), []).append(_order(workload))
+    return {queue: sorted(orders) for queue, orders in queues.items()}
 
 
 def _order(workload: Object) -> tuple[int, str, str]:
@@ -226,14 +228,14 @@ def _fits(message: str) -> str:
 
 def amount(text: object) -> Decimal:
     """A quantity of the API as a number; 0 where it is none."""
-    found = re.fullmatch(r"([0-9.]+)(m|[kMGT]i?|)", str(text))
-    if found is None:
+    match = re.fullmatch(r"([0-9.]+)(m|[kMGT]i?|)", str(text))
+    if match is None:
         return Decimal(0)
     try:
-        number = Decimal(found[1])
+        number = Decimal(match[1])
     except InvalidOperation:
         return Decimal(0)
-    return number / 1000 if found[2] == "m" else number * _UNITS.get(found[2], 1)
+    return number / 1000 if match[2] == "m" else number * _UNITS.get(match[2], 1)
 
 
 def shown(number: Decimal, resource: str) -> str:

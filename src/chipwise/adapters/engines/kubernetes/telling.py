@@ -33,29 +33,29 @@ def told(message: object, attempt: int) -> Told | None:
     if not isinstance(message, str) or not message.startswith("{"):
         return None
     try:
-        found = json.loads(message[:MOST].partition("\n")[0])
+        report = json.loads(message[:MOST].partition("\n")[0])
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or _whole(found.get("chipwise")) != FORM or _whole(found.get("attempt")) != attempt:
+    if not isinstance(report, dict) or _integer(report.get("chipwise")) != FORM or _integer(report.get("attempt")) != attempt:
         return None
-    step = _whole(found.get("step"))
-    return None if step is None else Told(step, _whole(found.get("saved_step")), _rate(found.get("steady")))
+    step = _integer(report.get("step"))
+    return None if step is None else Told(step, _integer(report.get("saved_step")), _rate(report.get("steady")))
 
 
 def told_by(pod: Object, attempt: int) -> Told | None:
     """The newest word of its containers, be it of one that has been started again since."""
     ends = sorted(_ends(pod), key=lambda one: str(one.get("finishedAt", "")), reverse=True)
-    return next((found for one in ends if (found := told(one.get("message"), attempt)) is not None), None)
+    return next((report for one in ends if (report := told(one.get("message"), attempt)) is not None), None)
 
 
 def _ends(pod: Object) -> Iterator[Mapping[str, Any]]:
     """Of ends within one second the later one comes first."""
-    for which in ("state", "lastState"):
-        for one in (pod.get("status") or {}).get("containerStatuses") or ():
-            yield (one.get(which) or {}).get("terminated") or {}
+    for field in ("state", "lastState"):
+        for status in (pod.get("status") or {}).get("containerStatuses") or ():
+            yield (status.get(field) or {}).get("terminated") or {}
 
 
-def _whole(value: object) -> int | None:
+def _integer(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else None
 
 

@@ -21,25 +21,25 @@ from .objects import QUEUE, Made
 from .story import amount, called, shown
 
 
-def queue_for(connection: Connection, team: str, asked: str = "") -> str:
+def queue_for(connection: Connection, team: str, queue: str = "") -> str:
     """The queue of Kueue that a job goes to: the one asked for, its team's, or the only one; empty where there is none."""
     try:
         names = sorted(str(one["metadata"]["name"]) for one in connection.list(LOCAL_QUEUE)[0])
     except NotFound:
-        if asked:
-            raise BadInput(f"There is no Kueue at {connection.server}, so no queue {asked}.", remedy="Leave it out.") from None
+        if queue:
+            raise BadInput(f"There is no Kueue at {connection.server}, so no queue {queue}.", remedy="Leave it out.") from None
         return ""
     except NotAllowed:  # its queues are not for us to see: then who asks must know
-        return asked
-    if asked and asked not in names:
-        there = f"There is: {', '.join(names)}." if names else f"Namespace {connection.namespace} has none."
-        close = nearest(asked, names)
+        return queue
+    if queue and queue not in names:
+        choices = f"There is: {', '.join(names)}." if names else f"Namespace {connection.namespace} has none."
+        close = nearest(queue, names)
         raise BadInput(
-            f"There is no queue {asked} in namespace {connection.namespace}.",
-            remedy=f"Did you mean {close[0]}? {there}" if close else there,
+            f"There is no queue {queue} in namespace {connection.namespace}.",
+            remedy=f"Did you mean {close[0]}? {choices}" if close else choices,
         )
-    if asked or not names:
-        return asked
+    if queue or not names:
+        return queue
     if team and dns_name(team) in names:
         return dns_name(team)
     if len(names) > 1:
@@ -50,62 +50,62 @@ def queue_for(connection: Connection, team: str, asked: str = "") -> str:
     return names[0]
 
 
-def try_out(connection: Connection, name: str, made: Made) -> None:
+def try_out(connection: Connection, name: str, objects: Made) -> None:
     """Raises what the cluster would refuse it for."""
-    for kind, one in made.kept:
+    for kind, body in objects.kept:
         with suppress(Exists):
-            connection.create(kind, one, tried=True)
-    for kind, one in (*made.owned, made.main):
-        connection.apply(kind, one, tried=True)
-    _, main = made.main
+            connection.create(kind, body, dry_run=True)
+    for kind, body in (*objects.owned, objects.main):
+        connection.apply(kind, body, dry_run=True)
+    _, main = objects.main
     queue = str((main["metadata"].get("labels") or {}).get(QUEUE, ""))
     if queue:  # of a service one replica at least
-        _within(connection, name, queue, dict(_wanted(main["spec"])))
+        _check_quota(connection, name, queue, dict(_wanted(main["spec"])))
 
 
 def _wanted(spec: Mapping[str, Any]) -> Iterator[tuple[str, Decimal]]:
     """What its pods ask for together."""
-    many = int(spec.get("parallelism") or 1)
+    pods = int(spec.get("parallelism") or 1)
     total: dict[str, Decimal] = {}
     for container in spec["template"]["spec"]["containers"]:
-        given = container.get("resources") or {}
-        for resource, value in {**(given.get("limits") or {}), **(given.get("requests") or {})}.items():
+        resources = container.get("resources") or {}
+        for resource, value in {**(resources.get("limits") or {}), **(resources.get("requests") or {})}.items():
             total[resource] = total.get(resource, Decimal(0)) + amount(value)
-    yield from ((resource, each * many) for resource, each in total.items())
+    yield from ((resource, each * pods) for resource, each in total.items())
 
 
-def _within(connection: Connection, name: str, queue: str, wanted: Mapping[str, Decimal]) -> None:
+def _check_quota(connection: Connection, name: str, queue: str, wanted: Mapping[str, Decimal]) -> None:
     try:
-        local = _named(connection.list(LOCAL_QUEUE)[0], queue)
-        cluster = _named(connection.list(CLUSTER_QUEUE)[0], str((local.get("spec") or {}).get("clusterQueue", "")))
+        local = _by_name(connection.list(LOCAL_QUEUE)[0], queue)
+        cluster = _by_name(connection.list(CLUSTER_QUEUE)[0], str((local.get("spec") or {}).get("clusterQueue", "")))
     except (NotFound, NotAllowed):
         return
     for resource, needed in wanted.items():
-        most = _most(cluster, resource)
-        if most is not None and needed > most:
-            asked, given = f"{shown(needed, resource)} {called(resource, needed)}", shown(most, resource)
+        limit = _limit(cluster, resource)
+        if limit is not None and needed > limit:
+            need, maximum = f"{shown(needed, resource)} {called(resource, needed)}", shown(limit, resource)
             raise BadInput(
-                f"{name} needs {asked}, and queue {queue} never gives more than {given}.",
+                f"{name} needs {need}, and queue {queue} never gives more than {maximum}.",
                 remedy="Ask for fewer, take another --queue, or ask who runs the cluster for a larger quota.",
             )
 
 
-def _named(found: Sequence[Object], name: str) -> Object:
+def _by_name(items: Sequence[Object], name: str) -> Object:
     """By listing, for which there are rights; getting one would take another."""
-    return next((one for one in found if one["metadata"]["name"] == name), {})
+    return next((one for one in items if one["metadata"]["name"] == name), {})
 
 
-def _most(cluster: Object, resource: str) -> Decimal | None:
+def _limit(cluster: Object, resource: str) -> Decimal | None:
     """Of one flavor, since a pod takes one; None: it may borrow without a limit, or nobody counts it."""
     spec = cluster.get("spec") or {}
     lends = bool(spec.get("cohortName"))
-    found: list[Decimal] = []
+    limits: list[Decimal] = []
     for group in spec.get("resourceGroups") or ():
         for flavor in group.get("flavors") or ():
-            for one in flavor.get("resources") or ():
-                if one.get("name") != resource:
+            for quota in flavor.get("resources") or ():
+                if quota.get("name") != resource:
                     continue
-                if lends and one.get("borrowingLimit") is None:
+                if lends and quota.get("borrowingLimit") is None:
                     return None
-                found.append(amount(one.get("nominalQuota")) + (amount(one.get("borrowingLimit")) if lends else 0))
-    return max(found, default=None)
+                limits.append(amount(quota.get("nominalQuota")) + (amount(quota.get("borrowingLimit")) if lends else 0))
+    return max(limits, default=None)

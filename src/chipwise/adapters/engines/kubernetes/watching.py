@@ -89,14 +89,14 @@ class Watch:
         with self.connection.stream(self.what.kind, self.what.labels, self._version, random.randint(*STREAM_S)) as changes:
             self.streams += 1
             self.trouble = None
-            for how, one in changes:
+            for change, item in changes:
                 if self._over.is_set():
                     return
-                if how in ("ADDED", "MODIFIED"):
-                    self.picture.put(self.what.kind, one)
-                elif how == "DELETED":
-                    self.picture.gone(self.what.kind, one)
-                self._version = str(one["metadata"]["resourceVersion"])
+                if change in ("ADDED", "MODIFIED"):
+                    self.picture.put(self.what.kind, item)
+                elif change == "DELETED":
+                    self.picture.gone(self.what.kind, item)
+                self._version = str(item["metadata"]["resourceVersion"])
         if time.monotonic() - began < 1.0:  # a server that ends each at once is not asked in a tight loop
             self._over.wait(1.0)
 

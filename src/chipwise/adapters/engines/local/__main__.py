@@ -9,14 +9,14 @@ from . import folder
 from .supervisor import Supervisor
 
 
-def main(at: Path) -> int:
-    lock = folder.lock(at / folder.LOCK)
+def main(path: Path) -> int:
+    lock = folder.lock(path / folder.LOCK)
     if lock is None:
         return 0  # another one was faster
-    order = folder.read(at, folder.ORDER)
-    if order is None or (at / folder.STATE).exists() or (at / folder.ENDED).exists():
+    order = folder.read(path, folder.ORDER)
+    if order is None or (path / folder.STATE).exists() or (path / folder.ENDED).exists():
         return 0  # an attempt begins once
-    return Supervisor(at, order, lock).run()
+    return Supervisor(path, order, lock).run()
 
 
 if __name__ == "__main__":

@@ -81,26 +81,26 @@ class Local:
         return Seen(now, attempts, Room((), ()) if goes else Room(self.config.gpus, self.config.cpus))
 
     def _sight(self, id: str, number: int, now: float) -> Sight:
-        at = self.folder(id, number)
-        state = folder.read(at, folder.STATE)
+        path = self.folder(id, number)
+        state = folder.read(path, folder.STATE)
         lives = state is not None and processes.lives(state.get("pid"), state.get("identity"))
-        ended = folder.read(at, folder.ENDED)  # a supervisor writes it before it goes, so it is read after that
-        notice, begun = _notice(at), folder.number(state, "begun") if state else None
-        told = _progress(at)  # last: an end is told with the step that it had reached
+        ended = folder.read(path, folder.ENDED)  # a supervisor writes it before it goes, so it is read after that
+        notice, begun = _notice(path), folder.number(state, "begun") if state else None
+        progress = _progress(path)  # last: an end is told with the step that it had reached
         if ended is not None:
-            return replace(_ended(ended, begun, at, notice), **told)
+            return replace(_ended(ended, begun, path, notice), **progress)
         if state is None:
-            return Sight(State.PENDING if _starting(at, now) else State.ABSENT)
+            return Sight(State.PENDING if _starting(path, now) else State.ABSENT)
         if lives:
-            by, why = notice
-            why = why if by is not None else _unanswered(at)
-            return Sight(State.RUNNING, reason=why, since=begun, handle=str(at), leave_by=by, **told)
+            deadline, reason = notice
+            reason = reason if deadline is not None else _unanswered(path)
+            return Sight(state=State.RUNNING, reason=reason, since=begun, handle=str(path), leave_by=deadline, **progress)
         left = processes.marked(_mark(id, number, self.config.root), _sessions(state))
         if left:
             processes.end(left)
-            why = "its supervisor is gone; what is left of it is being ended"
-            return Sight(State.RUNNING, reason=why, since=begun, **told)
-        return Sight(State.LOST, reason="its supervisor was ended", since=begun, handle=str(at), **told)
+            reason = "its supervisor is gone; what is left of it is being ended"
+            return Sight(State.RUNNING, reason=reason, since=begun, **progress)
+        return Sight(state=State.LOST, reason="its supervisor was ended", since=begun, handle=str(path), **progress)
 
     def processes_of(self, id: str, number: int) -> list[psutil.Process]:
         state = folder.read(self.folder(id, number), folder.STATE) or {}
@@ -116,8 +116,8 @@ class Local:
         match order:
             case Start(job):
                 self._start(job)
-            case Leave(job, by, reason):
-                self._leave(job, by, reason)
+            case Leave(job, deadline, reason):
+                self._leave(job, deadline, reason)
             case End(job):
                 self._end(job)
             case Clear(handle, goes_on):
@@ -126,10 +126,10 @@ class Local:
 
     def _start(self, job: Job) -> None:
         number, attempt = len(job.attempts), job.attempts[-1]
-        at = self.folder(job.id, number)
-        if (at / folder.STATE).exists() or (at / folder.ENDED).exists() or folder.locked(at / folder.LOCK):
+        path = self.folder(job.id, number)
+        if (path / folder.STATE).exists() or (path / folder.ENDED).exists() or folder.locked(path / folder.LOCK):
             return
-        if any(int(one.name) > number for one in at.parent.glob("[0-9]*") if one.name.isdecimal()):
+        if any(int(one.name) > number for one in path.parent.glob("[0-9]*") if one.name.isdecimal()):
             return  # a newer attempt was ordered: this one has no say any more
         spec = job.spec
         hidden = self._secrets(job)
@@ -158,18 +158,18 @@ class Local:
             "controller": {**self.config.controller, "hidden": sorted(hidden)},
         }
         try:
-            at.mkdir(parents=True, exist_ok=True, mode=0o700)
-            folder.write(at, folder.ORDER, order)
-            self._supervise(at, hidden)
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            folder.write(path, folder.ORDER, order)
+            self._supervise(path, hidden)
         except OSError as error:
             raise TryLater(f"The supervisor of {job.id} could not be started: {error}.") from error
 
-    def _supervise(self, at: Path, hidden: Mapping[str, str]) -> None:
+    def _supervise(self, path: Path, hidden: Mapping[str, str]) -> None:
         """Detached, so that it outlives whoever starts it; what it has to say of itself goes into its folder."""
-        own = os.open(at / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        own = os.open(path / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             started = subprocess.Popen(
-                [*SUPERVISOR, str(at)],
+                [*SUPERVISOR, str(path)],
                 env={**os.environ, **hidden},
                 cwd="/",
                 stdin=subprocess.DEVNULL,
@@ -182,124 +182,132 @@ class Local:
         self._started = [one for one in (*self._started, started) if one.poll() is None]
 
     def _secrets(self, job: Job) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for setting, kept in job.spec.secrets.items():
-            value = self._secret(job.id, setting, kept)
+        values: dict[str, str] = {}
+        for setting, name in job.spec.secrets.items():
+            value = self._secret(job.id, setting, name)
             if value is None:
-                where = f"{self.config.secrets}/{kept}" if self.config.secrets and kept else f"your environment as {setting}"
+                source = f"{self.config.secrets}/{name}" if self.config.secrets and name else f"your environment as {setting}"
                 raise NotFound(
-                    f"The secret for {setting} is not there.", remedy=f"Put it into {where}, and `chipwise retry {job.id}`."
+                    f"The secret for {setting} is not there.", remedy=f"Put it into {source}, and `chipwise retry {job.id}`."
                 )
-            found[setting] = value
-        return found
+            values[setting] = value
+        return values
 
-    def _secret(self, id: str, setting: str, kept: str) -> str | None:
-        passed = self.config.passing / id / setting if self.config.passing else None
-        within = not Path(kept).is_absolute() and ".." not in Path(kept).parts  # others may write to the record, too
-        stored = self.config.secrets / kept if self.config.secrets and kept and within else None
-        for path in filter(None, (passed, stored)):
+    def _secret(self, id: str, setting: str, name: str) -> str | None:
+        handed = self.config.passing / id / setting if self.config.passing else None
+        inside = not Path(name).is_absolute() and ".." not in Path(name).parts  # others may write to the record, too
+        stored = self.config.secrets / name if self.config.secrets and name and inside else None
+        for path in filter(None, (handed, stored)):
             with suppress(OSError, UnicodeDecodeError):
                 return path.read_text().rstrip("\n")
         return os.environ.get(setting)
 
-    def _leave(self, job: Job, by: float, reason: str) -> None:
-        at = self.folder(job.id, len(job.attempts))
-        if (at / folder.ENDED).exists() or not (at / folder.STATE).exists():
+    def _leave(self, job: Job, deadline: float, reason: str) -> None:
+        path = self.folder(job.id, len(job.attempts))
+        if (path / folder.ENDED).exists() or not (path / folder.STATE).exists():
             return
-        if not (at / folder.LEAVE).exists():
-            folder.write(at, folder.LEAVE, {"by": by, "reason": reason})
-        self._signal(at, signal.SIGTERM)
+        if not (path / folder.LEAVE).exists():
+            folder.write(path, folder.LEAVE, {"by": deadline, "reason": reason})
+        self._signal(path, signal.SIGTERM)
 
     def _end(self, job: Job) -> None:
         """Asks the supervisor to end all now; if it does not listen, without it."""
-        at = self.folder(job.id, len(job.attempts))
-        if (at / folder.ENDED).exists() or self._never(at):
+        path = self.folder(job.id, len(job.attempts))
+        if (path / folder.ENDED).exists() or self._never(path):
             return
-        wish = folder.read(at, folder.LEAVE)
+        wish = folder.read(path, folder.LEAVE)
         if wish is None or folder.number(wish, "by") != 0.0:
-            folder.write(at, folder.LEAVE, {"by": 0.0, "reason": "ended"})
-            self._signal(at, signal.SIGTERM)
+            folder.write(path, folder.LEAVE, {"by": 0.0, "reason": "ended"})
+            self._signal(path, signal.SIGTERM)
             return
-        state = folder.read(at, folder.STATE) or {}
+        state = folder.read(path, folder.STATE) or {}
         if (
             processes.lives(state.get("pid"), state.get("identity"))
-            and abs(_now(at) - (at / folder.LEAVE).stat().st_mtime) > 10
+            and abs(_now(path) - (path / folder.LEAVE).stat().st_mtime) > 10
         ):
-            self._signal(at, signal.SIGKILL)
+            self._signal(path, signal.SIGKILL)
 
-    def _never(self, at: Path) -> bool:
+    def _never(self, path: Path) -> bool:
         """One that has not begun never will: whoever holds the lock finds that it is over."""
-        at.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = folder.lock(at / folder.LOCK)
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = folder.lock(path / folder.LOCK)
         if lock is None:
             return False
         try:
-            if (at / folder.STATE).exists():
+            if (path / folder.STATE).exists():
                 return False
-            folder.write(at, folder.ENDED, {"code": None, "reason": "ended before it began", "at": time.time()})
+            folder.write(path, folder.ENDED, {"code": None, "reason": "ended before it began", "at": time.time()})
             return True
         finally:
             os.close(lock)
 
-    def _signal(self, at: Path, number: int) -> None:
-        state = folder.read(at, folder.STATE) or {}
+    def _signal(self, path: Path, number: int) -> None:
+        state = folder.read(path, folder.STATE) or {}
         if processes.lives(state.get("pid"), state.get("identity")):
             with suppress(OSError):
                 os.kill(state["pid"], number)
 
-    def _clear(self, at: Path) -> None:
+    def _clear(self, path: Path) -> None:
         """What must not stay: secrets that were passed on. Logs and results stay until `chipwise forget`."""
-        if self.config.passing is not None and at.parent.parent == self.config.root:
+        if self.config.passing is not None and path.parent.parent == self.config.root:
             with suppress(OSError):
-                shutil.rmtree(self.config.passing / at.parent.name)
+                shutil.rmtree(self.config.passing / path.parent.name)
 
 
-def _starting(at: Path, now: float) -> bool:
+def _starting(path: Path, now: float) -> bool:
     """It was ordered, and its supervisor has the lock or will have it in a moment."""
-    if folder.locked(at / folder.LOCK):
+    if folder.locked(path / folder.LOCK):
         return True
     try:
-        return abs(now - (at / folder.ORDER).stat().st_mtime) < STARTS_WITHIN_S  # a clock that was set back makes no wait
+        return abs(now - (path / folder.ORDER).stat().st_mtime) < STARTS_WITHIN_S  # a clock that was set back makes no wait
     except OSError:
         return False
 
 
-def _ordered(at: Path) -> Room:
+def _ordered(path: Path) -> Room:
     """The devices that its supervisor was told to use."""
-    order = folder.read(at, folder.ORDER) or {}
+    order = folder.read(path, folder.ORDER) or {}
     gpus, cpus = (tuple(one for one in order.get(name) or () if isinstance(one, int)) for name in ("gpus", "cpus"))
     return Room(gpus, cpus)
 
 
-def _progress(at: Path) -> dict[str, Any]:
+def _progress(path: Path) -> dict[str, Any]:
     """As the fields of a sight."""
-    told = folder.read(at, folder.PROGRESS) or {}
-    step, saved = (folder.whole(told, name) for name in ("step", "saved_step"))
-    return {"step": step, "saved": saved, "rate": folder.number(told, "steady")}
+    progress = folder.read(path, folder.PROGRESS) or {}
+    step, saved = (folder.whole(progress, name) for name in ("step", "saved_step"))
+    return {"step": step, "saved": saved, "rate": folder.number(progress, "steady")}
 
 
-def _notice(at: Path) -> tuple[float | None, str]:
+def _notice(path: Path) -> tuple[float | None, str]:
     """Until when it must leave, and why, where the machine and not the controller wants that."""
-    wish = folder.read(at, folder.LEAVE)
+    wish = folder.read(path, folder.LEAVE)
     if wish is None or not wish.get("notice"):
         return None, ""
     return folder.number(wish, "by") or 0.0, folder.words(wish, "reason")
 
 
-def _unanswered(at: Path) -> str:
+def _unanswered(path: Path) -> str:
     """What a service that runs still lacks; empty: it answered its check, or has none."""
-    found = folder.read(at, folder.HEALTH)
-    if found is None or folder.number(found, "answered") is not None:
+    health = folder.read(path, folder.HEALTH)
+    if health is None or folder.number(health, "answered") is not None:
         return ""
-    told = ": ".join(filter(None, (folder.words(found, "url"), folder.words(found, "instead"))))
-    return f"{UNANSWERED} ({told[:300]})" if told else UNANSWERED
+    detail = ": ".join(filter(None, (folder.words(health, "url"), folder.words(health, "instead"))))
+    return f"{UNANSWERED} ({detail[:300]})" if detail else UNANSWERED
 
 
-def _ended(ended: Mapping[str, Any], begun: float | None, at: Path, notice: tuple[float | None, str]) -> Sight:
-    code, (by, why) = folder.whole(ended, "code"), notice
+def _ended(ended: Mapping[str, Any], begun: float | None, path: Path, notice: tuple[float | None, str]) -> Sight:
+    code, (deadline, notice_reason) = folder.whole(ended, "code"), notice
     state = State.LOST if code is None else State.EXITED
-    reason = folder.words(ended, "reason") or (why if code != 0 else "")
-    return Sight(state, code, reason, begun, folder.number(ended, "at"), handle=str(at), leave_by=by)
+    reason = folder.words(ended, "reason") or (notice_reason if code != 0 else "")
+    return Sight(
+        state=state,
+        code=code,
+        reason=reason,
+        since=begun,
+        until=folder.number(ended, "at"),
+        handle=str(path),
+        leave_by=deadline,
+    )
 
 
 def _sessions(state: Mapping[str, Any]) -> list[int]:
@@ -307,9 +315,9 @@ def _sessions(state: Mapping[str, Any]) -> list[int]:
     return [one for one in held if isinstance(one, int)] if isinstance(held, list) else []
 
 
-def _now(at: Path) -> float:
+def _now(path: Path) -> float:
     """By the clock of the file system, which wrote the other time."""
-    probe = at / ".now"
+    probe = path / ".now"
     probe.touch()
     return probe.stat().st_mtime
 

@@ -43,13 +43,17 @@ ORDER, LOCK, STATE, LEAVE, NOTICE, HEALTH, PROGRESS, ENDED, LOG = (
 )
 
 
-def going(root: str, by: float, reason: str) -> None:
+def going(root: str, deadline: float, reason: str) -> None:
     """The machine goes away. It is the same machine until it starts anew."""
     if root:
-        write(Path(root), GOING, {"by": by, "reason": reason, "boot": identity(1)})
+        write(Path(root), GOING, {"by": deadline, "reason": reason, "boot": identity(1)})
 
 
 def goes(root: Path, now: float) -> bool:
     """Whether the machine was told to go and is not a new one since."""
-    found = read(root, GOING)
-    return found is not None and found.get("boot") == identity(1) and now < (number(found, "by") or 0.0) + GOES_WITHIN_S
+    departure = read(root, GOING)
+    return (
+        departure is not None
+        and departure.get("boot") == identity(1)
+        and now < (number(departure, "by") or 0.0) + GOES_WITHIN_S
+    )

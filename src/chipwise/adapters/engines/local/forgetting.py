@@ -27,22 +27,22 @@ def forget(root: Path, id: str, *, checkpoints: bool = True, dry_run: bool = Fal
     if leads_out or home.is_symlink() or not home.is_dir():
         return 0
     attempts = [one for one in home.iterdir() if one.name.isdecimal() and one.is_dir() and not one.is_symlink()]
-    held: list[int] = []
+    locks: list[int] = []
     try:
-        for at in attempts:  # held meanwhile: no supervisor begins beside us
+        for attempt in attempts:  # held meanwhile: no supervisor begins beside us
             if dry_run:
-                if folder.locked(at / folder.LOCK):
+                if folder.locked(attempt / folder.LOCK):
                     return None
                 continue
-            lock = folder.lock(at / folder.LOCK)
+            lock = folder.lock(attempt / folder.LOCK)
             if lock is None:
                 return None
-            held.append(lock)
-        others = [one for one in home.iterdir() if one not in attempts and (checkpoints or one.name != CHECKPOINTS)]
+            locks.append(lock)
+        files = [one for one in home.iterdir() if one not in attempts and (checkpoints or one.name != CHECKPOINTS)]
         inside = [one for at in attempts for one in at.iterdir() if one.name not in STAYS]
-        return sum(map(size_of if dry_run else _remove, [*others, *inside]))
+        return sum(map(size_of if dry_run else _remove, [*files, *inside]))
     finally:
-        for lock in held:
+        for lock in locks:
             os.close(lock)
 
 
@@ -67,8 +67,8 @@ def size_of(path: Path) -> int:
     with suppress(OSError):
         total += path.lstat().st_size if not path.is_dir() or path.is_symlink() else 0
     if path.is_dir() and not path.is_symlink():
-        for at, _, names in os.walk(path):
+        for parent, _, names in os.walk(path):
             for name in names:
                 with suppress(OSError):
-                    total += os.lstat(os.path.join(at, name)).st_size
+                    total += os.lstat(os.path.join(parent, name)).st_size
     return total

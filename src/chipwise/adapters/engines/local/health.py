@@ -53,7 +53,7 @@ class Health:
 
     def _ask_for_ever(self) -> None:
         while True:
-            if wrong := _asked(self.url):
+            if wrong := _failure(self.url):
                 self.last = wrong
                 self.failures += 1
             else:
@@ -61,7 +61,7 @@ class Health:
             time.sleep(self.every_s if self.answered is not None else min(self.every_s, STARTING_EVERY_S))
 
 
-def _asked(url: str) -> str:
+def _failure(url: str) -> str:
     """What is wrong; empty: nothing."""
     parts = urlsplit(url)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection

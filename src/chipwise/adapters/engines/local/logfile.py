@@ -12,12 +12,12 @@ LONGEST_LINE = 64 * 1024  # after which a line is written though it has not ende
 
 
 class LogFile:
-    """Rotates from `log` to `log.1` and on when `most_bytes` are reached; `kept` old ones stay."""
+    """Rotates from `log` to `log.1` and on when `most_bytes` are reached; `copies` old ones stay."""
 
-    def __init__(self, path: Path, most_bytes: int, kept: int, secrets: Iterable[str] = ()) -> None:
+    def __init__(self, path: Path, most_bytes: int, copies: int, secrets: Iterable[str] = ()) -> None:
         self.path = path
         self.most_bytes = max(most_bytes, 1024)
-        self.kept = max(kept, 0)
+        self.kept = max(copies, 0)
         self.secrets = _pieces(secrets)
         self.lost = 0  # bytes that could not be written
         self._open()
@@ -70,8 +70,8 @@ class LogFile:
 
 def _pieces(secrets: Iterable[str]) -> list[bytes]:
     """The longest first, since one may begin like another; of a key of several lines each line too: lines come alone."""
-    found = {piece for value in secrets for piece in (value, *value.splitlines()) if len(piece) >= SHORTEST_SECRET}
-    return sorted((piece.encode(errors="surrogateescape") for piece in found), key=lambda piece: (-len(piece), piece))
+    pieces = {piece for value in secrets for piece in (value, *value.splitlines()) if len(piece) >= SHORTEST_SECRET}
+    return sorted((piece.encode(errors="surrogateescape") for piece in pieces), key=lambda piece: (-len(piece), piece))
 
 
 class Lines:
@@ -82,28 +82,28 @@ class Lines:
 
     def take(self, chunk: bytes) -> None:
         self.rest += chunk
-        *whole, self.rest = self.rest.split(b"\n")
-        held: list[bytes] = []
+        *lines, self.rest = self.rest.split(b"\n")
+        block: list[bytes] = []
         size = 0
-        for line in whole:
+        for line in lines:
             if (
                 size and self.log.size + size + len(self.prefix) + len(line) + 1 > self.log.most_bytes
             ):  # so that a file ends with a whole line
-                self.log.write(b"".join(held))
-                held, size = [], 0
-            held.append(self.prefix + line + b"\n")
-            size += len(held[-1])
-        if held:
-            self.log.write(b"".join(held))
+                self.log.write(b"".join(block))
+                block, size = [], 0
+            block.append(self.prefix + line + b"\n")
+            size += len(block[-1])
+        if block:
+            self.log.write(b"".join(block))
         if len(self.rest) > LONGEST_LINE:
             self._cut()
 
     def _cut(self) -> None:
         """All but what may be the beginning of a secret."""
-        text, held = self.log.blotted(self.rest), max(map(len, self.log.secrets), default=1) - 1
-        self.rest = text[: len(text) - held]
+        text, tail = self.log.blotted(self.rest), max(map(len, self.log.secrets), default=1) - 1
+        self.rest = text[: len(text) - tail]
         self.finish()
-        self.rest = text[len(text) - held :]
+        self.rest = text[len(text) - tail :]
 
     def finish(self) -> None:
         if self.rest:

@@ -52,8 +52,8 @@ def _before(cpus: Sequence[int]) -> Callable[[], None]:
             if cpus:
                 with suppress(OSError):  # a container may allow fewer
                     os.sched_setaffinity(0, cpus)
-        for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
-            signal.signal(one, signal.SIG_DFL)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_DFL)
 
     return prepare
 
@@ -69,7 +69,7 @@ def marked(mark: str, sessions: Iterable[int] = ()) -> list[psutil.Process]:
 
     A session's number may be given anew once nobody is in it, so it counts only for processes that hide their environment.
     """
-    sessions, own, found = set(sessions), os.getpid(), []
+    sessions, own, matches = set(sessions), os.getpid(), []
     for process in psutil.process_iter():
         if process.pid == own:
             continue
@@ -78,16 +78,16 @@ def marked(mark: str, sessions: Iterable[int] = ()) -> list[psutil.Process]:
                 continue
             carried = process.environ().get(MARK)
             if carried == mark or (carried is None and os.getsid(process.pid) in sessions):
-                found.append(process)
-    return found
+                matches.append(process)
+    return matches
 
 
 def children() -> list[psutil.Process]:
     return psutil.Process().children()
 
 
-def end(found: Iterable[psutil.Process]) -> None:
-    for process in found:
+def end(targets: Iterable[psutil.Process]) -> None:
+    for process in targets:
         with suppress(psutil.Error):
             process.kill()  # checks that the id still means the same process
 

@@ -33,10 +33,10 @@ NOT_FOUND, NOT_ALLOWED, SICK = 127, 126, 70
 
 
 class Supervisor:
-    def __init__(self, at: Path, order: dict[str, Any], lock: int) -> None:
-        self.at, self.order, self.lock = at, order, lock
+    def __init__(self, path: Path, order: dict[str, Any], lock: int) -> None:
+        self.at, self.order, self.lock = path, order, lock
         values = [os.environ[name] for name in order.get("secrets", ()) if name in os.environ]
-        self.log = LogFile(at / folder.LOG, int(order.get("log_bytes", 64 << 20)), int(order.get("logs_kept", 3)), values)
+        self.log = LogFile(path / folder.LOG, int(order.get("log_bytes", 64 << 20)), int(order.get("logs_kept", 3)), values)
         self.children: list[subprocess.Popen[bytes]] = []
         self.codes: dict[int, int] = {}  # by rank
         self.verdict: int | None = None  # ours, which stands above what the processes say
@@ -96,8 +96,8 @@ class Supervisor:
             except OSError as error:
                 self._cannot(error)
                 self._end_all()
-                for other in self.children:
-                    other.wait()
+                for sibling in self.children:
+                    sibling.wait()
                 return False
             self.children.append(child)
             assert child.stdout is not None
@@ -116,8 +116,8 @@ class Supervisor:
         grace = {"CHIPWISE_GRACE_SECONDS": f"{float(self.order.get('grace_s', GRACE_S)):g}"}
         env = {**of_supervisor(os.environ, tuple(self.order.get("secrets", ()))), **grace, **self.order.get("env", {})}
         env |= {processes.MARK: self.order["mark"], "CHIPWISE_RUN_DIR": str(self.at)}
-        each = max(len(devices) // count, 1)
-        own = devices[rank * each : (rank + 1) * each] if count > 1 and len(devices) >= count else devices
+        share = max(len(devices) // count, 1)
+        own = devices[rank * share : (rank + 1) * share] if count > 1 and len(devices) >= count else devices
         if self.order.get("gpu_machine", False):
             env["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, devices))
         if own and count > 1:
@@ -134,9 +134,9 @@ class Supervisor:
         return count > 1 or bool(self.order.get("ranked", False))
 
     def _cannot(self, error: OSError) -> None:
-        program, where = self.order["command"][0], self.order.get("folder", "")
-        if where and not Path(where).is_dir():
-            self.verdict, self.reason = NOT_ALLOWED, f"the folder {where} is not there"
+        program, directory = self.order["command"][0], self.order.get("folder", "")
+        if directory and not Path(directory).is_dir():
+            self.verdict, self.reason = NOT_ALLOWED, f"the folder {directory} is not there"
         elif isinstance(error, FileNotFoundError):
             self.verdict, self.reason = NOT_FOUND, f"the command {program!r} was not found"
         else:
@@ -169,10 +169,10 @@ class Supervisor:
 
     def _tell_health(self) -> None:
         """A service that runs and does not serve yet looks like one that does, to all but us."""
-        if (told := self.health.standing()) != self.told_health:
+        if (health := self.health.standing()) != self.told_health:
             with suppress(OSError):  # a full disk: the next turn tries again
-                folder.write(self.at, folder.HEALTH, told)
-                self.told_health = told
+                folder.write(self.at, folder.HEALTH, health)
+                self.told_health = health
 
     def _take(self, key: selectors.SelectorKey) -> None:
         try:
@@ -213,13 +213,13 @@ class Supervisor:
         def woken(number: int, frame: object) -> None:
             """A turn looks at `leave.json`; the signal only ends the waiting. Without the file it is the system's own wish."""
             if folder.read(self.at, folder.LEAVE) is None:
-                by = time.time() + float(self.order.get("grace_s", GRACE_S))
+                deadline = time.time() + float(self.order.get("grace_s", GRACE_S))
                 with suppress(OSError):
-                    why = f"the supervisor got signal {number}"
-                    folder.write(self.at, folder.LEAVE, {"by": by, "reason": why, "notice": True})
+                    reason = f"the supervisor got signal {number}"
+                    folder.write(self.at, folder.LEAVE, {"by": deadline, "reason": reason, "notice": True})
 
-        for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(one, woken)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, woken)
 
     def _notice(self) -> None:
         """What the cloud says of this machine becomes a wish like any other, and the engine starts nothing more here."""
@@ -241,14 +241,14 @@ class Supervisor:
         return not any(folder.locked(one) for one in locks if one.parent != self.at)
 
     def _leave(self, wish: dict[str, Any]) -> None:
-        told = folder.number(wish, "by")
-        by = time.time() + GRACE_S if told is None else told
+        limit = folder.number(wish, "by")
+        deadline = time.time() + GRACE_S if limit is None else limit
         with suppress(OSError):
-            folder.write(self.at, folder.NOTICE, {"until": by, "reason": str(wish.get("reason", ""))})
-        self._ask(by)
+            folder.write(self.at, folder.NOTICE, {"until": deadline, "reason": str(wish.get("reason", ""))})
+        self._ask(deadline)
 
-    def _ask(self, by: float) -> None:
-        self.asked, self.leave_by = True, by
+    def _ask(self, deadline: float) -> None:
+        self.asked, self.leave_by = True, deadline
         for child in self.children:
             if child.poll() is None:
                 with suppress(OSError):
@@ -291,6 +291,6 @@ class Supervisor:
 
 
 def _free_port() -> int:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return int(held.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

@@ -66,11 +66,17 @@ class Simulated:
         sights = {key: self._here[key].sight(self.now) if key in self._here else Sight(State.ABSENT) for key in keys}
         for key in [(job.id, len(job.attempts)) for job in jobs if not job.attempts[-1].cpus and not job.attempts[-1].devices]:
             if key in self._here:
-                given = self._here[key].attempt
-                sights[key] = replace(sights[key], holds=Room(given.devices, given.cpus))
+                attempt = self._here[key].attempt
+                sights[key] = replace(sights[key], holds=Room(attempt.devices, attempt.cpus))
         known = set(keys)
         strays = tuple(stay.handle for key, stay in self._here.items() if key not in known)
-        return Seen(self.now, sights, self._room(), strays, self._offers() if self.world.tells_offers else None)
+        return Seen(
+            at=self.now,
+            attempts=sights,
+            room=self._room(),
+            strays=strays,
+            offers=self._offers() if self.world.tells_offers else None,
+        )
 
     def _room(self) -> Room:
         gpus, cpus = self.world.gpus, self.world.cpus
@@ -129,19 +135,19 @@ class Simulated:
             heappop(self._next)
         return self._next[0][0] if self._next else None
 
-    def advance(self, to: float) -> None:
-        while (at := self.next_at) is not None and at <= to:
-            _, _, what, _ = heappop(self._next)
-            self.now = max(self.now, at)
-            match what:
+    def advance(self, target: float) -> None:
+        while (due := self.next_at) is not None and due <= target:
+            _, _, item, _ = heappop(self._next)
+            self.now = max(self.now, due)
+            match item:
                 case Stay():
-                    what.pass_(self.now)
-                    self._settle(what)
+                    item.pass_(self.now)
+                    self._settle(item)
                 case Loss():
-                    self._lose(what)
+                    self._lose(item)
                 case Pool():
-                    self._hand_out(what)
-        self.now = max(self.now, to)
+                    self._hand_out(item)
+        self.now = max(self.now, target)
 
     @staticmethod
     def _stale(entry: tuple[float, int, Stay | Loss | Pool, int]) -> bool:
@@ -202,7 +208,7 @@ class Simulated:
                     stay.reason = "its supervisor is gone; what is left of it is being ended"
                 self._push(stay.next_at, stay)
 
-    def _outage(self, of: Fails) -> None:
-        for one in self.world.outages:
-            if one.of is of and one.since <= self.now < one.until:
-                raise TryLater(f"The simulated engine does not answer until {one.until:g} s.", remedy="It is tried again.")
+    def _outage(self, operation: Fails) -> None:
+        for outage in self.world.outages:
+            if outage.of is operation and outage.since <= self.now < outage.until:
+                raise TryLater(f"The simulated engine does not answer until {outage.until:g} s.", remedy="It is tried again.")

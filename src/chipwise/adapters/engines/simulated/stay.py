@@ -99,17 +99,17 @@ class Stay:
             began = None
         tells = self.program.tells and began is not None
         return Sight(
-            self.state,
-            self.code,
-            self.reason or self._doing(),
-            began,
-            self.ended,
-            reached if tells else None,
-            self.handle,
-            self.lost if self.lives and self.notice is not None and self.told else None,
-            self.pool.where if self.pool.where.machine else None,
-            saved if tells else None,
-            self.came,
+            state=self.state,
+            code=self.code,
+            reason=self.reason or self._doing(),
+            since=began,
+            until=self.ended,
+            step=reached if tells else None,
+            handle=self.handle,
+            leave_by=self.lost if self.lives and self.notice is not None and self.told else None,
+            where=self.pool.where if self.pool.where.machine else None,
+            saved=saved if tells else None,
+            held=self.came,
         )
 
     def _exit(self) -> tuple[float, int]:
@@ -120,5 +120,5 @@ class Stay:
             return ""
         if self.came is not None:
             return "its machine boots"
-        where = self.pool.where
-        return f"no {where.purchase} machine is to be had in {where.zone or where.region or 'the pool'}"
+        place = self.pool.where
+        return f"no {place.purchase} machine is to be had in {place.zone or place.region or 'the pool'}"

@@ -85,18 +85,18 @@ class Program:
         """How long after its beginning; never, where the step lies behind it."""
         if step < first:
             return inf
-        done = step - first
-        saves = (done - 1) // self.save_every if self.save_every and done else 0
-        return (self.load_s if first else 0.0) + done * self.step_s + saves * self.save_s
+        steps = step - first
+        saves = (steps - 1) // self.save_every if self.save_every and steps else 0
+        return (self.load_s if first else 0.0) + steps * self.step_s + saves * self.save_s
 
     def exit_s(self, first: int, attempt: int) -> tuple[float, int]:
         """When the attempt ends by itself, and its code."""
         ends = [(self.finish_s(first), 0)]
-        for one in self.exits:
-            if one.attempts and attempt not in one.attempts:
+        for exit_rule in self.exits:
+            if exit_rule.attempts and attempt not in exit_rule.attempts:
                 continue
-            at = self.reaches_s(first, one.step) if one.step is not None else one.after_s or 0.0
-            ends.append((at, one.code))
+            end_s = self.reaches_s(first, exit_rule.step) if exit_rule.step is not None else exit_rule.after_s or 0.0
+            ends.append((end_s, exit_rule.code))
         return min(ends, key=lambda end: (end[0], end[1] == 0))  # a bug in the last step comes before its end
 
 
@@ -144,10 +144,10 @@ class World:
     def program(self, name: str) -> Program:
         return self.programs.get(name, self.other)
 
-    def pool(self, where: Where) -> Pool:
+    def pool(self, place: Where) -> Pool:
         """Of a place that is not described there is always one more machine."""
-        site = replace(where, usd_per_hour=None)
+        site = replace(place, usd_per_hour=None)
         for pool in self.pools:
             if replace(pool.where, usd_per_hour=None) == site:
                 return pool
-        return Pool(where, starts_s=0.0)
+        return Pool(place, starts_s=0.0)

@@ -46,15 +46,15 @@ def read_address(url: str) -> File | Server:
         raise BadInput(f"A record cannot be kept at a URL that begins with {kind[:30]!r}.", remedy=hint + _FORMS)
     if kind.lower() == "sqlite":
         return _file(rest)
-    return Server(f"{kind.lower()}:{rest}", _shown(url))
+    return Server(f"{kind.lower()}:{rest}", _without_secrets(url))
 
 
 def _file(rest: str) -> File:
     """Three slashes begin an absolute path on this machine; a host before it would be another machine's."""
     if not rest.startswith("///"):
         raise BadInput("A SQLite record is a file of this machine: three slashes come before its path.", remedy=_FORMS)
-    path, _, asked = rest[2:].partition("?")
-    options = dict(parse_qsl(asked, keep_blank_values=True))
+    path, _, query = rest[2:].partition("?")
+    options = dict(parse_qsl(query, keep_blank_values=True))
     synchronous = options.pop("synchronous", "decisions").lower()
     if options or synchronous not in SYNCHRONOUS:
         wrong = ", ".join(sorted(options)) or f"synchronous={synchronous}"
@@ -72,7 +72,7 @@ def _path(text: str) -> Path:
     return path.absolute()
 
 
-def _shown(url: str) -> str:
+def _without_secrets(url: str) -> str:
     """Host and database, and who asks. The rest may hold a secret, so none of it is shown, even where it cannot be read."""
     try:
         parts = urlsplit(url)

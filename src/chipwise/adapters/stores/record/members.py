@@ -29,8 +29,8 @@ class Members:
 
     def all(self) -> list[Member]:
         """As far as whoever asks may see them."""
-        found = self._database.read(lambda tx: tx.rows(f"SELECT {_COLUMNS} FROM members ORDER BY team, login, role, place"))
-        return [Member(*values) for values in found]
+        rows = self._database.read(lambda tx: tx.rows(f"SELECT {_COLUMNS} FROM members ORDER BY team, login, role, place"))
+        return [Member(*values) for values in rows]
 
     def add(self, member: Member) -> None:
         """Somebody who is that already stays it."""

@@ -57,13 +57,13 @@ def mended(tx: Transaction, id: str, version: int, trouble: Unreadable) -> Job |
         _check(job, id, version)
     except Unreadable as error:
         version = version if isinstance(version, int) else 0
-        found = tx.rows(f"SELECT {r.SHOWN} FROM jobs WHERE id = ?", (id,))
+        rows = tx.rows(f"SELECT {r.SHOWN} FROM jobs WHERE id = ?", (id,))
         begun = tx.rows(r.LAST_ATTEMPT, (id,))[0][0]
-        return Damaged(_left(r.row(found[0]), version, story, begun if isinstance(begun, int) else 0), _why(trouble, error))
+        return Damaged(_left(r.row(rows[0]), version, story, begun if isinstance(begun, int) else 0), _damage(trouble, error))
     return job
 
 
-def _why(row: Unreadable, events: Unreadable) -> str:
+def _damage(row: Unreadable, events: Unreadable) -> str:
     """What is wrong, without what stands there: that may be long."""
     row_is, events_are = (str(one.__cause__ or one)[:120] for one in (row, events))
     return f"neither its row ({row_is}) nor its events ({events_are}) can be read"
@@ -75,15 +75,15 @@ def _added_up(id: str, version: int, story: Sequence[tuple[Any, ...]]) -> Job:
     if not story:
         raise Unreadable("nothing ever happened to it")
     job: Job | None = None
-    for number, at, kind, body in story:
+    for number, moment, kind, body in story:
         try:
             if not _is_text(body):
                 raise Unreadable("it is not a text")
-            one = event_of(kind, body)
+            happening = event_of(kind, body)
             if job is None:
-                job = first(id, one, float(at)) if isinstance(one, Submitted) else None
+                job = first(id, happening, float(moment)) if isinstance(happening, Submitted) else None
             else:
-                job = after(job, one, float(at))
+                job = after(job, happening, float(moment))
         except (ValueError, TypeError) as error:  # of another kind, or one that cannot follow
             raise Unreadable(f"event {number}: {error}") from error
         if job is None:
@@ -96,10 +96,10 @@ def _left(row: Row, version: int, story: Sequence[tuple[Any, ...]], begun: int) 
     """What its columns say, and what was asked for where that can be read. `begun`: the last attempt that the record of machine
     hours knows, which counts where the column holds a number of attempts that no job had."""
     spec = Spec(
-        (),
-        row.name,
-        row.engine,
-        row.place,
+        command=(),
+        name=row.name,
+        engine=row.engine,
+        place=row.place,
         needs=Needs(row.gpus, row.cpus, max(row.machines, 1)),
         owner=row.owner,
         team=row.team,
@@ -107,12 +107,21 @@ def _left(row: Row, version: int, story: Sequence[tuple[Any, ...]], begun: int) 
         priority=row.priority,
     )
     for _, _, kind, body in story[:1]:
-        asked = event(0, kind, body)
-        spec = asked.spec if isinstance(asked, Submitted) and asked.spec.place == row.place else spec
-    told = row.attempts if 0 <= row.attempts <= _MOST_ATTEMPTS else min(max(begun, 0), _MOST_ATTEMPTS)
-    many = max(told, 1 if row.phase.placed else 0)
-    attempts = tuple(Attempt(number, Where(), machines=max(row.machines, 1)) for number in range(1, many + 1))
-    return Job(row.id, spec, row.submitted, version, phase=row.phase, attempts=attempts, ended=row.ended, reason=row.reason)
+        submission = event(0, kind, body)
+        spec = submission.spec if isinstance(submission, Submitted) and submission.spec.place == row.place else spec
+    count = row.attempts if 0 <= row.attempts <= _MOST_ATTEMPTS else min(max(begun, 0), _MOST_ATTEMPTS)
+    attempt_count = max(count, 1 if row.phase.placed else 0)
+    attempts = tuple(Attempt(number, Where(), machines=max(row.machines, 1)) for number in range(1, attempt_count + 1))
+    return Job(
+        id=row.id,
+        spec=spec,
+        submitted=row.submitted,
+        version=version,
+        phase=row.phase,
+        attempts=attempts,
+        ended=row.ended,
+        reason=row.reason,
+    )
 
 
 def event(number: int, kind: str, body: str) -> Event:

@@ -37,21 +37,21 @@ class Pool(Generic[C]):
     def one(self) -> Iterator[C]:
         """A connection for one piece of work. After a failure it is not used again: nobody knows what state it is in."""
         loan, connection = self._lent()
-        whole = False
+        succeeded = False
         try:
             if connection is None:
                 connection = self._make()
                 self._busy[loan] = (threading.get_ident(), connection)
             yield connection
-            whole = True
+            succeeded = True
         finally:
             with self._gate:
                 self._busy.pop(loan, None)
-                kept = whole and not self._closed and len(self._idle) < self._keep
-                if kept and connection is not None:
+                reusable = succeeded and not self._closed and len(self._idle) < self._keep
+                if reusable and connection is not None:
                     self._idle.append(connection)
                 self._gate.notify_all()
-            if not kept and connection is not None:
+            if not reusable and connection is not None:
                 self._end(connection)
 
     def forget(self) -> None:
@@ -93,26 +93,26 @@ class Pool(Generic[C]):
         self._gate = threading.Condition()
 
 
-_held: list[Pool[Any]] = []
+_pools: list[Pool[Any]] = []
 
 
 def _before() -> None:
     _FORKING.acquire()
     for pool in list(_POOLS):
         pool.hold()
-        _held.append(pool)
+        _pools.append(pool)
 
 
 def _in_parent() -> None:
-    while _held:
-        _held.pop().go_on()
+    while _pools:
+        _pools.pop().go_on()
     _FORKING.release()
 
 
 def _in_child() -> None:
     global _FORKING
-    while _held:
-        _held.pop().begin_anew()
+    while _pools:
+        _pools.pop().begin_anew()
     _FORKING = threading.RLock()
 
 

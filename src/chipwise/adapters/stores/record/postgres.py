@@ -37,7 +37,7 @@ _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _MARKS = "UPDATE meta SET value = value + %s WHERE name = 'mark' RETURNING value, pg_current_xact_id()::text"
 _MIGRATING = "SELECT pg_advisory_xact_lock(4849111234850738007)"  # any number that nobody else uses
 # By a table and not by to_regclass, which may answer from what the session knew before it waited for the lock above.
-_THERE = "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'chipwise' AND tablename = 'meta')"
+_EXISTS = "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'chipwise' AND tablename = 'meta')"
 
 
 class PostgresTransaction:
@@ -54,14 +54,14 @@ class PostgresTransaction:
             return cursor.rowcount
 
     def marks(self, count: int) -> int:
-        found = self._connection.execute(_MARKS, (count,)).fetchone()
-        if found is None:
+        row = self._connection.execute(_MARKS, (count,)).fetchone()
+        if row is None:
             raise NotAllowed(
                 f"{self._login} is not a member of this record.",
                 remedy=f"An admin adds them: chipwise members add {self._login} --team TEAM.",
             )
-        self.number = found[1]
-        return int(found[0])
+        self.number = row[1]
+        return int(row[0])
 
 
 class PostgresDatabase:
@@ -103,13 +103,13 @@ class PostgresDatabase:
     def _committed(self, connection: psycopg.Connection[Any], work: Callable[[Transaction], T]) -> T:
         tx = PostgresTransaction(connection, self.login)
         connection.execute(_BEGIN)
-        done = work(tx)
+        result = work(tx)
         try:
             connection.execute("COMMIT")
         except psycopg.OperationalError:
             if tx.number is None or not self._was_committed(tx.number):
                 raise
-        return done
+        return result
 
     def _was_committed(self, number: str) -> bool:
         """After the answer to a commit was lost. While the server is still at it, it is asked again."""
@@ -117,9 +117,9 @@ class PostgresDatabase:
         while True:
             try:
                 with self._pool.one() as connection:
-                    found = connection.execute("SELECT pg_xact_status(%s::xid8)", (number,)).fetchone()
-                    if found is not None and found[0] != "in progress":
-                        return bool(found[0] == "committed")
+                    row = connection.execute("SELECT pg_xact_status(%s::xid8)", (number,)).fetchone()
+                    if row is not None and row[0] != "in progress":
+                        return bool(row[0] == "committed")
             except (psycopg.OperationalError, TryLater, NotFound):
                 self._pool.forget()
             except psycopg.DataError:  # it never heard of that number: it crashed before
@@ -181,24 +181,24 @@ class PostgresDatabase:
             connection.execute("COMMIT")
 
 
-def _check_server(connection: psycopg.Connection[Any], shown: str) -> None:
+def _check_server(connection: psycopg.Connection[Any], label: str) -> None:
     version, encoding = connection.info.server_version, connection.info.parameter_status("server_encoding")
     if version < OLDEST:
-        raise OutsideFailed(f"The record {shown} is on PostgreSQL {version // 10000}; 13 or newer is needed.")
+        raise OutsideFailed(f"The record {label} is on PostgreSQL {version // 10000}; 13 or newer is needed.")
     if encoding != "UTF8":
         raise BadInput(
-            f"The record {shown} is in a database with the encoding {encoding}; it needs UTF8.",
+            f"The record {label} is in a database with the encoding {encoding}; it needs UTF8.",
             remedy="Create the database with ENCODING 'UTF8'.",
         )
 
 
 def _version(connection: psycopg.Connection[Any]) -> int:
     """0 for a database in which nothing of ours is."""
-    there = connection.execute(_THERE).fetchone()
-    if there is None or not there[0]:
+    exists = connection.execute(_EXISTS).fetchone()
+    if exists is None or not exists[0]:
         return 0
-    found = connection.execute("SELECT value FROM chipwise.meta WHERE name = 'schema'").fetchone()
-    return int(found[0]) if found else 0
+    row = connection.execute("SELECT value FROM chipwise.meta WHERE name = 'schema'").fetchone()
+    return int(row[0]) if row else 0
 
 
 @cache

@@ -51,28 +51,28 @@ _BEFORE: tuple[tuple[tuple[str, ...], Callable[..., ChipwiseError], str, str], .
 _AGAIN = ("08", "40", "53300", "57P")  # connections lost, deadlocks, servers that restart
 
 
-def of(error: psycopg.Error, shown: str, login: str) -> ChipwiseError:
-    code, said = error.sqlstate or "", _said(error)
-    for begins, kind, what, remedy in TROUBLES:
+def of(error: psycopg.Error, label: str, login: str) -> ChipwiseError:
+    code, message = error.sqlstate or "", _message(error)
+    for begins, kind, text, remedy in TROUBLES:
         if code.startswith(begins):
-            return kind(f"The record {shown} {what.format(said=said, login=login)}.", remedy=remedy)
+            return kind(f"The record {label} {text.format(said=message, login=login)}.", remedy=remedy)
     if isinstance(error, psycopg.DataError):
-        return BadInput(f"The record {shown} takes no such value: {said}.")
+        return BadInput(f"The record {label} takes no such value: {message}.")
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return TryLater(f"The record {shown} does not answer: {said}.", remedy="Check that the server runs, and try again.")
-    return OutsideFailed(f"The record {shown} failed: {said} ({code or type(error).__name__}).")
+        return TryLater(f"The record {label} does not answer: {message}.", remedy="Check that the server runs, and try again.")
+    return OutsideFailed(f"The record {label} failed: {message} ({code or type(error).__name__}).")
 
 
-def of_connecting(error: psycopg.Error, shown: str, login: str) -> ChipwiseError:
+def of_connecting(error: psycopg.Error, label: str, login: str) -> ChipwiseError:
     if error.sqlstate:
-        return of(error, shown, login)
-    said = str(error)
-    for words, kind, what, remedy in _BEFORE:
+        return of(error, label, login)
+    message = str(error)
+    for words, kind, text, remedy in _BEFORE:
         wanted = all if words[0].endswith(" ") else any
-        if wanted(word in said for word in words):
-            return kind(f"The record {shown} {what.format(login=login)}.", remedy=remedy)
+        if wanted(word in message for word in words):
+            return kind(f"The record {label} {text.format(login=login)}.", remedy=remedy)
     return TryLater(
-        f"The record {shown} cannot be reached: {_short(_of_libpq(said)) or type(error).__name__}.",
+        f"The record {label} cannot be reached: {_short(_of_libpq(message)) or type(error).__name__}.",
         remedy="Check that the server runs, and try again.",
     )
 
@@ -84,7 +84,7 @@ def passing(error: psycopg.Error) -> bool:
     return error.sqlstate.startswith(_AGAIN)
 
 
-def _said(error: psycopg.Error) -> str:
+def _message(error: psycopg.Error) -> str:
     return _short(error.diag.message_primary or _of_libpq(str(error)) or type(error).__name__)
 
 

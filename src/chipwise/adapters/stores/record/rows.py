@@ -21,14 +21,14 @@ LISTED = (
 )
 
 
-def _held(column: str) -> str:
+def _actual(column: str) -> str:
     """What an attempt under way really has, where a job may have fewer than it wants; else what it wants."""
     placed = ", ".join(f"'{phase.value}'" for phase in Phase if phase.placed)
-    found = f"SELECT a.{column} FROM attempts a WHERE a.job = jobs.id AND a.number = jobs.attempts"
-    return f"CASE WHEN phase IN ({placed}) THEN COALESCE(({found}), {column}) ELSE {column} END"
+    query = f"SELECT a.{column} FROM attempts a WHERE a.job = jobs.id AND a.number = jobs.attempts"
+    return f"CASE WHEN phase IN ({placed}) THEN COALESCE(({query}), {column}) ELSE {column} END"
 
 
-SHOWN = ", ".join(_held(name) if name in ("gpus", "machines") else name for name in LISTED.split(", "))
+SHOWN = ", ".join(_actual(name) if name in ("gpus", "machines") else name for name in LISTED.split(", "))
 INSERT_JOB = f"INSERT INTO jobs ({LISTED}, born, version, mark, body) VALUES ({', '.join('?' * 21)})"
 UPDATE_JOB = """UPDATE jobs SET version = ?, mark = ?, phase = ?, attempts = ?, begun = ?, ended = ?, reason = ?, body = ?
     WHERE id = ? AND version = ?"""
@@ -107,21 +107,21 @@ def updated(job: Job, mark: int, body: str, was: object) -> tuple[object, ...]:
 def attempts(old: Job, new: Job) -> Iterator[tuple[object, ...]]:
     """The values of UPSERT_ATTEMPT for those that changed: the last that there was, and any after it."""
     known = len(old.attempts)
-    for one in new.attempts[max(known - 1, 0) :]:
-        if one.number > known or one is not old.attempts[-1]:
-            where = one.where
+    for attempt in new.attempts[max(known - 1, 0) :]:
+        if attempt.number > known or attempt is not old.attempts[-1]:
+            place = attempt.where
             yield (
                 new.id,
-                one.number,
-                where.purchase.value,
-                where.provider,
-                where.region,
-                where.machine,
-                one.machines,
-                one.since,
-                one.ended,
-                where.usd_per_hour,
-                new.gpus_of(one),
+                attempt.number,
+                place.purchase.value,
+                place.provider,
+                place.region,
+                place.machine,
+                attempt.machines,
+                attempt.since,
+                attempt.ended,
+                place.usd_per_hour,
+                new.gpus_of(attempt),
             )
 
 
@@ -129,20 +129,20 @@ def row(values: tuple[Any, ...]) -> Row:
     """Also of columns that are not what we wrote: a list is shown whatever one of its lines holds."""
     sound = tuple(map(type, values)) in _SOUND and values[2] in _PHASES
     if not sound or not is_text(texts := "".join((*values[:8], values[16]))) or "\0" in texts:
-        values = _whole(values)
+        values = _valid_row(values)
     return Row(values[0], values[1], _PHASES[values[2]], *values[3:])
 
 
-def _whole(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def _valid_row(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """What cannot be read is empty, zero or unknown; of the phase the worst is thought, that it may run."""
-    found = []
+    cells = []
     for value, kind in zip(values, _TYPES, strict=True):
         fits = isinstance(value, kind) and not isinstance(value, bool)
         value = value if fits or (value is None and kind is float) else kind()
-        found.append(value.encode(errors="replace").decode().replace("\0", "?") if isinstance(value, str) else value)
-    found[2] = found[2] if found[2] in _PHASES else Phase.RUNNING.value
-    found[13] = found[13] or 0.0  # submitted
-    return tuple(found)
+        cells.append(value.encode(errors="replace").decode().replace("\0", "?") if isinstance(value, str) else value)
+    cells[2] = cells[2] if cells[2] in _PHASES else Phase.RUNNING.value
+    cells[13] = cells[13] or 0.0  # submitted
+    return tuple(cells)
 
 
 def conditions(wanted: Wanted) -> tuple[str, list[object]]:
@@ -155,9 +155,9 @@ def conditions(wanted: Wanted) -> tuple[str, list[object]]:
         if not any(phase.over for phase in wanted.phases):
             terms.append(LIVE)  # nothing new; it lets the index of live jobs be used
     for column in ("owner", "team", "project", "engine", "place"):
-        if asked := getattr(wanted, column):
+        if value := getattr(wanted, column):
             terms.append(f"{column} = ?")
-            values.append(speakable(asked, f"the {column} that is asked for"))
+            values.append(speakable(value, f"the {column} that is asked for"))
     if wanted.name:
         begins = speakable(wanted.name, "the name that is asked for")
         terms.append("(name = ? OR (id >= ? AND id <= ?))")
@@ -171,39 +171,39 @@ def conditions(wanted: Wanted) -> tuple[str, list[object]]:
 
 
 def body_of(job: Job) -> str:
-    what = f"Job {job.id!r:.80}"
-    with _recordable(what):
+    subject = f"Job {job.id!r:.80}"
+    with _recordable(subject):
         body = job_text(job)
-    return _checked(body, what)
+    return _checked(body, subject)
 
 
 def parts_of(event: Event, id: str) -> tuple[str, str]:
     """The kind and the body of an event."""
-    what = f"An event of job {id!r:.80}"
-    with _recordable(what):
+    subject = f"An event of job {id!r:.80}"
+    with _recordable(subject):
         kind, body = event_text(event)
-    return kind, _checked(body, what)
+    return kind, _checked(body, subject)
 
 
 @contextmanager
-def _recordable(what: str) -> Iterator[None]:
+def _recordable(subject: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, RecursionError) as error:  # NaN, infinity, an object that is not JSON
-        raise BadInput(f"{what} holds a value that cannot be recorded: {error}.") from error
+        raise BadInput(f"{subject} holds a value that cannot be recorded: {error}.") from error
 
 
-def _checked(text: str, what: str) -> str:
+def _checked(text: str, subject: str) -> str:
     if "\\u0000" in text and _NUL.search(text):
-        raise BadInput(f"{what} holds a NUL character, which PostgreSQL cannot keep.", remedy="Leave it out.")
-    return text if text.isascii() else speakable(text, what)
+        raise BadInput(f"{subject} holds a NUL character, which PostgreSQL cannot keep.", remedy="Leave it out.")
+    return text if text.isascii() else speakable(text, subject)
 
 
-def speakable(text: str, what: str) -> str:
+def speakable(text: str, subject: str) -> str:
     if "\0" in text:
-        raise BadInput(f"{what} holds a NUL character, which PostgreSQL cannot keep.", remedy="Leave it out.")
+        raise BadInput(f"{subject} holds a NUL character, which PostgreSQL cannot keep.", remedy="Leave it out.")
     if not is_text(text):
-        raise BadInput(f"{what} holds half a character (a lone surrogate), which cannot be written.")
+        raise BadInput(f"{subject} holds half a character (a lone surrogate), which cannot be written.")
     return text
 
 
@@ -218,14 +218,14 @@ def is_text(text: str) -> bool:
     return True
 
 
-def key(text: str, what: str) -> str:
+def key(text: str, subject: str) -> str:
     """An id, a place or a holder."""
     if len(text) > LONGEST_KEY:
-        raise BadInput(f"{what} has {len(text):,} characters, and at most {LONGEST_KEY} can be kept.")
-    return speakable(text, what)
+        raise BadInput(f"{subject} has {len(text):,} characters, and at most {LONGEST_KEY} can be kept.")
+    return speakable(text, subject)
 
 
-def moment(at: float) -> float:
-    if not math.isfinite(at):
-        raise BadInput(f"{at} is not a time.")
-    return float(at)
+def moment(seconds: float) -> float:
+    if not math.isfinite(seconds):
+        raise BadInput(f"{seconds} is not a time.")
+    return float(seconds)

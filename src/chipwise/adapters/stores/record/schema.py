@@ -78,15 +78,16 @@ def for_postgres() -> tuple[Migration, ...]:
     return (first, tuple(_worded(_SECOND, POSTGRES)), MENDING)
 
 
-def missing(had: int, migrations: Sequence[Migration], shown: str) -> list[str]:
+def missing(current: int, migrations: Sequence[Migration], label: str) -> list[str]:
     """The statements that bring a record from the version that it has to ours; the last notes it."""
     known = len(migrations)
-    if had > known:
+    if current > known:
         raise BadInput(
-            f"The record {shown} was written by a newer chipwise: its tables have version {had}, and this one knows {known}.",
+            f"The record {label} was written by a newer chipwise: "
+            f"its tables have version {current}, and this one knows {known}.",
             remedy="Upgrade chipwise, or name another record.",
         )
-    steps = [statement for migration in migrations[had:] for statement in migration]
+    steps = [statement for migration in migrations[current:] for statement in migration]
     return [*steps, f"UPDATE meta SET value = {known} WHERE name = 'schema'"] if steps else []
 
 

@@ -61,10 +61,10 @@ class SqliteTransaction:
         return self._connection.executemany(sql, values).rowcount
 
     def marks(self, count: int) -> int:
-        found = self.rows(_MARKS, (count,))
-        if not found or type(found[0][0]) is not int:  # beyond the largest whole number SQLite goes on with others
+        rows = self.rows(_MARKS, (count,))
+        if not rows or type(rows[0][0]) is not int:  # beyond the largest whole number SQLite goes on with others
             raise Unsound("the counter of changes is lost")
-        return int(found[0][0])
+        return int(rows[0][0])
 
 
 class SqliteDatabase:
@@ -76,7 +76,7 @@ class SqliteDatabase:
         if sqlite3.sqlite_version_info < OLDEST:
             raise OutsideFailed(f"This Python has SQLite {sqlite3.sqlite_version}; a record needs 3.35 or newer.")
         refuse_network(self.path)
-        self._inode = _made(self.path)
+        self._inode = _create_file(self.path)
         self._pool = Pool(self._opened, Connection.close)
         try:
             with told(self.path, self._wait_s):
@@ -95,18 +95,18 @@ class SqliteDatabase:
             self._check_place()
             self._flush(connection, flushed)
             connection.execute("BEGIN IMMEDIATE")
-            done = work(SqliteTransaction(connection))  # after a failure the connection is closed, which undoes all
+            result = work(SqliteTransaction(connection))  # after a failure the connection is closed, which undoes all
             connection.execute("COMMIT")
-            return done
+            return result
 
     def close(self) -> None:
         with told(self.path, self._wait_s):
             self._pool.close()
 
     def _opened(self) -> Connection:
-        where = f"file:{quote(str(self.path))}?mode=rw"
+        uri = f"file:{quote(str(self.path))}?mode=rw"
         connection = sqlite3.connect(
-            where, uri=True, timeout=self._wait_s, isolation_level=None, check_same_thread=False, factory=Connection
+            uri, uri=True, timeout=self._wait_s, isolation_level=None, check_same_thread=False, factory=Connection
         )
         try:
             self._flush(connection, True)
@@ -117,8 +117,8 @@ class SqliteDatabase:
             raise
         return connection
 
-    def _flush(self, connection: Connection, asked: bool) -> None:
-        level = self._synchronous if self._synchronous != "decisions" else "full" if asked else "normal"
+    def _flush(self, connection: Connection, durable: bool) -> None:
+        level = self._synchronous if self._synchronous != "decisions" else "full" if durable else "normal"
         if connection.flushes != level:
             connection.execute(f"PRAGMA synchronous = {level}")
             connection.flushes = level
@@ -136,29 +136,29 @@ class SqliteDatabase:
 
     def _version(self, connection: Connection) -> int:
         """0 for a file in which nothing is yet."""
-        mine = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
-        if not mine and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        recognised = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
+        if not recognised and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise BadInput(f"{self.path} is a SQLite database of something else.", remedy="Name another file for the record.")
-        if not mine:
+        if not recognised:
             return 0
-        found = connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
-        if found is None or type(found[0]) is not int or found[0] < 1:
+        row = connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
+        if row is None or type(row[0]) is not int or row[0] < 1:
             raise Unsound("the version of the tables is lost")
-        return int(found[0])
+        return int(row[0])
 
     def _check_place(self) -> None:
         """A file that was removed can still be written by whoever has it open, and nobody would ever read it."""
         try:
-            found = os.stat(self.path)
+            status = os.stat(self.path)
         except OSError as error:
             raise of_system(error, self.path) from error
-        if (found.st_dev, found.st_ino) != self._inode:
+        if (status.st_dev, status.st_ino) != self._inode:
             raise OutsideFailed(
                 f"The record {self.path} was replaced by another file while it was in use.", remedy="Start again."
             )
 
 
-def _made(path: Path) -> tuple[int, int]:
+def _create_file(path: Path) -> tuple[int, int]:
     """The file, for its owner only, in a folder for its owner only; one that is there is left as it is."""
     try:
         for folder in reversed([one for one in (path.parent, *path.parent.parents) if not one.exists()]):
@@ -167,10 +167,10 @@ def _made(path: Path) -> tuple[int, int]:
             raise IsADirectoryError(str(path))
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         raise of_system(error, path) from error
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _log_ahead(connection: Connection, path: Path, wait_s: float) -> None:

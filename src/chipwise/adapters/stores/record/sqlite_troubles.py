@@ -73,18 +73,18 @@ def told(path: Path, wait_s: float) -> Iterator[None]:
 
 def of(error: sqlite3.Error, path: Path, wait_s: float) -> ChipwiseError:
     code = getattr(error, "sqlite_errorname", None) or ""
-    for begins, kind, what, remedy in TROUBLES:
+    for begins, kind, text, remedy in TROUBLES:
         if code.startswith(begins):
-            return kind(f"The record {path} {what.format(wait=wait_s, said=error, code=code)}.", remedy=remedy)
+            return kind(f"The record {path} {text.format(wait=wait_s, said=error, code=code)}.", remedy=remedy)
     return OutsideFailed(f"The record {path} failed: {error} ({code or type(error).__name__}).")
 
 
 def of_system(error: OSError, path: Path) -> ChipwiseError:
     if error.errno == errno.EROFS:
         return NotAllowed(f"The record {path} is on a read-only file system.", remedy=_ELSEWHERE)
-    for family, kind, what in _SYSTEM:
+    for family, kind, text in _SYSTEM:
         if isinstance(error, family):
-            return kind(f"The record {path} {what}.", remedy=_ELSEWHERE)
+            return kind(f"The record {path} {text}.", remedy=_ELSEWHERE)
     return OutsideFailed(f"The record {path} could not be made: {error.strerror or error}.", remedy=_ELSEWHERE)
 
 
@@ -101,9 +101,9 @@ def refuse_network(path: Path, mounts: str | None = None) -> None:
         parts = line.split(" ")
         if len(parts) < 3:
             continue
-        at = parts[1].replace("\\040", " ")
-        if (real == at or real.startswith(at.rstrip("/") + "/")) and len(at) >= len(deepest):
-            deepest, kind = at, parts[2]
+        mount = parts[1].replace("\\040", " ")
+        if (real == mount or real.startswith(mount.rstrip("/") + "/")) and len(mount) >= len(deepest):
+            deepest, kind = mount, parts[2]
     if kind in _NETWORK:
         raise BadInput(
             f"The record {path} is on a network file system ({kind} at {deepest}), where SQLite can lose what is written.",

@@ -42,31 +42,31 @@ class Store:
     def login(self) -> str:
         return self.database.login
 
-    def submit(self, specs: Sequence[tuple[str, Spec]], at: float) -> list[Job]:
+    def submit(self, specs: Sequence[tuple[str, Spec]], moment: float) -> list[Job]:
         if not specs:
             return []
-        at = r.moment(at)
-        jobs = [first(_id(id), Submitted(spec), at) for id, spec in specs]
+        moment = r.moment(moment)
+        jobs = [first(_id(id), Submitted(spec), moment) for id, spec in specs]
         for job in jobs:
             r.key(job.spec.place, f"The place of job {job.id}")
         if len({job.id for job in jobs}) < len(jobs):
             raise Stale("One id was given to two jobs that were submitted together.")
         lines = [(r.listed(job), r.body_of(job)) for job in jobs]
-        events = [(job.id, 1, at, *r.parts_of(Submitted(job.spec), job.id)) for job in jobs]
+        events = [(job.id, 1, moment, *r.parts_of(Submitted(job.spec), job.id)) for job in jobs]
 
         def work(tx: Transaction) -> None:
             mark = tx.marks(len(jobs)) - len(jobs)
-            if taken := _versions(tx, [job.id for job in jobs], ""):
-                raise Stale(f"Job {min(taken)} is in the record already.", remedy="Submit it under another id.")
+            if duplicates := _versions(tx, [job.id for job in jobs], ""):
+                raise Stale(f"Job {min(duplicates)} is in the record already.", remedy="Submit it under another id.")
             tx.many(r.INSERT_JOB, [(*line, mark + n, 1, mark + n, body) for n, (line, body) in enumerate(lines, 1)])
             tx.many(r.INSERT_EVENT, events)
 
         self.database.write(work, flushed=False)
         return jobs
 
-    def write(self, changes: Sequence[Change], at: float, lease: Lease | None = None) -> list[Job | Stale]:
-        at = r.moment(at)
-        drafts = [_draft(change, at) for change in changes]
+    def write(self, changes: Sequence[Change], moment: float, lease: Lease | None = None) -> list[Job | Stale]:
+        moment = r.moment(moment)
+        drafts = [_draft(change, moment) for change in changes]
         if not drafts:
             return []
         lock = self.database.FOR_UPDATE
@@ -76,29 +76,29 @@ class Store:
             if lease is not None:
                 self._check(tx, lease)
             versions = _versions(tx, [draft.old.id for draft in drafts], lock)
-            told: list[Job | Stale] = []
-            kept: list[tuple[int, Draft]] = []
+            answers: list[Job | Stale] = []
+            accepted: list[tuple[int, Draft]] = []
             for number, draft in enumerate(drafts, 1):
                 if (stale := _stale(draft.old, versions)) is not None:
-                    told.append(stale)
+                    answers.append(stale)
                     continue
-                told.append(draft.new)
+                answers.append(draft.new)
                 versions[draft.new.id] = draft.new.version
                 if draft.events:
-                    kept.append((mark + number, draft))
-            if kept:
-                _put(tx, kept)
-            return told
+                    accepted.append((mark + number, draft))
+            if accepted:
+                _put(tx, accepted)
+            return answers
 
         return self.database.write(work)
 
     def job(self, id: str) -> Job | None:
         r.speakable(id, "The id that is asked for")
-        found = self._read(self.database.read(lambda tx: tx.rows(f"SELECT {r.BODY} FROM jobs WHERE id = ?", (id,))))
-        for one in found:
-            if isinstance(one, Damaged):
-                raise Unread(one)
-            return one
+        jobs = self._read(self.database.read(lambda tx: tx.rows(f"SELECT {r.BODY} FROM jobs WHERE id = ?", (id,))))
+        for job in jobs:
+            if isinstance(job, Damaged):
+                raise Unread(job)
+            return job
         return None
 
     def jobs(self, wanted: Wanted) -> list[Job]:
@@ -111,19 +111,19 @@ class Store:
         sql, values = r.conditions(wanted)
         return self._read(self.database.read(lambda tx: tx.rows(f"SELECT {r.BODY} FROM jobs{sql}", values)))
 
-    def _read(self, found: Sequence[tuple[Any, ...]]) -> list[Job | Damaged]:
+    def _read(self, rows: Sequence[tuple[Any, ...]]) -> list[Job | Damaged]:
         read: list[Job | Damaged] = []
-        for id, version, body in found:
-            one = mending.read(id, version, body)
-            read.append(self._mended(id, version, one) if isinstance(one, Unreadable) else one)
+        for id, version, body in rows:
+            job = mending.read(id, version, body)
+            read.append(self._mended(id, version, job) if isinstance(job, Unreadable) else job)
         return read
 
     def _mended(self, id: str, version: int, trouble: Unreadable) -> Job | Damaged:
         return self.database.read(lambda tx: mending.mended(tx, id, version, trouble))
 
-    def give_up(self, damaged: Damaged, reason: str, at: float) -> Job:
-        at, was = r.moment(at), damaged.job
-        ended = tuple(one if one.ended is not None else replace(one, ended=at) for one in was.attempts)
+    def give_up(self, damaged: Damaged, reason: str, moment: float) -> Job:
+        moment, was = r.moment(moment), damaged.job
+        ended = tuple(one if one.ended is not None else replace(one, ended=moment) for one in was.attempts)
         event = Over(Phase.FAILED, reason)
 
         def work(tx: Transaction) -> Job:
@@ -136,47 +136,47 @@ class Store:
                 raise stale
             last = tx.rows(r.LAST_EVENT, (was.id,))[0][0]  # its version may be less than that of what happened
             version = 1 + max(was.version, last if isinstance(last, int) else 0, 0)
-            job = replace(was, phase=Phase.FAILED, attempts=ended, ended=at, reason=reason, version=version)
+            job = replace(was, phase=Phase.FAILED, attempts=ended, ended=moment, reason=reason, version=version)
             tx.many(r.UPDATE_JOB, [r.updated(job, mark, r.body_of(job), has)])
-            tx.many(r.INSERT_EVENT, [_event(job, event, at)])
-            tx.many(r.END_ATTEMPTS, [(at, job.id)])
+            tx.many(r.INSERT_EVENT, [_event(job, event, moment)])
+            tx.many(r.END_ATTEMPTS, [(moment, job.id)])
             return job
 
         return self.database.write(work)
 
     def rows(self, wanted: Wanted) -> list[Row]:
         sql, values = r.conditions(wanted)
-        found = self.database.read(lambda tx: tx.rows(f"SELECT {r.SHOWN} FROM jobs{sql}", values))
-        return [r.row(values) for values in found]
+        rows = self.database.read(lambda tx: tx.rows(f"SELECT {r.SHOWN} FROM jobs{sql}", values))
+        return [r.row(values) for values in rows]
 
-    def changed(self, after: int, place: str, most: int) -> tuple[list[Job | Damaged], int]:
+    def changed(self, after: int, place: str, limit: int) -> tuple[list[Job | Damaged], int]:
         """A first reading (from 0) leaves out jobs that were over when it began. It may take several pages, so the mark that is
         handed out between them remembers where it began: such a mark is negative. A mark is handed back as it is."""
-        if most < 1:
-            raise BadInput(f"{most} is not a number of jobs to read.")
+        if limit < 1:
+            raise BadInput(f"{limit} is not a number of jobs to read.")
         r.speakable(place, "The place that is asked for")
 
         def work(tx: Transaction) -> tuple[list[tuple[Any, ...]], int]:
             if after > 0:
-                return _page(tx, place, after, most)
+                return _page(tx, place, after, limit)
             position = after & ((1 << _FIRST_READING) - 1)
             began = (position - after) >> _FIRST_READING
             since = began or _changes(tx)
-            live = tx.rows(r.CHANGED_LIVE, (place, position, since, most))
-            if len(live) == most:
+            live = tx.rows(r.CHANGED_LIVE, (place, position, since, limit))
+            if len(live) == limit:
                 return live, live[-1][0] - (since << _FIRST_READING)
-            newer, mark = _page(tx, place, since, most - len(live))
+            newer, mark = _page(tx, place, since, limit - len(live))
             return live + newer, mark
 
-        found, mark = self.database.read(work)
-        return self._read([values[1:] for values in found]), mark
+        rows, mark = self.database.read(work)
+        return self._read([values[1:] for values in rows]), mark
 
     def events(self, id: str, after: int = 0) -> list[Happened]:
         r.speakable(id, "The id that is asked for")
-        found = self.database.read(lambda tx: tx.rows(r.EVENTS, (id, after)))
+        rows = self.database.read(lambda tx: tx.rows(r.EVENTS, (id, after)))
         return [
-            Happened(number, job, mending.moment(at), mending.event(number, kind, body))
-            for number, job, at, kind, body in found
+            Happened(number, job, mending.moment(moment), mending.event(number, kind, body))
+            for number, job, moment, kind, body in rows
         ]
 
     def uses(self, since: float, until: float) -> list[Use]:
@@ -190,13 +190,13 @@ class Store:
         place, holder = r.key(place, "The place"), r.key(holder, "The holder")
         now, until = r.moment(now), r.moment(now + seconds)
         # Not flushed: a power cut ends every controller that could have had it.
-        found = self.database.write(lambda tx: tx.rows(r.LEAD, (place, holder, until, now)), flushed=False)
-        return Lease(place, holder, found[0][0], found[0][1]) if found else None
+        rows = self.database.write(lambda tx: tx.rows(r.LEAD, (place, holder, until, now)), flushed=False)
+        return Lease(place, holder, rows[0][0], rows[0][1]) if rows else None
 
     def leader(self, place: str) -> Lease | None:
         r.speakable(place, "The place that is asked for")
-        found = self.database.read(lambda tx: tx.rows(r.LEADER, (place,)))
-        return Lease(place, *found[0]) if found and found[0][0] else None
+        rows = self.database.read(lambda tx: tx.rows(r.LEADER, (place,)))
+        return Lease(place, *rows[0]) if rows and rows[0][0] else None
 
     def resign(self, lease: Lease) -> None:
         """The row stays, so that its epoch goes on growing."""
@@ -207,9 +207,9 @@ class Store:
 
     def _check(self, tx: Transaction, lease: Lease) -> None:
         lock = self.database.FOR_SHARE  # whoever wants the lease waits until this is written, and then sees it
-        found = tx.rows(f"SELECT holder, epoch FROM leases WHERE place = ?{lock}", (lease.place,))
-        if not found or tuple(found[0]) != (lease.holder, lease.epoch):
-            now = f"{found[0][0] or 'no one'} does (epoch {found[0][1]})" if found else "no one did"
+        rows = tx.rows(f"SELECT holder, epoch FROM leases WHERE place = ?{lock}", (lease.place,))
+        if not rows or tuple(rows[0]) != (lease.holder, lease.epoch):
+            now = f"{rows[0][0] or 'no one'} does (epoch {rows[0][1]})" if rows else "no one did"
             raise Deposed(f"{lease.holder} (epoch {lease.epoch}) does not lead {lease.place or 'this place'} any more: {now}.")
 
 
@@ -219,11 +219,11 @@ def _id(id: str) -> str:
     return r.key(id, "The id of a job")
 
 
-def _draft(change: Change, at: float) -> Draft:
+def _draft(change: Change, moment: float) -> Draft:
     job, events = change.job, []
     for event in change.events:
-        job = after(job, event, at)
-        events.append(_event(job, event, at))
+        job = after(job, event, moment)
+        events.append(_event(job, event, moment))
     return Draft(change.job, job, r.body_of(job) if events else "", tuple(events))
 
 
@@ -232,11 +232,11 @@ def _event(job: Job, event: Event, at: float) -> tuple[object, ...]:
 
 
 def _versions(tx: Transaction, ids: Sequence[str], lock: str) -> dict[str, int]:
-    found: dict[str, int] = {}
+    versions: dict[str, int] = {}
     for start in range(0, len(ids), _CHUNK):
-        some = ids[start : start + _CHUNK]
-        found.update(tx.rows(f"SELECT id, version FROM jobs WHERE id IN ({', '.join('?' * len(some))}){lock}", some))
-    return found
+        chunk = ids[start : start + _CHUNK]
+        versions.update(tx.rows(f"SELECT id, version FROM jobs WHERE id IN ({', '.join('?' * len(chunk))}){lock}", chunk))
+    return versions
 
 
 def _stale(job: Job, versions: dict[str, int]) -> Stale | None:
@@ -250,19 +250,19 @@ def _stale(job: Job, versions: dict[str, int]) -> Stale | None:
     )
 
 
-def _put(tx: Transaction, kept: Sequence[tuple[int, Draft]]) -> None:
-    touched = tx.many(r.UPDATE_JOB, [r.updated(draft.new, mark, draft.body, draft.old.version) for mark, draft in kept])
-    assert touched == len(kept), f"{len(kept)} jobs were looked at and {touched} written"
-    tx.many(r.INSERT_EVENT, [event for _, draft in kept for event in draft.events])
-    if held := [values for _, draft in kept for values in r.attempts(draft.old, draft.new)]:
-        tx.many(r.UPSERT_ATTEMPT, held)
+def _put(tx: Transaction, drafts: Sequence[tuple[int, Draft]]) -> None:
+    touched = tx.many(r.UPDATE_JOB, [r.updated(draft.new, mark, draft.body, draft.old.version) for mark, draft in drafts])
+    assert touched == len(drafts), f"{len(drafts)} jobs were looked at and {touched} written"
+    tx.many(r.INSERT_EVENT, [event for _, draft in drafts for event in draft.events])
+    if attempts := [values for _, draft in drafts for values in r.attempts(draft.old, draft.new)]:
+        tx.many(r.UPSERT_ATTEMPT, attempts)
 
 
 def _changes(tx: Transaction) -> int:
-    found = tx.rows("SELECT value FROM meta WHERE name = 'mark'")
-    if not found or not isinstance(found[0][0], int):
+    rows = tx.rows("SELECT value FROM meta WHERE name = 'mark'")
+    if not rows or not isinstance(rows[0][0], int):
         raise OutsideFailed("The record has lost its counter of changes.", remedy="Put back a copy of it.")
-    return found[0][0]
+    return rows[0][0]
 
 
 def _page(tx: Transaction, place: str, after: int, most: int) -> tuple[list[tuple[Any, ...]], int]:

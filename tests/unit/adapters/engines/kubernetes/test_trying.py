@@ -39,8 +39,8 @@ class Queues:
             return [{"metadata": {"name": name}, "spec": {"clusterQueue": "all"}} for name in self.names], ""
         return [self.cluster], ""
 
-    def apply(self, kind: Kind, made: Object, *, tried: bool = False) -> Object:
-        assert tried
+    def apply(self, kind: Kind, made: Object, *, dry_run: bool = False) -> Object:
+        assert dry_run
         return made
 
 

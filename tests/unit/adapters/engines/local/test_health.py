@@ -40,7 +40,7 @@ def test_what_comes_instead_of_an_answer_is_told_at_once_and_then_rarely(monkeyp
 
 
 def test_nobody_there_is_told_in_words() -> None:
-    assert health._asked("http://127.0.0.1:1/") == "Connection refused"
+    assert health._failure("http://127.0.0.1:1/") == "Connection refused"
 
 
 @pytest.mark.parametrize(
