@@ -91,9 +91,9 @@ def engines() -> Sequence[str]:
 
 def reached() -> Sequence[str]:
     """That are not of this machine."""
-    from chipwise.api.running.installed import named
+    from chipwise.api.running.installed import configurable
 
-    return named()
+    return configurable()
 
 
 def played() -> Sequence[str]:

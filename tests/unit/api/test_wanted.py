@@ -79,7 +79,7 @@ def test_of_a_simulation_the_least_is_not_more_than_is_planned(session: Session,
 
 
 def test_as_many_as_planned_or_more_than_the_least(session: Session) -> None:
-    needs = planned.with_least(Spec(("true",), "big", needs=Needs(machines_least=2)), 4, "big", serves=False)
+    needs = planned.with_minimum(Spec(("true",), "big", needs=Needs(machines_least=2)), 4, "big", serves=False)
     assert (needs.machines, needs.fewest_machines) == (4, 2)
 
 
