@@ -22,7 +22,7 @@ _SKIPPED = {".git", ".terraform", "node_modules", ".venv", "__pycache__"}
 
 
 def audit(path: str, stdin: TextIO | None = None) -> Audit:
-    """`given`: standard input, for the path `-`."""
+    """`stdin`: standard input, for the path `-`."""
     if path == "-":
         return _audit([("-", _read_stream(stdin))])
     source = Path(path)

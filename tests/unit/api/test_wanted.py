@@ -31,7 +31,7 @@ def flow(tmp_path: Path) -> str:
 
 def specs(session: Session, path: str, **given: Any) -> list[Spec]:
     with asking.opened(session) as held:
-        return [spec for _, spec in wanted.named(session, wanted.Asked((path,), path == "true", **given), held)]
+        return [spec for _, spec in wanted.named_specs(session, wanted.Asked((path,), path == "true", **given), held)]
 
 
 # What is to be there in the end.

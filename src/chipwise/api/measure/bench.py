@@ -252,7 +252,7 @@ def _run(runtime: Held, job: Job, work: Work, step_limit: int | None) -> Run:
 
 
 def _speed(measured: Mapping[str, object], work: Work, step_limit: int | None) -> float | None:
-    """`asked`: so many steps and no more. Where nobody tells any, it may have done those, or all of its work."""
+    """`step_limit`: so many steps and no more. Where nobody tells any, it may have done those, or all of its work."""
     if step_limit is not None and "steps" not in measured:
         return None
     throughput, rate = number(measured.get("throughput")), number(measured.get("steps_per_s"))
@@ -277,7 +277,7 @@ def _failure(job: Job, measured: Mapping[str, object], work: Work, step_limit: i
 
 def _allocation(session: Session, job: Job) -> predicting.Held | predicting.Unknown:
     if runs_here(job.spec.engine):
-        return predicting.here(session, job.spec.needs)
+        return predicting.local_allocation(session, job.spec.needs)
     location = job.attempts[-1].where if job.attempts else None
     if location is None or not location.machine:
         return predicting.Unknown("the engine does not say which machine it was")

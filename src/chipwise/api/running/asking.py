@@ -31,7 +31,7 @@ def run(session: Session, request: Asked, say: Callable[[str], None] = lambda li
     if not request.words:
         raise BadInput("There is nothing to run.", remedy="chipwise run -- COMMAND, or chipwise run WORKLOAD.yaml.")
     with opened(session) as runtime:
-        specs = wanted.named(session, request, runtime)
+        specs = wanted.named_specs(session, request, runtime)
         for id, spec in specs:
             if runs_here(spec.engine):
                 submitting.checked(spec, runtime.engine, runtime.rules)
@@ -91,7 +91,7 @@ def simulate(session: Session, request: Asked, seed: int) -> Played:
             "A simulation runs on no engine: it plays the machines of the plan.", remedy=f"Leave {' and '.join(engines)} out."
         )
     with opened(session) as runtime:
-        specs = wanted.named(session, request, runtime)
+        specs = wanted.named_specs(session, request, runtime)
         rules = runtime.rules
     now = time.time()
     plan = Planned(tuple(specs))

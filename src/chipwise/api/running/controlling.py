@@ -122,7 +122,7 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
         return Controller(record, engine, f"{own}{os.getpid()}", limits, checked=hand_offs.checked, elapsed=time.monotonic)
 
     controller, idle, live = beginning(), False, 0
-    busy_at, trouble_s, log = time.monotonic(), TRIES_AGAIN_S[0], _Told()
+    busy_at, trouble_s, log = time.monotonic(), TRIES_AGAIN_S[0], _TroubleLog()
     while not signals and home.is_dir():
         try:
             turn = controller.turn(time.time())
@@ -161,7 +161,7 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
     engine.close()
 
 
-class _Told:
+class _TroubleLog:
     """What is wrong, once: turns are many, and the file of it has no end."""
 
     def __init__(self) -> None:

@@ -75,7 +75,7 @@ def kind_of(session: Session, name: str) -> str:
 
 
 def reach(session: Session, name: str | None, options: Mapping[str, str] | None = None) -> Reach:
-    """What a name means here; `over`: options of the command line, over what the file says."""
+    """What a name means here; `options`: those of the command line, over what the file says."""
     kind = kind_of(session, name or DEFAULT)
     if runs_here(kind):
         return Reach(kind)

@@ -74,11 +74,11 @@ class Source:
         line = next((self.document.lines[where[:n]] for n in range(len(where), -1, -1) if where[:n] in self.document.lines), 1)
         self.problems.append(Problem(show_where(where), message, line, None, near))
 
-    def complain(self, where: Where, *complaints: Iterable[Complaint]) -> None:
+    def complain(self, field: Where, *complaints: Iterable[Complaint]) -> None:
         """What the integrity suite says of a row; that a chip is not named needs no note here."""
         for complaint in (one for several in complaints for one in several):
             if complaint.rule not in (CHIP_KNOWN, CHIP_EXPLAINED):
-                self.wrong(where, f"{complaint.rule}: it is {complaint.value}")
+                self.wrong(field, f"{complaint.rule}: it is {complaint.value}")
 
 
 def read(directory: Path) -> list[Source]:
@@ -96,19 +96,19 @@ def _read(path: Path) -> Source:
         return replace(source, rows=OwnFile.model_validate(filled))
     except ValidationError as error:
         for detail in error.errors(include_url=False):
-            where = tuple(step for step in detail["loc"] if not (isinstance(step, str) and step.endswith("]")))
-            source.wrong(where, *_in_words(detail, where))
+            field = tuple(step for step in detail["loc"] if not (isinstance(step, str) and step.endswith("]")))
+            source.wrong(field, *_in_words(detail, field))
         raise InvalidFile(str(path), sorted(source.problems, key=lambda p: p.line or 0), remedy=KIND.remedy) from None
 
 
-def _in_words(detail: Any, where: Where) -> tuple[str, tuple[str, ...]]:
+def _in_words(detail: Any, field: Where) -> tuple[str, tuple[str, ...]]:
     """What pydantic found, as a sentence, with the nearest field where one was misspelt."""
     match detail["type"]:
         case "extra_forbidden":
             fields = list(OwnFile.model_fields)
-            if len(where) > 1 and (row := OwnFile.model_fields[str(where[0])].annotation) is not None:
+            if len(field) > 1 and (row := OwnFile.model_fields[str(field[0])].annotation) is not None:
                 fields = list(row.__args__[0].model_fields)
-            return f"is not a field here; allowed: {', '.join(fields)}", nearest(str(where[-1]), fields)
+            return f"is not a field here; allowed: {', '.join(fields)}", nearest(str(field[-1]), fields)
         case "missing":
             return "is required", ()
         case "tuple_type" | "list_type":
@@ -129,22 +129,22 @@ def _in_words(detail: Any, where: Where) -> tuple[str, tuple[str, ...]]:
 def read_chips(files: Sequence[Source]) -> list[Chip]:
     """The user's own chips, which machines and inventories may name."""
     names = Names(load(prices=False)) if any(file.rows.chips for file in files) else None
-    found = []
+    chips = []
     for file in files:
         for i, row in enumerate(file.rows.chips):
             assert names is not None
             base = _one_chip(file, ("chips", i, "like"), row.like, names)
             if row.like is None and row.kind is None:
                 file.wrong(("chips", i), "a chip needs a kind, or a chip it is like")
-            found.append(_chip(row, base, file))
-            file.complain(("chips", i), check_chip(found[-1]))
+            chips.append(_chip(row, base, file))
+            file.complain(("chips", i), check_chip(chips[-1]))
     _refuse_bad(files)
-    return found
+    return chips
 
 
-def join(files: Sequence[Source], chips: Sequence[Chip], brought: Snapshot, today: date) -> Catalog:
+def join(files: Sequence[Source], chips: Sequence[Chip], snapshot: Snapshot, today: date) -> Catalog:
     """The catalog with the files' rows over everything else; InvalidFile with all problems of the first bad file."""
-    names = Names(load(chips, brought.machines, brought.regions, prices=False))
+    names = Names(load(chips, snapshot.machines, snapshot.regions, prices=False))
     regions = [_region(file, row, i, names) for file in files for i, row in enumerate(file.rows.regions)]
     places = {region.key: region for region in (*names.catalog.regions, *regions)}
     machines: list[Machine] = []
@@ -175,14 +175,14 @@ def join(files: Sequence[Source], chips: Sequence[Chip], brought: Snapshot, toda
             file.complain(("offers", i), check_offer(offer))
             offers.append(offer)
     _refuse_bad(files)
-    all_regions = [*brought.regions, *regions]
-    catalog = load(chips, [*brought.machines, *machines], all_regions, brought.offers, offers)
+    all_regions = [*snapshot.regions, *regions]
+    catalog = load(chips, [*snapshot.machines, *machines], all_regions, snapshot.offers, offers)
     names = Names(catalog)
     discounts = [
-        found
+        entry
         for file in files
         for i, row in enumerate(file.rows.discounts)
-        if (found := _discount(file, row, i, names)) is not None and (row.until is None or row.until >= today)
+        if (entry := _discount(file, row, i, names)) is not None and (row.until is None or row.until >= today)
     ]
     _refuse_bad(files)
     return discount.apply(catalog, discounts)
@@ -211,11 +211,11 @@ def _refuse_bad(files: Sequence[Source]) -> None:
             raise InvalidFile(str(file.path), sorted(file.problems, key=lambda p: p.line or 0), remedy=KIND.remedy)
 
 
-def _one_chip(file: Source, where: Where, text: str | None, names: Names) -> Chip | None:
+def _one_chip(file: Source, field: Where, text: str | None, names: Names) -> Chip | None:
     if text is None:
         return None
     if names.chips_or_none(text) is None:
-        file.wrong(where, f"no chip is called {text!r}", names.nearest_chips(text))
+        file.wrong(field, f"no chip is called {text!r}", names.nearest_chips(text))
         return None
     return names.one_chip(text).chip
 
@@ -320,5 +320,5 @@ def _discount(file: Source, row: OwnDiscount, index: int, names: Names) -> disco
         file.wrong(("discounts", index, "region"), f"no region of {provider} is called {row.region!r}", near)
     # Spot prices follow the market, whatever was agreed on the list price.
     purchases = frozenset({row.purchase} if row.purchase else set(Purchase) - {Purchase.SPOT, Purchase.OWNED})
-    where = None if row.region is None else frozenset({row.region})
-    return discount.Discount(row.off, provider, machines, where, purchases, row.note)
+    region_names = None if row.region is None else frozenset({row.region})
+    return discount.Discount(row.off, provider, machines, region_names, purchases, row.note)

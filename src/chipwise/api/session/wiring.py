@@ -43,8 +43,8 @@ class Session:
         from chipwise.catalog.load import load
 
         if not any(self.config.catalog_dir.glob("*.y*ml")):
-            brought = self._brought(())
-            return load((), brought.machines, brought.regions, brought.offers)
+            snapshot = self._brought(())
+            return load((), snapshot.machines, snapshot.regions, snapshot.offers)
         from chipwise.api.session.own import join, read, read_chips
 
         files = read(self.config.catalog_dir)
@@ -58,9 +58,9 @@ class Session:
             return ()
         from chipwise.adapters.stores import snapshots
 
-        found, problems = snapshots.load(self.config.feeds_dir)
+        loaded, problems = snapshots.load(self.config.feeds_dir)
         self.problems.extend(problems)
-        return tuple(found)
+        return tuple(loaded)
 
     def _brought(self, chips: Sequence[Chip]) -> Snapshot:
         """The rows of all stored snapshots, as one, that pass the integrity suite; of what does not, `problems` tells."""
@@ -76,8 +76,8 @@ class Session:
         for snapshot in sorted(self.stored, key=lambda one: one.taken):
             good, refused = sound(snapshot, packaged.chips, packaged.machine_index)
             if refused:
-                told = f"{len(refused)} rows of the stored prices of {snapshot.provider} are skipped: {refused[0]}."
-                self.problems.append(f"{told} Refresh or import them again.")
+                message = f"{len(refused)} rows of the stored prices of {snapshot.provider} are skipped: {refused[0]}."
+                self.problems.append(f"{message} Refresh or import them again.")
             machines.extend(good.machines)
             regions.extend(good.regions)
             offers.extend(good.offers)

@@ -86,8 +86,8 @@ def _lines(cost: Cost) -> list[View]:
     return [{"name": one.name, "usd": one.usd, "how": one.how} for one in cost.lines]
 
 
-def _alternative(one: Alternative) -> View:
-    return _totals(one.totals) | {
-        "stages": [{"name": name, "where": where} for name, where in one.where],
-        "misses": None if one.misses is None else words(one.misses),
+def _alternative(alternative: Alternative) -> View:
+    return _totals(alternative.totals) | {
+        "stages": [{"name": name, "where": where} for name, where in alternative.where],
+        "misses": None if alternative.misses is None else words(alternative.misses),
     }
