@@ -154,18 +154,18 @@ def tco(session: Session, request: Asked) -> Tco:
     )
     notes = _notes(request, chip, cloud, [*settings])
     return Tco(
-        request,
-        chip.name,
-        own,
-        settings,
-        own_cost(own),
-        own_cost(low),
-        own_cost(high),
-        cloud,
-        left_out,
-        reference,
-        tuple(one for one in swings if one.width_usd > 0),
-        (*([resolved.said] if resolved.said else []), *notes),
+        asked=request,
+        chip=chip.name,
+        own=own,
+        settings=settings,
+        cost=own_cost(own),
+        low=own_cost(low),
+        high=own_cost(high),
+        cloud=cloud,
+        left_out=left_out,
+        reference=reference,
+        swings=tuple(one for one in swings if one.width_usd > 0),
+        notes=(*([resolved.said] if resolved.said else []), *notes),
     )
 
 
@@ -206,7 +206,14 @@ def _purchase(session: Session, request: Asked, chip: Chip) -> Setting:
         raise BadInput(message, remedy=f"Give USD, such as --purchase 250000, or ask for {alternative}.") from error
     wide = figure.low < figure.high
     basis = figure.how if figure.certain else f"{figure.how} (rough)"
-    return Setting("purchase_usd", figure.value, basis, False, figure.low if wide else None, figure.high if wide else None)
+    return Setting(
+        name="purchase_usd",
+        value=figure.value,
+        how=basis,
+        given=False,
+        low=figure.low if wide else None,
+        high=figure.high if wide else None,
+    )
 
 
 def _power(request: Asked, chip: Chip) -> tuple[Setting, Setting]:
@@ -247,7 +254,14 @@ def _electricity(session: Session, request: Asked) -> Setting:
     if request.usd_per_kwh is not None:
         return Setting("usd_per_kwh", request.usd_per_kwh, "USD per kWh", True)
     wide = figure.low < figure.high
-    return Setting("usd_per_kwh", figure.value, figure.how, False, figure.low if wide else None, figure.high if wide else None)
+    return Setting(
+        name="usd_per_kwh",
+        value=figure.value,
+        how=figure.how,
+        given=False,
+        low=figure.low if wide else None,
+        high=figure.high if wide else None,
+    )
 
 
 def _near_places(text: str, known: Sequence[str]) -> tuple[str, ...]:
@@ -261,7 +275,7 @@ def _looked_up(name: str, value: float | None, look: Callable[[], Figure], label
     if value is not None:
         return Setting(name, value, label, True)
     figure = look()
-    return Setting(name, figure.value, f"{figure.how}; {label}", False, figure.low, figure.high)
+    return Setting(name=name, value=figure.value, how=f"{figure.how}; {label}", given=False, low=figure.low, high=figure.high)
 
 
 def _habit(name: str, value: float | None, usual: float, label: str) -> Setting:
@@ -310,7 +324,11 @@ def _alternatives(
         comparable = [one for one in ranked if one[0][:3] == ranked[0][0][:3]]  # the middle is among prices of the same worth
         for place, (_, offer, chips, part) in _picked(comparable if not request.against else ranked, bool(request.against)):
             hourly = offer.usd_per_hour * request.chips / chips
-            rows.append(Alternative(offer, part, chips, hourly, place, compare(own, hourly, option)))
+            rows.append(
+                Alternative(
+                    offer=offer, chip=part, chips=chips, usd_per_hour=hourly, place=place, compared=compare(own, hourly, option)
+                )
+            )
     return tuple(rows), tuple(left_out)
 
 
@@ -366,8 +384,8 @@ def _notes(request: Asked, chip: Chip, cloud: Sequence[Alternative], settings: S
         notes.append("Reservations shorter than the years of owning are renewed at the same price.")
     odd = {one.offer.machine: one for one in cloud if one.chips != request.chips}
     notes += [
-        f"{name} has {alternative.chips:g} chips: its price is for {request.chips:g}, as {request.chips / alternative.chips:g} of them."
-        for name, alternative in odd.items()
+        f"{name} has {option.chips:g} chips: its price is for {request.chips:g}, as {request.chips / option.chips:g} of them."
+        for name, option in odd.items()
     ]
     other_chips = sorted({one.chip for one in cloud if one.chip != chip.name})
     if other_chips:

@@ -66,7 +66,15 @@ def bench(
     _check(out)
     session = open_session()
     work = benching_places.checked(session, workload, environment)
-    wanted = benching_places.Wanted(workload, work, benching_places.places(session, on), repeat, steps, longest, environment)
+    wanted = benching_places.Wanted(
+        path=workload,
+        work=work,
+        places=benching_places.places(session, on),
+        repeat=repeat,
+        steps=steps,
+        longest=longest,
+        environment=environment,
+    )
     if out is not None:
         benching_rows.check_rows(session, wanted)
     with _ended_like_ctrl_c(), progress("running") as report:

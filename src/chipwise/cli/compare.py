@@ -232,5 +232,5 @@ def show_unable(pairs: list[tuple[str, str]]) -> None:
 
     if pairs:
         text.show_lines("", "No candidate:")
-        for why in dict.fromkeys(why for _, why in pairs):
-            text.show_lines(f"{', '.join(name for name, other in pairs if other == why)}: {why}.")
+        for reason in dict.fromkeys(reason for _, reason in pairs):
+            text.show_lines(f"{', '.join(name for name, other in pairs if other == reason)}: {reason}.")

@@ -83,7 +83,7 @@ def offers(
 
     session = open_session()
     query = OfferQuery(
-        machine_query(
+        machines=machine_query(
             session.names,
             machines=machine,
             chips=chip,

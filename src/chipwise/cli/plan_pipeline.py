@@ -99,7 +99,8 @@ def _moved(hand_off: Moved) -> str:
         else f"{hand_off.seconds:.0f} s"
     )
     assumed = f" ({'; '.join(hand_off.assumed)})" if hand_off.assumed else ""
-    return f"{size} {_PATHS.get(hand_off.path, hand_off.path)}, {waits}, {_money(hand_off.usd)}{'/month' if hand_off.per == 'month' else ''}{assumed}"
+    price = f"{_money(hand_off.usd)}{'/month' if hand_off.per == 'month' else ''}"
+    return f"{size} {_PATHS.get(hand_off.path, hand_off.path)}, {waits}, {price}{assumed}"
 
 
 def _totals(totals: Totals) -> list[tuple[str, str]]:

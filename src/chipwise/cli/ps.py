@@ -51,7 +51,9 @@ def ps(
     record = place.open_record(session)
     try:
         phases = frozenset(map(Phase, only))
-        wanted = Wanted(phases, owner or "", team or "", project or "", newest=None if everything else limit)
+        wanted = Wanted(
+            phases=phases, owner=owner or "", team=team or "", project=project or "", newest=None if everything else limit
+        )
         rows = record.rows(wanted)
         # Each is read to know, so of a list without a limit only those that are not over.
         query = replace(wanted, phases=(phases or LIVE) & LIVE) if everything else wanted

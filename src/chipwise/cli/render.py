@@ -80,7 +80,13 @@ def _request(session: Session, workload: str, constraints: Constraints, settings
     from chipwise.api.render import Asked
 
     text = over_file(session, workload, constraints)
-    return Asked(settings["environment"], text, settings["objective"], settings["choice"], settings["stage"])
+    return Asked(
+        environment=settings["environment"],
+        text=text,
+        objective=settings["objective"],
+        rank=settings["choice"],
+        stage=settings["stage"],
+    )
 
 
 def _give(rendered: dict[str, list[File]], out: Path | None, force: bool, as_json: bool) -> None:

@@ -158,10 +158,10 @@ def _show_own(result: Tco) -> None:
     from chipwise.cli.text import Column
 
     own, cost = result.own, result.cost
-    location = f", in {result.asked.country}" if result.asked.country else ""
+    site = f", in {result.asked.country}" if result.asked.country else ""
     machines = text.plural(own.machines, "machine")
     text.show_title(
-        f"{machines} of {result.asked.chips}x {result.chip}, owned for {own.years:g} years, in use {own.utilisation:.0%}{location}"
+        f"{machines} of {result.asked.chips}x {result.chip}, owned for {own.years:g} years, in use {own.utilisation:.0%}{site}"
     )
     text.show_lines(f"Bought for {usd_short(own.bought_usd)}, sold for {usd_short(own.resale_usd)}.", "")
     total = cost.cost.usd

@@ -65,7 +65,7 @@ def _word(text: str) -> str:
 
 def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], details: Sequence[str] = ()) -> None:
     """A table no wider than the terminal: flexible columns give way, the widest first, then other words; numbers never do.
-    `under` has a line for each row that stands below it."""
+    `details` has a line for each row that stands below it."""
     show_laid(table_lines(columns, rows, details))
 
 

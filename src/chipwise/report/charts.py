@@ -10,7 +10,7 @@ from typing import Any
 
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.report.markup import label
-from chipwise.report.words import chips, full, listed, count_prefix, rated, short
+from chipwise.report.words import chips, count_prefix, full, listed, rated, short
 from chipwise.text import usd
 from chipwise.units import DAY, HOUR
 
@@ -144,8 +144,8 @@ def memory(plan: Plan) -> Chart | None:
         "hoverinfo": "text",
         "textposition": "none",
         "hovertext": [
-            _hover_text(f"{share:.0f}% of a chip's memory", *full(one, plan))
-            for (_, one), share in zip(known, shares, strict=True)
+            _hover_text(f"{share:.0f}% of a chip's memory", *full(choice, plan))
+            for (_, choice), share in zip(known, shares, strict=True)
         ],
         "marker": {"color": ["#a64900" if one > 90 else "#0072b2" for one in shares], "line": {"color": _INK, "width": 0.5}},
         "showlegend": False,
@@ -321,11 +321,10 @@ def _places(top: Sequence[Choice]) -> list[str]:
     return [_place(at, one) for at, one in enumerate(top, start=1)]
 
 
-def _place(rank: int, one: Choice) -> str:
+def _place(rank: int, choice: Choice) -> str:
     """Two lines on the axis; the rank makes it one of a kind."""
-    return (
-        f"{rank}. {label(short(f'{count_prefix(one)}{one.machine}'))}<br>{label(short(listed(chips(one), one.purchase), 26))}"
-    )
+    machine = label(short(f"{count_prefix(choice)}{choice.machine}"))
+    return f"{rank}. {machine}<br>{label(short(listed(chips(choice), choice.purchase), 26))}"
 
 
 def _bars(count: int, title: str, span: Sequence[float], prefix: str = "") -> dict[str, Any]:

@@ -36,7 +36,9 @@ def duration(plan: Plan) -> Chart | None:
                 "y": top,
                 "line": {"width": 0.5, "color": _INK, "shape": "hv"},
                 "fillcolor": _COLOURS[index % len(_COLOURS)],
-                "hovertemplate": f"{label(layer.name)}: %{{y}} of {layer.machines}, {label(usd(layer.usd))} a month<extra></extra>",
+                "hovertemplate": (
+                    f"{label(layer.name)}: %{{y}} of {layer.machines}, {label(usd(layer.usd))} a month<extra></extra>"
+                ),
             }
         )
         below += layer.machines

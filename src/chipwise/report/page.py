@@ -24,8 +24,8 @@ from chipwise.report.flowchart import flowchart
 from chipwise.report.load_chart import duration, load_table, load_told, regions_table
 from chipwise.report.markup import data, tag, text
 from chipwise.report.questions import questions
-from chipwise.report.roofline import roofline
 from chipwise.report.roofline import points_text as roofline_told
+from chipwise.report.roofline import roofline
 from chipwise.report.tables import cost_lines, losses, matrix, pairs, ranking, refusals, services, simple
 from chipwise.report.words import rated
 

@@ -10,12 +10,12 @@ from chipwise.report.charts import (
     _INK,
     _QUIET,
     Chart,
+    _annotation,
     _axis,
     _bars,
-    _annotation,
     _carbon,
-    _layout,
     _hover_text,
+    _layout,
     _tone,
 )
 from chipwise.report.markup import label
@@ -56,8 +56,8 @@ def stage_costs(plan: PipelinePlan) -> Chart | None:
     layout = _bars(len(rows), "USD of a job, or of a month", [0, max(max(sums), 0.01) * 1.36], prefix="$")
     layout["barmode"] = "stack"
     layout["annotations"] = [
-        _annotation(value, place, f"{usd(value)}{'/mo' if one.per == 'month' else ''}")
-        for (one, _), value, place in zip(rows, sums, places, strict=True)
+        _annotation(value, place, f"{usd(value)}{'/mo' if stage.per == 'month' else ''}")
+        for (stage, _), value, place in zip(rows, sums, places, strict=True)
         if math.isfinite(value)
     ]
     layout["legend"] = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "traceorder": "normal"}

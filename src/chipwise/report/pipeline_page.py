@@ -13,7 +13,7 @@ from chipwise.report.page import document, drawn, section
 from chipwise.report.pipeline_charts import stage_costs, stage_front, stage_times
 from chipwise.report.stage_flow import moved_told, stage_flow, width_of
 from chipwise.report.tables import pairs, simple
-from chipwise.report.words import chips, listed, count_prefix, mass
+from chipwise.report.words import chips, count_prefix, listed, mass
 from chipwise.text import duration, usd
 
 

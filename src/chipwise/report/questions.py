@@ -12,7 +12,7 @@ from chipwise.planner.explain.reason_words import lost, missing_words, remedy_wo
 from chipwise.planner.explain.words import no_service
 from chipwise.planner.reasons import Goal, NotOffered, OverQuota, RuleKind
 from chipwise.planner.values.plan import Choice, Loss, Missing, Obstacle, Plan
-from chipwise.report.words import full, count_prefix, numbers
+from chipwise.report.words import count_prefix, full, numbers
 from chipwise.text import usd
 
 _OF_GOALS = (Obstacle.DEADLINE, Obstacle.BUDGET, Obstacle.DEADLINE_AND_BUDGET, Obstacle.LATENCY, Obstacle.THROUGHPUT)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from chipwise.planner.pipeline.value import Moved, PipelinePlan, Placed
 from chipwise.report.markup import tag, text
-from chipwise.report.words import chips, listed, count_prefix, mass, short
+from chipwise.report.words import chips, count_prefix, listed, mass, short
 from chipwise.text import decimal_size, duration, usd
 
 WIDE, HIGH = 330, 122  # of a box, in pixels

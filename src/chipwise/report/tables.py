@@ -9,7 +9,7 @@ from chipwise.planner.explain.reason_words import example_words, lost, rule_word
 from chipwise.planner.explain.words import single
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.report.markup import tag, text
-from chipwise.report.words import amount, chips, listed, count_prefix, mass, rated
+from chipwise.report.words import amount, chips, count_prefix, listed, mass, rated
 from chipwise.text import duration, usd
 
 FIRST = 25  # rows that are shown, and printed, before somebody asks for all

@@ -124,7 +124,17 @@ def read_trace(trace: Trace, workload_path: str) -> Recording:
             remedy=f"Give at most {LONGEST_SPAN_S / DAY:.0f} days; {names[0]} is in seconds or ISO time.",
         )
     rates, step_s, burstiness = _steps(windows, first - origin, last - origin, rows)
-    return Recording(rates, step_s, burstiness, rows, last - first, sums[0].lengths(), sums[1].lengths(), cut, _pairs(*sums))
+    return Recording(
+        rates=rates,
+        step_s=step_s,
+        burstiness=burstiness,
+        requests=rows,
+        span_s=last - first,
+        input_tokens=sums[0].lengths(),
+        output_tokens=sums[1].lengths(),
+        cut=cut,
+        pairs=_pairs(*sums),
+    )
 
 
 def _pairs(prompts: _Sum, answers: _Sum) -> Floats:

@@ -14,7 +14,7 @@ from chipwise.planner.pipeline.value import PipelinePlan
 from chipwise.report import page as pages
 from chipwise.report.pipeline_charts import stage_costs, stage_front, stage_times
 from chipwise.report.pipeline_page import pipeline_page
-from chipwise.report.stage_flow import BELOW, HORIZONTAL_GAP, HIGH, WIDE, stage_flow, width_of
+from chipwise.report.stage_flow import BELOW, HIGH, HORIZONTAL_GAP, WIDE, stage_flow, width_of
 
 TODAY = date(2026, 11, 15)
 

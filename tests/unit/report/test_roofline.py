@@ -12,7 +12,7 @@ import pytest
 import plans
 from chipwise.planner.explain.roofline import Point, Roof, Roofline
 from chipwise.report import page as pages
-from chipwise.report.roofline import roofline, points_text
+from chipwise.report.roofline import points_text, roofline
 
 FOUND = Roofline(
     "H100-SXM",

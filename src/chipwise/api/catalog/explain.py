@@ -114,14 +114,14 @@ def _chip(session: Session, text: str, wanted: Mapping[str, str]) -> ChipMeaning
     query = MachineQuery(chips={resolved.chip.name})
     slices = tuple(s for s in (*sharing.mig_profiles(data), *sharing.vgpu_profiles(data)) if s.chip == resolved.chip.name)
     return ChipMeaning(
-        resolved.chip,
-        resolved.said,
-        abilities(resolved.chip, data),
-        sharing.modes_of(resolved.chip, data),
-        slices,
-        compatibility.check(resolved.chip, wanted, data) if wanted else (),
-        len(find_machines(session.catalog, query)),
-        _cheapest(session, query, per_chip=True),
+        chip=resolved.chip,
+        said=resolved.said,
+        abilities=abilities(resolved.chip, data),
+        modes=sharing.modes_of(resolved.chip, data),
+        slices=slices,
+        findings=compatibility.check(resolved.chip, wanted, data) if wanted else (),
+        machines=len(find_machines(session.catalog, query)),
+        cheapest=_cheapest(session, query, per_chip=True),
     )
 
 
@@ -148,7 +148,7 @@ def _machine(session: Session, text: str, wanted: Mapping[str, str]) -> MachineM
     )
     keys = {machine.key for machine in machines}
     cheapest = _cheapest(session, MachineQuery(machines=keys), per_chip=False) if keys else ()
-    return MachineMeaning(text, tuple(machines), parts, findings, cheapest, quotas)
+    return MachineMeaning(name=text, machines=tuple(machines), parts=parts, findings=findings, cheapest=cheapest, quotas=quotas)
 
 
 def _region(session: Session, region: Region) -> RegionMeaning:
@@ -169,12 +169,12 @@ def _provider(session: Session, name: str) -> ProviderMeaning:
     )
 
     return ProviderMeaning(
-        listed.get(name, names.Provider(name, name, "your own", "")),
-        sum(machine.provider == name for machine in catalog.machines),
-        sum(region.provider == name for region in catalog.regions),
-        len(days),
-        iso_day(days[-1]) if days else "-",
-        iso_day(days[0]) if days else "-",
+        provider=listed.get(name, names.Provider(name, name, "your own", "")),
+        machines=sum(machine.provider == name for machine in catalog.machines),
+        regions=sum(region.provider == name for region in catalog.regions),
+        offers=len(days),
+        newest=iso_day(days[-1]) if days else "-",
+        oldest=iso_day(days[0]) if days else "-",
     )
 
 

@@ -92,7 +92,9 @@ def _bring(
 
     feed = _feed(feed_name)
     known = tuple(machine for machine in session.catalog.machines if machine.provider == provider)
-    settings = FeedSettings(session.today, regions, options, session.names.chip_index(), known)
+    settings = FeedSettings(
+        today=session.today, regions=regions, options=options, chip_of=session.names.chip_index(), known=known
+    )
     # Machines of the user's own files may go away with the file: a snapshot stands on the package and on itself.
     packaged = load(prices=False)
     snapshot, refused = sound(feed.fetch(settings, report), session.catalog.chips, packaged.machine_index)

@@ -123,7 +123,7 @@ def bench(session: Session, wanted: Wanted, report: Report, say: Callable[[str],
                     results.append(_bench_place(runtime, wanted, place, mark, _part(report, wanted, len(results)), say))
                 except ChipwiseError as error:
                     refused.append(error)
-                    results.append(Result(place, "", (), {}, predicting.Unknown(str(error))))
+                    results.append(Result(place=place, unit="", runs=(), predicted={}, held=predicting.Unknown(str(error))))
         except BaseException:
             _stop(runtime, mark)
             raise
@@ -177,7 +177,7 @@ def _bench_place(runtime: Held, wanted: Wanted, place: Place, mark: str, tell: T
     predicted = dict(job.spec.predicted)
     if number(predicted.get("throughput")) is None and "why_not" not in predicted:
         predicted = {**predicted, **predicting.predict(runtime.session, wanted.path, work, allocation)}
-    return Result(place, unit.unit or "steps", tuple(runs), predicted, allocation)
+    return Result(place=place, unit=unit.unit or "steps", runs=tuple(runs), predicted=predicted, held=allocation)
 
 
 def _request(wanted: Wanted, place: Place, mark: str) -> Asked:
@@ -308,7 +308,7 @@ def _simulated(runtime: Held, wanted: Wanted, place: Place, unit: Work) -> Resul
         seconds, start_s = (number(spec.predicted[name]) or 0.0 for name in ("seconds", "start_s"))
         part = min(wanted.steps / total_steps, 1.0)
         predicted |= {"steps": min(wanted.steps, total_steps), "seconds": start_s + (seconds - start_s) * part}
-    return Result(place, unit.unit or "steps", (), predicted, allocation, formula=True)
+    return Result(place=place, unit=unit.unit or "steps", runs=(), predicted=predicted, held=allocation, formula=True)
 
 
 def _sweep(runtime: Held, job: Job) -> None:

@@ -65,7 +65,9 @@ def calibrate(session: Session, path: str, typed: bytes | None, *, dry_run: bool
         stored = session.config.calibration
         stored.parent.mkdir(parents=True, exist_ok=True)
         whole.write(stored, _packed(session.today, measured.name, len(runs), factors, trial))
-    return Calibration(measured, factors, trial, len(runs), far, reasons, stored, why_not)
+    return Calibration(
+        measured=measured, factors=factors, trial=trial, used=len(runs), far=far, refused=reasons, path=stored, why_not=why_not
+    )
 
 
 def forget(session: Session) -> Path:

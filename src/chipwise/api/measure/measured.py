@@ -34,7 +34,7 @@ def read(session: Session, path: str, typed: bytes | None) -> Measured:
     text = _text(name, _bytes(Path(path)) if typed is None else typed)
     table = parse(text, name)
     rows, notes = _resolved(table.rows, session.parts, session)
-    return Measured(name, text, table, rows, notes)
+    return Measured(name=name, text=text, table=table, rows=rows, notes=notes)
 
 
 def _bytes(path: Path) -> bytes:

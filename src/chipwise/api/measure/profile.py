@@ -38,7 +38,7 @@ def measure(session: Session, wish: Wish, report: Report) -> Profiled:
     from chipwise.adapters.stores import whole
 
     chip = session.names.one_chip(wish.chip).chip.name if wish.chip else None  # a bad name is told before minutes of work
-    settings = Settings(session.today.isoformat(), chip, wish.device, wish.quick, wish.seconds)
+    settings = Settings(date=session.today.isoformat(), chip=chip, device=wish.device, quick=wish.quick, seconds=wish.seconds)
     profile = run(settings, lambda done, total, what: report(done, total, _kind(what)))
     if profile.chip is None and session.names.chips_or_none(profile.device) is not None:
         profile = replace(profile, chip=session.names.one_chip(profile.device).chip.name)
@@ -161,7 +161,14 @@ def _best(label: str, samples: Sequence[Sample], unit: str, nominal: float | Non
         return None
     top = max(samples, key=rate)
     shape = " ".join(f"{name} {size:,}" for name, size in top.shape if name != "pinned")
-    return Line(label, abs(rate(top)), unit, rate(top) / nominal if nominal and unit != "s" else None, shape, _size(top))
+    return Line(
+        what=label,
+        value=abs(rate(top)),
+        unit=unit,
+        share=rate(top) / nominal if nominal and unit != "s" else None,
+        at=shape,
+        size=_size(top),
+    )
 
 
 def _size(sample: Sample) -> str:

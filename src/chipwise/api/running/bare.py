@@ -77,4 +77,4 @@ def priced(session: Session, cloud: str, machine: str, region: str, purchase: Pu
     query = OfferQuery(MachineQuery(machines={(cloud, machine)}), {(cloud, region)}, {purchase})
     offers = cheapest(session.catalog, query, session.year_ago)
     price = session.catalog.offers.price[offers[purchase]] if purchase in offers else None
-    return Where(purchase, cloud, region, "", machine, price)
+    return Where(purchase=purchase, provider=cloud, region=region, zone="", machine=machine, usd_per_hour=price)

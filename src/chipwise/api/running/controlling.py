@@ -119,7 +119,14 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
         except BaseException:
             record.close()
             raise
-        return Controller(record, engine, f"{own}{os.getpid()}", limits, checked=hand_offs.checked, elapsed=time.monotonic)
+        return Controller(
+            record=record,
+            engine=engine,
+            holder=f"{own}{os.getpid()}",
+            rules=limits,
+            checked=hand_offs.checked,
+            elapsed=time.monotonic,
+        )
 
     controller, idle, live = beginning(), False, 0
     busy_at, trouble_s, log = time.monotonic(), TRIES_AGAIN_S[0], _TroubleLog()

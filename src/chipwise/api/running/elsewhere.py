@@ -125,7 +125,14 @@ def _shared(path: str, reached: Sequence[str], stated: Sequence[str], allowed: s
 
 def _place(deployment: Deployment) -> Where:
     node, each = deployment.node, deployment.predicted.usd_per_hour / max(deployment.machines, 1)
-    return Where(Purchase(deployment.purchase), node.provider, node.region, "", node.machine, each)
+    return Where(
+        purchase=Purchase(deployment.purchase),
+        provider=node.provider,
+        region=node.region,
+        zone="",
+        machine=node.machine,
+        usd_per_hour=each,
+    )
 
 
 def _needs(spec: Spec, deployment: Deployment, path: str) -> Needs:

@@ -210,5 +210,5 @@ def _checked(kind: str, fields: Mapping[str, Any], path: str, name: str) -> Base
                         (),
                     )
             if all(each.field != f"{name}.{field}" for each in problems):
-                problems.append(Problem(f"{name}.{field}", message, None, None, near))
+                problems.append(Problem(field=f"{name}.{field}", message=message, line=None, allowed=None, nearest=near))
         raise InvalidFile(path, problems, remedy=f"{traits(kind).page} lists its fields.") from None

@@ -95,4 +95,4 @@ def _forgotten(job: Job, roots: Sequence[Path], older_s: float | None, checkpoin
         removed += freed
     remaining = 0 if checkpoints else sum(forgetting.checkpoints_of(root, job.id) for root in roots)
     left = "" if removed else "only its checkpoints are here" if remaining else NOTHING
-    return Forgotten(job.id, removed, left, remaining, job.phase)
+    return Forgotten(id=job.id, bytes=removed, left=left, kept=remaining, phase=job.phase)

@@ -75,7 +75,14 @@ def opened(session: Session) -> Iterator[Held]:
     elsewhere: dict[str, Engine] = {}
     try:
         engine = place.engine_here(session)
-        yield Held(record, engine, place.rules(session), engine.config.root, session, elsewhere)
+        yield Held(
+            record=record,
+            engine=engine,
+            rules=place.rules(session),
+            root=engine.config.root,
+            session=session,
+            elsewhere=elsewhere,
+        )
     finally:
         for remote in elsewhere.values():
             remote.close()

@@ -157,7 +157,14 @@ def place_of(choice: Choice) -> Where:
     hours = choice.seconds / 3600.0
     compute = sum(line.usd for line in choice.cost.lines if line.name == "compute")
     usd_per_hour = compute / (hours * choice.machines) if hours else None
-    return Where(Purchase(choice.purchase), choice.provider, choice.region, "", choice.machine, usd_per_hour)
+    return Where(
+        purchase=Purchase(choice.purchase),
+        provider=choice.provider,
+        region=choice.region,
+        zone="",
+        machine=choice.machine,
+        usd_per_hour=usd_per_hour,
+    )
 
 
 def rate_of(alternatives: Sequence[Choice]) -> float | None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def prepare(session: Session, name: str, options: Mapping[str, str], *, dry_run: bool) -> Prepared:
-    """`given`: region and keep, where the file of engines does not say them yet."""
+    """`options`: region and keep, where the file of engines does not say them yet."""
     kind = package(engines.kind_of(session, name))
     if not isinstance(kind, Prepares):
         raise BadInput(

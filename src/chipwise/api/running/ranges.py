@@ -24,7 +24,7 @@ def workers(text: str, option: str) -> tuple[int, int | None]:
     return _limited(maximum, option), (minimum if match[2] is not None and minimum < maximum else None)
 
 
-def least(text: str, option: str) -> int:
+def minimum_workers(text: str, option: str) -> int:
     """Of a workload, whose plan says the most: the least that it can do with, written 2-."""
     match = re.fullmatch(r"\s*(\d{1,40})\s*-\s*", text, re.ASCII)
     if match is None:

@@ -78,7 +78,18 @@ def _leftovers(runtime: asking.Held, engine: Engine, dry_run: bool) -> list[Left
 
     if isinstance(engine, Reaps):
         reaped = engine.reap(lambda: [(job.id, len(job.attempts)) for job in live()], dry_run=dry_run)
-        return [Left(engine.place, one.kind, one.name, one.job, one.attempt, one.type, one.region) for one in reaped]
+        return [
+            Left(
+                place=engine.place,
+                kind=one.kind,
+                name=one.name,
+                job=one.job,
+                attempt=one.attempt,
+                type=one.type,
+                region=one.region,
+            )
+            for one in reaped
+        ]
     seen = engine.look(live(), time.time())
     if not dry_run:
         for handle in seen.strays:

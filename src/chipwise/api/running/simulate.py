@@ -117,7 +117,7 @@ class Play:
         self.controller = self.another("controller")
 
     def another(self, holder: str) -> Controller:
-        return Controller(self.record, self.engine, holder, self.rules, self.policy)
+        return Controller(record=self.record, engine=self.engine, holder=holder, rules=self.rules, policy=self.policy)
 
     def submit(self, specs: Sequence[tuple[str, Spec]]) -> list[Job]:
         local_specs = [(id, replace(spec, engine=self.engine.name, place=self.engine.place)) for id, spec in specs]
@@ -171,7 +171,7 @@ def simulate(
 ) -> Played:
     """Jobs by id, played until all are over or the time is reached. The same arguments give the same play."""
     world = replace(world if world is not None else world_of([spec for _, spec in specs]), seed=seed)
-    play = Play(world, rules or Rules(), policy or NeverLate(), wishes, tick_s)
+    play = Play(world=world, rules=rules or Rules(), policy=policy or NeverLate(), wishes=wishes, tick_s=tick_s)
     play.submit(specs)
     turns = sum(1 for _ in play.turns(until if until is not None else world.begins + LONGEST_S))
     return played(play, turns)
@@ -185,7 +185,15 @@ def played(play: Play, turns: int = 0) -> Played:
         lost[stay.job] = lost.get(stay.job, 0.0) + max(stay.reached - stay.saved, 0) * stay.program.step_s
     courses = tuple(_course(job, play.world.program(job.spec.name), lost.get(job.id, 0.0), play.now) for job in jobs)
     finished = all(job.phase.over for job in jobs)
-    return Played(play.world.begins, play.now, finished, courses, tuple(story), turns, tuple(play.trouble))
+    return Played(
+        begins=play.world.begins,
+        until=play.now,
+        over=finished,
+        courses=courses,
+        story=tuple(story),
+        turns=turns,
+        trouble=tuple(play.trouble),
+    )
 
 
 def _course(job: Job, program: Program, lost_s: float, until: float) -> Course:
@@ -194,7 +202,15 @@ def _course(job: Job, program: Program, lost_s: float, until: float) -> Course:
         hours[attempt.where.purchase] = hours.get(attempt.where.purchase, 0.0) + attempt.hours(until)
     interrupted = [one for one in job.attempts if one.outcome in (Outcome.LOST, Outcome.LEFT) and one.begun is not None]
     guessed_s = program.finish_s(0) if program.guessed else None
-    return Course(job, hours, job.usd(until), len(interrupted), lost_s, until, guessed_s)
+    return Course(
+        job=job,
+        hours=hours,
+        usd=job.usd(until),
+        interruptions=len(interrupted),
+        lost_work_s=lost_s,
+        until=until,
+        guessed_s=guessed_s,
+    )
 
 
 def world_of(specs: Sequence[Spec], begins: float = 0.0) -> World:
@@ -225,4 +241,6 @@ def program_of(spec: Spec) -> Program:
     step_s = works_s / steps
     saves = min(max(round(_SAVES_EVERY_S / step_s), 1), steps)
     saves = saves if spec.checkpoints else 0
-    return Program(None if spec.service else steps, step_s, saves, tells=stated is not None, guessed=guessed)
+    return Program(
+        steps=None if spec.service else steps, step_s=step_s, save_every=saves, tells=stated is not None, guessed=guessed
+    )

@@ -281,7 +281,7 @@ def _needs(request: Asked, reach: Reach) -> Needs:
     machines_least: int | None = None
     if request.machines is not None:
         text = str(request.machines)
-        counts = ranges.workers(text, "--machines") if request.is_command else (1, ranges.least(text, "--machines"))
+        counts = ranges.workers(text, "--machines") if request.is_command else (1, ranges.minimum_workers(text, "--machines"))
         machines, machines_least = counts
     if machines < 1 or machines_least == 0:
         raise BadInput("A job needs a machine.", remedy="Write --machines 1 or more.")
@@ -292,7 +292,14 @@ def _needs(request: Asked, reach: Reach) -> Needs:
             f"{reach.kind} gives each machine its GPUs whole.", remedy="Give a range of machines instead: --machines 2-4."
         )
     cpus = request.cpus if request.cpus is not None else 1
-    return Needs(gpus, cpus, machines, request.processes, gpus_least, machines_least)
+    return Needs(
+        gpus=gpus,
+        cpus=cpus,
+        machines=machines,
+        processes=request.processes,
+        gpus_least=gpus_least,
+        machines_least=machines_least,
+    )
 
 
 def _bare(runtime: Held, request: Asked, reach: Reach, spec: Spec) -> Spec:

@@ -105,13 +105,13 @@ def _elsewhere(job: Job, now: float) -> Standing:
     last = job.attempts[-1]
     since = last.begun if last.begun is not None else last.placed
     return Standing(
-        job.id,
-        str(job.phase),
-        max(now - since, 0.0),
-        (),
-        None,
-        None,
-        last.step,
+        id=job.id,
+        phase=str(job.phase),
+        seconds=max(now - since, 0.0),
+        gpus=(),
+        cpu_percent=None,
+        memory_bytes=None,
+        step=last.step,
         engine=job.spec.engine,
         place=job.spec.place,
         asks_gpus=job.gpus_of(last),

@@ -34,8 +34,8 @@ def specs_of(
     title: str = "",
     text: str | None = None,
 ) -> list[tuple[str, str, Spec]]:
-    """By id, which those that come after it name, and by stage, which is empty where there is one job. `asked`: what the
-    command line says of a stage; the file says the rest, and how it is called unless `called` does. `text` stands for
+    """By id, which those that come after it name, and by stage, which is empty where there is one job. `request`: what the
+    command line says of a stage; the file says the rest, and how it is called unless `title` does. `text` stands for
     the file."""
     work = check(session, path, environment, text=text).workload
     if not isinstance(work, Pipeline):

@@ -76,13 +76,13 @@ def _unpacked(document: Any) -> Stored:
         trial = Trial(groups=int(_number(held_out["groups"])), **numbers, spread=spread)
     versions = document["versions"]
     return Stored(
-        date.fromisoformat(document["date"]).isoformat(),
-        _text(document["file"]),
-        int(_number(document["rows"])),
-        _text(versions["chipwise"]),
-        _text(versions["factors"]),
-        OwnFactors(cells, document["cautious"] is True, spread),
-        trial,
+        date=date.fromisoformat(document["date"]).isoformat(),
+        file=_text(document["file"]),
+        rows=int(_number(document["rows"])),
+        chipwise=_text(versions["chipwise"]),
+        factors_digest=_text(versions["factors"]),
+        factors=OwnFactors(cells, document["cautious"] is True, spread),
+        trial=trial,
     )
 
 
@@ -93,7 +93,7 @@ def _cell(data: Any) -> Cell:
     rows, weight, residual = (_number(data[name]) for name in ("rows", "weight", "residual"))
     if weight < 0 or rows < 1 or abs(residual) > 2 * own.FARTHEST:
         raise ValueError(f"a cell of {chip[:40]} has impossible numbers")
-    return Cell(family, chip, software, model, int(rows), weight, residual)
+    return Cell(family=family, chip=chip, software=software, model=model, rows=int(rows), weight=weight, residual=residual)
 
 
 def _text(value: object) -> str:

@@ -72,7 +72,7 @@ class Source:
 
     def wrong(self, where: Where, message: str, near: tuple[str, ...] = ()) -> None:
         line = next((self.document.lines[where[:n]] for n in range(len(where), -1, -1) if where[:n] in self.document.lines), 1)
-        self.problems.append(Problem(show_where(where), message, line, None, near))
+        self.problems.append(Problem(field=show_where(where), message=message, line=line, allowed=None, nearest=near))
 
     def complain(self, field: Where, *complaints: Iterable[Complaint]) -> None:
         """What the integrity suite says of a row; that a chip is not named needs no note here."""
@@ -171,7 +171,16 @@ def join(files: Sequence[Source], chips: Sequence[Chip], snapshot: Snapshot, tod
                 )
             day = own.as_of.isoformat() if own.as_of else file.day
             price = own.price_per_hour
-            offer = Offer(provider, own.machine, own.region, own.purchase, price, day, source=file.name, notes=own.note)
+            offer = Offer(
+                provider=provider,
+                machine=own.machine,
+                region=own.region,
+                purchase=own.purchase,
+                usd_per_hour=price,
+                as_of=day,
+                source=file.name,
+                notes=own.note,
+            )
             file.complain(("offers", i), check_offer(offer))
             offers.append(offer)
     _refuse_bad(files)
@@ -224,30 +233,30 @@ def _chip(row: OwnChip, base: Chip | None, file: Source) -> Chip:
     """A chip like another belongs to its family, so that a filter by the family finds it too."""
     fact = Fact((file.name,), file.day, (), row.note)
     base = base or Chip(
-        row.name,
-        row.vendor or "own",
-        row.kind or ChipKind.GPU,
-        row.name,
-        row.architecture or "own",
-        (),
-        True,
-        None,
-        None,
-        None,
-        None,
-        None,
-        None,
-        None,
-        {},
-        None,
-        None,
-        None,
-        None,
-        None,
-        Silicon(),
-        None,
-        None,
-        fact,
+        name=row.name,
+        vendor=row.vendor or "own",
+        kind=row.kind or ChipKind.GPU,
+        family=row.name,
+        architecture=row.architecture or "own",
+        aliases=(),
+        common=True,
+        compute_capability=None,
+        target=None,
+        year=None,
+        memory_gb=None,
+        memory_bytes=None,
+        memory_type=None,
+        memory_bytes_per_s=None,
+        rates={},
+        interconnect=None,
+        link_bytes_per_s=None,
+        pcie_gen=None,
+        power_w=None,
+        mig_slices=None,
+        silicon=Silicon(),
+        launch_price_usd=None,
+        launch_price_basis=None,
+        fact=fact,
     )
     # "80GB" is the figure on the box, of which a program gets 80 GiB; any other size is what a program gets.
     box = None if row.memory is None else row.memory / 1e9 if row.memory % 1e9 == 0 else row.memory / 2**30
@@ -271,10 +280,10 @@ def _chip(row: OwnChip, base: Chip | None, file: Source) -> Chip:
 
 def _machine(row: OwnMachine, chip: Chip | None, file: Source, provider: str) -> Machine:
     return Machine(
-        provider,
-        row.name,
-        chip.name if chip else None,
-        row.chips if row.chips or chip is None else 1.0,
+        provider=provider,
+        name=row.name,
+        chip=chip.name if chip else None,
+        chips=row.chips if row.chips or chip is None else 1.0,
         vcpus=row.vcpus,
         memory_bytes=row.memory,
         disk_bytes=row.disk,
@@ -299,7 +308,18 @@ def _cost(file: Source, row: OwnMachine, index: int, machine: Machine, region: R
         pue = row.pue or (region.pue if region else None)
         price, story = hourly_cost(row.purchase_price, row.lifetime, row.power, pue, row.usd_per_kwh)
         note = "; ".join(filter(None, (note, story)))
-    return [Offer(machine.provider, row.name, row.region, Purchase.OWNED, price, file.day, source=file.name, notes=note)]
+    return [
+        Offer(
+            provider=machine.provider,
+            machine=row.name,
+            region=row.region,
+            purchase=Purchase.OWNED,
+            usd_per_hour=price,
+            as_of=file.day,
+            source=file.name,
+            notes=note,
+        )
+    ]
 
 
 def _discount(file: Source, row: OwnDiscount, index: int, names: Names) -> discount.Discount | None:
@@ -321,4 +341,6 @@ def _discount(file: Source, row: OwnDiscount, index: int, names: Names) -> disco
     # Spot prices follow the market, whatever was agreed on the list price.
     purchases = frozenset({row.purchase} if row.purchase else set(Purchase) - {Purchase.SPOT, Purchase.OWNED})
     region_names = None if row.region is None else frozenset({row.region})
-    return discount.Discount(row.off, provider, machines, region_names, purchases, row.note)
+    return discount.Discount(
+        fraction=row.off, provider=provider, machines=machines, regions=region_names, purchases=purchases, note=row.note
+    )

@@ -81,7 +81,7 @@ class Session:
             machines.extend(good.machines)
             regions.extend(good.regions)
             offers.extend(good.offers)
-        return Snapshot("", self.today, tuple(machines), tuple(offers), tuple(regions))
+        return Snapshot(provider="", taken=self.today, machines=tuple(machines), offers=tuple(offers), regions=tuple(regions))
 
     @property
     def year_ago(self) -> int:
@@ -98,7 +98,13 @@ class Session:
         from chipwise.api.session.model import Models
         from chipwise.predictor.known import Known
 
-        return Known(self.catalog, self.names, Models(lambda: self.models), self.today, self._speed_model)
+        return Known(
+            catalog=self.catalog,
+            names=self.names,
+            models=Models(lambda: self.models),
+            today=self.today,
+            load_model=self._speed_model,
+        )
 
     def _speed_model(self) -> SpeedModel:
         """Most users have measured nothing, and what reads measurements is much to load."""

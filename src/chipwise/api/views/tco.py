@@ -23,8 +23,14 @@ def tco_view(result: Tco) -> dict[str, Any]:
         "utilisation": own.utilisation,
         "country": result.asked.country,
         "settings": {
-            one.name: {"value": one.value, "low": one.low, "high": one.high, "given": one.given, "how": one.how}
-            for one in result.settings
+            setting.name: {
+                "value": setting.value,
+                "low": setting.low,
+                "high": setting.high,
+                "given": setting.given,
+                "how": setting.how,
+            }
+            for setting in result.settings
         },
         "bought_usd": own.bought_usd,
         "resale_usd": own.resale_usd,
@@ -45,15 +51,15 @@ def tco_view(result: Tco) -> dict[str, Any]:
             "saving_usd": result.reference.compared.saving_usd,
             "swings": [
                 {
-                    "name": one.name,
-                    "low": one.low,
-                    "high": one.high,
-                    "saving_at_low_usd": one.saving_at_low_usd,
-                    "saving_at_high_usd": one.saving_at_high_usd,
-                    "month_at_low": one.month_at_low,
-                    "month_at_high": one.month_at_high,
+                    "name": swing.name,
+                    "low": swing.low,
+                    "high": swing.high,
+                    "saving_at_low_usd": swing.saving_at_low_usd,
+                    "saving_at_high_usd": swing.saving_at_high_usd,
+                    "month_at_low": swing.month_at_low,
+                    "month_at_high": swing.month_at_high,
                 }
-                for one in result.swings
+                for swing in result.swings
             ],
         },
         "notes": list(result.notes),
