@@ -81,14 +81,14 @@ def _leftovers(runtime: asking.Held, engine: Engine, dry_run: bool) -> list[Left
         return [
             Left(
                 place=engine.place,
-                kind=one.kind,
-                name=one.name,
-                job=one.job,
-                attempt=one.attempt,
-                type=one.type,
-                region=one.region,
+                kind=leftover.kind,
+                name=leftover.name,
+                job=leftover.job,
+                attempt=leftover.attempt,
+                type=leftover.type,
+                region=leftover.region,
             )
-            for one in reaped
+            for leftover in reaped
         ]
     seen = engine.look(live(), time.time())
     if not dry_run:
