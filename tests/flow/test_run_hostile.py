@@ -169,7 +169,7 @@ def test_a_job_that_cannot_be_read_is_told_in_words_and_the_others_as_ever(chipw
 
 def test_a_secret_of_a_cloud_keeps_the_name_that_it_has_there() -> None:
     kept = "arn:aws:secretsmanager:eu-west-1:1:secret:token-Ab12"
-    assert secrets_of(["A=ssm:/team/token", f"B={kept}", "C"], here=False) == {"A": "ssm:/team/token", "B": kept, "C": ""}
-    assert secrets_of(["A=hub/token", "C"], here=True) == {"A": "hub/token", "C": ""}
+    assert secrets_of(["A=ssm:/team/token", f"B={kept}", "C"], is_local=False) == {"A": "ssm:/team/token", "B": kept, "C": ""}
+    assert secrets_of(["A=hub/token", "C"], is_local=True) == {"A": "hub/token", "C": ""}
     with pytest.raises(BadInput, match="cannot be kept as"):
-        secrets_of(["A=ssm:/team/token"], here=True)
+        secrets_of(["A=ssm:/team/token"], is_local=True)

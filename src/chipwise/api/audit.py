@@ -21,24 +21,24 @@ MOST_FILES = 20_000
 _SKIPPED = {".git", ".terraform", "node_modules", ".venv", "__pycache__"}
 
 
-def audit(path: str, given: TextIO | None = None) -> Audit:
-    """`given`: standard input, for the path `-`."""
+def audit(path: str, stdin: TextIO | None = None) -> Audit:
+    """`stdin`: standard input, for the path `-`."""
     if path == "-":
-        return _audit([("-", _given(given))])
-    where = Path(path)
-    if not path or not where.exists():
+        return _audit([("-", _read_stream(stdin))])
+    source = Path(path)
+    if not path or not source.exists():
         raise BadInput(f"There is no {path[:200]!r}.", remedy="Give a directory or a file, or - for standard input.")
-    if not where.is_dir() and not where.is_file():  # a pipe or a device: reading it may never end
+    if not source.is_dir() and not source.is_file():  # a pipe or a device: reading it may never end
         raise BadInput(f"{path} is neither a file nor a directory.", remedy="Give - and let it come by standard input.")
     unread: list[tuple[str, str | Unreadable]] = []
-    files = list(islice(_files(where, unread), MOST_FILES + 1)) if where.is_dir() else [where] if kind_of(path) else []
+    files = list(islice(_files(source, unread), MOST_FILES + 1)) if source.is_dir() else [source] if kind_of(path) else []
     if len(files) > MOST_FILES:
         raise BadInput(f"{path} has more than {MOST_FILES:,} files.", remedy="Give the directory that holds the manifests.")
     if sum(_size(file) for file in files) > MOST_BYTES:
         raise BadInput(
             f"The files of {path} are more than {MOST_BYTES / 1e6:g} MB.", remedy="Give the directory that holds the manifests."
         )
-    root = where if where.is_dir() else where.parent
+    root = source if source.is_dir() else source.parent
     return _audit(chain(((str(file.relative_to(root)), _text(file)) for file in sorted(files)), unread))
 
 
@@ -46,12 +46,12 @@ def _files(folder: Path, unread: list[tuple[str, str | Unreadable]]) -> Iterator
     """Links to directories are not followed: they may lead round. A directory that is closed to us is told."""
 
     def closed(error: OSError) -> None:
-        unread.append((os.path.relpath(error.filename, folder), Unreadable(_why(error))))
+        unread.append((os.path.relpath(error.filename, folder), Unreadable(_reason(error))))
 
-    for at, names, files in os.walk(folder, onerror=closed):
+    for directory, names, files in os.walk(folder, onerror=closed):
         names[:] = sorted(name for name in names if name not in _SKIPPED and not name.startswith(PREFIX))
         for name in sorted(files):
-            path = Path(at, name)
+            path = Path(directory, name)
             if kind_of(name) and not name.startswith(PREFIX) and _is_file(path):
                 yield path
 
@@ -72,7 +72,7 @@ def _size(file: Path) -> int:
         return 0
 
 
-def _given(stream: TextIO | None) -> str:
+def _read_stream(stream: TextIO | None) -> str:
     if stream is None:
         raise BadInput("Standard input is closed.", remedy="Pipe a manifest into it, or give a directory or a file.")
     try:
@@ -93,14 +93,14 @@ def _too_large(most: int) -> str:
 
 def _text(file: Path) -> str | Unreadable:
     """Or why there is none; what is too large to be a manifest is none of ours."""
-    most = LARGEST_TERRAFORM if kind_of(str(file)) == "terraform" else LARGEST
+    limit = LARGEST_TERRAFORM if kind_of(str(file)) == "terraform" else LARGEST
     try:
         with file.open("rb") as stream:
-            content = stream.read(most + 1)
+            content = stream.read(limit + 1)
     except OSError as error:
-        return Unreadable(_why(error))
-    if len(content) > most:
-        return Unreadable(_too_large(most), foreign=not str(file).endswith(".tf"))
+        return Unreadable(_reason(error))
+    if len(content) > limit:
+        return Unreadable(_too_large(limit), foreign=not str(file).endswith(".tf"))
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):  # as PowerShell writes what it is given
         encoding, name = "utf-16", "UTF-16"
     else:
@@ -112,5 +112,5 @@ def _text(file: Path) -> str | Unreadable:
         return Unreadable(f"it is not {name} text ({error.reason} at byte {error.start})", line)
 
 
-def _why(error: OSError) -> str:
+def _reason(error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower()

@@ -58,7 +58,7 @@ def constrained(session: Session, text: str, path: str, wanted: Constraints) -> 
     changes: dict[str, Any] = {key: values for key, values in flags.items() if values}
     if regions:
         changes["countries"] = []  # a file's own: the regions that are asked for replace them
-    return _with(text, path, changes | _parsed(wanted.limits))
+    return _with_changes(text, path, changes | _parsed(wanted.limits))
 
 
 def over_file(session: Session, path: str, wanted: Constraints) -> str | None:
@@ -77,8 +77,8 @@ def text_of(model: str, options: Mapping[str, Any]) -> str:
     kind = kinds[0]
     work: dict[str, Any] = {"kind": kind, "name": "command-line", "model": model}
     if kind == "serve":
-        given = _needed(options, {"rps": "--rps", "input": "--input", "output": "--output"})
-        work |= {"arrival": {"rate": given["rps"]}, "input_tokens": given["input"], "output_tokens": given["output"]}
+        needed = _needed(options, {"rps": "--rps", "input": "--input", "output": "--output"})
+        work |= {"arrival": {"rate": needed["rps"]}, "input_tokens": needed["input"], "output_tokens": needed["output"]}
     elif kind == "batch":
         if options.get("tokens"):
             raise BadInput("--tokens does not go with --batch.", remedy="Give the number of inputs: --samples 50k.")
@@ -100,13 +100,13 @@ def text_of(model: str, options: Mapping[str, Any]) -> str:
 
 def _amount(options: Mapping[str, Any]) -> dict[str, Any]:
     """How much there is to learn from."""
-    given = {name: options[name] for name in ("tokens", "samples") if options.get(name)}
-    if len(given) != 1:
+    amounts = {name: options[name] for name in ("tokens", "samples") if options.get(name)}
+    if len(amounts) != 1:
         raise BadInput(
-            "--tokens and --samples exclude each other." if given else "--tokens or --samples is needed.",
+            "--tokens and --samples exclude each other." if amounts else "--tokens or --samples is needed.",
             remedy="Say how much there is to learn from: --tokens 2B, or --samples 50k.",
         )
-    return given
+    return amounts
 
 
 def goals_of(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def goals_of(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def with_goals(text: str, path: str, goals: Mapping[str, Any]) -> str:
     """The same workload with these goals in place of the file's own of the same name."""
-    return _with(text, path, goals, "goals") if goals else text
+    return _with_changes(text, path, goals, "goals") if goals else text
 
 
 def _needed(options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
@@ -129,10 +129,10 @@ def _needed(options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, A
 
 def with_limits(text: str, path: str, limits: Sequence[str]) -> str:
     """The same workload with `key=value` set under `limits`; a value is YAML, or several with commas between them."""
-    return _with(text, path, _parsed(limits)) if limits else text
+    return _with_changes(text, path, _parsed(limits)) if limits else text
 
 
-def _with(text: str, path: str, changes: Mapping[str, Any], part: str = "limits") -> str:
+def _with_changes(text: str, path: str, changes: Mapping[str, Any], part: str = "limits") -> str:
     """Over the file and each of its environments, as JSON, which is YAML. `a.b` is the field b of the mapping a."""
     if not changes:
         return text
@@ -153,12 +153,12 @@ def _set(data: Mapping[str, Any], steps: Sequence[str], value: Any) -> dict[str,
     return {**data, first: _set(below if isinstance(below, Mapping) else {}, rest, value)}
 
 
-def _without(over: Any, where: tuple[str, ...], changes: Mapping[str, Any]) -> Any:
+def _without(environment: Any, path: tuple[str, ...], changes: Mapping[str, Any]) -> Any:
     """An environment without what the command line says in its place."""
-    below = over.get(where[0]) if isinstance(over, Mapping) else None
+    below = environment.get(path[0]) if isinstance(environment, Mapping) else None
     if not isinstance(below, Mapping):
-        return over
-    return {**over, where[0]: {key: value for key, value in below.items() if key not in changes}}
+        return environment
+    return {**environment, path[0]: {key: value for key, value in below.items() if key not in changes}}
 
 
 def _items(values: Iterable[str]) -> list[str]:
@@ -168,7 +168,7 @@ def _items(values: Iterable[str]) -> list[str]:
 
 
 def _parsed(limits: Sequence[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for limit in limits:
         key, equals, value = limit.partition("=")
         if not equals or not key.strip():
@@ -181,8 +181,8 @@ def _parsed(limits: Sequence[str]) -> dict[str, Any]:
             raise _unreadable(limit)
         stated = read["value"]
         listed = key.strip().rpartition(".")[2] in LISTS
-        found[key.strip()] = _items([stated]) if listed and isinstance(stated, str) and "," in stated else stated
-    return found
+        values[key.strip()] = _items([stated]) if listed and isinstance(stated, str) and "," in stated else stated
+    return values
 
 
 def flat(data: Mapping[str, Any]) -> str:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 GROUP = "chipwise.targets"  # entry points by which other packages add a target
 SPELLED = {"k8s": "kubernetes", "docker": "dockerfile", "tf": "terraform"}  # what people type for a target
 SERVERLESS = "serverless"  # the target of services that are paid per use
-LOOKED_AT = 50  # choices among which alternatives for a fleet are sought
+SEARCHED_CHOICES = 50  # choices among which alternatives for a fleet are sought
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ def target(name: str) -> ModuleType:
         raise UnknownName("target", name, nearest(name, target_names()), remedy="`chipwise render --list` shows all.")
     if name.replace("-", "_") in {module.name for module in pkgutil.iter_modules(targets.__path__)}:
         return import_module(f"chipwise.renderer.targets.{name.replace('-', '_')}")
-    found = next(iter(entry_points(group=GROUP, name=name)))
-    module = found.load()
+    entry_point = next(iter(entry_points(group=GROUP, name=name)))
+    module = entry_point.load()
     assert isinstance(module, ModuleType)
     return module
 
@@ -76,50 +76,52 @@ def fits(name: str) -> str:
     return str(getattr(target(name), "FITS", ""))
 
 
-def deployment_of(session: Session, path: str, asked: Asked | None = None) -> Deployment:
+def deployment_of(session: Session, path: str, request: Asked | None = None) -> Deployment:
     """Plans the workload and says what is to be deployed."""
-    asked = asked or Asked()
-    work, found = _planned(session, path, asked, ())
-    return deployment_from(session, work, found, asked)
+    request = request or Asked()
+    work, plan = _planned(session, path, request, ())
+    return deployment_from(session, work, plan, request)
 
 
-def _planned(session: Session, path: str, asked: Asked, names: Sequence[str]) -> tuple[Common, Plan | PipelinePlan]:
-    checked = check(session, path, asked.environment, text=asked.text)
-    if asked.out is not None:
-        check_out(asked.out, names, checked.workload, asked.force)
-    return checked.workload, plan_any_checked(session, path, checked, asked.objective, max(asked.rank or 1, LOOKED_AT))
+def _planned(session: Session, path: str, request: Asked, names: Sequence[str]) -> tuple[Common, Plan | PipelinePlan]:
+    checked = check(session, path, request.environment, text=request.text)
+    if request.out is not None:
+        check_out(request.out, names, checked.workload, request.force)
+    return checked.workload, plan_any_checked(
+        session, path, checked, request.objective, max(request.rank or 1, SEARCHED_CHOICES)
+    )
 
 
 def deployment_from(
-    session: Session, work: Common, found: Plan | PipelinePlan, asked: Asked | None = None, name: str = ""
+    session: Session, work: Common, plan: Plan | PipelinePlan, request: Asked | None = None, name: str = ""
 ) -> Deployment:
     """What a plan that is there already deploys, by the target of that name."""
-    asked = asked or Asked()
-    if isinstance(found, Plan):
-        if asked.stage is not None:
-            raise BadInput(f"{work.name} is no pipeline, so it has no stage {asked.stage!r}.", remedy="Leave --stage out.")
-        sold = _sold(found) if name == SERVERLESS and asked.rank is None else None
-        return describe(work, found, session.catalog, _model(session, work), sold or _choice(found, asked.rank or 1))
-    if not found.fits:
-        raise _nothing(found.workload)
+    request = request or Asked()
+    if isinstance(plan, Plan):
+        if request.stage is not None:
+            raise BadInput(f"{work.name} is no pipeline, so it has no stage {request.stage!r}.", remedy="Leave --stage out.")
+        sold = _sold(plan) if name == SERVERLESS and request.rank is None else None
+        return describe(work, plan, session.catalog, _model(session, work), sold or _choice(plan, request.rank or 1))
+    if not plan.fits:
+        raise _nothing(plan.workload)
     assert isinstance(work, Pipeline)
     models = {stage.name: _model(session, stage) for stage in work.stages}
-    whole = describe_pipeline(work, found, session.catalog, models)
-    return whole if asked.stage is None else _stage(whole, asked.stage)
+    deployment = describe_pipeline(work, plan, session.catalog, models)
+    return deployment if request.stage is None else _stage(deployment, request.stage)
 
 
 def render(
-    session: Session, path: str, names: Sequence[str], asked: Asked | None = None, tell: Callable[[str], None] | None = None
+    session: Session, path: str, names: Sequence[str], request: Asked | None = None, tell: Callable[[str], None] | None = None
 ) -> dict[str, list[File]]:
     """Files by target. Raises where one of them cannot express the plan: then no file is made. `tell` hears where the plan
     takes something else than what is written."""
     modules = {name: target(name) for name in names}  # an unknown name is told before anything is planned
-    asked = asked or Asked()
-    work, found = _planned(session, path, asked, names)
-    if tell is not None and asked.rank is None and isinstance(found, Plan) and found.service and found.winner:
-        for line in _instead(found.service, found.winner, names):
+    request = request or Asked()
+    work, plan = _planned(session, path, request, names)
+    if tell is not None and request.rank is None and isinstance(plan, Plan) and plan.service and plan.winner:
+        for line in _instead(plan.service, plan.winner, names):
             tell(line)
-    return {name: files(name, module, deployment_from(session, work, found, asked, name)) for name, module in modules.items()}
+    return {name: files(name, module, deployment_from(session, work, plan, request, name)) for name, module in modules.items()}
 
 
 def render_plan(session: Session, work: Common, found: Plan | PipelinePlan, names: Sequence[str]) -> dict[str, list[File]]:
@@ -128,25 +130,25 @@ def render_plan(session: Session, work: Common, found: Plan | PipelinePlan, name
 
 
 def files(name: str, module: ModuleType, deployment: Deployment) -> list[File]:
-    found: list[File] = module.render(with_notes(deployment, getattr(module, "EXPRESSES", ())))
-    if not found:
+    rendered: list[File] = module.render(with_notes(deployment, getattr(module, "EXPRESSES", ())))
+    if not rendered:
         raise CannotRender(f"{name} has nothing to write for {deployment.title}.", remedy="Take another target.")
-    return found
+    return rendered
 
 
-def fitting(session: Session, path: str, asked: Asked | None = None) -> dict[str, list[File] | str]:
+def fitting(session: Session, path: str, request: Asked | None = None) -> dict[str, list[File] | str]:
     """Every target: its files, or why it cannot express the plan."""
     try:
-        deployment = deployment_of(session, path, asked)
+        deployment = deployment_of(session, path, request)
     except CannotRender as error:  # nothing that we know runs it there: all targets lack the same
         return {name: str(error) for name in target_names()}
-    found: dict[str, list[File] | str] = {}
+    results: dict[str, list[File] | str] = {}
     for name in target_names():
         try:
-            found[name] = files(name, target(name), deployment)
+            results[name] = files(name, target(name), deployment)
         except CannotRender as error:
-            found[name] = str(error)
-    return found
+            results[name] = str(error)
+    return results
 
 
 def check_out(folder: Path, names: Sequence[str], work: Common | None = None, force: bool = False) -> None:
@@ -157,8 +159,8 @@ def check_out(folder: Path, names: Sequence[str], work: Common | None = None, fo
     whole_set.check(folder)
     if work is None or force or isinstance(work, Pipeline):
         return
-    several = len(set(names)) > 1
-    sure = [f"{name}/{path}" if several else path for name in names for path in getattr(target(name), "WRITES", ())]
+    has_folders = len(set(names)) > 1
+    sure = [f"{name}/{path}" if has_folders else path for name in names for path in getattr(target(name), "WRITES", ())]
     whole_set.refuse(folder, sure, force)
 
 
@@ -166,11 +168,13 @@ def write(folder: Path, rendered: dict[str, list[File]], force: bool = False) ->
     """All files or none. Several targets get a directory each."""
     from chipwise.adapters.stores import whole_set
 
-    several = len(rendered) > 1
-    every = [replace(file, path=f"{name}/{file.path}") if several else file for name, made in rendered.items() for file in made]
+    has_folders = len(rendered) > 1
+    outputs = [
+        replace(file, path=f"{name}/{file.path}") if has_folders else file for name, made in rendered.items() for file in made
+    ]
     whole_set.check(folder)
-    whole_set.write(folder, [(file.path, file.text, file.executable) for file in every], force)
-    return [file.path for file in every]
+    whole_set.write(folder, [(file.path, file.text, file.executable) for file in outputs], force)
+    return [file.path for file in outputs]
 
 
 def _instead(service: Service, best: Choice, names: Sequence[str]) -> Iterator[str]:
@@ -179,8 +183,8 @@ def _instead(service: Service, best: Choice, names: Sequence[str]) -> Iterator[s
         return
     paid = "by the token" if service.kind != "serverless" else "per use"
     hardware = f" ({service.hardware})" if service.hardware else ""
-    how = writer(service.kind, service.name)
-    yield f"The plan takes {service.title}{hardware}, paid {paid}: ${service.usd:,.2f} a month. {how}"
+    hint = writer(service.kind, service.name)
+    yield f"The plan takes {service.title}{hardware}, paid {paid}: ${service.usd:,.2f} a month. {hint}"
     if set(names) == {SERVERLESS}:
         return  # files of another service, whose heading has its own price
     yield (
@@ -196,12 +200,12 @@ def _sold(plan: Plan) -> Choice | None:
         return None
     machines = rows.fleet.catalog.machines
     alike = [
-        one.provider == service.provider and ((one.chip or "") in service.chips if service.chips else not one.chips)
-        for one in machines
+        machine.provider == service.provider and ((machine.chip or "") in service.chips if service.chips else not machine.chips)
+        for machine in machines
     ]
-    kept = rows.ranked[: rows.kept]
-    at = np.flatnonzero(np.array(alike, dtype=bool)[rows.priced.machine[kept]])
-    return rows.choice(int(kept[at[0]])) if len(at) else None
+    ranked = rows.ranked[: rows.kept]
+    indices = np.flatnonzero(np.array(alike, dtype=bool)[rows.priced.machine[ranked]])
+    return rows.choice(int(ranked[indices[0]])) if len(indices) else None
 
 
 def _choice(plan: Plan, rank: int) -> Choice:
@@ -220,8 +224,8 @@ def _nothing(workload: str) -> NoResult:
     )
 
 
-def _stage(whole: Deployment, name: str) -> Deployment:
-    known = {one.title: one for one in whole.stages}
+def _stage(deployment: Deployment, name: str) -> Deployment:
+    known = {one.title: one for one in deployment.stages}
     if name not in known:
         raise UnknownName("stage", name, nearest(name, known))
     return known[name]
@@ -229,5 +233,5 @@ def _stage(whole: Deployment, name: str) -> Deployment:
 
 def _model(session: Session, work: Common) -> Model | None:
     """A model by name; one that is described inline has no name that could be fetched."""
-    named = getattr(work, "model", None)
-    return session.find_model(named) if isinstance(named, str) else None
+    name = getattr(work, "model", None)
+    return session.find_model(name) if isinstance(name, str) else None

@@ -122,131 +122,146 @@ class Tco:
     notes: tuple[str, ...]
 
 
-def tco(session: Session, asked: Asked) -> Tco:
+def tco(session: Session, request: Asked) -> Tco:
     """BadInput names the flag of the command that it speaks of."""
-    named = session.names.one_chip(asked.chip)
-    chip = named.chip
+    resolved = session.names.one_chip(request.chip)
+    chip = resolved.chip
     if chip.kind in _RENTED_ONLY:
         bought = sorted({row.chip for row in session.catalog.rows("boards") if row.chip and not row.chip.startswith("TPU")})
         raise BadInput(
-            f"CHIP: {chip.name} can only be rented, not bought.", remedy=f"Allowed: chips that can be bought: {_some(bought)}."
+            f"CHIP: {chip.name} can only be rented, not bought.",
+            remedy=f"Allowed: chips that can be bought: {_listing(bought)}.",
         )
-    settings = _settings(session, asked, chip)
+    settings = _settings(session, request, chip)
     values: dict[str, Any] = {one.name: one.value for one in settings}
     price = settings[0]
     try:
         own = Ownership(
             **values,
-            machines=asked.machines,
-            years=asked.years,
-            utilisation=asked.utilisation,
+            machines=request.machines,
+            years=request.years,
+            utilisation=request.utilisation,
             purchase_low_usd=price.low,
             purchase_high_usd=price.high,
         )
     except InvalidSettings as error:
         raise error.called(FLAGS) from error
-    cloud, left_out = _alternatives(session, asked, chip, own)
+    cloud, left_out = _alternatives(session, request, chip, own)
     reference = _reference(cloud)
     swings = sensitivity(own, reference.usd_per_hour, purchase=reference.offer.purchase) if reference else ()
     low, high = (
         own if end is None else replace(own, purchase_usd=end) for end in (own.purchase_low_usd, own.purchase_high_usd)
     )
-    notes = _notes(asked, chip, cloud, [*settings])
+    notes = _notes(request, chip, cloud, [*settings])
     return Tco(
-        asked,
-        chip.name,
-        own,
-        settings,
-        own_cost(own),
-        own_cost(low),
-        own_cost(high),
-        cloud,
-        left_out,
-        reference,
-        tuple(one for one in swings if one.width_usd > 0),
-        (*([named.said] if named.said else []), *notes),
+        asked=request,
+        chip=chip.name,
+        own=own,
+        settings=settings,
+        cost=own_cost(own),
+        low=own_cost(low),
+        high=own_cost(high),
+        cloud=cloud,
+        left_out=left_out,
+        reference=reference,
+        swings=tuple(one for one in swings if one.width_usd > 0),
+        notes=(*([resolved.said] if resolved.said else []), *notes),
     )
 
 
 # -- what it is reckoned with
 
 
-def _settings(session: Session, asked: Asked, chip: Chip) -> tuple[Setting, ...]:
+def _settings(session: Session, request: Asked, chip: Chip) -> tuple[Setting, ...]:
     energy = session.catalog.rows("energy")
     return (
-        _purchase(session, asked, chip),
-        *_power(asked, chip),
-        _electricity(session, asked),
+        _purchase(session, request, chip),
+        *_power(request, chip),
+        _electricity(session, request),
         _looked_up(
-            "pue", asked.pue, lambda: industry_pue(energy), "facility over machines; the table has no figures by country"
+            "pue", request.pue, lambda: industry_pue(energy), "facility over machines; the table has no figures by country"
         ),
         _looked_up(
-            "space_usd_per_kw_month", asked.space_usd_per_kw_month, lambda: colocation_rent(energy), "rent of a kW a month"
+            "space_usd_per_kw_month", request.space_usd_per_kw_month, lambda: colocation_rent(energy), "rent of a kW a month"
         ),
-        _habit("staff_usd_per_machine_year", asked.staff_usd_per_machine_year, STAFF_USD, "a thirtieth of an engineer"),
-        _habit("interest", asked.interest, _USUAL.interest, "a year"),
-        _habit("residual_share", asked.residual_share, _USUAL.residual_share, "of the purchase, when sold at the end"),
-        _habit("maintenance_share", asked.maintenance_share, _USUAL.maintenance_share, "of the purchase, a year"),
-        _habit("network_storage_share", asked.network_storage_share, _USUAL.network_storage_share, "on top of the purchase"),
+        _habit("staff_usd_per_machine_year", request.staff_usd_per_machine_year, STAFF_USD, "a thirtieth of an engineer"),
+        _habit("interest", request.interest, _USUAL.interest, "a year"),
+        _habit("residual_share", request.residual_share, _USUAL.residual_share, "of the purchase, when sold at the end"),
+        _habit("maintenance_share", request.maintenance_share, _USUAL.maintenance_share, "of the purchase, a year"),
+        _habit("network_storage_share", request.network_storage_share, _USUAL.network_storage_share, "on top of the purchase"),
     )
 
 
-def _purchase(session: Session, asked: Asked, chip: Chip) -> Setting:
-    if asked.purchase_usd is not None:
-        return Setting("purchase_usd", asked.purchase_usd, "of one machine", True)
+def _purchase(session: Session, request: Asked, chip: Chip) -> Setting:
+    if request.purchase_usd is not None:
+        return Setting("purchase_usd", request.purchase_usd, "of one machine", True)
     boards = session.catalog.rows("boards")
     try:
-        found = purchase_price(boards, chip.name, asked.chips)
+        figure = purchase_price(boards, chip.name, request.chips)
     except BadInput as error:
         sizes = sorted({f"{row.chips:g}" for row in boards if row.chip == chip.name and row.chips})
         known = sorted({row.chip for row in boards if row.chip and row.usd_low})
-        other = f"--chips {' or '.join(sizes)}" if sizes else f"a chip with prices: {_some(known)}"
-        told = f"--purchase: the catalog has no purchase price of a machine with {asked.chips} x {chip.name}."
-        raise BadInput(told, remedy=f"Give USD, such as --purchase 250000, or ask for {other}.") from error
-    wide = found.low < found.high
-    how = found.how if found.certain else f"{found.how} (rough)"
-    return Setting("purchase_usd", found.value, how, False, found.low if wide else None, found.high if wide else None)
+        alternative = f"--chips {' or '.join(sizes)}" if sizes else f"a chip with prices: {_listing(known)}"
+        message = f"--purchase: the catalog has no purchase price of a machine with {request.chips} x {chip.name}."
+        raise BadInput(message, remedy=f"Give USD, such as --purchase 250000, or ask for {alternative}.") from error
+    wide = figure.low < figure.high
+    basis = figure.how if figure.certain else f"{figure.how} (rough)"
+    return Setting(
+        name="purchase_usd",
+        value=figure.value,
+        how=basis,
+        given=False,
+        low=figure.low if wide else None,
+        high=figure.high if wide else None,
+    )
 
 
-def _power(asked: Asked, chip: Chip) -> tuple[Setting, Setting]:
+def _power(request: Asked, chip: Chip) -> tuple[Setting, Setting]:
     """The chips at their limit and their share of the host; at rest as the power model has it."""
-    if asked.power_w is None and chip.power_w is None:
+    if request.power_w is None and chip.power_w is None:
         raise BadInput(f"--power: the power of {chip.name} is not published.", remedy="Give watts, such as --power 10.2kW.")
     kind, limit = Coded.of(str(chip.kind)), column(chip.power_w or 1.0)
     busy, rest = (power(kind, limit, column(load), column(load), pue=1.0) for load in (1.0, 0.0))
-    work, idle = (asked.chips * float((drawn.chip + drawn.host)[0]) for drawn in (busy, rest))
-    if asked.power_w is not None:
+    work, idle = (request.chips * float((drawn.chip + drawn.host)[0]) for drawn in (busy, rest))
+    if request.power_w is not None:
         return (
-            Setting("power_w", asked.power_w, "of one machine at work", True),
+            Setting("power_w", request.power_w, "of one machine at work", True),
             Setting(
-                "idle_power_w", asked.power_w * idle / work, f"{idle / work:.0%} of that at rest, as usual for a {chip.kind}"
+                "idle_power_w", request.power_w * idle / work, f"{idle / work:.0%} of that at rest, as usual for a {chip.kind}"
             ),
         )
     host = float((busy.host / busy.chip)[0])
     return (
-        Setting("power_w", work, f"{asked.chips} x {chip.power_w:g} W, and {host:.0%} of that for the host"),
+        Setting("power_w", work, f"{request.chips} x {chip.power_w:g} W, and {host:.0%} of that for the host"),
         Setting("idle_power_w", idle, "at rest, by the power model"),
     )
 
 
-def _electricity(session: Session, asked: Asked) -> Setting:
-    place = asked.country or WORLD
+def _electricity(session: Session, request: Asked) -> Setting:
+    place = request.country or WORLD
     rows = session.catalog.rows("energy")
-    if asked.usd_per_kwh is not None and (asked.country is None or country_of(place) is not None):
-        return Setting("usd_per_kwh", asked.usd_per_kwh, "USD per kWh", True)
+    if request.usd_per_kwh is not None and (request.country is None or country_of(place) is not None):
+        return Setting("usd_per_kwh", request.usd_per_kwh, "USD per kWh", True)
     try:
-        found = electricity(rows, place)
+        figure = electricity(rows, place)
     except UnknownName as error:
         country = country_of(place)
         near = () if country is not None else _near_places(place, [row.place for row in rows if row.unit == "USD/kWh"])
         known = "is no country, US state or continent" if country is None else "has no electricity price in USD in our tables"
         allowed = "Allowed: a country (DEU, Germany), a US state (Texas), a continent (Europe)"
-        meant = f"Did you mean {', '.join(near)}? " if near else ""
-        raise BadInput(f"--country: {place[:40]!r} {known}.", remedy=f"{meant}{allowed}; or give --power-price.") from error
-    if asked.usd_per_kwh is not None:
-        return Setting("usd_per_kwh", asked.usd_per_kwh, "USD per kWh", True)
-    wide = found.low < found.high
-    return Setting("usd_per_kwh", found.value, found.how, False, found.low if wide else None, found.high if wide else None)
+        hint = f"Did you mean {', '.join(near)}? " if near else ""
+        raise BadInput(f"--country: {place[:40]!r} {known}.", remedy=f"{hint}{allowed}; or give --power-price.") from error
+    if request.usd_per_kwh is not None:
+        return Setting("usd_per_kwh", request.usd_per_kwh, "USD per kWh", True)
+    wide = figure.low < figure.high
+    return Setting(
+        name="usd_per_kwh",
+        value=figure.value,
+        how=figure.how,
+        given=False,
+        low=figure.low if wide else None,
+        high=figure.high if wide else None,
+    )
 
 
 def _near_places(text: str, known: Sequence[str]) -> tuple[str, ...]:
@@ -256,16 +271,16 @@ def _near_places(text: str, known: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*codes, *nearest(text, known))))
 
 
-def _looked_up(name: str, given: float | None, look: Callable[[], Figure], what: str) -> Setting:
-    if given is not None:
-        return Setting(name, given, what, True)
-    found = look()
-    return Setting(name, found.value, f"{found.how}; {what}", False, found.low, found.high)
+def _looked_up(name: str, value: float | None, look: Callable[[], Figure], label: str) -> Setting:
+    if value is not None:
+        return Setting(name, value, label, True)
+    figure = look()
+    return Setting(name=name, value=figure.value, how=f"{figure.how}; {label}", given=False, low=figure.low, high=figure.high)
 
 
-def _habit(name: str, given: float | None, usual: float, what: str) -> Setting:
+def _habit(name: str, value: float | None, usual: float, label: str) -> Setting:
     return Setting(
-        name, usual if given is None else given, what if given is not None else f"{what}; assumed", given is not None
+        name, usual if value is None else value, label if value is not None else f"{label}; assumed", value is not None
     )
 
 
@@ -275,25 +290,25 @@ _Rank = tuple[bool, bool, bool, float]  # another size, doubtful, old, USD per h
 
 
 def _alternatives(
-    session: Session, asked: Asked, chip: Chip, own: Ownership
+    session: Session, request: Asked, chip: Chip, own: Ownership
 ) -> tuple[tuple[Alternative, ...], tuple[tuple[Purchase, str], ...]]:
     """By purchase option: the cheapest, and the middle of the providers; with `against`, the cheapest of every machine."""
     catalog = session.catalog
-    found = find_offers(catalog, _query(session, asked, chip))
+    indices = find_offers(catalog, _query(session, request, chip))
     fresh = session.year_ago
     best: dict[Purchase, dict[object, tuple[_Rank, Offer, float, str]]] = {}
-    for at in found:
-        machine = catalog.machines[catalog.offers.machine[at]]
-        offer = catalog.offers[at]
+    for index in indices:
+        machine = catalog.machines[catalog.offers.machine[index]]
+        offer = catalog.offers[index]
         if not machine.chips or machine.chip is None or offer.purchase is Purchase.OWNED or not offer.usd_per_hour:
             continue
-        if not asked.against and not _divides(machine.chips, asked.chips):
+        if not request.against and not _divides(machine.chips, request.chips):
             continue
-        hourly = offer.usd_per_hour * asked.chips / machine.chips
+        hourly = offer.usd_per_hour * request.chips / machine.chips
         # A machine of the same size first, then sure prices, then fresh ones.
-        odd = not asked.against and machine.chips != asked.chips
-        rank = (odd, offer.verdict is not Verdict.FINE, catalog.offers.as_of[at] < fresh, hourly)
-        key = machine.key if asked.against else machine.provider
+        odd = not request.against and machine.chips != request.chips
+        rank = (odd, offer.verdict is not Verdict.FINE, catalog.offers.as_of[index] < fresh, hourly)
+        key = machine.key if request.against else machine.provider
         group = best.setdefault(offer.purchase, {})
         if key not in group or rank < group[key][0]:
             group[key] = (rank, offer, machine.chips, machine.chip)
@@ -306,15 +321,19 @@ def _alternatives(
         if own.years < _TERMS.get(option, 0.0):
             left_out.append((option, f"is for {_TERMS[option]:g} years, and the machines are owned for {own.years:g}"))
             continue
-        same = [one for one in ranked if one[0][:3] == ranked[0][0][:3]]  # the middle is among prices of the same worth
-        for place, (_, offer, chips, part) in _picked(same if not asked.against else ranked, bool(asked.against)):
-            hourly = offer.usd_per_hour * asked.chips / chips
-            rows.append(Alternative(offer, part, chips, hourly, place, compare(own, hourly, option)))
+        comparable = [one for one in ranked if one[0][:3] == ranked[0][0][:3]]  # the middle is among prices of the same worth
+        for place, (_, offer, chips, part) in _picked(comparable if not request.against else ranked, bool(request.against)):
+            hourly = offer.usd_per_hour * request.chips / chips
+            rows.append(
+                Alternative(
+                    offer=offer, chip=part, chips=chips, usd_per_hour=hourly, place=place, compared=compare(own, hourly, option)
+                )
+            )
     return tuple(rows), tuple(left_out)
 
 
-def _picked(ranked: Sequence[Any], every: bool) -> Iterable[tuple[str, Any]]:
-    if every:
+def _picked(ranked: Sequence[Any], is_all: bool) -> Iterable[tuple[str, Any]]:
+    if is_all:
         return [("asked for", one) for one in ranked]
     if len(ranked) < 3:
         return [("the only one" if len(ranked) == 1 else f"cheapest of {len(ranked)} providers", ranked[0])]
@@ -333,51 +352,53 @@ def _divides(part: float, whole: int) -> bool:
     return part >= 1 and whole % part == 0
 
 
-def _query(session: Session, asked: Asked, chip: Chip) -> OfferQuery:
-    def told(flag: str, look: Callable[[], Any]) -> Any:
+def _query(session: Session, request: Asked, chip: Chip) -> OfferQuery:
+    def checked(flag: str, look: Callable[[], Any]) -> Any:
         try:
             return look()
         except UnknownName as error:
             raise BadInput(f"{flag}: {error.message}", remedy=error.remedy) from error
 
     names = session.names
-    machines: MachineQuery = told("--against", lambda: machine_query(names, machines=asked.against, retired=False))
-    by: MachineQuery = told("--provider", lambda: machine_query(names, providers=asked.providers))
+    machines: MachineQuery = checked("--against", lambda: machine_query(names, machines=request.against, retired=False))
+    provider_query: MachineQuery = checked("--provider", lambda: machine_query(names, providers=request.providers))
     for key in machines.machines or ():
         if not session.catalog.machines[session.catalog.machine_index[key]].chips and len(machines.machines or ()) == 1:
             raise BadInput(f"--against: {key[1]} has no accelerators to compare.", remedy="Allowed: machines with chips.")
-    places = told("--region", lambda: region_keys(names, asked.regions))
-    wanted = replace(machines, providers=by.providers, chips=None if asked.against else {chip.name})
+    places = checked("--region", lambda: region_keys(names, request.regions))
+    wanted = replace(machines, providers=provider_query.providers, chips=None if request.against else {chip.name})
     return OfferQuery(wanted, regions=places, real_only=True)
 
 
-def _notes(asked: Asked, chip: Chip, cloud: Sequence[Alternative], settings: Sequence[Setting]) -> list[str]:
+def _notes(request: Asked, chip: Chip, cloud: Sequence[Alternative], settings: Sequence[Setting]) -> list[str]:
     notes = []
     price = next(one for one in settings if one.name == "usd_per_kwh")
     if not price.given and "industrial" in price.how:
         notes.append("The power price is that of large industry; a server room usually pays more: see --power-price.")
     if not cloud:
-        where = f" for {', '.join(asked.against)}" if asked.against else f" of {asked.chips} x {chip.name}"
-        notes.append(f"No real offer{where} was found to compare with: loosen --against, --provider or --region.")
+        subject = f" for {', '.join(request.against)}" if request.against else f" of {request.chips} x {chip.name}"
+        notes.append(f"No real offer{subject} was found to compare with: loosen --against, --provider or --region.")
     if any(one.offer.purchase is Purchase.SPOT for one in cloud):
         notes.append("Spot is taken at its price: restarts and waits are left out.")
-    if any(_TERMS.get(one.offer.purchase, asked.years) < asked.years for one in cloud):
+    if any(_TERMS.get(one.offer.purchase, request.years) < request.years for one in cloud):
         notes.append("Reservations shorter than the years of owning are renewed at the same price.")
-    odd = {one.offer.machine: one for one in cloud if one.chips != asked.chips}
+    odd = {one.offer.machine: one for one in cloud if one.chips != request.chips}
     notes += [
-        f"{name} has {one.chips:g} chips: its price is for {asked.chips:g}, as {asked.chips / one.chips:g} of them."
-        for name, one in odd.items()
+        f"{name} has {option.chips:g} chips: its price is for {request.chips:g}, as {request.chips / option.chips:g} of them."
+        for name, option in odd.items()
     ]
-    others = sorted({one.chip for one in cloud if one.chip != chip.name})
-    if others:
-        notes.append(f"{', '.join(others)} is another chip: an hour of it is taken to do the work of an hour of {chip.name}.")
+    other_chips = sorted({one.chip for one in cloud if one.chip != chip.name})
+    if other_chips:
+        notes.append(
+            f"{', '.join(other_chips)} is another chip: an hour of it is taken to do the work of an hour of {chip.name}."
+        )
     doubtful = {one.offer.verdict: one for one in cloud if one.offer.verdict is not Verdict.FINE}
     notes += [f"The price of {one.offer.machine} is doubtful: {MEANINGS[verdict]}." for verdict, one in doubtful.items()]
     notes.append("Taxes, inflation, and work lost to repairs are left out; the cloud's price is taken to stay.")
     return notes
 
 
-def _some(names: Sequence[str], most: int = 8) -> str:
+def _listing(names: Sequence[str], most: int = 8) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 

@@ -59,27 +59,27 @@ def plan_any_checked(
     return plan_workload(session.known, path, checked.workload, objective, top, checked.notes, reported)
 
 
-def predict(session: Session, model: str, on: str, task: str | None, settings: Mapping[str, Any]) -> View:
+def predict(session: Session, model: str, hardware: str, task: str | None, settings: Mapping[str, Any]) -> View:
     """Of a model with options, or of a workload file with options that win over it."""
     from chipwise.api.views.predict import prediction_view
 
     if not model.endswith((".yaml", ".yml")):
         from chipwise.predictor.predict import predict as predict_named
 
-        return prediction_view(predict_named(session.known, model, on, task, dict(settings)))
+        return prediction_view(predict_named(session.known, model, hardware, task, dict(settings)))
     from chipwise.predictor.workload import predict_workload
 
     checked = check(session, model)
-    predicted = predict_workload(session.known, model, checked.workload, on, settings, task)
+    predicted = predict_workload(session.known, model, checked.workload, hardware, settings, task)
     return prediction_view(replace(predicted, notes=(*predicted.notes, *checked.notes)))
 
 
-def fits(session: Session, model: str, on: str, settings: Mapping[str, Any]) -> View:
+def fits(session: Session, model: str, hardware: str, settings: Mapping[str, Any]) -> View:
     """Whether a model has room on a chip, as a view."""
     from chipwise.api.views.predict import fits_view
     from chipwise.predictor.fits import fits as fits_named
 
-    return fits_view(fits_named(session.known, model, on, dict(settings)))
+    return fits_view(fits_named(session.known, model, hardware, dict(settings)))
 
 
 def estimate(
@@ -94,7 +94,7 @@ def estimate(
 def compare(
     session: Session,
     path: str,
-    by: str = "provider",
+    dimension: str = "provider",
     vendor: str | None = None,
     environment: str | None = None,
     text: str | None = None,
@@ -103,7 +103,7 @@ def compare(
     from chipwise.planner.explain import compare as comparing
 
     wanted = comparing.known_vendor(session.known, vendor) if vendor else None
-    return comparing.compare(session.known, plan(session, path, "cost", 1, environment, text), by, wanted)
+    return comparing.compare(session.known, plan(session, path, "cost", 1, environment, text), dimension, wanted)
 
 
 def rate(session: Session, path: str, environment: str | None = None, text: str | None = None) -> Rated:

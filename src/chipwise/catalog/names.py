@@ -207,8 +207,8 @@ class Names:
             return machines[0].chip
         wanted = fold(name)
         words = {fold(word): word for chip in self.catalog.chips.values() for word in (chip.name, chip.family)}
-        within = [key for key in words if len(key) >= 3 and key in wanted and any(sign.isdigit() for sign in key)]
-        return self.one_chip(words[max(within, key=len)]).chip.name if within else None
+        matches = [key for key in words if len(key) >= 3 and key in wanted and any(sign.isdigit() for sign in key)]
+        return self.one_chip(words[max(matches, key=len)]).chip.name if matches else None
 
     def machines_or_none(self, text: str) -> tuple[Machine, ...] | None:
         before, mark, after = re.sub(r"[\s/:]+", "\0", text.strip(), count=1).partition("\0")

@@ -24,21 +24,21 @@ def attach(ctx: click.Context, job: str) -> None:
     from chipwise.cli import text
     from chipwise.runner.job import Job
 
-    with asking.opened(open_session()) as held:
-        found = jobs.find(held.record, job)
-        watched = waiting.Watched(held)
+    with asking.opened(open_session()) as runtime:
+        target = jobs.find(runtime.record, job)
+        watched = waiting.Watched(runtime)
 
         def look() -> Job:
-            seen = held.job(found.id)
+            seen = runtime.job(target.id)
             text.say(*watched.news(seen))
             return seen
 
         try:
-            for chunk in stages.follow(held, look, LINES, tell=look):
+            for chunk in stages.follow(runtime, look, LINES, tell=look):
                 sys.stdout.buffer.write(chunk)
                 sys.stdout.buffer.flush()
         except KeyboardInterrupt:
-            text.say(f"\n{found.id} keeps running; chipwise attach {found.id} follows it again.")
+            text.say(f"\n{target.id} keeps running; chipwise attach {target.id} follows it again.")
             return
         last = look()
         text.say(f"{last.id} {last.phase}{f': {last.reason}' if last.reason else ''}")

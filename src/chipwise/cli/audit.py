@@ -33,21 +33,23 @@ def audit(ctx: click.Context, /, path: str | None, listed: bool, as_json: bool) 
         return
     if path is None:
         raise BadInput("Nothing to audit.", remedy="Give a directory or a file, or - for standard input.")
-    found = ask(path, sys.stdin)
-    if not found.audited and not found.findings:
-        told = f" Skipped: {'; '.join(found.skipped[:3])}." if found.skipped else ""
+    result = ask(path, sys.stdin)
+    if not result.audited and not result.findings:
+        note = f" Skipped: {'; '.join(result.skipped[:3])}." if result.skipped else ""
         raise BadInput(
-            f"{path} holds nothing that we know.{told}", remedy="YAML, Terraform, Dockerfiles and Compose files are read."
+            f"{path} holds nothing that we know.{note}", remedy="YAML, Terraform, Dockerfiles and Compose files are read."
         )
-    grave = [one for one in found.findings if one.weight != "low"]
+    grave = [one for one in result.findings if one.weight != "low"]
     if as_json:
-        shown = {"files": list(found.audited), "passed_over": list(found.skipped)}
-        text.show_json({"schema": 1, **shown, "findings": [asdict(one) for one in found.findings]})
+        header = {"files": list(result.audited), "passed_over": list(result.skipped)}
+        text.show_json({"schema": 1, **header, "findings": [asdict(one) for one in result.findings]})
     else:
-        for one in found.findings:
-            text.show_lines(f"{one.path}:{one.line}: {one.weight}: {one.what} [{one.rule}]", f"    {one.fix}")
-        text.show_lines(*(f"skipped: {one}" for one in found.skipped))
-        many = len(found.findings)
-        told = "no objection" if not many else f"{many} {'objection' if many == 1 else 'objections'}"
-        text.show_lines(f"{len(found.audited)} {'file' if len(found.audited) == 1 else 'files'}: {told}.")
+        for finding in result.findings:
+            text.show_lines(
+                f"{finding.path}:{finding.line}: {finding.weight}: {finding.what} [{finding.rule}]", f"    {finding.fix}"
+            )
+        text.show_lines(*(f"skipped: {one}" for one in result.skipped))
+        count = len(result.findings)
+        summary = "no objection" if not count else f"{count} {'objection' if count == 1 else 'objections'}"
+        text.show_lines(f"{len(result.audited)} {'file' if len(result.audited) == 1 else 'files'}: {summary}.")
     ctx.exit(1 if grave else 0)

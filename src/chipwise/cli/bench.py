@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chipwise.cli.options import Duration, Listing, Whole, played
+from chipwise.cli.options import Duration, Listing, WholeNumber, played
 
 if TYPE_CHECKING:
     from chipwise.api.measure.bench import Result
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     metavar="PLACE",
     help="Where to run it: {names}, or a name of engines.yaml; repeat for several.",
 )
-@click.option("--repeat", type=Whole(1, 100), default=1, help="Runs at each place; their spread is shown.")
-@click.option("--steps", type=Whole(1, 10**9), default=None, help="Of chipwise.job to do in each run; all unless given.")
+@click.option("--repeat", type=WholeNumber(1, 100), default=1, help="Runs at each place; their spread is shown.")
+@click.option("--steps", type=WholeNumber(1, 10**9), default=None, help="Of chipwise.job to do in each run; all unless given.")
 @click.option("--longest", type=Duration(), default=None, help="That one run is watched, as 2m; then it is stopped.")
 @click.option("--environment", "-e", default=None, help="An environment of the workload file, such as prod.")
 @click.option(
@@ -66,24 +66,32 @@ def bench(
     _check(out)
     session = open_session()
     work = benching_places.checked(session, workload, environment)
-    wanted = benching_places.Wanted(workload, work, benching_places.places(session, on), repeat, steps, longest, environment)
+    wanted = benching_places.Wanted(
+        path=workload,
+        work=work,
+        places=benching_places.places(session, on),
+        repeat=repeat,
+        steps=steps,
+        longest=longest,
+        environment=environment,
+    )
     if out is not None:
         benching_rows.check_rows(session, wanted)
     with _ended_like_ctrl_c(), progress("running") as report:
-        found = benching.bench(session, wanted, report, text.say)
+        results = benching.bench(session, wanted, report, text.say)
     if as_json:
-        text.show_json([benching_rows.view(one) for one in found])
+        text.show_json([benching_rows.view(one) for one in results])
     else:
-        _show(found)
+        _show(results)
     if out is not None:
         from chipwise.api.measure.profile import write
 
-        table, left_out = benching_rows.rows(session, wanted, found)
+        table, left_out = benching_rows.rows(session, wanted, results)
         text.say(*left_out)
         if table:
             write(out, table)
             text.say(f"Written: {out}")
-    if any(one.speed is None and not one.formula for one in found) or (out is not None and not table):
+    if any(one.speed is None and not one.formula for one in results) or (out is not None and not table):
         raise click.exceptions.Exit(1)
 
 
@@ -114,11 +122,11 @@ def _check(out: Path | None) -> None:
         raise BadInput(f"{out} cannot be written.", remedy="Give a file in a folder that is there.")
 
 
-def _show(found: list[Result]) -> None:
+def _show(results: list[Result]) -> None:
     from chipwise.cli import text
     from chipwise.text import duration
 
-    units = list(dict.fromkeys(one.unit for one in found if one.unit)) or ["steps"]
+    units = list(dict.fromkeys(one.unit for one in results if one.unit)) or ["steps"]
     per, scale = ("million ", 1e6) if units[0] == "tokens" else ("", 1.0)
     columns = [
         text.Column("on", flexible=True, fold=True),
@@ -127,37 +135,37 @@ def _show(found: list[Result]) -> None:
             for name in (f"{units[0]}/s", "spread", "predicted", "(from", "to)", "ratio", "USD", "a run", "attempts")
         ),
     ]
-    rows, under = [], []
-    for one in found:
-        low, high = (one.predicted.get(f"throughput_{end}") for end in ("low", "high"))
+    rows, details = [], []
+    for result in results:
+        low, high = (result.predicted.get(f"throughput_{end}") for end in ("low", "high"))
         rows.append(
             [
-                one.place.text,
-                "formula" if one.formula else text.number(one.speed),
-                "" if one.spread is None else f"{one.spread:.1%}",
-                text.number(one.expected),
+                result.place.text,
+                "formula" if result.formula else text.number(result.speed),
+                "" if result.spread is None else f"{result.spread:.1%}",
+                text.number(result.expected),
                 text.number(low) if isinstance(low, float) else "",
                 text.number(high) if isinstance(high, float) else "",
-                "" if one.ratio is None else f"{one.ratio:.2f}",
-                "-" if one.usd_per_unit is None else _dollars(one.usd_per_unit * scale),
-                "" if one.seconds is None else duration(one.seconds),
-                "" if one.formula else str(one.attempts),
+                "" if result.ratio is None else f"{result.ratio:.2f}",
+                "-" if result.usd_per_unit is None else _dollars(result.usd_per_unit * scale),
+                "" if result.seconds is None else duration(result.seconds),
+                "" if result.formula else str(result.attempts),
             ]
         )
-        under.append(_below(one))
+        details.append(_below(result))
     # What no place has takes no room: that leaves it to their names.
-    shown = [at for at in range(len(columns)) if at < 2 or any(row[at] not in ("", "-") for row in rows)]
-    titles = [columns[at].title for at in shown]
-    text.show_table([columns[at] for at in shown], [[row[at] for at in shown] for row in rows], under)
+    visible = [at for at in range(len(columns)) if at < 2 or any(row[at] not in ("", "-") for row in rows)]
+    titles = [columns[at].title for at in visible]
+    text.show_table([columns[at] for at in visible], [[row[at] for at in visible] for row in rows], details)
     ratio = "Ratio: measured over predicted. " if "ratio" in titles else ""
     usd = f"USD: of machines, for one {per}{_singular(units[0])}, where their price is known." if "USD" in titles else ""
     text.show_lines("", *filter(None, [f"{ratio}{usd}".strip()]))
-    for one in found:
-        if why := one.why:
-            some = f"{len(one.runs) - len(one.speeds)} of {len(one.runs)} runs at " if one.speeds else ""
-            text.show_lines(f"{some}{one.place.text} was not measured: {why}.")
-        if reason := one.predicted.get("why_not"):
-            text.show_lines(f"{one.place.text} was not predicted: {str(reason).rstrip('.')}.")
+    for result in results:
+        if cause := result.why:
+            prefix = f"{len(result.runs) - len(result.speeds)} of {len(result.runs)} runs at " if result.speeds else ""
+            text.show_lines(f"{prefix}{result.place.text} was not measured: {cause}.")
+        if reason := result.predicted.get("why_not"):
+            text.show_lines(f"{result.place.text} was not predicted: {str(reason).rstrip('.')}.")
 
 
 def _dollars(usd: float) -> str:
@@ -171,21 +179,21 @@ def _singular(unit: str) -> str:
     return unit if unit == "tokens" else unit[:-1] if unit.endswith("s") else unit
 
 
-def _below(one: Result) -> str:
+def _below(result: Result) -> str:
     from chipwise.api.running.predicting import Held
     from chipwise.cli import text
 
-    held = one.held
-    what = ""
-    if isinstance(held, Held):
-        share = f"{held.share:.1%} of " if held.share < 1 else ""
-        what = f"{share}{text.chips(held.chip, held.chips)}"
-    told = [what, "a formula: not run" if one.formula else text.plural(len(one.speeds), "run")]
-    if how := one.predicted.get("provenance"):
-        told.append(f"predicted {_WORDS.get(str(how), str(how))}")
-    if beside := max((run.beside for run in one.runs), default=0):
-        told.append(f"{text.plural(beside, 'other job')} at the same time")
-    return "; ".join(filter(None, told))
+    allocation = result.held
+    hardware = ""
+    if isinstance(allocation, Held):
+        share = f"{allocation.share:.1%} of " if allocation.share < 1 else ""
+        hardware = f"{share}{text.chips(allocation.chip, allocation.chips)}"
+    parts = [hardware, "a formula: not run" if result.formula else text.plural(len(result.speeds), "run")]
+    if provenance := result.predicted.get("provenance"):
+        parts.append(f"predicted {_WORDS.get(str(provenance), str(provenance))}")
+    if neighbours := max((run.beside for run in result.runs), default=0):
+        parts.append(f"{text.plural(neighbours, 'other job')} at the same time")
+    return "; ".join(filter(None, parts))
 
 
 _WORDS = {"measured": "from your runs", "interpolated": "near measurements", "formula": "by formula"}

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from chipwise.api.session.calibration import Stored
     from chipwise.calibration.own import OwnFactors, Trial
 
-_SHOWN = 12
+_ROW_LIMIT = 12
 
 
 @click.command()
@@ -45,29 +45,29 @@ def calibrate(path: str | None, dry_run: bool, force: bool, forget: bool, as_jso
     if forget:
         if path is not None:
             raise BadInput("--forget takes no file.", remedy="Run --forget first, then calibrate again.")
-        gone = calibration.forget(session)
+        removed = calibration.forget(session)
         if as_json:
-            text.show_json({"forgotten": str(gone)})
+            text.show_json({"forgotten": str(removed)})
         else:
-            text.show_lines(f"Forgotten: {gone}. Predictions are the packaged ones again.")
+            text.show_lines(f"Forgotten: {removed}. Predictions are the packaged ones again.")
         return
     if path is None:
-        kept = stored(session.config.calibration)
-        if kept is None:
+        current = stored(session.config.calibration)
+        if current is None:
             raise NoResult("No calibration is stored.", remedy="chipwise calibrate MEASURED.csv makes one.")
         if as_json:
-            text.show_json(stored_view(kept))
+            text.show_json(stored_view(current))
         else:
-            _show_stored(kept)
+            _show_stored(current)
         return
     typed = standard_input() if path == "-" else None
-    found = calibration.calibrate(session, path, typed, dry_run=dry_run, force=force)
+    result = calibration.calibrate(session, path, typed, dry_run=dry_run, force=force)
     if as_json:
-        text.show_json(calibration_view(found))
+        text.show_json(calibration_view(result))
     else:
-        _show(found)
-    text.say(*found.measured.notes)
-    if found.path is None and not dry_run:
+        _show(result)
+    text.say(*result.measured.notes)
+    if result.path is None and not dry_run:
         raise click.exceptions.Exit(1)
 
 
@@ -75,33 +75,35 @@ def _error(log: float) -> str:
     return f"{100 * math.expm1(log):.1f}%"
 
 
-def _said(trial: Trial | None) -> str:
+def _trial_text(trial: Trial | None) -> str:
     if trial is None:
         return "There are too few runs to measure the held-out error: the factors stay close to 1."
-    said = f"held-out median error {_error(trial.median_before)} -> {_error(trial.median_after)}"
-    return f"{said}, mean {_error(trial.mean_before)} -> {_error(trial.mean_after)} ({trial.groups} groups)"
+    medians = f"held-out median error {_error(trial.median_before)} -> {_error(trial.median_after)}"
+    return f"{medians}, mean {_error(trial.mean_before)} -> {_error(trial.mean_after)} ({trial.groups} groups)"
 
 
-def _show(found: Calibration) -> None:
+def _show(result: Calibration) -> None:
     from chipwise.cli import text
 
-    text.show_title(f"{found.measured.name}: {text.plural(len(found.measured.rows), 'row')}, {found.used:,} used")
-    left = [(f"{count:,} left out", reason) for reason, count in found.refused[:8]]
-    blank = len(found.measured.rows) - found.used - sum(count for _, count in found.refused)
+    text.show_title(f"{result.measured.name}: {text.plural(len(result.measured.rows), 'row')}, {result.used:,} used")
+    left = [(f"{count:,} left out", reason) for reason, count in result.refused[:8]]
+    blank = len(result.measured.rows) - result.used - sum(count for _, count in result.refused)
     if blank:
         left.append((f"{blank:,} left out", "no metric_value"))
-    if found.far:
-        left.append((f"{found.far:,} far off", "more than three times the prediction or a third of it: check the units"))
+    if result.far:
+        left.append((f"{result.far:,} far off", "more than three times the prediction or a third of it: check the units"))
     text.show_pairs(left)
-    _table(found.factors)
-    if found.path is not None:
-        forced = " although held-out runs come out worse" if found.trial and found.trial.worse else ""
-        text.show_lines(_sentence(_said(found.trial)), f"Stored in {found.path}{forced}; predictions use it from now on.")
-    elif found.trial is not None:
-        text.show_lines(f"{_said(found.trial)}: not stored")
+    _table(result.factors)
+    if result.path is not None:
+        forced = " although held-out runs come out worse" if result.trial and result.trial.worse else ""
+        text.show_lines(
+            _sentence(_trial_text(result.trial)), f"Stored in {result.path}{forced}; predictions use it from now on."
+        )
+    elif result.trial is not None:
+        text.show_lines(f"{_trial_text(result.trial)}: not stored")
     else:
-        text.show_lines(_said(found.trial), "Not stored.")
-    if found.why_not and found.why_not != "a dry run":
+        text.show_lines(_trial_text(result.trial), "Not stored.")
+    if result.why_not and result.why_not != "a dry run":
         text.show_lines("The packaged factors do better on runs they have not seen; --force stores yours all the same.")
 
 
@@ -109,19 +111,19 @@ def _sentence(said: str) -> str:
     return said if said.endswith(".") else f"{said}."
 
 
-def _show_stored(kept: Stored) -> None:
+def _show_stored(current: Stored) -> None:
     from chipwise.cli import text
 
-    text.show_title(f"{text.plural(kept.rows, 'run')} of {kept.file}, {kept.date}, chipwise {kept.chipwise}")
-    _table(kept.factors)
-    text.show_lines(_sentence(_said(kept.trial)))
+    text.show_title(f"{text.plural(current.rows, 'run')} of {current.file}, {current.date}, chipwise {current.chipwise}")
+    _table(current.factors)
+    text.show_lines(_sentence(_trial_text(current.trial)))
 
 
 def _table(factors: OwnFactors) -> None:
     """The strongest factors on the time: 1.20 is a fifth slower than predicted."""
     from chipwise.cli import text
 
-    found = sorted(factors.factors(), key=lambda one: (one[0] != "all", -abs(one[2])))
+    rows = sorted(factors.factors(), key=lambda one: (one[0] != "all", -abs(one[2])))
     columns = [
         text.Column("level"),
         text.Column("name", flexible=True),
@@ -132,8 +134,8 @@ def _table(factors: OwnFactors) -> None:
         columns,
         [
             [level, name or "all runs", f"{math.exp(log):.3f}", f"+-{100 * deviation:.0f}%"]
-            for level, name, log, deviation in found[:_SHOWN]
+            for level, name, log, deviation in rows[:_ROW_LIMIT]
         ],
     )
-    if len(found) > _SHOWN:
-        text.show_lines(f"and {len(found) - _SHOWN} more; --json lists all")
+    if len(rows) > _ROW_LIMIT:
+        text.show_lines(f"and {len(rows) - _ROW_LIMIT} more; --json lists all")

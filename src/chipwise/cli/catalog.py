@@ -22,24 +22,24 @@ def catalog() -> None:
 def _options(pairs: tuple[str, ...]) -> dict[str, str]:
     from chipwise.errors import BadInput
 
-    found = {}
+    options = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not key or not equals:
             raise BadInput(f"--option {pair} is not KEY=VALUE.", remedy="Write it like --option profile=work.")
-        found[key.strip().replace("-", "_")] = value
-    return found
+        options[key.strip().replace("-", "_")] = value
+    return options
 
 
-def _told(brought: Brought) -> dict[str, Any]:
+def _summary(result: Brought) -> dict[str, Any]:
     return {
-        "provider": brought.snapshot.provider,
-        "taken": brought.snapshot.taken.isoformat(),
-        "machines": len(brought.snapshot.machines),
-        "offers": len(brought.snapshot.offers),
-        "skipped": list(brought.snapshot.skipped),
-        "refused": [str(complaint) for complaint in brought.refused],
-        "path": str(brought.path),
+        "provider": result.snapshot.provider,
+        "taken": result.snapshot.taken.isoformat(),
+        "machines": len(result.snapshot.machines),
+        "offers": len(result.snapshot.offers),
+        "skipped": list(result.snapshot.skipped),
+        "refused": [str(complaint) for complaint in result.refused],
+        "path": str(result.path),
     }
 
 
@@ -50,8 +50,8 @@ def _show(results: list[dict[str, Any]], as_json: bool) -> None:
         text.show_json(results)
         return
     for result in results:
-        brought = f"{text.plural(result['machines'], 'machine')}, {text.plural(result['offers'], 'offer')}"
-        text.show_lines(f"{result['provider']}: {brought} as of {result['taken']}")
+        counts = f"{text.plural(result['machines'], 'machine')}, {text.plural(result['offers'], 'offer')}"
+        text.show_lines(f"{result['provider']}: {counts} as of {result['taken']}")
         left = [*result["skipped"], *result["refused"]]
         for line in left[:8]:
             text.show_lines(f"  left out: {line}")
@@ -93,8 +93,8 @@ def refresh(provider: str, region: tuple[str, ...], options: tuple[str, ...], as
     from chipwise.api.session.wiring import open_session
 
     with progress(f"refreshing {provider}") as report:
-        brought = bring(open_session(), provider, region, _options(options), report)
-    _show([_told(brought)], as_json)
+        result = bring(open_session(), provider, region, _options(options), report)
+    _show([_summary(result)], as_json)
 
 
 @catalog.command("import")
@@ -134,8 +134,8 @@ def import_(path: Path, kind: str | None, options: tuple[str, ...], as_json: boo
     from chipwise.api.session.wiring import open_session
 
     with progress(f"importing {path.name}") as report:
-        brought = import_file(open_session(), kind, path, _options(options), report)
-    _show([_told(one) for one in brought], as_json)
+        results = import_file(open_session(), kind, path, _options(options), report)
+    _show([_summary(one) for one in results], as_json)
 
 
 @catalog.command()
@@ -159,9 +159,9 @@ def status(as_json: bool) -> None:
     from chipwise.cli import text
 
     session = open_session()
-    found = find(session)
+    holdings = find(session)
     if as_json:
-        text.show_json(found)
+        text.show_json(holdings)
         return
     columns = [
         text.Column("provider", flexible=True),
@@ -183,11 +183,11 @@ def status(as_json: bool) -> None:
                 "-" if row["age_days"] is None else text.age(row["age_days"]),
                 row["from"],
             ]
-            for row in found["providers"]
+            for row in holdings["providers"]
         ],
     )
-    counts = ", ".join(f"{count:,} {what}" for what, count in found["totals"].items())
-    text.show_lines(f"Holds {counts}.", f"Your files: {found['config_dir']}  Your data: {found['data_dir']}")
+    counts = ", ".join(f"{count:,} {what}" for what, count in holdings["totals"].items())
+    text.show_lines(f"Holds {counts}.", f"Your files: {holdings['config_dir']}  Your data: {holdings['data_dir']}")
 
 
 @catalog.command()

@@ -114,14 +114,14 @@ def _show(checked: Checked) -> None:
     from chipwise.cli import text
 
     workload = checked.workload
-    said = checked.parsed.laid.data  # in the file's own words: 72h, not 259200
+    data = checked.parsed.laid.data  # in the file's own words: 72h, not 259200
     text.show_title(f"{checked.parsed.path}: fine - {workload.kind} workload {workload.name!r}")
     pairs = (
         [("models", ", ".join(f"{name} ({count:,} parameters)" for name, count in checked.parameters.items()))]
         if checked.parameters
         else []
     )
-    for key, value in said.items():
+    for key, value in data.items():
         if key not in ("kind", "name", "description", "environments"):
             pairs += [(key.replace("_", " ") if i == 0 else "", line) for i, line in enumerate(_lines(value))]
     if checked.parsed.environments:

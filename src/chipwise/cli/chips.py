@@ -48,49 +48,49 @@ def chips(
     from chipwise.spelling import nearest
 
     session = open_session()
-    said: list[str] = []
-    found: list[Chip] = []
+    notes: list[str] = []
+    selected: list[Chip] = []
     if names and len(names) > 1:
         # Side by side each name stands for one chip; alone, a family name shows the whole family.
         for name in names:
-            one = session.names.one_chip(name)
-            found.append(one.chip)
-            said.extend([one.said] if one.said else [])
+            resolved = session.names.one_chip(name)
+            selected.append(resolved.chip)
+            notes.extend([resolved.said] if resolved.said else [])
     elif names:
-        found = list(session.names.chips(names[0]))
+        selected = list(session.names.chips(names[0]))
     else:
-        found = sorted(
+        selected = sorted(
             session.catalog.chips.values(), key=lambda chip: (list(ChipKind).index(chip.kind), chip.vendor, chip.year or 0)
         )
-    found = list({chip.name: chip for chip in found}.values())
+    selected = list({chip.name: chip for chip in selected}.values())
     if kind is not None:
-        found = [chip for chip in found if chip.kind == kind]
+        selected = [chip for chip in selected if chip.kind == kind]
     if vendor is not None:
-        found = [chip for chip in found if chip.vendor.casefold() == vendor.casefold()]
+        selected = [chip for chip in selected if chip.vendor.casefold() == vendor.casefold()]
     for wanted in can:
         known = [rule.ability for rule in rules(session.catalog.data)]
         if wanted not in known:
             raise UnknownName("ability", wanted, nearest(wanted, known), remedy=f"Known: {', '.join(dict.fromkeys(known))}.")
-        able = {chip.name for chip in found for a in abilities(chip, session.catalog.data) if a.name == wanted and a.has}
-        found = [chip for chip in found if chip.name in able]
-    told = text.show_views(lambda: [chip_view(chip, session.catalog) for chip in found], as_json, as_csv)
-    if names and not told:
-        for start in range(0, len(found), 4):
-            side_by_side(found[start : start + 4], session)
-    elif found and not told:
-        show_list(found[: limit or None])
-    text.say(*said)
-    if not found:
+        able = {chip.name for chip in selected for a in abilities(chip, session.catalog.data) if a.name == wanted and a.has}
+        selected = [chip for chip in selected if chip.name in able]
+    is_printed = text.show_views(lambda: [chip_view(chip, session.catalog) for chip in selected], as_json, as_csv)
+    if names and not is_printed:
+        for start in range(0, len(selected), 4):
+            side_by_side(selected[start : start + 4], session)
+    elif selected and not is_printed:
+        show_list(selected[: limit or None])
+    text.say(*notes)
+    if not selected:
         raise NoResult("No chip fits these filters.", remedy="Try fewer of them: chipwise chips lists all.")
 
 
-def show_list(found: Sequence[Chip]) -> None:
+def show_list(selected: Sequence[Chip]) -> None:
     from chipwise.cli.text import Column, number, show_lines, show_table
 
     columns = [Column("chip", flexible=True), Column("kind"), Column("year", True), Column("GB", True), Column("GB/s", True)]
     columns += [Column("fp32", True), Column("16-bit", True), Column("fp8", True), Column("int8", True), Column("W", True)]
     rows = []
-    for chip in found:
+    for chip in selected:
         half = chip.rate(Precision.BF16) or chip.rate(Precision.FP16)
         rates = (chip.rate(Precision.FP32), half, chip.rate(Precision.FP8), chip.rate(Precision.INT8))
         bandwidth = chip.memory_bytes_per_s and chip.memory_bytes_per_s / 1e9
@@ -103,67 +103,67 @@ def show_list(found: Sequence[Chip]) -> None:
     show_lines("Rates in TFLOPS (int8: TOPS), dense. Side by side: chipwise chips A100 H100 T4")
 
 
-def side_by_side(found: Sequence[Chip], session: Session) -> None:
+def side_by_side(selected: Sequence[Chip], session: Session) -> None:
     from chipwise.catalog.ability import abilities
     from chipwise.cli.text import Column, number, show_lines, show_table
 
     marked = False
-    cannot = [{a.name for a in abilities(chip, session.catalog.data) if a.has is False} for chip in found]
+    cannot = [{a.name for a in abilities(chip, session.catalog.data) if a.has is False} for chip in selected]
 
     def row(title: str, field: str, values: Sequence[float | str | None], unit: str = "") -> list[str]:
         nonlocal marked
         cells = []
-        for chip, value, lacks in zip(found, values, cannot, strict=True):
-            shown = number(value) if isinstance(value, int | float) else (value or ("no" if field in lacks else "-"))
+        for chip, value, lacks in zip(selected, values, cannot, strict=True):
+            cell = number(value) if isinstance(value, int | float) else (value or ("no" if field in lacks else "-"))
             guessed = value is not None and field in chip.fact.inferred
             marked = marked or guessed
-            cells.append(f"{shown}*" if guessed else shown)
+            cells.append(f"{cell}*" if guessed else cell)
         return [f"{title}{f' ({unit})' if unit else ''}", *cells]
 
-    def of(scale: float, *values: float | None) -> list[float | None]:
+    def scaled(scale: float, *values: float | None) -> list[float | None]:
         return [None if value is None else value / scale for value in values]
 
-    s = [chip.silicon for chip in found]
+    s = [chip.silicon for chip in selected]
     rows = [
-        row("vendor", "vendor", [c.vendor for c in found]),
-        row("kind", "kind", [str(c.kind) for c in found]),
-        row("architecture", "architecture", [c.architecture for c in found]),
-        row("compute capability", "compute_capability", [str(c.compute_capability or c.target or "-") for c in found]),
-        row("year", "year", [str(c.year or "-") for c in found]),
+        row("vendor", "vendor", [c.vendor for c in selected]),
+        row("kind", "kind", [str(c.kind) for c in selected]),
+        row("architecture", "architecture", [c.architecture for c in selected]),
+        row("compute capability", "compute_capability", [str(c.compute_capability or c.target or "-") for c in selected]),
+        row("year", "year", [str(c.year or "-") for c in selected]),
         row("cores", "cores", [x.cores for x in s]),
         row("tensor cores", "tensor_cores", [x.tensor_cores for x in s]),
         row("ray-tracing cores", "rt_cores", [x.rt_cores for x in s]),
         row("SM / CU / NeuronCores", "units", [x.units for x in s]),
-        row("memory", "memory_gb", [c.memory_gb for c in found], "GB"),
-        row("  usable", "memory_bytes", of(2**30, *(c.memory_bytes for c in found)), "GiB"),
-        row("memory type", "memory_type", [c.memory_type for c in found]),
+        row("memory", "memory_gb", [c.memory_gb for c in selected], "GB"),
+        row("  usable", "memory_bytes", scaled(2**30, *(c.memory_bytes for c in selected)), "GiB"),
+        row("memory type", "memory_type", [c.memory_type for c in selected]),
         row("memory bus", "memory_bus_bits", [x.memory_bus_bits for x in s], "bit"),
-        row("bandwidth", "memory_bytes_per_s", of(1e9, *(c.memory_bytes_per_s for c in found)), "GB/s"),
-        row("L2 cache", "l2_bytes", of(2**20, *(x.l2_bytes for x in s)), "MiB"),
+        row("bandwidth", "memory_bytes_per_s", scaled(1e9, *(c.memory_bytes_per_s for c in selected)), "GB/s"),
+        row("L2 cache", "l2_bytes", scaled(2**20, *(x.l2_bytes for x in s)), "MiB"),
         row("clock, base", "base_mhz", [x.base_mhz for x in s], "MHz"),
         row("clock, boost", "boost_mhz", [x.boost_mhz for x in s], "MHz"),
     ]
     for p in Precision:
         unit = "TOPS" if p is Precision.INT8 else "TFLOPS"
-        rows.append(row(str(p).replace("_", " "), str(p), of(1e12, *(c.rate(p) for c in found)), unit))
+        rows.append(row(str(p).replace("_", " "), str(p), scaled(1e12, *(c.rate(p) for c in selected)), unit))
     rows += [
-        row("chip-to-chip link", "interconnect", [c.interconnect for c in found]),
-        row("  both ways", "link_bytes_per_s", of(1e9, *(c.link_bytes_per_s for c in found)), "GB/s"),
-        row("PCIe generation", "pcie_gen", [c.pcie_gen for c in found]),
-        row("power", "power_w", [c.power_w for c in found], "W"),
-        row("MIG slices", "mig_slices", [c.mig_slices for c in found]),
+        row("chip-to-chip link", "interconnect", [c.interconnect for c in selected]),
+        row("  both ways", "link_bytes_per_s", scaled(1e9, *(c.link_bytes_per_s for c in selected)), "GB/s"),
+        row("PCIe generation", "pcie_gen", [c.pcie_gen for c in selected]),
+        row("power", "power_w", [c.power_w for c in selected], "W"),
+        row("MIG slices", "mig_slices", [c.mig_slices for c in selected]),
         row("video encoders", "encoders", [x.encoders for x in s]),
         row("video decoders", "decoders", [x.decoders for x in s]),
         row("process", "process_nm", [x.process_nm for x in s], "nm"),
         row("die", "die_mm2", [x.die_mm2 for x in s], "mm2"),
-        row("transistors", "transistors", of(1e9, *(x.transistors for x in s)), "billion"),
-        row("launch price", "launch_price_usd", [c.launch_price_usd for c in found], "USD"),
-        row("bought for", "", [bought_for(c.name, session.catalog) for c in found], "USD"),
-        row("rented from", "", [rented_from(c.name, session) for c in found], "USD/h"),
-        row("as of", "as_of", [c.fact.as_of for c in found]),
+        row("transistors", "transistors", scaled(1e9, *(x.transistors for x in s)), "billion"),
+        row("launch price", "launch_price_usd", [c.launch_price_usd for c in selected], "USD"),
+        row("bought for", "", [bought_for(c.name, session.catalog) for c in selected], "USD"),
+        row("rented from", "", [rented_from(c.name, session) for c in selected], "USD/h"),
+        row("as of", "as_of", [c.fact.as_of for c in selected]),
     ]
     rows = [r for r in rows if any(cell not in ("-", "") for cell in r[1:])]
-    show_table([Column(""), *(Column(chip.name, right=True, flexible=True, fold=True) for chip in found)], rows)
+    show_table([Column(""), *(Column(chip.name, right=True, flexible=True, fold=True) for chip in selected)], rows)
     show_lines(
         "Rates are dense. - : not stated in a source we read."
         + (" * : derived or inferred, not printed by the vendor." if marked else "")
@@ -190,8 +190,8 @@ def rented_from(chip: str, session: Session) -> str | None:
     from chipwise.cli.text import money
 
     query = OfferQuery(MachineQuery(chips={chip}, min_chips=1), purchases={Purchase.ON_DEMAND})
-    found = cheapest(session.catalog, query, session.year_ago, per_chip=True).get(Purchase.ON_DEMAND)
-    if found is None:
+    index = cheapest(session.catalog, query, session.year_ago, per_chip=True).get(Purchase.ON_DEMAND)
+    if index is None:
         return None
     offers = session.catalog.offers
-    return money(offers.price[found] / (session.catalog.machines[offers.machine[found]].chips or 1))
+    return money(offers.price[index] / (session.catalog.machines[offers.machine[index]].chips or 1))

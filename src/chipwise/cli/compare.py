@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chipwise.cli.options import Whole, constraining
+from chipwise.cli.options import WholeNumber, constraining
 
 if TYPE_CHECKING:
     from chipwise.api.quick import Constraints
@@ -29,7 +29,7 @@ _BUY = {"reserved-1y": "1 year", "reserved-3y": "3 years", "reserved-1y-upfront"
 @click.option("--vendor", default=None, help="With --by generation: of this vendor only, as nvidia.")
 @click.option("--environment", "-e", default=None, help="An environment of the file, such as prod.")
 @constraining()
-@click.option("--top", type=Whole(1, 10000), default=20, show_default=True, help="How many regions to show.")
+@click.option("--top", type=WholeNumber(1, 10000), default=20, show_default=True, help="How many regions to show.")
 @click.option("--json", "as_json", is_flag=True, help="JSON, everything.")
 @click.pass_context
 def compare(
@@ -63,14 +63,14 @@ def compare(
     if vendor and by != "generation":
         raise BadInput(f"--vendor does not go with --by {by}.", remedy="Use --by generation, or --chip NAME.")
     session = open_session()
-    found = ask(session, workload, by, vendor, environment, over_file(session, workload, within))
+    comparison = ask(session, workload, by, vendor, environment, over_file(session, workload, within))
     if as_json:
-        text.show_json(comparison_view(found))
-    elif found.plan.winner is None:
-        show_nothing(found.plan)
+        text.show_json(comparison_view(comparison))
+    elif comparison.plan.winner is None:
+        show_nothing(comparison.plan)
     else:
-        _show(found, top)
-    if found.plan.winner is None:
+        _show(comparison, top)
+    if comparison.plan.winner is None:
         ctx.exit(1)
 
 
@@ -86,19 +86,19 @@ def show_nothing(plan: Plan) -> None:
     )
 
 
-def _show(found: Comparison, top: int) -> None:
+def _show(comparison: Comparison, top: int) -> None:
     from chipwise.cli import text
 
-    plan = found.plan
-    text.show_title(f"{plan.workload}: {plan.kind}, the cheapest plan by {found.by}, USD per {plan.per}")
+    plan = comparison.plan
+    text.show_title(f"{plan.workload}: {plan.kind}, the cheapest plan by {comparison.by}, USD per {plan.per}")
     text.show_lines("")
-    match found.by:
+    match comparison.by:
         case "region":
-            _show_regions(found.cells, plan, top)
+            _show_regions(comparison.cells, plan, top)
         case "generation":
-            _show_generations(found.cells, plan)
+            _show_generations(comparison.cells, plan)
         case _:
-            _show_matrix(found.cells)
+            _show_matrix(comparison.cells)
     if plan.notes:
         text.show_lines("", *plan.notes)
 
@@ -112,7 +112,7 @@ def _show_matrix(cells: tuple[Cell, ...]) -> None:
     options = [name for name in map(str, PURCHASES) if any(one.key[1] == name for one in cells)]
     first = {provider: next(one for one in cells if one.key[0] == provider) for provider in providers}
 
-    def shown(cell: Cell | None) -> str:
+    def cell_text(cell: Cell | None) -> str:
         return "-" if cell is None or cell.choice is None else text.number(cell.choice.usd) if cell.fits else "x"
 
     text.show_table(
@@ -122,24 +122,24 @@ def _show_matrix(cells: tuple[Cell, ...]) -> None:
             text.Column("its cheapest", flexible=True),
         ],
         [
-            [provider, *(shown(by_key.get((provider, name))) for name in options), _with(first[provider])]
+            [provider, *(cell_text(by_key.get((provider, name))) for name in options), _cheapest(first[provider])]
             for provider in providers
         ],
     )
     missed = [one for one in cells if not one.fits]
     if missed:
         text.show_lines("", "x: can do it, and misses a goal:")
-        text.show_pairs([(f"{one.key[0]} {one.key[1]}", _why(one)) for one in missed])
+        text.show_pairs([(f"{one.key[0]} {one.key[1]}", _reason(one)) for one in missed])
     text.show_lines("", "-: no offer within the limits can do it.")
 
 
-def _why(cell: Cell) -> str:
+def _reason(cell: Cell) -> str:
     from chipwise.planner.explain.reason_words import words
 
     return "" if cell.why is None else words(cell.why)
 
 
-def _with(cell: Cell) -> str:
+def _cheapest(cell: Cell) -> str:
     one = cell.choice
     return f"{one.chips * one.machines} {one.chip}, {one.place}" if one is not None and cell.fits else "-"
 
@@ -161,16 +161,16 @@ def _show_regions(cells: tuple[Cell, ...], plan: Plan, top: int) -> None:
         ],
         [
             [
-                one.key[0],
-                readable(one.key[1]),
-                one.key[2] or "?",
-                f"{one.choice.chips * one.choice.machines} {one.choice.chip}",
-                _BUY.get(one.choice.purchase, one.choice.purchase),
-                text.number(one.choice.usd),
-                text.number(one.choice.kg, 3),
+                cell.key[0],
+                readable(cell.key[1]),
+                cell.key[2] or "?",
+                f"{cell.choice.chips * cell.choice.machines} {cell.choice.chip}",
+                _BUY.get(cell.choice.purchase, cell.choice.purchase),
+                text.number(cell.choice.usd),
+                text.number(cell.choice.kg, 3),
             ]
-            for one in good[:top]
-            if one.choice is not None
+            for cell in good[:top]
+            if cell.choice is not None
         ],
     )
     if len(good) > top:
@@ -178,7 +178,9 @@ def _show_regions(cells: tuple[Cell, ...], plan: Plan, top: int) -> None:
     missed = [one for one in cells if not one.fits]
     if missed:
         text.show_lines(
-            "", f"{text.plural(len(missed), 'region')} can do it and miss a goal, such as {missed[0].key[1]}:", _why(missed[0])
+            "",
+            f"{text.plural(len(missed), 'region')} can do it and miss a goal, such as {missed[0].key[1]}:",
+            _reason(missed[0]),
         )
 
 
@@ -189,18 +191,18 @@ def _show_generations(cells: tuple[Cell, ...], plan: Plan) -> None:
 
     monthly = plan.per == "month"
     rows = []
-    for one in cells:
-        if one.choice is not None:
-            time = text.number(one.choice.seats or one.choice.rate, 3) if monthly else duration(one.choice.seconds)
+    for cell in cells:
+        if cell.choice is not None:
+            time = text.number(cell.choice.seats or cell.choice.rate, 3) if monthly else duration(cell.choice.seconds)
             rows.append(
                 [
-                    str(one.year or "?"),
-                    one.key[1],
-                    f"{one.choice.chips * one.choice.machines} {one.choice.chip}",
-                    text.number(one.choice.usd),
+                    str(cell.year or "?"),
+                    cell.key[1],
+                    f"{cell.choice.chips * cell.choice.machines} {cell.choice.chip}",
+                    text.number(cell.choice.usd),
                     time,
-                    text.number(one.kwh, 3),
-                    "" if one.fits else "x",
+                    text.number(cell.kwh, 3),
+                    "" if cell.fits else "x",
                 ]
             )
     text.show_table(
@@ -215,13 +217,13 @@ def _show_generations(cells: tuple[Cell, ...], plan: Plan) -> None:
         ],
         rows,
     )
-    missed = [(one.key[1], _why(one)) for one in cells if one.choice is not None and not one.fits]
+    missed = [(one.key[1], _reason(one)) for one in cells if one.choice is not None and not one.fits]
     if missed:
         text.show_lines("", "x: misses a goal:")
         text.show_pairs(missed)
     if any(one.choice is not None and one.kwh is None for one in cells):
         text.show_lines("", "kWh -: the power of the chip is not published.")
-    show_unable([(one.key[1], _why(one)) for one in cells if one.choice is None])
+    show_unable([(one.key[1], _reason(one)) for one in cells if one.choice is None])
 
 
 def show_unable(pairs: list[tuple[str, str]]) -> None:
@@ -230,5 +232,5 @@ def show_unable(pairs: list[tuple[str, str]]) -> None:
 
     if pairs:
         text.show_lines("", "No candidate:")
-        for why in dict.fromkeys(why for _, why in pairs):
-            text.show_lines(f"{', '.join(name for name, other in pairs if other == why)}: {why}.")
+        for reason in dict.fromkeys(reason for _, reason in pairs):
+            text.show_lines(f"{', '.join(name for name, other in pairs if other == reason)}: {reason}.")

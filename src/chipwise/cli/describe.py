@@ -33,43 +33,43 @@ def describe(job: str, as_json: bool) -> None:
     from chipwise.runner.record import Unread
     from chipwise.text import elapsed, spent
 
-    with asking.opened(open_session()) as held:
-        config = held.engine.config
+    with asking.opened(open_session()) as runtime:
+        config = runtime.engine.config
         try:
-            wanted = jobs.find(held.record, job)
+            wanted = jobs.find(runtime.record, job)
         except Unread as error:
-            _show_damaged(error.damaged, jobs.story(held.record.events(error.damaged.id)), as_json)
+            _show_damaged(error.damaged, jobs.story(runtime.record.events(error.damaged.id)), as_json)
             return
-        found = jobs.describe(held.record, wanted, Room(config.gpus, config.cpus), held.rules)
-        compared = comparing.compared(found.job, held.record.events(found.job.id))
-        away = not runs_here(found.job.spec.engine)
-        elsewhere = away or bool(held.record.login)
-    one, now = found.job, time.time()
+        description = jobs.describe(runtime.record, wanted, Room(config.gpus, config.cpus), runtime.rules)
+        compared = comparing.compared(description.job, runtime.record.events(description.job.id))
+        away = not runs_here(description.job.spec.engine)
+        elsewhere = away or bool(runtime.record.login)
+    target, now = description.job, time.time()
     if as_json:
-        told = [{"at": at, "text": line} for at, line in found.story]
-        more = {"waiting": found.waiting, "serves": jobs.serves_at(one) or None}
-        text.show_json({**job_view(one), **more, "compared": comparing.view(compared), "story": told})
+        events = [{"at": at, "text": line} for at, line in description.story]
+        extra = {"waiting": description.waiting, "serves": jobs.serves_at(target) or None}
+        text.show_json({**job_view(target), **extra, "compared": comparing.view(compared), "story": events})
         return
-    spec = one.spec
-    text.show_title(f"{one.id}: {one.phase}{f', {one.reason}' if one.reason else ''}")
-    whose = (spec.owner, spec.team and f"team {spec.team}", spec.project and f"project {spec.project}")
+    spec = target.spec
+    text.show_title(f"{target.id}: {target.phase}{f', {target.reason}' if target.reason else ''}")
+    owners = (spec.owner, spec.team and f"team {spec.team}", spec.project and f"project {spec.project}")
     pairs = [
         ("command", " ".join(spec.command)),
         ("folder", spec.folder),
         ("place", spec.place if elsewhere else ""),
-        ("serves at" if one.phase is Phase.RUNNING else "will serve", jobs.serves_at(one)),
-        ("lacks" if one.phase is Phase.RUNNING and away else "waits", _waits(one, found.waiting, now)),
-        ("leaves", _leaves(one, now)),
-        ("holds" if _has(one) else "asks for", _holds(one)),
-        ("for", ", ".join(filter(None, whose))),
+        ("serves at" if target.phase is Phase.RUNNING else "will serve", jobs.serves_at(target)),
+        ("lacks" if target.phase is Phase.RUNNING and away else "waits", _waits(target, description.waiting, now)),
+        ("leaves", _leaves(target, now)),
+        ("holds" if _has(target) else "asks for", _holds(target)),
+        ("for", ", ".join(filter(None, owners))),
         ("checkpoints", spec.checkpoints),
-        ("produces", ", ".join(one.spec.produces)),
-        ("ran", elapsed(one.runtime_s(now)) if any(each.since is not None for each in one.attempts) else ""),
-        ("cost", spent(one.usd(now)) if one.usd(now) else ""),
+        ("produces", ", ".join(target.spec.produces)),
+        ("ran", elapsed(target.runtime_s(now)) if any(each.since is not None for each in target.attempts) else ""),
+        ("cost", spent(target.usd(now)) if target.usd(now) else ""),
     ]
     text.show_pairs([(name, value) for name, value in pairs if value])
     _show_compared(compared, str(spec.predicted.get("why_not") or ""))
-    _show_story(found.story)
+    _show_story(description.story)
 
 
 def _show_story(story: Sequence[tuple[float, str]]) -> None:
@@ -85,8 +85,10 @@ def _show_damaged(damaged: Damaged, story: Sequence[tuple[float, str]], as_json:
 
     job = damaged.job
     if as_json:
-        told = [{"at": at, "text": line} for at, line in story]
-        text.show_json({"id": job.id, "phase": str(job.phase), "place": job.spec.place, "damaged": str(damaged), "story": told})
+        events = [{"at": at, "text": line} for at, line in story]
+        text.show_json(
+            {"id": job.id, "phase": str(job.phase), "place": job.spec.place, "damaged": str(damaged), "story": events}
+        )
         return
     text.show_title(f"{job.id}: {job.phase}, and its record is damaged")
     text.show_lines(str(damaged))
@@ -129,20 +131,20 @@ def _holds(job: Job) -> str:
     from chipwise.api.views.jobs import held_view
     from chipwise.cli import text
 
-    needs, held = job.spec.needs, held_view(job)
-    many = _of(held["machines"] if held else None, needs.fewest_machines, needs.machines, "machine")
-    gpus = _of(held["gpus"] if held else None, needs.fewest_gpus, needs.gpus, "GPU")
-    processes = held["processes"] if held else needs.processes
-    several = f", {processes} processes" if processes > 1 else ""
-    return f"{gpus}, {text.plural(needs.cpus, 'CPU')}{several}{f', on each of {many}' if needs.machines > 1 else ''}"
+    needs, allocation = job.spec.needs, held_view(job)
+    machines = _count_text(allocation["machines"] if allocation else None, needs.fewest_machines, needs.machines, "machine")
+    gpus = _count_text(allocation["gpus"] if allocation else None, needs.fewest_gpus, needs.gpus, "GPU")
+    processes = allocation["processes"] if allocation else needs.processes
+    suffix = f", {processes} processes" if processes > 1 else ""
+    return f"{gpus}, {text.plural(needs.cpus, 'CPU')}{suffix}{f', on each of {machines}' if needs.machines > 1 else ''}"
 
 
-def _of(held: int | None, least: int, most: int, noun: str) -> str:
+def _count_text(current: int | None, minimum: int, maximum: int, noun: str) -> str:
     from chipwise.cli import text
 
-    if held is None:
-        return text.plural(most, noun) if least >= most else f"{least} to {most} {noun}s"
-    return text.plural(held, noun) if held >= most else f"{held} of {most} {noun}s"
+    if current is None:
+        return text.plural(maximum, noun) if minimum >= maximum else f"{minimum} to {maximum} {noun}s"
+    return text.plural(current, noun) if current >= maximum else f"{current} of {maximum} {noun}s"
 
 
 def _show_compared(rows: Sequence[Compared], why_not: str) -> None:
@@ -164,15 +166,15 @@ _COLUMNS = ("predicted", "from", "to", "measured", "ratio")
 _NAMES = {"seconds": "time", "usd": "cost", "steps_per_s": "steps/s", "memory_bytes": "memory per chip"}
 
 
-def _cells(one: Compared) -> list[str]:
+def _cells(row: Compared) -> list[str]:
     from chipwise.cli import text
     from chipwise.text import elapsed, events, size, spent
 
     special = {"seconds": elapsed, "usd": spent, "memory_bytes": size, "interruptions": events}
-    shown = special.get(one.name, text.number)
-    name = f"{one.unit or 'units'}/s" if one.name == "throughput" else _NAMES.get(one.name, one.name)
-    figures = ["" if value is None else shown(value) for value in (one.predicted, one.low, one.high, one.measured)]
-    return [name, *figures, "" if one.ratio is None else _ratio(one.ratio)]
+    formatter = special.get(row.name, text.number)
+    name = f"{row.unit or 'units'}/s" if row.name == "throughput" else _NAMES.get(row.name, row.name)
+    figures = ["" if value is None else formatter(value) for value in (row.predicted, row.low, row.high, row.measured)]
+    return [name, *figures, "" if row.ratio is None else _ratio(row.ratio)]
 
 
 def _ratio(ratio: float) -> str:

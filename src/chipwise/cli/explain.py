@@ -45,14 +45,14 @@ def explain(name: tuple[str, ...], wanted: tuple[str, ...], sources: bool, as_js
     from chipwise.cli import text
     from chipwise.errors import BadInput
 
-    asked: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for pair in wanted:
         component, _, version = pair.partition("=")
         if not component.strip():
             raise BadInput(f"--with {pair} is not COMPONENT=VERSION.", remedy="Write it like --with cuda=11.6, or --with vllm.")
-        asked[component] = version
+        versions[component] = version
     session = open_session()
-    meanings = find(session, " ".join(name), asked)
+    meanings = find(session, " ".join(name), versions)
     refused = [
         f.reason for m in meanings if isinstance(m, ChipMeaning | MachineMeaning) for f in m.findings if f.answer == "refused"
     ]
@@ -95,8 +95,8 @@ def _show(session: Session, meaning: Meaning, sources: bool) -> None:
 
             show_model(meaning.model)
         case Retired():
-            gone = "no longer exists" if meaning.status == "gone" else "is on its way out"
-            text.show_title(f"{meaning.name} {gone}. Use {meaning.successor}.")
+            status = "no longer exists" if meaning.status == "gone" else "is on its way out"
+            text.show_title(f"{meaning.name} {status}. Use {meaning.successor}.")
             text.show_pairs([("why", meaning.reason), ("as of", meaning.as_of)])
             fact = meaning.fact
         case _:
@@ -153,10 +153,10 @@ def _prices(session: Session, cheapest: tuple[Offer, ...], per_chip: bool) -> li
         by_chip = per_chip and view["usd_per_chip_hour"] is not None
         price = text.money(view["usd_per_chip_hour"] if by_chip else view["usd_per_hour"])
         doubt = f"; doubtful: {offer.why}" if offer.verdict else ""
-        where = f"{offer.provider} {offer.machine} in {readable(offer.region)}"
+        location = f"{offer.provider} {offer.machine} in {readable(offer.region)}"
         unit = "h per chip" if by_chip else "h"
-        told = f"{offer.purchase} from ${price}/{unit}: {where}, {text.age(view['age_days'])} old{doubt}"
-        pairs.append(("price" if not pairs else "", told))
+        line = f"{offer.purchase} from ${price}/{unit}: {location}, {text.age(view['age_days'])} old{doubt}"
+        pairs.append(("price" if not pairs else "", line))
     return pairs
 
 

@@ -6,24 +6,24 @@ from typing import Any
 
 import click
 
-from chipwise.cli.options import CatalogName, Whole
+from chipwise.cli.options import CatalogName, WholeNumber
 
 
 @click.command()
 @click.argument("model", type=CatalogName("model"))
 @click.option("--on", required=True, metavar="CHIP", type=CatalogName("chip"), help="The chip.")
 @click.option("--train", is_flag=True, help="Ask for training; without it, for serving.")
-@click.option("--chips", type=Whole(), default=None, help="Chips in all.")
-@click.option("--tp", type=Whole(), default=None, help="Tensor parallel; 1 unless given.")
-@click.option("--pp", type=Whole(), default=None, help="Pipeline parallel; 1 unless given.")
+@click.option("--chips", type=WholeNumber(), default=None, help="Chips in all.")
+@click.option("--tp", type=WholeNumber(), default=None, help="Tensor parallel; 1 unless given.")
+@click.option("--pp", type=WholeNumber(), default=None, help="Pipeline parallel; 1 unless given.")
 @click.option("--precision", default=None, help="Of the weights (serving) or of the arithmetic (training).")
 @click.option("--kv", default=None, help="Serving: precision of the cache.")
-@click.option("--batch", type=Whole(), default=None, help="Serving: sequences at once; training: per micro-batch.")
-@click.option("--context", type=Whole(), default=None, help="Tokens per sequence.")
+@click.option("--batch", type=WholeNumber(), default=None, help="Serving: sequences at once; training: per micro-batch.")
+@click.option("--context", type=WholeNumber(), default=None, help="Tokens per sequence.")
 @click.option("--method", type=click.Choice(["full", "lora", "qlora"]), default=None, help="Training: what is trained.")
 @click.option("--optimizer", default=None, help="Training: adamw, adamw-8bit, adafactor, lion, muon, sgd.")
 @click.option("--recompute", type=click.Choice(["none", "selective", "full"]), default=None, help="Training.")
-@click.option("--zero", type=Whole(0, 3), default=None, help="Training: ZeRO stage 0-3.")
+@click.option("--zero", type=WholeNumber(0, 3), default=None, help="Training: ZeRO stage 0-3.")
 @click.option("--engine", default=None, help="Serving: vllm, tensorrt-llm, ...")
 @click.option("--json", "as_json", is_flag=True, help="JSON.")
 def fits(model: str, on: str, as_json: bool, **settings: Any) -> None:

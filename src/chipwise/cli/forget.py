@@ -37,18 +37,18 @@ def forget(jobs: tuple[str, ...], older_than: float | None, checkpoints: bool, d
             )
         _give_up(jobs, dry_run)
         return
-    found = forgetting.forget(open_session(), jobs, older_than, checkpoints=checkpoints, dry_run=dry_run)
-    what = "would be forgotten" if dry_run else "forgotten"
-    for one in found:
-        kept = f"; its checkpoints ({size_text(one.kept)}) stay, since {_goes_on(one.phase)}" if one.kept else ""
-        done = f"left alone: {one.left}" if one.left else f"{what}: {size_text(one.bytes)}"
-        click.echo(f"{one.id} {done}{kept}")
-    gone = [one for one in found if not one.left]
-    if len(found) != 1:  # of one alone, its line says it all
-        text.say(f"{text.plural(len(gone), 'job')} {what}, {size_text(sum(one.bytes for one in gone))}")
-    if kept_of := [one for one in found if one.kept]:
-        size = size_text(sum(one.kept for one in kept_of))
-        text.say(f"Checkpoints of {text.plural(len(kept_of), 'job')} stay, {size}; --checkpoints removes them too.")
+    results = forgetting.forget(open_session(), jobs, older_than, checkpoints=checkpoints, dry_run=dry_run)
+    verb = "would be forgotten" if dry_run else "forgotten"
+    for result in results:
+        note = f"; its checkpoints ({size_text(result.kept)}) stay, since {_goes_on(result.phase)}" if result.kept else ""
+        outcome = f"left alone: {result.left}" if result.left else f"{verb}: {size_text(result.bytes)}"
+        click.echo(f"{result.id} {outcome}{note}")
+    removed = [one for one in results if not one.left]
+    if len(results) != 1:  # of one alone, its line says it all
+        text.say(f"{text.plural(len(removed), 'job')} {verb}, {size_text(sum(one.bytes for one in removed))}")
+    if resumable := [one for one in results if one.kept]:
+        size = size_text(sum(one.kept for one in resumable))
+        text.say(f"Checkpoints of {text.plural(len(resumable), 'job')} stay, {size}; --checkpoints removes them too.")
 
 
 def _goes_on(phase: str) -> str:
@@ -61,6 +61,6 @@ def _give_up(jobs: tuple[str, ...], dry_run: bool) -> None:
     from chipwise.api.running import giving_up
     from chipwise.api.session.wiring import open_session
 
-    for one in giving_up.give_up(open_session(), jobs, dry_run=dry_run):
-        told = one.instead or f"{'would be given up' if dry_run else 'given up'}: {one.damaged.sentence}"
-        click.echo(f"{one.damaged.id} {told}")
+    for result in giving_up.give_up(open_session(), jobs, dry_run=dry_run):
+        outcome = result.instead or f"{'would be given up' if dry_run else 'given up'}: {result.damaged.sentence}"
+        click.echo(f"{result.damaged.id} {outcome}")

@@ -6,17 +6,17 @@ import sys
 
 import click
 
-from chipwise.cli.options import Whole
+from chipwise.cli.options import WholeNumber
 
 
 @click.command()
 @click.argument("job", metavar="JOB")
 @click.option("--follow", "-f", is_flag=True, help="Go on as it grows, until the job is over.")
-@click.option("--attempt", type=Whole(1, 10**6), default=None, help="Of one attempt only.")
+@click.option("--attempt", type=WholeNumber(1, 10**6), default=None, help="Of one attempt only.")
 @click.option(
-    "--rank", type=Whole(0, 10**5), default=None, help="Of one machine or pod only, where there are several elsewhere."
+    "--rank", type=WholeNumber(0, 10**5), default=None, help="Of one machine or pod only, where there are several elsewhere."
 )
-@click.option("--tail", type=Whole(0, 10**7), default=None, metavar="LINES", help="The last lines only.")
+@click.option("--tail", type=WholeNumber(0, 10**7), default=None, metavar="LINES", help="The last lines only.")
 def logs(job: str, follow: bool, attempt: int | None, rank: int | None, tail: int | None) -> None:
     """Show what a job printed, all attempts in order.
 
@@ -28,25 +28,25 @@ def logs(job: str, follow: bool, attempt: int | None, rank: int | None, tail: in
     from chipwise.errors import BadInput
     from chipwise.runner.job import Job
 
-    with asking.opened(open_session()) as held:
-        found = jobs.find(held.record, job)
-        if attempt is not None and attempt > len(found.attempts):
-            had = text.plural(len(found.attempts), "attempt") if found.attempts else "no attempt yet"
-            raise BadInput(f"{found.id} has {had}.", remedy="Leave --attempt out.")
-        following.check_rank(found, attempt, rank)
+    with asking.opened(open_session()) as runtime:
+        target = jobs.find(runtime.record, job)
+        if attempt is not None and attempt > len(target.attempts):
+            count = text.plural(len(target.attempts), "attempt") if target.attempts else "no attempt yet"
+            raise BadInput(f"{target.id} has {count}.", remedy="Leave --attempt out.")
+        following.check_rank(target, attempt, rank)
         out = sys.stdout.buffer
 
         def look() -> Job:
-            return held.job(found.id)
+            return runtime.job(target.id)
 
         if not follow and tail is not None:
-            out.write(following.tail_of(held, found, attempt, tail, rank))
+            out.write(following.tail_of(runtime, target, attempt, tail, rank))
         elif not follow:
-            for chunk in following.printed_by(held, found, attempt, rank):
+            for chunk in following.printed_by(runtime, target, attempt, rank):
                 out.write(chunk)
         else:
             try:
-                for chunk in stages.follow(held, look, tail, rank):
+                for chunk in stages.follow(runtime, look, tail, rank):
                     out.write(chunk)
                     out.flush()
             except KeyboardInterrupt:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from chipwise.cli.options import Amount, CatalogName, kinds, listing, several
+from chipwise.cli.options import Amount, CatalogName, kinds, listing, multiple_option
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...", type=CatalogName("machine"))
-@several("--chip", "-c", complete="chip", help="Chip or family (h100); repeat for several.")
-@several("--provider", "-p", complete="provider", help="Cloud or provider; repeat for several.")
+@multiple_option("--chip", "-c", complete="chip", help="Chip or family (h100); repeat for several.")
+@multiple_option("--provider", "-p", complete="provider", help="Cloud or provider; repeat for several.")
 @kinds()
 @click.option("--memory", "-m", metavar="SIZE", help="At least this memory on each chip: 80GB.")
 @click.option("--total-memory", metavar="SIZE", help="At least this memory on all chips.")
@@ -68,17 +68,17 @@ def machines(
         vcpus=vcpus,
         retired=retired or bool(names),
     )
-    found = [session.catalog.machines[i] for i in find_machines(session.catalog, query)]
-    found.sort(key=lambda m: (m.provider, m.chip or "", m.chips or 0.0, m.vcpus or 0.0, m.name))
-    told = text.show_views(lambda: [machine_view(machine, session.catalog) for machine in found], as_json, as_csv)
-    if found and not told:
-        shown = found[: limit or None]
+    selected = [session.catalog.machines[i] for i in find_machines(session.catalog, query)]
+    selected.sort(key=lambda m: (m.provider, m.chip or "", m.chips or 0.0, m.vcpus or 0.0, m.name))
+    is_printed = text.show_views(lambda: [machine_view(machine, session.catalog) for machine in selected], as_json, as_csv)
+    if selected and not is_printed:
+        page = selected[: limit or None]
         prices = cheapest_on_demand(session.catalog, session.year_ago)
         columns = [text.Column("provider", flexible=True), text.Column("machine", flexible=True, fold=True)]
         columns += [text.Column("chips", flexible=True, fold=True), text.Column("GiB/chip", True), text.Column("vCPU", True)]
         columns += [text.Column("RAM GiB", True), text.Column("Gbit/s", True), text.Column("$/h", True)]
         rows = []
-        for machine in shown:
+        for machine in page:
             speeds = [speed for speed in (machine.network_bytes_per_s, machine.fabric_bytes_per_s) if speed]
             price = "retired" if machine.retired else text.money(prices.get(machine.key))
             rows.append(
@@ -95,6 +95,6 @@ def machines(
             )
         text.show_table(columns, rows)
         text.show_lines("Gbit/s: network or fabric, the faster. $/h: cheapest on-demand region, - where there is none.")
-        text.say_more(len(shown), len(found))
-    if not found:
+        text.say_more(len(page), len(selected))
+    if not selected:
         raise NoResult("No machine fits these filters.", remedy="Loosen one of them; chipwise machines lists all.")

@@ -185,8 +185,8 @@ def main(args: list[str] | None = None) -> int:
         error.show()
         return 0
     except click.ClickException as error:
-        asked = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "chipwise"
-        return _tell(f"{error.format_message()}\nTry: {asked} --help", 2)
+        command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "chipwise"
+        return _tell(f"{error.format_message()}\nTry: {command} --help", 2)
     except (click.Abort, KeyboardInterrupt):
         return _tell("interrupted", 130)
     except BrokenPipeError:
@@ -223,11 +223,11 @@ def _say_problems() -> None:
 def _os_error(error: OSError) -> int:
     """A disk that is full is an outside failure; a path that cannot be used is bad input."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-    where = f": {str(error.filename)[:200]}" if error.filename else ""
+    location = f": {str(error.filename)[:200]}" if error.filename else ""
     remedy = "Free some space, or write elsewhere." if full else "Check the path and its permissions."
     if full:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered would fail again at the end
-    return _tell(f"{error.strerror or error}{where}. {remedy}", 3 if full else 2)
+    return _tell(f"{error.strerror or error}{location}. {remedy}", 3 if full else 2)
 
 
 def _tell(message: str, code: int) -> int:

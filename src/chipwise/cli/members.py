@@ -33,15 +33,15 @@ def members(ctx: click.Context, as_json: bool) -> None:
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
 
-    found = membership.listed(open_session())
+    listed = membership.listed(open_session())
     if as_json:
-        text.show_json([asdict(one) for one in found])
+        text.show_json([asdict(one) for one in listed])
         return
-    if not found:
+    if not listed:
         text.show_lines("No members are listed; the owner of the tables is always an admin.")
         return
     columns = [text.Column("login"), text.Column("team"), text.Column("role"), text.Column("place", flexible=True)]
-    text.show_table(columns, [[one.login, one.team, one.role, one.place] for one in found])
+    text.show_table(columns, [[one.login, one.team, one.role, one.place] for one in listed])
 
 
 @members.command()
@@ -49,14 +49,14 @@ def members(ctx: click.Context, as_json: bool) -> None:
 @TEAM
 @ROLE
 @PLACE
-def add(login: str, **what: Any) -> None:
+def add(login: str, **role: Any) -> None:
     """Give a person a role. The login must exist in the database."""
     from chipwise.api.running import membership
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
 
-    membership.add(open_session(), login, **what)
-    text.say(f"{login} is {what['role']}{_told(what)}.")
+    membership.add(open_session(), login, **role)
+    text.say(f"{login} is {role['role']}{_scope_text(role)}.")
 
 
 @members.command()
@@ -64,15 +64,15 @@ def add(login: str, **what: Any) -> None:
 @TEAM
 @ROLE
 @PLACE
-def remove(login: str, **what: Any) -> None:
+def remove(login: str, **role: Any) -> None:
     """Take a role away from a person."""
     from chipwise.api.running import membership
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
 
-    membership.remove(open_session(), login, **what)
-    text.say(f"{login} is no longer {what['role']}{_told(what)}.")
+    membership.remove(open_session(), login, **role)
+    text.say(f"{login} is no longer {role['role']}{_scope_text(role)}.")
 
 
-def _told(what: dict[str, Any]) -> str:
+def _scope_text(what: dict[str, Any]) -> str:
     return f"{' of ' + what['team'] if what['team'] else ''}{' at ' + what['place'] if what['place'] else ''}"

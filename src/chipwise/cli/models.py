@@ -37,7 +37,7 @@ def models(name: tuple[str, ...], family: str | None, offline: bool, as_json: bo
     from chipwise.spelling import fold
 
     session = open_session()
-    found = (
+    selected = (
         [session.find_model(" ".join(name), online=not offline)]
         if name
         else sorted(
@@ -45,14 +45,14 @@ def models(name: tuple[str, ...], family: str | None, offline: bool, as_json: bo
         )
     )
     if family is not None:
-        found = [model for model in found if fold(model.family).startswith(fold(family))]
+        selected = [model for model in selected if fold(model.family).startswith(fold(family))]
     if as_json:
-        text.show_json([model_view(model) for model in found])
+        text.show_json([model_view(model) for model in selected])
     elif as_csv:
-        text.show_csv([{key: value for key, value in model_view(model).items() if key != "shape"} for model in found])
-    elif name and found:
-        show_model(found[0])
-    elif found:
+        text.show_csv([{key: value for key, value in model_view(model).items() if key != "shape"} for model in selected])
+    elif name and selected:
+        show_model(selected[0])
+    elif selected:
         columns = [
             text.Column("model", flexible=True, fold=True),
             text.Column("family", flexible=True),
@@ -70,10 +70,10 @@ def models(name: tuple[str, ...], family: str | None, offline: bool, as_json: bo
                 parameters(m.shape.active_parameters) if m.shape.active_parameters != m.shape.parameters else "",
                 text.number(m.context, 6),
             ]
-            for m in found[: limit or None]
+            for m in selected[: limit or None]
         ]
         text.show_table(columns, rows)
-    if not found:
+    if not selected:
         families = ", ".join(sorted({model.family for model in session.models}))
         raise NoResult(f"No model of the family {family!r}.", remedy=f"Known families: {families}.")
 
@@ -85,10 +85,10 @@ def show_model(model: Model) -> None:
     view = model_view(model)
     text.show_title(f"{model.name}: {_kind(model)} model of the {model.family} family{f', {model.year}' if model.year else ''}")
     computed, published = model.shape.parameters, model.published_parameters
-    told = f"{computed:,} computed from the shape"
+    summary = f"{computed:,} computed from the shape"
     if published:
-        told += f"; {published:,} published ({(computed - published) / published:+.2%})"
-    pairs = [("parameters", told)]
+        summary += f"; {published:,} published ({(computed - published) / published:+.2%})"
+    pairs = [("parameters", summary)]
     if model.shape.active_parameters != computed:
         pairs.append(("active", f"{model.shape.active_parameters:,} per token"))
     if model.context:

@@ -7,15 +7,15 @@ from typing import Any
 import click
 
 from chipwise.catalog.query import OfferOrder
-from chipwise.cli.options import Amount, CatalogName, kinds, listing, several
+from chipwise.cli.options import Amount, CatalogName, kinds, listing, multiple_option
 
 
 @click.command()
 @click.argument("machine", nargs=-1, metavar="[MACHINE]...", type=CatalogName("machine"))
-@several("--chip", "-c", complete="chip", help="Chip or family (h100); repeat for several.")
-@several("--provider", "-p", complete="provider", help="Cloud or provider; repeat for several.")
+@multiple_option("--chip", "-c", complete="chip", help="Chip or family (h100); repeat for several.")
+@multiple_option("--provider", "-p", complete="provider", help="Cloud or provider; repeat for several.")
 @kinds()
-@several("--region", "-r", complete="region", help="Region (us-east-1) or ISO country (DEU); repeat for several.")
+@multiple_option("--region", "-r", complete="region", help="Region (us-east-1) or ISO country (DEU); repeat for several.")
 @click.option(
     "--purchase",
     multiple=True,
@@ -83,7 +83,7 @@ def offers(
 
     session = open_session()
     query = OfferQuery(
-        machine_query(
+        machines=machine_query(
             session.names,
             machines=machine,
             chips=chip,
@@ -103,11 +103,11 @@ def offers(
         order=OfferOrder(sort),
         descending=descending,
     )
-    found = find_offers(session.catalog, query)
-    told = text.show_views(lambda: offer_views(session.catalog, found, session.today), as_json, as_csv)
-    if found and not told:
-        _table(offer_views(session.catalog, found[: limit or None], session.today), len(found), sort)
-    if not found:
+    selected = find_offers(session.catalog, query)
+    is_printed = text.show_views(lambda: offer_views(session.catalog, selected, session.today), as_json, as_csv)
+    if selected and not is_printed:
+        _table(offer_views(session.catalog, selected[: limit or None], session.today), len(selected), sort)
+    if not selected:
         raise NoResult("No offer fits these filters.", remedy="Loosen or drop one of them.")
 
 
@@ -120,7 +120,7 @@ def _table(views: list[dict[str, Any]], total: int, sort: str) -> None:
     def mark(view: dict[str, Any]) -> str:
         return "" if not view["verdict"] else "!" if view["can_win"] else "x"
 
-    shown = {
+    table = {
         Column("provider", flexible=True): [view["provider"] for view in views],
         Column("machine", flexible=True, fold=True): [view["machine"] for view in views],
         Column("chips", flexible=True, fold=True): [text.chips(view["chip"], view["chips"]) for view in views],
@@ -133,17 +133,17 @@ def _table(views: list[dict[str, Any]], total: int, sort: str) -> None:
         Column(""): [mark(view) for view in views] if any(map(mark, views)) else [],
     }
     # What is the same in every row is said once below, which leaves room for the names.
-    same = {
+    constant = {
         c.title: v[0]
-        for c, v in shown.items()
+        for c, v in table.items()
         if len(v) > 1 and len(set(v)) == 1 and c.title in ("provider", "region", "purchase")
     }
-    columns = [column for column, values in shown.items() if values and column.title not in same]
-    text.show_table(columns, list(zip(*(shown[column] for column in columns), strict=True)))
-    if same:
-        text.show_lines("All rows: " + ", ".join(f"{title} {value}" for title, value in same.items()) + ".")
+    columns = [column for column, values in table.items() if values and column.title not in constant]
+    text.show_table(columns, list(zip(*(table[column] for column in columns), strict=True)))
+    if constant:
+        text.show_lines("All rows: " + ", ".join(f"{title} {value}" for title, value in constant.items()) + ".")
     verdicts = dict.fromkeys(view["verdict"] for view in views if view["verdict"])
     if verdicts:
-        told = "; ".join(f"{verdict}: {MEANINGS[Verdict(verdict)]}" for verdict in verdicts)
-        text.show_lines(f"! doubtful, x not a real offer. {told}. --json gives the reason of each.")
+        meanings = "; ".join(f"{verdict}: {MEANINGS[Verdict(verdict)]}" for verdict in verdicts)
+        text.show_lines(f"! doubtful, x not a real offer. {meanings}. --json gives the reason of each.")
     text.say_more(len(views), total)

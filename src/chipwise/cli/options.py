@@ -91,9 +91,9 @@ def engines() -> Sequence[str]:
 
 def reached() -> Sequence[str]:
     """That are not of this machine."""
-    from chipwise.api.running.installed import named
+    from chipwise.api.running.installed import configurable
 
-    return named()
+    return configurable()
 
 
 def played() -> Sequence[str]:
@@ -114,8 +114,8 @@ def file_options() -> Sequence[str]:
     """What each of them can be told beside the path."""
     from chipwise.api.catalog.feeds import imported, options_of
 
-    each = {name: [one for one in options_of(name) if one != "path"] for name in imported()}
-    return ["; ".join(f"{name}: {', '.join(options)}" for name, options in each.items())]
+    by_feed = {name: [one for one in options_of(name) if one != "path"] for name in imported()}
+    return ["; ".join(f"{name}: {', '.join(options)}" for name, options in by_feed.items())]
 
 
 class Amount(click.ParamType[float]):
@@ -133,7 +133,7 @@ class Amount(click.ParamType[float]):
         return number
 
 
-class Whole(click.ParamType[int]):
+class WholeNumber(click.ParamType[int]):
     """A count: whole, from `least` to `most`; 4096, 4_096 and 1e6 are."""
 
     name = "integer"
@@ -145,7 +145,7 @@ class Whole(click.ParamType[int]):
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         number = _number(value)
         if not self.least <= number <= self.most or number != math.floor(number):
-            raise _refusal(value, param, f"whole numbers from {self.least} to {_shown(self.most)}")
+            raise _refusal(value, param, f"whole numbers from {self.least} to {_number_text(self.most)}")
         return int(number)
 
 
@@ -160,7 +160,7 @@ class AboveZero(click.ParamType[float]):
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number = _number(value)
         if not 0 < number <= self.most:
-            raise _refusal(value, param, f"numbers above 0, up to {_shown(self.most)}")
+            raise _refusal(value, param, f"numbers above 0, up to {_number_text(self.most)}")
         return number
 
 
@@ -190,7 +190,7 @@ def _number(value: object) -> float:
         return math.nan
 
 
-def _shown(most: float) -> str:
+def _number_text(most: float) -> str:
     return f"{most:g}".replace("e+", "e")
 
 
@@ -202,8 +202,8 @@ def _refusal(value: object, param: click.Parameter | None, allowed: str) -> BadI
     from chipwise.errors import BadInput
 
     text = str(value)
-    shown = text.strip() if text.strip() and text.isprintable() else repr(text)
-    return BadInput(f"{_typed(param)}: {shown[:40]} is not possible.", remedy=f"Allowed: {allowed}.")
+    quoted = text.strip() if text.strip() and text.isprintable() else repr(text)
+    return BadInput(f"{_typed(param)}: {quoted[:40]} is not possible.", remedy=f"Allowed: {allowed}.")
 
 
 def listing(limit: int) -> Callable[[F], F]:
@@ -228,7 +228,7 @@ def listing(limit: int) -> Callable[[F], F]:
     return add
 
 
-def several(*names: str, complete: str, help: str) -> Callable[[F], F]:
+def multiple_option(*names: str, complete: str, help: str) -> Callable[[F], F]:
     """An option that may be given several times."""
     return click.option(*names, multiple=True, type=CatalogName(complete), metavar="NAME", help=help)
 

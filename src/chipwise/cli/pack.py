@@ -37,21 +37,21 @@ def pack(workloads: tuple[str, ...], environment: str | None, within: Constraint
 
     session = open_session()
     contents = [over_file(session, path, within) for path in workloads]
-    found = ask(session, workloads, environment, contents)
+    packing = ask(session, workloads, environment, contents)
     if as_json:
-        text.show_json(packed_view(found))
+        text.show_json(packed_view(packing))
     else:
-        _show(found)
+        _show(packing)
 
 
-def _show(found: Packed) -> None:
+def _show(packing: Packed) -> None:
     from chipwise.cli import text
 
-    models = sum(len(one.residents) for one in found.machines)
-    text.show_title(f"{text.plural(models, 'model')} on {text.plural(len(found.machines), 'GPU')}")
-    saved = found.apart_usd - found.usd
-    told = f"{text.number(found.usd)} USD a month; one chip each would cost {text.number(found.apart_usd)}"
-    text.show_lines(_verdict(told, saved, found.apart_usd), "")
+    models = sum(len(one.residents) for one in packing.machines)
+    text.show_title(f"{text.plural(models, 'model')} on {text.plural(len(packing.machines), 'GPU')}")
+    saved = packing.apart_usd - packing.usd
+    summary = f"{text.number(packing.usd)} USD a month; one chip each would cost {text.number(packing.apart_usd)}"
+    text.show_lines(_verdict(summary, saved, packing.apart_usd), "")
     text.show_table(
         [
             text.Column("#", right=True),
@@ -61,30 +61,32 @@ def _show(found: Packed) -> None:
             text.Column("buy"),
             text.Column("USD/month", right=True),
         ],
-        [_row(rank, one) for rank, one in enumerate(found.machines, start=1)],
+        [_row(rank, one) for rank, one in enumerate(packing.machines, start=1)],
     )
     text.show_lines("", "Who is where:")
-    text.show_pairs([(f"{rank}", _told(one, at)) for rank, one in enumerate(found.machines, start=1) for at in one.residents])
-    text.show_lines("", *found.notes)
+    text.show_pairs(
+        [(f"{rank}", _resident_text(one, at)) for rank, one in enumerate(packing.machines, start=1) for at in one.residents]
+    )
+    text.show_lines("", *packing.notes)
 
 
-def _verdict(told: str, saved: float, apart: float) -> str:
+def _verdict(summary: str, saved: float, apart: float) -> str:
     if saved <= 0.005 * apart:
-        return f"{told}: sharing saves nothing here."
-    return f"{told}: sharing saves {saved / apart:.0%}."
+        return f"{summary}: sharing saves nothing here."
+    return f"{summary}: sharing saves {saved / apart:.0%}."
 
 
-def _row(rank: int, one: Shared) -> list[str]:
+def _row(rank: int, machine: Shared) -> list[str]:
     from chipwise.cli import text
 
-    return [str(rank), one.where, one.chip, one.how, one.purchase, text.number(one.usd)]
+    return [str(rank), machine.where, machine.chip, machine.how, machine.purchase, text.number(machine.usd)]
 
 
-def _told(one: Shared, at: Resident) -> str:
-    name = f"{at.name} in {at.precision}"
-    if at.profile:
-        return f"{name}: slice {at.profile}"
-    if at.share is None or at.memory_bytes is None:
+def _resident_text(machine: Shared, resident: Resident) -> str:
+    name = f"{resident.name} in {resident.precision}"
+    if resident.profile:
+        return f"{name}: slice {resident.profile}"
+    if resident.share is None or resident.memory_bytes is None:
         return f"{name}: alone"
-    memory = f"{at.memory_bytes / 2**30:.1f} GiB ({at.memory_bytes / one.memory_bytes:.0%})"
-    return f"{name}: {at.share:.0%} of the speed, {memory}"
+    memory = f"{resident.memory_bytes / 2**30:.1f} GiB ({resident.memory_bytes / machine.memory_bytes:.0%})"
+    return f"{name}: {resident.share:.0%} of the speed, {memory}"

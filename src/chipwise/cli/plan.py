@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.options import AboveZero, Whole, constraining
+from chipwise.cli.options import AboveZero, WholeNumber, constraining
 from chipwise.text import number, usd_cell
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _WITH_MODEL = {"serve", "rps", "input", "output", "train", "finetune", "batch", "tokens", "samples", "seq", "precision"}
 RATED = {"serve": "req/s", "transcode": "streams", "stream": "msg/s", "interactive": "people"}
 _SERVICES = 4  # that are shown, the cheapest
-_EVERY = 1_000_000_000  # more than any catalog has
+_NO_LIMIT = 1_000_000_000  # more than any catalog has
 _TOP = 5  # choices, unless asked for more or fewer
 _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 
@@ -34,7 +34,7 @@ _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 @click.option("--short", is_flag=True, hidden=True, help="What is shown by default.")
 @click.option("--objective", type=click.Choice(_OBJECTIVES), default=None, help="What to minimise; the file's unless given.")
 @click.option("--environment", "-e", default=None, help="An environment of the file, such as prod.")
-@click.option("--top", type=Whole(1, 1000), default=None, help="How many choices to show.")
+@click.option("--top", type=WholeNumber(1, 1000), default=None, help="How many choices to show.")
 @click.option("--all", "every", is_flag=True, help="Show every machine type and purchase option that meets the goals.")
 @click.option(
     "--why",
@@ -46,14 +46,14 @@ _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 @click.option("--mix", is_flag=True, help="Serving: also the cheapest mix of machine types by request size.")
 @click.option("--serve", is_flag=True, help="Without a file: serve MODEL, with --rps, --input and --output.")
 @click.option("--rps", type=AboveZero(), default=None, help="Requests per second.")
-@click.option("--input", type=Whole(), default=None, help="Tokens per prompt.")
-@click.option("--output", type=Whole(), default=None, help="Tokens per answer.")
+@click.option("--input", type=WholeNumber(), default=None, help="Tokens per prompt.")
+@click.option("--output", type=WholeNumber(), default=None, help="Tokens per answer.")
 @click.option("--train", is_flag=True, help="Without a file: train MODEL on --tokens or --samples.")
 @click.option("--finetune", type=click.Choice(["full", "lora", "qlora"]), default=None, help="Without a file: fine-tune MODEL.")
 @click.option("--batch", is_flag=True, help="Without a file: run MODEL once over --samples inputs.")
 @click.option("--tokens", default=None, help="Tokens to train on: 2B.")
 @click.option("--samples", default=None, help="Samples to train on or to process: 50k.")
-@click.option("--seq", type=Whole(), default=None, help="Tokens per sequence.")
+@click.option("--seq", type=WholeNumber(), default=None, help="Tokens per sequence.")
 @click.option("--precision", default=None, help="bf16, fp8, ...")
 @click.option("--ttft", default=None, help="Goal: time to first token of 90% of requests: 800ms.")
 @click.option("--tpot", default=None, help="Goal: time per output token: 50ms.")
@@ -112,60 +112,62 @@ def plan(
 
         reporting.check(html, workload)
     _check_targets(targets, out)
-    session, top = open_session(), _EVERY if every else settings["top"] or _TOP
+    session, top = open_session(), _NO_LIMIT if every else settings["top"] or _TOP
     name, text_of_it = _workload_text(session, workload, within, settings)
-    many = max(top, reporting.TOP) if html is not None else top
+    count = max(top, reporting.TOP) if html is not None else top
     one_work = {"--why": why, "--mix": settings["mix"], "--all": every}
     checked = check(session, name, settings["environment"], text=text_of_it)
     if out is not None:
         from chipwise.api.render import check_out
 
         check_out(out, targets, checked.workload)
-    if asked := [option for option, value in one_work.items() if value]:
-        refuse_pipeline(checked.workload, name, asked)
-    found = plan_any_checked(session, name, checked, settings["objective"], many, reported=html is not None)
-    if not isinstance(found, Plan):
+    if options := [option for option, value in one_work.items() if value]:
+        refuse_pipeline(checked.workload, name, options)
+    result = plan_any_checked(session, name, checked, settings["objective"], count, reported=html is not None)
+    if not isinstance(result, Plan):
         from chipwise.cli.plan_pipeline import show_pipeline
 
         if html is not None:
-            reporting.write_pipeline(found, html, session.today)
-        show_pipeline(found, as_json, full)
+            reporting.write_pipeline(result, html, session.today)
+        show_pipeline(result, as_json, full)
         if html is not None:
             text.say(f"Written: {html}")
-        if out is not None and found.fits:
-            _render(session, checked.workload, found, targets, out)
-        ctx.exit(0 if found.fits else 1)
+        if out is not None and result.fits:
+            _render(session, checked.workload, result, targets, out)
+        ctx.exit(0 if result.fits else 1)
     if settings["mix"]:
         from chipwise.cli.plan_mix import with_mix
 
-        found = with_mix(session, name, found, settings["environment"], text_of_it)
+        result = with_mix(session, name, result, settings["environment"], text_of_it)
     if html is not None:
         from chipwise.planner.explain.roofline import roofline_of
 
-        reporting.write(found, html, session.today, roofline_of(session.known, checked.workload, found))
-        found = replace(found, choices=found.choices[:top])
+        reporting.write(result, html, session.today, roofline_of(session.known, checked.workload, result))
+        result = replace(result, choices=result.choices[:top])
     reason = None
     if why is not None:
-        from chipwise.planner.explain.why import why as why_of
+        from chipwise.planner.explain.why import why as explain_why
 
-        reason = why_of(session.known, found, why)
+        reason = explain_why(session.known, result, why)
     if as_json:
         from chipwise.api.views.mix import mixed_view
         from chipwise.api.views.plan import plan_view, why_view
 
-        text.show_json(plan_view(found) | mixed_view(found) | ({} if reason is None else {"why": why_view(reason, found.per)}))
+        text.show_json(
+            plan_view(result) | mixed_view(result) | ({} if reason is None else {"why": why_view(reason, result.per)})
+        )
     else:
-        _show(found, reason, full, top if every else settings["top"])
-        if found.mix is not None:
+        _show(result, reason, full, top if every else settings["top"])
+        if result.mix is not None:
             from chipwise.cli.plan_mix import show_mix
 
-            show_mix(found.mix)
+            show_mix(result.mix)
     if html is not None:
         text.say(f"Written: {html}")
-    if found.winner is None:
+    if result.winner is None:
         ctx.exit(1)
     if out is not None:
-        _render(session, checked.workload, found, targets, out)
+        _render(session, checked.workload, result, targets, out)
 
 
 def _nothing_given() -> BadInput:
@@ -178,17 +180,19 @@ def _nothing_given() -> BadInput:
     )
 
 
-def _workload_text(session: Session, workload: str, within: Constraints, settings: dict[str, Any]) -> tuple[str, str | None]:
+def _workload_text(
+    session: Session, workload: str, constraints: Constraints, settings: dict[str, Any]
+) -> tuple[str, str | None]:
     """What messages call the workload, and its text; None: the file as it is."""
     from chipwise.api.quick import constrained, goals_of, read, text_of, with_goals
 
     if not _is_file(workload):
-        return "command line", constrained(session, text_of(workload, settings), "command line", within)
+        return "command line", constrained(session, text_of(workload, settings), "command line", constraints)
     _refuse_both(workload, _WITH_MODEL & {name for name, value in settings.items() if value})
     goals = goals_of(settings)
-    if not goals and not within:
+    if not goals and not constraints:
         return workload, None
-    return workload, constrained(session, with_goals(read(workload), workload, goals), workload, within)
+    return workload, constrained(session, with_goals(read(workload), workload, goals), workload, constraints)
 
 
 def _check_targets(targets: tuple[str, ...], out: Path | None) -> None:
@@ -204,11 +208,11 @@ def _check_targets(targets: tuple[str, ...], out: Path | None) -> None:
         check_out(out, targets)
 
 
-def _render(session: Session, work: Common, found: Plan | PipelinePlan, targets: tuple[str, ...], out: Path) -> None:
+def _render(session: Session, work: Common, result: Plan | PipelinePlan, targets: tuple[str, ...], out: Path) -> None:
     from chipwise.api import render as rendering
     from chipwise.cli import text
 
-    written = rendering.write(out, rendering.render_plan(session, work, found, tuple(dict.fromkeys(targets))))
+    written = rendering.write(out, rendering.render_plan(session, work, result, tuple(dict.fromkeys(targets))))
     text.say(*(f"Written: {out / path}" for path in written))
 
 
@@ -225,30 +229,30 @@ def _refuse_both(workload: str, options: set[str]) -> None:
         raise BadInput(f"{flags} goes with a model, and {workload} is a file.", remedy="Write it into the file.")
 
 
-def _show(found: Plan, why: Why | None, full: bool, asked: int | None) -> None:
+def _show(result: Plan, answer: Why | None, full: bool, row_count: int | None) -> None:
     from chipwise.cli import text
     from chipwise.cli.plan_brief import show_brief
     from chipwise.planner.explain.words import sentence
 
-    title = f"{found.workload}: {found.kind}, by {found.objective}, per {found.per}"
-    if found.winner is None:
+    title = f"{result.workload}: {result.kind}, by {result.objective}, per {result.per}"
+    if result.winner is None:
         text.show_title(title)
-        _show_nothing(found)
-        if why is not None:
-            _show_why(found, why)
+        _show_nothing(result)
+        if answer is not None:
+            _show_why(result, answer)
     elif full:
         text.show_title(title)
-        text.show_lines(sentence(found), "", *(f"{one.question} {one.told}" for one in found.answers), "")
-        text.show_laid(_ranking(found, len(found.choices)))
-        _show_explanation(found, why)
+        text.show_lines(sentence(result), "", *(f"{one.question} {one.told}" for one in result.answers), "")
+        text.show_laid(_ranking(result, len(result.choices)))
+        _show_explanation(result, answer)
     else:
-        rows = range(1, len(found.choices) + 1) if asked is None else (len(found.choices),)
-        show_brief(found, [_ranking(found, count) for count in rows], asked)
-        if why is not None:
-            _show_why(found, why)
+        rows = range(1, len(result.choices) + 1) if row_count is None else (len(result.choices),)
+        show_brief(result, [_ranking(result, count) for count in rows], row_count)
+        if answer is not None:
+            _show_why(result, answer)
 
 
-def _ranking(found: Plan, count: int) -> list[str]:
+def _ranking(result: Plan, count: int) -> list[str]:
     """The lines of a table of so many choices."""
     from chipwise.cli import text
     from chipwise.planner.explain.words import brief
@@ -258,103 +262,103 @@ def _ranking(found: Plan, count: int) -> list[str]:
             text.Column("#", right=True),
             text.Column("where", flexible=True),
             text.Column("chips"),
-            text.Column(RATED[found.kind] if found.per == "month" else "time", right=True),
-            text.Column(f"USD/{found.per}", right=True),
+            text.Column(RATED[result.kind] if result.per == "month" else "time", right=True),
+            text.Column(f"USD/{result.per}", right=True),
             text.Column("kg CO2e", right=True),
         ],
-        [_row(rank, one, found.per) for rank, one in enumerate(found.choices[:count], start=1)],
-        [brief(one, found.per) for one in found.choices[:count]],
+        [_row(rank, one, result.per) for rank, one in enumerate(result.choices[:count], start=1)],
+        [brief(one, result.per) for one in result.choices[:count]],
     )
 
 
-def _show_explanation(found: Plan, why: Why | None) -> None:
+def _show_explanation(result: Plan, answer: Why | None) -> None:
     from chipwise.cli import text
     from chipwise.cli.plan_load import show_load
     from chipwise.planner import quotas
     from chipwise.planner.explain.reason_words import lost, rule_words, words
     from chipwise.planner.explain.words import emissions, running
 
-    assert found.winner is not None
+    assert result.winner is not None
     text.show_lines("", "Where the money goes:")
     text.show_pairs(
-        [(one.name, f"{usd_cell(one.usd)}{f'  ({one.how})' if one.how else ''}") for one in found.winner.cost.lines]
+        [(one.name, f"{usd_cell(one.usd)}{f'  ({one.how})' if one.how else ''}") for one in result.winner.cost.lines]
     )
     text.show_lines("", "How to run it:")
-    text.show_pairs(running(found.winner))
-    if found.emitted is not None:
+    text.show_pairs(running(result.winner))
+    if result.emitted is not None:
         text.show_lines("", "What it emits:")
-        text.show_pairs(emissions(found.emitted, found.winner.unit))
+        text.show_pairs(emissions(result.emitted, result.winner.unit))
     text.show_lines("", "What would change the answer:")
-    text.show_pairs([(one.what, one.told) for one in found.turns])
-    beaten = [one for one in found.losses if one.choice is not None]
+    text.show_pairs([(one.what, one.told) for one in result.turns])
+    beaten = [one for one in result.losses if one.choice is not None]
     if beaten:
         text.show_lines("", "The best of every other family, and why it lost:")
         text.show_pairs([(f"{one.family}", f"{one.choice.where}: {lost(one)}" if one.choice else lost(one)) for one in beaten])
-    if why is not None:
-        _show_why(found, why)
-    show_load(found)
-    if found.services:
-        _show_services(found)
-    unable = [one for one in found.losses if one.choice is None]
+    if answer is not None:
+        _show_why(result, answer)
+    show_load(result)
+    if result.services:
+        _show_services(result)
+    unable = [one for one in result.losses if one.choice is None]
     if unable:
         text.show_lines("", "Cannot do it:")
         reasons = dict.fromkeys(one.why for one in unable)
         text.show_lines(*(f"  {words(why)}: {', '.join(one.family for one in unable if one.why == why)}" for why in reasons))
-    told = [f"{one.offers:,} {rule_words(one.rule)}" for one in found.refused]
-    left_out = f"; offers left out: {', '.join(told)}" if told else ""
-    text.show_lines("", f"{found.counts.considered:,} candidates{left_out}.", *found.notes, *quotas.notes(found))
+    refusals = [f"{one.offers:,} {rule_words(one.rule)}" for one in result.refused]
+    left_out = f"; offers left out: {', '.join(refusals)}" if refusals else ""
+    text.show_lines("", f"{result.counts.considered:,} candidates{left_out}.", *result.notes, *quotas.notes(result))
 
 
-def _show_services(found: Plan) -> None:
+def _show_services(result: Plan) -> None:
     from chipwise.cli import text
     from chipwise.planner.explain.words import no_service
     from chipwise.text import usd
 
-    able = [one for one in found.services if not one.refused]
+    able = [one for one in result.services if not one.refused]
     text.show_lines("", "Paid per use instead of per machine:")
     if not able:
-        text.show_lines(f"  {len(found.services)} services, {no_service(found)}.")
+        text.show_lines(f"  {len(result.services)} services, {no_service(result)}.")
         return
     best = {one.title: one for one in reversed(able)}  # of one service its cheapest size
-    shown = sorted(best.values(), key=able.index)[:_SERVICES]
-    told = [(one.title[:34], f"{one.kind}, {usd(one.usd)} a month", one.break_even) for one in shown]
-    text.show_pairs([(title, f"{paid}; {when}" if when else paid) for title, paid, when in told])
+    cheapest = sorted(best.values(), key=able.index)[:_SERVICES]
+    rows = [(one.title[:34], f"{one.kind}, {usd(one.usd)} a month", one.break_even) for one in cheapest]
+    text.show_pairs([(title, f"{paid}; {when}" if when else paid) for title, paid, when in rows])
 
 
-def _row(rank: int, one: Choice, per: str) -> list[str]:
+def _row(rank: int, choice: Choice, per: str) -> list[str]:
     from chipwise.text import duration
 
-    many = f"{one.machines}x " if one.machines > 1 else ""
-    held = f"{one.seats:,}" if one.seats is not None else f"{one.rate or 0:.3g}"
-    time = duration(one.seconds) if per == "job" else held
-    where = f"{many}{one.provider} {one.machine}, {one.place}"
+    prefix = f"{choice.machines}x " if choice.machines > 1 else ""
+    capacity = f"{choice.seats:,}" if choice.seats is not None else f"{choice.rate or 0:.3g}"
+    time = duration(choice.seconds) if per == "job" else capacity
+    location = f"{prefix}{choice.provider} {choice.machine}, {choice.place}"
     return [
         str(rank),
-        where,
-        f"{one.chips * one.machines} {one.chip} {one.precision}",
+        location,
+        f"{choice.chips * choice.machines} {choice.chip} {choice.precision}",
         time,
-        usd_cell(one.usd),
-        _kg(one.kg),
+        usd_cell(choice.usd),
+        _kg(choice.kg),
     ]
 
 
-def _show_nothing(found: Plan) -> None:
+def _show_nothing(result: Plan) -> None:
     from chipwise.cli import text
     from chipwise.planner.explain.reason_words import example_words, missing_words, remedy_words, rule_words
 
     text.show_lines("Nothing fits.", "")
-    if found.missing:
-        text.show_pairs([(one.what, f"{missing_words(one)}. Would help: {remedy_words(one)}.") for one in found.missing])
+    if result.missing:
+        text.show_pairs([(one.what, f"{missing_words(one)}. Would help: {remedy_words(one)}.") for one in result.missing])
     text.show_lines(
-        "", *(f"{one.offers:,} offers: {rule_words(one.rule)}, such as {example_words(one)}" for one in found.refused)
+        "", *(f"{one.offers:,} offers: {rule_words(one.rule)}, such as {example_words(one)}" for one in result.refused)
     )
 
 
-def _show_why(found: Plan, why: Why) -> None:
+def _show_why(result: Plan, answer: Why) -> None:
     from chipwise.cli import text
     from chipwise.planner.explain.why_words import why_words
 
-    text.show_lines("", *why_words(why, found.per))
+    text.show_lines("", *why_words(answer, result.per))
 
 
 def _kg(value: float) -> str:

@@ -10,21 +10,21 @@ from chipwise.cli import text
 if TYPE_CHECKING:
     from chipwise.planner.values.plan import Plan
 
-MOST = 30  # lines
+LINE_LIMIT = 30  # lines
 ROWS = 3  # of the ranking, where there is room
 _NOTES = 3  # lines of notes, where there are any
-MORE = "--full shows costs, carbon, how to run it, and why other hardware lost."
+HINT = "--full shows costs, carbon, how to run it, and why other hardware lost."
 
 
-def show_brief(found: Plan, table: list[list[str]], asked: int | None) -> None:
-    """`table`: the lines of the ranking with one row, two rows and so on; `asked`: rows that must be shown."""
+def show_brief(plan: Plan, table: list[list[str]], row_count: int | None) -> None:
+    """`table`: the lines of the ranking with one row, two rows and so on; `row_count`: rows that must be shown."""
     from chipwise.planner.explain.words import sentence
 
-    head = text.title_lines(f"{found.workload}: {found.kind}, by {found.objective}, per {found.per}")
-    head += text.sentence_lines(sentence(found), "", *(f"{one.question} {one.told}" for one in found.answers), "")
-    turns = [(one.what, one.told) for one in found.turns]
-    tail = [*_notes(found.notes), *text.sentence_lines(MORE)]
-    ranking, changes = _fitting(len(head) + len(tail), table, turns, asked)
+    head = text.title_lines(f"{plan.workload}: {plan.kind}, by {plan.objective}, per {plan.per}")
+    head += text.sentence_lines(sentence(plan), "", *(f"{one.question} {one.told}" for one in plan.answers), "")
+    turns = [(one.what, one.told) for one in plan.turns]
+    tail = [*_notes(plan.notes), *text.sentence_lines(HINT)]
+    ranking, changes = _fitting(len(head) + len(tail), table, turns, row_count)
     text.show_laid([*head, *ranking, *changes, *tail])
 
 
@@ -32,22 +32,22 @@ def _notes(notes: Sequence[str]) -> list[str]:
     """The first of them, whole."""
     lines: list[str] = []
     for note in notes:
-        if len(laid := text.sentence_lines(note)) <= _NOTES - len(lines):
-            lines += laid
+        if len(note_lines := text.sentence_lines(note)) <= _NOTES - len(lines):
+            lines += note_lines
     return lines
 
 
 def _fitting(
-    used: int, tables: list[list[str]], turns: Sequence[tuple[str, str]], asked: int | None
+    used: int, tables: list[list[str]], turns: Sequence[tuple[str, str]], row_count: int | None
 ) -> tuple[list[str], list[str]]:
     """The ranking and what would change the answer, about as many of both as there is room for."""
-    shown = tables[:ROWS] if asked is None else tables[-1:]
-    for rows, ranking in reversed(list(enumerate(shown, start=1))):
-        room = MOST - used - len(ranking)
+    candidates = tables[:ROWS] if row_count is None else tables[-1:]
+    for rows, ranking in reversed(list(enumerate(candidates, start=1))):
+        room = LINE_LIMIT - used - len(ranking)
         count = next((n for n in range(len(turns), 0, -1) if len(_changes(turns[:n])) <= room), 0)
         if count >= min(rows, len(turns)):
             return ranking, _changes(turns[:count])
-    return shown[0], _changes(turns[:count])
+    return candidates[0], _changes(turns[:count])
 
 
 def _changes(turns: Sequence[tuple[str, str]]) -> list[str]:

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from chipwise.planner.values.plan import Plan
 
 
-def show_load(found: Plan) -> None:
-    if found.load is not None:
-        _show_layers(found.load)
-    if found.placement is not None:
-        _show_regions(found.placement)
+def show_load(plan: Plan) -> None:
+    if plan.load is not None:
+        _show_layers(plan.load)
+    if plan.placement is not None:
+        _show_regions(plan.placement)
 
 
 def _show_layers(load: LoadPlan) -> None:
@@ -47,8 +47,8 @@ def _show_layers(load: LoadPlan) -> None:
             *([one.name, f"{one.machines}", f"{one.utilisation:.0%}", usd_cell(one.usd)] for one in load.layers),
             *([["together", "", "", usd_cell(load.usd)]] if len(load.layers) > 1 else []),
             *(
-                [f"only {one.name}", "", "", usd_cell(one.usd) if one.usd is not None else one.why]
-                for one in load.alone
+                [f"only {option.name}", "", "", usd_cell(option.usd) if option.usd is not None else option.why]
+                for option in load.alone
                 if len(load.alone) > 1
             ),
         ],
@@ -79,14 +79,14 @@ def _show_regions(placement: Placement) -> None:
         ],
         [
             [
-                f"{one.provider} {readable(one.region)}",
-                f"{one.machines}x {one.machine}",
-                f"{one.share:.0%}",
-                f"{one.farthest_s * 1e3:.0f} ms",
-                usd_cell(one.usd),
+                f"{site.provider} {readable(site.region)}",
+                f"{site.machines}x {site.machine}",
+                f"{site.share:.0%}",
+                f"{site.farthest_s * 1e3:.0f} ms",
+                usd_cell(site.usd),
                 f"{lost.farthest_s * 1e3:.0f} ms, {lost.carried:.0%} of the peak",
             ]
-            for one, lost in zip(placement.stands, placement.losses, strict=True)
+            for site, lost in zip(placement.stands, placement.losses, strict=True)
         ],
     )
     text.show_lines(*(f"Assumed: {one}." for one in placement.assumed))

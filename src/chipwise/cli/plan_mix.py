@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from chipwise.planner.values.mix import Band, Member, Mix
     from chipwise.planner.values.plan import Plan
 
-_WHOLE = 0.9995  # of a bucket
+_FULL_SHARE = 0.9995  # of a bucket
 
 
-def with_mix(session: Session, path: str, found: Plan, environment: str | None, content: str | None) -> Plan:
+def with_mix(session: Session, path: str, plan: Plan, environment: str | None, content: str | None) -> Plan:
     """The plan with the cheapest mix of machine types; `content` stands for the file."""
     from chipwise.api.verbs import mix
 
-    return replace(found, mix=mix(session, path, environment, content))
+    return replace(plan, mix=mix(session, path, environment, content))
 
 
 def show_mix(mix: Mix) -> None:
@@ -49,37 +49,37 @@ def show_mix(mix: Mix) -> None:
 
 
 def _verdict(mix: Mix) -> str:
-    told = f"{text.number(mix.usd)} USD a month"
+    price = f"{text.number(mix.usd)} USD a month"
     sure = "" if mix.proven else " (not proven to be the cheapest: the solver ran out of time)"
     if mix.single is None:
-        return f"{told}{sure}; no type alone answers every size within the goals."
-    one = mix.single
-    alone = f"{one.machines} x {one.where}, {text.number(one.usd)} USD"
+        return f"{price}{sure}; no type alone answers every size within the goals."
+    single = mix.single
+    alone = f"{single.machines} x {single.where}, {text.number(single.usd)} USD"
     if mix.saving_usd <= 0.005 * mix.single.usd:
-        return f"{told}{sure}: one type alone is as cheap ({alone})."
-    return f"{told}{sure}: saves {text.number(mix.saving_usd)} ({mix.saving_usd / one.usd:.0%}) against one type ({alone})."
+        return f"{price}{sure}: one type alone is as cheap ({alone})."
+    return f"{price}{sure}: saves {text.number(mix.saving_usd)} ({mix.saving_usd / single.usd:.0%}) against one type ({alone})."
 
 
-def _row(letter: str, one: Member) -> list[str]:
-    rate = sum(part.rate for part in one.takes)
+def _row(letter: str, member: Member) -> list[str]:
+    rate = sum(part.rate for part in member.takes)
     return [
         letter,
-        f"{one.machines} x {one.where}",
-        f"{one.chips * one.machines} {one.chip} {one.precision}",
-        one.purchase,
+        f"{member.machines} x {member.where}",
+        f"{member.chips * member.machines} {member.chip} {member.precision}",
+        member.purchase,
         f"{rate:.3g}",
-        f"{one.busy:.0%}",
-        text.number(one.usd),
+        f"{member.busy:.0%}",
+        text.number(member.usd),
     ]
 
 
 def _show_parts(mix: Mix, letters: Sequence[str]) -> None:
     parts = [{part.bucket: part.part for part in one.takes} for one in mix.members]
     rows = []
-    for at, bucket in enumerate(mix.buckets):
-        taken = [(letter, mine[at]) for letter, mine in zip(letters, parts, strict=True) if at in mine]
-        where = ", ".join(letter if part > _WHOLE else f"{letter} {part:.0%}" for letter, part in taken)
-        rows.append([_range(bucket.prompt), _range(bucket.answer), f"{bucket.share:.1%}", where])
+    for index, bucket in enumerate(mix.buckets):
+        takers = [(letter, mine[index]) for letter, mine in zip(letters, parts, strict=True) if index in mine]
+        targets = ", ".join(letter if part > _FULL_SHARE else f"{letter} {part:.0%}" for letter, part in takers)
+        rows.append([_range(bucket.prompt), _range(bucket.answer), f"{bucket.share:.1%}", targets])
     text.show_table(
         [
             text.Column("prompt", right=True),

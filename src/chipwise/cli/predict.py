@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from chipwise.cli.options import AboveZero, CatalogName, Duration, Whole
+from chipwise.cli.options import AboveZero, CatalogName, Duration, WholeNumber
 from chipwise.text import duration
 
 _WORDS = {"measured": "measured here", "interpolated": "near measurements", "formula": "formula only"}
@@ -17,34 +17,36 @@ _WORDS = {"measured": "measured here", "interpolated": "near measurements", "for
 @click.option("--on", required=True, metavar="CHIP", type=CatalogName("chip"), help="The chip; stages: CHIP,STAGE=CHIP.")
 @click.option("--train", is_flag=True, help="Training (or fine-tuning with --method).")
 @click.option("--serve", is_flag=True, help="Generation, or answers of models that generate nothing.")
-@click.option("--chips", type=Whole(), default=None, help="Chips in all; training: tp x pp x cp x data parallel.")
-@click.option("--tp", type=Whole(), default=None, help="Tensor parallel.")
-@click.option("--pp", type=Whole(), default=None, help="Pipeline parallel.")
-@click.option("--cp", type=Whole(), default=None, help="Training: context parallel.")
-@click.option("--ep", type=Whole(), default=None, help="Expert parallel.")
+@click.option("--chips", type=WholeNumber(), default=None, help="Chips in all; training: tp x pp x cp x data parallel.")
+@click.option("--tp", type=WholeNumber(), default=None, help="Tensor parallel.")
+@click.option("--pp", type=WholeNumber(), default=None, help="Pipeline parallel.")
+@click.option("--cp", type=WholeNumber(), default=None, help="Training: context parallel.")
+@click.option("--ep", type=WholeNumber(), default=None, help="Expert parallel.")
 @click.option("--precision", default=None, help="bf16, fp16, fp8, fp4, tf32, fp32; serving: of the weights, also int8, int4.")
-@click.option("--seq", type=Whole(), default=None, help="Training: tokens per sequence; of an encoder-decoder, of the input.")
-@click.option("--target", type=Whole(), default=None, help="Training of an encoder-decoder: tokens of a target.")
-@click.option("--micro-batch", type=Whole(), default=None, help="Training: sequences per replica at once.")
-@click.option("--global-batch", type=Whole(), default=None, help="Training: sequences per optimiser step.")
-@click.option("--zero", type=Whole(0, 3), default=None, help="Training: ZeRO stage 0-3; 3 is FSDP.")
-@click.option("--interleave", type=Whole(), default=None, help="Training: pieces of the model per pipeline stage.")
+@click.option(
+    "--seq", type=WholeNumber(), default=None, help="Training: tokens per sequence; of an encoder-decoder, of the input."
+)
+@click.option("--target", type=WholeNumber(), default=None, help="Training of an encoder-decoder: tokens of a target.")
+@click.option("--micro-batch", type=WholeNumber(), default=None, help="Training: sequences per replica at once.")
+@click.option("--global-batch", type=WholeNumber(), default=None, help="Training: sequences per optimiser step.")
+@click.option("--zero", type=WholeNumber(0, 3), default=None, help="Training: ZeRO stage 0-3; 3 is FSDP.")
+@click.option("--interleave", type=WholeNumber(), default=None, help="Training: pieces of the model per pipeline stage.")
 @click.option(
     "--recompute", type=click.Choice(["none", "selective", "full"]), default=None, help="Training: activations done again."
 )
 @click.option("--method", type=click.Choice(["full", "lora", "qlora"]), default=None, help="Training: what is trained.")
 @click.option("--optimizer", default=None, help="Training: adamw, adamw-8bit, adafactor, lion, muon, sgd.")
 @click.option("--framework", default=None, help="Training: the software; what is usual unless given.")
-@click.option("--chips-per-node", type=Whole(), default=None, help="Chips in one machine.")
+@click.option("--chips-per-node", type=WholeNumber(), default=None, help="Chips in one machine.")
 @click.option("--engine", default=None, help="Serving: vllm, tensorrt-llm, sglang, llama.cpp, neuron, pytorch, ...")
-@click.option("--concurrency", type=Whole(), default=None, help="Serving: requests always in flight.")
+@click.option("--concurrency", type=WholeNumber(), default=None, help="Serving: requests always in flight.")
 @click.option("--rate", type=AboveZero(), default=None, help="Serving: requests per second.")
-@click.option("--batch", type=Whole(), default=None, help="Serving: one static batch of this size.")
-@click.option("--input", "input_tokens", type=Whole(), default=None, help="Serving: tokens of a prompt.")
-@click.option("--output", "output_tokens", type=Whole(0), default=None, help="Serving: tokens of an answer.")
-@click.option("--prefix", type=Whole(0), default=None, help="Serving: tokens all prompts begin with.")
+@click.option("--batch", type=WholeNumber(), default=None, help="Serving: one static batch of this size.")
+@click.option("--input", "input_tokens", type=WholeNumber(), default=None, help="Serving: tokens of a prompt.")
+@click.option("--output", "output_tokens", type=WholeNumber(0), default=None, help="Serving: tokens of an answer.")
+@click.option("--prefix", type=WholeNumber(0), default=None, help="Serving: tokens all prompts begin with.")
 @click.option("--kv", default=None, help="Serving: precision of the cache: bf16, fp8, int8.")
-@click.option("--replicas", type=Whole(), default=None, help="Serving: copies of the model; 1 unless the file says.")
+@click.option("--replicas", type=WholeNumber(), default=None, help="Serving: copies of the model; 1 unless the file says.")
 @click.option("--cuda-graphs/--no-cuda-graphs", default=None, help="Serving: decode steps as CUDA graphs; yes unless given.")
 @click.option("--ttft", type=Duration(), default=None, help="Serving: goal for the first token, such as 800ms.")
 @click.option("--tpot", type=Duration(), default=None, help="Serving: goal for each further token.")
@@ -128,14 +130,14 @@ def _show_serving(view: dict[str, Any]) -> None:
     from chipwise.cli import text
 
     setup = view["setup"]
-    how = {
+    mode = {
         "closed": f"{setup['batch']:g} requests in flight",
         "open": "requests at a rate",
         "full": "as full as it gets",
         "static": f"one batch of {setup['batch']:g}",
     }.get(view["scenario"], view["scenario"])
     text.show_title(
-        f"{view['model']} on {view['chips']:g}x {view['chip']}: {view['engine']}, weights {setup['weights']}, {how}"
+        f"{view['model']} on {view['chips']:g}x {view['chip']}: {view['engine']}, weights {setup['weights']}, {mode}"
     )
     pairs = []
     for name, label in (("ttft_ms", "first token"), ("tpot_ms", "per token"), ("latency_ms", "whole answer")):
@@ -154,32 +156,32 @@ def _show_serving(view: dict[str, Any]) -> None:
             text.Column("percentile"),
             *(text.Column(name, right=True) for name in ("first token s", "per token ms", "answer s")),
         ]
-        by = view["percentiles"]
+        percentiles = view["percentiles"]
         rows = [
             [
                 share,
-                text.number(by["ttft_s"][share], 3),
-                text.number(by["tpot_s"][share] * 1e3, 3),
-                text.number(by["latency_s"][share], 3),
+                text.number(percentiles["ttft_s"][share], 3),
+                text.number(percentiles["tpot_s"][share] * 1e3, 3),
+                text.number(percentiles["latency_s"][share], 3),
             ]
-            for share in by["ttft_s"]
+            for share in percentiles["ttft_s"]
         ]
         text.show_lines("")
         text.show_table(columns, rows)
-    which = "tpot_ms" if "tpot_ms" in view and view["scenario"] not in ("full",) else "output_tokens_per_s"
-    show_terms(view[which]["terms_s"], "time per token" if which == "tpot_ms" else "time per request")
+    metric = "tpot_ms" if "tpot_ms" in view and view["scenario"] not in ("full",) else "output_tokens_per_s"
+    show_terms(view[metric]["terms_s"], "time per token" if metric == "tpot_ms" else "time per request")
     show_memory(view)
     _show_end(view)
 
 
-def span(one: dict[str, Any], unit: str) -> str:
+def span(interval: dict[str, Any], unit: str) -> str:
     from chipwise.cli import text
 
-    shown = [text.number(one[name], 3) for name in ("value", "low", "high")]
-    return f"{shown[0]} {unit} ({shown[1]} to {shown[2]})".replace("  ", " ").replace(" (", " (")
+    numbers = [text.number(interval[name], 3) for name in ("value", "low", "high")]
+    return f"{numbers[0]} {unit} ({numbers[1]} to {numbers[2]})".replace("  ", " ").replace(" (", " (")
 
 
-def show_terms(terms: dict[str, float], whole: str) -> None:
+def show_terms(terms: dict[str, float], subject: str) -> None:
     from chipwise.cli import text
 
     total = sum(terms.values())
@@ -191,7 +193,7 @@ def show_terms(terms: dict[str, float], whole: str) -> None:
     ]
     text.show_lines("")
     text.show_table(
-        [text.Column(f"where the {whole} goes"), text.Column("", right=True), text.Column("", right=True), text.Column("")],
+        [text.Column(f"where the {subject} goes"), text.Column("", right=True), text.Column("", right=True), text.Column("")],
         rows,
     )
 
@@ -236,7 +238,7 @@ def _show_end(view: dict[str, Any]) -> None:
 
     drawn = view["power_per_chip"]
     energy = view.get("energy_per_million_tokens_kwh")
-    told = f"Power: about {drawn['chip_w']:.0f} W per chip, {drawn['with_cooling_w']:.0f} W with host and cooling"
-    text.show_lines("", f"{told}; {text.number(energy, 3)} kWh per million tokens." if energy else f"{told}.")
+    summary = f"Power: about {drawn['chip_w']:.0f} W per chip, {drawn['with_cooling_w']:.0f} W with host and cooling"
+    text.show_lines("", f"{summary}; {text.number(energy, 3)} kWh per million tokens." if energy else f"{summary}.")
     for note in view["notes"]:
         text.show_lines(note)

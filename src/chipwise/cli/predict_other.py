@@ -23,11 +23,11 @@ def show_other(view: View) -> None:
     if view["task"] == "pipeline":
         _show_pipeline(view)
         return
-    _, head, pairs = _SHOWN[view["task"]]
+    _, head, pairs = _VIEWS[view["task"]]
     text.show_title(f"{view['model'] if view['task'] == 'samples' else view['name']} on {_chips(view)}: {head(view)}")
     text.show_pairs(pairs(view))
     if view["terms_s"]:
-        _show_terms(view["terms_s"], _SHOWN[view["task"]][0] if view["task"] != "samples" else _pass(view))
+        _show_terms(view["terms_s"], _VIEWS[view["task"]][0] if view["task"] != "samples" else _pass(view))
     if view["task"] == "samples":
         _show_memory(view)
     show_extra(view)
@@ -67,34 +67,34 @@ def _feeding(fed: View) -> Pairs:
     if fed["place_of_later_epochs"] not in (None, fed["tier"]):
         place = f"{_TIERS.get(fed['place_of_later_epochs'], fed['place_of_later_epochs'])} (the first epoch: {place})"
     if fed["bottleneck"] == "compute":
-        told = f"comes as fast as it is taken, from {place}; {fed['workers_per_machine']:g} vCPUs prepare it"
+        summary = f"comes as fast as it is taken, from {place}; {fed['workers_per_machine']:g} vCPUs prepare it"
         slow = f"the first epoch waits for it: {fed['bottleneck_of_first_epoch']} is the bottleneck"
-        return [("data", told), *([("", slow)] if fed["bottleneck_of_first_epoch"] != "compute" else [])]
-    told = f"{fed['bottleneck']} is the bottleneck: chips wait {fed['waiting_share']:.0%} of a step for data from {place}"
+        return [("data", summary), *([("", slow)] if fed["bottleneck_of_first_epoch"] != "compute" else [])]
+    summary = f"{fed['bottleneck']} is the bottleneck: chips wait {fed['waiting_share']:.0%} of a step for data from {place}"
     needed = {
         "preprocess": f"{fed['workers_needed']:g} vCPUs per machine would do, {fed['workers_per_machine']:g} are assumed",
         "read": f"a machine must read {fed['read_needed_bytes_per_s'] / 1e9:.2g} GB/s, with more reads at once or larger files",
     }
-    return [("data", told), ("", needed.get(fed["bottleneck"], "the link to the chip is too slow"))]
+    return [("data", summary), ("", needed.get(fed["bottleneck"], "the link to the chip is too slow"))]
 
 
 def _highest(view: View) -> str:
     rate, needs = view["highest_rate_per_s"], view.get("needs") or {}
     if not rate:
         return "none: the goals are missed however few requests come"
-    many = needs.get("replicas")
+    replicas = needs.get("replicas")
     return f"{text.number(rate, 3)} requests/s within the goals" + (
-        "" if many is None else f"; {text.plural(int(many), 'replica')} for the load"
+        "" if replicas is None else f"; {text.plural(int(replicas), 'replica')} for the load"
     )
 
 
 def _show_goals(goals: list[View]) -> None:
     rows = []
-    for one in goals:
-        which = "" if one["percentile"] is None else f" p{one['percentile']:g}"
-        took = "never" if one["predicted_s"] is None else duration(one["predicted_s"])
-        limit = duration(one["limit_s"]) if one["limit_s"] > 0 else "past"
-        rows.append([f"{one['goal']}{which}", limit, took, "met" if one["met"] else "missed"])
+    for goal in goals:
+        percentile = "" if goal["percentile"] is None else f" p{goal['percentile']:g}"
+        predicted = "never" if goal["predicted_s"] is None else duration(goal["predicted_s"])
+        limit = duration(goal["limit_s"]) if goal["limit_s"] > 0 else "past"
+        rows.append([f"{goal['goal']}{percentile}", limit, predicted, "met" if goal["met"] else "missed"])
     columns = [text.Column("goal"), text.Column("limit", right=True), text.Column("predicted", right=True), text.Column("")]
     text.show_lines("")
     text.show_table(columns, rows)
@@ -104,10 +104,10 @@ def _unit(seconds: float) -> tuple[float, str]:
     return next(((size, unit) for most, size, unit in _UNITS if abs(seconds) < most), (86400.0, "days"))
 
 
-def span(one: View) -> str:
+def span(interval: View) -> str:
     """A time with its interval, all in one unit."""
-    size, unit = _unit(one["value"])
-    return _amount({name: one[name] / size for name in ("value", "low", "high")}, f" {unit}")
+    size, unit = _unit(interval["value"])
+    return _amount({name: interval[name] / size for name in ("value", "low", "high")}, f" {unit}")
 
 
 def _amount(one: View, unit: str = "") -> str:
@@ -115,7 +115,7 @@ def _amount(one: View, unit: str = "") -> str:
     return f"{shown[0]}{unit} ({shown[1]} to {shown[2]})"
 
 
-def _show_terms(terms: dict[str, float], whole: str) -> None:
+def _show_terms(terms: dict[str, float], subject: str) -> None:
     total = sum(terms.values())
     rows = [
         [name, duration(value), f"{value / total:.0%}", "#" * round(30 * value / total)]
@@ -123,7 +123,7 @@ def _show_terms(terms: dict[str, float], whole: str) -> None:
         if value > 0.002 * total
     ]
     columns = [
-        text.Column(f"where {whole} goes", flexible=True),
+        text.Column(f"where {subject} goes", flexible=True),
         *(text.Column("", right=right) for right in (True, True, False)),
     ]
     text.show_lines("")
@@ -133,9 +133,10 @@ def _show_terms(terms: dict[str, float], whole: str) -> None:
 def _show_memory(view: View) -> None:
     fit, memory = view["fit"], view["memory"]
     lines = ", ".join(f"{name} {value / 1e9:.3g}" for name, value in memory["lines_bytes"].items())
-    told = "fits" if fit["fits"] else "does not fit"
+    verdict = "fits" if fit["fits"] else "does not fit"
     text.show_lines(
-        "", f"Memory per chip: {memory['total_bytes'] / 1e9:.3g} of {fit['capacity_bytes'] / 1e9:.3g} GB, it {told} ({lines})."
+        "",
+        f"Memory per chip: {memory['total_bytes'] / 1e9:.3g} of {fit['capacity_bytes'] / 1e9:.3g} GB, it {verdict} ({lines}).",
     )
     drawn = view["power_per_chip"]
     energy = text.number(view["energy_per_million_samples_kwh"], 3)
@@ -181,18 +182,18 @@ def _samples(view: View) -> Pairs:
         "rows_read": "{:g} rows of tables",
     }
     sample = ", ".join(words[name].format(value) for name, value in view["sample"].items())
-    each = " per device" if view.get("devices") else ""
-    pairs = [("samples/s", f"{_amount(view['samples_per_s'], each)}, {_WORDS[view['provenance']]}")]
-    took = span({name: view["latency_ms"][name] / 1e3 for name in ("value", "low", "high")})
-    pairs.append(("step", took) if view["doing"] == "train" else ("latency", f"{took}, one pass"))
+    unit = " per device" if view.get("devices") else ""
+    pairs = [("samples/s", f"{_amount(view['samples_per_s'], unit)}, {_WORDS[view['provenance']]}")]
+    latency = span({name: view["latency_ms"][name] / 1e3 for name in ("value", "low", "high")})
+    pairs.append(("step", latency) if view["doing"] == "train" else ("latency", f"{latency}, one pass"))
     pairs.append(("utilisation", f"{view['utilisation']:.0%} of the {view['precision']} peak"))
     pairs.append(("a sample", f"{sample}; {text.number(view['flop_per_sample'] / 1e9, 3)} GFLOP"))
     if view["copies"] > 1:
         pairs.append(("copies", f"{view['copies']:g} side by side"))
     if view.get("percentiles"):
-        took = view["percentiles"]["latency_s"]
-        shown = ", ".join(f"{name} {'never' if one is None else duration(one)}" for name, one in took.items())
-        pairs.append((f"at {text.number(view['rate_per_s'], 3)}/s", f"{shown}; {view['busy_share']:.0%} of the most"))
+        percentiles = view["percentiles"]["latency_s"]
+        figures = ", ".join(f"{name} {'never' if one is None else duration(one)}" for name, one in percentiles.items())
+        pairs.append((f"at {text.number(view['rate_per_s'], 3)}/s", f"{figures}; {view['busy_share']:.0%} of the most"))
     if view.get("devices"):
         pairs.append(("needs", plural(view["needs"]["devices"], "device")))
     return pairs
@@ -201,8 +202,8 @@ def _samples(view: View) -> Pairs:
 def _hpc(view: View) -> Pairs:
     pairs = [*_time(view), ("as run", f"{plural(view['steps'], 'step')}, {plural(view['runs'], 'run')} one after the other")]
     if view["working_set_bytes"]:
-        held = view["needs"]["chips_for_memory"]
-        pairs.append(("memory", f"{view['working_set_bytes'] / 1e9:,.0f} GB need {plural(held, 'chip')}"))
+        chips = view["needs"]["chips_for_memory"]
+        pairs.append(("memory", f"{view['working_set_bytes'] / 1e9:,.0f} GB need {plural(chips, 'chip')}"))
     return pairs + _for_deadline(view)
 
 
@@ -242,8 +243,8 @@ def _stream(view: View) -> Pairs:
 
 
 def _hybrid(view: View) -> Pairs:
-    where = f"on {view['device']} ({view['technology']})" if view["device"] else f"simulated on {_chips(view)}"
-    pairs = [*_time(view), ("circuits", f"{view['circuits']:,g} of {view['shots']:,g} shots per iteration, {where}")]
+    location = f"on {view['device']} ({view['technology']})" if view["device"] else f"simulated on {_chips(view)}"
+    pairs = [*_time(view), ("circuits", f"{view['circuits']:,g} of {view['shots']:,g} shots per iteration, {location}")]
     pairs.append(("as run", plural(view["iterations"], "iteration")))
     if view["needs"].get("chips_for_state"):
         pairs.append(("needs", f"{plural(view['needs']['chips_for_state'], 'chip')} to hold the state"))
@@ -256,11 +257,14 @@ def _hybrid(view: View) -> Pairs:
 
 
 def _interactive(view: View) -> Pairs:
-    held = view["people_per_chip"]
+    people = view["people_per_chip"]
     cut = f"slices {view['profile']}" if view["profile"] else "in turns" if view["sharing"] == "time" else "whole"
     pairs = [
         ("needs", f"{plural(view['needs']['chips'], 'chip')} for {view['at_once']:g} of {view['people']:g} people at once"),
-        ("one chip", f"{'1 person' if held == 1 else f'{held:g} people'}, {cut}, {view['memory_bytes'] / 2**30:.3g} GiB each"),
+        (
+            "one chip",
+            f"{'1 person' if people == 1 else f'{people:g} people'}, {cut}, {view['memory_bytes'] / 2**30:.3g} GiB each",
+        ),
     ]
     if view["slower_by"] > 1:
         pairs.append(
@@ -284,7 +288,7 @@ def _edge(view: View) -> Pairs:
 
 
 # Task -> what the terms are of, what the title says, the lines below it.
-_SHOWN: dict[str, tuple[str, Callable[[View], str], Callable[[View], Pairs]]] = {
+_VIEWS: dict[str, tuple[str, Callable[[View], str], Callable[[View], Pairs]]] = {
     "samples": ("", _head_samples, _samples),
     "hpc": ("the time", lambda view: f"numerical work, {view['precision']}", _hpc),
     "render": ("the time", lambda view: f"rendering, {view['engine']}", _render),

@@ -15,7 +15,7 @@ import click
 @click.option("--policy", is_flag=True, help="Show the policy for people who start jobs, as JSON.")
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_context
-def prepare(ctx: click.Context, /, engine: str, dry_run: bool, policy: bool, as_json: bool, **given: Any) -> None:
+def prepare(ctx: click.Context, /, engine: str, dry_run: bool, policy: bool, as_json: bool, **options: Any) -> None:
     """Set up an account before the first job: bucket, roles, security group, event queue.
 
     Run again, it creates what is missing and leaves the rest as it is. It needs
@@ -30,17 +30,17 @@ def prepare(ctx: click.Context, /, engine: str, dry_run: bool, policy: bool, as_
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
 
-    given = {name: value for name, value in given.items() if value}
-    found = preparing.prepare(open_session(), engine, given, dry_run=dry_run or policy)
+    options = {name: value for name, value in options.items() if value}
+    result = preparing.prepare(open_session(), engine, options, dry_run=dry_run or policy)
     if policy:
-        text.show_json(found.policy)
+        text.show_json(result.policy)
         return
     if as_json:
-        told = [{"state": state, "kind": kind, "name": name} for state, kind, name in found.parts]
-        text.show_json({"parts": told, "engine": {engine: found.fields}, "complete": found.complete})
+        parts = [{"state": state, "kind": kind, "name": name} for state, kind, name in result.parts]
+        text.show_json({"parts": parts, "engine": {engine: result.fields}, "complete": result.complete})
     else:
         text.show_table(
-            [text.Column("state"), text.Column("what"), text.Column("name", flexible=True)], list(map(list, found.parts))
+            [text.Column("state"), text.Column("what"), text.Column("name", flexible=True)], list(map(list, result.parts))
         )
         if not dry_run:
             import textwrap
@@ -48,6 +48,6 @@ def prepare(ctx: click.Context, /, engine: str, dry_run: bool, policy: bool, as_
             import yaml
 
             text.show_lines("", "engines.yaml of your config directory should say:", "")
-            text.show_lines(*(f"# {line}" for line in textwrap.wrap(found.why, text.width() - 2)))  # a comment, however folded
-            text.show_lines(*yaml.safe_dump({engine: dict(found.fields)}, sort_keys=False).splitlines())
-    ctx.exit(0 if found.complete else 1)
+            text.show_lines(*(f"# {line}" for line in textwrap.wrap(result.why, text.width() - 2)))  # a comment, however folded
+            text.show_lines(*yaml.safe_dump({engine: dict(result.fields)}, sort_keys=False).splitlines())
+    ctx.exit(0 if result.complete else 1)

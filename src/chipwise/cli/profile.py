@@ -66,38 +66,41 @@ def profile(
             raise BadInput(f"{path} cannot be written.", remedy="Give the name of a file in a directory that is there.")
     session = open_session()
     if forget is not None:
-        gone = profiling.forget(session, forget)
+        removed = profiling.forget(session, forget)
         if as_json:
-            text.show_json({"forgotten": str(gone)})
+            text.show_json({"forgotten": str(removed)})
         else:
-            text.show_lines(f"Forgotten: {gone}.")
+            text.show_lines(f"Forgotten: {removed}.")
         return
     if show is not None:
-        found = profiling.show(session, None if show == _NEWEST else show)
+        result = profiling.show(session, None if show == _NEWEST else show)
     else:
         with progress("measuring") as report:
-            found = profiling.measure(session, profiling.Wish(quick, device, chip, seconds), report)
+            result = profiling.measure(session, profiling.Wish(quick, device, chip, seconds), report)
     if out is not None:
         from chipwise.perf.profile import dump
 
-        profiling.write(out, dump(found.profile))
+        profiling.write(out, dump(result.profile))
     if picture is not None:
-        profiling.write(picture, profiling.picture(found))
+        profiling.write(picture, profiling.picture(result))
     if as_json:
-        text.show_json(profiling.view(found))
+        text.show_json(profiling.view(result))
     else:
-        _show(found, measured=show is None)
+        _show(result, measured=show is None)
     text.say(*(f"Written: {path}" for path in (out, picture) if path is not None))
 
 
-def _show(found: Profiled, measured: bool) -> None:
+def _show(result: Profiled, measured: bool) -> None:
     from chipwise.api.measure.profile import lines
     from chipwise.cli import text
 
-    profile = found.profile
+    profile = result.profile
     text.show_title(f"{profile.device}: {text.plural(len(profile.samples), 'sample')}, {profile.date}")
-    told = [("chip", found.part.name if found.part else "not in the catalog; --chip names it"), ("software", profile.software)]
-    text.show_pairs(told + [("note", note) for note in profile.notes[:6]])
+    pairs = [
+        ("chip", result.part.name if result.part else "not in the catalog; --chip names it"),
+        ("software", profile.software),
+    ]
+    text.show_pairs(pairs + [("note", note) for note in profile.notes[:6]])
     text.show_table(
         [
             text.Column("what"),
@@ -107,29 +110,29 @@ def _show(found: Profiled, measured: bool) -> None:
         ],
         [
             [line.what, quantity(line), "-" if line.share is None else f"{100 * line.share:.0f}%", line.size]
-            for line in lines(found)
+            for line in lines(result)
         ],
     )
-    text.show_lines(*_effect(found, measured))
+    text.show_lines(*_effect(result, measured))
 
 
-def _effect(found: Profiled, measured: bool) -> list[str]:
+def _effect(result: Profiled, measured: bool) -> list[str]:
     """What predictions make of it."""
-    if found.offset is None or found.measured is None or found.expected is None:
+    if result.offset is None or result.measured is None or result.expected is None:
         return ["Predictions do not use it: it is of no chip in the catalog."]
     sides = []
     for name, share, expected, log in (
-        ("arithmetic", found.measured.half, found.expected.half, found.offset.compute),
-        ("memory", found.measured.memory, found.expected.memory, found.offset.memory),
+        ("arithmetic", result.measured.half, result.expected.half, result.offset.compute),
+        ("memory", result.measured.memory, result.expected.memory, result.offset.memory),
     ):
         if share is not None and expected is not None:
             change = math.expm1(log)
             moved = "as predicted" if abs(change) < 0.0005 else f"{abs(change):.1%} {'slower' if change > 0 else 'faster'}"
             sides.append(f"{name} {share:.0%} of the sheet, {expected:.0%} assumed: {moved}")
-    said = [f"Large matrix products and reading weights: {'; '.join(sides)}."]
-    if measured and found.path is not None:
-        said.append(f"Stored in {found.path}; predictions for {found.offset.chip} use it from now on.")
-    return said
+    lines = [f"Large matrix products and reading weights: {'; '.join(sides)}."]
+    if measured and result.path is not None:
+        lines.append(f"Stored in {result.path}; predictions for {result.offset.chip} use it from now on.")
+    return lines
 
 
 def quantity(line: Line) -> str:

@@ -16,12 +16,12 @@ def progress(title: str) -> Iterator[Report]:
     import sys
 
     if not sys.stderr.isatty():
-        told: set[str] = set()
+        seen: set[str] = set()
 
-        def line(done: int, total: int | None, what: str) -> None:
-            if what not in told:
-                told.add(what)
-                print(f"{title}: {what}", file=sys.stderr)
+        def line(completed: int, total: int | None, label: str) -> None:
+            if label not in seen:
+                seen.add(label)
+                print(f"{title}: {label}", file=sys.stderr)
 
         yield line
         return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chipwise.cli.options import Whole
+from chipwise.cli.options import WholeNumber
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +24,7 @@ DAY_S = 86_400.0
 @click.option("--owner", default=None)
 @click.option("--team", default=None)
 @click.option("--project", default=None)
-@click.option("--limit", type=Whole(1, 10**6), default=50, show_default=True, help="How many.")
+@click.option("--limit", type=WholeNumber(1, 10**6), default=50, show_default=True, help="How many.")
 @click.option("--json", "as_json", is_flag=True)
 def ps(
     everything: bool, only: tuple[str, ...], owner: str | None, team: str | None, project: str | None, limit: int, as_json: bool
@@ -51,11 +51,13 @@ def ps(
     record = place.open_record(session)
     try:
         phases = frozenset(map(Phase, only))
-        wanted = Wanted(phases, owner or "", team or "", project or "", newest=None if everything else limit)
+        wanted = Wanted(
+            phases=phases, owner=owner or "", team=team or "", project=project or "", newest=None if everything else limit
+        )
         rows = record.rows(wanted)
         # Each is read to know, so of a list without a limit only those that are not over.
-        looked = replace(wanted, phases=(phases or LIVE) & LIVE) if everything else wanted
-        unread = {one.id: one for one in record.damaged(looked)} if looked.phases or not everything else {}
+        query = replace(wanted, phases=(phases or LIVE) & LIVE) if everything else wanted
+        unread = {one.id: one for one in record.damaged(query)} if query.phases or not everything else {}
         back = {} if as_json else waiting.back_since(record, rows)
         waits = {} if as_json else waiting.asked_and_why(session, record, [row for row in rows if row.id not in unread])
     finally:
@@ -83,12 +85,13 @@ def ps(
     ]
     waits |= {row.id: (str(row.gpus), "its record is damaged") for row in rows if row.id in unread}
     text.show_table(
-        columns, [_cells(row, now - _since(row, back), *waits.get(row.id, (_each(row, row.gpus), row.reason))) for row in rows]
+        columns,
+        [_cells(row, now - _since(row, back), *waits.get(row.id, (_per_machine(row, row.gpus), row.reason))) for row in rows],
     )
     text.say(*(str(unread[row.id]) for row in rows if row.id in unread))
 
 
-def _each(row: Row, number: int) -> str:
+def _per_machine(row: Row, number: int) -> str:
     """Of one machine, and of how many where they are several."""
     return str(number) if row.machines <= 1 else f"{row.machines} x {number}"
 
@@ -98,15 +101,15 @@ def _since(row: Row, back: Mapping[str, float]) -> float:
     return row.ended or (row.begun if row.phase.placed else None) or back.get(row.id, row.submitted)
 
 
-def _cells(row: Row, took: float, gpus: str, reason: str) -> list[str]:
+def _cells(row: Row, seconds: float, gpus: str, reason: str) -> list[str]:
     from chipwise.text import duration
 
     return [
         row.id,
         str(row.phase),
-        duration(max(took, 0.0)),
+        duration(max(seconds, 0.0)),
         gpus,
-        _each(row, row.cpus),
+        _per_machine(row, row.cpus),
         str(row.attempts),
         row.team,
         reason,

@@ -51,28 +51,28 @@ def rate(
     from chipwise.cli.compare import show_nothing
 
     session = open_session()
-    found = [ask(session, path, environment, over_file(session, path, within)) for path in workloads]
+    ratings = [ask(session, path, environment, over_file(session, path, within)) for path in workloads]
     if as_json:
-        text.show_json({"schema": SCHEMA, "ratings": [rated_view(one) for one in found]})
+        text.show_json({"schema": SCHEMA, "ratings": [rated_view(one) for one in ratings]})
     else:
-        for place, one in enumerate(found):
+        for place, rated in enumerate(ratings):
             if place:
                 text.show_lines("")
-            if one.ratings:
-                _show(one, why)
+            if rated.ratings:
+                _show(rated, why)
             else:
-                show_nothing(one.plan)
-    if not all(one.ratings for one in found):
+                show_nothing(rated.plan)
+    if not all(one.ratings for one in ratings):
         ctx.exit(1)
 
 
-def _show(found: Rated, why: bool) -> None:
+def _show(rated: Rated, detailed: bool) -> None:
     from chipwise.cli import text
     from chipwise.cli.compare import show_unable
     from chipwise.planner.explain.rating import COLUMNS
     from chipwise.planner.explain.reason_words import words
 
-    plan = found.plan
+    plan = rated.plan
     text.show_title(f"{plan.workload}: {plan.kind}, stars by hardware family")
     text.show_lines("")
     text.show_table(
@@ -84,36 +84,36 @@ def _show(found: Rated, why: bool) -> None:
         ],
         [
             [
-                one.family,
-                *(text.stars(one.figures[name].stars) for name in COLUMNS),
-                "x" if one.missed else text.number(one.best.usd),
-                one.best.chip,
+                rating.family,
+                *(text.stars(rating.figures[name].stars) for name in COLUMNS),
+                "x" if rating.missed else text.number(rating.best.usd),
+                rating.best.chip,
             ]
-            for one in found.ratings
+            for rating in rated.ratings
         ],
     )
-    missed = [one for one in found.ratings if one.missed]
+    missed = [one for one in rated.ratings if one.missed]
     if missed:
         text.show_lines("", "x: can do it, and misses a goal:")
         text.show_pairs([(one.family, words(one.missed)) for one in missed if one.missed is not None])
-    if why:
-        for one in found.ratings:
-            _show_why(one)
+    if detailed:
+        for rating in rated.ratings:
+            _show_why(rating)
     else:
         text.show_lines("", "--why shows the numbers behind the stars.")
-    show_unable([(family, words(why)) for family, why in found.unrated])
+    show_unable([(family, words(why)) for family, why in rated.unrated])
     if plan.notes:
         text.show_lines("", *plan.notes)
 
 
-def _show_why(one: Rating) -> None:
+def _show_why(rating: Rating) -> None:
     from chipwise.cli import text
     from chipwise.planner.explain.rating import COLUMNS
 
-    text.show_lines("", f"{one.family}:")
+    text.show_lines("", f"{rating.family}:")
     pairs = []
     for name in COLUMNS:
-        figure = one.figures[name]
+        figure = rating.figures[name]
         if figure.value is None:
             pairs.append((_TITLES[name], f"-; {figure.how}"))
             continue

@@ -36,16 +36,16 @@ def reap(ctx: click.Context, /, engine: str | None, dry_run: bool, as_json: bool
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
 
-    done = reaping.reap(open_session(), engine, dry_run=dry_run)
-    found = done.left
-    for reason in done.not_reached:
+    result = reaping.reap(open_session(), engine, dry_run=dry_run)
+    leftovers = result.left
+    for reason in result.not_reached:
         text.say(f"Not looked at: {reason}")
     if as_json:
-        text.show_json([asdict(one) for one in found])
-    elif found:
+        text.show_json([asdict(one) for one in leftovers])
+    elif leftovers:
         columns = [*map(text.Column, ("what", "name", "type", "region", "job")), text.Column("place", flexible=True)]
-        text.show_table(columns, [[one.kind, one.name, one.type, one.region, one.job, one.place] for one in found])
-        text.say(f"{text.plural(len(found), 'thing')} {'would be' if dry_run else 'were'} ended.")
-    elif not done.not_reached:
+        text.show_table(columns, [[one.kind, one.name, one.type, one.region, one.job, one.place] for one in leftovers])
+        text.say(f"{text.plural(len(leftovers), 'thing')} {'would be' if dry_run else 'were'} ended.")
+    elif not result.not_reached:
         text.show_lines("Nothing is left over.")
-    ctx.exit(3 if done.not_reached else 0)
+    ctx.exit(3 if result.not_reached else 0)

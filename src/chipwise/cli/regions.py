@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from chipwise.cli.options import Amount, CatalogName, listing, several
+from chipwise.cli.options import Amount, CatalogName, listing, multiple_option
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...", type=CatalogName("region"))
-@several("--provider", "-p", complete="provider", help="Cloud or provider; repeat for several.")
+@multiple_option("--provider", "-p", complete="provider", help="Cloud or provider; repeat for several.")
 @click.option("--country", multiple=True, help="ISO country code: DEU; repeat for several.")
 @click.option("--max-carbon", type=Amount(), help="At most so many gCO2e per kWh.")
 @click.option(
@@ -42,28 +42,28 @@ def regions(
     from chipwise.errors import NoResult
 
     session = open_session()
-    found = list(session.catalog.regions)
+    selected = list(session.catalog.regions)
     if names:
         keys = {region.key for name in names for region in session.names.regions(name)}
-        found = [region for region in found if region.key in keys]
+        selected = [region for region in selected if region.key in keys]
     if provider:
         wanted = {session.names.provider(one) for one in provider}
-        found = [region for region in found if region.provider in wanted]
+        selected = [region for region in selected if region.provider in wanted]
     if country:
         places = {region.key for code in country for region in session.names.regions(code)}
-        found = [region for region in found if region.key in places]
+        selected = [region for region in selected if region.key in places]
     if max_carbon is not None:
-        found = [region for region in found if region.grid_g_per_kwh is not None and region.grid_g_per_kwh <= max_carbon]
+        selected = [region for region in selected if region.grid_g_per_kwh is not None and region.grid_g_per_kwh <= max_carbon]
     match sort:
         case "carbon":
-            found.sort(key=lambda r: (r.grid_g_per_kwh is None, r.grid_g_per_kwh or 0.0))
+            selected.sort(key=lambda r: (r.grid_g_per_kwh is None, r.grid_g_per_kwh or 0.0))
         case "country":
-            found.sort(key=lambda r: (r.country is None, r.country or "", r.provider, r.name))
+            selected.sort(key=lambda r: (r.country is None, r.country or "", r.provider, r.name))
         case _:
-            found.sort(key=lambda r: (r.provider, r.name))
-    told = text.show_views(lambda: [region_view(region) for region in found], as_json, as_csv)
-    if found and not told:
-        shown = found[: limit or None]
+            selected.sort(key=lambda r: (r.provider, r.name))
+    is_printed = text.show_views(lambda: [region_view(region) for region in selected], as_json, as_csv)
+    if selected and not is_printed:
+        page = selected[: limit or None]
         columns = [
             text.Column("provider"),
             text.Column("region", flexible=True),
@@ -83,10 +83,10 @@ def regions(
                     str(r.grid_year or "-"),
                     text.number(r.pue, 3) + ("*" if "pue" in r.fact.inferred else ""),
                 ]
-                for r in shown
+                for r in page
             ],
         )
         text.show_lines("* : the country's average grid, or the provider's average PUE. - : unknown.")
-        text.say_more(len(shown), len(found))
-    if not found:
+        text.say_more(len(page), len(selected))
+    if not selected:
         raise NoResult("No region fits these filters.", remedy="Loosen one of them; chipwise regions lists all.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.options import Whole, constraining
+from chipwise.cli.options import WholeNumber, constraining
 
 if TYPE_CHECKING:
     from chipwise.api.quick import Constraints
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where to write; left out, files are shown.")
 @click.option("--force", is_flag=True, help="Overwrite files that are there.")
 @click.option(
-    "--choice", type=Whole(1, 1000), default=None, help="Which of the plan's machines, by rank; the first unless given."
+    "--choice", type=WholeNumber(1, 1000), default=None, help="Which of the plan's machines, by rank; the first unless given."
 )
 @click.option("--stage", default=None, metavar="NAME", help="One stage of a pipeline.")
 @click.option("--objective", type=click.Choice(("cost", "time", "carbon", "balanced")), default=None, help="As for plan.")
@@ -64,55 +64,61 @@ def render(
             "A workload and a target are needed.", remedy="chipwise render WORKLOAD.yaml --to kubernetes; --list shows targets."
         )
     session = open_session()
-    asked = replace(_asked(session, workload, within, settings), out=out, force=force)
+    request = replace(_request(session, workload, within, settings), out=out, force=force)
     if out is not None:
         rendering.check_out(out, targets, force=force)
     if listed:
-        found = rendering.fitting(session, workload, asked)
-        _show_list({name: _told(made) for name, made in found.items()}, as_json)
+        results = rendering.fitting(session, workload, request)
+        _show_list({name: _fit_text(made) for name, made in results.items()}, as_json)
         return
-    made = rendering.render(session, workload, tuple(dict.fromkeys(targets)), asked, tell=text.say)
-    _give(made, out, force, as_json)
+    rendered = rendering.render(session, workload, tuple(dict.fromkeys(targets)), request, tell=text.say)
+    _give(rendered, out, force, as_json)
 
 
-def _asked(session: Session, workload: str, within: Constraints, settings: dict[str, Any]) -> Asked:
+def _request(session: Session, workload: str, constraints: Constraints, settings: dict[str, Any]) -> Asked:
     from chipwise.api.quick import over_file
     from chipwise.api.render import Asked
 
-    text = over_file(session, workload, within)
-    return Asked(settings["environment"], text, settings["objective"], settings["choice"], settings["stage"])
+    text = over_file(session, workload, constraints)
+    return Asked(
+        environment=settings["environment"],
+        text=text,
+        objective=settings["objective"],
+        rank=settings["choice"],
+        stage=settings["stage"],
+    )
 
 
-def _give(made: dict[str, list[File]], out: Path | None, force: bool, as_json: bool) -> None:
+def _give(rendered: dict[str, list[File]], out: Path | None, force: bool, as_json: bool) -> None:
     from chipwise.api import render as rendering
     from chipwise.cli import text
 
     if out is not None:
-        written = rendering.write(out, made, force)
+        written = rendering.write(out, rendered, force)
         if as_json:
             text.show_json({"out": str(out), "files": written})
         else:
             text.say(*(f"Written: {out / path}" for path in written))
         return
     if as_json:
-        text.show_json({name: {file.path: file.text for file in files} for name, files in made.items()})
+        text.show_json({name: {file.path: file.text for file in files} for name, files in rendered.items()})
         return
-    several = sum(map(len, made.values())) > 1
-    for name, files in made.items():
+    has_headings = sum(map(len, rendered.values())) > 1
+    for name, files in rendered.items():
         for file in files:
-            if several:
+            if has_headings:
                 click.echo(f"# ---- {name}: {file.path}")
             click.echo(file.text, nl=False)
 
 
-def _told(made: list[File] | str) -> str:
+def _fit_text(made: list[File] | str) -> str:
     return made if isinstance(made, str) else "fits: " + ", ".join(file.path for file in made)
 
 
-def _show_list(found: dict[str, str], as_json: bool) -> None:
+def _show_list(targets: dict[str, str], as_json: bool) -> None:
     from chipwise.cli import text
 
     if as_json:
-        text.show_json(found)
+        text.show_json(targets)
     else:
-        text.show_pairs(list(found.items()))
+        text.show_pairs(list(targets.items()))

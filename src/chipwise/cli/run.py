@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.options import AboveZero, CatalogName, Duration, Listing, Whole, constraining, engines
+from chipwise.cli.options import AboveZero, CatalogName, Duration, Listing, WholeNumber, constraining, engines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,8 +50,8 @@ class _WithCommand(click.Command):
 @constraining()
 @click.option("--gpus", default=None, metavar="N|N-M", help="GPUs that it holds for itself; or the least and the most.")
 @click.option("--machines", default=None, metavar="N|N-M|N-", help="Elsewhere; of a workload the least that will do.")
-@click.option("--cpus", type=Whole(1, 4096), default=None, help="CPUs that it holds for itself.")
-@click.option("--processes", type=Whole(1, 1024), default=1, help="Processes of the job; each gets its rank.")
+@click.option("--cpus", type=WholeNumber(1, 4096), default=None, help="CPUs that it holds for itself.")
+@click.option("--processes", type=WholeNumber(1, 1024), default=1, help="Processes of the job; each gets its rank.")
 @click.option("--team", default=None, help="The team whose share it uses.")
 @click.option("--project", default=None)
 @click.option("--label", "labels", multiple=True, metavar="NAME=VALUE")
@@ -61,7 +61,7 @@ class _WithCommand(click.Command):
 @click.option("--folder", type=click.Path(path_type=Path), default=None, help="Where it runs; here unless given.")
 @click.option("--longest", type=Duration(), default=None, help="That one attempt may take, as 2h.")
 @click.option("--expected", type=Duration(), default=None, help="That it will take: others may use a gap that it leaves.")
-@click.option("--retries", type=Whole(0, 1000), default=None, help="Starts after own failures: 0, and 2 for a workload.")
+@click.option("--retries", type=WholeNumber(0, 1000), default=None, help="Starts after own failures: 0, and 2 for a workload.")
 @click.option("--patience", type=Duration(), default=None, help="Without machines, until others or fewer are tried: 10m.")
 @click.option("--recover", default=None, metavar="MOVE,...", help="After a loss: same, zone, region, purchase, fewer, more.")
 @click.option("--grace", type=Duration(), default=None, help="To save and leave when asked.")
@@ -71,7 +71,7 @@ class _WithCommand(click.Command):
 @click.option("--produces", multiple=True, metavar="FILE|URL", help="What must be there when it is done.")
 @click.option("--environment", "-e", default=None, help="An environment of the workload file, such as prod.")
 @click.option("--simulate", is_flag=True, help="Say what would happen, by a virtual clock; nothing is started.")
-@click.option("--seed", type=Whole(0, 10**9), default=0, help="Of the simulation's chance.")
+@click.option("--seed", type=WholeNumber(0, 10**9), default=0, help="Of the simulation's chance.")
 @click.option("--detach", "-d", is_flag=True, help="Print its id alone and return.")
 @click.option("--json", "as_json", is_flag=True, help="The job as JSON; implies --detach.")
 @click.pass_context
@@ -84,7 +84,7 @@ def run(
     simulate: bool,
     seed: int,
     within: Constraints,
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Run a command or a workload as a job.
 
@@ -103,18 +103,18 @@ def run(
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
 
-    asked = asking.Asked(
+    request = asking.Asked(
         words=words,
         is_command=bool(ctx.meta.get("command")),
         spot=within.spot,
         within=replace(within, spot=False),
-        **given,
+        **options,
     )
     session = open_session()
     if simulate:
-        _simulated(asking.simulate(session, asked, seed), as_json)
+        _simulated(asking.simulate(session, request, seed), as_json)
         return
-    jobs = asking.run(session, asked, text.say)
+    jobs = asking.run(session, request, text.say)
     if as_json:
         from chipwise.api.views.jobs import job_view
 
@@ -148,37 +148,37 @@ def _followed(session: Session, id: str, before: Sequence[str]) -> int:
     from chipwise.cli import text
     from chipwise.runner.job import Phase
 
-    with asking.opened(session) as held:
+    with asking.opened(session) as runtime:
         seen: list[str] = []
-        watched = waiting.Watched(held, before)
+        watched = waiting.Watched(runtime, before)
 
         def look() -> Job:
-            job = held.job(id)
+            job = runtime.job(id)
             text.say(*watched.news(job))
-            state = asking.short(held, job)
+            state = asking.short(runtime, job)
             if state and seen[-1:] != [state]:
                 seen.append(state)
                 text.say(state)
             return job
 
         try:
-            for chunk in stages.follow(held, look, tell=look):
+            for chunk in stages.follow(runtime, look, tell=look):
                 sys.stdout.buffer.write(chunk)
                 sys.stdout.buffer.flush()
         except KeyboardInterrupt:
-            what, whom = (
+            subject, whom = (
                 (f"{id} is", "it to itself") if not before else (f"{id} and the stages before it are", "them to themselves")
             )
-            text.say(f"\n{what} asked to save and stop; a second interrupt leaves {whom}.")
-            return _stopped(held, [*before, id])
-        job = held.job(id)
+            text.say(f"\n{subject} asked to save and stop; a second interrupt leaves {whom}.")
+            return _stopped(runtime, [*before, id])
+        job = runtime.job(id)
         text.say(*watched.news(job))
         text.say(f"{id} {job.phase}{f': {job.reason}' if job.reason else ''}")
-        failed = [one for one in map(held.job, before) if one.phase is Phase.FAILED and one.attempts]
+        failed = [one for one in map(runtime.job, before) if one.phase is Phase.FAILED and one.attempts]
         return asking.exit_code(failed[0] if failed and not job.attempts else job)  # of a pipeline: whichever stage failed
 
 
-def _stopped(held: Held, ids: Sequence[str]) -> int:
+def _stopped(runtime: Held, ids: Sequence[str]) -> int:
     from contextlib import suppress
 
     from chipwise.api.running import jobs
@@ -189,9 +189,9 @@ def _stopped(held: Held, ids: Sequence[str]) -> int:
     try:
         for id in reversed(ids):  # the last first, so that none starts when the one before it goes
             with suppress(BadInput):  # over already
-                jobs.ask(held.record, jobs.find(held.record, id), Wish.STOP, reason="interrupted at the terminal")
+                jobs.ask(runtime.record, jobs.find(runtime.record, id), Wish.STOP, reason="interrupted at the terminal")
         for id in ids:
-            while not (job := held.job(id)).phase.over:
+            while not (job := runtime.job(id)).phase.over:
                 time.sleep(0.1)
         text.say(f"{ids[-1]} {job.phase}")
     except KeyboardInterrupt:

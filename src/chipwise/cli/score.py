@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from chipwise.api.measure.score import Score
     from chipwise.calibration.score import Figures
 
-_SHOWN = 8  # names of a column, and reasons; --json has all
+_ROW_LIMIT = 8  # names of a column, and reasons; --json has all
 
 
 @click.command()
@@ -48,18 +48,18 @@ def score(path: str, out: Path | None, leave_out: str | None, folds: int | None,
     ask = Ask(leave_out, folds, not no_own)
     session, typed = open_session(), standard_input() if path == "-" else None
     if leave_out is None:
-        found = find(session, path, typed, ask, lambda done, total, what: None)
+        result = find(session, path, typed, ask, lambda done, total, what: None)
     else:
         with progress("fitting without them") as report:
-            found = find(session, path, typed, ask, report)
+            result = find(session, path, typed, ask, report)
     if out is not None:
         from chipwise.api.measure.profile import write
 
-        write(out, predictions(found))
+        write(out, predictions(result))
     if as_json:
-        text.show_json(view(found))
+        text.show_json(view(result))
     else:
-        _show(found, leave_out)
+        _show(result, leave_out)
     if out is not None:
         text.say(f"Written: {out}")
 
@@ -86,25 +86,25 @@ def _check(out: Path | None, folds: int | None, leave_out: str | None) -> None:
         raise BadInput(f"There is no directory {out.parent}.", remedy="Create it, or write elsewhere.")
 
 
-def _show(found: Score, leave_out: str | None) -> None:
+def _show(result: Score, leave_out: str | None) -> None:
     from chipwise.cli import text
 
-    rows, overall = found.measured.rows, found.overall
-    refused = sum(count for _, count in found.refused)
+    rows, overall = result.measured.rows, result.overall
+    refused = sum(count for _, count in result.refused)
     scored = overall.rows if overall else 0
-    blank = sum(one.predicted is not None for one in found.answers) - scored
-    told = [f"{text.plural(len(rows), 'row')}", f"{scored:,} scored", f"{refused:,} refused"]
+    blank = sum(one.predicted is not None for one in result.answers) - scored
+    counts = [f"{text.plural(len(rows), 'row')}", f"{scored:,} scored", f"{refused:,} refused"]
     if blank:
-        told.append(f"{blank:,} predicted without a measured value")
-    text.show_title(f"{found.measured.name}: {', '.join(told)}")
+        counts.append(f"{blank:,} predicted without a measured value")
+    text.show_title(f"{result.measured.name}: {', '.join(counts)}")
     if overall:
-        text.show_pairs(_figures(found, overall, leave_out))
-    text.show_pairs([("note", note) for note in found.notes])
+        text.show_pairs(_figures(result, overall, leave_out))
+    text.show_pairs([("note", note) for note in result.notes])
     if overall:
-        for name, members in found.by.items():
+        for name, members in result.by.items():
             _table(name, members)
-    _reasons("Answered by a guess:", found.guessed)
-    _reasons("Refused:", found.refused)
+    _reasons("Answered by a guess:", result.guessed)
+    _reasons("Refused:", result.refused)
 
 
 def _reasons(title: str, reasons: list[tuple[str, int]]) -> None:
@@ -112,21 +112,21 @@ def _reasons(title: str, reasons: list[tuple[str, int]]) -> None:
 
     if not reasons:
         return
-    shown = reasons[:_SHOWN]
+    listed = reasons[:_ROW_LIMIT]
     text.show_lines("", title)
-    text.show_pairs([(f"{count:,}", reason) for reason, count in shown])
-    if len(reasons) > len(shown):
-        text.show_lines(f"  and {len(reasons) - len(shown)} more reasons")
+    text.show_pairs([(f"{count:,}", reason) for reason, count in listed])
+    if len(reasons) > len(listed):
+        text.show_lines(f"  and {len(reasons) - len(listed)} more reasons")
 
 
-def _figures(found: Score, overall: Figures, leave_out: str | None) -> list[tuple[str, str]]:
+def _figures(result: Score, overall: Figures, leave_out: str | None) -> list[tuple[str, str]]:
     from chipwise.cli.text import plural
 
-    right, pairs = found.pairs
-    peaks = found.peak_errors
-    by = "the packaged factors and your own measurements" if found.own else "the packaged factors"
-    told = [
-        ("answered by", f"fits without the row's {leave_out}" if leave_out else by),
+    right, pairs = result.pairs
+    peaks = result.peak_errors
+    source = "the packaged factors and your own measurements" if result.own else "the packaged factors"
+    rows = [
+        ("answered by", f"fits without the row's {leave_out}" if leave_out else source),
         ("median error", percent(overall.median_ape)),
         ("90th percentile", percent(overall.p90_ape)),
         ("within 25%", percent(overall.within_25pct)),
@@ -134,12 +134,12 @@ def _figures(found: Score, overall: Figures, leave_out: str | None) -> list[tupl
         ("interval width", f"{percent(overall.interval_width)} of the prediction, median"),
     ]
     if pairs:
-        told.append(("right order", f"{right:,} of {pairs:,} pairs ({percent(right / pairs)}) that differ by 10% or more"))
+        rows.append(("right order", f"{right:,} of {pairs:,} pairs ({percent(right / pairs)}) that differ by 10% or more"))
     if peaks:
         middle = sorted(peaks)[len(peaks) // 2]
-        said = f"{plural(len(peaks), 'row')}, median error {percent(middle)}, worst {percent(max(peaks))}"
-        told.append(("peak memory", said))
-    return told
+        summary = f"{plural(len(peaks), 'row')}, median error {percent(middle)}, worst {percent(max(peaks))}"
+        rows.append(("peak memory", summary))
+    return rows
 
 
 def _table(name: str, members: dict[str, Figures]) -> None:
@@ -148,11 +148,11 @@ def _table(name: str, members: dict[str, Figures]) -> None:
     titles = ("rows", "median", "90th", "within 25%", "inside", "width")
     columns = [text.Column(f"by {name}", flexible=True), *(text.Column(title, True) for title in titles)]
     shares = ("median_ape", "p90_ape", "within_25pct", "interval_coverage", "interval_width")
-    shown = list(members.items())[:_SHOWN]
+    listed = list(members.items())[:_ROW_LIMIT]
     text.show_lines("")
     text.show_table(
         columns,
-        [[value, f"{one.rows:,}", *(percent(getattr(one, share)) for share in shares)] for value, one in shown],
+        [[value, f"{one.rows:,}", *(percent(getattr(one, share)) for share in shares)] for value, one in listed],
     )
-    if len(members) > len(shown):
-        text.show_lines(f"and {len(members) - len(shown)} more")
+    if len(members) > len(listed):
+        text.show_lines(f"and {len(members) - len(listed)} more")

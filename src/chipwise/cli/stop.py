@@ -32,15 +32,15 @@ def stop(jobs: tuple[str, ...], now: bool, wait: bool) -> None:
 
     if wait:
         for id in ids:
-            text.say(f"{id} {_over(session, id)}")
+            text.say(f"{id} {_final_phase(session, id)}")
 
 
-def _over(session: Session, id: str) -> str:
+def _final_phase(session: Session, id: str) -> str:
     import time
 
     from chipwise.api.running import asking
 
-    with asking.opened(session) as held:
-        while not (job := held.job(id)).phase.over:
+    with asking.opened(session) as runtime:
+        while not (job := runtime.job(id)).phase.over:
             time.sleep(0.1)
     return str(job.phase)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.options import AboveZero, CatalogName, Whole, several
+from chipwise.cli.options import AboveZero, CatalogName, WholeNumber, multiple_option
 from chipwise.text import usd_short
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ class Quantity(click.ParamType[float]):
             "number": units.parse_count,
         }
         flag = param.opts[0] if param is not None else "value"
-        shown = str(value).strip()[:40] or repr(str(value))
-        refusal = BadInput(f"{flag}: {shown} is not possible.", remedy=f"Allowed: {self.allowed}.")
+        quoted = str(value).strip()[:40] or repr(str(value))
+        refusal = BadInput(f"{flag}: {quoted} is not possible.", remedy=f"Allowed: {self.allowed}.")
         try:
             number = readers[self.name](str(value))
         except BadInput as error:
@@ -77,8 +77,8 @@ def _share(allowed: str = "shares from 0% to 100%, such as 5% or 0.05", least: f
 
 @click.command()
 @click.argument("chip", type=CatalogName("chip"))
-@click.option("--machines", type=Whole(1, 10**6), default=1, show_default=True, help="Machines to own.")
-@click.option("--chips", type=Whole(1, 10**4), default=8, show_default=True, help="Chips of one machine.")
+@click.option("--machines", type=WholeNumber(1, 10**6), default=1, show_default=True, help="Machines to own.")
+@click.option("--chips", type=WholeNumber(1, 10**4), default=8, show_default=True, help="Chips of one machine.")
 @click.option("--years", type=AboveZero(30), default=4.0, show_default=True, help="Years until they are sold.")
 @click.option(
     "--utilisation",
@@ -104,11 +104,11 @@ def _share(allowed: str = "shares from 0% to 100%, such as 5% or 0.05", least: f
 @click.option("--residual", type=_share(), help="Resale value, as a share of the purchase.")
 @click.option("--maintenance", type=_share(), help="A year, as a share of the purchase.")
 @click.option("--network", type=_share(), help="Network and storage bought along, as a share of the purchase.")
-@several("--against", complete="machine", help="Rented machine to compare with; repeat for several.")
-@several("--provider", "-p", complete="provider", help="Compare with this cloud only; repeat for several.")
-@several("--region", "-r", complete="region", help="Compare with this region or country only; repeat for several.")
+@multiple_option("--against", complete="machine", help="Rented machine to compare with; repeat for several.")
+@multiple_option("--provider", "-p", complete="provider", help="Compare with this cloud only; repeat for several.")
+@multiple_option("--region", "-r", complete="region", help="Compare with this region or country only; repeat for several.")
 @click.option("--json", "as_json", is_flag=True, help="JSON; its keys are on the page docs/models/tco.md.")
-def tco(chip: str, as_json: bool, **given: Any) -> None:
+def tco(chip: str, as_json: bool, **options: Any) -> None:
     """Compare owning machines with CHIP and renting them: yearly cost, break-even by use and by month, what turns it.
 
     Purchase price, power, power price, PUE and rent come from the catalog unless given; the output says from where. Without
@@ -137,31 +137,31 @@ def tco(chip: str, as_json: bool, **given: Any) -> None:
         "provider": "providers",
         "region": "regions",
     }
-    found = ask(open_session(), Asked(chip, **{names.get(name, name): value for name, value in given.items()}))
+    result = ask(open_session(), Asked(chip, **{names.get(name, name): value for name, value in options.items()}))
     if as_json:
         from chipwise.api.views.tco import tco_view
 
-        text.show_json(tco_view(found))
+        text.show_json(tco_view(result))
         return
-    _show_own(found)
-    _show_cloud(found)
-    _show_swings(found)
+    _show_own(result)
+    _show_cloud(result)
+    _show_swings(result)
     text.show_lines("")
     text.show_title("Assumptions")
-    text.show_pairs((_NAMES[one.name], _setting(one)) for one in found.settings)
-    text.show_lines("", *found.notes)
+    text.show_pairs((_NAMES[one.name], _setting(one)) for one in result.settings)
+    text.show_lines("", *result.notes)
 
 
-def _show_own(found: Tco) -> None:
+def _show_own(result: Tco) -> None:
     from chipwise.api.tco import YEAR_HOURS
     from chipwise.cli import text
     from chipwise.cli.text import Column
 
-    own, cost = found.own, found.cost
-    where = f", in {found.asked.country}" if found.asked.country else ""
+    own, cost = result.own, result.cost
+    site = f", in {result.asked.country}" if result.asked.country else ""
     machines = text.plural(own.machines, "machine")
     text.show_title(
-        f"{machines} of {found.asked.chips}x {found.chip}, owned for {own.years:g} years, in use {own.utilisation:.0%}{where}"
+        f"{machines} of {result.asked.chips}x {result.chip}, owned for {own.years:g} years, in use {own.utilisation:.0%}{site}"
     )
     text.show_lines(f"Bought for {usd_short(own.bought_usd)}, sold for {usd_short(own.resale_usd)}.", "")
     total = cost.cost.usd
@@ -171,24 +171,24 @@ def _show_own(found: Tco) -> None:
     text.show_lines("")
 
     def ends(name: str) -> str:
-        low, high = getattr(found.low, name), getattr(found.high, name)
-        told = f"${getattr(cost, name):,.2f}"
-        return f"{told}  ({low:,.2f} to {high:,.2f} as purchase prices spread)" if low < high else told
+        low, high = getattr(result.low, name), getattr(result.high, name)
+        price = f"${getattr(cost, name):,.2f}"
+        return f"{price}  ({low:,.2f} to {high:,.2f} as purchase prices spread)" if low < high else price
 
     text.show_pairs(
         [
             ("an hour of a machine", ends("usd_per_machine_hour")),
             ("a useful hour", ends("usd_per_useful_hour")),
-            ("a useful hour of a chip", f"${cost.usd_per_useful_hour / found.asked.chips:,.2f}"),
+            ("a useful hour of a chip", f"${cost.usd_per_useful_hour / result.asked.chips:,.2f}"),
         ]
     )
 
 
-def _show_cloud(found: Tco) -> None:
+def _show_cloud(result: Tco) -> None:
     from chipwise.cli import text
     from chipwise.cli.text import Column
 
-    if found.cloud:
+    if result.cloud:
         text.show_lines("")
         columns = [
             Column("rented instead", flexible=True, fold=True),
@@ -199,39 +199,39 @@ def _show_cloud(found: Tco) -> None:
             Column("month", True),
             Column("saved", True),
         ]
-        text.show_table(columns, [_row(one) for one in found.cloud])
+        text.show_table(columns, [_row(one) for one in result.cloud])
         text.show_lines(
             "Even at: hours in use from which on owning is cheaper. Month: when it has paid for itself at this use. Saved: by "
-            f"owning over {found.own.years:g} years, as of today."
+            f"owning over {result.own.years:g} years, as of today."
         )
-    for option, why in found.left_out:
-        text.show_lines(f"{option} {why}: left out.")
+    for option, reason in result.left_out:
+        text.show_lines(f"{option} {reason}: left out.")
 
 
-def _row(one: Alternative) -> list[str]:
-    held, offer = one.compared, one.offer
-    use = held.break_even_utilisation
+def _row(alternative: Alternative) -> list[str]:
+    comparison, offer = alternative.compared, alternative.offer
+    use = comparison.break_even_utilisation
     return [
         f"{offer.purchase} {offer.provider} {offer.machine}",
-        one.place.removesuffix(" providers"),
-        f"{one.usd_per_hour:,.2f}",
-        f"{held.cloud_usd_per_useful_hour:,.2f}",
+        alternative.place.removesuffix(" providers"),
+        f"{alternative.usd_per_hour:,.2f}",
+        f"{comparison.cloud_usd_per_useful_hour:,.2f}",
         "never" if use is None else "any" if use == 0 else f"{use:.0%}",
-        "-" if held.break_even_month is None else str(held.break_even_month),
-        usd_short(held.saving_usd),
+        "-" if comparison.break_even_month is None else str(comparison.break_even_month),
+        usd_short(comparison.saving_usd),
     ]
 
 
-def _show_swings(found: Tco) -> None:
+def _show_swings(result: Tco) -> None:
     from chipwise.cli import text
 
-    if found.reference is None or not found.swings:
+    if result.reference is None or not result.swings:
         return
-    offer = found.reference.offer
-    base = found.reference.compared.saving_usd
+    offer = result.reference.offer
+    base = result.reference.compared.saving_usd
     text.show_lines("")
     text.show_title(f"Owning saves {usd_short(base)} against {offer.provider} {offer.purchase}; what moves it, one at a time")
-    sys.stdout.write("\n".join(tornado(found.swings, base, text.width())) + "\n")
+    sys.stdout.write("\n".join(tornado(result.swings, base, text.width())) + "\n")
 
 
 def tornado(swings: tuple[Swing, ...], base: float, width: int) -> list[str]:
@@ -241,28 +241,28 @@ def tornado(swings: tuple[Swing, ...], base: float, width: int) -> list[str]:
     left, middle = max(map(len, names)), max(map(len, ends))
     room = max(width - left - middle - 4, 10)
     savings = [base, *(value for one in swings for value in (one.saving_at_low_usd, one.saving_at_high_usd))]
-    least, most = min(savings), max(savings)
+    lowest, highest = min(savings), max(savings)
 
-    def at(value: float) -> int:
-        return round((value - least) / ((most - least) or 1.0) * (room - 1))
+    def position(value: float) -> int:
+        return round((value - lowest) / ((highest - lowest) or 1.0) * (room - 1))
 
     lines = []
-    for one, name, told in zip(swings, names, ends, strict=True):
+    for swing, name, label in zip(swings, names, ends, strict=True):
         bar = [" "] * room
-        for value, mark in ((one.saving_at_low_usd, "-"), (one.saving_at_high_usd, "+")):
-            for place in range(min(at(base), at(value)), max(at(base), at(value)) + 1):
+        for value, mark in ((swing.saving_at_low_usd, "-"), (swing.saving_at_high_usd, "+")):
+            for place in range(min(position(base), position(value)), max(position(base), position(value)) + 1):
                 bar[place] = mark if bar[place] == " " else "="
-        bar[at(base)] = "|"
-        lines.append(f"{name:<{left}}  {told:<{middle}}  {''.join(bar)}".rstrip())
+        bar[position(base)] = "|"
+        lines.append(f"{name:<{left}}  {label:<{middle}}  {''.join(bar)}".rstrip())
     axis = [" "] * room
-    if least < 0 < most:
-        axis[at(0.0)] = "0"
-    for value, start in ((least, 0), (most, room - len(usd_short(most)))):
+    if lowest < 0 < highest:
+        axis[position(0.0)] = "0"
+    for value, start in ((lowest, 0), (highest, room - len(usd_short(highest)))):
         for place, letter in enumerate(usd_short(value), start):
             if 0 <= place < room and axis[place] == " ":
                 axis[place] = letter
-    told = "- low end, + high end"[: left + middle + 2]
-    return [*lines, f"{told:<{left + middle + 2}}  {''.join(axis)}".rstrip()]
+    legend = "- low end, + high end"[: left + middle + 2]
+    return [*lines, f"{legend:<{left + middle + 2}}  {''.join(axis)}".rstrip()]
 
 
 def _value(name: str, value: float) -> str:
@@ -275,16 +275,16 @@ def _value(name: str, value: float) -> str:
     return f"{value:.3g}"
 
 
-def _setting(one: Setting) -> str:
-    if one.name.endswith("power_w"):
-        shown = f"{one.value / 1e3:.3g} kW"
-    elif one.name == "usd_per_kwh":
-        shown = f"${one.value:.4g}/kWh"
+def _setting(setting: Setting) -> str:
+    if setting.name.endswith("power_w"):
+        value = f"{setting.value / 1e3:.3g} kW"
+    elif setting.name == "usd_per_kwh":
+        value = f"${setting.value:.4g}/kWh"
     else:
-        shown = f"{one.value:.3g}" if one.name == "pue" else _value(one.name, one.value)
+        value = f"{setting.value:.3g}" if setting.name == "pue" else _value(setting.name, setting.value)
     spread = (
-        f" ({_value(one.name, one.low)} to {_value(one.name, one.high)})"
-        if one.low is not None and one.high is not None
+        f" ({_value(setting.name, setting.low)} to {_value(setting.name, setting.high)})"
+        if setting.low is not None and setting.high is not None
         else ""
     )
-    return f"{shown}{spread}: {one.how}" + (" (given)" if one.given else "")
+    return f"{value}{spread}: {setting.how}" + (" (given)" if setting.given else "")

@@ -19,7 +19,7 @@ from chipwise.text import number as plain_number
 from chipwise.text import plural as plural
 
 _PARTS = re.compile(r"[^\s\-_./:,|]*[\s\-_./:,|]*")  # of a long name
-_LEAST = 6  # no column is cut below this
+_MINIMUM_WIDTH = 6  # no column is cut below this
 _NARROWEST, _WIDEST = 40, 500
 
 
@@ -37,8 +37,8 @@ def width() -> int:
 
 
 def _columns(stream: TextIO) -> int:
-    given = os.environ.get("COLUMNS", "")
-    columns = int(given) if given.isdecimal() and len(given) < 6 else 0
+    variable = os.environ.get("COLUMNS", "")
+    columns = int(variable) if variable.isdecimal() and len(variable) < 6 else 0
     if not columns and stream.isatty():
         with suppress(OSError, ValueError):  # a terminal that does not say
             columns = os.get_terminal_size(stream.fileno()).columns
@@ -63,10 +63,10 @@ def _word(text: str) -> str:
     return _style(text, _COLOURS.get(text.strip(), 36))
 
 
-def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], under: Sequence[str] = ()) -> None:
+def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], details: Sequence[str] = ()) -> None:
     """A table no wider than the terminal: flexible columns give way, the widest first, then other words; numbers never do.
-    `under` has a line for each row that stands below it."""
-    show_laid(table_lines(columns, rows, under))
+    `details` has a line for each row that stands below it."""
+    show_laid(table_lines(columns, rows, details))
 
 
 def show_laid(lines: Iterable[str]) -> None:
@@ -74,7 +74,7 @@ def show_laid(lines: Iterable[str]) -> None:
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
-def table_lines(columns: Sequence[Column], rows: Iterable[Sequence[str]], under: Sequence[str] = ()) -> list[str]:
+def table_lines(columns: Sequence[Column], rows: Iterable[Sequence[str]], details: Sequence[str] = ()) -> list[str]:
     """What `show_table` shows."""
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max([_cells(column.title), *(_cells(row[i]) for row in cells)]) for i, column in enumerate(columns)]
@@ -82,8 +82,8 @@ def table_lines(columns: Sequence[Column], rows: Iterable[Sequence[str]], under:
     gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= room else 1
     spare = room - gap * (len(widths) - 1) - sum(widths)
     while spare < 0:
-        candidates = [i for i, column in enumerate(columns) if column.flexible and widths[i] > _LEAST]
-        candidates = candidates or [i for i, column in enumerate(columns) if not column.right and widths[i] > _LEAST]
+        candidates = [i for i, column in enumerate(columns) if column.flexible and widths[i] > _MINIMUM_WIDTH]
+        candidates = candidates or [i for i, column in enumerate(columns) if not column.right and widths[i] > _MINIMUM_WIDTH]
         if not candidates:
             break
         widths[max(candidates, key=lambda i: widths[i])] -= 1
@@ -99,8 +99,8 @@ def table_lines(columns: Sequence[Column], rows: Iterable[Sequence[str]], under:
         ]
         lines = ([part[n] if n < len(part) else "" for part in parts] for n in range(max(map(len, parts))))
         out.extend(_line(line, columns, widths, gap) for line in lines)
-        if number < len(under):
-            out.append(f"   {_cut(printable(under[number]), room - 3)}")
+        if number < len(details):
+            out.append(f"   {_cut(printable(details[number]), room - 3)}")
     return out
 
 
@@ -108,8 +108,8 @@ def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int]
     padded = []
     for cell, column, size in zip(cells, columns, widths, strict=True):
         blank = " " * max(0, size - _cells(cell))
-        shown = _word(cell) if cell in ("x", "!") else cell
-        padded.append(blank + shown if column.right else shown + blank)
+        styled = _word(cell) if cell in ("x", "!") else cell
+        padded.append(blank + styled if column.right else styled + blank)
     return (" " * gap).join(padded).rstrip()
 
 
@@ -178,16 +178,16 @@ def show_pairs(pairs: Iterable[tuple[str, str]], indent: int = 2) -> None:
 
 def pair_lines(pairs: Iterable[tuple[str, str]], indent: int = 2) -> list[str]:
     """What `show_pairs` shows."""
-    shown = [(printable(word), printable(rest)) for word, rest in pairs]
-    if not shown:
+    printed = [(printable(word), printable(rest)) for word, rest in pairs]
+    if not printed:
         return []
-    left = min(max(_cells(word) for word, _ in shown), width() // 2, width() - _NARROWEST // 2 - indent - 2)
+    left = min(max(_cells(word) for word, _ in printed), width() // 2, width() - _NARROWEST // 2 - indent - 2)
     lines: list[str] = []
-    for word, rest in shown:
+    for word, rest in printed:
         margin = " " * (indent + left + 2)
-        first, *more = _wrapped(rest, width() - len(margin))
+        first, *continuation = _wrapped(rest, width() - len(margin))
         head = " " * indent + _word(_cut(word, left)) + " " * (left - _cells(_cut(word, left)) + 2)
-        lines += [(head + first).rstrip(), *(f"{margin}{line}" for line in more)]
+        lines += [(head + first).rstrip(), *(f"{margin}{line}" for line in continuation)]
     return lines
 
 
@@ -252,10 +252,10 @@ def show_views(views: Callable[[], list[dict[str, Any]]], as_json: bool, as_csv:
     return as_json or as_csv
 
 
-def say_more(shown: int, total: int, narrow: str = "add filters") -> None:
+def say_more(count: int, total: int, narrow: str = "add filters") -> None:
     """How many rows a table leaves out, and how to see them."""
-    if total > shown:
-        say(f"{total - shown:,} more of {total:,}: {narrow}, or --limit 0.")
+    if total > count:
+        say(f"{total - count:,} more of {total:,}: {narrow}, or --limit 0.")
 
 
 def show_csv(rows: Sequence[dict[str, Any]]) -> None:
@@ -291,12 +291,12 @@ def money(value: float | None) -> str:
     return f"{value:,.2f}" if value >= 1 else f"{value:.4f}"
 
 
-def stars(count: int | None, of: int = 5) -> str:
+def stars(count: int | None, total: int = 5) -> str:
     """Three of five, in the letters that the terminal has; a dash where there are none to give."""
     if count is None:
         return "-"
     full, empty = ("★", "☆") if _speaks_unicode() else ("*", ".")
-    return full * count + empty * (of - count)
+    return full * count + empty * (total - count)
 
 
 def gib(value: float | None) -> str:

@@ -32,21 +32,21 @@ def top(every: float, once: bool, as_json: bool) -> None:
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
 
-    with asking.opened(open_session()) as held:
+    with asking.opened(open_session()) as runtime:
         if as_json:
-            text.show_json([watching.view(one) for one in watching.look(held, 0.2)])
+            text.show_json([watching.view(one) for one in watching.look(runtime, 0.2)])
             return
         if once:
-            if standings := watching.look(held, 0.2):
+            if standings := watching.look(runtime, 0.2):
                 Console(width=text.width()).print(_table(standings))
             else:
                 text.say("No job runs; chipwise ps lists those that wait.")
             return
         try:
-            with Live(_table(watching.look(held, 0.2)), screen=True, auto_refresh=False) as live:
+            with Live(_table(watching.look(runtime, 0.2)), screen=True, auto_refresh=False) as live:
                 while True:
                     time.sleep(max(every, 0.2))
-                    live.update(_table(watching.look(held, 0.0)), refresh=True)
+                    live.update(_table(watching.look(runtime, 0.0)), refresh=True)
         except KeyboardInterrupt:
             return
 
@@ -61,29 +61,29 @@ def _table(standings: list[Standing]) -> Table:
     table = Table(box=None, pad_edge=False, title=f"{text.plural(len(standings), 'job')}  {time.strftime('%H:%M:%S')}")
     rows = [
         [
-            one.id,
-            one.phase,
-            duration(one.seconds),
-            _gpus(one),
-            f"{one.cpu_percent:.0f}%" if one.cpu_percent is not None else "",
-            size_text(one.memory_bytes) if one.memory_bytes is not None else "",
-            f"{one.gpu_percent:.0f}%" if one.gpu_percent is not None else "",
-            _memory(one),
-            f"{one.step:,}" if one.step is not None else "",
-            one.engine if one.place else "",
+            standing.id,
+            standing.phase,
+            duration(standing.seconds),
+            _gpus(standing),
+            f"{standing.cpu_percent:.0f}%" if standing.cpu_percent is not None else "",
+            size_text(standing.memory_bytes) if standing.memory_bytes is not None else "",
+            f"{standing.gpu_percent:.0f}%" if standing.gpu_percent is not None else "",
+            _memory(standing),
+            f"{standing.step:,}" if standing.step is not None else "",
+            standing.engine if standing.place else "",
         ]
-        for one in standings
+        for standing in standings
     ]
     # What nobody has leaves its room to the others; where that is not enough, the names of jobs give way first.
-    shown = [at for at, (name, _) in enumerate(_COLUMNS) if name in _ALWAYS or any(row[at] for row in rows)]
-    wide = {at: max([len(_COLUMNS[at][0]), *(len(row[at]) for row in rows)]) for at in shown}
+    visible = [at for at, (name, _) in enumerate(_COLUMNS) if name in _ALWAYS or any(row[at] for row in rows)]
+    wide = {at: max([len(_COLUMNS[at][0]), *(len(row[at]) for row in rows)]) for at in visible}
     room = text.width() - sum(size + 2 for at, size in wide.items() if at)
-    for at in shown:
-        name, right = _COLUMNS[at]
-        most = None if at else max(room, _LEAST)
-        table.add_column(name, justify="right" if right else "left", no_wrap=True, max_width=most)
+    for index in visible:
+        name, right = _COLUMNS[index]
+        max_width = None if index else max(room, _MINIMUM_WIDTH)
+        table.add_column(name, justify="right" if right else "left", no_wrap=True, max_width=max_width)
     for row in rows:
-        table.add_row(*(row[at] for at in shown))
+        table.add_row(*(row[at] for at in visible))
     return table
 
 
@@ -99,21 +99,21 @@ _COLUMNS = (
     ("step", True),
     ("at", False),
 )
-_LEAST = 12  # letters of a job's name
+_MINIMUM_WIDTH = 12  # letters of a job's name
 _ALWAYS = ("job", "phase", "for", "CPU", "memory")
 
 
-def _gpus(one: Standing) -> str:
+def _gpus(standing: Standing) -> str:
     """Here by their numbers; elsewhere how many, of each machine where there are several."""
-    if not one.place:
-        return ",".join(map(str, one.gpus))
-    return f"{one.machines} x {one.asks_gpus}" if one.machines > 1 else str(one.asks_gpus)
+    if not standing.place:
+        return ",".join(map(str, standing.gpus))
+    return f"{standing.machines} x {standing.asks_gpus}" if standing.machines > 1 else str(standing.asks_gpus)
 
 
-def _memory(one: Standing) -> str:
+def _memory(standing: Standing) -> str:
     from chipwise.text import size as size_text
 
-    if one.gpu_memory_bytes is None:
+    if standing.gpu_memory_bytes is None:
         return ""
-    of = f" of {size_text(one.gpu_memory_total_bytes)}" if one.gpu_memory_total_bytes is not None else ""
-    return size_text(one.gpu_memory_bytes) + of
+    suffix = f" of {size_text(standing.gpu_memory_total_bytes)}" if standing.gpu_memory_total_bytes is not None else ""
+    return size_text(standing.gpu_memory_bytes) + suffix

@@ -120,11 +120,11 @@ def cold_start(service: Service, container: Container) -> Spread:
 
 def unfit(service: Service, container: Container, seconds_per_request: float) -> Problem | None:
     """Why this service cannot run it, with the numbers and the setting; None where it can."""
-    least, most = service.memory_min_bytes, service.memory_max_bytes
-    if most is not None and container.memory_bytes > most:
-        return Problem("memory_bytes", f"needs {size(container.memory_bytes)}; {service.title} offers {size(most)}")
-    if least is not None and container.memory_bytes < least:
-        return Problem("memory_bytes", f"{service.title} starts at {size(least)}")
+    minimum, maximum = service.memory_min_bytes, service.memory_max_bytes
+    if maximum is not None and container.memory_bytes > maximum:
+        return Problem("memory_bytes", f"needs {size(container.memory_bytes)}; {service.title} offers {size(maximum)}")
+    if minimum is not None and container.memory_bytes < minimum:
+        return Problem("memory_bytes", f"{service.title} starts at {size(minimum)}")
     limit = service.time_limit_s
     if limit is not None and seconds_per_request > limit:
         ends = f"{service.title} ends it after {duration(limit)}"
@@ -134,8 +134,8 @@ def unfit(service: Service, container: Container, seconds_per_request: float) ->
 
 def cost(service: Service, traffic: Traffic, container: Container) -> Bill:
     """The lines of an hour's bill and what the requests live through, at the middle of the cold start's spread."""
-    if (why := unfit(service, container, traffic.seconds_per_request)) is not None:
-        raise InvalidSettings(why)
+    if (problem := unfit(service, container, traffic.seconds_per_request)) is not None:
+        raise InvalidSettings(problem)
     start = cold_start(service, container)
     keep_warm = service.keep_warm_s if container.keep_warm_s is None else container.keep_warm_s
     minimum = max(container.minimum_instances, 0 if service.scale_to_zero else 1)

@@ -100,13 +100,15 @@ def _speed(view: Mapping[str, Any], kind: str, per: str) -> Interval | None:
         if view["requests_per_s"] is None:
             return None
         low, high = view["requests_per_s_range"] or (view["requests_per_s"],) * 2
-        return Interval(view["requests_per_s"], low, high, RATES.get(kind, "req/s"), provenance=view["provenance"])
+        return Interval(
+            value=view["requests_per_s"], low=low, high=high, unit=RATES.get(kind, "req/s"), provenance=view["provenance"]
+        )
     seconds = view["seconds"]
     if not (view["usd_per_unit"] > 0 and min(seconds["value"], seconds["low"], seconds["high"]) > 0):
         return None
     units = view["usd"] / view["usd_per_unit"]
     value, low, high = (units / seconds[name] for name in ("value", "high", "low"))
-    return Interval(value, low, high, f"{view['unit']}/s", provenance=view["provenance"])
+    return Interval(value=value, low=low, high=high, unit=f"{view['unit']}/s", provenance=view["provenance"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -229,7 +229,15 @@ class JobVerbs(Opened):
         record = place.open_record(self.api)
         try:
             newest = None if everything else limit
-            rows = record.rows(Wanted(frozenset(map(Phase, wanted)), owner or "", team or "", project or "", newest=newest))
+            rows = record.rows(
+                Wanted(
+                    phases=frozenset(map(Phase, wanted)),
+                    owner=owner or "",
+                    team=team or "",
+                    project=project or "",
+                    newest=newest,
+                )
+            )
         finally:
             record.close()
         if not everything and not wanted:

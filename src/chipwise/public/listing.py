@@ -151,7 +151,7 @@ class CatalogVerbs(Opened):
             raise UnknownName("order", sort, nearest(sort, list(OfferOrder)), remedy=f"Known: {', '.join(OfferOrder)}.")
         session = self.api
         query = OfferQuery(
-            machine_query(
+            machines=machine_query(
                 session.names,
                 machines=machines,
                 chips=_as_tuple(chip),

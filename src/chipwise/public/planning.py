@@ -296,8 +296,8 @@ class PlanVerbs(Opened):
 
         limit_options = LimitOptions(fields=limits)
         paths = [
-            read_workload(workload, limits=limit_options, noun=f"workload-{at}")
-            for at, workload in enumerate(workloads, start=1)
+            read_workload(workload, limits=limit_options, noun=f"workload-{number}")
+            for number, workload in enumerate(workloads, start=1)
         ]
         return Record(packed_view(verbs.pack(self.api, paths, environment)))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.report.markup import label
-from chipwise.report.words import chips, full, listed, many, rated, short
+from chipwise.report.words import chips, count_prefix, full, listed, rated, short
 from chipwise.text import usd
 from chipwise.units import DAY, HOUR
 
@@ -57,12 +57,12 @@ def pareto(plan: Plan) -> Chart | None:
         points = [one for one in points if one.rate]
     if not points or plan.winner is None:
         return None
-    across = _across(plan, points)
+    axis = _x_axis(plan, points)
     front = {_key(one) for one in plan.front}
     bought = list(dict.fromkeys(one.purchase for one in points))
-    traces = [_dots(name, [one for one in points if one.purchase == name], front, across, plan) for name in bought]
+    traces = [_dots(name, [one for one in points if one.purchase == name], front, axis, plan) for name in bought]
     traces += map(_sign, bought)
-    edge = _edge(points, across)
+    edge = _edge(points, axis)
     if len(edge) > 1:
         line = {"color": _QUIET, "width": 1.5, "dash": "dot", "shape": "hv" if plan.per == "job" else "vh"}
         traces.insert(
@@ -73,14 +73,14 @@ def pareto(plan: Plan) -> Chart | None:
                 "x": [x for x, _ in edge],
                 "y": [y for _, y in edge],
                 "line": line,
-                "name": across.edge,
+                "name": axis.edge,
                 "hoverinfo": "skip",
             },
         )
-    traces.append(_star(plan.winner, across, plan))
+    traces.append(_star(plan.winner, axis, plan))
     layout = _layout(
         480,
-        xaxis=_axis(across.title, [across.of(one) for one in points]),
+        xaxis=_axis(axis.title, [axis.of(one) for one in points]),
         yaxis=_axis(f"USD a {plan.per}", [one.usd for one in points], prefix="$"),
         coloraxis=_carbon([one.kg for one in points]),
         margin={"l": 64, "r": 20, "t": 64, "b": 116},
@@ -97,7 +97,7 @@ def costs(plan: Plan) -> Chart | None:
     places = _places(top)
     names = list(dict.fromkeys(line.name for one in top for line in one.cost.lines))
     traces = []
-    for at, name in enumerate(names):
+    for index, name in enumerate(names):
         lines = [next((line for line in one.cost.lines if line.name == name), None) for one in top]
         traces.append(
             {
@@ -106,20 +106,22 @@ def costs(plan: Plan) -> Chart | None:
                 "name": label(short(name)),
                 "y": places,
                 "x": [line.usd if line else 0.0 for line in lines],
-                "marker": {"color": _COLOURS[at % len(_COLOURS)], "line": {"color": _INK, "width": 0.5}},
+                "marker": {"color": _COLOURS[index % len(_COLOURS)], "line": {"color": _INK, "width": 0.5}},
                 "hoverinfo": "text",
                 "textposition": "none",
                 "hovertext": [
-                    _said(f"{line.name} {usd(line.usd)} of {usd(one.usd)}", line.how, *full(one, plan)) if line else ""
-                    for one, line in zip(top, lines, strict=True)
+                    _hover_text(f"{line.name} {usd(line.usd)} of {usd(choice.usd)}", line.how, *full(choice, plan))
+                    if line
+                    else ""
+                    for choice, line in zip(top, lines, strict=True)
                 ],
             }
         )
-    most = max(one.usd for one in top)
-    layout = _bars(len(top), f"USD a {plan.per}", [0, most * 1.36], prefix="$")
+    highest = max(one.usd for one in top)
+    layout = _bars(len(top), f"USD a {plan.per}", [0, highest * 1.36], prefix="$")
     layout["barmode"] = "stack"
     layout["annotations"] = [
-        _beside(one.usd, place, usd(one.usd)) for one, place in zip(top, places, strict=True) if math.isfinite(one.usd)
+        _annotation(one.usd, place, usd(one.usd)) for one, place in zip(top, places, strict=True) if math.isfinite(one.usd)
     ]
     layout["legend"] = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
     layout["margin"]["t"] = 62
@@ -129,11 +131,11 @@ def costs(plan: Plan) -> Chart | None:
 
 def memory(plan: Plan) -> Chart | None:
     """How full a chip's memory is, of the best choices that tell it."""
-    told = [(at, one) for at, one in enumerate(plan.choices[:TOP]) if one.memory_share is not None]
-    if not told:
+    known = [(at, one) for at, one in enumerate(plan.choices[:TOP]) if one.memory_share is not None]
+    if not known:
         return None
-    places = [_place(at + 1, one) for at, one in told]
-    shares = [100 * (one.memory_share or 0.0) for _, one in told]
+    places = [_place(at + 1, one) for at, one in known]
+    shares = [100 * (one.memory_share or 0.0) for _, one in known]
     trace = {
         "type": "bar",
         "orientation": "h",
@@ -142,20 +144,21 @@ def memory(plan: Plan) -> Chart | None:
         "hoverinfo": "text",
         "textposition": "none",
         "hovertext": [
-            _said(f"{share:.0f}% of a chip's memory", *full(one, plan)) for (_, one), share in zip(told, shares, strict=True)
+            _hover_text(f"{share:.0f}% of a chip's memory", *full(choice, plan))
+            for (_, choice), share in zip(known, shares, strict=True)
         ],
         "marker": {"color": ["#a64900" if one > 90 else "#0072b2" for one in shares], "line": {"color": _INK, "width": 0.5}},
         "showlegend": False,
     }
-    layout = _bars(len(told), "% of a chip's usable memory", [0, max(104.0, 1.04 * max(shares))])
-    layout["annotations"] = [_within(share, place) for share, place in zip(shares, places, strict=True)]
+    layout = _bars(len(known), "% of a chip's usable memory", [0, max(104.0, 1.04 * max(shares))])
+    layout["annotations"] = [_bar_annotation(share, place) for share, place in zip(shares, places, strict=True)]
     full_at = {"type": "line", "x0": 100, "x1": 100, "yref": "paper", "y0": 0, "y1": 1}
     layout["shapes"] = [{**full_at, "line": {"color": _INK, "width": 1, "dash": "dash"}}]
     return Chart("memory", (trace,), layout)
 
 
 @dataclass(frozen=True, slots=True)
-class _Across:
+class _XAxis:
     title: str
     unit_s: float | None  # seconds of one step; None: the rate
     edge: str  # what the dotted line joins
@@ -164,45 +167,45 @@ class _Across:
         return (one.rate or 0.0) if self.unit_s is None else one.seconds / self.unit_s
 
 
-def _across(plan: Plan, points: Sequence[Choice]) -> _Across:
+def _x_axis(plan: Plan, points: Sequence[Choice]) -> _XAxis:
     if plan.per != "job":
-        return _Across(f"{rated(plan)} that it can do", None, "cheapest for at least this rate")
+        return _XAxis(f"{rated(plan)} that it can do", None, "cheapest for at least this rate")
     usual = median(one.seconds for one in points)
     unit, name = (DAY, "days") if usual >= 3 * DAY else (HOUR, "hours") if usual >= 2 * HOUR else (60.0, "minutes")
-    return _Across(f"{name} until done", unit, "cheapest within this time")
+    return _XAxis(f"{name} until done", unit, "cheapest within this time")
 
 
 def _points(plan: Plan) -> list[Choice]:
-    found: dict[object, Choice] = {}
-    for one in (*plan.choices, *plan.front):
-        if one.usd > 0 and math.isfinite(one.usd) and math.isfinite(one.seconds):
-            found.setdefault(_key(one), one)
-    return list(found.values())
+    unique: dict[object, Choice] = {}
+    for choice in (*plan.choices, *plan.front):
+        if choice.usd > 0 and math.isfinite(choice.usd) and math.isfinite(choice.seconds):
+            unique.setdefault(_key(choice), choice)
+    return list(unique.values())
 
 
 def _key(one: Choice) -> object:
     return (one.provider, one.machine, one.region, one.purchase, one.machines, one.precision, one.seconds, one.usd)
 
 
-def _dots(purchase: str, mine: Sequence[Choice], front: set[object], across: _Across, plan: Plan) -> Trace:
-    best = [_key(one) in front for one in mine]
+def _dots(purchase: str, choices: Sequence[Choice], front: set[object], axis: _XAxis, plan: Plan) -> Trace:
+    best = [_key(one) in front for one in choices]
     tips = [
-        _said(*full(one, plan), one.family, "on the front: nothing is better in every respect" if top else "")
-        for one, top in zip(mine, best, strict=True)
+        _hover_text(*full(choice, plan), choice.family, "on the front: nothing is better in every respect" if top else "")
+        for choice, top in zip(choices, best, strict=True)
     ]
     return {
         "type": "scatter",
         "mode": "markers",
         "legendgroup": label(purchase),
         "showlegend": False,
-        "x": [across.of(one) for one in mine],
-        "y": [one.usd for one in mine],
+        "x": [axis.of(one) for one in choices],
+        "y": [one.usd for one in choices],
         "hoverinfo": "text",
         "hovertext": tips,
         "marker": {
             "symbol": _SYMBOLS.get(purchase, "diamond"),
             "size": [11 if one else 7 for one in best],
-            "color": [_tone(one.kg) for one in mine],
+            "color": [_tone(one.kg) for one in choices],
             "coloraxis": "coloraxis",
             "line": {"color": _INK, "width": [1.6 if one else 0.5 for one in best]},
         },
@@ -228,28 +231,28 @@ def _sign(purchase: str) -> Trace:
     }
 
 
-def _star(winner: Choice, across: _Across, plan: Plan) -> Trace:
+def _star(winner: Choice, axis: _XAxis, plan: Plan) -> Trace:
     return {
         "type": "scatter",
         "mode": "markers",
         "name": "the answer",
-        "x": [across.of(winner)],
+        "x": [axis.of(winner)],
         "y": [winner.usd],
         "cliponaxis": False,
         "hoverinfo": "text",
-        "hovertext": [_said("The answer", *full(winner, plan))],
+        "hovertext": [_hover_text("The answer", *full(winner, plan))],
         "marker": {"symbol": "circle-open", "size": 22, "color": "#d1242f", "line": {"width": 3}},
     }
 
 
-def _edge(points: Sequence[Choice], across: _Across) -> list[tuple[float, float]]:
+def _edge(points: Sequence[Choice], axis: _XAxis) -> list[tuple[float, float]]:
     """The steps of the lowest cost: from the fastest on, or from the highest rate down."""
-    ordered = sorted(points, key=lambda one: (across.of(one) if across.unit_s else -across.of(one), one.usd))
+    ordered = sorted(points, key=lambda one: (axis.of(one) if axis.unit_s else -axis.of(one), one.usd))
     steps: list[tuple[float, float]] = []
-    for one in ordered:
-        if not steps or one.usd < steps[-1][1]:
-            steps.append((across.of(one), one.usd))
-    return steps if across.unit_s else steps[::-1]
+    for choice in ordered:
+        if not steps or choice.usd < steps[-1][1]:
+            steps.append((axis.of(choice), choice.usd))
+    return steps if axis.unit_s else steps[::-1]
 
 
 def _tone(kg: float) -> float | None:
@@ -309,8 +312,8 @@ def _brief(mark: float) -> str:
 def _marks(low: float, high: float) -> list[float]:
     """1, 2 and 5 of every power of ten; the powers alone where that is too many."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    every = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
-    inside = [mark for mark in every if 0.87 * low <= mark <= 1.15 * high]
+    candidates = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+    inside = [mark for mark in candidates if 0.87 * low <= mark <= 1.15 * high]
     return inside if len(inside) <= 8 else [10.0**power for power in powers if low <= 10.0**power <= high]
 
 
@@ -318,9 +321,10 @@ def _places(top: Sequence[Choice]) -> list[str]:
     return [_place(at, one) for at, one in enumerate(top, start=1)]
 
 
-def _place(rank: int, one: Choice) -> str:
+def _place(rank: int, choice: Choice) -> str:
     """Two lines on the axis; the rank makes it one of a kind."""
-    return f"{rank}. {label(short(f'{many(one)}{one.machine}'))}<br>{label(short(listed(chips(one), one.purchase), 26))}"
+    machine = label(short(f"{count_prefix(choice)}{choice.machine}"))
+    return f"{rank}. {machine}<br>{label(short(listed(chips(choice), choice.purchase), 26))}"
 
 
 def _bars(count: int, title: str, span: Sequence[float], prefix: str = "") -> dict[str, Any]:
@@ -343,18 +347,23 @@ def _bars(count: int, title: str, span: Sequence[float], prefix: str = "") -> di
     )
 
 
-def _beside(x: float, y: str, told: str) -> dict[str, Any]:
+def _annotation(x: float, y: str, told: str) -> dict[str, Any]:
     return {"x": x, "y": y, "text": told, "xanchor": "left", "showarrow": False, "xshift": 4, "font": {"size": 12}}
 
 
-def _within(share: float, y: str) -> dict[str, Any]:
+def _bar_annotation(share: float, y: str) -> dict[str, Any]:
     """In the bar's end, clear of the line at 100%; beside a bar that is too short for it."""
     if share < 20:
-        return _beside(share, y, f"{share:.0f}%")
-    return {**_beside(share, y, f"{share:.0f}%"), "xanchor": "right", "xshift": -4, "font": {"size": 12, "color": "#ffffff"}}
+        return _annotation(share, y, f"{share:.0f}%")
+    return {
+        **_annotation(share, y, f"{share:.0f}%"),
+        "xanchor": "right",
+        "xshift": -4,
+        "font": {"size": 12, "color": "#ffffff"},
+    }
 
 
-def _layout(height: int, **more: Any) -> dict[str, Any]:
+def _layout(height: int, **settings: Any) -> dict[str, Any]:
     return {
         "height": height,
         "paper_bgcolor": "#ffffff",
@@ -362,9 +371,9 @@ def _layout(height: int, **more: Any) -> dict[str, Any]:
         "hovermode": "closest",
         "font": {"family": "system-ui, sans-serif", "size": 12, "color": _INK},
         "hoverlabel": {"align": "left", "bgcolor": "#ffffff", "bordercolor": _QUIET, "font": {"color": _INK, "size": 12}},
-        **more,
+        **settings,
     }
 
 
-def _said(*lines: str) -> str:
+def _hover_text(*lines: str) -> str:
     return "<br>".join(label(line) for line in lines if line)

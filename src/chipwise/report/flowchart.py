@@ -11,17 +11,17 @@ from chipwise.report.words import full
 from chipwise.text import usd
 
 
-def flowchart(plan: Plan, asked: Sequence[Question]) -> str:
+def flowchart(plan: Plan, questions: Sequence[Question]) -> str:
     steps = [tag("li", _box("start", text(plan.workload), f"{text(plan.kind)}, by {text(plan.objective)}"))]
-    steps += [_step(one) for one in asked]
+    steps += [_step(one) for one in questions]
     if plan.winner is not None:
         first, *rest = full(plan.winner, plan)
         cheaper = tag("p", "cheaper still", class_="left") if plan.service is not None else ""
         steps.append(tag("li", _box("end", text(first), "<br>".join(map(text, rest))), cheaper))
     if plan.service is not None:
-        one = plan.service
-        told = f"paid {one.kind}: {usd(one.usd)} a {plan.per}"
-        steps.append(tag("li", _box("end", text(one.title), f"{text(told)}<br>{text(one.break_even)}")))
+        service = plan.service
+        terms = f"paid {service.kind}: {usd(service.usd)} a {plan.per}"
+        steps.append(tag("li", _box("end", text(service.title), f"{text(terms)}<br>{text(service.break_even)}")))
     return tag("ol", *steps, class_="flow")
 
 
@@ -29,9 +29,9 @@ def _box(kind: str, title: str, under: str = "") -> str:
     return tag("div", tag("strong", title), tag("span", under) if under else "", class_=f"box {kind}")
 
 
-def _step(one: Question) -> str:
-    away = tag("ul", *(tag("li", text(told)) for told in one.away))
-    heading = tag("b", "nothing is left" if one.stopped else "left out")
-    side = tag("div", heading, away, class_="away stopped" if one.stopped else "away")
-    left = tag("p", text(one.left), class_="left") if one.left and not one.stopped else ""
-    return tag("li", tag("div", _box("question", text(one.asked)), side, class_="step"), left)
+def _step(question: Question) -> str:
+    away = tag("ul", *(tag("li", text(told)) for told in question.away))
+    heading = tag("b", "nothing is left" if question.stopped else "left out")
+    side = tag("div", heading, away, class_="away stopped" if question.stopped else "away")
+    left = tag("p", text(question.left), class_="left") if question.left and not question.stopped else ""
+    return tag("li", tag("div", _box("question", text(question.asked)), side, class_="step"), left)

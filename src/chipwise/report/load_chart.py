@@ -23,23 +23,25 @@ def duration(plan: Plan) -> Chart | None:
         return None
     hours, needed = _falling(load)
     traces, below = [], 0.0
-    for at, one in enumerate(load.layers):
+    for index, layer in enumerate(load.layers):
         # The base carries first: each layer takes what is above the layers before it, up to its own machines.
-        top = [min(max(machines - below, 0.0), float(one.machines)) for machines in needed]
+        top = [min(max(machines - below, 0.0), float(layer.machines)) for machines in needed]
         traces.append(
             {
                 "type": "scatter",
                 "mode": "lines",
                 "stackgroup": "layers",
-                "name": label(short(one.name, 40)),
+                "name": label(short(layer.name, 40)),
                 "x": hours,
                 "y": top,
                 "line": {"width": 0.5, "color": _INK, "shape": "hv"},
-                "fillcolor": _COLOURS[at % len(_COLOURS)],
-                "hovertemplate": f"{label(one.name)}: %{{y}} of {one.machines}, {label(usd(one.usd))} a month<extra></extra>",
+                "fillcolor": _COLOURS[index % len(_COLOURS)],
+                "hovertemplate": (
+                    f"{label(layer.name)}: %{{y}} of {layer.machines}, {label(usd(layer.usd))} a month<extra></extra>"
+                ),
             }
         )
-        below += one.machines
+        below += layer.machines
     layout = {
         "height": 340,
         "paper_bgcolor": "#ffffff",
@@ -68,12 +70,12 @@ def duration(plan: Plan) -> Chart | None:
 def _falling(load: LoadPlan) -> tuple[list[float], list[float]]:
     """Hours at which the number of machines falls, the most first; owned machines are under the steps of rented ones."""
     owned = sum(one.machines for one in load.layers if one.owned)
-    hours, needed, passed = [], [], 0.0
+    hours, needed, elapsed = [], [], 0.0
     for machines, lasts in reversed(load.steps):
-        hours.append(passed)
+        hours.append(elapsed)
         needed.append(float(machines + owned))
-        passed += lasts
-    return [*hours, passed], [*needed, needed[-1]]
+        elapsed += lasts
+    return [*hours, elapsed], [*needed, needed[-1]]
 
 
 def load_table(plan: Plan) -> str:
@@ -109,21 +111,21 @@ def load_told(plan: Plan) -> str:
 
 def regions_table(plan: Plan) -> str:
     """Where to stand; what is missing where nothing does."""
-    found = plan.placement
-    if found is None:
+    placement = plan.placement
+    if placement is None:
         return ""
-    if not found.stands:
-        return tag("p", text(f"None: {found.missing}."))
+    if not placement.stands:
+        return tag("p", text(f"None: {placement.missing}."))
     rows = [
         [
-            text(f"{one.provider} {readable(one.region)}"),
-            text(f"{one.machines} x {one.machine}"),
-            f"{one.share:.0%}",
-            f"{one.farthest_s * 1e3:.0f} ms",
-            text(usd(one.usd)),
+            text(f"{site.provider} {readable(site.region)}"),
+            text(f"{site.machines} x {site.machine}"),
+            f"{site.share:.0%}",
+            f"{site.farthest_s * 1e3:.0f} ms",
+            text(usd(site.usd)),
             f"{lost.farthest_s * 1e3:.0f} ms, {lost.carried:.0%} of the peak",
         ]
-        for one, lost in zip(found.stands, found.losses, strict=True)
+        for site, lost in zip(placement.stands, placement.losses, strict=True)
     ]
     heads = ("region", "machines", "traffic", "farthest", "USD a month", "if it is lost")
-    return simple(heads, rows) + tag("ul", *(tag("li", text(one)) for one in found.assumed))
+    return simple(heads, rows) + tag("ul", *(tag("li", text(one)) for one in placement.assumed))

@@ -37,8 +37,8 @@ def tag(name: str, *inside: str, **attributes: object) -> str:
 
 def data(value: Json) -> str:
     """JSON that may stand inside a script element; numbers that JSON has no way to write become null."""
-    told = json.dumps(_finite(value), separators=(",", ":"), allow_nan=False)
-    return told.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    encoded = json.dumps(_finite(value), separators=(",", ":"), allow_nan=False)
+    return encoded.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _finite(value: Json) -> Json:

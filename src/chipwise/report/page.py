@@ -24,8 +24,8 @@ from chipwise.report.flowchart import flowchart
 from chipwise.report.load_chart import duration, load_table, load_told, regions_table
 from chipwise.report.markup import data, tag, text
 from chipwise.report.questions import questions
+from chipwise.report.roofline import points_text as roofline_told
 from chipwise.report.roofline import roofline
-from chipwise.report.roofline import told as roofline_told
 from chipwise.report.tables import cost_lines, losses, matrix, pairs, ranking, refusals, services, simple
 from chipwise.report.words import rated
 
@@ -71,10 +71,10 @@ def document(title: str, header: str, inside: Iterable[str], charts: Sequence[Ch
 def plotly_script() -> str:
     """Plotly's own bundle, from where pip put it."""
     try:
-        found = import_module("plotly.offline").get_plotlyjs()
+        script = import_module("plotly.offline").get_plotlyjs()
     except ImportError as error:
         raise MissingExtra("An HTML report", "report") from error
-    return str(found).replace("</script", "<\\/script")
+    return str(script).replace("</script", "<\\/script")
 
 
 def _policy(scripts: Iterable[str]) -> str:
@@ -87,9 +87,9 @@ def _figure(chart: Chart) -> str:
 
 
 def _header(plan: Plan) -> str:
-    told = sentence(plan) if plan.winner is not None else "Nothing fits."
+    summary = sentence(plan) if plan.winner is not None else "Nothing fits."
     about = f"{plan.kind}, by {plan.objective}; times and money are of a {plan.per}"
-    answer = tag("p", text(told), class_="answer" if plan.winner is not None else "answer none")
+    answer = tag("p", text(summary), class_="answer" if plan.winner is not None else "answer none")
     return tag("header", tag("h1", text(plan.workload)), tag("p", text(about), class_="about"), answer)
 
 
@@ -97,30 +97,30 @@ def section(name: str, title: str, *inside: str, told: str = "") -> str:
     return tag("section", tag("h2", text(title)), tag("p", text(told)) if told else "", *inside, id=name)
 
 
-def drawn(charts: Iterable[Chart], name: str, title: str, told: str) -> str:
+def drawn(charts: Iterable[Chart], name: str, title: str, caption: str) -> str:
     """A section for the chart of that name, if there is one. Its place is kept free, so that nothing jumps."""
     chart = next((one for one in charts if one.name == name), None)
     if chart is None:
         return ""
     place = tag("div", id=f"chart-{name}", class_="plot", style=f"height:{chart.height}px", role="img", aria_label=title)
     missing = tag("noscript", tag("p", "The charts need JavaScript; the tables do not."))
-    return section(name, title, place, missing, told=told)
+    return section(name, title, place, missing, told=caption)
 
 
 def _answer(plan: Plan, charts: list[Chart], limits: Roofline | None) -> list[str]:
     winner = plan.choices[0]
-    many = len(plan.choices)
+    count = len(plan.choices)
     against = "time until done" if plan.per == "job" else rated(plan)
-    best = f"the best {min(many, TOP)}" if many > 1 else "the answer"
+    best = f"the best {min(count, TOP)}" if count > 1 else "the answer"
     return [
         _answered(plan),
-        tag("div", _how(winner), _money(winner), class_="two"),
+        tag("div", _run_section(winner), _money(winner), class_="two"),
         section("decision", "What decided", flowchart(plan, questions(plan)), told="Only questions that left something out."),
         section(
             "choices",
             "Ranking",
             ranking(plan),
-            told=f"The best offer of every machine type and way to buy, {many:,} in all. A click on a heading sorts.",
+            told=f"The best offer of every machine type and way to buy, {count:,} in all. A click on a heading sorts.",
         ),
         drawn(
             charts,
@@ -140,7 +140,7 @@ def _answer(plan: Plan, charts: list[Chart], limits: Roofline | None) -> list[st
             "providers",
             "The least cost by provider and chip family",
             matrix(plan),
-            told=f"Of the {many:,} choices of the ranking. Empty: none within limits and goals. Darker is more expensive.",
+            told=f"Of the {count:,} choices of the ranking. Empty: none within limits and goals. Darker is more expensive.",
         ),
         _over_time(plan, charts),
         _carbon(plan, winner),
@@ -162,18 +162,18 @@ def _answered(plan: Plan) -> str:
 def _carbon(plan: Plan, winner: Choice) -> str:
     if plan.emitted is None:
         return ""
-    told = "; ".join(plan.emitted.basis)
-    return section("carbon", "What the answer emits", pairs(emissions(plan.emitted, winner.unit)), told=told)
+    basis = "; ".join(plan.emitted.basis)
+    return section("carbon", "What the answer emits", pairs(emissions(plan.emitted, winner.unit)), told=basis)
 
 
 def _over_time(plan: Plan, charts: list[Chart]) -> str:
     curve = drawn(charts, "load", "The load's duration curve", "Machines up in a month, the busiest hours first, by layer.")
-    told = section("over-time", "Load over time", load_table(plan), told=load_told(plan)) if plan.load else ""
-    where = section("regions", "Regions for the traffic", regions_table(plan)) if plan.placement else ""
-    return told + curve + where
+    load_section = section("over-time", "Load over time", load_table(plan), told=load_told(plan)) if plan.load else ""
+    region_section = section("regions", "Regions for the traffic", regions_table(plan)) if plan.placement else ""
+    return load_section + curve + region_section
 
 
-def _how(winner: Choice) -> str:
+def _run_section(winner: Choice) -> str:
     return section("how", "How to run it", pairs(running(winner)))
 
 
@@ -207,8 +207,10 @@ def _per_use(plan: Plan) -> str:
 
 def _refusals(plan: Plan) -> str:
     counts = plan.counts
-    told = f"{counts.considered:,} candidates were considered, {counts.estimated:,} estimated, {counts.pruned:,} could not win."
-    return section("refused", "Left out before", refusals(plan) if plan.refused else "", told=told)
+    summary = (
+        f"{counts.considered:,} candidates were considered, {counts.estimated:,} estimated, {counts.pruned:,} could not win."
+    )
+    return section("refused", "Left out before", refusals(plan) if plan.refused else "", told=summary)
 
 
 def _notes(plan: Plan) -> str:

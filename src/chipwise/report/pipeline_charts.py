@@ -5,7 +5,19 @@ from __future__ import annotations
 import math
 
 from chipwise.planner.pipeline.value import PipelinePlan, Placed, Totals, without
-from chipwise.report.charts import _COLOURS, _INK, _QUIET, Chart, _axis, _bars, _beside, _carbon, _layout, _said, _tone
+from chipwise.report.charts import (
+    _COLOURS,
+    _INK,
+    _QUIET,
+    Chart,
+    _annotation,
+    _axis,
+    _bars,
+    _carbon,
+    _hover_text,
+    _layout,
+    _tone,
+)
 from chipwise.report.markup import label
 from chipwise.report.words import mass, short
 from chipwise.text import duration, usd
@@ -22,21 +34,21 @@ def stage_costs(plan: PipelinePlan) -> Chart | None:
     places = [_place(at, one) for at, one in enumerate(plan.stages, start=1)]
     names = list(dict.fromkeys(name for _, lines in rows for name, _, _ in lines))
     traces = []
-    for at, name in enumerate(names):
-        told = [next((line for line in lines if line[0] == name), None) for _, lines in rows]
+    for index, name in enumerate(names):
+        stage_lines = [next((line for line in lines if line[0] == name), None) for _, lines in rows]
         traces.append(
             {
                 "type": "bar",
                 "orientation": "h",
                 "name": label(short(name)),
                 "y": places,
-                "x": [line[1] if line else 0.0 for line in told],
-                "marker": {"color": _COLOURS[at % len(_COLOURS)], "line": {"color": _INK, "width": 0.5}},
+                "x": [line[1] if line else 0.0 for line in stage_lines],
+                "marker": {"color": _COLOURS[index % len(_COLOURS)], "line": {"color": _INK, "width": 0.5}},
                 "hoverinfo": "text",
                 "textposition": "none",
                 "hovertext": [
-                    _said(f"{one.name}: {name} {usd(line[1])}{_per(one)}", line[2]) if line else ""
-                    for (one, _), line in zip(rows, told, strict=True)
+                    _hover_text(f"{stage.name}: {name} {usd(line[1])}{_per(stage)}", line[2]) if line else ""
+                    for (stage, _), line in zip(rows, stage_lines, strict=True)
                 ],
             }
         )
@@ -44,8 +56,8 @@ def stage_costs(plan: PipelinePlan) -> Chart | None:
     layout = _bars(len(rows), "USD of a job, or of a month", [0, max(max(sums), 0.01) * 1.36], prefix="$")
     layout["barmode"] = "stack"
     layout["annotations"] = [
-        _beside(value, place, f"{usd(value)}{'/mo' if one.per == 'month' else ''}")
-        for (one, _), value, place in zip(rows, sums, places, strict=True)
+        _annotation(value, place, f"{usd(value)}{'/mo' if stage.per == 'month' else ''}")
+        for (stage, _), value, place in zip(rows, sums, places, strict=True)
         if math.isfinite(value)
     ]
     layout["legend"] = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
@@ -54,11 +66,11 @@ def stage_costs(plan: PipelinePlan) -> Chart | None:
     return Chart("stage-costs", tuple(traces), layout)
 
 
-def _lines(plan: PipelinePlan, one: Placed) -> list[tuple[str, float, str]]:
-    found = [(line.name, line.usd, line.how) for line in one.choice.cost.lines if line.usd]
-    given = [move for move in plan.hand_offs if move.source == one.name and move.usd]
-    how = "; ".join(f"to {move.to}: {usd(move.usd)}{' a month' if move.per == 'month' else ''}" for move in given)
-    return [*found, *([("hand-off", sum(move.usd for move in given), how)] if given else ())]
+def _lines(plan: PipelinePlan, stage: Placed) -> list[tuple[str, float, str]]:
+    lines = [(line.name, line.usd, line.how) for line in stage.choice.cost.lines if line.usd]
+    moves = [move for move in plan.hand_offs if move.source == stage.name and move.usd]
+    details = "; ".join(f"to {move.to}: {usd(move.usd)}{' a month' if move.per == 'month' else ''}" for move in moves)
+    return [*lines, *([("hand-off", sum(move.usd for move in moves), details)] if moves else ())]
 
 
 def _per(one: Placed) -> str:
@@ -73,8 +85,8 @@ def stage_times(plan: PipelinePlan) -> Chart | None:
     """From start to end of every job, and until a service is up; what is waited for a hand-off stands before it."""
     if not plan.stages or plan.totals is None or plan.totals.seconds <= 0:
         return None
-    whole = plan.totals.seconds
-    unit, name = (DAY, "days") if whole >= 3 * DAY else (HOUR, "hours") if whole >= 2 * HOUR else (60.0, "minutes")
+    total_s = plan.totals.seconds
+    unit, name = (DAY, "days") if total_s >= 3 * DAY else (HOUR, "hours") if total_s >= 2 * HOUR else (60.0, "minutes")
     places = [_place(at, one) for at, one in enumerate(plan.stages, start=1)]
     ready = {one.name: one.ready_s for one in plan.stages}
     waits = [
@@ -101,10 +113,10 @@ def stage_times(plan: PipelinePlan) -> Chart | None:
     ]
     if not any(waits):
         traces = traces[1:]
-    layout = _bars(len(places), f"{name} from the start", [0, whole / unit * 1.25])
+    layout = _bars(len(places), f"{name} from the start", [0, total_s / unit * 1.25])
     layout["annotations"] = [
-        _beside(one.ready_s / unit, place, duration(run) if run >= 90 else f"{run:.0f} s")
-        for one, place, run in zip(plan.stages, places, runs, strict=True)
+        _annotation(stage.ready_s / unit, place, duration(run) if run >= 90 else f"{run:.0f} s")
+        for stage, place, run in zip(plan.stages, places, runs, strict=True)
     ]
     layout["legend"] = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0}
     layout["barmode"] = "overlay"
@@ -139,8 +151,8 @@ def stage_front(plan: PipelinePlan) -> Chart | None:
     if len(plan.front) < 2:
         return None
     totals = [one.totals for _, one in plan.front]
-    whole = max(one.seconds for one in totals)
-    unit, name = (DAY, "days") if whole >= 3 * DAY else (HOUR, "hours") if whole >= 2 * HOUR else (60.0, "minutes")
+    total_s = max(one.seconds for one in totals)
+    unit, name = (DAY, "days") if total_s >= 3 * DAY else (HOUR, "hours") if total_s >= 2 * HOUR else (60.0, "minutes")
     traces: list[dict[str, object]] = []
     steps = sorted((one.seconds / unit, one.usd) for one in totals)
     edge = [step for at, step in enumerate(steps) if all(step[1] < before[1] for before in steps[:at])]
@@ -157,14 +169,14 @@ def stage_front(plan: PipelinePlan) -> Chart | None:
             }
         )
     for kind in dict.fromkeys(kind for kind, _ in plan.front):
-        mine = [one for known, one in plan.front if known == kind]
+        alternatives = [one for known, one in plan.front if known == kind]
         tips = [
-            _said(
+            _hover_text(
                 f"best by {kind}" if kind in _SIGNS else kind,
-                _numbers(one.totals),
-                *(f"{stage}: {where}" for stage, where in one.where),
+                _numbers(alternative.totals),
+                *(f"{stage}: {where}" for stage, where in alternative.where),
             )
-            for one in mine
+            for alternative in alternatives
         ]
         traces.append(
             {
@@ -172,15 +184,15 @@ def stage_front(plan: PipelinePlan) -> Chart | None:
                 "mode": "markers",
                 "legendgroup": label(kind),
                 "showlegend": False,
-                "x": [one.totals.seconds / unit for one in mine],
-                "y": [one.totals.usd for one in mine],
+                "x": [one.totals.seconds / unit for one in alternatives],
+                "y": [one.totals.usd for one in alternatives],
                 "hoverinfo": "text",
                 "hovertext": tips,
                 "cliponaxis": False,
                 "marker": {
                     "symbol": _SIGNS.get(kind, "circle"),
                     "size": 12,
-                    "color": [_tone(one.totals.kg) for one in mine],
+                    "color": [_tone(one.totals.kg) for one in alternatives],
                     "coloraxis": "coloraxis",
                     "line": {"color": _INK, "width": 1},
                 },

@@ -13,7 +13,7 @@ from chipwise.report.page import document, drawn, section
 from chipwise.report.pipeline_charts import stage_costs, stage_front, stage_times
 from chipwise.report.stage_flow import moved_told, stage_flow, width_of
 from chipwise.report.tables import pairs, simple
-from chipwise.report.words import chips, listed, many, mass
+from chipwise.report.words import chips, count_prefix, listed, mass
 from chipwise.text import duration, usd
 
 
@@ -28,15 +28,15 @@ def pipeline_page(plan: PipelinePlan, today: date) -> str:
         stage_flow(plan),
         told="Down the page in the order of hand-offs. A blue rim: a service, which keeps running.",
     )
-    beside = [
+    panels = [
         section("totals", "In all", pairs(_totals(plan.totals))),
         drawn(charts, "stage-costs", "Where the money goes", "Cost lines by stage; services by the month."),
         drawn(charts, "stage-times", "When each stage runs", "A service is drawn until it is up."),
     ]
     chain = width_of(plan) == 1
     inside = [
-        tag("div", picture, tag("div", *beside), class_="two") if chain else picture,
-        *(() if chain else (beside[0], tag("div", *beside[1:], class_="two"))),
+        tag("div", picture, tag("div", *panels), class_="two") if chain else picture,
+        *(() if chain else (panels[0], tag("div", *panels[1:], class_="two"))),
         section("moved", "Data moved between stages", _moves(plan)) if plan.hand_offs else "",
         section("together", "Planned together, and otherwise", _alternatives(plan, plan.totals), told=why(plan)),
         drawn(
@@ -68,8 +68,10 @@ def _header(plan: PipelinePlan) -> str:
     parts = [usd(plan.totals.once.usd)] if plan.totals.once.lines else []
     parts += [f"{usd(plan.totals.monthly.usd)} a month"] if plan.totals.monthly.lines else []
     stages = "1 stage" if len(plan.stages) == 1 else f"{len(plan.stages)} stages"
-    told = f"{stages} in {duration(plan.totals.seconds)} for {' and then '.join(parts) or 'nothing'}, {_carbon(plan.totals)}."
-    answer = tag("p", text(told), class_="answer")
+    summary = (
+        f"{stages} in {duration(plan.totals.seconds)} for {' and then '.join(parts) or 'nothing'}, {_carbon(plan.totals)}."
+    )
+    answer = tag("p", text(summary), class_="answer")
     return tag("header", tag("h1", text(plan.workload)), tag("p", text(about), class_="about"), answer)
 
 
@@ -80,37 +82,37 @@ def _carbon(totals: Totals) -> str:
 def _moves(plan: PipelinePlan) -> str:
     """The same as the arrows, with how it was reckoned: what is drawn cannot be copied."""
     rows = [
-        [text(f"{one.source} to {one.to}"), text(", ".join(moved_told(one))), text("; ".join((one.how, *one.assumed)))]
-        for one in plan.hand_offs
+        [text(f"{move.source} to {move.to}"), text(", ".join(moved_told(move))), text("; ".join((move.how, *move.assumed)))]
+        for move in plan.hand_offs
     ]
     return simple(("from and to", "data", "computed as"), rows, stacks=True)
 
 
 def _totals(totals: Totals) -> list[tuple[str, str]]:
-    found = [
+    rows = [
         (name, f"{usd(cost.usd)}: {', '.join(f'{line.name} {usd(line.usd)}' for line in cost.lines)}")
         for name, cost in (("once", totals.once), ("a month", totals.monthly))
         if cost.lines
     ]
-    found.append(("time", f"{duration(totals.seconds)} until all jobs are done and all services are up"))
+    rows.append(("time", f"{duration(totals.seconds)} until all jobs are done and all services are up"))
     monthly = f" and {mass(totals.kg_monthly)} kg a month" if totals.kg_monthly else ""
-    return [*found, ("CO2e", f"{mass(totals.kg_once)} kg once{monthly}{without(totals)}")]
+    return [*rows, ("CO2e", f"{mass(totals.kg_once)} kg once{monthly}{without(totals)}")]
 
 
 def _alternatives(plan: PipelinePlan, totals: Totals) -> str:
     rows = [_way("this plan", totals, None, [(one.name, what(one.choice)) for one in plan.stages], best=True)]
-    for name, other in (("each stage by itself", plan.alone), ("all in one region", plan.one_region)):
-        if other is not None:
-            rows.append(_other(name, other))
+    for name, alternative in (("each stage by itself", plan.alone), ("all in one region", plan.one_region)):
+        if alternative is not None:
+            rows.append(_alternative_row(name, alternative))
     return simple(("", "USD", "time", "CO2e", "goals", "on"), rows, numbers=(1, 2, 3), stacks=True)
 
 
-def _other(name: str, other: Alternative) -> list[str]:
+def _alternative_row(name: str, other: Alternative) -> list[str]:
     return _way(name, other.totals, other.misses, list(other.where))
 
 
-def _way(name: str, totals: Totals, misses: Reason | None, where: list[tuple[str, str]], best: bool = False) -> list[str]:
-    runs = "<br>".join(text(f"{stage}: {what}") for stage, what in where)
+def _way(name: str, totals: Totals, misses: Reason | None, locations: list[tuple[str, str]], best: bool = False) -> list[str]:
+    runs = "<br>".join(text(f"{stage}: {what}") for stage, what in locations)
     carbon = f"{mass(totals.kg)} kg{without(totals)}"
     first = tag("b", text(name)) if best else text(name)
     return [
@@ -123,20 +125,22 @@ def _way(name: str, totals: Totals, misses: Reason | None, where: list[tuple[str
     ]
 
 
-def _ranking(one: Placed) -> str:
+def _ranking(stage: Placed) -> str:
     """Of a stage the best candidates, by what the whole comes to with each."""
-    if not one.rivals:
+    if not stage.rivals:
         return ""
-    per = "month" if one.per == "month" else "job"
+    per = "month" if stage.per == "month" else "job"
     rows = []
-    for rank, rival in enumerate(one.rivals, start=1):
+    for rank, rival in enumerate(stage.rivals, start=1):
         choice = rival.choice
-        where = f"{tag('b', text(f'{many(choice)}{choice.machine}'))}<br>{text(listed(choice.provider, choice.place))}"
+        location = (
+            f"{tag('b', text(f'{count_prefix(choice)}{choice.machine}'))}<br>{text(listed(choice.provider, choice.place))}"
+        )
         own = "-" if by_use(choice) else mass(choice.kg)
         rows.append(
             [
                 str(rank),
-                where,
+                location,
                 text(listed(chips(choice), choice.precision)),
                 text(choice.purchase),
                 text(usd(choice.usd)),
@@ -148,22 +152,22 @@ def _ranking(one: Placed) -> str:
             ]
         )
     titles = ["#", "runs on", "chips", "buy", f"USD/{per}", "kg", "whole: USD", "whole: time", "whole: kg", "misses"]
-    if not any(rival.misses for rival in one.rivals):
+    if not any(rival.misses for rival in stage.rivals):
         titles, rows = titles[:-1], [row[:-1] for row in rows]
-    told = "The choice first, then the best machine types and ways to buy, all other stages as they are."
+    caption = "The choice first, then the best machine types and ways to buy, all other stages as they are."
     table = simple(titles, rows, numbers=(0, 4, 5, 6, 7, 8))
-    return section(f"stage-{one.name}", f"Stage {one.name}: who came next", table, told=told)
+    return section(f"stage-{stage.name}", f"Stage {stage.name}: who came next", table, told=caption)
 
 
 def _nothing(plan: PipelinePlan) -> list[str]:
     rows = [
         [
-            text(f"stage {one.stage}" if one.stage else "the whole"),
-            text(one.missing.what),
-            text(missing_words(one.missing)),
-            text(remedy_words(one.missing)),
+            text(f"stage {lack.stage}" if lack.stage else "the whole"),
+            text(lack.missing.what),
+            text(missing_words(lack.missing)),
+            text(remedy_words(lack.missing)),
         ]
-        for one in plan.lacks
+        for lack in plan.lacks
     ]
     return [
         section("missing", "What was missing", simple(("of", "what", "how much", "would help"), rows, stacks=True)),

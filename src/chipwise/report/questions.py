@@ -12,7 +12,7 @@ from chipwise.planner.explain.reason_words import lost, missing_words, remedy_wo
 from chipwise.planner.explain.words import no_service
 from chipwise.planner.reasons import Goal, NotOffered, OverQuota, RuleKind
 from chipwise.planner.values.plan import Choice, Loss, Missing, Obstacle, Plan
-from chipwise.report.words import full, many, numbers
+from chipwise.report.words import count_prefix, full, numbers
 from chipwise.text import usd
 
 _OF_GOALS = (Obstacle.DEADLINE, Obstacle.BUDGET, Obstacle.DEADLINE_AND_BUDGET, Obstacle.LATENCY, Obstacle.THROUGHPUT)
@@ -22,7 +22,7 @@ _BEST = {
     "carbon": "Which emits least?",
     "balanced": "Which balances cost, time and carbon best?",
 }
-_SHOWN = 4  # that a question lists by name; the tables list all
+_LISTED_LIMIT = 4  # that a question lists by name; the tables list all
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +35,17 @@ class Question:
 
 def questions(plan: Plan) -> tuple[Question, ...]:
     missing = {asked: tuple(_missing(one) for one in plan.missing if _stage(one) == asked) for asked in _STAGES}
-    asked = (
+    steps = (
         Question(_ALLOWED, missing[_ALLOWED] + _refused(plan), f"{plan.counts.considered:,} candidates"),
         Question(_FITS, missing[_FITS] + _families(plan.losses, _FITS), f"{plan.counts.estimated:,} ways of running estimated"),
         Question(_MEETS, missing[_MEETS] + _families(plan.losses, _MEETS), _kinds(plan)),
     )
     if plan.winner is None:
         last = max((at for at, one in enumerate(_STAGES) if missing[one]), default=len(_STAGES) - 1)
-        kept = [one for one in asked[:last] if one.away]
-        return (*kept, Question(asked[last].asked, asked[last].away or ("nothing was left",), stopped=True))
-    best = Question(_BEST.get(plan.objective, f"Which is best by {plan.objective}?"), _beaten(plan), _named(plan.winner))
-    return tuple(one for one in (*asked, best, *_purchase(plan, plan.winner), *_per_use(plan)) if one.away)
+        answered = [one for one in steps[:last] if one.away]
+        return (*answered, Question(steps[last].asked, steps[last].away or ("nothing was left",), stopped=True))
+    best = Question(_BEST.get(plan.objective, f"Which is best by {plan.objective}?"), _beaten(plan), _machine_text(plan.winner))
+    return tuple(one for one in (*steps, best, *_purchase(plan, plan.winner), *_per_use(plan)) if one.away)
 
 
 _ALLOWED, _FITS, _MEETS = "May it be used?", "Can it run it?", "Are the goals met?"
@@ -63,12 +63,12 @@ def _missing(one: Missing) -> str:
 
 
 def _refused(plan: Plan) -> tuple[str, ...]:
-    told = [f"{one.offers:,} offers: {rule_words(one.rule)}" for one in plan.refused]
-    unasked = [one.family for one in plan.losses if _asked(one) == _ALLOWED]
-    return (*told, *([f"{', '.join(unasked)}: no offer is left"] if unasked else ()))
+    sentences = [f"{one.offers:,} offers: {rule_words(one.rule)}" for one in plan.refused]
+    unasked = [one.family for one in plan.losses if _question(one) == _ALLOWED]
+    return (*sentences, *([f"{', '.join(unasked)}: no offer is left"] if unasked else ()))
 
 
-def _asked(loss: Loss) -> str:
+def _question(loss: Loss) -> str:
     """The question that sent a family away; the last one where it was only beaten."""
     if isinstance(loss.why, Goal | OverQuota):
         return _MEETS
@@ -77,12 +77,12 @@ def _asked(loss: Loss) -> str:
     return _ALLOWED if isinstance(loss.why, NotOffered) else _FITS
 
 
-def _families(losses: Sequence[Loss], asked: str) -> tuple[str, ...]:
+def _families(losses: Sequence[Loss], question: str) -> tuple[str, ...]:
     """A sentence for each reason, with the families it holds for."""
-    mine = [one for one in losses if _asked(one) == asked]
+    matches = [one for one in losses if _question(one) == question]
     return tuple(
-        f"{', '.join(one.family for one in mine if one.why == why)}: {words(why)}"
-        for why in dict.fromkeys(one.why for one in mine)
+        f"{', '.join(one.family for one in matches if one.why == reason)}: {words(reason)}"
+        for reason in dict.fromkeys(one.why for one in matches)
     )
 
 
@@ -91,31 +91,31 @@ def _kinds(plan: Plan) -> str:
     return f"{len(plan.choices):,} choices of {families} {'family' if families == 1 else 'families'}"
 
 
-def _named(one: Choice) -> str:
-    return f"{many(one)}{one.provider} {one.machine}"
+def _machine_text(one: Choice) -> str:
+    return f"{count_prefix(one)}{one.provider} {one.machine}"
 
 
 def _beaten(plan: Plan) -> tuple[str, ...]:
-    told = [f"{one.family}: {lost(one)}" for one in plan.losses if one.choice is not None and not _asked(one)]
+    sentences = [f"{one.family}: {lost(one)}" for one in plan.losses if one.choice is not None and not _question(one)]
     second = plan.choices[1] if len(plan.choices) > 1 else None
     if second is not None and plan.winner is not None and second.family == plan.winner.family:
-        told.insert(0, f"{_named(second)}: {numbers(second, plan)}")
-    more = len(told) - _SHOWN
-    return (*told[:_SHOWN], *([f"and {more} more, in the table below"] if more > 0 else ()))
+        sentences.insert(0, f"{_machine_text(second)}: {numbers(second, plan)}")
+    remaining = len(sentences) - _LISTED_LIMIT
+    return (*sentences[:_LISTED_LIMIT], *([f"and {remaining} more, in the table below"] if remaining > 0 else ()))
 
 
 def _purchase(plan: Plan, winner: Choice) -> tuple[Question, ...]:
     """Spot or not: asked where both were to be had, or where spot was refused."""
     refused = next((one for one in plan.refused if one.rule.kind is RuleKind.INTERRUPTIBLE), None)
     spot = winner.purchase == "spot"
-    others = [one for one in plan.choices if (one.purchase == "spot") is not spot]
-    if not others and not (refused is not None and not spot):
+    alternatives = [one for one in plan.choices if (one.purchase == "spot") is not spot]
+    if not alternatives and not (refused is not None and not spot):
         return ()
     if refused is not None and not spot:
         away = f"spot: {refused.offers:,} offers refused, as machines may not be taken away"
     else:
-        other = next((one for one in others if one.machine == winner.machine), others[0])
-        away = f"{other.purchase}: {', '.join(full(other, plan)[::2])}"
+        alternative = next((one for one in alternatives if one.machine == winner.machine), alternatives[0])
+        away = f"{alternative.purchase}: {', '.join(full(alternative, plan)[::2])}"
     return (Question("Spot or not?", (away,), winner.purchase),)
 
 

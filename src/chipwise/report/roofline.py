@@ -22,31 +22,31 @@ _MARKS = 6  # on an axis, at most: more would stand aslant on a narrow screen
 _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
-def roofline(found: Roofline | None) -> Chart | None:
-    if found is None:
+def roofline(data: Roofline | None) -> Chart | None:
+    if data is None:
         return None
-    points = [one for one in found.points if _drawable(one.flop, one.moved_bytes, one.seconds)]
-    if not points or not _drawable(found.nominal.flop_per_s, found.nominal.bytes_per_s):
+    points = [one for one in data.points if _drawable(one.flop, one.moved_bytes, one.seconds)]
+    if not points or not _drawable(data.nominal.flop_per_s, data.nominal.bytes_per_s):
         return None
-    across = [one.intensity for one in points] + [found.nominal.ridge]
-    left, right = min(min(across) / 3, found.nominal.ridge / 12), max(across) * 4
-    levels = [one.flop_per_s for one in points] + [found.reached.at(left)]
-    low, high = min(levels) / 2, found.nominal.flop_per_s * 2
+    intensities = [one.intensity for one in points] + [data.nominal.ridge]
+    left, right = min(min(intensities) / 3, data.nominal.ridge / 12), max(intensities) * 4
+    levels = [one.flop_per_s for one in points] + [data.reached.at(left)]
+    low, high = min(levels) / 2, data.nominal.flop_per_s * 2
     traces = [
         _roof(
-            found.nominal,
+            data.nominal,
             left,
             right,
-            f"data sheet: {_si(found.nominal.flop_per_s, 'FLOP/s')} {found.precision}, {_si(found.nominal.bytes_per_s, 'B/s')}",
+            f"data sheet: {_si(data.nominal.flop_per_s, 'FLOP/s')} {data.precision}, {_si(data.nominal.bytes_per_s, 'B/s')}",
             dashed=True,
         ),
         _roof(
-            found.reached,
+            data.reached,
             left,
             right,
-            f"reachable: {_si(found.reached.flop_per_s, 'FLOP/s')}, {_si(found.reached.bytes_per_s, 'B/s')}",
+            f"reachable: {_si(data.reached.flop_per_s, 'FLOP/s')}, {_si(data.reached.bytes_per_s, 'B/s')}",
         ),
-        *(_dot(one, found, at % len(_COLOURS)) for at, one in enumerate(points)),
+        *(_dot(one, data, at % len(_COLOURS)) for at, one in enumerate(points)),
     ]
     layout = _layout(
         430,
@@ -58,14 +58,16 @@ def roofline(found: Roofline | None) -> Chart | None:
     return Chart("roofline", tuple(traces), layout)
 
 
-def told(found: Roofline) -> str:
+def points_text(data: Roofline) -> str:
     """What the picture says of each point, for those who do not see it."""
-    said = []
-    for one in found.points:
-        limit = found.reached.at(one.intensity)
-        what = "memory" if one.intensity < found.reached.ridge else "arithmetic"
-        said.append(f"{one.name[:1].upper()}{one.name[1:]}: {one.flop_per_s / limit:.0%} of what {what} allows there")
-    return f"One {found.chip}. {'. '.join(said)}. The rest goes to links, launches, waiting and smaller kernels."
+    sentences = []
+    for point in data.points:
+        limit = data.reached.at(point.intensity)
+        resource = "memory" if point.intensity < data.reached.ridge else "arithmetic"
+        sentences.append(
+            f"{point.name[:1].upper()}{point.name[1:]}: {point.flop_per_s / limit:.0%} of what {resource} allows there"
+        )
+    return f"One {data.chip}. {'. '.join(sentences)}. The rest goes to links, launches, waiting and smaller kernels."
 
 
 def _drawable(*values: float) -> bool:
@@ -74,38 +76,38 @@ def _drawable(*values: float) -> bool:
 
 def _roof(roof: Roof, left: float, right: float, name: str, dashed: bool = False) -> Trace:
     ridge = min(max(roof.ridge, left), right)
-    across = [left, ridge, right]
+    intensities = [left, ridge, right]
     line: dict[str, Any] = {"color": _QUIET if dashed else _INK, "width": 1.5 if dashed else 2}
     if dashed:
         line["dash"] = "dash"
     return {
         "type": "scatter",
         "mode": "lines",
-        "x": across,
-        "y": [roof.at(one) for one in across],
+        "x": intensities,
+        "y": [roof.at(one) for one in intensities],
         "line": line,
         "name": label(name),
         "hoverinfo": "skip",
     }
 
 
-def _dot(one: Point, found: Roofline, at: int) -> Trace:
+def _dot(point: Point, data: Roofline, index: int) -> Trace:
     """Named in the legend: beside the point there may be no room on a narrow screen."""
-    colour = _COLOURS[at]
-    share = one.flop_per_s / found.nominal.flop_per_s
+    colour = _COLOURS[index]
+    share = point.flop_per_s / data.nominal.flop_per_s
     lines = (
-        one.name,
-        f"{one.intensity:,.3g} FLOP per byte",
-        f"{_si(one.flop_per_s, 'FLOP/s')}, {share:.1%} of the peak",
-        f"{duration(one.seconds)} a pass",
+        point.name,
+        f"{point.intensity:,.3g} FLOP per byte",
+        f"{_si(point.flop_per_s, 'FLOP/s')}, {share:.1%} of the peak",
+        f"{duration(point.seconds)} a pass",
     )
     return {
         "type": "scatter",
         "mode": "markers",
-        "x": [one.intensity],
-        "y": [one.flop_per_s],
-        "name": label(one.name),
-        "marker": {"size": 12, "color": colour, "symbol": _SYMBOLS[at], "line": {"color": _INK, "width": 1}},
+        "x": [point.intensity],
+        "y": [point.flop_per_s],
+        "name": label(point.name),
+        "marker": {"size": 12, "color": colour, "symbol": _SYMBOLS[index], "line": {"color": _INK, "width": 1}},
         "cliponaxis": False,
         "hoverinfo": "text",
         "hovertext": "<br>".join(map(label, lines)),

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from chipwise.planner.pipeline.value import Moved, PipelinePlan, Placed
 from chipwise.report.markup import tag, text
-from chipwise.report.words import chips, listed, many, mass, short
+from chipwise.report.words import chips, count_prefix, listed, mass, short
 from chipwise.text import decimal_size, duration, usd
 
 WIDE, HIGH = 330, 122  # of a box, in pixels
-BESIDE, BELOW = 30, 84  # between boxes
+HORIZONTAL_GAP, BELOW = 30, 84  # between boxes
 LINE = 18
 LANE = 22  # of an arrow that passes a level
 _LETTERS = 44  # that fit on a line of a box
@@ -38,9 +38,9 @@ class _Spot:
 
 
 def stage_flow(plan: PipelinePlan) -> str:
-    spots, across = _spots(plan), width_of(plan)
+    spots, columns = _spots(plan), width_of(plan)
     down = 1 + max(one.level for one in spots.values())
-    boxes = across * WIDE + (across - 1) * BESIDE + 2 * _EDGE
+    boxes = columns * WIDE + (columns - 1) * HORIZONTAL_GAP + 2 * _EDGE
     passing = [move for move in plan.hand_offs if spots[move.to].level - spots[move.source].level > 1]
     width = boxes + (LANE * len(passing) + 190 if passing else 0)
     height = down * HIGH + (down - 1) * BELOW + 2 * _EDGE
@@ -67,42 +67,42 @@ def width_of(plan: PipelinePlan) -> int:
 def _spots(plan: PipelinePlan) -> dict[str, _Spot]:
     levels = _levels(plan)
     counts = list(levels.values())
-    across = max(map(counts.count, counts))
-    found: dict[str, _Spot] = {}
+    columns = max(map(counts.count, counts))
+    spots: dict[str, _Spot] = {}
     for name, level in levels.items():
-        before = sum(one.level == level for one in found.values())
-        found[name] = _Spot(level, (across - counts.count(level)) / 2 + before)
-    return found
+        before = sum(one.level == level for one in spots.values())
+        spots[name] = _Spot(level, (columns - counts.count(level)) / 2 + before)
+    return spots
 
 
 def _levels(plan: PipelinePlan) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for one in plan.stages:  # givers stand before takers
-        found[one.name] = 1 + max((found[giver] for giver in one.after), default=-1)
-    return found
+    levels: dict[str, int] = {}
+    for stage in plan.stages:  # givers stand before takers
+        levels[stage.name] = 1 + max((levels[giver] for giver in stage.after), default=-1)
+    return levels
 
 
 def _corner(spot: _Spot) -> tuple[float, float]:
-    return _EDGE + spot.place * (WIDE + BESIDE), _EDGE + spot.level * (HIGH + BELOW)
+    return _EDGE + spot.place * (WIDE + HORIZONTAL_GAP), _EDGE + spot.level * (HIGH + BELOW)
 
 
-def _box(one: Placed, spot: _Spot) -> str:
+def _box(stage: Placed, spot: _Spot) -> str:
     x, y = _corner(spot)
-    choice = one.choice
-    time = "service" if one.per == "month" else duration(choice.seconds)
-    emitted = "CO2e not known" if one.per_use else f"{mass(choice.kg)} kg CO2e"
+    choice = stage.choice
+    time = "service" if stage.per == "month" else duration(choice.seconds)
+    emitted = "CO2e not known" if stage.per_use else f"{mass(choice.kg)} kg CO2e"
     lines = [
-        f"{many(choice)}{choice.machine}",
+        f"{count_prefix(choice)}{choice.machine}",
         listed(choice.provider, choice.place),
         listed(chips(choice), choice.precision, choice.purchase),
-        listed(f"{usd(choice.usd)}{' a month' if one.per == 'month' else ''}", time, emitted),
+        listed(f"{usd(choice.usd)}{' a month' if stage.per == 'month' else ''}", time, emitted),
     ]
-    rim = "#0969da" if one.per == "month" else "#57606a"
+    rim = "#0969da" if stage.per == "month" else "#57606a"
     frame = tag("rect", x=x, y=y, width=WIDE, height=HIGH, rx=6, fill="#ffffff", stroke=rim, stroke_width=2)
-    told = [_line(x + 14, y + 24, f"{one.name} ({one.kind})", "name", 38)]
-    told += [_line(x + 14, y + 46 + at * LINE, line, "told") for at, line in enumerate(lines)]
-    about = "\n".join([f"{one.name} ({one.kind})", *lines])
-    return tag("g", tag("title", text(about)), frame, *told)
+    rows = [_line(x + 14, y + 24, f"{stage.name} ({stage.kind})", "name", 38)]
+    rows += [_line(x + 14, y + 46 + at * LINE, line, "told") for at, line in enumerate(lines)]
+    about = "\n".join([f"{stage.name} ({stage.kind})", *lines])
+    return tag("g", tag("title", text(about)), frame, *rows)
 
 
 def _line(x: float, y: float, told: str, kind: str, letters: int = _LETTERS) -> str:
@@ -138,8 +138,8 @@ def _way(move: Moved, path: str, x: float, y: float) -> tuple[str, str]:
     lines = moved_told(move)
     title = tag("title", text(f"{move.source} to {move.to}: {', '.join(lines)}"))
     line = f'<path d="{path}" fill="none" stroke="#57606a" stroke-width="2" marker-end="url(#tip)"></path>'
-    told = (_line(x, y + at * 16, one, "way", 30) for at, one in enumerate(lines))
-    return tag("g", title, line), tag("g", *told)
+    labels = (_line(x, y + at * 16, one, "way", 30) for at, one in enumerate(lines))
+    return tag("g", title, line), tag("g", *labels)
 
 
 def moved_told(move: Moved) -> list[str]:

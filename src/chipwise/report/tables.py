@@ -9,7 +9,7 @@ from chipwise.planner.explain.reason_words import example_words, lost, rule_word
 from chipwise.planner.explain.words import single
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.report.markup import tag, text
-from chipwise.report.words import amount, chips, listed, many, mass, rated
+from chipwise.report.words import amount, chips, count_prefix, listed, mass, rated
 from chipwise.text import duration, usd
 
 FIRST = 25  # rows that are shown, and printed, before somebody asks for all
@@ -28,12 +28,14 @@ def ranking(plan: Plan) -> str:
     titles = ["#", "where", "chips", "buy", "time" if job else rated(plan), f"USD/{plan.per}"]
     titles += [f"USD per {single(plan.choices[0].unit)}", "kg CO2e", "memory", "estimate"]
     rows = [_row(at, one, job) for at, one in enumerate(plan.choices, start=1)]
-    told = [at for at in range(len(titles)) if any(row[at].key is not None for row in rows)]
-    titles, rows = [titles[at] for at in told], [[row[at] for at in told] for row in rows]
+    visible = [at for at in range(len(titles)) if any(row[at].key is not None for row in rows)]
+    titles, rows = [titles[at] for at in visible], [[row[at] for at in visible] for row in rows]
     head = tag("tr", *(_head(title, rows[0][at].number) for at, title in enumerate(titles)))
     body = [
-        tag("tr", *map(_cell, row), data_family=one.family, data_buy=one.purchase, class_="more" if at > FIRST else None)
-        for at, (one, row) in enumerate(zip(plan.choices, rows, strict=True), start=1)
+        tag(
+            "tr", *map(_cell, row), data_family=choice.family, data_buy=choice.purchase, class_="more" if rank > FIRST else None
+        )
+        for rank, (choice, row) in enumerate(zip(plan.choices, rows, strict=True), start=1)
     ]
     return _controls(plan) + tag(
         "div",
@@ -45,29 +47,31 @@ def ranking(plan: Plan) -> str:
     )
 
 
-def _row(at: int, one: Choice, job: bool) -> list[Cell]:
-    country = f", {one.country}" if one.country else ""
-    where = f"{tag('b', text(f'{many(one)}{one.machine}'))}<br>{text(f'{one.provider}, {one.place}{country}')}"
-    span = f"{duration(one.low_s)} to {duration(one.high_s)}" if one.high_s > one.low_s else ""
-    time = Cell(_over(duration(one.seconds), span), one.seconds, True)
-    does = one.rate if one.seats is None else float(one.seats)
+def _row(rank: int, choice: Choice, job: bool) -> list[Cell]:
+    country = f", {choice.country}" if choice.country else ""
+    location = (
+        f"{tag('b', text(f'{count_prefix(choice)}{choice.machine}'))}<br>{text(f'{choice.provider}, {choice.place}{country}')}"
+    )
+    span = f"{duration(choice.low_s)} to {duration(choice.high_s)}" if choice.high_s > choice.low_s else ""
+    time = Cell(_stacked(duration(choice.seconds), span), choice.seconds, True)
+    does = choice.rate if choice.seats is None else float(choice.seats)
     rate = Cell("-" if does is None else amount(does), does, True)
-    share = one.memory_share
+    share = choice.memory_share
     return [
-        Cell(str(at), float(at), True),
-        Cell(where, f"{one.machine} {one.provider}"),
-        Cell(_over(chips(one), one.precision), chips(one)),
-        Cell(text(one.purchase), one.purchase),
+        Cell(str(rank), float(rank), True),
+        Cell(location, f"{choice.machine} {choice.provider}"),
+        Cell(_stacked(chips(choice), choice.precision), chips(choice)),
+        Cell(text(choice.purchase), choice.purchase),
         time if job else rate,
-        Cell(text(usd(one.usd)), one.usd, True),
-        Cell(f"{one.usd_per_unit:,.4g}", one.usd_per_unit, True),
-        Cell(mass(one.kg), one.kg, True),
+        Cell(text(usd(choice.usd)), choice.usd, True),
+        Cell(f"{choice.usd_per_unit:,.4g}", choice.usd_per_unit, True),
+        Cell(mass(choice.kg), choice.kg, True),
         Cell("-" if share is None else f"{share:.0%}", share, True),
-        Cell(_over(one.provenance, f"price of {one.price_of}"), one.provenance),
+        Cell(_stacked(choice.provenance, f"price of {choice.price_of}"), choice.provenance),
     ]
 
 
-def _over(first: str, second: str) -> str:
+def _stacked(first: str, second: str) -> str:
     return f"{text(first)}<br>{tag('small', text(second))}" if second else text(first)
 
 
@@ -86,8 +90,8 @@ def _controls(plan: Plan) -> str:
     family = _select("family", "all families", sorted({one.family for one in plan.choices}))
     buy = _select("buy", "all ways to buy", sorted({one.purchase for one in plan.choices}))
     all_of = tag("button", f"Show all {len(plan.choices):,}", type="button", id="all") if len(plan.choices) > FIRST else ""
-    shown = tag("output", id="shown", for_="filter family buy")
-    return tag("div", search, family, buy, all_of, shown, class_="controls")
+    counter = tag("output", id="shown", for_="filter family buy")
+    return tag("div", search, family, buy, all_of, counter, class_="controls")
 
 
 def _select(name: str, everything: str, options: Sequence[str]) -> str:
@@ -98,21 +102,21 @@ def _select(name: str, everything: str, options: Sequence[str]) -> str:
 def matrix(plan: Plan) -> str:
     """The least cost of every provider and chip family among the choices; the best of a row is bold, darker is dearer."""
     best: dict[tuple[str, str], Choice] = {}
-    for one in plan.choices:
-        known = best.get((one.provider, one.family))
-        if known is None or one.usd < known.usd:
-            best[one.provider, one.family] = one
-    providers = _by_least({provider for provider, _ in best}, best, 0)
-    families = _by_least({family for _, family in best}, best, 1)
-    least = min(one.usd for one in best.values())
+    for choice in plan.choices:
+        known = best.get((choice.provider, choice.family))
+        if known is None or choice.usd < known.usd:
+            best[choice.provider, choice.family] = choice
+    providers = _by_cost({provider for provider, _ in best}, best, 0)
+    families = _by_cost({family for _, family in best}, best, 1)
+    lowest = min(one.usd for one in best.values())
     head = tag(
         "tr", tag("th", "provider", scope="col"), *(tag("th", text(name), scope="col", class_="number") for name in families)
     )
     body = []
     for provider in providers:
-        found = [best.get((provider, family)) for family in families]
-        low = min(one.usd for one in found if one is not None)
-        cells = (_priced(one, least, low) for one in found)
+        offers = [best.get((provider, family)) for family in families]
+        low = min(one.usd for one in offers if one is not None)
+        cells = (_priced(one, lowest, low) for one in offers)
         body.append(tag("tr", tag("th", text(provider), scope="row"), *cells))
     return tag(
         "div",
@@ -124,30 +128,30 @@ def matrix(plan: Plan) -> str:
     )
 
 
-def _by_least(names: Iterable[str], best: dict[tuple[str, str], Choice], at: int) -> list[str]:
+def _by_cost(names: Iterable[str], best: dict[tuple[str, str], Choice], at: int) -> list[str]:
     return sorted(names, key=lambda name: (min(one.usd for key, one in best.items() if key[at] == name), name))
 
 
-def _priced(one: Choice | None, least: float, low: float) -> str:
-    if one is None:
+def _priced(choice: Choice | None, lowest: float, low: float) -> str:
+    if choice is None:
         return tag("td", "", class_="number none")
-    ratio = one.usd / least if least > 0 else 1.0
+    ratio = choice.usd / lowest if lowest > 0 else 1.0
     shade = sum(ratio > step for step in (1.001, 1.25, 2.0, 4.0))
-    told = tag("b", text(usd(one.usd))) if one.usd <= low else text(usd(one.usd))
-    return tag("td", told, class_=f"number shade{shade}", title=f"{many(one)}{one.where}, {one.purchase}")
+    price = tag("b", text(usd(choice.usd))) if choice.usd <= low else text(usd(choice.usd))
+    return tag("td", price, class_=f"number shade{shade}", title=f"{count_prefix(choice)}{choice.where}, {choice.purchase}")
 
 
 def losses(plan: Plan) -> str:
     """Families that lost with a number first; those that cannot do it are joined by their reason."""
     rows = [
-        [text(one.family), text(f"{many(one.choice)}{one.choice.where}, {one.choice.purchase}"), text(lost(one))]
-        for one in plan.losses
-        if one.choice is not None
+        [text(loss.family), text(f"{count_prefix(loss.choice)}{loss.choice.where}, {loss.choice.purchase}"), text(lost(loss))]
+        for loss in plan.losses
+        if loss.choice is not None
     ]
     unable = [one for one in plan.losses if one.choice is None]
     rows += [
-        [text(", ".join(one.family for one in unable if one.why == why)), "", text(words(why))]
-        for why in dict.fromkeys(one.why for one in unable)
+        [text(", ".join(one.family for one in unable if one.why == reason)), "", text(words(reason))]
+        for reason in dict.fromkeys(one.why for one in unable)
     ]
     return simple(("family", "its best", "why it lost"), rows, stacks=True)
 
@@ -160,24 +164,24 @@ def refusals(plan: Plan) -> str:
 def services(plan: Plan) -> str:
     """What is paid per use: the cheapest that may be used, then the cheapest that may not, with the first reason."""
     able = [one for one in plan.services if not one.refused]
-    shown = [*able[:PER_USE], *[one for one in plan.services if one.refused][: PER_USE if not able else PER_USE // 2]]
+    visible = [*able[:PER_USE], *[one for one in plan.services if one.refused][: PER_USE if not able else PER_USE // 2]]
     rows = [
         [
-            text(usd(one.usd)),
-            tag("b", text(one.provider)) + "<br>" + text(listed(one.name, one.hardware)),
-            text(one.kind),
-            text(one.refused[0] if one.refused else one.break_even),
+            text(usd(service.usd)),
+            tag("b", text(service.provider)) + "<br>" + text(listed(service.name, service.hardware)),
+            text(service.kind),
+            text(service.refused[0] if service.refused else service.break_even),
         ]
-        for one in shown
+        for service in visible
     ]
     return simple(
         (f"USD/{plan.per}", "service", "paid", "why not, or when a machine is cheaper"), rows, numbers=(0,), stacks=True
     )
 
 
-def cost_lines(one: Choice) -> str:
-    rows = [[text(usd(line.usd)), text(line.name), text(line.how)] for line in one.cost.lines]
-    rows.append([tag("b", text(usd(one.usd))), tag("b", "together"), ""])
+def cost_lines(choice: Choice) -> str:
+    rows = [[text(usd(line.usd)), text(line.name), text(line.how)] for line in choice.cost.lines]
+    rows.append([tag("b", text(usd(choice.usd))), tag("b", "together"), ""])
     return simple(("USD", "for", "computed as"), rows, numbers=(0,))
 
 

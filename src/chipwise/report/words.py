@@ -13,7 +13,7 @@ def mass(kg: float) -> str:
     return f"{kg:,.0f}" if kg >= 10 else f"{kg:.1f}" if kg >= 0.1 else f"{kg:.2g}"
 
 
-def many(one: Choice) -> str:
+def count_prefix(one: Choice) -> str:
     return f"{one.machines} x " if one.machines > 1 else ""
 
 
@@ -34,13 +34,13 @@ def rated(plan: Plan) -> str:
     return "people" if plan.kind == "interactive" else RATES.get(plan.kind, "rate")
 
 
-def speed(one: Choice, plan: Plan) -> str:
+def speed(choice: Choice, plan: Plan) -> str:
     """What stands beside the cost: the time of a job, the rate of a service; nothing where that is not known."""
     if plan.per == "job":
-        return duration(one.seconds)
-    if one.seats is not None:
-        return f"{one.seats:,} people"
-    return "" if one.rate is None else f"{amount(one.rate)} {rated(plan)}"
+        return duration(choice.seconds)
+    if choice.seats is not None:
+        return f"{choice.seats:,} people"
+    return "" if choice.rate is None else f"{amount(choice.rate)} {rated(plan)}"
 
 
 def numbers(one: Choice, plan: Plan) -> str:
@@ -49,7 +49,7 @@ def numbers(one: Choice, plan: Plan) -> str:
 
 def full(one: Choice, plan: Plan) -> list[str]:
     """Line by line: where, what and how it is bought, the three numbers."""
-    return [f"{many(one)}{one.where}", listed(chips(one), one.precision, one.purchase), numbers(one, plan)]
+    return [f"{count_prefix(one)}{one.where}", listed(chips(one), one.precision, one.purchase), numbers(one, plan)]
 
 
 def listed(*parts: str) -> str:

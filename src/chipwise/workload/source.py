@@ -46,9 +46,9 @@ class NamedText(str):
     text: str
 
     def __new__(cls, name: str, text: str) -> NamedText:
-        named = super().__new__(cls, name)
-        named.text = text
-        return named
+        instance = super().__new__(cls, name)
+        instance.text = text
+        return instance
 
 
 Where = tuple[str | int, ...]  # the way to a value: keys and positions

@@ -90,11 +90,11 @@ def read_trace(trace: Trace, workload_path: str) -> Recording:
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
             reader = csv.reader(_bounded(lines, file))
-            at = _header(next(reader, []), names, file)
+            positions = _header(next(reader, []), names, file)
             for cells in reader:
                 if not cells:
                     continue
-                moment = _read(cells, at, names, sums, file, reader.line_num)
+                moment = _read(cells, positions, names, sums, file, reader.line_num)
                 origin = moment if not rows else origin  # windows start with the first row, so that the first one is whole
                 window = math.floor((moment - origin) / WINDOW_S)
                 windows[window] = windows.get(window, 0) + 1
@@ -111,8 +111,8 @@ def read_trace(trace: Trace, workload_path: str) -> Recording:
     except csv.Error as error:
         raise BadInput(f"{file}, line {reader.line_num + 1}: {error}.", remedy=_REMEDY) from error
     if rows < 2 or last <= first:
-        told = "has no arrivals" if not rows else "has one moment only"
-        raise BadInput(f"{file} {told}, and a rate needs two moments.", remedy=_REMEDY)
+        problem = "has no arrivals" if not rows else "has one moment only"
+        raise BadInput(f"{file} {problem}, and a rate needs two moments.", remedy=_REMEDY)
     if last - first < SHORTEST_SPAN_S:
         raise BadInput(
             f"{file} spans {last - first:.2g} seconds, too little for a rate.",
@@ -124,7 +124,17 @@ def read_trace(trace: Trace, workload_path: str) -> Recording:
             remedy=f"Give at most {LONGEST_SPAN_S / DAY:.0f} days; {names[0]} is in seconds or ISO time.",
         )
     rates, step_s, burstiness = _steps(windows, first - origin, last - origin, rows)
-    return Recording(rates, step_s, burstiness, rows, last - first, sums[0].lengths(), sums[1].lengths(), cut, _pairs(*sums))
+    return Recording(
+        rates=rates,
+        step_s=step_s,
+        burstiness=burstiness,
+        requests=rows,
+        span_s=last - first,
+        input_tokens=sums[0].lengths(),
+        output_tokens=sums[1].lengths(),
+        cut=cut,
+        pairs=_pairs(*sums),
+    )
 
 
 def _pairs(prompts: _Sum, answers: _Sum) -> Floats:
@@ -141,30 +151,30 @@ _REMEDY = (
 
 def _bounded(lines: IO[str], file: Path) -> Iterator[str]:
     """Lines, none of which may be so long that it fills the memory."""
-    at = 0
+    number = 0
     while line := lines.readline(LONGEST_LINE + 1):
-        at += 1
+        number += 1
         if len(line) > LONGEST_LINE:
-            raise BadInput(f"{file}, line {at} has more than {LONGEST_LINE:,} characters.", remedy=_REMEDY)
+            raise BadInput(f"{file}, line {number} has more than {LONGEST_LINE:,} characters.", remedy=_REMEDY)
         yield line
 
 
 def _header(cells: list[str], names: tuple[str, ...], file: Path) -> tuple[int | None, ...]:
     """Where the columns stand; only that of the arrival must be there."""
-    here = [cell.strip() for cell in cells]
-    if not here:
+    header = [cell.strip() for cell in cells]
+    if not header:
         raise BadInput(f"{file} is empty.", remedy=_REMEDY)
-    if names[0] not in here:
-        shown = ", ".join(here)[:80]
-        raise BadInput(f"{file}, line 1: there is no column {names[0]} among {shown!r}.", remedy=_REMEDY)
-    return tuple(here.index(name) if name in here else None for name in names)
+    if names[0] not in header:
+        listing = ", ".join(header)[:80]
+        raise BadInput(f"{file}, line 1: there is no column {names[0]} among {listing!r}.", remedy=_REMEDY)
+    return tuple(header.index(name) if name in header else None for name in names)
 
 
 def _read(
-    cells: list[str], at: tuple[int | None, ...], names: tuple[str, ...], sums: tuple[_Sum, _Sum], file: Path, line: int
+    cells: list[str], positions: tuple[int | None, ...], names: tuple[str, ...], sums: tuple[_Sum, _Sum], file: Path, line: int
 ) -> float:
     moment = 0.0
-    for place, name, held in zip(at, names, (None, *sums), strict=True):
+    for place, name, total in zip(positions, names, (None, *sums), strict=True):
         if place is None:
             continue
         if place >= len(cells):
@@ -173,16 +183,16 @@ def _read(
             )
         text = cells[place].strip()
         try:
-            value = _moment(text) if held is None else float(text)
+            value = _moment(text) if total is None else float(text)
         except (ValueError, OverflowError):
             value = math.nan
-        if not (-LATEST_S <= value <= LATEST_S if held is None else 0 <= value <= MOST_TOKENS):  # refuses what is no number
-            allowed = f"seconds up to {LATEST_S:.0e}, or an ISO time" if held is None else f"0 to {MOST_TOKENS:,.0f} tokens"
+        if not (-LATEST_S <= value <= LATEST_S if total is None else 0 <= value <= MOST_TOKENS):  # refuses what is no number
+            allowed = f"seconds up to {LATEST_S:.0e}, or an ISO time" if total is None else f"0 to {MOST_TOKENS:,.0f} tokens"
             raise BadInput(f"{file}, line {line}: {name} is {text[:40]!r}.", remedy=f"Allowed: {allowed}.")
-        if held is None:
+        if total is None:
             moment = value
         else:
-            held.add(value)
+            total.add(value)
     return moment
 
 
@@ -190,8 +200,8 @@ def _moment(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        found = datetime.fromisoformat(text[:26] if len(text) > 26 and "+" not in text and not text.endswith("Z") else text)
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+        moment = datetime.fromisoformat(text[:26] if len(text) > 26 and "+" not in text and not text.endswith("Z") else text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _steps(windows: dict[int, int], first: float, last: float, rows: int) -> tuple[Floats, float, float]:
@@ -204,22 +214,22 @@ def _steps(windows: dict[int, int], first: float, last: float, rows: int) -> tup
     step_s = 5 * WINDOW_S if span <= 2 * DAY else HOUR
     if span < 2 * step_s:
         counted = np.array([windows[key] for key in sorted(windows)], dtype=np.float64)
-        whole = np.array([max(span / WINDOW_S, 1.0)])
-        bursts = dispersion(counted, np.zeros(len(counted), dtype=np.intp), whole) if whole[0] >= 3 else 1.0
+        widths = np.array([max(span / WINDOW_S, 1.0)])
+        bursts = dispersion(counted, np.zeros(len(counted), dtype=np.intp), widths) if widths[0] >= 3 else 1.0
         return np.array([(rows - 1) / span]), span, bursts
     start = math.floor(first / WINDOW_S)
-    each = round(step_s / WINDOW_S)
+    per_step = round(step_s / WINDOW_S)
     keys = np.array(sorted(windows), dtype=np.int64)
     counts = np.array([windows[key] for key in keys.tolist()], dtype=np.float64)
-    step = ((keys - start) // each).astype(np.intp)
-    many = int(step[-1]) + 1
-    width = np.full(many, float(each))
-    width[-1] = max(last / WINDOW_S - start - (many - 1) * each, 1.0)
+    step = ((keys - start) // per_step).astype(np.intp)
+    step_count = int(step[-1]) + 1
+    width = np.full(step_count, float(per_step))
+    width[-1] = max(last / WINDOW_S - start - (step_count - 1) * per_step, 1.0)
     width[0] -= first / WINDOW_S - start  # nothing where rows are in order; else windows began with a later row
-    if width[-1] < each / 2:
-        many -= 1
-        counts, step, width = counts[step < many], step[step < many], width[:many]
-    return np.bincount(step, counts, many) / (width * WINDOW_S), step_s, dispersion(counts, step, width)
+    if width[-1] < per_step / 2:
+        step_count -= 1
+        counts, step, width = counts[step < step_count], step[step < step_count], width[:step_count]
+    return np.bincount(step, counts, step_count) / (width * WINDOW_S), step_s, dispersion(counts, step, width)
 
 
 def dispersion(counts: Floats, group: NDArray[np.intp], windows: Floats) -> float:
@@ -228,6 +238,6 @@ def dispersion(counts: Floats, group: NDArray[np.intp], windows: Floats) -> floa
     `group` tells for each window that is not empty to which step it belongs, `windows` how many windows a step has.
     """
     total, square = np.bincount(group, counts, len(windows)), np.bincount(group, counts**2, len(windows))
-    within = float(np.sum(square - total**2 / windows))
+    spread = float(np.sum(square - total**2 / windows))
     free = float(np.sum(total / windows * (windows - 1.0)))
-    return math.sqrt(within / free) if free > 0 and within > 0 else 1.0
+    return math.sqrt(spread / free) if free > 0 and spread > 0 else 1.0

@@ -68,7 +68,7 @@ def test_a_job_that_came_while_the_controller_was_leaving_is_not_left_alone(
 
 
 def test_trouble_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
-    told = controlling._Told()
+    told = controlling._TroubleLog()
     for trouble in (("a",), ("a",), ("a", "b"), (), ("a",)):
         told.say(*trouble)
     assert capsys.readouterr().out == "a\na\nb\na\n"

@@ -210,7 +210,7 @@ def test_a_workload_is_called_as_the_command_line_says(session: Session, tmp_pat
 
 def _named(session: Session, path: Path, name: str | None) -> list[Job]:
     with asking.opened(session) as held:
-        found = wanted.named(session, wanted.Asked((str(path),), False, name=name), held)
+        found = wanted.named_specs(session, wanted.Asked((str(path),), False, name=name), held)
         return [Job(id, spec, 0.0) for id, spec in found]
 
 

@@ -54,13 +54,13 @@ def test_a_gpu_is_the_chip_that_its_driver_names(
     session: Session, monkeypatch: pytest.MonkeyPatch, name: str, chip: str
 ) -> None:
     called(monkeypatch, {0: name, 1: name})
-    assert predicting.here(session, Needs(gpus=2)) == Held(chip, 2.0)
+    assert predicting.local_allocation(session, Needs(gpus=2)) == Held(chip, 2.0)
 
 
 def test_some_cores_of_a_processor_are_a_share_of_it(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     called(monkeypatch, name="Intel Xeon", known_as="Xeon-Sapphire-Rapids")
-    assert predicting.here(session, Needs(cpus=12)) == Held("Xeon-Sapphire-Rapids", 1.0, 12 / 48)
-    assert predicting.here(session, Needs(cpus=96)) == Held("Xeon-Sapphire-Rapids", 2.0, 1.0)
+    assert predicting.local_allocation(session, Needs(cpus=12)) == Held("Xeon-Sapphire-Rapids", 1.0, 12 / 48)
+    assert predicting.local_allocation(session, Needs(cpus=96)) == Held("Xeon-Sapphire-Rapids", 2.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_machine_that_nobody_knows_is_a_reason(
     session: Session, monkeypatch: pytest.MonkeyPatch, gpus: dict[int, str], needs: Needs, reason: str
 ) -> None:
     called(monkeypatch, gpus, name="Intel Xeon")
-    found = predicting.here(session, needs)
+    found = predicting.local_allocation(session, needs)
     assert isinstance(found, Unknown)
     assert reason in found.reason
     assert predicting.predict(session, "w.yaml", work(session, TINY), found) == {"why_not": found.reason}
@@ -85,10 +85,10 @@ def test_a_machine_that_nobody_knows_is_a_reason(
 def test_what_the_user_says_it_is_comes_first(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     called(monkeypatch, {0: "NVIDIA H200"}, name="Intel Xeon")
     monkeypatch.setenv("CHIPWISE_CHIP", "l4, epyc-genoa")
-    assert predicting.here(session, Needs(gpus=1)) == Held("L4", 1.0)
-    assert predicting.here(session, Needs(cpus=96)) == Held("EPYC-Genoa", 1.0)
+    assert predicting.local_allocation(session, Needs(gpus=1)) == Held("L4", 1.0)
+    assert predicting.local_allocation(session, Needs(cpus=96)) == Held("EPYC-Genoa", 1.0)
     monkeypatch.setenv("CHIPWISE_CHIP", "l5")
-    assert "l5" in str(predicting.here(session, Needs(gpus=1)))
+    assert "l5" in str(predicting.local_allocation(session, Needs(gpus=1)))
 
 
 def test_figures_have_intervals_and_agree_with_each_other(session: Session) -> None:
@@ -167,7 +167,7 @@ def test_an_own_machine_costs_what_the_user_s_catalog_says(tmp_path: Path, monke
     (folder / "own.yaml").write_text("machines:\n  - {name: box, chip: H200, chips: 8, vcpus: 64, price_per_hour: 16}\n")
     own = Session(Config(tmp_path / "config", tmp_path / "data"), date(2026, 11, 15), [])
     called(monkeypatch, {0: "NVIDIA H200"})
-    assert predicting.here(own, Needs(gpus=2)) == Held("H200", 2.0, 1.0, 4.0)
+    assert predicting.local_allocation(own, Needs(gpus=2)) == Held("H200", 2.0, 1.0, 4.0)
     spec = predicting.with_prediction(own, "w.yaml", work(own, TINY), Spec(("true",), "a", needs=Needs(gpus=2)))
     assert [one.usd_per_hour for one in spec.places] == [4.0]
     assert spec.predicted["usd"] == pytest.approx(float(str(spec.predicted["seconds"])) / 900.0)

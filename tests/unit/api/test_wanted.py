@@ -31,7 +31,7 @@ def flow(tmp_path: Path) -> str:
 
 def specs(session: Session, path: str, **given: Any) -> list[Spec]:
     with asking.opened(session) as held:
-        return [spec for _, spec in wanted.named(session, wanted.Asked((path,), path == "true", **given), held)]
+        return [spec for _, spec in wanted.named_specs(session, wanted.Asked((path,), path == "true", **given), held)]
 
 
 # What is to be there in the end.
@@ -79,7 +79,7 @@ def test_of_a_simulation_the_least_is_not_more_than_is_planned(session: Session,
 
 
 def test_as_many_as_planned_or_more_than_the_least(session: Session) -> None:
-    needs = planned.with_least(Spec(("true",), "big", needs=Needs(machines_least=2)), 4, "big", serves=False)
+    needs = planned.with_minimum(Spec(("true",), "big", needs=Needs(machines_least=2)), 4, "big", serves=False)
     assert (needs.machines, needs.fewest_machines) == (4, 2)
 
 

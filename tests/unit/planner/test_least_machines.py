@@ -59,18 +59,18 @@ def test_replicas_of_a_service_come_and_go_by_themselves(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("text", "least"), [("2-", 2), (" 16 - ", 16)])
 def test_the_least_is_written_with_an_open_end(text: str, least: int) -> None:
-    assert ranges.least(text, "--machines") == least
+    assert ranges.minimum_workers(text, "--machines") == least
 
 
 @pytest.mark.parametrize("text", ["2", "2-4", "-", "-2", "", "two-", "2--", "٢-"])
 def test_of_a_workload_nothing_else_is_taken(text: Any) -> None:
     with pytest.raises(BadInput, match=r"its plan says\. Leave it out, or write the least"):
-        ranges.least(text, "--machines")
+        ranges.minimum_workers(text, "--machines")
 
 
 @pytest.mark.parametrize("text", ["1025-", "99999999999-"])
 def test_more_than_can_be_asked_for_is_told_as_such(text: str) -> None:
     with pytest.raises(BadInput, match=r"--machines is .*, and at most 1,024 can be asked for\. Ask for fewer"):
-        ranges.least(text, "--machines")
+        ranges.minimum_workers(text, "--machines")
     with pytest.raises(BadInput, match=r"--machines is .*, and at most 1,024 can be asked for\. Ask for fewer"):
         ranges.workers(text.removesuffix("-"), "--machines")

@@ -14,7 +14,7 @@ from chipwise.planner.pipeline.value import PipelinePlan
 from chipwise.report import page as pages
 from chipwise.report.pipeline_charts import stage_costs, stage_front, stage_times
 from chipwise.report.pipeline_page import pipeline_page
-from chipwise.report.stage_flow import BELOW, BESIDE, HIGH, WIDE, stage_flow, width_of
+from chipwise.report.stage_flow import BELOW, HIGH, HORIZONTAL_GAP, WIDE, stage_flow, width_of
 
 TODAY = date(2026, 11, 15)
 
@@ -88,7 +88,7 @@ def test_boxes_do_not_overlap_and_takers_stand_below_givers() -> None:
     plan = pipeline_plans.pipeline()
     at = dict(zip([one.name for one in plan.stages], boxes(plan), strict=True))
     assert at["train"][1] == at["check"][1]
-    assert abs(at["train"][0] - at["check"][0]) == WIDE + BESIDE
+    assert abs(at["train"][0] - at["check"][0]) == WIDE + HORIZONTAL_GAP
     for one in plan.stages:
         for giver in one.after:
             assert at[one.name][1] >= at[giver][1] + HIGH + BELOW

@@ -12,7 +12,7 @@ import pytest
 import plans
 from chipwise.planner.explain.roofline import Point, Roof, Roofline
 from chipwise.report import page as pages
-from chipwise.report.roofline import roofline, told
+from chipwise.report.roofline import points_text, roofline
 
 FOUND = Roofline(
     "H100-SXM",
@@ -55,7 +55,7 @@ def test_everything_is_within_the_axes() -> None:
 
 
 def test_the_text_tells_which_limit_each_point_is_near() -> None:
-    text = told(FOUND)
+    text = points_text(FOUND)
     assert "Prefill of 500 tokens: 57% of what arithmetic allows there" in text
     assert "Decode of 16 sequences: 74% of what memory allows there" in text
 

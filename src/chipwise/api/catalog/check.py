@@ -53,22 +53,22 @@ class _Look:
         for reference in references(laid.data):
             yield from self._resolve(laid, reference)
 
-    def _resolve(self, laid: Laid, reference: Reference) -> Iterator[Problem]:
+    def _resolve(self, variant: Laid, reference: Reference) -> Iterator[Problem]:
         text, names, catalog = reference.text, self.session.names, self.session.catalog
 
         def unknown(what: str, near: tuple[str, ...], allowed: str | None = None) -> Problem:
-            return laid.problem(reference.where, f"no {what} is called {text!r}", allowed, near)
+            return variant.problem(reference.where, f"no {what} is called {text!r}", allowed, near)
 
         match reference.kind:
             case ReferenceKind.MODEL:
-                yield from self._model(laid, reference)
+                yield from self._model(variant, reference)
             case ReferenceKind.SHAPE:
-                yield from self._shape(laid, reference)
+                yield from self._shape(variant, reference)
             case ReferenceKind.CHIP:
                 if (names.chips_of if "limits" in reference.where else names.chips_or_none)(text) is None:
                     yield unknown("chip", names.nearest_chips(text))
-                elif (gone := find_retired(text, catalog.data)) is not None:
-                    self.notes.setdefault(f"{gone.name} is old: {gone.reason}. Use {gone.successor}.")
+                elif (retired := find_retired(text, catalog.data)) is not None:
+                    self.notes.setdefault(f"{retired.name} is old: {retired.reason}. Use {retired.successor}.")
             case ReferenceKind.PROVIDER:
                 if names.provider_or_none(text) is None:
                     yield unknown("cloud", nearest(text, catalog.providers), ", ".join(catalog.providers))
@@ -84,24 +84,24 @@ class _Look:
                 if not any(fold(text) in fold(device) for device in devices):
                     yield unknown("quantum device", nearest(text, devices), ", ".join(devices))
             case ReferenceKind.NEED:
-                yield from self._need(laid, reference)
+                yield from self._need(variant, reference)
             case ReferenceKind.TRACE:
-                file = Path(laid.path).parent / text
+                file = Path(variant.path).parent / text
                 if not file.is_file():
                     allowed = "a CSV file; a relative path starts at the workload file"
-                    there = f"{str(file)!r} is {'a folder' if file.is_dir() else 'no plain file'}"
-                    told = there if file.exists() else f"there is no file {str(file)!r}"
-                    yield laid.problem(reference.where, told, allowed)
+                    description = f"{str(file)!r} is {'a folder' if file.is_dir() else 'no plain file'}"
+                    message = description if file.exists() else f"there is no file {str(file)!r}"
+                    yield variant.problem(reference.where, message, allowed)
 
-    def _need(self, laid: Laid, reference: Reference) -> Iterator[Problem]:
+    def _need(self, variant: Laid, reference: Reference) -> Iterator[Problem]:
         text = reference.text
         if text not in self.needs:
             if len(self.needs) >= MOST_NEEDS:  # each is held against every chip; that they are too many is told elsewhere
                 return
             self.needs[text] = self._lack(text)
-        told = self.needs[text]
-        if told is not None:
-            yield laid.problem(reference.where, *told)
+        problem = self.needs[text]
+        if problem is not None:
+            yield variant.problem(reference.where, *problem)
 
     def _lack(self, text: str) -> tuple[str, str, tuple[str, ...]] | None:
         """What is wrong with a requirement, what would do, and what looks like it; None: nothing."""
@@ -115,37 +115,37 @@ class _Look:
             return error.message.removeprefix("limits.requires: ").rstrip("."), (error.remedy or "").rstrip("."), ()
         return None
 
-    def _model(self, laid: Laid, reference: Reference) -> Iterator[Problem]:
+    def _model(self, variant: Laid, reference: Reference) -> Iterator[Problem]:
         text = reference.text
-        beside = Path(laid.path).parent / text
-        is_path = text.endswith(".json") or text.startswith(".") or ("/" in text and beside.exists())
+        path = Path(variant.path).parent / text
+        is_path = text.endswith(".json") or text.startswith(".") or ("/" in text and path.exists())
         try:
-            found = self.session.find_model(str(beside) if is_path else text, self.online)
-            if laid.environment == self.environment:
-                self.parameters[text] = found.shape.parameters
+            model = self.session.find_model(str(path) if is_path else text, self.online)
+            if variant.environment == self.environment:
+                self.parameters[text] = model.shape.parameters
         except UnknownName as error:
             if text.count("/") == 1:
                 self.notes.setdefault(f"{text} is not in the registry; with --online its shape is read from the hub.")
             else:
                 allowed = "a registry name, a hub id, a config.json or a shape"
-                yield laid.problem(reference.where, error.message.rstrip("."), allowed, error.nearest)
+                yield variant.problem(reference.where, error.message.rstrip("."), allowed, error.nearest)
         except OutsideFailed as error:
             self.notes.setdefault(f"{text} could not be looked up: {error}")
         except InvalidFile as error:
-            yield from (laid.problem(reference.where, f"{beside}: {problem}") for problem in error.problems)
+            yield from (variant.problem(reference.where, f"{path}: {problem}") for problem in error.problems)
         except BadInput as error:
-            yield laid.problem(reference.where, str(error))
+            yield variant.problem(reference.where, str(error))
 
-    def _shape(self, laid: Laid, reference: Reference) -> Iterator[Problem]:
+    def _shape(self, variant: Laid, reference: Reference) -> Iterator[Problem]:
         from chipwise.workload.model.inline import shape_from_mapping
 
         try:
-            shape = shape_from_mapping(reference.shape or {}, laid.path)
-            if laid.environment == self.environment:
+            shape = shape_from_mapping(reference.shape or {}, variant.path)
+            if variant.environment == self.environment:
                 self.parameters[f"shape in {reference.field}"] = shape.parameters
         except InvalidFile as error:
             for problem in error.problems:
-                here = laid.problem((*reference.where, problem.field), problem.message, problem.allowed, problem.nearest)
-                yield replace(here, field=f"{reference.field}.{problem.field}")
+                located = variant.problem((*reference.where, problem.field), problem.message, problem.allowed, problem.nearest)
+                yield replace(located, field=f"{reference.field}.{problem.field}")
         except BadInput as error:
-            yield laid.problem(reference.where, str(error))
+            yield variant.problem(reference.where, str(error))

@@ -74,33 +74,33 @@ def explain(session: Session, text: str, wanted: Mapping[str, str]) -> list[Mean
     """All meanings of a name; UnknownName with the nearest of every sort when there is none."""
     if not text.strip():
         raise BadInput("The name is empty.", remedy="Try: chipwise explain h100")
-    found: list[Meaning] = []
+    meanings: list[Meaning] = []
     data = session.catalog.data
     retired = names.find_retired(text, data)
     if retired is not None:
-        found.append(retired)
+        meanings.append(retired)
     if session.names.chips_or_none(text) is not None:
-        found.append(_chip(session, text, wanted))
+        meanings.append(_chip(session, text, wanted))
     machine = _machine(session, text, wanted)
     # A chip's name that a provider also gave to a machine, or that looks like an EC2 family nobody has, means the chip.
-    if machine is not None and not (found and (machine.parts is None or not machine.machines) and retired is None):
-        found.append(machine)
-    found.extend(_region(session, region) for region in session.names.regions_or_none(text) or ())
+    if machine is not None and not (meanings and (machine.parts is None or not machine.machines) and retired is None):
+        meanings.append(machine)
+    meanings.extend(_region(session, region) for region in session.names.regions_or_none(text) or ())
     provider = session.names.provider_or_none(text)
     if provider is not None:
-        found.append(_provider(session, provider))
-    found.extend(mode for mode in sharing.modes(data) if fold(text) in (fold(mode.mode), fold(mode.title)))
-    if not found:
-        found.extend(_model(session, text))
-    if not found:
+        meanings.append(_provider(session, provider))
+    meanings.extend(mode for mode in sharing.modes(data) if fold(text) in (fold(mode.mode), fold(mode.title)))
+    if not meanings:
+        meanings.extend(_model(session, text))
+    if not meanings:
         known = (*session.catalog.chips, *(m.name for m in session.catalog.machines), *session.catalog.providers)
         known += (*(r.name for r in session.catalog.regions), *(m.mode for m in sharing.modes(data)), *session.models.names)
         raise UnknownName("chip, machine, region, provider or model", text, nearest(text, known))
-    if wanted and not any(isinstance(meaning, ChipMeaning | MachineMeaning) for meaning in found):
+    if wanted and not any(isinstance(meaning, ChipMeaning | MachineMeaning) for meaning in meanings):
         raise BadInput(
             f"--with asks about a chip or a machine, and {text!r} is neither.", remedy="Try: explain h100 --with cuda=12.4"
         )
-    return found
+    return meanings
 
 
 def _cheapest(session: Session, query: MachineQuery, per_chip: bool) -> tuple[Offer, ...]:
@@ -109,19 +109,19 @@ def _cheapest(session: Session, query: MachineQuery, per_chip: bool) -> tuple[Of
 
 
 def _chip(session: Session, text: str, wanted: Mapping[str, str]) -> ChipMeaning:
-    one = session.names.one_chip(text)
+    resolved = session.names.one_chip(text)
     data = session.catalog.data
-    query = MachineQuery(chips={one.chip.name})
-    slices = tuple(s for s in (*sharing.mig_profiles(data), *sharing.vgpu_profiles(data)) if s.chip == one.chip.name)
+    query = MachineQuery(chips={resolved.chip.name})
+    slices = tuple(s for s in (*sharing.mig_profiles(data), *sharing.vgpu_profiles(data)) if s.chip == resolved.chip.name)
     return ChipMeaning(
-        one.chip,
-        one.said,
-        abilities(one.chip, data),
-        sharing.modes_of(one.chip, data),
-        slices,
-        compatibility.check(one.chip, wanted, data) if wanted else (),
-        len(find_machines(session.catalog, query)),
-        _cheapest(session, query, per_chip=True),
+        chip=resolved.chip,
+        said=resolved.said,
+        abilities=abilities(resolved.chip, data),
+        modes=sharing.modes_of(resolved.chip, data),
+        slices=slices,
+        findings=compatibility.check(resolved.chip, wanted, data) if wanted else (),
+        machines=len(find_machines(session.catalog, query)),
+        cheapest=_cheapest(session, query, per_chip=True),
     )
 
 
@@ -148,13 +148,13 @@ def _machine(session: Session, text: str, wanted: Mapping[str, str]) -> MachineM
     )
     keys = {machine.key for machine in machines}
     cheapest = _cheapest(session, MachineQuery(machines=keys), per_chip=False) if keys else ()
-    return MachineMeaning(text, tuple(machines), parts, findings, cheapest, quotas)
+    return MachineMeaning(name=text, machines=tuple(machines), parts=parts, findings=findings, cheapest=cheapest, quotas=quotas)
 
 
 def _region(session: Session, region: Region) -> RegionMeaning:
     catalog = session.catalog
-    here = catalog.region_index[region.key]
-    machines = {m for m, r in zip(catalog.offers.machine, catalog.offers.region, strict=True) if r == here}
+    index = catalog.region_index[region.key]
+    machines = {m for m, r in zip(catalog.offers.machine, catalog.offers.region, strict=True) if r == index}
     chips = dict.fromkeys(catalog.machines[m].chip or "" for m in sorted(machines))
     return RegionMeaning(region, len(machines), tuple(filter(None, chips)))
 
@@ -169,12 +169,12 @@ def _provider(session: Session, name: str) -> ProviderMeaning:
     )
 
     return ProviderMeaning(
-        listed.get(name, names.Provider(name, name, "your own", "")),
-        sum(machine.provider == name for machine in catalog.machines),
-        sum(region.provider == name for region in catalog.regions),
-        len(days),
-        iso_day(days[-1]) if days else "-",
-        iso_day(days[0]) if days else "-",
+        provider=listed.get(name, names.Provider(name, name, "your own", "")),
+        machines=sum(machine.provider == name for machine in catalog.machines),
+        regions=sum(region.provider == name for region in catalog.regions),
+        offers=len(days),
+        newest=iso_day(days[-1]) if days else "-",
+        oldest=iso_day(days[0]) if days else "-",
     )
 
 

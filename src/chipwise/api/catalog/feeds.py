@@ -61,8 +61,8 @@ def refresh(session: Session, provider: str, regions: tuple[str, ...], options: 
     feed = _feed(name)
     # Credentials and addresses come from the environment as each provider's own tools read them.
     variables: Mapping[str, str] = getattr(feed, "ENVIRONMENT", {})
-    told = {option: os.environ[variable] for option, variable in variables.items() if os.environ.get(variable)}
-    return _bring(session, name, getattr(feed, "PROVIDER", name), regions, {**told, **options}, report)
+    defaults = {option: os.environ[variable] for option, variable in variables.items() if os.environ.get(variable)}
+    return _bring(session, name, getattr(feed, "PROVIDER", name), regions, {**defaults, **options}, report)
 
 
 def import_file(session: Session, kind: str | None, path: Path, options: Mapping[str, str], report: Report) -> list[Brought]:
@@ -78,11 +78,11 @@ def import_file(session: Session, kind: str | None, path: Path, options: Mapping
 
 
 def _taking(path: Path) -> str:
-    found = [name for name in imported() if cast(Imports, _feed(name)).takes(path)]
-    if len(found) != 1:
-        which = " or ".join(found) or "no feed"
-        raise BadInput(f"{path} could be of {which}.", remedy=f"Say which with --as: {', '.join(found or imported())}.")
-    return found[0]
+    candidates = [name for name in imported() if cast(Imports, _feed(name)).takes(path)]
+    if len(candidates) != 1:
+        listing = " or ".join(candidates) or "no feed"
+        raise BadInput(f"{path} could be of {listing}.", remedy=f"Say which with --as: {', '.join(candidates or imported())}.")
+    return candidates[0]
 
 
 def _bring(
@@ -92,7 +92,9 @@ def _bring(
 
     feed = _feed(feed_name)
     known = tuple(machine for machine in session.catalog.machines if machine.provider == provider)
-    settings = FeedSettings(session.today, regions, options, session.names.chip_index(), known)
+    settings = FeedSettings(
+        today=session.today, regions=regions, options=options, chip_of=session.names.chip_index(), known=known
+    )
     # Machines of the user's own files may go away with the file: a snapshot stands on the package and on itself.
     packaged = load(prices=False)
     snapshot, refused = sound(feed.fetch(settings, report), session.catalog.chips, packaged.machine_index)
@@ -100,10 +102,10 @@ def _bring(
         reasons = "; ".join((*snapshot.skipped[:3], *map(str, refused[:3])))
         raise NoResult(f"{feed_name} brought no machine and no price for {provider}.", remedy=reasons or None)
     # What the package says in the same words stays the package's: a correction shipped later must reach everybody.
-    ours = {machine.key: machine for machine in session.catalog.machines if machine.key in packaged.machine_index}
-    machines = tuple(machine for machine in snapshot.machines if ours.get(machine.key) != machine)
-    whole = _with_other_regions(session, replace(snapshot, machines=machines), regions)
-    return Brought(snapshot, snapshots.save(session.config.feeds_dir, whole), refused)
+    packaged_machines = {machine.key: machine for machine in session.catalog.machines if machine.key in packaged.machine_index}
+    machines = tuple(machine for machine in snapshot.machines if packaged_machines.get(machine.key) != machine)
+    combined = _with_other_regions(session, replace(snapshot, machines=machines), regions)
+    return Brought(snapshot, snapshots.save(session.config.feeds_dir, combined), refused)
 
 
 def _with_other_regions(session: Session, snapshot: Snapshot, regions: tuple[str, ...]) -> Snapshot:

@@ -81,7 +81,7 @@ def purchases(texts: Sequence[str] | None) -> set[Purchase] | None:
     """`spot`, `on-demand`, `reserved` (all of them), `reserved-1y`, ..."""
     if not texts:
         return None
-    found: set[Purchase] = set()
+    selected: set[Purchase] = set()
     for text in texts:
         wanted = {purchase for purchase in Purchase if fold(purchase) == fold(text)}
         if fold(text) == "reserved":
@@ -89,8 +89,8 @@ def purchases(texts: Sequence[str] | None) -> set[Purchase] | None:
         if not wanted:
             options = [*map(str, Purchase), "reserved"]
             raise UnknownName("purchase option", text, nearest(text, options), remedy=f"Known: {', '.join(options)}.")
-        found |= wanted
-    return found
+        selected |= wanted
+    return selected
 
 
 def price(text: str | None, option: str) -> float | None:

@@ -115,31 +115,32 @@ def bench(session: Session, wanted: Wanted, report: Report, say: Callable[[str],
     mark = f"{LABEL}={secrets.token_hex(4)}"
     results: list[Result] = []
     refused: list[ChipwiseError] = []
-    with asking.opened(session) as held:
-        _there(held, wanted)
+    with asking.opened(session) as runtime:
+        _check_devices(runtime, wanted)
         try:
-            for one in wanted.places:
+            for place in wanted.places:
                 try:
-                    results.append(_at(held, wanted, one, mark, _part(report, wanted, len(results)), say))
+                    results.append(_bench_place(runtime, wanted, place, mark, _part(report, wanted, len(results)), say))
                 except ChipwiseError as error:
                     refused.append(error)
-                    results.append(Result(one, "", (), {}, predicting.Unknown(str(error))))
+                    results.append(Result(place=place, unit="", runs=(), predicted={}, held=predicting.Unknown(str(error))))
         except BaseException:
-            _stop(held, mark)
+            _stop(runtime, mark)
             raise
     if len(refused) == len(wanted.places):
         raise refused[0]
     return results
 
 
-def _there(held: Held, wanted: Wanted) -> None:
+def _check_devices(runtime: Held, wanted: Wanted) -> None:
     """What this machine does not have is known before the first run."""
-    config = held.engine.config
-    for one in wanted.places:
-        for what, asked, there in (("GPUs", one.gpus, config.gpus), ("CPUs", one.cpus, config.cpus)):
-            if (asked or 0) > len(there):
+    config = runtime.engine.config
+    for place in wanted.places:
+        for device, count, available in (("GPUs", place.gpus, config.gpus), ("CPUs", place.cpus, config.cpus)):
+            if (count or 0) > len(available):
                 raise BadInput(
-                    f"--on {one.text} asks for {asked} {what}, and this machine gives {len(there)}.", remedy="Ask for fewer."
+                    f"--on {place.text} asks for {count} {device}, and this machine gives {len(available)}.",
+                    remedy="Ask for fewer.",
                 )
 
 
@@ -148,38 +149,38 @@ def _part(report: Report, wanted: Wanted, before: int) -> Tell:
     runs = len(wanted.places) * wanted.repeat
 
     def tell(run: int, step: int, total: int) -> None:
-        what = f"{wanted.places[before].text} {run + 1} of {wanted.repeat}"
+        label = f"{wanted.places[before].text} {run + 1} of {wanted.repeat}"
         if total:
-            report((before * wanted.repeat + run) * total + min(step, total), runs * total, what)
+            report((before * wanted.repeat + run) * total + min(step, total), runs * total, label)
         else:
-            report(step, None, what)
+            report(step, None, label)
 
     return tell
 
 
-def _at(held: Held, wanted: Wanted, place: Place, mark: str, tell: Tell, say: Callable[[str], None]) -> Result:
+def _bench_place(runtime: Held, wanted: Wanted, place: Place, mark: str, tell: Tell, say: Callable[[str], None]) -> Result:
     work = wanted.work
     unit = predicting.work_of(work)
     if place.simulated:
-        return _simulated(held, wanted, place, unit)
+        return _simulated(runtime, wanted, place, unit)
     runs: list[Run] = []
     job: Job | None = None
     for run in range(wanted.repeat):
-        submitted = asking.run(held.session, _asked(wanted, place, mark), say if run == 0 else lambda line: None)[0]
-        job = _watched(held, submitted.id, wanted, partial(tell, run))
-        runs.append(_run(held, job, unit, wanted.steps))
-        _sweep(held, job)
+        submitted = asking.run(runtime.session, _request(wanted, place, mark), say if run == 0 else lambda line: None)[0]
+        job = _watched(runtime, submitted.id, wanted, partial(tell, run))
+        runs.append(_run(runtime, job, unit, wanted.steps))
+        _sweep(runtime, job)
         if runs[-1].speed is None:
             break  # the next would tell no more
     assert job is not None
-    on = _held(held.session, job)
+    allocation = _allocation(runtime.session, job)
     predicted = dict(job.spec.predicted)
     if number(predicted.get("throughput")) is None and "why_not" not in predicted:
-        predicted = {**predicted, **predicting.predict(held.session, wanted.path, work, on)}
-    return Result(place, unit.unit or "steps", tuple(runs), predicted, on)
+        predicted = {**predicted, **predicting.predict(runtime.session, wanted.path, work, allocation)}
+    return Result(place=place, unit=unit.unit or "steps", runs=tuple(runs), predicted=predicted, held=allocation)
 
 
-def _asked(wanted: Wanted, place: Place, mark: str) -> Asked:
+def _request(wanted: Wanted, place: Place, mark: str) -> Asked:
     """On a named machine nothing is planned: a plan would choose the machine itself."""
     work = wanted.work
     settings = [f"CHIPWISE_STEPS={wanted.steps}"] if wanted.steps is not None else []
@@ -202,41 +203,41 @@ def _asked(wanted: Wanted, place: Place, mark: str) -> Asked:
 def _own(work: Common, mark: str) -> str | None:
     """A place of their own for checkpoints where the file names one: a run must not go on from what another saved. Each run
     has its own, by the job's number."""
-    kept = work.program.checkpoints if work.program is not None else None
-    return None if kept is None else f"{kept.rstrip('/')}/{mark.replace('=', '-')}-{secrets.token_hex(3)}"
+    folder = work.program.checkpoints if work.program is not None else None
+    return None if folder is None else f"{folder.rstrip('/')}/{mark.replace('=', '-')}-{secrets.token_hex(3)}"
 
 
-def _watched(held: Held, id: str, wanted: Wanted, tell: Callable[[int, int], None]) -> Job:
-    asked = False
-    while not (job := held.job(id)).phase.over:
+def _watched(runtime: Held, id: str, wanted: Wanted, tell: Callable[[int, int], None]) -> Job:
+    stopping = False
+    while not (job := runtime.job(id)).phase.over:
         attempt, now = job.attempt, time.time()
-        step = _step(held, job, now) if job.phase is Phase.RUNNING else 0
+        step = _step(runtime, job, now) if job.phase is Phase.RUNNING else 0
         tell(step, wanted.steps or int(number(job.spec.predicted.get("steps")) or 0))
         ran = now - attempt.begun if attempt is not None and attempt.begun is not None else 0.0
-        if wanted.longest is not None and ran > wanted.longest and not asked and job.phase is Phase.RUNNING:
-            jobs.ask(held.record, job, Wish.STOP, reason="measured for long enough")
-            asked = True
+        if wanted.longest is not None and ran > wanted.longest and not stopping and job.phase is Phase.RUNNING:
+            jobs.ask(runtime.record, job, Wish.STOP, reason="measured for long enough")
+            stopping = True
         time.sleep(LOOKS_S)
     return job
 
 
-def _step(held: Held, job: Job, now: float) -> int:
+def _step(runtime: Held, job: Job, now: float) -> int:
     """Of other engines it is known when the job is over: looking costs them requests."""
     if not runs_here(job.spec.engine):
         return 0
-    sight = held.here(job).look([job], now).attempts.get((job.id, len(job.attempts)))
+    sight = runtime.here(job).look([job], now).attempts.get((job.id, len(job.attempts)))
     return sight.step or 0 if sight is not None else 0
 
 
-def _run(held: Held, job: Job, work: Work, asked: int | None) -> Run:
-    events = [one.event for one in held.record.events(job.id) if isinstance(one.event, Measured)]
+def _run(runtime: Held, job: Job, work: Work, step_limit: int | None) -> Run:
+    events = [one.event for one in runtime.record.events(job.id) if isinstance(one.event, Measured)]
     measured: Mapping[str, object] = events[-1].measured if events else {}
     last = job.attempt
     price = last.where.usd_per_hour if last is not None else None
     now = time.time()
-    beside = held.record.rows(WantedJobs(phases=PLACED, place=job.spec.place))
+    neighbours = runtime.record.rows(WantedJobs(phases=PLACED, place=job.spec.place))
     steps = measured.get("steps")
-    speed = _speed(measured, work, asked)
+    speed = _speed(measured, work, step_limit)
     return Run(
         job=job.id,
         speed=speed,
@@ -245,28 +246,28 @@ def _run(held: Held, job: Job, work: Work, asked: int | None) -> Run:
         attempts=len(job.attempts),
         usd=job.usd(now) if price else None,
         usd_per_hour=None if price is None or last is None else price * last.machines,
-        beside=len(beside),
-        why="" if speed is not None else _why(job, measured, work, asked),
+        beside=len(neighbours),
+        why="" if speed is not None else _failure(job, measured, work, step_limit),
     )
 
 
-def _speed(measured: Mapping[str, object], work: Work, asked: int | None) -> float | None:
-    """`asked`: so many steps and no more. Where nobody tells any, it may have done those, or all of its work."""
-    if asked is not None and "steps" not in measured:
+def _speed(measured: Mapping[str, object], work: Work, step_limit: int | None) -> float | None:
+    """`step_limit`: so many steps and no more. Where nobody tells any, it may have done those, or all of its work."""
+    if step_limit is not None and "steps" not in measured:
         return None
-    told, rate = number(measured.get("throughput")), number(measured.get("steps_per_s"))
-    if told is not None:
-        return told
+    throughput, rate = number(measured.get("throughput")), number(measured.get("steps_per_s"))
+    if throughput is not None:
+        return throughput
     if rate is None or (work.unit and not work.per_step):
         return None
     return rate * (work.per_step or 1.0)
 
 
-def _why(job: Job, measured: Mapping[str, object], work: Work, asked: int | None) -> str:
+def _failure(job: Job, measured: Mapping[str, object], work: Work, step_limit: int | None) -> str:
     if job.phase is Phase.FAILED or not measured:
         return f"{job.phase}: {job.reason or 'nothing of it ran'} (chipwise logs {job.id})"
-    if "steps" not in measured and asked is not None and job.phase is Phase.DONE:
-        return f"it reports no steps (chipwise.job.steps does): it is not known whether it did {asked} or all of them"
+    if "steps" not in measured and step_limit is not None and job.phase is Phase.DONE:
+        return f"it reports no steps (chipwise.job.steps does): it is not known whether it did {step_limit} or all of them"
     if "steps" not in measured:
         return "it reports no steps (chipwise.job.steps does) and was not run to its end"
     if "steps_per_s" not in measured:
@@ -274,50 +275,57 @@ def _why(job: Job, measured: Mapping[str, object], work: Work, asked: int | None
     return f"its file does not say how many {work.unit} a step is: let it run to its end"
 
 
-def _held(session: Session, job: Job) -> predicting.Held | predicting.Unknown:
+def _allocation(session: Session, job: Job) -> predicting.Held | predicting.Unknown:
     if runs_here(job.spec.engine):
-        return predicting.here(session, job.spec.needs)
-    where = job.attempts[-1].where if job.attempts else None
-    if where is None or not where.machine:
+        return predicting.local_allocation(session, job.spec.needs)
+    location = job.attempts[-1].where if job.attempts else None
+    if location is None or not location.machine:
         return predicting.Unknown("the engine does not say which machine it was")
     return predicting.on_machine(
-        session, f"{where.provider} {where.machine}".strip(), job.spec.needs.machines, where.usd_per_hour
+        session, f"{location.provider} {location.machine}".strip(), job.spec.needs.machines, location.usd_per_hour
     )
 
 
-def _simulated(held: Held, wanted: Wanted, place: Place, unit: Work) -> Result:
+def _simulated(runtime: Held, wanted: Wanted, place: Place, unit: Work) -> Result:
     """The machines of the plan by the formulas: what nobody ran."""
     from chipwise.api.running.planned import with_plan
     from chipwise.runner.job import Spec
 
-    spec = with_plan(held.session, wanted.path, wanted.environment, Spec((), wanted.work.name), time.time())
+    spec = with_plan(runtime.session, wanted.path, wanted.environment, Spec((), wanted.work.name), time.time())
     first = spec.places[0]
-    on = predicting.on_machine(held.session, f"{first.provider} {first.machine}", spec.needs.machines, first.usd_per_hour)
-    if isinstance(on, predicting.Held):
-        on = replace(on, chips=float(spec.needs.gpus * spec.needs.machines) or on.chips)
-    predicted = {**predicting.predict(held.session, wanted.path, wanted.work, on), "seconds": spec.predicted["seconds"]}
-    if wanted.steps is not None and (whole := steps_of(replace(spec, work=unit))):  # fewer take less, after the same start
+    allocation = predicting.on_machine(
+        runtime.session, f"{first.provider} {first.machine}", spec.needs.machines, first.usd_per_hour
+    )
+    if isinstance(allocation, predicting.Held):
+        allocation = replace(allocation, chips=float(spec.needs.gpus * spec.needs.machines) or allocation.chips)
+    predicted = {
+        **predicting.predict(runtime.session, wanted.path, wanted.work, allocation),
+        "seconds": spec.predicted["seconds"],
+    }
+    if wanted.steps is not None and (
+        total_steps := steps_of(replace(spec, work=unit))
+    ):  # fewer take less, after the same start
         seconds, start_s = (number(spec.predicted[name]) or 0.0 for name in ("seconds", "start_s"))
-        part = min(wanted.steps / whole, 1.0)
-        predicted |= {"steps": min(wanted.steps, whole), "seconds": start_s + (seconds - start_s) * part}
-    return Result(place, unit.unit or "steps", (), predicted, on, formula=True)
+        part = min(wanted.steps / total_steps, 1.0)
+        predicted |= {"steps": min(wanted.steps, total_steps), "seconds": start_s + (seconds - start_s) * part}
+    return Result(place=place, unit=unit.unit or "steps", runs=(), predicted=predicted, held=allocation, formula=True)
 
 
-def _sweep(held: Held, job: Job) -> None:
+def _sweep(runtime: Held, job: Job) -> None:
     """Checkpoints of a run that nobody will go on with; its output stays."""
     if runs_here(job.spec.engine) and not job.spec.checkpoints:
-        shutil.rmtree(held.root / job.id / "checkpoints", ignore_errors=True)
+        shutil.rmtree(runtime.root / job.id / "checkpoints", ignore_errors=True)
 
 
-def _stop(held: Held, mark: str) -> None:
+def _stop(runtime: Held, mark: str) -> None:
     """Whatever was begun under this mark, be it recorded a moment ago."""
     name, _, value = mark.partition("=")
-    live = held.record.jobs(WantedJobs(phases=LIVE))
-    mine = [job for job in live if job.spec.labels.get(name) == value]
-    for job in mine:
-        jobs.ask(held.record, job, Wish.STOP, reason="its benchmark was interrupted")
-    for job in mine:
+    live = runtime.record.jobs(WantedJobs(phases=LIVE))
+    marked = [job for job in live if job.spec.labels.get(name) == value]
+    for job in marked:
+        jobs.ask(runtime.record, job, Wish.STOP, reason="its benchmark was interrupted")
+    for job in marked:
         late = time.monotonic() + job.spec.grace_s + 30.0
-        while not held.job(job.id).phase.over and time.monotonic() < late:
+        while not runtime.job(job.id).phase.over and time.monotonic() < late:
             time.sleep(LOOKS_S)
-        _sweep(held, job)
+        _sweep(runtime, job)

@@ -42,16 +42,16 @@ def calibrate(session: Session, path: str, typed: bytes | None, *, dry_run: bool
     parts = session.parts
     measured = read(session, path, typed)
     answers = predict(measured.rows, parts, packaged())
-    told = [guesses(row) if one.predicted is not None else () for row, one in zip(measured.rows, answers, strict=True)]
-    counts = Counter(refused(answers)) + Counter(reasons[0] for reasons in told if reasons)
+    assumptions = [guesses(row) if one.predicted is not None else () for row, one in zip(measured.rows, answers, strict=True)]
+    counts = Counter(refused(answers)) + Counter(reasons[0] for reasons in assumptions if reasons)
     reasons = tuple(sorted(counts.items(), key=lambda pair: -pair[1]))
-    known = [row for row, guessed in zip(measured.rows, told, strict=True) if not guessed]
+    known = [row for row, guessed in zip(measured.rows, assumptions, strict=True) if not guessed]
     runs = own.runs_of(samples(known, parts), packaged())
     if not len(runs):
         blank = sum(row.number("metric_value", 0.0) <= 0 for row in measured.rows)
-        why = f"{blank} have no metric_value" if blank else f"{reasons[0][0]}" if reasons else "there is none"
+        cause = f"{blank} have no metric_value" if blank else f"{reasons[0][0]}" if reasons else "there is none"
         raise NoResult(
-            f"None of the {len(measured.rows)} rows of {measured.name} can be compared: {why}.",
+            f"None of the {len(measured.rows)} rows of {measured.name} can be compared: {cause}.",
             remedy="A run needs model, task, chip, metric_name and metric_value.",
         )
     trial = own.try_out(runs)
@@ -65,7 +65,9 @@ def calibrate(session: Session, path: str, typed: bytes | None, *, dry_run: bool
         stored = session.config.calibration
         stored.parent.mkdir(parents=True, exist_ok=True)
         whole.write(stored, _packed(session.today, measured.name, len(runs), factors, trial))
-    return Calibration(measured, factors, trial, len(runs), far, reasons, stored, why_not)
+    return Calibration(
+        measured=measured, factors=factors, trial=trial, used=len(runs), far=far, refused=reasons, path=stored, why_not=why_not
+    )
 
 
 def forget(session: Session) -> Path:

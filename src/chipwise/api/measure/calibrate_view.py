@@ -26,28 +26,28 @@ def _held_out(trial: Trial | None) -> View | None:
     return {name: getattr(trial, name) for name in names} | {"worse": trial.worse}
 
 
-def calibration_view(found: Calibration) -> View:
+def calibration_view(calibration: Calibration) -> View:
     return {
-        "file": found.measured.name,
-        "rows": len(found.measured.rows),
-        "used": found.used,
-        "refused": [{"reason": reason, "rows": count} for reason, count in found.refused],
-        "held_out": _held_out(found.trial),
-        "stored": found.path is not None,
-        "path": str(found.path) if found.path else None,
-        "why_not": found.why_not or None,
-        "cautious": found.factors.cautious,
-        "factors": _factors(found.factors),
+        "file": calibration.measured.name,
+        "rows": len(calibration.measured.rows),
+        "used": calibration.used,
+        "refused": [{"reason": reason, "rows": count} for reason, count in calibration.refused],
+        "held_out": _held_out(calibration.trial),
+        "stored": calibration.path is not None,
+        "path": str(calibration.path) if calibration.path else None,
+        "why_not": calibration.why_not or None,
+        "cautious": calibration.factors.cautious,
+        "factors": _factors(calibration.factors),
     }
 
 
-def stored_view(kept: Stored) -> View:
+def stored_view(stored: Stored) -> View:
     return {
-        "file": kept.file,
-        "date": kept.date,
-        "used": kept.rows,
-        "versions": {"chipwise": kept.chipwise, "factors": kept.factors_digest},
-        "held_out": _held_out(kept.trial),
-        "cautious": kept.factors.cautious,
-        "factors": _factors(kept.factors),
+        "file": stored.file,
+        "date": stored.date,
+        "used": stored.rows,
+        "versions": {"chipwise": stored.chipwise, "factors": stored.factors_digest},
+        "held_out": _held_out(stored.trial),
+        "cautious": stored.factors.cautious,
+        "factors": _factors(stored.factors),
     }

@@ -34,7 +34,7 @@ def read(session: Session, path: str, typed: bytes | None) -> Measured:
     text = _text(name, _bytes(Path(path)) if typed is None else typed)
     table = parse(text, name)
     rows, notes = _resolved(table.rows, session.parts, session)
-    return Measured(name, text, table, rows, notes)
+    return Measured(name=name, text=text, table=table, rows=rows, notes=notes)
 
 
 def _bytes(path: Path) -> bytes:
@@ -55,16 +55,18 @@ def _text(name: str, data: bytes) -> str:
 
 def _resolved(rows: Sequence[Row], parts: Parts, session: Session) -> tuple[tuple[Row, ...], tuple[str, ...]]:
     """Rows whose chip only the catalog's names can tell get its `chip_key`; what was taken for what is said."""
-    taken: dict[str, str | None] = {}
-    found = []
+    chip_names: dict[str, str | None] = {}
+    resolved = []
     for row in rows:
         if find_part(row, parts) is None:
             name = row.text("chip")
-            if name not in taken:
-                taken[name] = session.names.chip_within(name)
-            chip = taken[name]
-            found.append(Row({**row.cells, "chip_key": chip}) if chip is not None and parts.find(chip) else row)
+            if name not in chip_names:
+                chip_names[name] = session.names.chip_within(name)
+            chip = chip_names[name]
+            resolved.append(Row({**row.cells, "chip_key": chip}) if chip is not None and parts.find(chip) else row)
         else:
-            found.append(row)
-    notes = [f"{name} is taken as {chip}." for name, chip in taken.items() if chip is not None and fold(name) != fold(chip)]
-    return tuple(found), tuple(notes)
+            resolved.append(row)
+    notes = [
+        f"{name} is taken as {chip}." for name, chip in chip_names.items() if chip is not None and fold(name) != fold(chip)
+    ]
+    return tuple(resolved), tuple(notes)

@@ -67,14 +67,14 @@ def place(session: Session, text: str) -> Place:
 
 
 def _devices(text: str, detail: str) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for one in filter(None, detail.split(",")):
-        key, _, value = one.partition("=")
-        least = {"gpus": 0, "cpus": 1}.get(key.strip())
-        if least is None or not value.strip().isdecimal() or not least <= int(value) <= 4096:
-            raise BadInput(f"--on {text[:60]}: {one[:40]!r} says no devices.", remedy="Write local:gpus=1 or local:cpus=2.")
-        found[key.strip()] = int(value)
-    return found
+    devices: dict[str, int] = {}
+    for item in filter(None, detail.split(",")):
+        key, _, value = item.partition("=")
+        minimum = {"gpus": 0, "cpus": 1}.get(key.strip())
+        if minimum is None or not value.strip().isdecimal() or not minimum <= int(value) <= 4096:
+            raise BadInput(f"--on {text[:60]}: {item[:40]!r} says no devices.", remedy="Write local:gpus=1 or local:cpus=2.")
+        devices[key.strip()] = int(value)
+    return devices
 
 
 def checked(session: Session, path: str, environment: str | None) -> Common:
@@ -94,7 +94,7 @@ def checked(session: Session, path: str, environment: str | None) -> Common:
     return work
 
 
-def places(session: Session, on: Sequence[str]) -> tuple[Place, ...]:
-    if len(set(on)) != len(on):
+def places(session: Session, texts: Sequence[str]) -> tuple[Place, ...]:
+    if len(set(texts)) != len(texts):
         raise BadInput("A place is there twice.", remedy="Write --repeat 2 to run everywhere twice.")
-    return tuple(place(session, one) for one in on)
+    return tuple(place(session, one) for one in texts)

@@ -38,21 +38,21 @@ def measure(session: Session, wish: Wish, report: Report) -> Profiled:
     from chipwise.adapters.stores import whole
 
     chip = session.names.one_chip(wish.chip).chip.name if wish.chip else None  # a bad name is told before minutes of work
-    settings = Settings(session.today.isoformat(), chip, wish.device, wish.quick, wish.seconds)
+    settings = Settings(date=session.today.isoformat(), chip=chip, device=wish.device, quick=wish.quick, seconds=wish.seconds)
     profile = run(settings, lambda done, total, what: report(done, total, _kind(what)))
     if profile.chip is None and session.names.chips_or_none(profile.device) is not None:
         profile = replace(profile, chip=session.names.one_chip(profile.device).chip.name)
     path = session.config.profiles / f"{_stem(profile.chip or profile.device)}.json"
-    told = profiled(profile, path, session.parts)  # what cannot be is not stored
+    result = profiled(profile, path, session.parts)  # what cannot be is not stored
     path.parent.mkdir(parents=True, exist_ok=True)
     whole.write(path, dump(profile))
-    return told
+    return result
 
 
-def _kind(what: str) -> str:
+def _kind(case: str) -> str:
     """Of a case such as `gemm bf16 m 16 k 4096` its kind: a line of progress each, not a hundred."""
-    first = what.split(" ", 1)[0]
-    return first if first in KINDS else what
+    first = case.split(" ", 1)[0]
+    return first if first in KINDS else case
 
 
 def write(path: Path, text: str) -> None:
@@ -61,10 +61,10 @@ def write(path: Path, text: str) -> None:
     whole.write(path, text)
 
 
-def picture(found: Profiled) -> str:
+def picture(result: Profiled) -> str:
     """The roofline as SVG; the dashed line is the 16-bit peak of the data sheet."""
-    part = found.part
-    return draw(found.profile, peak_of(part, "bf16") if part else None, part.bandwidth if part else None)
+    part = result.part
+    return draw(result.profile, peak_of(part, "bf16") if part else None, part.bandwidth if part else None)
 
 
 def show(session: Session, name: str | None) -> Profiled:
@@ -82,12 +82,12 @@ def show(session: Session, name: str | None) -> Profiled:
     if fold(name) in by_stem:
         path = by_stem[fold(name)]
         return profiled(read_profile(path), path, session.parts)
-    meant = session.names.chips_or_none(name)
+    chips = session.names.chips_or_none(name)
     for path in reversed(list(paths.values())):
         profile = read_profile(path)
         part = session.parts.find(profile.chip or "")
         known = {fold(profile.device), fold(profile.chip or ""), fold(part.name if part else "")} - {""}
-        if fold(name) in known or (meant and part and part.name in {chip.name for chip in meant}):
+        if fold(name) in known or (chips and part and part.name in {chip.name for chip in chips}):
             return profiled(profile, path, session.parts)
     raise UnknownName("profile", name, nearest(name, paths), remedy=f"Stored or packaged: {', '.join(paths) or 'none'}.")
 
@@ -120,8 +120,8 @@ class Line:
     size: str  # the same for a narrow column
 
 
-def lines(found: Profiled) -> list[Line]:
-    samples, part = found.profile.samples, found.part
+def lines(result: Profiled) -> list[Line]:
+    samples, part = result.profile.samples, result.part
     bandwidth, half = (part.bandwidth, peak_of(part, "bf16")) if part else (None, None)
 
     def best(what: str, kind: str, unit: str, nominal: float | None = None, **fixed: int) -> Line | None:
@@ -133,7 +133,7 @@ def lines(found: Profiled) -> list[Line]:
         for name in dict.fromkeys(s.precision for s in samples if s.kind == "gemm")
         for peak in (peak_of(part, name) if part else None,)
     ]
-    made = [
+    candidates = [
         best("copy in memory", "copy", "B/s", bandwidth),
         best("host to device", "copy-to-device", "B/s", pinned=1),
         best("host to device, pageable", "copy-to-device", "B/s", pinned=0),
@@ -150,18 +150,25 @@ def lines(found: Profiled) -> list[Line]:
         best("launch in a graph", "launch-graph", "s"),
         *(best(kind, kind, "B/s") for kind in ("all-reduce", "all-gather", "reduce-scatter")),
     ]
-    return [line for line in made if line is not None]
+    return [line for line in candidates if line is not None]
 
 
-def _best(what: str, samples: Sequence[Sample], unit: str, nominal: float | None) -> Line | None:
+def _best(label: str, samples: Sequence[Sample], unit: str, nominal: float | None) -> Line | None:
     def rate(sample: Sample) -> float:
         return {"B/s": sample.bytes_per_s, "FLOP/s": sample.flop_per_s, "s": -sample.seconds}[unit]
 
     if not samples:
         return None
     top = max(samples, key=rate)
-    at = " ".join(f"{name} {size:,}" for name, size in top.shape if name != "pinned")
-    return Line(what, abs(rate(top)), unit, rate(top) / nominal if nominal and unit != "s" else None, at, _size(top))
+    shape = " ".join(f"{name} {size:,}" for name, size in top.shape if name != "pinned")
+    return Line(
+        what=label,
+        value=abs(rate(top)),
+        unit=unit,
+        share=rate(top) / nominal if nominal and unit != "s" else None,
+        at=shape,
+        size=_size(top),
+    )
 
 
 def _size(sample: Sample) -> str:
@@ -178,28 +185,28 @@ def _size(sample: Sample) -> str:
     if sample.kind == "embedding" and {"tokens", "columns"} <= set(size):
         return f"{size['tokens']} of {size['columns']} values"
     moved = sample.size("bytes")
-    others = " ".join(f"{name} {value}" for name, value in size.items() if name not in ("bytes", "pinned"))
-    return f"{size_text(moved)} {others}".strip() if moved else others
+    rest = " ".join(f"{name} {value}" for name, value in size.items() if name not in ("bytes", "pinned"))
+    return f"{size_text(moved)} {rest}".strip() if moved else rest
 
 
-def view(found: Profiled) -> dict[str, Any]:
-    profile = found.profile
+def view(result: Profiled) -> dict[str, Any]:
+    profile = result.profile
     return {
         "device": profile.device,
         "device_kind": profile.device_kind,
-        "chip": found.part.name if found.part else profile.chip,
+        "chip": result.part.name if result.part else profile.chip,
         "date": profile.date,
         "software": profile.software,
         "samples": len(profile.samples),
         "notes": list(profile.notes),
-        "path": str(found.path) if found.path else None,
+        "path": str(result.path) if result.path else None,
         "best": [
             {"what": line.what, "value": line.value, "unit": line.unit, "share_of_nominal": line.share, "at": line.at}
-            for line in lines(found)
+            for line in lines(result)
         ],
-        "compute_share": dict(found.measured.compute) if found.measured else {},
-        "memory_share": found.measured.memory if found.measured else None,
-        "assumed_compute_share": found.expected.half if found.expected else None,
-        "assumed_memory_share": found.expected.memory if found.expected else None,
-        "log_offset": {"compute": found.offset.compute, "memory": found.offset.memory} if found.offset else None,
+        "compute_share": dict(result.measured.compute) if result.measured else {},
+        "memory_share": result.measured.memory if result.measured else None,
+        "assumed_compute_share": result.expected.half if result.expected else None,
+        "assumed_memory_share": result.expected.memory if result.expected else None,
+        "log_offset": {"compute": result.offset.compute, "memory": result.offset.memory} if result.offset else None,
     }

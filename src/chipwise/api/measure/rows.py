@@ -60,29 +60,29 @@ COLUMNS = (
 Row = dict[str, object]
 
 
-def view(one: Result) -> dict[str, Any]:
-    held = one.held
+def view(result: Result) -> dict[str, Any]:
+    allocation = result.held
     return {
-        "on": one.place.text,
-        "engine": one.place.engine,
-        "formula": one.formula,
-        "unit": one.unit,
-        "chip": held.chip if isinstance(held, predicting.Held) else None,
-        "chips": held.chips if isinstance(held, predicting.Held) else None,
-        "share": held.share if isinstance(held, predicting.Held) else None,
-        "speed": one.speed,
-        "speeds": one.speeds,
-        "spread": one.spread,
-        "predicted": one.expected,
-        "low": number(one.predicted.get("throughput_low")),
-        "high": number(one.predicted.get("throughput_high")),
-        "provenance": one.predicted.get("provenance"),
-        "why_not_predicted": one.predicted.get("why_not"),
-        "ratio": one.ratio,
-        "usd_per_unit": one.usd_per_unit,
-        "seconds": one.seconds,
-        "attempts": one.attempts,
-        "why_not_measured": one.why or None,
+        "on": result.place.text,
+        "engine": result.place.engine,
+        "formula": result.formula,
+        "unit": result.unit,
+        "chip": allocation.chip if isinstance(allocation, predicting.Held) else None,
+        "chips": allocation.chips if isinstance(allocation, predicting.Held) else None,
+        "share": allocation.share if isinstance(allocation, predicting.Held) else None,
+        "speed": result.speed,
+        "speeds": result.speeds,
+        "spread": result.spread,
+        "predicted": result.expected,
+        "low": number(result.predicted.get("throughput_low")),
+        "high": number(result.predicted.get("throughput_high")),
+        "provenance": result.predicted.get("provenance"),
+        "why_not_predicted": result.predicted.get("why_not"),
+        "ratio": result.ratio,
+        "usd_per_unit": result.usd_per_unit,
+        "seconds": result.seconds,
+        "attempts": result.attempts,
+        "why_not_measured": result.why or None,
         "runs": [
             {
                 "job": run.job,
@@ -95,7 +95,7 @@ def view(one: Result) -> dict[str, Any]:
                 "jobs_beside": run.beside,
                 "why_not_measured": run.why or None,
             }
-            for run in one.runs
+            for run in result.runs
         ],
     }
 
@@ -116,54 +116,54 @@ def rows(session: Session, wanted: Wanted, results: Sequence[Result]) -> tuple[s
     """A CSV, which is empty where there is no row, and why places are not in it."""
     described = _described(session, wanted.path, wanted.work)
     assert described is not None, "check_rows was asked before"
-    found: list[Row] = []
+    records: list[Row] = []
     left_out: list[str] = []
-    for one in results:
-        if reason := _unfit(one):
-            left_out.append(f"{one.place.text} is not in the file: {reason}.")
+    for result in results:
+        if reason := _unfit(result):
+            left_out.append(f"{result.place.text} is not in the file: {reason}.")
             continue
-        assert isinstance(one.held, predicting.Held)
-        assert one.speed is not None
+        assert isinstance(result.held, predicting.Held)
+        assert result.speed is not None
         metric, per_chip = described["metric_name"], described["metric_name"] == "tokens_per_s_per_chip"
-        found.append(
+        records.append(
             described
-            | _as_run(one)
+            | _as_run(result)
             | {
-                "chip": one.held.chip,
-                "chips": f"{one.held.chips:g}",
+                "chip": result.held.chip,
+                "chips": f"{result.held.chips:g}",
                 "metric_name": metric,
-                "metric_value": f"{one.speed / (one.held.chips if per_chip else 1.0):.6g}",
-                "spread": "" if one.spread is None else f"{one.spread:.4g}",
-                "notes": f"chipwise bench {one.place.text}, {len(one.speeds)} runs, {session.today.isoformat()}",
+                "metric_value": f"{result.speed / (result.held.chips if per_chip else 1.0):.6g}",
+                "spread": "" if result.spread is None else f"{result.spread:.4g}",
+                "notes": f"chipwise bench {result.place.text}, {len(result.speeds)} runs, {session.today.isoformat()}",
             }
         )
-    if not found:
+    if not records:
         return "", left_out
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(found)
+    writer.writerows(records)
     return text.getvalue(), left_out
 
 
-def _unfit(one: Result) -> str:
-    if one.formula:
+def _unfit(result: Result) -> str:
+    if result.formula:
         return "it is a formula, and was not run"
-    if one.speed is None:
+    if result.speed is None:
         return "it was not measured"
-    if isinstance(one.held, predicting.Unknown):
-        return one.held.reason
-    if one.held.share < 1.0:
-        return f"it held {one.held.share:.1%} of a {one.held.chip}, and a row is about whole chips"
+    if isinstance(result.held, predicting.Unknown):
+        return result.held.reason
+    if result.held.share < 1.0:
+        return f"it held {result.held.share:.1%} of a {result.held.chip}, and a row is about whole chips"
     return ""
 
 
-def _as_run(one: Result) -> Row:
+def _as_run(result: Result) -> Row:
     """What the prediction assumed where the file leaves it open."""
-    told = one.predicted.get("as_run")
-    assumed: dict[str, object] = dict(told) if isinstance(told, dict) else {}
+    settings = result.predicted.get("as_run")
+    assumed: dict[str, object] = dict(settings) if isinstance(settings, dict) else {}
     zero = {0.0: "DDP", 2.0: "ZeRO-2", 3.0: "FSDP"}.get(number(assumed.pop("zero_stage", None)) or 0.0)
-    if zero is not None and isinstance(one.held, predicting.Held) and one.held.chips > 1:
+    if zero is not None and isinstance(result.held, predicting.Held) and result.held.chips > 1:
         assumed["zero"] = zero
     names = {
         "tp": "tp",
@@ -208,9 +208,9 @@ def _described(session: Session, path: str, work: Common) -> Row | None:
 
 def _shape(shape: Shape) -> Row:
     """Of a model that only this file knows."""
-    found: Row = {"params_b": f"{shape.parameters / 1e9:.9g}"}
+    cells: Row = {"params_b": f"{shape.parameters / 1e9:.9g}"}
     if isinstance(shape, DecoderShape) and isinstance(shape.attention, Attention):
-        found |= {
+        cells |= {
             "layers": shape.layers,
             "hidden": shape.hidden,
             "ffn_hidden": shape.mlp.width,
@@ -218,4 +218,4 @@ def _shape(shape: Shape) -> Row:
             "kv_heads": shape.attention.kv_heads,
             "vocab": shape.vocab,
         }
-    return found
+    return cells

@@ -24,7 +24,7 @@ from chipwise.errors import BadInput
 from chipwise.perf.model import MEASURED
 from chipwise.perf.model import packaged as packaged_model
 
-BY = dict(zip(("chip", "model", "engine", "metric", "source"), scoring.COLUMNS, strict=True))
+GROUPINGS = dict(zip(("chip", "model", "engine", "metric", "source"), scoring.COLUMNS, strict=True))
 ADDED = ("predicted", "low", "high", "predicted_peak_gb", "provenance", "reason")
 _PAIRED = 1500  # rows of one group
 Report = Callable[[int, int | None, str], None]
@@ -55,7 +55,7 @@ class Score:
     @cached_property
     def by(self) -> dict[str, dict[str, Figures]]:
         found = scoring.figures_by(self.measured.rows, self.answers)
-        return {name: found[column] for name, column in BY.items()}
+        return {name: found[column] for name, column in GROUPINGS.items()}
 
     @cached_property
     def refused(self) -> list[tuple[str, int]]:
@@ -65,8 +65,8 @@ class Score:
     def guessed(self) -> list[tuple[str, int]]:
         """What of answered rows was guessed, with the number of rows."""
         counts: dict[str, int] = {}
-        for row, one in zip(self.measured.rows, self.answers, strict=True):
-            for reason in guesses(row) if one.predicted is not None else ():
+        for row, answer in zip(self.measured.rows, self.answers, strict=True):
+            for reason in guesses(row) if answer.predicted is not None else ():
                 counts[reason] = counts.get(reason, 0) + 1
         return sorted(counts.items(), key=lambda pair: -pair[1])
 
@@ -74,22 +74,22 @@ class Score:
     def pairs(self) -> tuple[int, int]:
         """Of a very large group the first rows speak: pairs grow with the square."""
         seen: dict[tuple[str, str], int] = {}
-        kept = []
-        for at, row in enumerate(self.measured.rows):
+        selected = []
+        for index, row in enumerate(self.measured.rows):
             group = group_key(row), row.text("metric_name")
             seen[group] = seen.get(group, 0) + 1
             if seen[group] <= _PAIRED:
-                kept.append(at)
-        rows, answers = [self.measured.rows[at] for at in kept], [self.answers[at] for at in kept]
+                selected.append(index)
+        rows, answers = [self.measured.rows[at] for at in selected], [self.answers[at] for at in selected]
         return scoring.order_kept(rows, answers, group_key)
 
     @property
     def peak_errors(self) -> list[float]:
         """Of rows that state peak_gb."""
         return [
-            abs(one.peak_gb / row.number("peak_gb", 0.0) - 1.0)
-            for row, one in zip(self.measured.rows, self.answers, strict=True)
-            if one.peak_gb is not None and row.number("peak_gb", 0.0) > 0
+            abs(answer.peak_gb / row.number("peak_gb", 0.0) - 1.0)
+            for row, answer in zip(self.measured.rows, self.answers, strict=True)
+            if answer.peak_gb is not None and row.number("peak_gb", 0.0) > 0
         ]
 
 
@@ -115,8 +115,8 @@ def score(session: Session, path: str, typed: bytes | None, ask: Ask, report: Re
 def _in_sample(measured: Measured, answers: list[Scored]) -> list[str]:
     notes = []
     if any(row.text("row_id") for row in measured.rows):
-        ours = {identity(row) for row in packaged()}
-        seen = sum(identity(row) in ours for row in measured.rows)
+        fitted = {identity(row) for row in packaged()}
+        seen = sum(identity(row) in fitted for row in measured.rows)
         if seen:
             notes.append(
                 f"{seen:,} of {len(measured.rows):,} rows are among those the packaged factors were fitted on: these figures"
@@ -133,10 +133,10 @@ def _replaced(measured: Measured) -> list[str]:
     return [f"The file has columns called {', '.join(there)}; --out replaces what they hold."] if there else []
 
 
-def _finite(one: Scored) -> Scored:
+def _finite(answer: Scored) -> Scored:
     """An answer that is no number is none."""
-    if one.predicted is None or all(math.isfinite(value or 0.0) for value in (one.predicted, one.low, one.high)):
-        return one if one.peak_gb is None or math.isfinite(one.peak_gb) else replace(one, peak_gb=None)
+    if answer.predicted is None or all(math.isfinite(value or 0.0) for value in (answer.predicted, answer.low, answer.high)):
+        return answer if answer.peak_gb is None or math.isfinite(answer.peak_gb) else replace(answer, peak_gb=None)
     return Scored(reason="settings: the formula has no finite answer for them")
 
 
@@ -176,13 +176,13 @@ def predictions(score: Score) -> str:
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*header, *new])
-    for cells, one in zip(rows, score.answers, strict=True):
-        added = _cells(one)
-        kept = list(cells)
-        for name, at in place.items():
-            if at is not None:
-                kept[at] = added[name]
-        writer.writerow([*kept, *(added[name] for name in new)])
+    for cells, answer in zip(rows, score.answers, strict=True):
+        added = _cells(answer)
+        merged = list(cells)
+        for name, index in place.items():
+            if index is not None:
+                merged[index] = added[name]
+        writer.writerow([*merged, *(added[name] for name in new)])
     return out.getvalue()
 
 
@@ -191,19 +191,19 @@ def _raw(measured: Measured) -> list[list[str]]:
     if measured.text.lstrip().startswith("{"):
         columns = list(measured.table.columns)
         return [columns, *([row.cells.get(name, "") for name in columns] for row in measured.table.rows)]
-    found = list(csv.reader(io.StringIO(measured.text, newline=""), strict=True))
-    return [found[0], *(cells for cells in found[1:] if any(cell.strip() for cell in cells))]
+    table = list(csv.reader(io.StringIO(measured.text, newline=""), strict=True))
+    return [table[0], *(cells for cells in table[1:] if any(cell.strip() for cell in cells))]
 
 
-def _cells(one: Scored) -> Mapping[str, str]:
+def _cells(answer: Scored) -> Mapping[str, str]:
     def number(value: float | None) -> str:
         return "" if value is None else f"{value:.6g}"
 
     return {
-        "predicted": number(one.predicted),
-        "low": number(one.low),
-        "high": number(one.high),
-        "predicted_peak_gb": number(one.peak_gb),
-        "provenance": one.provenance,
-        "reason": one.reason,
+        "predicted": number(answer.predicted),
+        "low": number(answer.low),
+        "high": number(answer.high),
+        "predicted_peak_gb": number(answer.peak_gb),
+        "provenance": answer.provenance,
+        "reason": answer.reason,
     }

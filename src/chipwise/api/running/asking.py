@@ -22,43 +22,43 @@ if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
 
 
-def run(session: Session, asked: Asked, say: Callable[[str], None] = lambda line: None) -> list[Job]:
+def run(session: Session, request: Asked, say: Callable[[str], None] = lambda line: None) -> list[Job]:
     """Submitted, and a controller is there. `say`: for asides to whoever asks."""
     from chipwise.adapters import hand_offs
     from chipwise.api.running import engines
 
-    asked = wanted.with_text(session, asked)
-    if not asked.words:
+    request = wanted.with_text(session, request)
+    if not request.words:
         raise BadInput("There is nothing to run.", remedy="chipwise run -- COMMAND, or chipwise run WORKLOAD.yaml.")
-    with opened(session) as held:
-        named = wanted.named(session, asked, held)
-        for id, spec in named:
+    with opened(session) as runtime:
+        specs = wanted.named_specs(session, request, runtime)
+        for id, spec in specs:
             if runs_here(spec.engine):
-                submitting.checked(spec, held.engine, held.rules)
+                submitting.checked(spec, runtime.engine, runtime.rules)
             else:
-                submitting.checked_elsewhere(id, spec, held.elsewhere[spec.place])
+                submitting.checked_elsewhere(id, spec, runtime.elsewhere[spec.place])
             if spec.produces:
                 hand_offs.check(spec, say=say, looks_at=traits(spec.engine).looks_at)
-        named = _brought(held, named, say)
-        jobs = submitting.submit(held.record, named, place.passing_dir(session), wanted.values(asked.secrets))
-        for where, reach in held.reaches.items():
-            engines.remember(session, where, reach)
+        specs = _with_folders(runtime, specs, say)
+        jobs = submitting.submit(runtime.record, specs, place.passing_dir(session), wanted.values(request.secrets))
+        for site, reach in runtime.reaches.items():
+            engines.remember(session, site, reach)
         for job in jobs:
-            held.awake(job)
+            runtime.awake(job)
             if passing := _passing(job.spec):
                 say(f"{job.id}: {passing} is on no volume that outlives its pod: it is checked, and then deleted with the pod.")
     return jobs
 
 
-def _brought(held: Held, named: Sequence[tuple[str, Spec]], say: Callable[[str], None]) -> list[tuple[str, Spec]]:
+def _with_folders(runtime: Held, specs: Sequence[tuple[str, Spec]], say: Callable[[str], None]) -> list[tuple[str, Spec]]:
     """A folder of this machine goes along to a rented one, once for all jobs; a cluster has what its image has."""
     sent: dict[tuple[str, str], str] = {}
-    for _, spec in named:
+    for _, spec in specs:
         key = (spec.place, spec.folder)
-        engine = held.elsewhere.get(spec.place)
+        engine = runtime.elsewhere.get(spec.place)
         if isinstance(engine, BringsFolders) and spec.folder and not spec.folder.startswith("s3:/") and key not in sent:
             sent[key] = engine.bring(Path(spec.folder), lambda size, of=spec.folder: say(_sends(of, size)))
-    return [(id, replace(spec, folder=sent.get((spec.place, spec.folder), spec.folder))) for id, spec in named]
+    return [(id, replace(spec, folder=sent.get((spec.place, spec.folder), spec.folder))) for id, spec in specs]
 
 
 def _passing(spec: Spec) -> str:
@@ -71,32 +71,32 @@ def _sends(folder: str, size: int) -> str:
     return f"uploads the folder {folder} ({max(round(size / 1e3), 1):,} kB)"
 
 
-def simulate(session: Session, asked: Asked, seed: int) -> Played:
+def simulate(session: Session, request: Asked, seed: int) -> Played:
     """What would happen, by a virtual clock: a workload on the machines of its plan, the stages of a pipeline in their order,
     a command for its expected time."""
     from chipwise.api.running import simulate as simulating
     from chipwise.api.running.planned import Planned, with_plans
 
-    asked = wanted.with_text(session, replace(asked, played=True))
+    request = wanted.with_text(session, replace(request, played=True))
     engines = [
         option
-        for option, given in (
-            ("--engine", asked.engine is not None and not runs_here(asked.engine)),
-            ("--stage-engine", asked.stages),
+        for option, is_set in (
+            ("--engine", request.engine is not None and not runs_here(request.engine)),
+            ("--stage-engine", request.stages),
         )
-        if given
+        if is_set
     ]
     if engines:
         raise BadInput(
             "A simulation runs on no engine: it plays the machines of the plan.", remedy=f"Leave {' and '.join(engines)} out."
         )
-    with opened(session) as held:
-        named = wanted.named(session, asked, held)
-        rules = held.rules
+    with opened(session) as runtime:
+        specs = wanted.named_specs(session, request, runtime)
+        rules = runtime.rules
     now = time.time()
-    plan = Planned(tuple(named))
-    if not asked.is_command:
-        plan = with_plans(session, asked.words[0], asked.environment, named, now, asked.text)
+    plan = Planned(tuple(specs))
+    if not request.is_command:
+        plan = with_plans(session, request.words[0], request.environment, specs, now, request.text)
     world = simulating.world_of([spec for _, spec in plan.named], begins=now)
     ends = (
         () if plan.served_s is None else [simulating.Wishes(now + plan.served_s, id) for id, one in plan.named if one.service]
@@ -104,7 +104,7 @@ def simulate(session: Session, asked: Asked, seed: int) -> Played:
     return replace(simulating.simulate(plan.named, world, seed, rules=rules, wishes=ends), asides=plan.asides)
 
 
-def short(held: Held, job: Job) -> str:
+def short(runtime: Held, job: Job) -> str:
     """Where it stands, for whoever watches; empty while it runs."""
     if job.phase is Phase.QUEUED and job.waiting and job.attempts:
         return f"{job.id} goes back to the queue: {job.waiting}"
@@ -120,31 +120,31 @@ def ask(session: Session, names: Sequence[str], wish: Wish) -> list[str]:
     asked any more, since it went on meanwhile, is passed over."""
     from chipwise.api.running import jobs
 
-    asked: list[str] = []
+    ids: list[str] = []
     refused: BadInput | None = None
-    with opened(session) as held:
-        pairs = [(name, job) for name in names for job in jobs.meant(held.record, name, wish)]
-        found = list({job.id: job for _, job in pairs}.values())
+    with opened(session) as runtime:
+        pairs = [(name, job) for name in names for job in jobs.targets(runtime.record, name, wish)]
+        targets = list({job.id: job for _, job in pairs}.values())
         of_pipelines = {job.id for name, job in pairs if job.spec.pipeline == name}
         if wish is Wish.RUN:
-            found = jobs.in_order(held.record, found)
-        for job in found:
+            targets = jobs.in_order(runtime.record, targets)
+        for job in targets:
             jobs.allowed(job, wish)
-        for job in found:
+        for job in targets:
             if wish is Wish.RUN:
                 submitting.laid_again(job, place.passing_dir(session))
             try:
-                jobs.ask(held.record, job, wish, held.record.login or submitting.submitter())
+                jobs.ask(runtime.record, job, wish, runtime.record.login or submitting.submitter())
             except BadInput as error:
                 if job.id not in of_pipelines:
                     raise
                 refused = error
                 continue
-            asked.append(job.id)
-            held.awake(job)
-    if refused is not None and not asked:
+            ids.append(job.id)
+            runtime.awake(job)
+    if refused is not None and not ids:
         raise refused
-    return asked
+    return ids
 
 
 def exit_code(job: Job) -> int:

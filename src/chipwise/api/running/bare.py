@@ -37,15 +37,15 @@ def on_rented(session: Session, spec: Spec, machine: str | None, spot: bool, ima
         )
     index = session.catalog.machine_index.get((cloud, machine))
     if index is None and (spec.budget_usd is not None or not _TYPE.fullmatch(machine)):
-        why = "Without a price no budget can be held. " if spec.budget_usd is not None else ""
+        notice = "Without a price no budget can be held. " if spec.budget_usd is not None else ""
         raise UnknownName(
-            f"machine of {cloud}", machine, session.names.nearest_machines(machine), remedy=f"{why}See chipwise machines."
+            f"machine of {cloud}", machine, session.names.nearest_machines(machine), remedy=f"{notice}See chipwise machines."
         )
     _check_gpus(session, spec, machine, index)
     places = [
-        priced(session, cloud, machine, region, one)
-        for one in BOUGHT
-        if spot or one is Purchase.ON_DEMAND
+        priced(session, cloud, machine, region, purchase)
+        for purchase in BOUGHT
+        if spot or purchase is Purchase.ON_DEMAND
         for region in market.regions
     ]
     # What the catalog knows and has no price for in another region is not sold there.
@@ -75,6 +75,6 @@ _TYPE = re.compile(
 def priced(session: Session, cloud: str, machine: str, region: str, purchase: Purchase) -> Where:
     """At the price of the catalog, where it knows one: by it a budget is held."""
     query = OfferQuery(MachineQuery(machines={(cloud, machine)}), {(cloud, region)}, {purchase})
-    found = cheapest(session.catalog, query, session.year_ago)
-    price = session.catalog.offers.price[found[purchase]] if purchase in found else None
-    return Where(purchase, cloud, region, "", machine, price)
+    offers = cheapest(session.catalog, query, session.year_ago)
+    price = session.catalog.offers.price[offers[purchase]] if purchase in offers else None
+    return Where(purchase=purchase, provider=cloud, region=region, zone="", machine=machine, usd_per_hour=price)

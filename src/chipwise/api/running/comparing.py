@@ -13,21 +13,21 @@ from chipwise.runner.record import Happened
 
 def compared(job: Job, happened: Sequence[Happened]) -> tuple[Compared, ...]:
     """By the newest measurement: a job that was started again is measured again."""
-    found = [one.event for one in happened if isinstance(one.event, Measured)]
-    return compare(job.spec, found[-1] if found and job.phase.over else None)
+    measurements = [one.event for one in happened if isinstance(one.event, Measured)]
+    return compare(job.spec, measurements[-1] if measurements and job.phase.over else None)
 
 
 def view(rows: Sequence[Compared]) -> list[dict[str, Any]]:
     return [
         {
-            "name": one.name,
-            "unit": one.unit,
-            "predicted": one.predicted,
-            "low": one.low,
-            "high": one.high,
-            "measured": one.measured,
-            "ratio": one.ratio,
-            "inside": one.inside,
+            "name": row.name,
+            "unit": row.unit,
+            "predicted": row.predicted,
+            "low": row.low,
+            "high": row.high,
+            "measured": row.measured,
+            "ratio": row.ratio,
+            "inside": row.inside,
         }
-        for one in rows
+        for row in rows
     ]

@@ -42,15 +42,15 @@ def awake(session: Session, place: str = "") -> None:
     from chipwise.adapters import waking
     from chipwise.api.running.place import controller_command, home_of
 
-    at = home_of(session, place)
-    at.mkdir(parents=True, exist_ok=True, mode=0o700)
-    started = _STARTED_AT.get(at)
+    home = home_of(session, place)
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    started = _STARTED_AT.get(home)
     if not place and _of_other_devices(session):
-        _let_go(at / "controller.lock")
+        _let_go(home / "controller.lock")
         started = None
-    if (started is None or time.monotonic() - started > STARTS_WITHIN_S) and not waking.awake(at / "controller.lock"):
-        _STARTED_AT[at] = time.monotonic()
-        waking.start(controller_command(place), _environment(session), at / "controller.log")
+    if (started is None or time.monotonic() - started > STARTS_WITHIN_S) and not waking.awake(home / "controller.lock"):
+        _STARTED_AT[home] = time.monotonic()
+        waking.start(controller_command(place), _environment(session), home / "controller.log")
 
 
 def _environment(session: Session) -> dict[str, str]:
@@ -66,8 +66,8 @@ def _of_other_devices(session: Session) -> bool:
 
     if not os.environ.get(place.GPUS) and not os.environ.get(place.CPUS):
         return False
-    told = place.given_out(session)
-    return told is not None and (told["gpus"], told["cpus"]) != tuple(map(list, place.devices(session)))
+    published = place.given_out(session)
+    return published is not None and (published["gpus"], published["cpus"]) != tuple(map(list, place.devices(session)))
 
 
 def _let_go(lock: Path) -> None:
@@ -89,23 +89,23 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
     from chipwise.api.running.installed import traits
     from chipwise.api.running.place import DEVICES, engine_here, home_of, open_record, passing_dir, rules
 
-    at = home_of(session, place)
-    at.mkdir(parents=True, exist_ok=True, mode=0o700)
-    lock = state_files.lock(at / "controller.lock")
+    home = home_of(session, place)
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = state_files.lock(home / "controller.lock")
     if lock is None:
         return
     with suppress(OSError):  # for people who look; a full disk must not matter
         os.truncate(lock, 0)
         os.write(lock, f"{os.getpid()}\n".encode())
-    asked = _asked_to_go()
+    signals = _asked_to_go()
     engine: Any = of_place(session, place) if place else engine_here(session)
     if not place:
         with suppress(OSError):
-            given = {"pid": os.getpid(), "gpus": list(engine.config.gpus), "cpus": list(engine.config.cpus)}
-            state_files.write(at, DEVICES, given)
-    own = f"{socket.gethostname()}:{sha256(str(at.absolute()).encode()).hexdigest()[:8]}:"
+            devices = {"pid": os.getpid(), "gpus": list(engine.config.gpus), "cpus": list(engine.config.cpus)}
+            state_files.write(home, DEVICES, devices)
+    own = f"{socket.gethostname()}:{sha256(str(home.absolute()).encode()).hexdigest()[:8]}:"
     known = traits(engine.name)
-    limits, made = rules(session), HandOffs(looks_at=known.looks_at)
+    limits, hand_offs = rules(session), HandOffs(looks_at=known.looks_at)
 
     def beginning() -> Controller:
         record = open_record(session)
@@ -119,28 +119,35 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
         except BaseException:
             record.close()
             raise
-        return Controller(record, engine, f"{own}{os.getpid()}", limits, checked=made.checked, elapsed=time.monotonic)
+        return Controller(
+            record=record,
+            engine=engine,
+            holder=f"{own}{os.getpid()}",
+            rules=limits,
+            checked=hand_offs.checked,
+            elapsed=time.monotonic,
+        )
 
     controller, idle, live = beginning(), False, 0
-    busy_at, trouble_s, told = time.monotonic(), TRIES_AGAIN_S[0], _Told()
-    while not asked and at.is_dir():
+    busy_at, trouble_s, log = time.monotonic(), TRIES_AGAIN_S[0], _TroubleLog()
+    while not signals and home.is_dir():
         try:
             turn = controller.turn(time.time())
         except OutsideFailed as error:
-            told.say(f"{error} Trying again.")
+            log.say(f"{error} Trying again.")
             if not live and time.monotonic() - busy_at > GIVES_UP_S:  # nothing waits for it, as far as it ever saw
                 break
             until = time.monotonic() + trouble_s
-            while not asked and time.monotonic() < until:  # a signal does not end a sleep
+            while not signals and time.monotonic() < until:  # a signal does not end a sleep
                 time.sleep(SOON_S)
             trouble_s = min(2.0 * trouble_s, TRIES_AGAIN_S[1])
             with suppress(OutsideFailed):  # another file may lie there by now, and be the record that people see
-                if at.is_dir():  # else all was removed, and nothing is made again
+                if home.is_dir():  # else all was removed, and nothing is made again
                     former, controller = controller, beginning()
                     former.record.close()
             continue
         trouble_s = TRIES_AGAIN_S[0]
-        told.say(*turn.trouble)
+        log.say(*turn.trouble)
         now = time.monotonic()
         live = turn.live
         if live or turn.behind:
@@ -161,7 +168,7 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
     engine.close()
 
 
-class _Told:
+class _TroubleLog:
     """What is wrong, once: turns are many, and the file of it has no end."""
 
     def __init__(self) -> None:
@@ -171,17 +178,17 @@ class _Told:
         if trouble != self.last:
             self.last = trouble
             with suppress(OSError):  # a full disk
-                for one in trouble:
-                    print(one, flush=True)
+                for line in trouble:
+                    print(line, flush=True)
 
 
 def _tidy(passing: Path, record: Record) -> None:
     """Secrets of jobs that are over and never began, or whose controller died before it could remove them."""
-    for one in list(passing.iterdir()) if passing.is_dir() else ():
+    for folder in list(passing.iterdir()) if passing.is_dir() else ():
         with suppress(OSError, BadInput, Unread):  # one that cannot be read may still need them
-            job = record.job(one.name)
-            if job.phase.over if job is not None else time.time() - one.stat().st_mtime > SUBMITTED_WITHIN_S:
-                shutil.rmtree(one)
+            job = record.job(folder.name)
+            if job.phase.over if job is not None else time.time() - folder.stat().st_mtime > SUBMITTED_WITHIN_S:
+                shutil.rmtree(folder)
 
 
 def _pause(turn: Turn, busy_s: float) -> float:
@@ -191,8 +198,8 @@ def _pause(turn: Turn, busy_s: float) -> float:
 
 
 def _asked_to_go() -> list[int]:
-    asked: list[int] = []
-    for one in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(one, lambda number, frame: asked.append(number))
+    signals: list[int] = []
+    for kind in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(kind, lambda number, frame: signals.append(number))
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    return asked
+    return signals

@@ -12,7 +12,7 @@ from chipwise.api.quick import read, with_limits
 from chipwise.api.running.bare import BOUGHT, priced
 from chipwise.api.running.engines import Reach
 from chipwise.api.running.installed import package, traits
-from chipwise.api.running.planned import PLACES, place_of, predicted_of, rate_of, same_as, with_least
+from chipwise.api.running.planned import PLACES, place_of, predicted_of, rate_of, same_as, with_minimum
 from chipwise.api.running.workloads import IMAGE
 from chipwise.api.verbs import plan_any_checked
 from chipwise.catalog.offer import Purchase
@@ -44,15 +44,15 @@ def planned(
 ) -> Spec:
     """The workload of the file, or one stage of it, on what the plan takes within the engine's own limits. `image`: instead of
     the workload's own; `text` stands for the file."""
-    within = limits(session, path, environment, reach, text)
-    checked = check(session, path, environment, text=with_limits(text or read(path), path, within))
-    found = plan_any_checked(session, path, checked, None, rendering.LOOKED_AT)
-    if isinstance(found, Plan) and found.winner is None:
+    engine_limits = limits(session, path, environment, reach, text)
+    checked = check(session, path, environment, text=with_limits(text or read(path), path, engine_limits))
+    plan = plan_any_checked(session, path, checked, None, rendering.SEARCHED_CHOICES)
+    if isinstance(plan, Plan) and plan.winner is None:
         raise NoResult(
-            f"Nothing that {reach.kind} may take fits {found.workload}.",
-            remedy=f"chipwise plan {path} {_as_options(within)} says how much is missing.",
+            f"Nothing that {reach.kind} may take fits {plan.workload}.",
+            remedy=f"chipwise plan {path} {_as_options(engine_limits)} says how much is missing.",
         )
-    deployment = rendering.deployment_from(session, checked.workload, found, rendering.Asked(stage=stage))
+    deployment = rendering.deployment_from(session, checked.workload, plan, rendering.Asked(stage=stage))
     spec = replace(
         spec,
         command=spec.command or deployment.software.command,
@@ -62,14 +62,14 @@ def planned(
         places=(_place(deployment),),
     )
     rents = traits(reach.kind).rents
-    if isinstance(found, Plan) and rents:
-        same = same_as(found)
+    if isinstance(plan, Plan) and rents:
+        alternatives = same_as(plan)
         spec = replace(
             spec,
-            places=tuple(dict.fromkeys(place_of(one) for one in same if Purchase(one.purchase) in BOUGHT))[:PLACES]
+            places=tuple(dict.fromkeys(place_of(one) for one in alternatives if Purchase(one.purchase) in BOUGHT))[:PLACES]
             or spec.places,
-            predicted=predicted_of(found),
-            interruptions_per_hour=rate_of(same),
+            predicted=predicted_of(plan),
+            interruptions_per_hour=rate_of(alternatives),
         )
     if rents:
         spec = replace(spec, places=_in_each_region(session, spec.places, market_of(reach)))
@@ -91,14 +91,16 @@ def market_of(reach: Reach) -> Market:
 def _in_each_region(session: Session, places: Sequence[Where], market: Market) -> tuple[Where, ...]:
     """A plan names each machine where it is cheapest; the same one in the engine's other regions, as far as it is sold there,
     is what a job can move to. Those of the plan come first, then the others by their price."""
-    more = [
-        found
-        for one in places
+    alternatives = [
+        priced_place
+        for place in places
         for region in market.regions
-        if region != one.region
-        and (found := priced(session, one.provider, one.machine, region, one.purchase)).usd_per_hour is not None
+        if region != place.region
+        and (priced_place := priced(session, place.provider, place.machine, region, place.purchase)).usd_per_hour is not None
     ]
-    return tuple(dict.fromkeys([*places, *sorted(more, key=lambda one: (one.purchase is not Purchase.SPOT, one.usd_per_hour))]))
+    return tuple(
+        dict.fromkeys([*places, *sorted(alternatives, key=lambda one: (one.purchase is not Purchase.SPOT, one.usd_per_hour))])
+    )
 
 
 def limits(session: Session, path: str, environment: str | None, reach: Reach, text: str | None = None) -> list[str]:
@@ -106,28 +108,35 @@ def limits(session: Session, path: str, environment: str | None, reach: Reach, t
     market = market_of(reach)
     own = check(session, path, environment, text=text).workload.limits
     clouds = _shared(path, market.clouds, own.clouds, {session.names.provider(one) for one in own.clouds})
-    named_here = (session.names.regions(one.replace(":", "/")) for one in own.regions)
-    regions = _shared(path, market.regions, own.regions, {region.name for found in named_here for region in found})
+    matches = (session.names.regions(one.replace(":", "/")) for one in own.regions)
+    regions = _shared(path, market.regions, own.regions, {region.name for found in matches for region in found})
     return [f"{name}=[{', '.join(values)}]" for name, values in (("clouds", clouds), ("regions", regions)) if values]
 
 
-def _shared(path: str, reached: Sequence[str], stated: Sequence[str], meant: set[str]) -> list[str]:
+def _shared(path: str, reached: Sequence[str], stated: Sequence[str], allowed: set[str]) -> list[str]:
     """What the engine reaches of what the workload allows; a workload that states nothing allows all."""
-    both = [one for one in reached if one in meant]
-    if reached and stated and not both:
+    common = [one for one in reached if one in allowed]
+    if reached and stated and not common:
         raise BadInput(
             f"{path} may run at {', '.join(stated)}, and this engine is at {', '.join(reached)}.", remedy="Use another engine."
         )
-    return both or list(reached or stated)
+    return common or list(reached or stated)
 
 
 def _place(deployment: Deployment) -> Where:
     node, each = deployment.node, deployment.predicted.usd_per_hour / max(deployment.machines, 1)
-    return Where(Purchase(deployment.purchase), node.provider, node.region, "", node.machine, each)
+    return Where(
+        purchase=Purchase(deployment.purchase),
+        provider=node.provider,
+        region=node.region,
+        zone="",
+        machine=node.machine,
+        usd_per_hour=each,
+    )
 
 
 def _needs(spec: Spec, deployment: Deployment, path: str) -> Needs:
-    planned = with_least(spec, deployment.machines, path, deployment.form is Form.SERVICE)
+    planned = with_minimum(spec, deployment.machines, path, deployment.form is Form.SERVICE)
     needs = replace(planned, gpus=deployment.node.chips)
     if needs.machines_least is not None and meets(deployment) and deployment.node.hosts > 1:
         raise BadInput(
@@ -142,9 +151,11 @@ def _expected(deployment: Deployment) -> float | None:
 
 
 def _predicted(deployment: Deployment) -> dict[str, object]:
-    told = deployment.predicted
+    prediction = deployment.predicted
     return (
-        {"seconds": told.seconds, "usd": told.usd, "kg": told.kg} if told.per == "job" else {"usd_per_hour": told.usd_per_hour}
+        {"seconds": prediction.seconds, "usd": prediction.usd, "kg": prediction.kg}
+        if prediction.per == "job"
+        else {"usd_per_hour": prediction.usd_per_hour}
     )
 
 

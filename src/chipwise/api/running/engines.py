@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 from chipwise.adapters import plugins
-from chipwise.api.running.installed import DEFAULT, choices, named, names, package, runs_here, traits
+from chipwise.api.running.installed import DEFAULT, choices, configurable, names, package, runs_here, traits
 from chipwise.api.running.place import PLACES, engine_here, home_of, record_url
 from chipwise.errors import BadInput, InvalidFile, NotFound, Problem, UnknownName
 from chipwise.runner.abilities import Home, Named
@@ -63,25 +63,25 @@ def kind_of(session: Session, name: str) -> str:
     kind = plugins.typed(name)
     if runs_here(kind):  # whatever the file says
         return kind
-    others = _named(session)
-    if name in others:
-        return others[name][0]
+    configured = _configured(session)
+    if name in configured:
+        return configured[name][0]
     if kind not in choices():
         if kind in names():
             raise BadInput(f"Nothing really runs on {kind}.", remedy=f"Take --simulate, or one of {', '.join(choices())}.")
-        known = (*choices(), *(one for one in others if one not in choices()))
+        known = (*choices(), *(one for one in configured if one not in choices()))
         raise UnknownName("engine", name, nearest(name, known), remedy=f"There are: {', '.join(known)}.")
     return kind
 
 
-def reach(session: Session, name: str | None, over: Mapping[str, str] | None = None) -> Reach:
-    """What a name means here; `over`: options of the command line, over what the file says."""
+def reach(session: Session, name: str | None, options: Mapping[str, str] | None = None) -> Reach:
+    """What a name means here; `options`: those of the command line, over what the file says."""
     kind = kind_of(session, name or DEFAULT)
     if runs_here(kind):
         return Reach(kind)
-    given = {key: value for key, value in (over or {}).items() if value}
-    _, fields = _named(session).get(name or DEFAULT, (kind, {}))
-    return Reach(kind, _checked(kind, {**fields, **given}, str(session.config.engines), name or DEFAULT))
+    overrides = {key: value for key, value in (options or {}).items() if value}
+    _, fields = _configured(session).get(name or DEFAULT, (kind, {}))
+    return Reach(kind, _checked(kind, {**fields, **overrides}, str(session.config.engines), name or DEFAULT))
 
 
 def connect(session: Session, reach: Reach) -> Engine:
@@ -98,28 +98,28 @@ def remember(session: Session, place: str, reach: Reach) -> None:
 
     home = home_of(session, place)
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    told = {"place": place, "kind": reach.kind, "fields": reach.settings.model_dump(mode="json")}
-    if state_files.read(home, "reach.json") != told:
-        state_files.write(home, "reach.json", told)
+    document = {"place": place, "kind": reach.kind, "fields": reach.settings.model_dump(mode="json")}
+    if state_files.read(home, "reach.json") != document:
+        state_files.write(home, "reach.json", document)
 
 
 def of_place(session: Session, place: str) -> Engine:
     from chipwise.adapters import state_files
 
-    kept = state_files.read(home_of(session, place), "reach.json")
-    kind, fields = (kept.get("kind"), kept.get("fields") or {}) if kept is not None else (None, {})
+    stored = state_files.read(home_of(session, place), "reach.json")
+    kind, fields = (stored.get("kind"), stored.get("fields") or {}) if stored is not None else (None, {})
     if (
-        kept is not None
-        and kept.get("place") == place
+        stored is not None
+        and stored.get("place") == place
         and isinstance(kind, str)
         and kind in choices()
         and isinstance(fields, dict)
     ):
         return connect(session, Reach(kind) if runs_here(kind) else Reach(kind, _checked(kind, fields, "reach.json", place)))
-    for name in _named(session):
-        found = connect(session, reach(session, name))
-        if found.place == place:
-            return found
+    for name in _configured(session):
+        engine = connect(session, reach(session, name))
+        if engine.place == place:
+            return engine
     kind = place.partition(":")[0]
     raise NotFound(
         f"How to reach {place} is not known on this machine.",
@@ -132,9 +132,9 @@ def places(session: Session) -> list[str]:
     from chipwise.adapters import state_files
 
     homes = sorted((session.config.run_dir / PLACES).glob("*/reach.json"))
-    told = [state_files.read(one.parent, one.name) or {} for one in homes]
+    documents = [state_files.read(one.parent, one.name) or {} for one in homes]
     return [
-        place for one in told if isinstance(place := one.get("place"), str) and place
+        place for one in documents if isinstance(place := one.get("place"), str) and place
     ]  # one that was cut off is passed over
 
 
@@ -153,18 +153,18 @@ def record_id(session: Session) -> str:
         with suppress(FileExistsError):  # whole or not there: two that read at once must not go by different names
             os.link(own, path)
         own.unlink()
-    told = path.read_bytes().strip().decode(errors="replace")
-    return told if re.fullmatch(r"[0-9a-f]{10}", told) else sha256(str(path).encode()).hexdigest()[:10]
+    identifier = path.read_bytes().strip().decode(errors="replace")
+    return identifier if re.fullmatch(r"[0-9a-f]{10}", identifier) else sha256(str(path).encode()).hexdigest()[:10]
 
 
-def _named(session: Session) -> dict[str, tuple[str, dict[str, Any]]]:
+def _configured(session: Session) -> dict[str, tuple[str, dict[str, Any]]]:
     """By name: the kind, and its fields as they were written."""
     path = session.config.engines
     if not path.is_file():
         return {}
     document = read_yaml(read_text(path, FILE), str(path), FILE)
     problems = list(document.problems)
-    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    engines: dict[str, tuple[str, dict[str, Any]]] = {}
     for name, value in document.data.items():
         if value is None:
             value = {}
@@ -175,37 +175,40 @@ def _named(session: Session) -> dict[str, tuple[str, dict[str, Any]]]:
             continue
         fields = {str(key): each for key, each in value.items()}
         kind = plugins.typed(str(fields.pop("kind", name)))
-        if runs_here(str(name)) or kind not in named():
-            allowed = ", ".join(named())
+        if runs_here(str(name)) or kind not in configurable():
+            allowed = ", ".join(configurable())
             problems.append(Problem(f"{name}.kind", f"{kind[:40]!r} is no kind of engine to be named here", allowed=allowed))
             continue
-        found[str(name)] = (kind, fields)
+        engines[str(name)] = (kind, fields)
     if problems:
         raise InvalidFile(str(path), problems, remedy=FILE.remedy)
-    return found
+    return engines
 
 
 def _checked(kind: str, fields: Mapping[str, Any], path: str, name: str) -> BaseModel:
-    found = package(kind)
-    assert isinstance(found, Named)
-    model: type[BaseModel] = found.settings_model()
+    engine_package = package(kind)
+    assert isinstance(engine_package, Named)
+    model: type[BaseModel] = engine_package.settings_model()
     try:
         return model.model_validate(dict(fields))
     except ValidationError as error:
         problems: list[Problem] = []
         parts: Mapping[str, tuple[str, type[BaseModel]]] = getattr(model, "PARTS", {})
-        for one in error.errors(include_url=False):
-            where = ".".join(map(str, one["loc"][:3] if one["loc"][0] in parts else one["loc"][:1]))
-            match one["type"]:
+        for detail in error.errors(include_url=False):
+            field = ".".join(map(str, detail["loc"][:3] if detail["loc"][0] in parts else detail["loc"][:1]))
+            match detail["type"]:
                 case "extra_forbidden":
-                    of, inner = parts[str(one["loc"][0])] if len(one["loc"]) > 1 else (kind, model)
+                    owner, inner = parts[str(detail["loc"][0])] if len(detail["loc"]) > 1 else (kind, model)
                     allowed = tuple(inner.model_fields)
-                    said = f"is not a field of {of}; allowed: {', '.join(allowed)}"
-                    near = nearest(str(one["loc"][-1]), allowed)
+                    message = f"is not a field of {owner}; allowed: {', '.join(allowed)}"
+                    near = nearest(str(detail["loc"][-1]), allowed)
                 case "missing":
-                    said, near = "is required", ()
+                    message, near = "is required", ()
                 case _:
-                    said, near = f"{str(one['input'])[:60]!r} will not do: {one['msg'][0].lower()}{one['msg'][1:]}", ()
-            if all(each.field != f"{name}.{where}" for each in problems):
-                problems.append(Problem(f"{name}.{where}", said, None, None, near))
+                    message, near = (
+                        f"{str(detail['input'])[:60]!r} will not do: {detail['msg'][0].lower()}{detail['msg'][1:]}",
+                        (),
+                    )
+            if all(each.field != f"{name}.{field}" for each in problems):
+                problems.append(Problem(field=f"{name}.{field}", message=message, line=None, allowed=None, nearest=near))
         raise InvalidFile(path, problems, remedy=f"{traits(kind).page} lists its fields.") from None

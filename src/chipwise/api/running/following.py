@@ -46,7 +46,7 @@ def printed(root: Path, job: Job, number: int | None = None) -> Iterator[bytes]:
 
 def tail(root: Path, job: Job, number: int | None, lines: int) -> bytes:
     """The last lines, without reading what comes before."""
-    found: list[bytes] = []
+    chunks: list[bytes] = []
     count = 0
     for folder in reversed(attempts(root, job, number)):
         for path in reversed(parts(folder)):
@@ -57,11 +57,11 @@ def tail(root: Path, job: Job, number: int | None, lines: int) -> bytes:
                     file.seek(start)
                     rest = file.read(size - start) + rest
                     size = start
-            found.insert(0, rest)
+            chunks.insert(0, rest)
             count += rest.count(b"\n")
             if count > lines:
-                return b"".join(b"".join(found).splitlines(keepends=True)[-lines:]) if lines else b""
-    return b"".join(b"".join(found).splitlines(keepends=True)[-lines:]) if lines else b""
+                return b"".join(b"".join(chunks).splitlines(keepends=True)[-lines:]) if lines else b""
+    return b"".join(b"".join(chunks).splitlines(keepends=True)[-lines:]) if lines else b""
 
 
 def follow(root: Path, look: Callable[[], Job], from_end: bool = False) -> Iterator[bytes]:
@@ -86,8 +86,8 @@ def follow(root: Path, look: Callable[[], Job], from_end: bool = False) -> Itera
                 os.close(handle)
                 handle = None
                 continue
-            over = job.phase.over or len(job.attempts) > number
-            if over and not chunk:
+            finished = job.phase.over or len(job.attempts) > number
+            if finished and not chunk:
                 if len(job.attempts) > number:
                     _closed(handle)
                     number, handle = number + 1, None
@@ -121,19 +121,19 @@ def _rotated(handle: int, folder: Path) -> bool:
 # What other engines keep.
 
 
-def told(engine: TellsLogs, job: Job, number: int | None, rank: int | None = None) -> Iterator[bytes]:
+def attempt_logs(engine: TellsLogs, job: Job, number: int | None, rank: int | None = None) -> Iterator[bytes]:
     """All attempts in order, or one. An attempt of which nothing is left is passed over where others have something."""
     numbers = range(1, len(job.attempts) + 1) if number is None else [number]
     missing: NotFound | None = None
-    some = False
-    for one in numbers:
+    any_output = False
+    for attempt in numbers:
         try:
-            for piece in engine.logs(job, one, follow=False, rank=rank):
-                some = some or bool(piece)
+            for piece in engine.logs(job, attempt, follow=False, rank=rank):
+                any_output = any_output or bool(piece)
                 yield piece
         except NotFound as error:
             missing = error
-    if missing is not None and not some:
+    if missing is not None and not any_output:
         raise missing
 
 
@@ -154,8 +154,8 @@ def follow_told(
                     if new:
                         yield new
                     if not piece:
-                        over, job = _past(job, number), look()
-                        if over:
+                        finished, job = _past(job, number), look()
+                        if finished:
                             break
                         time.sleep(SLOWLY_S)
             except OutsideFailed:
@@ -176,24 +176,24 @@ def _past(job: Job, number: int) -> bool:
 # Wherever it runs.
 
 
-def follow_job(held: Held, look: Callable[[], Job], rank: int | None = None) -> Iterator[bytes]:
+def follow_job(runtime: Held, look: Callable[[], Job], rank: int | None = None) -> Iterator[bytes]:
     job = look()
-    engine = _logs(held, job)
+    engine = _logs(runtime, job)
     if engine is None:
-        _still_here(held, job, None)
-        return follow(held.root, look)
+        _still_here(runtime, job, None)
+        return follow(runtime.root, look)
     return follow_told(engine, look, rank)
 
 
-def follow_from(held: Held, look: Callable[[], Job], lines: int, rank: int | None = None) -> Iterator[bytes]:
+def follow_from(runtime: Held, look: Callable[[], Job], lines: int, rank: int | None = None) -> Iterator[bytes]:
     """The last lines of the newest attempt, and on from there. Elsewhere of one machine or pod, the first unless another is
     named: what follows can only be of one."""
     job = look()
-    engine, number = _logs(held, job), max(len(job.attempts), 1)
+    engine, number = _logs(runtime, job), max(len(job.attempts), 1)
     if engine is None:
         if job.attempts:
-            yield tail_of(held, job, number, lines)
-        yield from follow(held.root, look, from_end=True)
+            yield tail_of(runtime, job, number, lines)
+        yield from follow(runtime.root, look, from_end=True)
         return
     rank, so_far = rank or 0, 0
     end = _Tail(lines)
@@ -206,9 +206,9 @@ def follow_from(held: Held, look: Callable[[], Job], lines: int, rank: int | Non
     yield from follow_told(engine, look, rank, number, so_far)
 
 
-def _logs(held: Held, job: Job) -> TellsLogs | None:
+def _logs(runtime: Held, job: Job) -> TellsLogs | None:
     """None: they are files of this machine."""
-    engine = held.engine_of(job)
+    engine = runtime.engine_of(job)
     if engine is not None and not isinstance(engine, TellsLogs):
         raise NotFound(
             f"{job.spec.engine} does not tell what jobs print.", remedy="Let the job write it where you can read it."
@@ -229,8 +229,8 @@ class _Tail:
     @property
     def text(self) -> bytes:
         """A last line may have no end yet."""
-        found = [*self._kept, *([self._rest] if self._rest else [])]
-        return b"".join(found[-self._lines :]) if self._lines else b""
+        lines = [*self._kept, *([self._rest] if self._rest else [])]
+        return b"".join(lines[-self._lines :]) if self._lines else b""
 
 
 def check_rank(job: Job, number: int | None, rank: int | None) -> None:
@@ -239,30 +239,30 @@ def check_rank(job: Job, number: int | None, rank: int | None) -> None:
         kind.check_rank(job, number, rank)
 
 
-def printed_by(held: Held, job: Job, number: int | None, rank: int | None = None) -> Iterator[bytes]:
-    engine = _logs(held, job)
+def printed_by(runtime: Held, job: Job, number: int | None, rank: int | None = None) -> Iterator[bytes]:
+    engine = _logs(runtime, job)
     if engine is None:
-        _still_here(held, job, number)
-        return printed(held.root, job, number)
-    return told(engine, job, number, rank)
+        _still_here(runtime, job, number)
+        return printed(runtime.root, job, number)
+    return attempt_logs(engine, job, number, rank)
 
 
-def tail_of(held: Held, job: Job, number: int | None, lines: int, rank: int | None = None) -> bytes:
-    engine = _logs(held, job)
+def tail_of(runtime: Held, job: Job, number: int | None, lines: int, rank: int | None = None) -> bytes:
+    engine = _logs(runtime, job)
     if engine is None:
-        _still_here(held, job, number)
-        return tail(held.root, job, number, lines)
+        _still_here(runtime, job, number)
+        return tail(runtime.root, job, number, lines)
     end = _Tail(lines)
-    for piece in told(engine, job, number, rank):
+    for piece in attempt_logs(engine, job, number, rank):
         end.add(piece)
     return end.text
 
 
-def _still_here(held: Held, job: Job, number: int | None) -> None:
+def _still_here(runtime: Held, job: Job, number: int | None) -> None:
     """An empty output is one thing, one that somebody removed another: an attempt that is kept has its order."""
-    folders = attempts(held.root, job, number)
+    folders = attempts(runtime.root, job, number)
     if not job.phase.over or not folders or any((one / ORDER).exists() or parts(one) for one in folders):
         return
-    if not is_here(held.session, job.spec):
+    if not is_here(runtime.session, job.spec):
         raise NotFound(f"What {job.id} printed is not on this machine.", remedy=f"It ran at {job.spec.place}: ask there.")
     raise NotFound(f"What {job.id} printed was forgotten.", remedy=f"`chipwise describe {job.id}` still shows what happened.")

@@ -59,18 +59,18 @@ def forget(
                     stop = "stop --now" if job.wish.stops else "stop"
                     raise BadInput(f"{job.id} is {job.phase}.", remedy=f"`chipwise {stop} {job.id}` ends it first.")
         else:
-            here = sorted({one.name for root in roots if root.is_dir() for one in root.iterdir() if one.is_dir()})
-            for id in here:
+            ids = sorted({one.name for root in roots if root.is_dir() for one in root.iterdir() if one.is_dir()})
+            for id in ids:
                 try:
-                    one = record.job(id)
+                    candidate = record.job(id)
                 except Unread as error:
                     unread.append(Forgotten(id, 0, "its record is damaged", phase=error.damaged.job.phase))
                     continue
-                if one is not None and one.phase.over and _old(one, older_s):
-                    chosen[one.id] = one
+                if candidate is not None and candidate.phase.over and _old(candidate, older_s):
+                    chosen[candidate.id] = candidate
         all_of = bool(names) or checkpoints
-        done = [_forgotten(job, roots, older_s, all_of or job.phase is Phase.DONE, dry_run) for job in chosen.values()]
-        return [one for one in done if names or one.left != NOTHING] + unread  # of all, those forgotten before are not told
+        results = [_forgotten(job, roots, older_s, all_of or job.phase is Phase.DONE, dry_run) for job in chosen.values()]
+        return [one for one in results if names or one.left != NOTHING] + unread  # of all, those forgotten before are not told
     finally:
         record.close()
 
@@ -93,6 +93,6 @@ def _forgotten(job: Job, roots: Sequence[Path], older_s: float | None, checkpoin
         if freed is None:
             return Forgotten(job.id, removed, "something of it still runs", phase=job.phase)
         removed += freed
-    kept = 0 if checkpoints else sum(forgetting.checkpoints_of(root, job.id) for root in roots)
-    left = "" if removed else "only its checkpoints are here" if kept else NOTHING
-    return Forgotten(job.id, removed, left, kept, job.phase)
+    remaining = 0 if checkpoints else sum(forgetting.checkpoints_of(root, job.id) for root in roots)
+    left = "" if removed else "only its checkpoints are here" if remaining else NOTHING
+    return Forgotten(id=job.id, bytes=removed, left=left, kept=remaining, phase=job.phase)

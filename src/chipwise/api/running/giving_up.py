@@ -37,24 +37,24 @@ def give_up(session: Session, names: Sequence[str], *, dry_run: bool = False) ->
     """All are found before the first is given up."""
     if not names:
         raise BadInput("Nothing says which jobs to give up.", remedy="Name them; `chipwise ps` tells which are damaged.")
-    with opened(session) as held:
-        found = [_damaged(held, name) for name in names]
-        return [GivenUp(one) if dry_run else _given_up(held, one) for one in found]
+    with opened(session) as runtime:
+        damaged = [_damaged(runtime, name) for name in names]
+        return [GivenUp(one) if dry_run else _given_up(runtime, one) for one in damaged]
 
 
-def _given_up(held: Held, damaged: Damaged) -> GivenUp:
-    _end(held, damaged)
-    by = held.record.login or submitting.submitter()
+def _given_up(runtime: Held, damaged: Damaged) -> GivenUp:
+    _end(runtime, damaged)
+    author = runtime.record.login or submitting.submitter()
     try:
-        held.record.give_up(damaged, f"its record was damaged, and {by} gave it up", time.time())
+        runtime.record.give_up(damaged, f"its record was damaged, and {author} gave it up", time.time())
     except Stale as error:
-        return GivenUp(damaged, _ended_as_read(held, damaged, by, error))
+        return GivenUp(damaged, _ended_as_read(runtime, damaged, author, error))
     return GivenUp(damaged)
 
 
-def _damaged(held: Held, name: str) -> Damaged:
+def _damaged(runtime: Held, name: str) -> Damaged:
     try:
-        job = jobs.find(held.record, name)
+        job = jobs.find(runtime.record, name)
     except Unread as error:
         return error.damaged
     raise BadInput(
@@ -62,34 +62,34 @@ def _damaged(held: Held, name: str) -> Damaged:
     )
 
 
-def _ended_as_read(held: Held, damaged: Damaged, by: str, error: Stale) -> str:
+def _ended_as_read(runtime: Held, damaged: Damaged, author: str, error: Stale) -> str:
     """Its controller still knew it, and wrote all of it anew when it saw it end. It would be started again like any other that
     was lost, so it is ended as one that can be read."""
     try:
-        job = held.record.job(damaged.id)
+        job = runtime.record.job(damaged.id)
     except Unread:
         job = None
     if job is None:
         raise TryLater(f"{damaged.id} changed in the meantime, and was not given up.", remedy="Try again.") from error
     with suppress(BadInput):  # over already
-        job = jobs.ask(held.record, job, Wish.END, by, "its record was damaged")
-        held.awake(job)
+        job = jobs.ask(runtime.record, job, Wish.END, author, "its record was damaged")
+        runtime.awake(job)
     stands = f"is {job.phase}" if job.phase.over else "is ended"
     return f"{stands}, and can be read again: its controller knew all of it"
 
 
-def _end(held: Held, damaged: Damaged) -> None:
+def _end(runtime: Held, damaged: Damaged) -> None:
     job = damaged.job
     if job.phase.over or not job.attempts:
         return
-    if runs_here(job.spec.engine) and not place.is_here(held.session, job.spec):
+    if runs_here(job.spec.engine) and not place.is_here(runtime.session, job.spec):
         raise BadInput(f"{job.id} belongs to {job.spec.place}, and may run there.", remedy="Give it up on that machine.")
-    engine: Engine = held.engine_of(job) or held.here(job)
-    asked = replace(job, phase=Phase.STARTING)
+    engine: Engine = runtime.engine_of(job) or runtime.here(job)
+    starting = replace(job, phase=Phase.STARTING)
     until = time.monotonic() + ENDS_WITHIN_S
     while True:
         engine.do(End(job))
-        sight = engine.look([asked], time.time()).attempts[(job.id, len(job.attempts))]
+        sight = engine.look([starting], time.time()).attempts[(job.id, len(job.attempts))]
         if sight.state not in (State.PENDING, State.RUNNING):
             return
         if time.monotonic() > until:

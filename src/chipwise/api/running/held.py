@@ -36,20 +36,20 @@ class Held:
 
     def job(self, id: str) -> Job:
         """As it is recorded now; whoever watches a job sees to it that somebody carries it out."""
-        found = self.record.job(id)
-        if found is None:
+        job = self.record.job(id)
+        if job is None:
             raise UnknownName("job", id)
-        if not found.phase.over:
-            self.awake(found)
-        return found
+        if not job.phase.over:
+            self.awake(job)
+        return job
 
     def awake(self, job: Job) -> None:
         """Of this machine, or of a place elsewhere; jobs of another machine have a controller there."""
-        where = job.spec.place
-        if where == self.engine.place:
+        site = job.spec.place
+        if site == self.engine.place:
             controlling.awake(self.session)
         elif not runs_here(job.spec.engine) or place.is_here(self.session, job.spec):
-            controlling.awake(self.session, where)
+            controlling.awake(self.session, site)
 
     def here(self, job: Job) -> OnThisMachine:
         """Its engine on this machine."""
@@ -63,10 +63,10 @@ class Held:
 
         if runs_here(job.spec.engine):
             return None
-        where = job.spec.place
-        if where not in self.elsewhere:
-            self.elsewhere[where] = of_place(self.session, where)
-        return self.elsewhere[where]
+        site = job.spec.place
+        if site not in self.elsewhere:
+            self.elsewhere[site] = of_place(self.session, site)
+        return self.elsewhere[site]
 
 
 @contextmanager
@@ -75,8 +75,15 @@ def opened(session: Session) -> Iterator[Held]:
     elsewhere: dict[str, Engine] = {}
     try:
         engine = place.engine_here(session)
-        yield Held(record, engine, place.rules(session), engine.config.root, session, elsewhere)
+        yield Held(
+            record=record,
+            engine=engine,
+            rules=place.rules(session),
+            root=engine.config.root,
+            session=session,
+            elsewhere=elsewhere,
+        )
     finally:
-        for one in elsewhere.values():
-            one.close()
+        for remote in elsewhere.values():
+            remote.close()
         record.close()

@@ -29,16 +29,16 @@ def choices() -> tuple[str, ...]:
     return (DEFAULT, *sorted(real - {DEFAULT}))
 
 
-def named() -> tuple[str, ...]:
+def configurable() -> tuple[str, ...]:
     """Those that engines.yaml can give settings and other names."""
     return tuple(name for name in names() if isinstance(package(name), Named))
 
 
 @cache
 def package(name: str) -> Connects:
-    if (found := package_or_none(name)) is None:
+    if (connector := package_or_none(name)) is None:
         raise UnknownName("engine", name, nearest(name, names()), remedy=f"There are: {', '.join(choices())}.")
-    return found
+    return connector
 
 
 @cache

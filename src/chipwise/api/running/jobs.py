@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from chipwise.runner.record import Record
 
 TRIES = 20  # for a job that its controller changes at the same time
-LOOKED_AT = 500  # rows, in which a name is looked for
-SHOWN = 5  # of many that could be meant
+SEARCHED_ROWS = 500  # rows, in which a name is looked for
+SHOWN_IDS = 5  # of many that could be meant
 ANEW = "Submit it again with `chipwise run`."
 
 
@@ -34,33 +34,33 @@ def find(record: Record, text: str) -> Job:
     """By id, by the beginning of one, or the newest of a name."""
     if (job := record.job(text)) is not None:
         return job
-    rows = record.rows(Wanted(name=text, newest=LOOKED_AT)) if text else []
-    named = [row for row in rows if row.name == text]
-    if named:
-        rows = named[:1]  # the newest of that name
+    rows = record.rows(Wanted(name=text, newest=SEARCHED_ROWS)) if text else []
+    matches = [row for row in rows if row.name == text]
+    if matches:
+        rows = matches[:1]  # the newest of that name
     if len(rows) == 1 and (job := record.job(rows[0].id)) is not None:
         return job
     if stages := next(_runs(record, text), []):
-        ids = _some([one.id for one in reversed(stages)])
+        ids = _listing([one.id for one in reversed(stages)])
         raise BadInput(f"{text} is a pipeline; the stages of its newest run are {ids}.", remedy="Name one of them.")
     if rows:
-        ids = _some([row.id for row in rows])
+        ids = _listing([row.id for row in rows])
         raise BadInput(f"{len(rows)} jobs begin with {text!r}: {ids}.", remedy="Write more of it.")
     known = [row.id for row in record.rows(Wanted(newest=500))]
     raise UnknownName("job", text, nearest(text, known), remedy="`chipwise ps --all` lists all.")
 
 
-def _some(ids: Sequence[str]) -> str:
-    more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
-    return f"{', '.join(ids[:SHOWN])}{more}"
+def _listing(ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - SHOWN_IDS} more" if len(ids) > SHOWN_IDS else ""
+    return f"{', '.join(ids[:SHOWN_IDS])}{more}"
 
 
-def meant(record: Record, text: str, wish: Wish) -> list[Job]:
+def targets(record: Record, text: str, wish: Wish) -> list[Job]:
     """The job of that id; else one that is called so and of which this can be asked; else, of a pipeline that is, those stages
     of which it can, the last first: so none starts when the one before it goes. Where of none it can, that is told."""
     if not text or record.job(text) is not None:
         return [find(record, text)]
-    rows = [row for row in record.rows(Wanted(name=text, newest=LOOKED_AT)) if row.name == text]
+    rows = [row for row in record.rows(Wanted(name=text, newest=SEARCHED_ROWS)) if row.name == text]
     live = [row for row in rows if not row.phase.over]
     job = record.job((live if wish.stops and live else rows)[0].id) if rows else None
     if job is not None and _can(job, wish):
@@ -70,8 +70,8 @@ def meant(record: Record, text: str, wish: Wish) -> list[Job]:
         return [job or find(record, text)]
     older = runs if wish.stops else ()  # an older run is not started again unless its stages are named
     for run in chain([newest], older):
-        if found := [one for one in run if _can(one, wish)]:
-            return found
+        if eligible := [one for one in run if _can(one, wish)]:
+            return eligible
     if job is not None:
         return [job]
     raise _none(text, newest, wish)
@@ -79,14 +79,14 @@ def meant(record: Record, text: str, wish: Wish) -> list[Job]:
 
 def _runs(record: Record, pipeline: str) -> Iterator[list[Job]]:
     """Its stages, the last first; of the newest run, then of those older ones of which something is not over."""
-    wanted = Wanted(name=submitting.beginning(pipeline), newest=LOOKED_AT) if pipeline else None
+    wanted = Wanted(name=submitting.beginning(pipeline), newest=SEARCHED_ROWS) if pipeline else None
     rows = [row for row in record.rows(wanted) if row.name.startswith(f"{pipeline}-")] if wanted else []
     first = True
     for _, at_once in groupby(rows, lambda row: row.submitted):
-        some = list(at_once)
-        if not first and all(row.phase.over for row in some):
+        run_rows = list(at_once)
+        if not first and all(row.phase.over for row in run_rows):
             continue
-        jobs = [job for row in some if (job := record.job(row.id)) is not None and job.spec.pipeline == pipeline]
+        jobs = [job for row in run_rows if (job := record.job(row.id)) is not None and job.spec.pipeline == pipeline]
         for workload in dict.fromkeys(job.spec.workload for job in jobs):
             first = False
             yield [job for job in jobs if job.spec.workload == workload]
@@ -99,13 +99,13 @@ def _can(job: Job, wish: Wish) -> bool:
 
 
 def _none(pipeline: str, stages: Sequence[Job], wish: Wish) -> BadInput:
-    told = ", ".join(f"{one.id} is {one.phase}" for one in reversed(stages))
+    states = ", ".join(f"{one.id} is {one.phase}" for one in reversed(stages))
     ended = [one for one in stages if one.phase is not Phase.DONE]
     if wish.stops:
         again = f"`chipwise {_verb(ended)} {pipeline}` starts those again that are not done."
-        return BadInput(f"All stages of {pipeline} are over: {told}.", remedy=again if ended else ANEW)
+        return BadInput(f"All stages of {pipeline} are over: {states}.", remedy=again if ended else ANEW)
     remedy = "`chipwise describe` shows what happened to each." if ended else ANEW
-    return BadInput(f"No stage of the newest run of {pipeline} failed or was stopped: {told}.", remedy=remedy)
+    return BadInput(f"No stage of the newest run of {pipeline} failed or was stopped: {states}.", remedy=remedy)
 
 
 def _verb(ended: Sequence[Job]) -> str:
@@ -113,11 +113,11 @@ def _verb(ended: Sequence[Job]) -> str:
     return "resume" if all(one.phase is Phase.STOPPED for one in ended) else "retry"
 
 
-def ask(record: Record, job: Job, wish: Wish, by: str = "", reason: str = "") -> Job:
+def ask(record: Record, job: Job, wish: Wish, author: str = "", reason: str = "") -> Job:
     """Recorded; the controller does the rest. Its owner's word is not lost when the controller writes at the same time."""
     for _ in range(TRIES):
         allowed(job, wish)
-        [answer] = record.write([Change(job, (Wished(wish, by, reason),))], time.time())
+        [answer] = record.write([Change(job, (Wished(wish, author, reason),))], time.time())
         if not isinstance(answer, Stale):
             return answer
         again = record.job(job.id)
@@ -128,35 +128,35 @@ def ask(record: Record, job: Job, wish: Wish, by: str = "", reason: str = "") ->
     raise TryLater(f"{job.id} changes too fast to be asked anything.", remedy="Try again.")
 
 
-def in_order(record: Record, found: Sequence[Job]) -> list[Job]:
+def in_order(record: Record, jobs: Sequence[Job]) -> list[Job]:
     """Those that are to run again, what comes before first. One alone would fail at once where a job before it is over and not
     done: that one must be named too."""
-    asked = {job.id: job for job in found}
-    for job in asked.values():
+    by_id = {job.id: job for job in jobs}
+    for job in by_id.values():
         ended = [one for one in _all_before(record, job) if one.phase.over and one.phase is not Phase.DONE]
-        if missing := [one for one in ended if one.id not in asked]:
+        if missing := [one for one in ended if one.id not in by_id]:
             verb = _verb((*ended, job))
             names = " ".join(one.id for one in (*ended, job))
             raise BadInput(
                 f"{job.id} comes after {missing[-1].id}, which is {missing[-1].phase}.",
                 remedy=f"`chipwise {verb} {names}` starts them in their order.",
             )
-    order = {one.id: None for job in asked.values() for one in (*_all_before(record, job), job)}
-    return [asked[id] for id in order if id in asked]
+    order = {one.id: None for job in by_id.values() for one in (*_all_before(record, job), job)}
+    return [by_id[id] for id in order if id in by_id]
 
 
 def _all_before(record: Record, job: Job) -> list[Job]:
     """What it comes after, and what that comes after, each once and before what waits for it."""
-    found: dict[str, Job] = {}
+    ordered: dict[str, Job] = {}
     seen, still = {job.id}, [(one, False) for one in reversed(earlier(record, job))]
     while still:  # each is read once, by however many ways one comes to it
-        one, beyond = still.pop()
+        current, beyond = still.pop()
         if beyond:
-            found[one.id] = one
-        elif one.id not in seen:
-            seen.add(one.id)
-            still += [(one, True), *((each, False) for each in reversed(earlier(record, one)))]
-    return list(found.values())
+            ordered[current.id] = current
+        elif current.id not in seen:
+            seen.add(current.id)
+            still += [(current, True), *((each, False) for each in reversed(earlier(record, current)))]
+    return list(ordered.values())
 
 
 def allowed(job: Job, wish: Wish) -> None:
@@ -196,9 +196,9 @@ def serves_at(job: Job) -> str:
     """Of a service on a cluster: how others in it call it, and how one gets there from here; empty while it has no attempt."""
     spec = job.spec
     ports = [
-        one["spec"]["ports"][0]["port"]  # type: ignore[index]
-        for one in spec.objects
-        if one.get("kind") == "Service" and spec.service
+        resource["spec"]["ports"][0]["port"]  # type: ignore[index]
+        for resource in spec.objects
+        if resource.get("kind") == "Service" and spec.service
     ]
     if not ports or not job.attempts or job.phase.over:
         return ""

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 def _members(session: Session) -> Iterator[Members]:
     from chipwise.adapters.stores.record.members import connect_members
 
-    found = connect_members(record_url(session))
+    members = connect_members(record_url(session))
     try:
-        yield found
+        yield members
     finally:
-        found.close()
+        members.close()
 
 
 def listed(session: Session) -> list[Member]:

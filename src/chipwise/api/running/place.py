@@ -40,20 +40,20 @@ def record_url(session: Session) -> str:
 
 def engine_here(session: Session, name: str = DEFAULT) -> OnThisMachine:
     """An engine of this machine. Several share the folders of jobs and the devices; each has a controller of its own."""
-    kind, config, where = package(name), session.config, this_place(session, name)
+    kind, config, site = package(name), session.config, this_place(session, name)
     assert isinstance(kind, RunsHere)
     gpus, cpus = devices(session)
-    at, leads = home_of(session, where), "" if where == this_place(session) else where
+    home, leads = home_of(session, site), "" if site == this_place(session) else site
     machine = Machine(
         root=config.run_dir / "jobs",
-        place=where,
+        place=site,
         gpus=gpus,
         cpus=cpus,
         secrets=config.secrets_dir,
         passing=passing_dir(session),
         controller={
-            "lock": str(at / "controller.lock"),
-            "log": str(at / "controller.log"),
+            "lock": str(home / "controller.lock"),
+            "log": str(home / "controller.log"),
             "command": controller_command(leads),
         },
     )
@@ -65,12 +65,12 @@ def devices(session: Session) -> tuple[tuple[int, ...], tuple[int, ...]]:
     what the machine has."""
     from chipwise.adapters import this_machine
 
-    told = given_out(session) or {}
+    published = given_out(session) or {}
     gpus, cpus = os.environ.get(GPUS), os.environ.get(CPUS)
-    found = tuple(told["gpus"]) if "gpus" in told else this_machine.gpus_here() if gpus is None else ()
+    detected = tuple(published["gpus"]) if "gpus" in published else this_machine.gpus_here() if gpus is None else ()
     return (
-        this_machine.devices(gpus, found, GPUS),
-        this_machine.devices(cpus, tuple(told.get("cpus") or _cpus_here()), CPUS),
+        this_machine.devices(gpus, detected, GPUS),
+        this_machine.devices(cpus, tuple(published.get("cpus") or _cpus_here()), CPUS),
     )
 
 
@@ -79,13 +79,13 @@ def given_out(session: Session) -> dict[str, list[int]] | None:
     from chipwise.adapters import state_files, waking
 
     home = session.config.run_dir
-    told = state_files.read(home, DEVICES) if waking.awake(home / "controller.lock") else None
-    if told is None or not all(isinstance(told.get(name), list) for name in ("gpus", "cpus")):
+    published = state_files.read(home, DEVICES) if waking.awake(home / "controller.lock") else None
+    if published is None or not all(isinstance(published.get(name), list) for name in ("gpus", "cpus")):
         return None
     with suppress(OSError, ValueError):  # what the one before it left says nothing
-        if int((home / "controller.lock").read_text()) != told.get("pid"):
+        if int((home / "controller.lock").read_text()) != published.get("pid"):
             return None
-    return {name: [one for one in told[name] if isinstance(one, int)] for name in ("gpus", "cpus")}
+    return {name: [one for one in published[name] if isinstance(one, int)] for name in ("gpus", "cpus")}
 
 
 def this_place(session: Session, engine: str = DEFAULT) -> str:
@@ -149,7 +149,7 @@ def rules(session: Session) -> Rules:
         problems.append(Problem("teams", "it is not a mapping", allowed="names of teams with gpus, cpus, weight"))
         teams = {}
     shares = {str(name): _share(f"teams.{name}", value, problems) for name, value in teams.items()}
-    other = _share("others", data.get("others"), problems)
+    default_share = _share("others", data.get("others"), problems)
     patience = Rules().patience_s
     if "patience" in data:
         try:
@@ -160,29 +160,29 @@ def rules(session: Session) -> Rules:
             problems.append(Problem("patience", "it is below zero", allowed="a time such as 1h"))
     if problems:
         raise InvalidFile(str(path), problems)
-    return Rules(shares, other, patience)
+    return Rules(shares, default_share, patience)
 
 
-def _share(where: str, value: object, problems: list[Problem]) -> Share:
+def _share(field: str, value: object, problems: list[Problem]) -> Share:
     if value is None:
         return Share()
     if not isinstance(value, dict):
-        problems.append(Problem(where, "it is not a mapping", allowed="gpus, cpus, weight"))
+        problems.append(Problem(field, "it is not a mapping", allowed="gpus, cpus, weight"))
         return Share()
     problems += [
-        Problem(f"{where}.{key}", "nothing is called so", allowed="gpus, cpus, weight")
+        Problem(f"{field}.{key}", "nothing is called so", allowed="gpus, cpus, weight")
         for key in value.keys() - {"gpus", "cpus", "weight"}
     ]
     for key in ("gpus", "cpus"):
-        held = value.get(key)
-        if held is not None and (isinstance(held, bool) or not isinstance(held, int) or held < 0):
+        count = value.get(key)
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
             problems.append(
-                Problem(f"{where}.{key}", f"{held!r:.60} is no number of devices", allowed="a whole number, 0 or more")
+                Problem(f"{field}.{key}", f"{count!r:.60} is no number of devices", allowed="a whole number, 0 or more")
             )
     weight = value.get("weight", 1.0)
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < 1e9:
-        problems.append(Problem(f"{where}.weight", f"{weight!r:.60} is no weight", allowed="a number above 0"))
+        problems.append(Problem(f"{field}.weight", f"{weight!r:.60} is no weight", allowed="a number above 0"))
         weight = 1.0
-    if any(problem.field.startswith(where) for problem in problems):
+    if any(problem.field.startswith(field) for problem in problems):
         return Share()
     return Share(value.get("gpus"), value.get("cpus"), float(weight))

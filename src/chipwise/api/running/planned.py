@@ -21,7 +21,7 @@ from chipwise.workload.pipeline import Pipeline
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
 
-LOOKED_AT = 50
+SEARCHED_CHOICES = 50
 PLACES = 6
 MONTH_S = 30 * 86400.0
 
@@ -46,36 +46,36 @@ def with_plans(
     session: Session,
     path: str,
     environment: str | None,
-    named: Sequence[tuple[str, Spec]],
+    specs: Sequence[tuple[str, Spec]],
     now: float,
     text: str | None = None,
 ) -> Planned:
     """Each job on the first choice of its plan, then on others that do the same, spot and not. The stages of a pipeline are
     planned together, and each runs on its own machines. `text` stands for the file."""
     checked = check(session, path, environment, text=text)
-    found = plan_any_checked(session, path, checked, None, LOOKED_AT)
-    if isinstance(found, Plan):
-        best = found.winner
+    plan = plan_any_checked(session, path, checked, None, SEARCHED_CHOICES)
+    if isinstance(plan, Plan):
+        best = plan.winner
         if best is None:
-            raise NoResult(f"Nothing fits {found.workload}.", remedy=f"chipwise plan {path} says how much is missing.")
+            raise NoResult(f"Nothing fits {plan.workload}.", remedy=f"chipwise plan {path} says how much is missing.")
         goals = checked.workload.goals
         deadline = now + goals.deadline if goals.deadline is not None else None
         until = goals.finish_by.timestamp() if goals.finish_by is not None else deadline
-        placed = [(id, _placed(replace(spec, deadline=until), found.choices, best)) for id, spec in named]
+        placed = [(id, _placed(replace(spec, deadline=until), plan.choices, best)) for id, spec in specs]
         return Planned(tuple(placed))
-    return _stages(found, path, named)
+    return _stages(plan, path, specs)
 
 
-def _stages(plan: PipelinePlan, path: str, named: Sequence[tuple[str, Spec]]) -> Planned:
+def _stages(plan: PipelinePlan, path: str, specs: Sequence[tuple[str, Spec]]) -> Planned:
     if plan.totals is None:
         raise NoResult(f"Nothing fits {plan.workload}.", remedy=f"chipwise plan {path} says how much is missing.")
     stages = {one.name: one for one in plan.stages}
-    placed = [(id, _stage(stages[spec.name.removeprefix(f"{spec.pipeline}-")], spec, path)) for id, spec in named]
+    placed = [(id, _stage(stages[spec.name.removeprefix(f"{spec.pipeline}-")], spec, path)) for id, spec in specs]
     serves = any(one.per == "month" for one in plan.stages)
-    took, cost = sum(one.seconds for one in plan.hand_offs), sum(one.usd for one in plan.hand_offs if one.per == "once")
+    seconds, cost = sum(one.seconds for one in plan.hand_offs), sum(one.usd for one in plan.hand_offs if one.per == "once")
     asides = []
-    if took or cost:
-        by_plan = f"by the plan they take {elapsed(took)} and cost {spent(cost)}"
+    if seconds or cost:
+        by_plan = f"by the plan they take {elapsed(seconds)} and cost {spent(cost)}"
         asides.append(f"Hand-offs between stages are not played: {by_plan}.")
     if serves:
         asides.append(f"Services have no end: they are stopped {elapsed(MONTH_S)} after all else should be done.")
@@ -96,31 +96,31 @@ def _stage(stage: Placed, spec: Spec, path: str) -> Spec:
 
 
 def _placed(spec: Spec, choices: Sequence[Choice], best: Choice) -> Spec:
-    same = same_choices(choices, best)
+    alternatives = same_choices(choices, best)
     return replace(
         spec,
-        needs=replace(with_least(spec, best.machines, spec.name, spec.service), gpus=best.chips),
-        places=tuple(dict.fromkeys(map(place_of, same)))[:PLACES],
-        expected_s=min(one.seconds for one in same),  # what restarts take, a run finds out by itself
-        interruptions_per_hour=rate_of(same),
+        needs=replace(with_minimum(spec, best.machines, spec.name, spec.service), gpus=best.chips),
+        places=tuple(dict.fromkeys(map(place_of, alternatives)))[:PLACES],
+        expected_s=min(one.seconds for one in alternatives),  # what restarts take, a run finds out by itself
+        interruptions_per_hour=rate_of(alternatives),
         predicted={**_figures(best), **_steps(spec), "start_s": BOOT_S},
     )
 
 
-def with_least(spec: Spec, machines: int, who: str, serves: bool) -> Needs:
+def with_minimum(spec: Spec, machines: int, title: str, serves: bool) -> Needs:
     """As planned; where the least was told, fewer may do. What holds for all stages of a pipeline is as much as each can do."""
-    least = spec.needs.machines_least
+    minimum = spec.needs.machines_least
     exact = replace(spec.needs, machines=machines, machines_least=None)
-    if least is None or (spec.pipeline and least >= machines):
+    if minimum is None or (spec.pipeline and minimum >= machines):
         return exact
     if serves:
-        raise BadInput(f"{who} is a service, of which replicas come and go by themselves.", remedy="Leave --machines out.")
-    if least > machines:
+        raise BadInput(f"{title} is a service, of which replicas come and go by themselves.", remedy="Leave --machines out.")
+    if minimum > machines:
         raise BadInput(
-            f"{who} takes {machines} machine{'' if machines == 1 else 's'} by its plan, and {least} are to be the least.",
+            f"{title} takes {machines} machine{'' if machines == 1 else 's'} by its plan, and {minimum} are to be the least.",
             remedy=f"Write --machines {max(machines // 2, 1)}-, or leave it out.",
         )
-    return replace(exact, machines_least=least)
+    return replace(exact, machines_least=minimum)
 
 
 def _steps(spec: Spec) -> dict[str, object]:
@@ -137,9 +137,9 @@ def same_as(plan: Plan) -> list[Choice]:
 
 def same_choices(choices: Sequence[Choice], best: Choice) -> list[Choice]:
     return [
-        one
-        for one in choices
-        if not by_use(one) and (one.chip, one.chips, one.machines) == (best.chip, best.chips, best.machines)
+        choice
+        for choice in choices
+        if not by_use(choice) and (choice.chip, choice.chips, choice.machines) == (best.chip, best.chips, best.machines)
     ]
 
 
@@ -156,13 +156,20 @@ def _figures(best: Choice) -> dict[str, object]:
 def place_of(choice: Choice) -> Where:
     hours = choice.seconds / 3600.0
     compute = sum(line.usd for line in choice.cost.lines if line.name == "compute")
-    each = compute / (hours * choice.machines) if hours else None
-    return Where(Purchase(choice.purchase), choice.provider, choice.region, "", choice.machine, each)
+    usd_per_hour = compute / (hours * choice.machines) if hours else None
+    return Where(
+        purchase=Purchase(choice.purchase),
+        provider=choice.provider,
+        region=choice.region,
+        zone="",
+        machine=choice.machine,
+        usd_per_hour=usd_per_hour,
+    )
 
 
-def rate_of(same: Sequence[Choice]) -> float | None:
+def rate_of(alternatives: Sequence[Choice]) -> float | None:
     """Interruptions an hour of one spot machine, where one is among them."""
-    spot = next((one for one in same if one.purchase == Purchase.SPOT), None)
+    spot = next((one for one in alternatives if one.purchase == Purchase.SPOT), None)
     if spot is None or not spot.seconds:
         return None
     return spot.interruptions / (spot.seconds / 3600.0) / max(spot.machines, 1)

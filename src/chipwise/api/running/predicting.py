@@ -65,11 +65,11 @@ class _Offline:
 
 def with_prediction(session: Session, path: str, work: Common, spec: Spec) -> Spec:
     """The job with what it will take on this machine, and with what its hour costs where the user's catalog says so."""
-    held = here(session, spec.needs)
-    predicted = predict(session, path, work, held)
+    allocation = local_allocation(session, spec.needs)
+    predicted = predict(session, path, work, allocation)
     seconds = predicted.get("seconds")
     expected = seconds if isinstance(seconds, float) and not spec.service else None
-    cost = held.usd_per_hour if isinstance(held, Held) else None
+    cost = allocation.usd_per_hour if isinstance(allocation, Held) else None
     places = (Where(Purchase.OWNED, usd_per_hour=cost),) if cost and not spec.places else spec.places
     return replace(
         spec,
@@ -101,7 +101,7 @@ def work_of(work: Common) -> Work:
 # What this machine is
 
 
-def here(session: Session, needs: Needs) -> Held | Unknown:
+def local_allocation(session: Session, needs: Needs) -> Held | Unknown:
     try:
         return _of_gpus(session, needs) if needs.gpus else _of_processor(session, needs)
     except ChipwiseError as error:
@@ -110,21 +110,21 @@ def here(session: Session, needs: Needs) -> Held | Unknown:
 
 def on_machine(session: Session, name: str, machines: int = 1, usd_per_hour: float | None = None) -> Held | Unknown:
     """Machines that a cloud rents, by the catalog's name."""
-    found = session.names.machines_or_none(name)
-    if not found or not found[0].chip:
+    matches = session.names.machines_or_none(name)
+    if not matches or not matches[0].chip:
         return Unknown(f"the machine {name} is not in the catalog, or its chip is not")
-    one, cost = found[0], None if usd_per_hour is None else usd_per_hour * machines
-    if one.chips:
-        return Held(str(one.chip), max(one.chips, 1.0) * machines, usd_per_hour=cost)
-    cores = next((row.cores for row in session.catalog.rows("cpus") if row.name == one.chip and row.cores), None)
-    held = (one.vcpus or 2.0) / THREADS  # a vCPU is a thread, and two of them share a core on most machines
-    return Held(str(one.chip), float(machines), min(held / cores, 1.0) if cores else 1.0, cost)
+    machine, cost = matches[0], None if usd_per_hour is None else usd_per_hour * machines
+    if machine.chips:
+        return Held(str(machine.chip), max(machine.chips, 1.0) * machines, usd_per_hour=cost)
+    cores = next((row.cores for row in session.catalog.rows("cpus") if row.name == machine.chip and row.cores), None)
+    used_cores = (machine.vcpus or 2.0) / THREADS  # a vCPU is a thread, and two of them share a core on most machines
+    return Held(str(machine.chip), float(machines), min(used_cores / cores, 1.0) if cores else 1.0, cost)
 
 
 def _of_gpus(session: Session, needs: Needs) -> Held | Unknown:
     from chipwise.adapters.this_machine import gpu_names
 
-    chip = _said(session, ACCELERATORS)
+    chip = _stated_chip(session, ACCELERATORS)
     if chip is None:
         names = sorted(set(gpu_names().values()))
         if not names:
@@ -140,20 +140,20 @@ def _of_gpus(session: Session, needs: Needs) -> Held | Unknown:
 def _of_processor(session: Session, needs: Needs) -> Held | Unknown:
     from chipwise.adapters.this_machine import processor
 
-    chip = _said(session, PROCESSORS)
+    chip = _stated_chip(session, PROCESSORS)
     if chip is None:
-        found = processor()
-        called = session.names.chips_or_none(found.known_as or found.name) or ()
-        if len(called) != 1 or called[0].kind is not ChipKind.CPU:  # "Intel Xeon" is a line of many, and says nothing
-            return Unknown(f"the processor {found.name} is not in the catalog; {CHIP} may name one that is like it")
-        chip = called[0].name
+        detected = processor()
+        chips = session.names.chips_or_none(detected.known_as or detected.name) or ()
+        if len(chips) != 1 or chips[0].kind is not ChipKind.CPU:  # "Intel Xeon" is a line of many, and says nothing
+            return Unknown(f"the processor {detected.name} is not in the catalog; {CHIP} may name one that is like it")
+        chip = chips[0].name
     cores = next((row.cores for row in session.catalog.rows("cpus") if row.name == chip and row.cores), None)
     cores = cores or os.cpu_count() or 1  # a chip of the user's own is this machine's
     sockets = max(math.ceil(needs.cpus / cores), 1)
     return Held(chip, float(sockets), min(needs.cpus / (cores * sockets), 1.0), _cost(session, chip, needs))
 
 
-def _said(session: Session, kinds: tuple[str, ...]) -> str | None:
+def _stated_chip(session: Session, kinds: tuple[str, ...]) -> str | None:
     """Of the chips that the user says this machine has, the first of such a kind."""
     for name in filter(None, map(str.strip, os.environ.get(CHIP, "").split(","))):
         chip = session.names.one_chip(name).chip
@@ -175,52 +175,52 @@ def _cost(session: Session, chip: str, needs: Needs) -> float | None:
         machine = catalog.machines[catalog.offers.machine[i]]
         own.setdefault(machine.name, (machine, float(catalog.offers.price[i])))
     alike = [one for one in own.values() if one[0].chip == chip]
-    found = own.get(socket.gethostname().partition(".")[0]) or (alike[0] if len(alike) == 1 else None)
-    if found is None:
+    owned = own.get(socket.gethostname().partition(".")[0]) or (alike[0] if len(alike) == 1 else None)
+    if owned is None:
         return None
-    machine, price = found
-    held, of = (needs.gpus, machine.chips) if needs.gpus else (needs.cpus, machine.vcpus or os.cpu_count())
-    return price * min(held / of, 1.0) if of else price
+    machine, price = owned
+    needed, total = (needs.gpus, machine.chips) if needs.gpus else (needs.cpus, machine.vcpus or os.cpu_count())
+    return price * min(needed / total, 1.0) if total else price
 
 
 # What that takes
 
 
-def predict(session: Session, path: str, work: Common, held: Held | Unknown) -> Figures:
+def predict(session: Session, path: str, work: Common, allocation: Held | Unknown) -> Figures:
     """Figures by name, each with its interval where it has one; only `why_not` where nothing can be predicted."""
-    if isinstance(held, Unknown):
-        return {"why_not": held.reason}
+    if isinstance(allocation, Unknown):
+        return {"why_not": allocation.reason}
     from chipwise.predictor.kinds.ask import Ask, kind_of
     from chipwise.predictor.work import predict_work
 
     try:
-        given = {"chips": held.chips} if held.chips > 1 else {}
-        predicted = predict_work(Ask(_apart(session.known, held), path, held.chip, given), work)
-        found = figures(predicted, work_of(work), held)
-        if "seconds" not in found and "throughput" not in found:
+        options = {"chips": allocation.chips} if allocation.chips > 1 else {}
+        predicted = predict_work(Ask(_apart(session.known, allocation), path, allocation.chip, options), work)
+        values = figures(predicted, work_of(work), allocation)
+        if "seconds" not in values and "throughput" not in values:
             return {"why_not": f"a workload of the kind {kind_of(work)} has neither an end nor a speed"}
-        return found
+        return values
     except ChipwiseError as error:
         return {"why_not": str(error)}
     except Exception as error:  # our own mistake, and no reason to keep somebody's job from running
         return {"why_not": f"our own mistake: {type(error).__name__}: {str(error)[:200]}"}
 
 
-def figures(predicted: Prediction, work: Work, held: Held) -> Figures:
-    found: Figures = {"chip": held.chip, "chips": held.chips}
-    if held.share < 1.0:
-        found["share"] = held.share
+def figures(predicted: Prediction, work: Work, allocation: Held) -> Figures:
+    values: Figures = {"chip": allocation.chip, "chips": allocation.chips}
+    if allocation.share < 1.0:
+        values["share"] = allocation.share
     if predicted.job is not None:
         time = predicted.job.time
-        found |= {"seconds": time.value, "seconds_low": time.low, "seconds_high": time.high}
+        values |= {"seconds": time.value, "seconds_low": time.low, "seconds_high": time.high}
         if work.amount:
             rate = time.of(work.amount)
-            found |= {"throughput": rate.value, "throughput_low": rate.low, "throughput_high": rate.high, "unit": work.unit}
+            values |= {"throughput": rate.value, "throughput_low": rate.low, "throughput_high": rate.high, "unit": work.unit}
         if work.amount and work.per_step:
-            found["steps"] = math.ceil(work.amount / work.per_step)
-        found["usd"] = (held.usd_per_hour or 0.0) * time.value / 3600.0
-    found |= _of_model(predicted)
-    return {name: value for name, value in found.items() if not isinstance(value, float) or math.isfinite(value)}
+            values["steps"] = math.ceil(work.amount / work.per_step)
+        values["usd"] = (allocation.usd_per_hour or 0.0) * time.value / 3600.0
+    values |= _of_model(predicted)
+    return {name: value for name, value in values.items() if not isinstance(value, float) or math.isfinite(value)}
 
 
 def _of_model(predicted: Prediction) -> Figures:
@@ -236,13 +236,13 @@ def _of_model(predicted: Prediction) -> Figures:
                 "as_run": run_as,
             }
         case GenerationPrediction():
-            found: Figures = {}
+            values: Figures = {}
             if predicted.job is None and (rate := predicted.metrics.get("requests_per_s")) is not None:
-                found = {"throughput": rate.value, "throughput_low": rate.low, "throughput_high": rate.high}
-                found["unit"] = "requests"
+                values = {"throughput": rate.value, "throughput_low": rate.low, "throughput_high": rate.high}
+                values["unit"] = "requests"
             tokens = predicted.metrics.get("output_tokens_per_s")
             return (
-                found
+                values
                 | _memory(predicted.memory, predicted.fit)
                 | {
                     "provenance": tokens.provenance if tokens is not None else "formula",
@@ -264,12 +264,12 @@ def _memory(memory: MemoryUse, fit: FitResult | None) -> Figures:
     return found if fit is None or fit.fits else found | {"fits": False}
 
 
-def _apart(known: Known, held: Held) -> Known:
+def _apart(known: Known, allocation: Held) -> Known:
     """Without a hub and, where the job holds a share of a processor, with that share as the part."""
     models = _Offline(known.models)
-    if held.share < 1.0 and known.catalog.chips[held.chip].kind is ChipKind.CPU:
-        whole = known.parts[held.chip]
-        rates = {name: rate * held.share for name, rate in whole.rates.items()}
-        less = replace(whole, rates=rates, bandwidth=whole.bandwidth * held.share, power_w=whole.power_w * held.share)
+    if allocation.share < 1.0 and known.catalog.chips[allocation.chip].kind is ChipKind.CPU:
+        part = known.parts[allocation.chip]
+        rates = {name: rate * allocation.share for name, rate in part.rates.items()}
+        less = replace(part, rates=rates, bandwidth=part.bandwidth * allocation.share, power_w=part.power_w * allocation.share)
         return known.changed(models=models, parts=known.parts.joined([less]))
     return known.changed(models=models)

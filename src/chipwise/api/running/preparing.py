@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
 
 
-def prepare(session: Session, name: str, given: Mapping[str, str], *, dry_run: bool) -> Prepared:
-    """`given`: region and keep, where the file of engines does not say them yet."""
+def prepare(session: Session, name: str, options: Mapping[str, str], *, dry_run: bool) -> Prepared:
+    """`options`: region and keep, where the file of engines does not say them yet."""
     kind = package(engines.kind_of(session, name))
     if not isinstance(kind, Prepares):
         raise BadInput(
             f"Nothing is to be prepared for {name}.",
             remedy="A cluster's part is docs/running/kubernetes-role.yaml, for kubectl.",
         )
-    return kind.prepare(engines.reach(session, name, given).settings, dry_run=dry_run)
+    return kind.prepare(engines.reach(session, name, options).settings, dry_run=dry_run)

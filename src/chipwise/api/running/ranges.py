@@ -8,36 +8,36 @@ from chipwise.errors import BadInput
 from chipwise.runner.job import Move
 from chipwise.spelling import nearest
 
-MOST = 1024
+WORKERS_LIMIT = 1024
 
 
 def workers(text: str, option: str) -> tuple[int, int | None]:
     """The number that is wanted, and the least that will do: None where it is to be exactly as many."""
-    found = re.fullmatch(r"\s*(\d{1,40})\s*(?:-\s*(\d{1,40})\s*)?", text, re.ASCII)
-    if found is None:
+    match = re.fullmatch(r"\s*(\d{1,40})\s*(?:-\s*(\d{1,40})\s*)?", text, re.ASCII)
+    if match is None:
         raise BadInput(f"{option} is {text[:40]!r}.", remedy=f"Write a number, or the least and the most: {option} 2-4.")
-    least, most = int(found[1]), int(found[2] or found[1])
-    if least > most:
+    minimum, maximum = int(match[1]), int(match[2] or match[1])
+    if minimum > maximum:
         raise BadInput(
-            f"{option} is {text.strip()}: the least is more than the most.", remedy=f"Write {option} {most}-{least}."
+            f"{option} is {text.strip()}: the least is more than the most.", remedy=f"Write {option} {maximum}-{minimum}."
         )
-    return _within(most, option), (least if found[2] is not None and least < most else None)
+    return _limited(maximum, option), (minimum if match[2] is not None and minimum < maximum else None)
 
 
-def least(text: str, option: str) -> int:
+def minimum_workers(text: str, option: str) -> int:
     """Of a workload, whose plan says the most: the least that it can do with, written 2-."""
-    found = re.fullmatch(r"\s*(\d{1,40})\s*-\s*", text, re.ASCII)
-    if found is None:
+    match = re.fullmatch(r"\s*(\d{1,40})\s*-\s*", text, re.ASCII)
+    if match is None:
         raise BadInput(
             f"{option} is {text[:40]!r}, and how many a workload takes, its plan says.",
             remedy=f"Leave it out, or write the least that it can do with: {option} 2-.",
         )
-    return _within(int(found[1]), option)
+    return _limited(int(match[1]), option)
 
 
-def _within(number: int, option: str) -> int:
-    if number > MOST:
-        raise BadInput(f"{option} is {number:,}, and at most {MOST:,} can be asked for.", remedy="Ask for fewer.")
+def _limited(number: int, option: str) -> int:
+    if number > WORKERS_LIMIT:
+        raise BadInput(f"{option} is {number:,}, and at most {WORKERS_LIMIT:,} can be asked for.", remedy="Ask for fewer.")
     return number
 
 
@@ -48,8 +48,8 @@ def moves(text: str, option: str = "--recover") -> tuple[Move, ...]:
     for name in names:
         if name not in known:
             near = nearest(name, known)
-            meant = f"Did you mean {near[0]}? " if near else ""
-            raise BadInput(f"{option} has {name[:40]!r}, which is no move.", remedy=f"{meant}There are: {', '.join(known)}.")
+            hint = f"Did you mean {near[0]}? " if near else ""
+            raise BadInput(f"{option} has {name[:40]!r}, which is no move.", remedy=f"{hint}There are: {', '.join(known)}.")
     if len(set(names)) != len(names):
         raise BadInput(f"{option} names a move twice: {text[:80]}.", remedy="Name each once.")
     return tuple(Move(name) for name in names)

@@ -43,19 +43,19 @@ class Reaped:
 def reap(session: Session, name: str | None, *, dry_run: bool) -> Reaped:
     """Of one engine, or of all places that jobs of this record went to. One that cannot be reached is told, and the others are
     looked at all the same."""
-    found: list[Left] = []
+    leftovers: list[Left] = []
     failed: list[ChipwiseError] = []
-    with asking.opened(session) as held:
+    with asking.opened(session) as runtime:
         for make in _engines(session, name):
             try:
                 engine = make()
                 with closing(engine):
-                    found += _of(held, engine, dry_run)
+                    leftovers += _leftovers(runtime, engine, dry_run)
             except ChipwiseError as error:
                 failed.append(error)
     if failed and name is not None:
         raise failed[0]
-    return Reaped(tuple(found), tuple(error.message for error in failed))
+    return Reaped(tuple(leftovers), tuple(error.message for error in failed))
 
 
 def _engines(session: Session, name: str | None) -> Iterator[Callable[[], Engine]]:
@@ -68,14 +68,28 @@ def _engines(session: Session, name: str | None) -> Iterator[Callable[[], Engine
     yield partial(engines.connect, session, reach)
 
 
-def _of(held: asking.Held, engine: Engine, dry_run: bool) -> list[Left]:
+def _leftovers(runtime: asking.Held, engine: Engine, dry_run: bool) -> list[Left]:
     def live() -> list[Job]:
         wanted = Wanted(phases=PLACED, place=engine.place)
-        return [*held.record.jobs(wanted), *(one.job for one in held.record.damaged(wanted))]  # of those nobody knows enough
+        return [
+            *runtime.record.jobs(wanted),
+            *(one.job for one in runtime.record.damaged(wanted)),
+        ]  # of those nobody knows enough
 
     if isinstance(engine, Reaps):
         reaped = engine.reap(lambda: [(job.id, len(job.attempts)) for job in live()], dry_run=dry_run)
-        return [Left(engine.place, one.kind, one.name, one.job, one.attempt, one.type, one.region) for one in reaped]
+        return [
+            Left(
+                place=engine.place,
+                kind=leftover.kind,
+                name=leftover.name,
+                job=leftover.job,
+                attempt=leftover.attempt,
+                type=leftover.type,
+                region=leftover.region,
+            )
+            for leftover in reaped
+        ]
     seen = engine.look(live(), time.time())
     if not dry_run:
         for handle in seen.strays:

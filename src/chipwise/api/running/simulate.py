@@ -85,11 +85,11 @@ class Played:
 
     @property
     def hours(self) -> dict[Purchase, float]:
-        found: dict[Purchase, float] = {}
+        totals: dict[Purchase, float] = {}
         for course in self.courses:
             for purchase, hours in course.hours.items():
-                found[purchase] = found.get(purchase, 0.0) + hours
-        return found
+                totals[purchase] = totals.get(purchase, 0.0) + hours
+        return totals
 
     @property
     def late(self) -> tuple[Course, ...]:
@@ -117,14 +117,14 @@ class Play:
         self.controller = self.another("controller")
 
     def another(self, holder: str) -> Controller:
-        return Controller(self.record, self.engine, holder, self.rules, self.policy)
+        return Controller(record=self.record, engine=self.engine, holder=holder, rules=self.rules, policy=self.policy)
 
     def submit(self, specs: Sequence[tuple[str, Spec]]) -> list[Job]:
-        here = [(id, replace(spec, engine=self.engine.name, place=self.engine.place)) for id, spec in specs]
+        local_specs = [(id, replace(spec, engine=self.engine.name, place=self.engine.place)) for id, spec in specs]
         self._watched |= any(
-            limit is not None for _, spec in here for limit in (spec.deadline, spec.budget_usd, spec.longest_s)
+            limit is not None for _, spec in local_specs for limit in (spec.deadline, spec.budget_usd, spec.longest_s)
         )
-        return self.record.submit(here, self.now)
+        return self.record.submit(local_specs, self.now)
 
     def turns(self, until: float) -> Iterator[float]:
         """The time of each tick, until all is over, nothing can happen any more, or the time is reached."""
@@ -171,7 +171,7 @@ def simulate(
 ) -> Played:
     """Jobs by id, played until all are over or the time is reached. The same arguments give the same play."""
     world = replace(world if world is not None else world_of([spec for _, spec in specs]), seed=seed)
-    play = Play(world, rules or Rules(), policy or NeverLate(), wishes, tick_s)
+    play = Play(world=world, rules=rules or Rules(), policy=policy or NeverLate(), wishes=wishes, tick_s=tick_s)
     play.submit(specs)
     turns = sum(1 for _ in play.turns(until if until is not None else world.begins + LONGEST_S))
     return played(play, turns)
@@ -184,29 +184,45 @@ def played(play: Play, turns: int = 0) -> Played:
     for stay in play.engine.history:
         lost[stay.job] = lost.get(stay.job, 0.0) + max(stay.reached - stay.saved, 0) * stay.program.step_s
     courses = tuple(_course(job, play.world.program(job.spec.name), lost.get(job.id, 0.0), play.now) for job in jobs)
-    over = all(job.phase.over for job in jobs)
-    return Played(play.world.begins, play.now, over, courses, tuple(story), turns, tuple(play.trouble))
+    finished = all(job.phase.over for job in jobs)
+    return Played(
+        begins=play.world.begins,
+        until=play.now,
+        over=finished,
+        courses=courses,
+        story=tuple(story),
+        turns=turns,
+        trouble=tuple(play.trouble),
+    )
 
 
 def _course(job: Job, program: Program, lost_s: float, until: float) -> Course:
     hours: dict[Purchase, float] = {}
-    for one in job.attempts:
-        hours[one.where.purchase] = hours.get(one.where.purchase, 0.0) + one.hours(until)
-    gone = [one for one in job.attempts if one.outcome in (Outcome.LOST, Outcome.LEFT) and one.begun is not None]
+    for attempt in job.attempts:
+        hours[attempt.where.purchase] = hours.get(attempt.where.purchase, 0.0) + attempt.hours(until)
+    interrupted = [one for one in job.attempts if one.outcome in (Outcome.LOST, Outcome.LEFT) and one.begun is not None]
     guessed_s = program.finish_s(0) if program.guessed else None
-    return Course(job, hours, job.usd(until), len(gone), lost_s, until, guessed_s)
+    return Course(
+        job=job,
+        hours=hours,
+        usd=job.usd(until),
+        interruptions=len(interrupted),
+        lost_work_s=lost_s,
+        until=until,
+        guessed_s=guessed_s,
+    )
 
 
 def world_of(specs: Sequence[Spec], begins: float = 0.0) -> World:
     """What the jobs say of themselves and of their places; of what they do not say the usual is taken."""
     pools: dict[Where, Pool] = {}
     for spec in specs:
-        for where in spec.places:
-            rate = spec.interruptions_per_hour or 0.0 if where.purchase is Purchase.SPOT else 0.0
+        for place in spec.places:
+            rate = spec.interruptions_per_hour or 0.0 if place.purchase is Purchase.SPOT else 0.0
             starts_s = number(spec.predicted.get("start_s"))
-            pool = Pool(where, interruptions_per_hour=rate)
+            pool = Pool(place, interruptions_per_hour=rate)
             pool = pool if starts_s is None else replace(pool, starts_s=starts_s)
-            pools.setdefault(replace(where, usd_per_hour=None), pool)
+            pools.setdefault(replace(place, usd_per_hour=None), pool)
     programs = {spec.name: program_of(spec) for spec in specs}
     if pools:
         return World(tuple(pools.values()), programs, begins=begins)
@@ -217,12 +233,14 @@ def world_of(specs: Sequence[Spec], begins: float = 0.0) -> World:
 
 def program_of(spec: Spec) -> Program:
     """A plan's time holds one start already (`start_s`), which the pool takes for itself."""
-    told = steps_of(spec)
-    steps = told if told is not None else _STEPS
+    stated = steps_of(spec)
+    steps = stated if stated is not None else _STEPS
     guessed = not spec.expected_s and not spec.service
     start_s = number(spec.predicted.get("start_s")) or 0.0
     works_s = max(spec.expected_s - start_s, _LEAST_S) if spec.expected_s else _UNKNOWN_S
     step_s = works_s / steps
     saves = min(max(round(_SAVES_EVERY_S / step_s), 1), steps)
     saves = saves if spec.checkpoints else 0
-    return Program(None if spec.service else steps, step_s, saves, tells=told is not None, guessed=guessed)
+    return Program(
+        steps=None if spec.service else steps, step_s=step_s, save_every=saves, tells=stated is not None, guessed=guessed
+    )

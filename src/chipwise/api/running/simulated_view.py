@@ -21,9 +21,9 @@ def lines(played: Played) -> list[str]:
 
 def assumed(played: Played) -> list[str]:
     guessed = [
-        f"The duration of {one.job.spec.name} is not known: {_an_hour(one.guessed_s)} is assumed; --expected changes it."
-        for one in played.courses
-        if one.guessed_s is not None
+        f"The duration of {course.job.spec.name} is not known: {_an_hour(course.guessed_s)} is assumed; --expected changes it."
+        for course in played.courses
+        if course.guessed_s is not None
     ]
     return [*guessed, *played.asides]
 
@@ -32,22 +32,22 @@ def summed(played: Played) -> list[str]:
     return [*(_course(one, played) for one in played.courses), *_sum(played)]
 
 
-def story(played: Played, most: int = _STORY_LINES) -> list[tuple[str, str]]:
+def story(played: Played, limit: int = _STORY_LINES) -> list[tuple[str, str]]:
     """When since the beginning, in a column of one width, and what."""
     names = {one.job.id: one.job.spec.name for one in played.courses}
-    several = len(names) > 1
-    shown = [
-        (f"{span(one.at - played.begins):>{_TIME}}", f"{f'{names[one.job]}: ' if several else ''}{text}")
-        for one in played.story
-        if (text := _told(one.event))
+    has_names = len(names) > 1
+    lines = [
+        (f"{span(entry.at - played.begins):>{_TIME}}", f"{f'{names[entry.job]}: ' if has_names else ''}{text}")
+        for entry in played.story
+        if (text := _event_text(entry.event))
     ]
-    if len(shown) <= most:
-        return shown
-    left_out = (f"{'...':>{_TIME}}", f"{len(shown) - most:,} events are left out")
-    return [*shown[: most // 2], left_out, *shown[-(most - most // 2) :]]
+    if len(lines) <= limit:
+        return lines
+    left_out = (f"{'...':>{_TIME}}", f"{len(lines) - limit:,} events are left out")
+    return [*lines[: limit // 2], left_out, *lines[-(limit - limit // 2) :]]
 
 
-def _told(event: Event) -> str:
+def _event_text(event: Event) -> str:
     """Nobody measured anything."""
     text = told(event)
     return f"played{text.removeprefix('measured')}" if isinstance(event, Measured) else text
@@ -66,7 +66,7 @@ def view(played: Played) -> dict[str, object]:
         "interruptions": played.interruptions,
         "lost_work_s": round(played.lost_work_s, 3),
         "jobs": [_course_view(one, played) for one in played.courses],
-        "story": [{"at": one.at, "job": one.job, "text": text} for one in played.story if (text := _told(one.event))],
+        "story": [{"at": one.at, "job": one.job, "text": text} for one in played.story if (text := _event_text(one.event))],
         "trouble": list(played.trouble),
         "not_played": list(played.asides),
     }
@@ -93,8 +93,8 @@ def _course_view(course: Course, played: Played) -> dict[str, object]:
 def _course(course: Course, played: Played) -> str:
     job = course.job
     ended = f"{job.phase} after {span(job.ended - job.submitted)}" if job.ended is not None else f"still {job.phase}"
-    why = f" ({job.reason or job.waiting})" if job.reason or job.waiting else ""
-    parts = [f"{job.spec.name}: {ended}{why}", plural(len(job.attempts), "attempt")]
+    reason = f" ({job.reason or job.waiting})" if job.reason or job.waiting else ""
+    parts = [f"{job.spec.name}: {ended}{reason}", plural(len(job.attempts), "attempt")]
     if course.interruptions:
         parts.append(f"{plural(course.interruptions, 'interruption')}, {span(course.lost_work_s)} of work done again")
     if course.late_s is not None:

@@ -13,38 +13,42 @@ if TYPE_CHECKING:
     from chipwise.api.running.held import Held
 
 
-def before(held: Held, job: Job) -> list[str]:
+def before(runtime: Held, job: Job) -> list[str]:
     """Stages of the same pipeline, in an order in which they may run. They were submitted in one go; another job that was to be
     done first is none of them."""
-    found: dict[str, None] = {}
+    ids: dict[str, None] = {}
     for id in job.spec.after:
-        one = held.record.job(id)
-        if one is not None and job.spec.workload and (one.spec.workload, one.submitted) == (job.spec.workload, job.submitted):
-            found |= dict.fromkeys([*before(held, one), id])
-    return list(found)
+        stage = runtime.record.job(id)
+        if (
+            stage is not None
+            and job.spec.workload
+            and (stage.spec.workload, stage.submitted) == (job.spec.workload, job.submitted)
+        ):
+            ids |= dict.fromkeys([*before(runtime, stage), id])
+    return list(ids)
 
 
 def follow(
-    held: Held, look: Callable[[], Job], lines: int | None = None, rank: int | None = None, tell: Callable[[], object] = bool
+    runtime: Held, look: Callable[[], Job], lines: int | None = None, rank: int | None = None, tell: Callable[[], object] = bool
 ) -> Iterator[bytes]:
     """The stages before a job to their end, and then the job itself; those that run side by side come one after the other, each
     whole. With `lines` from now on: stages that are over are passed over, and of what was printed the last lines are shown.
     `tell` is called again and again while a stage is shown, and `look` while the job is."""
     job = look()
-    stages = [id for id in before(held, job) if lines is None or not held.job(id).phase.over]
+    stages = [id for id in before(runtime, job) if lines is None or not runtime.job(id).phase.over]
     for id in stages:
 
         def look_at(id: str = id) -> Job:
             tell()
-            return held.job(id)
+            return runtime.job(id)
 
-        yield from _headed(held.job(id), _or_why_not(_of(held, look_at, lines, None)))
+        yield from _headed(runtime.job(id), _or_why_not(_follow_stage(runtime, look_at, lines, None)))
         tell()
-    printed = _of(held, look, lines, rank)
+    printed = _follow_stage(runtime, look, lines, rank)
     yield from _headed(job, printed) if stages else printed
 
 
-def _of(held: Held, look: Callable[[], Job], lines: int | None, rank: int | None) -> Iterator[bytes]:
+def _follow_stage(held: Held, look: Callable[[], Job], lines: int | None, rank: int | None) -> Iterator[bytes]:
     return following.follow_job(held, look, rank) if lines is None else following.follow_from(held, look, lines, rank)
 
 

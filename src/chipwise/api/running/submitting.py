@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from chipwise.runner.record import Record
 
 _SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_KEPT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
+_STORED_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none that look alike
 
 
@@ -48,36 +48,36 @@ def submitter() -> str:
         return str(os.getuid())
 
 
-def environment(asked: Sequence[str], environ: Mapping[str, str] | None = None, *, passed_on: bool = True) -> dict[str, str]:
+def environment(settings: Sequence[str], environ: Mapping[str, str] | None = None, *, inherit: bool = True) -> dict[str, str]:
     """What goes along by itself, and what was asked for: NAME=VALUE, or NAME as it is now."""
     env = dict(os.environ) if environ is None else dict(environ)
-    found = environment_of.passed_on(env) if passed_on else {}
-    for one in asked:
-        name, equals, value = one.partition("=")
+    values = environment_of.passed_on(env) if inherit else {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
         if not _SETTING.fullmatch(name):
-            raise BadInput(f"{one[:60]!r} is no setting.", remedy="Write NAME=VALUE, or NAME to pass on its value.")
+            raise BadInput(f"{setting[:60]!r} is no setting.", remedy="Write NAME=VALUE, or NAME to pass on its value.")
         if not equals and name not in env:
             raise BadInput(f"{name} is not set here.", remedy=f"Write --env {name}=VALUE, or set it.")
-        found[name] = value if equals else env[name]
-    if any("\0" in value for value in found.values()):
+        values[name] = value if equals else env[name]
+    if any("\0" in value for value in values.values()):
         raise BadInput("A setting holds the character NUL.", remedy="Give text without it.")
-    return found
+    return values
 
 
-def secrets_of(asked: Sequence[str], *, here: bool) -> dict[str, str]:
+def secrets_of(texts: Sequence[str], *, is_local: bool) -> dict[str, str]:
     """By setting, where each is kept. On this machine both become names of files, so neither may lead elsewhere; what a
     cluster or a cloud calls its secrets, their engines know."""
-    found: dict[str, str] = {}
-    for one in asked:
-        name, equals, kept = one.partition("=")
+    keys: dict[str, str] = {}
+    for text in texts:
+        name, equals, key = text.partition("=")
         if not _SETTING.fullmatch(name):
             raise BadInput(f"{name[:60]!r} is no setting.", remedy="Write --secret NAME, or --secret NAME=KEPT/KEY.")
-        if equals and not (_KEPT.fullmatch(kept) if here else kept and kept.isprintable()):
+        if equals and not (_STORED_NAME.fullmatch(key) if is_local else key and key.isprintable()):
             raise BadInput(
-                f"The secret {name} cannot be kept as {kept[:60]!r}.", remedy="Write names with a slash between: KEPT/KEY."
+                f"The secret {name} cannot be kept as {key[:60]!r}.", remedy="Write names with a slash between: KEPT/KEY."
             )
-        found[name] = kept
-    return found
+        keys[name] = key
+    return keys
 
 
 def checked(spec: Spec, engine: OnThisMachine, rules: Rules) -> Spec:
@@ -87,18 +87,21 @@ def checked(spec: Spec, engine: OnThisMachine, rules: Rules) -> Spec:
         raise BadInput(
             f"{spec.name} needs {needs.machines} machines, and this machine is one.", remedy="Take --engine kubernetes."
         )
-    least = needs.fewest_gpus  # with more it starts when there are more
-    for what, wanted, there, setting in (("GPU", least, config.gpus, "gpus"), ("CPU", needs.cpus, config.cpus, "cpus")):
-        if wanted > len(there):
+    fewest_gpus = needs.fewest_gpus  # with more it starts when there are more
+    for device, wanted, available, setting in (
+        ("GPU", fewest_gpus, config.gpus, "gpus"),
+        ("CPU", needs.cpus, config.cpus, "cpus"),
+    ):
+        if wanted > len(available):
             raise BadInput(
-                f"{spec.name} needs {plural(wanted, what)}, and this machine gives {len(there)}.",
+                f"{spec.name} needs {plural(wanted, device)}, and this machine gives {len(available)}.",
                 remedy=f"Ask for fewer with --{setting}, or take another engine.",
             )
         limit = getattr(rules.share(spec.team), setting)
         if limit is not None and wanted > limit:
             team = f"team {spec.team}" if spec.team else "a job without a team"
             raise BadInput(
-                f"{spec.name} needs {plural(wanted, what)}, and {team} may hold {limit}.", remedy="Raise it in queue.yaml."
+                f"{spec.name} needs {plural(wanted, device)}, and {team} may hold {limit}.", remedy="Raise it in queue.yaml."
             )
     if spec.folder and not Path(spec.folder).is_dir():
         raise BadInput(f"The folder {spec.folder} is not there.", remedy="Give one that is with --folder.")
@@ -113,8 +116,8 @@ def checked(spec: Spec, engine: OnThisMachine, rules: Rules) -> Spec:
 
 def checked_elsewhere(id: str, spec: Spec, engine: Engine) -> None:
     """As its first attempt would be, so that what cannot run is told to whoever asks, and is recorded nowhere."""
-    for name, kept in spec.secrets.items():
-        if not kept:
+    for name, key in spec.secrets.items():
+        if not key:
             raise BadInput(
                 f"The secret {name} is kept on this machine, and {spec.engine} cannot read it.",
                 remedy=f"Store it there, and write --secret {name}=NAME/KEY.",
@@ -123,8 +126,8 @@ def checked_elsewhere(id: str, spec: Spec, engine: Engine) -> None:
         return
     now = time.time()
     job = Job(id, spec, now)
-    where = spec.places[0] if spec.places else Where()
-    engine.check(replace(job, attempts=(Attempt(1, where, machines=spec.needs.machines, placed=now),)))
+    first_place = spec.places[0] if spec.places else Where()
+    engine.check(replace(job, attempts=(Attempt(1, first_place, machines=spec.needs.machines, placed=now),)))
 
 
 def _missing(spec: Spec) -> str | None:
@@ -136,26 +139,26 @@ def _missing(spec: Spec) -> str | None:
 
 
 def submit(
-    record: Record, named: Sequence[tuple[str, Spec]], passing: Path | None = None, values: Mapping[str, str] | None = None
+    record: Record, specs: Sequence[tuple[str, Spec]], passing: Path | None = None, values: Mapping[str, str] | None = None
 ) -> list[Job]:
     """Recorded by id, with the secrets of the submitter laid where only the engine of this machine looks."""
     try:
         if values and passing is not None:
-            for id, spec in named:
+            for id, spec in specs:
                 _lay(passing / id, {name: value for name, value in values.items() if name in spec.secrets})
-        return record.submit(named, time.time())
+        return record.submit(specs, time.time())
     except BaseException:
         if values and passing is not None:
-            for id, _ in named:
+            for id, _ in specs:
                 shutil.rmtree(passing / id, ignore_errors=True)
         raise
 
 
 def laid_again(job: Job, passing: Path) -> None:
     """They went when the job was over; whoever starts it again has them, or is told that they are missing."""
-    passed = [name for name, kept in job.spec.secrets.items() if not kept and name in os.environ]
-    if passed and runs_here(job.spec.engine) and job.phase.over:
-        _lay(passing / job.id, {name: os.environ[name] for name in passed})
+    names = [name for name, kept in job.spec.secrets.items() if not kept and name in os.environ]
+    if names and runs_here(job.spec.engine) and job.phase.over:
+        _lay(passing / job.id, {name: os.environ[name] for name in names})
 
 
 def _lay(folder: Path, values: Mapping[str, str]) -> None:

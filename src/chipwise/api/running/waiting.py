@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
     from chipwise.runner.record import Record
 
-MOST = 50  # rows: each is read
+ROW_LIMIT = 50  # rows: each is read
 LOOKS_S = 0.5
 PATIENT_S = 1.5  # after which one who waits wants to know why
 
@@ -29,51 +29,51 @@ def asked_and_why(session: Session, record: Record, rows: Sequence[Row]) -> dict
     """By id the GPUs that it asks for and what stands in its way, of queued jobs of this machine; of those elsewhere the
     stages that come before. A list is shown whatever happens: what cannot be told is left out."""
     waiting = [row for row in rows if row.phase is Phase.QUEUED]
-    queued = [row for row in waiting if not runs_here(row.engine) or place.is_here(session, row)][:MOST]
+    queued = [row for row in waiting if not runs_here(row.engine) or place.is_here(session, row)][:ROW_LIMIT]
     if not queued:
         return {}
     try:
-        told = place.given_out(session)  # nobody asks the driver for a list
+        devices = place.given_out(session)  # nobody asks the driver for a list
         jobs = [job for row in queued if (job := record.job(row.id)) is not None]
-        places = {job.spec.place for job in jobs if runs_here(job.spec.engine)} if told is not None else set()
+        places = {job.spec.place for job in jobs if runs_here(job.spec.engine)} if devices is not None else set()
         placed = {where: record.jobs(Wanted(phases=PLACED, place=where)) for where in places}
         rules, now = place.rules(session), time.time()
-        found = {}
+        answers = {}
         for job in jobs:
-            why, before = job.waiting, earlier(record, job)
+            reason, before = job.waiting, earlier(record, job)
             if not runs_here(job.spec.engine):
-                why = why_short(job, before, Room(), rules, now) if before else why
-            elif told is not None:
-                room = Room(tuple(told["gpus"]), tuple(told["cpus"]))
-                why = why_short(job, _each_once(placed[job.spec.place], before), room, rules, now) or why
-            found[job.id] = (_asked(job), why)
-        return found
+                reason = why_short(job, before, Room(), rules, now) if before else reason
+            elif devices is not None:
+                room = Room(tuple(devices["gpus"]), tuple(devices["cpus"]))
+                reason = why_short(job, _each_once(placed[job.spec.place], before), room, rules, now) or reason
+            answers[job.id] = (_gpu_count(job), reason)
+        return answers
     except ChipwiseError:
         return {}
 
 
 def back_since(record: Record, rows: Sequence[Row]) -> dict[str, float]:
     """By id when its latest attempt ended, of jobs that wait for another one."""
-    found: dict[str, float] = {}
-    for row in [row for row in rows if row.phase is Phase.QUEUED and row.attempts][:MOST]:
+    ends: dict[str, float] = {}
+    for row in [row for row in rows if row.phase is Phase.QUEUED and row.attempts][:ROW_LIMIT]:
         try:
             job = record.job(row.id)
         except Unread:
             continue
         if job is not None and job.attempt is not None and job.attempt.ended is not None:
-            found[row.id] = job.attempt.ended
-    return found
+            ends[row.id] = job.attempt.ended
+    return ends
 
 
 def earlier(record: Record, job: Job) -> list[Job]:
     """What it comes after and is not done, here or elsewhere."""
-    found: list[Job | None] = []
+    jobs: list[Job | None] = []
     for id in job.spec.after:
         try:
-            found.append(record.job(id))
+            jobs.append(record.job(id))
         except Unread as error:  # of a damaged one nobody knows that it was done
-            found.append(error.damaged.job)
-    return [one for one in found if one is not None and one.phase is not Phase.DONE]
+            jobs.append(error.damaged.job)
+    return [one for one in jobs if one is not None and one.phase is not Phase.DONE]
 
 
 def _each_once(placed: Sequence[Job], before: Sequence[Job]) -> list[Job]:
@@ -81,7 +81,7 @@ def _each_once(placed: Sequence[Job], before: Sequence[Job]) -> list[Job]:
     return list({one.id: one for one in (*placed, *before)}.values())
 
 
-def _asked(job: Job) -> str:
+def _gpu_count(job: Job) -> str:
     needs = job.spec.needs
     gpus = str(needs.gpus) if needs.fewest_gpus >= needs.gpus else f"{needs.fewest_gpus} to {needs.gpus}"
     return gpus if needs.machines == 1 else f"{needs.machines} x {gpus}"
@@ -99,21 +99,21 @@ class Watched:
         looks: that it is over is told before the next one prints."""
         now = time.time()
         due = now >= self._next or job.phase.over
-        found = []
+        lines = []
         for id in self._open[: None if due else 1]:
             stage = self._held.record.job(id)
             if stage is None or stage.phase.over:
                 self._open.remove(id)
                 if stage is not None:
-                    found.append(f"{id} {stage.phase}{f': {stage.reason}' if stage.reason else ''}")
+                    lines.append(f"{id} {stage.phase}{f': {stage.reason}' if stage.reason else ''}")
         if not due:
-            return found
+            return lines
         self._next = now + LOOKS_S
-        why = self._why(job, now)
-        if why and why != self._said:
-            self._said = why
-            found.append(f"{job.id} {waits(why)}")
-        return found
+        reason = self._why(job, now)
+        if reason and reason != self._said:
+            self._said = reason
+            lines.append(f"{job.id} {waits(reason)}")
+        return lines
 
     def _why(self, job: Job, now: float) -> str:
         """Of what is tried again something is said already; what starts at once needs no reason."""
@@ -126,6 +126,6 @@ class Watched:
         if not place.is_here(self._held.session, job.spec):
             return why_short(job, before, Room(), self._held.rules, now) if before else job.waiting
         placed = record.jobs(Wanted(phases=PLACED, place=job.spec.place))
-        why = why_short(job, _each_once(placed, before), Room(config.gpus, config.cpus), self._held.rules, now)
-        self._free = 0.0 if why else self._free or now
-        return why or ("others are ahead of it" if now - self._free > PATIENT_S else "")
+        reason = why_short(job, _each_once(placed, before), Room(config.gpus, config.cpus), self._held.rules, now)
+        self._free = 0.0 if reason else self._free or now
+        return reason or ("others are ahead of it" if now - self._free > PATIENT_S else "")

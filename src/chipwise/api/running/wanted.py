@@ -72,83 +72,83 @@ class Asked:
     played: bool = False  # by a virtual clock: nothing is run, so nobody needs to say what
 
 
-def with_text(session: Session, asked: Asked) -> Asked:
+def with_text(session: Session, request: Asked) -> Asked:
     """With the text that stands for the file where constraints are given. Without --machine, --spot of a workload is one."""
-    if asked.is_command or not asked.words or asked.machine:
-        if asked.within:
+    if request.is_command or not request.words or request.machine:
+        if request.within:
             raise BadInput(
                 "--cloud, --region, --chip, --on-demand and --limit are for the plan of a workload file.",
                 remedy="Name the machine of a command with --machine, such as g5.xlarge.",
             )
-        return asked
-    within = replace(asked.within, spot=asked.spot)
-    if within and asked.engine in (None, "local") and not asked.stages and not asked.played:
+        return request
+    constraints = replace(request.within, spot=request.spot)
+    if constraints and request.engine in (None, "local") and not request.stages and not request.played:
         raise BadInput(
             "--cloud, --region, --chip, --on-demand, --spot and --limit say which machines to rent, and this runs here.",
             remedy="Name another engine with --engine, add --simulate, or leave them out.",
         )
-    return replace(asked, spot=False, within=within, text=over_file(session, asked.words[0], within))
+    return replace(request, spot=False, within=constraints, text=over_file(session, request.words[0], constraints))
 
 
-def named(session: Session, asked: Asked, held: Held) -> list[tuple[str, Spec]]:
+def named_specs(session: Session, request: Asked, runtime: Held) -> list[tuple[str, Spec]]:
     """Jobs by id."""
-    if asked.is_command:
-        if asked.stages:
+    if request.is_command:
+        if request.stages:
             raise BadInput("A command has no stages.", remedy="Take --engine NAME.")
-        spec = _of_command(asked, held, _aim(session, asked, held, asked.engine))
-        _check_budget(asked, spec)
+        spec = _of_command(request, runtime, _aim(session, request, runtime, request.engine))
+        _check_budget(request, spec)
         return [(submitting.new_id(spec.name), spec)]
-    if len(asked.words) > 1:
-        raise BadInput(f"{' '.join(asked.words)[:80]!r} is more than one workload.", remedy="Write -- before a command.")
+    if len(request.words) > 1:
+        raise BadInput(f"{' '.join(request.words)[:80]!r} is more than one workload.", remedy="Write -- before a command.")
     from chipwise.api.running.workloads import specs_of
 
-    engines = _stages(asked.stages)
-    aims = {name: _aim(session, asked, held, name) for name in {asked.engine, *engines.values()}}
-    path = asked.words[0]
+    engines = _stages(request.stages)
+    aims = {name: _aim(session, request, runtime, name) for name in {request.engine, *engines.values()}}
+    path = request.words[0]
 
     def rest(stage: str) -> Spec:
-        return _of_command(replace(asked, words=("true",)), held, aims[engines.pop(stage, asked.engine)])
+        return _of_command(replace(request, words=("true",)), runtime, aims[engines.pop(stage, request.engine)])
 
     wanted = dict(engines)
     try:
-        found = specs_of(session, path, asked.environment, rest, asked.name or "", asked.text)
+        stages = specs_of(session, path, request.environment, rest, request.name or "", request.text)
     except BadInput as error:
         if path == "-" or path.endswith((".yaml", ".yml")) or Path(path).exists():
             raise
         hint = f"Before a command write --: chipwise run -- {path[:60]}."
         raise BadInput(error.message, remedy=" ".join(filter(None, (error.remedy, hint)))) from None
-    for _, _, spec in found:
+    for _, _, spec in stages:
         _check_deadline(path, spec, time.time())
     if engines:
-        names = ", ".join(stage for _, stage, _ in found if stage) or "none"
+        names = ", ".join(stage for _, stage, _ in stages if stage) or "none"
         raise BadInput(f"{path} has no stage {', '.join(engines)}.", remedy=f"Its stages: {names}.")
-    if asked.machines is not None and not asked.played:
-        _check_elsewhere(aims[wanted.get(stage, asked.engine)][0] for _, stage, _ in found)
-    named = []
-    for id, stage, spec in found:
-        reach = aims[wanted.get(stage, asked.engine)][0]
-        spec = _with_code(held, asked, reach, spec, path)
-        if not reach.here and asked.machine:  # named, instead of planned
-            spec = _bare(held, asked, reach, spec)
+    if request.machines is not None and not request.played:
+        _check_elsewhere(aims[wanted.get(stage, request.engine)][0] for _, stage, _ in stages)
+    specs = []
+    for id, stage, spec in stages:
+        reach = aims[wanted.get(stage, request.engine)][0]
+        spec = _with_code(runtime, request, reach, spec, path)
+        if not reach.here and request.machine:  # named, instead of planned
+            spec = _bare(runtime, request, reach, spec)
         elif not reach.here:
             from chipwise.api.running import elsewhere
 
-            queues = _queues(held, spec.place)
+            queues = _queues(runtime, spec.place)
             spec = elsewhere.planned(
-                session, path, asked.environment, stage or None, spec, reach, queues, asked.image or "", asked.text
+                session, path, request.environment, stage or None, spec, reach, queues, request.image or "", request.text
             )
-        _check_budget(asked, spec)
-        named.append((id, _as_login(spec, held.record.login)))
-    return named
+        _check_budget(request, spec)
+        specs.append((id, _as_login(spec, runtime.record.login)))
+    return specs
 
 
-def _with_code(held: Held, asked: Asked, reach: Reach, spec: Spec, path: str) -> Spec:
+def _with_code(runtime: Held, request: Asked, reach: Reach, spec: Spec, path: str) -> Spec:
     """Where no image is named that may hold the code of a workload, its folder goes along to a rented machine."""
     from chipwise.api.running.workloads import IMAGE
 
-    named = asked.image or spec.env.get(IMAGE) or reach.setting("container")
-    brings = isinstance(held.elsewhere.get(spec.place), BringsFolders)
-    if not brings or spec.folder or named or not spec.command or path == "-":
+    image = request.image or spec.env.get(IMAGE) or reach.setting("container")
+    brings = isinstance(runtime.elsewhere.get(spec.place), BringsFolders)
+    if not brings or spec.folder or image or not spec.command or path == "-":
         return spec
     folder = Path(path).absolute().parent
     if folder in (Path.home(), Path(folder.anchor)):
@@ -174,8 +174,8 @@ def _check_deadline(path: str, spec: Spec, now: float) -> None:
         )
 
 
-def _check_budget(asked: Asked, spec: Spec) -> None:
-    if asked.budget is not None and not traits(spec.engine).holds_budget and not any(one.usd_per_hour for one in spec.places):
+def _check_budget(request: Asked, spec: Spec) -> None:
+    if request.budget is not None and not traits(spec.engine).holds_budget and not any(one.usd_per_hour for one in spec.places):
         raise BadInput(
             f"The price of an hour of {spec.place} is not known, so --budget cannot be enforced.",
             remedy="Add the price of your machine to the catalog (docs/adding/own-catalog.md), or use --longest.",
@@ -189,124 +189,131 @@ def _as_login(spec: Spec, login: str) -> Spec:
     return replace(spec, owner=login, labels={"owner": spec.owner, **spec.labels})
 
 
-def _stages(given: Sequence[str]) -> dict[str, str]:
-    pairs = [one.partition("=") for one in given]
+def _stages(texts: Sequence[str]) -> dict[str, str]:
+    pairs = [one.partition("=") for one in texts]
     for stage, equals, engine in pairs:
         if not (stage and equals and engine):
             raise BadInput(f"{stage[:60]!r} names no engine.", remedy="Write --stage-engine STAGE=ENGINE.")
     return {stage: engine for stage, _, engine in pairs}
 
 
-def _aim(session: Session, asked: Asked, held: Held, name: str | None) -> tuple[Reach, str]:
+def _aim(session: Session, request: Asked, runtime: Held, name: str | None) -> tuple[Reach, str]:
     """The engine that a name means, and its place."""
     from chipwise.api.running import engines
 
-    over = {"context": asked.context, "namespace": asked.namespace, "queue": asked.queue}
-    given = {key: value for key, value in over.items() if value}
+    options = {"context": request.context, "namespace": request.namespace, "queue": request.queue}
+    overrides = {key: value for key, value in options.items() if value}
     kind = DEFAULT if name is None else engines.kind_of(session, name)
     if runs_here(kind):
-        elsewhere = [*given, *(one for one in ("image", "machine", "spot") if getattr(asked, one))]
-        if elsewhere and not asked.stages:
+        elsewhere = [*overrides, *(one for one in ("image", "machine", "spot") if getattr(request, one))]
+        if elsewhere and not request.stages:
             raise BadInput(
                 f"--{', --'.join(elsewhere)} does not apply to this machine.",
                 remedy="Name another with --engine, or leave it out.",
             )
-        own, where = engines.Reach(kind), this_place(session, kind)
-        if where != held.engine.place:
-            held.reaches[where] = own
-        return own, where
-    found = engines.reach(session, name, given)
-    engine = engines.connect(session, found)
-    held.elsewhere[engine.place], held.reaches[engine.place] = engine, found
-    return found, engine.place
+        own, site = engines.Reach(kind), this_place(session, kind)
+        if site != runtime.engine.place:
+            runtime.reaches[site] = own
+        return own, site
+    remote = engines.reach(session, name, overrides)
+    engine = engines.connect(session, remote)
+    runtime.elsewhere[engine.place], runtime.reaches[engine.place] = engine, remote
+    return remote, engine.place
 
 
-def _of_command(asked: Asked, held: Held, aim: tuple[Reach, str]) -> Spec:
-    reach, where = aim
+def _of_command(request: Asked, runtime: Held, aim: tuple[Reach, str]) -> Spec:
+    reach, site = aim
     # What a person types at a terminal fails at once, so that they can mend it; a lost machine is made good all the same.
-    retry = Retry(failures=asked.retries if asked.retries is not None else 0 if asked.is_command else Retry().failures)
-    retry = replace(retry, no_machine_s=asked.patience if asked.patience is not None else retry.no_machine_s)
-    folder = str((asked.folder or Path.cwd()).absolute()) if reach.here else _folder(asked, held.elsewhere[where])
+    retry = Retry(failures=request.retries if request.retries is not None else 0 if request.is_command else Retry().failures)
+    retry = replace(retry, no_machine_s=request.patience if request.patience is not None else retry.no_machine_s)
+    folder = str((request.folder or Path.cwd()).absolute()) if reach.here else _folder(request, runtime.elsewhere[site])
     spec = Spec(
-        command=asked.words,
-        name=_told("--name", asked.name) or _called(asked.words),
-        engine=PLAYED if asked.played else reach.kind,
-        place=where,
+        command=request.words,
+        name=_checked_text("--name", request.name) or _job_name(request.words),
+        engine=PLAYED if request.played else reach.kind,
+        place=site,
         folder=folder,
         # What is set on this machine means nothing on another.
-        env=submitting.environment(asked.settings, passed_on=reach.here),
-        secrets=submitting.secrets_of(asked.secrets, here=reach.here),
-        needs=_needs(asked, reach),
-        owner=held.record.login or submitting.submitter(),
-        team=_told("--team", asked.team),
-        project=_told("--project", asked.project),
-        labels=_labels(asked.labels),
-        priority=asked.priority,
+        env=submitting.environment(request.settings, inherit=reach.here),
+        secrets=submitting.secrets_of(request.secrets, is_local=reach.here),
+        needs=_needs(request, reach),
+        owner=runtime.record.login or submitting.submitter(),
+        team=_checked_text("--team", request.team),
+        project=_checked_text("--project", request.project),
+        labels=_labels(request.labels),
+        priority=request.priority,
         retry=retry,
-        recover=ranges.moves(asked.recover) if asked.recover else RECOVER,
-        grace_s=asked.grace if asked.grace is not None else 30.0,
-        longest_s=asked.longest,
-        expected_s=asked.expected,
-        budget_usd=asked.budget,
-        checkpoints=asked.checkpoints or "",
-        after=tuple(_known(held, one) for one in asked.after),
-        produces=_produces(asked.produces),
+        recover=ranges.moves(request.recover) if request.recover else RECOVER,
+        grace_s=request.grace if request.grace is not None else 30.0,
+        longest_s=request.longest,
+        expected_s=request.expected,
+        budget_usd=request.budget,
+        checkpoints=request.checkpoints or "",
+        after=tuple(_known(runtime, one) for one in request.after),
+        produces=_produces(request.produces),
     )
-    return spec if reach.here or not asked.is_command else _bare(held, asked, reach, spec)
+    return spec if reach.here or not request.is_command else _bare(runtime, request, reach, spec)
 
 
-def _produces(given: tuple[str, ...]) -> tuple[str, ...]:
+def _produces(paths: tuple[str, ...]) -> tuple[str, ...]:
     """As a workload may say it."""
-    if given:
+    if paths:
         from chipwise.workload.program import wrong_files
 
-        if wrong := wrong_files(given):
+        if wrong := wrong_files(paths):
             raise BadInput(f"--produces: {wrong[0]}.", remedy=f"Give {wrong[1]}.")
-    return given
+    return paths
 
 
-def _folder(asked: Asked, engine: Engine) -> str:
+def _folder(request: Asked, engine: Engine) -> str:
     """Of an image: as it is there. For rented machines: of this one, and sent to them, or of S3."""
-    given = str(asked.folder or "")
-    if not given or not isinstance(engine, BringsFolders) or given.startswith("s3:/"):
-        return given
-    if not Path(given).is_dir():
-        raise BadInput(f"The folder {given} is not there.", remedy="Give one that is with --folder.")
-    return str(Path(given).absolute())
+    folder = str(request.folder or "")
+    if not folder or not isinstance(engine, BringsFolders) or folder.startswith("s3:/"):
+        return folder
+    if not Path(folder).is_dir():
+        raise BadInput(f"The folder {folder} is not there.", remedy="Give one that is with --folder.")
+    return str(Path(folder).absolute())
 
 
-def _needs(asked: Asked, reach: Reach) -> Needs:
-    gpus, gpus_least = ranges.workers(str(asked.gpus), "--gpus") if asked.gpus is not None else (0, None)
+def _needs(request: Asked, reach: Reach) -> Needs:
+    gpus, gpus_least = ranges.workers(str(request.gpus), "--gpus") if request.gpus is not None else (0, None)
     machines: int = 1
     machines_least: int | None = None
-    if asked.machines is not None:
-        text = str(asked.machines)
-        given = ranges.workers(text, "--machines") if asked.is_command else (1, ranges.least(text, "--machines"))
-        machines, machines_least = given
+    if request.machines is not None:
+        text = str(request.machines)
+        counts = ranges.workers(text, "--machines") if request.is_command else (1, ranges.minimum_workers(text, "--machines"))
+        machines, machines_least = counts
     if machines < 1 or machines_least == 0:
         raise BadInput("A job needs a machine.", remedy="Write --machines 1 or more.")
-    if reach.here and not asked.is_command and not asked.played:
+    if reach.here and not request.is_command and not request.played:
         machines_least = None  # of a pipeline: this stage is on one machine, others may be on several
     if gpus_least is not None and not reach.here:
         raise BadInput(
             f"{reach.kind} gives each machine its GPUs whole.", remedy="Give a range of machines instead: --machines 2-4."
         )
-    cpus = asked.cpus if asked.cpus is not None else 1
-    return Needs(gpus, cpus, machines, asked.processes, gpus_least, machines_least)
+    cpus = request.cpus if request.cpus is not None else 1
+    return Needs(
+        gpus=gpus,
+        cpus=cpus,
+        machines=machines,
+        processes=request.processes,
+        gpus_least=gpus_least,
+        machines_least=machines_least,
+    )
 
 
-def _bare(held: Held, asked: Asked, reach: Reach, spec: Spec) -> Spec:
+def _bare(runtime: Held, request: Asked, reach: Reach, spec: Spec) -> Spec:
     """A command without a workload: nobody planned it, so whoever asks says on what."""
     from chipwise.api.running import bare
 
     if traits(reach.kind).rents:
         from chipwise.api.running.elsewhere import market_of
 
-        return bare.on_rented(held.session, spec, asked.machine, asked.spot, asked.image or "", market_of(reach))
-    if asked.machine or asked.spot:
+        return bare.on_rented(runtime.session, spec, request.machine, request.spot, request.image or "", market_of(reach))
+    if request.machine or request.spot:
         raise BadInput("Which machines a cluster has, its nodes say.", remedy="Leave --machine and --spot out.")
-    queue = _queues(held, spec.place)(spec.team, reach.setting("queue"))
-    return bare.on_cluster(spec, asked.image or reach.setting("image"), queue, reach)
+    queue = _queues(runtime, spec.place)(spec.team, reach.setting("queue"))
+    return bare.on_cluster(spec, request.image or reach.setting("image"), queue, reach)
 
 
 def _queues(held: Held, where: str) -> Callable[[str, str], str]:
@@ -314,13 +321,13 @@ def _queues(held: Held, where: str) -> Callable[[str, str], str]:
     return engine.queue_for if isinstance(engine, HasQueues) else lambda team, asked: asked
 
 
-def _known(held: Held, text: str) -> str:
+def _known(runtime: Held, text: str) -> str:
     from chipwise.api.running import jobs
 
-    return jobs.find(held.record, text).id
+    return jobs.find(runtime.record, text).id
 
 
-def _said(words: Sequence[str]) -> str:
+def _program(words: Sequence[str]) -> str:
     """What a person would call it: the script rather than its interpreter."""
     for word in words[1:]:
         if word.endswith((".py", ".sh", ".jl", ".R")):
@@ -328,17 +335,17 @@ def _said(words: Sequence[str]) -> str:
     return words[0]
 
 
-def _labels(given: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for one in given:
-        name, equals, value = one.partition("=")
+def _labels(texts: Sequence[str]) -> dict[str, str]:
+    labels: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
         if not equals or not name.strip():
-            raise BadInput(f"{one[:60]!r} is no label.", remedy="Write --label NAME=VALUE.")
-        found[_told("--label", name.strip())] = _told(f"--label {name.strip()}", value)
-    return found
+            raise BadInput(f"{text[:60]!r} is no label.", remedy="Write --label NAME=VALUE.")
+        labels[_checked_text("--label", name.strip())] = _checked_text(f"--label {name.strip()}", value)
+    return labels
 
 
-def _told(option: str, text: str | None) -> str:
+def _checked_text(option: str, text: str | None) -> str:
     """What stands in lists and in the labels of machines: one line that people can read."""
     text = text or ""
     if len(text) > LONGEST or not text.isprintable():
@@ -349,21 +356,21 @@ def _told(option: str, text: str | None) -> str:
     return text
 
 
-def _called(words: Sequence[str]) -> str:
-    stem = Path(_said(words)).stem[:LONGEST]
+def _job_name(words: Sequence[str]) -> str:
+    stem = Path(_program(words)).stem[:LONGEST]
     return stem if stem and stem.isprintable() else "job"
 
 
 def values(secrets: Sequence[str]) -> dict[str, str]:
     """Secrets that are in the environment now and are kept nowhere else."""
-    found: dict[str, str] = {}
-    for one in secrets:
-        name, kept, _ = one.partition("=")
-        if kept:
+    secret_values: dict[str, str] = {}
+    for secret in secrets:
+        name, equals, _ = secret.partition("=")
+        if equals:
             continue
         if name not in os.environ:
             raise BadInput(
                 f"The secret {name} is not set here.", remedy=f"Set it, or write --secret {name}=NAME/KEY of a stored one."
             )
-        found[name] = os.environ[name]
-    return found
+        secret_values[name] = os.environ[name]
+    return secret_values

@@ -43,15 +43,15 @@ class Standing:
     machines: int = 1
 
 
-def look(held: Held, measure_s: float) -> list[Standing]:
+def look(runtime: Held, measure_s: float) -> list[Standing]:
     """Jobs that hold devices; the processor's share is measured over `measure_s`, or since the last look. Those elsewhere
     stand behind: no cluster or cloud is asked for a list that is shown every two seconds."""
-    rows = held.record.rows(Wanted(phases=PLACED))
-    own = {held.engine.place, *(row.place for row in rows if is_here(held.session, row))}
-    jobs = [job for where in sorted(own) for job in _at(held, where)]
-    found = {job.id: held.here(job).processes_of(job.id, len(job.attempts)) for job in jobs}
-    every = [process for group in found.values() for process in group]
-    for process in every:
+    rows = runtime.record.rows(Wanted(phases=PLACED))
+    own = {runtime.engine.place, *(row.place for row in rows if is_here(runtime.session, row))}
+    jobs = [job for where in sorted(own) for job in _jobs_at(runtime, where)]
+    processes = {job.id: runtime.here(job).processes_of(job.id, len(job.attempts)) for job in jobs}
+    all_processes = [process for group in processes.values() for process in group]
+    for process in all_processes:
         known = _KNOWN.setdefault(process.pid, process)
         if known != process:
             _KNOWN[process.pid] = process
@@ -65,25 +65,25 @@ def look(held: Held, measure_s: float) -> list[Standing]:
 
         use = gpu_use.look()
     now = time.time()
-    here: list[Standing] = []
+    standings: list[Standing] = []
     for job in jobs:
         cpu, memory = 0.0, 0.0
-        for process in found[job.id]:
+        for process in processes[job.id]:
             with suppress(Exception):  # it may have ended meanwhile
                 cpu += _KNOWN[process.pid].cpu_percent()
                 memory += process.memory_info().rss
         last = job.attempts[-1]
         since = last.begun if last.begun is not None else last.placed
-        engine = held.here(job)
+        engine = runtime.here(job)
         step = engine.look([job], now).attempts[(job.id, last.number)].step
         supervisor = engine.supervisor_of(job.id, last.number)
         gpu = _used([use[one] for one in last.devices if one in use])
-        took = max(now - since, 0.0)
-        here.append(
+        elapsed = max(now - since, 0.0)
+        standings.append(
             Standing(
                 job.id,
                 str(job.phase),
-                took,
+                elapsed,
                 last.devices,
                 cpu,
                 memory,
@@ -93,11 +93,11 @@ def look(held: Held, measure_s: float) -> list[Standing]:
                 engine=job.spec.engine,
             )
         )
-    others = {row.place for row in rows if not runs_here(row.engine)}
-    return [*here, *(_elsewhere(job, now) for where in sorted(others) for job in _at(held, where))]
+    remote_places = {row.place for row in rows if not runs_here(row.engine)}
+    return [*standings, *(_elsewhere(job, now) for where in sorted(remote_places) for job in _jobs_at(runtime, where))]
 
 
-def _at(held: Held, where: str) -> list[Job]:
+def _jobs_at(held: Held, where: str) -> list[Job]:
     return held.record.jobs(Wanted(phases=PLACED, place=where))
 
 
@@ -105,13 +105,13 @@ def _elsewhere(job: Job, now: float) -> Standing:
     last = job.attempts[-1]
     since = last.begun if last.begun is not None else last.placed
     return Standing(
-        job.id,
-        str(job.phase),
-        max(now - since, 0.0),
-        (),
-        None,
-        None,
-        last.step,
+        id=job.id,
+        phase=str(job.phase),
+        seconds=max(now - since, 0.0),
+        gpus=(),
+        cpu_percent=None,
+        memory_bytes=None,
+        step=last.step,
         engine=job.spec.engine,
         place=job.spec.place,
         asks_gpus=job.gpus_of(last),
@@ -122,9 +122,9 @@ def _elsewhere(job: Job, now: float) -> Standing:
 def _used(gpus: Sequence[GpuUse]) -> tuple[float | None, float | None, float | None]:
     """Of several: the mean of what they do, the sum of what they hold; of those whose sensors tell."""
     percents = [one.percent for one in gpus if one.percent is not None]
-    held = [one.memory_bytes for one in gpus if one.memory_bytes is not None]
-    there = [one.memory_total_bytes for one in gpus if one.memory_total_bytes is not None]
-    return sum(percents) / len(percents) if percents else None, sum(held) if held else None, sum(there) if there else None
+    used = [one.memory_bytes for one in gpus if one.memory_bytes is not None]
+    totals = [one.memory_total_bytes for one in gpus if one.memory_total_bytes is not None]
+    return sum(percents) / len(percents) if percents else None, sum(used) if used else None, sum(totals) if totals else None
 
 
 def view(one: Standing) -> dict[str, Any]:

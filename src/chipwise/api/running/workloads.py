@@ -30,34 +30,36 @@ def specs_of(
     session: Session,
     path: str,
     environment: str | None,
-    asked: Callable[[str], Spec],
-    called: str = "",
+    request: Callable[[str], Spec],
+    title: str = "",
     text: str | None = None,
 ) -> list[tuple[str, str, Spec]]:
-    """By id, which those that come after it name, and by stage, which is empty where there is one job. `asked`: what the
-    command line says of a stage; the file says the rest, and how it is called unless `called` does. `text` stands for
+    """By id, which those that come after it name, and by stage, which is empty where there is one job. `request`: what the
+    command line says of a stage; the file says the rest, and how it is called unless `title` does. `text` stands for
     the file."""
     work = check(session, path, environment, text=text).workload
     if not isinstance(work, Pipeline):
-        only = _predicted(session, path, work, _spec(work, _at_home(asked(""), path), path))
-        return [(new_id(called or work.name), "", replace(only, name=called or work.name))]
-    found: dict[str, tuple[str, str, Spec]] = {}
+        only = _predicted(session, path, work, _spec(work, _at_home(request(""), path), path))
+        return [(new_id(title or work.name), "", replace(only, name=title or work.name))]
+    specs: dict[str, tuple[str, str, Spec]] = {}
     stages = {stage.name: stage for stage in work.stages}
     for name in work.order:
-        before = tuple(found[giver][0] for giver, taker in work.edges if taker == name)
-        said = asked(name)
-        if said.produces:
-            files = ", ".join(said.produces[:5])
+        before = tuple(specs[giver][0] for giver, taker in work.edges if taker == name)
+        stage_spec = request(name)
+        if stage_spec.produces:
+            files = ", ".join(stage_spec.produces[:5])
             raise BadInput(
                 f"--produces does not say which stage of {path} makes {files}.",
                 remedy=f"Name it in the stage that makes it: program: {{produces: [{files}]}}.",
             )
-        spec = _predicted(session, path, stages[name], _spec(stages[name], _at_home(said, path), path))
+        spec = _predicted(session, path, stages[name], _spec(stages[name], _at_home(stage_spec, path), path))
         team, project = spec.team or work.labels.team or "", spec.project or work.labels.project or ""
-        whole = called or work.name
-        spec = replace(spec, name=f"{whole}-{name}", pipeline=whole, after=(*said.after, *before), team=team, project=project)
-        found[name] = (new_id(spec.name), name, spec)
-    return list(found.values())
+        pipeline = title or work.name
+        spec = replace(
+            spec, name=f"{pipeline}-{name}", pipeline=pipeline, after=(*stage_spec.after, *before), team=team, project=project
+        )
+        specs[name] = (new_id(spec.name), name, spec)
+    return list(specs.values())
 
 
 def _predicted(session: Session, path: str, work: Common, spec: Spec) -> Spec:
@@ -66,20 +68,20 @@ def _predicted(session: Session, path: str, work: Common, spec: Spec) -> Spec:
     return with_prediction(session, path, work, spec) if runs_here(spec.engine) else spec
 
 
-def _at_home(asked: Spec, path: str) -> Spec:
+def _at_home(spec: Spec, path: str) -> Spec:
     """On this machine a program runs where its workload file lies."""
-    here = runs_here(asked.engine) and path != "-"
-    return replace(asked, workload=path, folder=str(Path(path).absolute().parent) if here else asked.folder)
+    is_local = runs_here(spec.engine) and path != "-"
+    return replace(spec, workload=path, folder=str(Path(path).absolute().parent) if is_local else spec.folder)
 
 
-def _spec(work: Common, asked: Spec, path: str) -> Spec:
+def _spec(work: Common, requested: Spec, path: str) -> Spec:
     program = work.program or Program()
-    if program.command is None and runs_here(asked.engine):  # elsewhere the rendered deployment has one
+    if program.command is None and runs_here(requested.engine):  # elsewhere the rendered deployment has one
         raise BadInput(
             f"{path}: {work.name} does not say what to run.", remedy="Add program: {command: [python, train.py]} to it."
         )
     goals, labels = work.goals, work.labels
-    if program.health and not program.port and runs_here(asked.engine):  # nobody would ever ask it
+    if program.health and not program.port and runs_here(requested.engine):  # nobody would ever ask it
         raise BadInput(
             f"{path}: {work.name} has a health page and no port.", remedy="Add the port to its program: {port: 8000}."
         )
@@ -89,19 +91,23 @@ def _spec(work: Common, asked: Spec, path: str) -> Spec:
         deadline = goals.finish_by.timestamp()
     total = goals.budget.usd if goals.budget is not None and goals.budget.per is Period.TOTAL else None
     return replace(
-        asked,
+        requested,
         command=program.command or (),
         name=work.name,
         service=service,
-        env={**({IMAGE: program.image} if program.image and traits(asked.engine).rents else {}), **asked.env, **program.env},
-        secrets={**program.secrets, **asked.secrets},
-        owner=labels.owner or asked.owner,
-        team=asked.team or labels.team or "",
-        project=asked.project or labels.project or "",
-        labels={**(labels.model_extra or {}), **asked.labels},
-        checkpoints=asked.checkpoints or program.checkpoints or "",
+        env={
+            **({IMAGE: program.image} if program.image and traits(requested.engine).rents else {}),
+            **requested.env,
+            **program.env,
+        },
+        secrets={**program.secrets, **requested.secrets},
+        owner=labels.owner or requested.owner,
+        team=requested.team or labels.team or "",
+        project=requested.project or labels.project or "",
+        labels={**(labels.model_extra or {}), **requested.labels},
+        checkpoints=requested.checkpoints or program.checkpoints or "",
         health=f"http://127.0.0.1:{program.port}{program.health}" if service and program.port and program.health else "",
-        produces=tuple(dict.fromkeys((*program.produces, *asked.produces))),
+        produces=tuple(dict.fromkeys((*program.produces, *requested.produces))),
         deadline=deadline,
-        budget_usd=asked.budget_usd if asked.budget_usd is not None else total,
+        budget_usd=requested.budget_usd if requested.budget_usd is not None else total,
     )

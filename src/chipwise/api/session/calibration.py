@@ -56,44 +56,44 @@ def stored(path: Path) -> Stored | None:
     try:
         return _unpacked(json.loads(text))
     except (ArithmeticError, AttributeError, ValueError, TypeError, LookupError, RecursionError) as error:
-        why = f"{type(error).__name__}: {str(error)[:120]}"
-        raise _damaged(path, why) from error
+        reason = f"{type(error).__name__}: {str(error)[:120]}"
+        raise _damaged(path, reason) from error
 
 
 def _damaged(path: Path, why: str) -> InvalidFile:
     return InvalidFile(str(path), [Problem("", f"this stored calibration cannot be read ({why})")], remedy=_REMEDY)
 
 
-def _unpacked(found: Any) -> Stored:
-    if found["format"] != FORMAT:
-        raise ValueError(f"its format is {found['format']!r}, and this version reads {FORMAT}")
-    cells = tuple(_cell(one) for one in found["cells"])
-    spread = {_text(name): _number(value) for name, value in found["spread"].items()}
-    held = found["held_out"]
+def _unpacked(document: Any) -> Stored:
+    if document["format"] != FORMAT:
+        raise ValueError(f"its format is {document['format']!r}, and this version reads {FORMAT}")
+    cells = tuple(_cell(one) for one in document["cells"])
+    spread = {_text(name): _number(value) for name, value in document["spread"].items()}
+    held_out = document["held_out"]
     trial = None
-    if held is not None:
-        numbers = {name: _number(held[name]) for name in ("median_before", "median_after", "mean_before", "mean_after")}
-        trial = Trial(groups=int(_number(held["groups"])), **numbers, spread=spread)
-    versions = found["versions"]
+    if held_out is not None:
+        numbers = {name: _number(held_out[name]) for name in ("median_before", "median_after", "mean_before", "mean_after")}
+        trial = Trial(groups=int(_number(held_out["groups"])), **numbers, spread=spread)
+    versions = document["versions"]
     return Stored(
-        date.fromisoformat(found["date"]).isoformat(),
-        _text(found["file"]),
-        int(_number(found["rows"])),
-        _text(versions["chipwise"]),
-        _text(versions["factors"]),
-        OwnFactors(cells, found["cautious"] is True, spread),
-        trial,
+        date=date.fromisoformat(document["date"]).isoformat(),
+        file=_text(document["file"]),
+        rows=int(_number(document["rows"])),
+        chipwise=_text(versions["chipwise"]),
+        factors_digest=_text(versions["factors"]),
+        factors=OwnFactors(cells, document["cautious"] is True, spread),
+        trial=trial,
     )
 
 
-def _cell(found: Any) -> Cell:
-    if set(found) != {field.name for field in fields(Cell)}:
-        raise ValueError(f"a cell has the fields {', '.join(sorted(map(str, found)))[:80]}")
-    family, chip, software, model = (_text(found[name]) for name in ("family", "chip", "software", "model"))
-    rows, weight, residual = (_number(found[name]) for name in ("rows", "weight", "residual"))
+def _cell(data: Any) -> Cell:
+    if set(data) != {field.name for field in fields(Cell)}:
+        raise ValueError(f"a cell has the fields {', '.join(sorted(map(str, data)))[:80]}")
+    family, chip, software, model = (_text(data[name]) for name in ("family", "chip", "software", "model"))
+    rows, weight, residual = (_number(data[name]) for name in ("rows", "weight", "residual"))
     if weight < 0 or rows < 1 or abs(residual) > 2 * own.FARTHEST:
         raise ValueError(f"a cell of {chip[:40]} has impossible numbers")
-    return Cell(family, chip, software, model, int(rows), weight, residual)
+    return Cell(family=family, chip=chip, software=software, model=model, rows=int(rows), weight=weight, residual=residual)
 
 
 def _text(value: object) -> str:

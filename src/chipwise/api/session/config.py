@@ -75,13 +75,13 @@ def read_config(environ: dict[str, str] | None = None) -> Config:
     else:
         config = Path(env.get("XDG_CONFIG_HOME") or home / ".config") / "chipwise"
         data = Path(env.get("XDG_DATA_HOME") or home / ".local" / "share") / "chipwise"
-    if named := env.get("CHIPWISE_CONFIG_DIR"):
-        config = _directory("CHIPWISE_CONFIG_DIR", named)
+    if folder := env.get("CHIPWISE_CONFIG_DIR"):
+        config = _directory("CHIPWISE_CONFIG_DIR", folder)
         if not config.is_dir():
-            told = f"CHIPWISE_CONFIG_DIR names {named[:100]}, which is not a directory."
-            raise BadInput(told, remedy="Create it, or unset the variable.")
-    if named := env.get("CHIPWISE_DATA_DIR"):
-        data = _directory("CHIPWISE_DATA_DIR", named)
+            message = f"CHIPWISE_CONFIG_DIR names {folder[:100]}, which is not a directory."
+            raise BadInput(message, remedy="Create it, or unset the variable.")
+    if folder := env.get("CHIPWISE_DATA_DIR"):
+        data = _directory("CHIPWISE_DATA_DIR", folder)
     if data.exists() and not data.is_dir():
         raise BadInput(
             f"{str(data)[:100]} is a file, and should be the data directory.", remedy="Move it, or set CHIPWISE_DATA_DIR."
@@ -89,11 +89,11 @@ def read_config(environ: dict[str, str] | None = None) -> Config:
     return Config(config, data)
 
 
-def _directory(variable: str, named: str) -> Path:
+def _directory(variable: str, folder: str) -> Path:
     try:
-        path = Path(named).expanduser()
+        path = Path(folder).expanduser()
         path.exists()
     except (OSError, RuntimeError, ValueError) as error:  # ~nobody, or longer than a path may be
-        told = f"{variable} is {named[:100]!r}, which cannot be a directory."
-        raise BadInput(told, remedy="Give the path of a directory, or unset the variable.") from error
+        message = f"{variable} is {folder[:100]!r}, which cannot be a directory."
+        raise BadInput(message, remedy="Give the path of a directory, or unset the variable.") from error
     return path

@@ -55,7 +55,17 @@ def _from_file(name: str) -> Model:
         raise BadInput(f"There is no home directory for {name[:80]!r}.", remedy="Check the path.") from error
     shape = shape_from_config(read_config(path))
     label = path.parent.name if path.is_file() else path.name
-    return Model(label or path.stem, (), "own", shape, None, None, f"config.json at {name}", "read now", local=True)
+    return Model(
+        name=label or path.stem,
+        aliases=(),
+        family="own",
+        shape=shape,
+        context=None,
+        published_parameters=None,
+        source=f"config.json at {name}",
+        as_of="read now",
+        local=True,
+    )
 
 
 def _from_hub(name: str, unknown: UnknownName) -> Model:
@@ -67,4 +77,13 @@ def _from_hub(name: str, unknown: UnknownName) -> Model:
     except OutsideFailed as error:
         # Both halves matter: the name is not ours, and the hub could not be asked.
         raise type(error)(f"{unknown.message} {error.message}", remedy=error.remedy) from error
-    return Model(name, (), "hub", shape_from_config(config), None, None, f"config.json of {name} on the hub", "read now")
+    return Model(
+        name=name,
+        aliases=(),
+        family="hub",
+        shape=shape_from_config(config),
+        context=None,
+        published_parameters=None,
+        source=f"config.json of {name} on the hub",
+        as_of="read now",
+    )

@@ -72,13 +72,13 @@ class Source:
 
     def wrong(self, where: Where, message: str, near: tuple[str, ...] = ()) -> None:
         line = next((self.document.lines[where[:n]] for n in range(len(where), -1, -1) if where[:n] in self.document.lines), 1)
-        self.problems.append(Problem(show_where(where), message, line, None, near))
+        self.problems.append(Problem(field=show_where(where), message=message, line=line, allowed=None, nearest=near))
 
-    def complain(self, where: Where, *complaints: Iterable[Complaint]) -> None:
+    def complain(self, field: Where, *complaints: Iterable[Complaint]) -> None:
         """What the integrity suite says of a row; that a chip is not named needs no note here."""
         for complaint in (one for several in complaints for one in several):
             if complaint.rule not in (CHIP_KNOWN, CHIP_EXPLAINED):
-                self.wrong(where, f"{complaint.rule}: it is {complaint.value}")
+                self.wrong(field, f"{complaint.rule}: it is {complaint.value}")
 
 
 def read(directory: Path) -> list[Source]:
@@ -96,19 +96,19 @@ def _read(path: Path) -> Source:
         return replace(source, rows=OwnFile.model_validate(filled))
     except ValidationError as error:
         for detail in error.errors(include_url=False):
-            where = tuple(step for step in detail["loc"] if not (isinstance(step, str) and step.endswith("]")))
-            source.wrong(where, *_in_words(detail, where))
+            field = tuple(step for step in detail["loc"] if not (isinstance(step, str) and step.endswith("]")))
+            source.wrong(field, *_in_words(detail, field))
         raise InvalidFile(str(path), sorted(source.problems, key=lambda p: p.line or 0), remedy=KIND.remedy) from None
 
 
-def _in_words(detail: Any, where: Where) -> tuple[str, tuple[str, ...]]:
+def _in_words(detail: Any, field: Where) -> tuple[str, tuple[str, ...]]:
     """What pydantic found, as a sentence, with the nearest field where one was misspelt."""
     match detail["type"]:
         case "extra_forbidden":
             fields = list(OwnFile.model_fields)
-            if len(where) > 1 and (row := OwnFile.model_fields[str(where[0])].annotation) is not None:
+            if len(field) > 1 and (row := OwnFile.model_fields[str(field[0])].annotation) is not None:
                 fields = list(row.__args__[0].model_fields)
-            return f"is not a field here; allowed: {', '.join(fields)}", nearest(str(where[-1]), fields)
+            return f"is not a field here; allowed: {', '.join(fields)}", nearest(str(field[-1]), fields)
         case "missing":
             return "is required", ()
         case "tuple_type" | "list_type":
@@ -129,22 +129,22 @@ def _in_words(detail: Any, where: Where) -> tuple[str, tuple[str, ...]]:
 def read_chips(files: Sequence[Source]) -> list[Chip]:
     """The user's own chips, which machines and inventories may name."""
     names = Names(load(prices=False)) if any(file.rows.chips for file in files) else None
-    found = []
+    chips = []
     for file in files:
         for i, row in enumerate(file.rows.chips):
             assert names is not None
             base = _one_chip(file, ("chips", i, "like"), row.like, names)
             if row.like is None and row.kind is None:
                 file.wrong(("chips", i), "a chip needs a kind, or a chip it is like")
-            found.append(_chip(row, base, file))
-            file.complain(("chips", i), check_chip(found[-1]))
+            chips.append(_chip(row, base, file))
+            file.complain(("chips", i), check_chip(chips[-1]))
     _refuse_bad(files)
-    return found
+    return chips
 
 
-def join(files: Sequence[Source], chips: Sequence[Chip], brought: Snapshot, today: date) -> Catalog:
+def join(files: Sequence[Source], chips: Sequence[Chip], snapshot: Snapshot, today: date) -> Catalog:
     """The catalog with the files' rows over everything else; InvalidFile with all problems of the first bad file."""
-    names = Names(load(chips, brought.machines, brought.regions, prices=False))
+    names = Names(load(chips, snapshot.machines, snapshot.regions, prices=False))
     regions = [_region(file, row, i, names) for file in files for i, row in enumerate(file.rows.regions)]
     places = {region.key: region for region in (*names.catalog.regions, *regions)}
     machines: list[Machine] = []
@@ -171,18 +171,27 @@ def join(files: Sequence[Source], chips: Sequence[Chip], brought: Snapshot, toda
                 )
             day = own.as_of.isoformat() if own.as_of else file.day
             price = own.price_per_hour
-            offer = Offer(provider, own.machine, own.region, own.purchase, price, day, source=file.name, notes=own.note)
+            offer = Offer(
+                provider=provider,
+                machine=own.machine,
+                region=own.region,
+                purchase=own.purchase,
+                usd_per_hour=price,
+                as_of=day,
+                source=file.name,
+                notes=own.note,
+            )
             file.complain(("offers", i), check_offer(offer))
             offers.append(offer)
     _refuse_bad(files)
-    all_regions = [*brought.regions, *regions]
-    catalog = load(chips, [*brought.machines, *machines], all_regions, brought.offers, offers)
+    all_regions = [*snapshot.regions, *regions]
+    catalog = load(chips, [*snapshot.machines, *machines], all_regions, snapshot.offers, offers)
     names = Names(catalog)
     discounts = [
-        found
+        entry
         for file in files
         for i, row in enumerate(file.rows.discounts)
-        if (found := _discount(file, row, i, names)) is not None and (row.until is None or row.until >= today)
+        if (entry := _discount(file, row, i, names)) is not None and (row.until is None or row.until >= today)
     ]
     _refuse_bad(files)
     return discount.apply(catalog, discounts)
@@ -211,11 +220,11 @@ def _refuse_bad(files: Sequence[Source]) -> None:
             raise InvalidFile(str(file.path), sorted(file.problems, key=lambda p: p.line or 0), remedy=KIND.remedy)
 
 
-def _one_chip(file: Source, where: Where, text: str | None, names: Names) -> Chip | None:
+def _one_chip(file: Source, field: Where, text: str | None, names: Names) -> Chip | None:
     if text is None:
         return None
     if names.chips_or_none(text) is None:
-        file.wrong(where, f"no chip is called {text!r}", names.nearest_chips(text))
+        file.wrong(field, f"no chip is called {text!r}", names.nearest_chips(text))
         return None
     return names.one_chip(text).chip
 
@@ -224,30 +233,30 @@ def _chip(row: OwnChip, base: Chip | None, file: Source) -> Chip:
     """A chip like another belongs to its family, so that a filter by the family finds it too."""
     fact = Fact((file.name,), file.day, (), row.note)
     base = base or Chip(
-        row.name,
-        row.vendor or "own",
-        row.kind or ChipKind.GPU,
-        row.name,
-        row.architecture or "own",
-        (),
-        True,
-        None,
-        None,
-        None,
-        None,
-        None,
-        None,
-        None,
-        {},
-        None,
-        None,
-        None,
-        None,
-        None,
-        Silicon(),
-        None,
-        None,
-        fact,
+        name=row.name,
+        vendor=row.vendor or "own",
+        kind=row.kind or ChipKind.GPU,
+        family=row.name,
+        architecture=row.architecture or "own",
+        aliases=(),
+        common=True,
+        compute_capability=None,
+        target=None,
+        year=None,
+        memory_gb=None,
+        memory_bytes=None,
+        memory_type=None,
+        memory_bytes_per_s=None,
+        rates={},
+        interconnect=None,
+        link_bytes_per_s=None,
+        pcie_gen=None,
+        power_w=None,
+        mig_slices=None,
+        silicon=Silicon(),
+        launch_price_usd=None,
+        launch_price_basis=None,
+        fact=fact,
     )
     # "80GB" is the figure on the box, of which a program gets 80 GiB; any other size is what a program gets.
     box = None if row.memory is None else row.memory / 1e9 if row.memory % 1e9 == 0 else row.memory / 2**30
@@ -271,10 +280,10 @@ def _chip(row: OwnChip, base: Chip | None, file: Source) -> Chip:
 
 def _machine(row: OwnMachine, chip: Chip | None, file: Source, provider: str) -> Machine:
     return Machine(
-        provider,
-        row.name,
-        chip.name if chip else None,
-        row.chips if row.chips or chip is None else 1.0,
+        provider=provider,
+        name=row.name,
+        chip=chip.name if chip else None,
+        chips=row.chips if row.chips or chip is None else 1.0,
         vcpus=row.vcpus,
         memory_bytes=row.memory,
         disk_bytes=row.disk,
@@ -299,7 +308,18 @@ def _cost(file: Source, row: OwnMachine, index: int, machine: Machine, region: R
         pue = row.pue or (region.pue if region else None)
         price, story = hourly_cost(row.purchase_price, row.lifetime, row.power, pue, row.usd_per_kwh)
         note = "; ".join(filter(None, (note, story)))
-    return [Offer(machine.provider, row.name, row.region, Purchase.OWNED, price, file.day, source=file.name, notes=note)]
+    return [
+        Offer(
+            provider=machine.provider,
+            machine=row.name,
+            region=row.region,
+            purchase=Purchase.OWNED,
+            usd_per_hour=price,
+            as_of=file.day,
+            source=file.name,
+            notes=note,
+        )
+    ]
 
 
 def _discount(file: Source, row: OwnDiscount, index: int, names: Names) -> discount.Discount | None:
@@ -320,5 +340,7 @@ def _discount(file: Source, row: OwnDiscount, index: int, names: Names) -> disco
         file.wrong(("discounts", index, "region"), f"no region of {provider} is called {row.region!r}", near)
     # Spot prices follow the market, whatever was agreed on the list price.
     purchases = frozenset({row.purchase} if row.purchase else set(Purchase) - {Purchase.SPOT, Purchase.OWNED})
-    where = None if row.region is None else frozenset({row.region})
-    return discount.Discount(row.off, provider, machines, where, purchases, row.note)
+    region_names = None if row.region is None else frozenset({row.region})
+    return discount.Discount(
+        fraction=row.off, provider=provider, machines=machines, regions=region_names, purchases=purchases, note=row.note
+    )

@@ -17,7 +17,7 @@ from chipwise.errors import ChipwiseError
 from chipwise.units import parse_bandwidth, parse_bytes, parse_flop, parse_seconds, parse_usd, parse_watts
 
 
-def _by(parse: Any) -> BeforeValidator:
+def _validator(parse: Any) -> BeforeValidator:
     """A unit parser as a validator: its sentence becomes the problem's message."""
 
     def read(value: object) -> object:
@@ -44,21 +44,21 @@ def _flop_per_s(value: str | float) -> float:
     return parse_flop(re.sub(r"(?i)\s*TOPS\b", " TFLOPS", value) if isinstance(value, str) else value)
 
 
-def _shown(value: str) -> str:
+def _printable(value: str) -> str:
     if not value.isprintable():
         raise ValueError("holds characters that cannot be printed")
     return value
 
 
-Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_shown)]
-Note = Annotated[str, Field(max_length=1000), AfterValidator(_shown)]
-Bytes = Annotated[float, _by(parse_bytes), Field(ge=2**20, le=2**60)]
-Usd = Annotated[float, _by(parse_usd), Field(gt=0, le=1e9)]
-Lifetime = Annotated[float, _by(parse_seconds), Field(ge=86400, le=1e9)]
-Bandwidth = Annotated[float, _by(parse_bandwidth), Field(ge=1e3, le=1e15)]
-FlopRate = Annotated[float, _by(_flop_per_s), Field(ge=1e6, le=1e18)]
-Watts = Annotated[float, _by(parse_watts), Field(gt=0, le=1e7)]
-Fraction = Annotated[float, _by(_fraction)]
+Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
+Note = Annotated[str, Field(max_length=1000), AfterValidator(_printable)]
+Bytes = Annotated[float, _validator(parse_bytes), Field(ge=2**20, le=2**60)]
+Usd = Annotated[float, _validator(parse_usd), Field(gt=0, le=1e9)]
+Lifetime = Annotated[float, _validator(parse_seconds), Field(ge=86400, le=1e9)]
+Bandwidth = Annotated[float, _validator(parse_bandwidth), Field(ge=1e3, le=1e15)]
+FlopRate = Annotated[float, _validator(_flop_per_s), Field(ge=1e6, le=1e18)]
+Watts = Annotated[float, _validator(parse_watts), Field(gt=0, le=1e7)]
+Fraction = Annotated[float, _validator(_fraction)]
 
 
 class Row(BaseModel):
@@ -101,7 +101,7 @@ class OwnMachine(Row):
     purchase_price: Usd | None = None
     lifetime: Lifetime | None = None
     power: Watts | None = None
-    usd_per_kwh: Annotated[float, _by(parse_usd), Field(ge=0, le=100)] | None = None
+    usd_per_kwh: Annotated[float, _validator(parse_usd), Field(ge=0, le=100)] | None = None
     pue: Annotated[float, Field(ge=1, le=4)] | None = None
     note: Note = ""
 

@@ -54,7 +54,14 @@ def profiled(profile: Profile, path: Path, parts: Parts) -> Profiled:
         return Profiled(profile, None, path)
     measured = shares_of(profile, part)
     expected = assumed(part, packaged_model().factors, _packaged_of(part, parts))
-    return Profiled(profile, part, path, measured, expected, chip_offset(part.name, measured, expected))
+    return Profiled(
+        profile=profile,
+        part=part,
+        path=path,
+        measured=measured,
+        expected=expected,
+        offset=chip_offset(part.name, measured, expected),
+    )
 
 
 def _packaged_of(part: Part, parts: Parts) -> Profile | None:

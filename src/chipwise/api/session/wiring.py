@@ -43,8 +43,8 @@ class Session:
         from chipwise.catalog.load import load
 
         if not any(self.config.catalog_dir.glob("*.y*ml")):
-            brought = self._brought(())
-            return load((), brought.machines, brought.regions, brought.offers)
+            snapshot = self._brought(())
+            return load((), snapshot.machines, snapshot.regions, snapshot.offers)
         from chipwise.api.session.own import join, read, read_chips
 
         files = read(self.config.catalog_dir)
@@ -58,9 +58,9 @@ class Session:
             return ()
         from chipwise.adapters.stores import snapshots
 
-        found, problems = snapshots.load(self.config.feeds_dir)
+        loaded, problems = snapshots.load(self.config.feeds_dir)
         self.problems.extend(problems)
-        return tuple(found)
+        return tuple(loaded)
 
     def _brought(self, chips: Sequence[Chip]) -> Snapshot:
         """The rows of all stored snapshots, as one, that pass the integrity suite; of what does not, `problems` tells."""
@@ -76,12 +76,12 @@ class Session:
         for snapshot in sorted(self.stored, key=lambda one: one.taken):
             good, refused = sound(snapshot, packaged.chips, packaged.machine_index)
             if refused:
-                told = f"{len(refused)} rows of the stored prices of {snapshot.provider} are skipped: {refused[0]}."
-                self.problems.append(f"{told} Refresh or import them again.")
+                message = f"{len(refused)} rows of the stored prices of {snapshot.provider} are skipped: {refused[0]}."
+                self.problems.append(f"{message} Refresh or import them again.")
             machines.extend(good.machines)
             regions.extend(good.regions)
             offers.extend(good.offers)
-        return Snapshot("", self.today, tuple(machines), tuple(offers), tuple(regions))
+        return Snapshot(provider="", taken=self.today, machines=tuple(machines), offers=tuple(offers), regions=tuple(regions))
 
     @property
     def year_ago(self) -> int:
@@ -98,7 +98,13 @@ class Session:
         from chipwise.api.session.model import Models
         from chipwise.predictor.known import Known
 
-        return Known(self.catalog, self.names, Models(lambda: self.models), self.today, self._speed_model)
+        return Known(
+            catalog=self.catalog,
+            names=self.names,
+            models=Models(lambda: self.models),
+            today=self.today,
+            load_model=self._speed_model,
+        )
 
     def _speed_model(self) -> SpeedModel:
         """Most users have measured nothing, and what reads measurements is much to load."""

@@ -16,20 +16,20 @@ KEYS = {
 }
 
 
-def comparison_view(found: Comparison) -> View:
+def comparison_view(comparison: Comparison) -> View:
     """What `chipwise compare --json` prints."""
-    made = found.plan
+    plan = comparison.plan
     return {
         "schema": SCHEMA,
-        "workload": made.workload,
-        "kind": made.kind,
-        "per": made.per,
-        "by": found.by,
-        "fits": made.winner is not None,
-        "winner": choice_view(made.winner) if made.winner else None,
-        "cells": [cell_view(one, KEYS[found.by]) for one in found.cells],
-        "missing": [missing_view(one) for one in made.missing],
-        "notes": list(made.notes),
+        "workload": plan.workload,
+        "kind": plan.kind,
+        "per": plan.per,
+        "by": comparison.by,
+        "fits": plan.winner is not None,
+        "winner": choice_view(plan.winner) if plan.winner else None,
+        "cells": [cell_view(one, KEYS[comparison.by]) for one in comparison.cells],
+        "missing": [missing_view(one) for one in plan.missing],
+        "notes": list(plan.notes),
     }
 
 

@@ -114,12 +114,12 @@ def table_rows(session: Session, table: str, words: Sequence[str]) -> list[dict[
         raise UnknownName("table", table, nearest(table, known), remedy=f"Tables: {', '.join(known)}.")
     rows = session.catalog.rows(key) if key in TABLES else small[key]
     wanted = [word.casefold() for word in words]
-    found = []
+    views = []
     for row in rows:
         view = {name: value for name, value in row._asdict().items() if name != "fact"}
         view |= fact_view(row.fact) if "fact" in row._fields else {}
         text = " ".join(str(value) for name, value in view.items() if name not in ("sources", "source")).casefold()
         # A word is looked for in the values; the name of a column asks for the rows that fill it.
         if all(word in text or (word in view and view[word] not in (None, "", [])) for word in wanted):
-            found.append(view)
-    return found
+            views.append(view)
+    return views

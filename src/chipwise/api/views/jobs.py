@@ -44,39 +44,39 @@ def job_view(job: Job) -> dict[str, Any]:
     }
 
 
-def place_view(one: Where) -> dict[str, Any]:
+def place_view(place: Where) -> dict[str, Any]:
     return {
-        "purchase": str(one.purchase),
-        "provider": one.provider,
-        "region": one.region,
-        "zone": one.zone,
-        "machine": one.machine,
+        "purchase": str(place.purchase),
+        "provider": place.provider,
+        "region": place.region,
+        "zone": place.zone,
+        "machine": place.machine,
     }
 
 
 def held_view(job: Job) -> dict[str, int] | None:
     """What it has now, which may be less than it wants; None while it has nothing."""
-    one = job.attempt
-    if one is None or not job.phase.placed:
+    attempt = job.attempt
+    if attempt is None or not job.phase.placed:
         return None
-    gpus = job.gpus_of(one)
-    return {"gpus": gpus, "machines": one.machines, "processes": job.spec.needs.processes_on(gpus)}
+    gpus = job.gpus_of(attempt)
+    return {"gpus": gpus, "machines": attempt.machines, "processes": job.spec.needs.processes_on(gpus)}
 
 
-def attempt_view(one: Attempt) -> dict[str, Any]:
+def attempt_view(attempt: Attempt) -> dict[str, Any]:
     return {
-        "number": one.number,
-        **place_view(one.where),
-        "machines": one.machines,
-        "gpus": list(one.devices),
-        "cpus": list(one.cpus),
-        "placed": one.placed,
-        "begun": one.begun,
-        "ended": one.ended,
-        "outcome": None if one.outcome is None else str(one.outcome),
-        "code": one.code,
-        "reason": one.reason,
-        "step": one.step,
+        "number": attempt.number,
+        **place_view(attempt.where),
+        "machines": attempt.machines,
+        "gpus": list(attempt.devices),
+        "cpus": list(attempt.cpus),
+        "placed": attempt.placed,
+        "begun": attempt.begun,
+        "ended": attempt.ended,
+        "outcome": None if attempt.outcome is None else str(attempt.outcome),
+        "code": attempt.code,
+        "reason": attempt.reason,
+        "step": attempt.step,
     }
 
 

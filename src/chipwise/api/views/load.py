@@ -39,14 +39,14 @@ def load_view(load: LoadPlan) -> View:
         "usd": load.usd,
         "layers": [
             {
-                "name": one.name,
-                "machines": one.machines,
-                "hours_used": one.hours_used,
-                "hours_paid": one.hours_paid,
-                "utilisation": one.utilisation,
-                "usd": one.usd,
+                "name": layer.name,
+                "machines": layer.machines,
+                "hours_used": layer.hours_used,
+                "hours_paid": layer.hours_paid,
+                "utilisation": layer.utilisation,
+                "usd": layer.usd,
             }
-            for one in load.layers
+            for layer in load.layers
         ],
         "alone": [{"name": one.name, "usd": one.usd, "why": one.why or None} for one in load.alone],
         "duration_curve": [{"machines": machines, "hours": hours} for machines, hours in load.steps],
@@ -61,17 +61,17 @@ def placement_view(placement: Placement) -> View:
     return {
         "regions": [
             {
-                "provider": one.provider,
-                "region": one.region,
-                "country": one.country,
-                "machine": one.machine,
-                "machines": one.machines,
-                "requests_per_s": one.rate,
-                "share": one.share,
-                "usd": one.usd,
-                "farthest_s": one.farthest_s,
+                "provider": site.provider,
+                "region": site.region,
+                "country": site.country,
+                "machine": site.machine,
+                "machines": site.machines,
+                "requests_per_s": site.rate,
+                "share": site.share,
+                "usd": site.usd,
+                "farthest_s": site.farthest_s,
             }
-            for one in placement.stands
+            for site in placement.stands
         ],
         "usd": placement.usd if placement.stands else None,
         "single_region_usd": placement.single_usd,

@@ -31,21 +31,21 @@ def mix_view(mix: Mix) -> View:
     }
 
 
-def _member_view(one: Member) -> View:
+def _member_view(member: Member) -> View:
     return {
-        "provider": one.provider,
-        "machine": one.machine,
-        "region": one.region,
-        "chip": one.chip,
-        "chips_per_machine": one.chips,
-        "machines": one.machines,
-        "purchase": one.purchase,
-        "precision": one.precision,
-        "split": one.split.as_dict(),
-        "usd": one.usd,
-        "busy": one.busy,
-        "provenance": one.provenance,
-        "takes": [{"bucket": at.bucket, "part": at.part, "requests_per_s": at.rate} for at in one.takes],
+        "provider": member.provider,
+        "machine": member.machine,
+        "region": member.region,
+        "chip": member.chip,
+        "chips_per_machine": member.chips,
+        "machines": member.machines,
+        "purchase": member.purchase,
+        "precision": member.precision,
+        "split": member.split.as_dict(),
+        "usd": member.usd,
+        "busy": member.busy,
+        "provenance": member.provenance,
+        "takes": [{"bucket": at.bucket, "part": at.part, "requests_per_s": at.rate} for at in member.takes],
     }
 
 

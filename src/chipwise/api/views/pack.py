@@ -8,17 +8,17 @@ from chipwise.planner.several.pack import Packed, Shared
 SCHEMA = 1
 
 
-def packed_view(found: Packed) -> View:
+def packed_view(packing: Packed) -> View:
     """What `chipwise pack --json` prints."""
     return {
         "schema": SCHEMA,
-        "usd": found.usd,
-        "apart_usd": found.apart_usd,
-        "saving_usd": found.apart_usd - found.usd,
-        "proven": found.proven,
-        "machines": [_shared_view(shared) for shared in found.machines],
-        "apart": [_shared_view(shared) for shared in found.apart],
-        "notes": list(found.notes),
+        "usd": packing.usd,
+        "apart_usd": packing.apart_usd,
+        "saving_usd": packing.apart_usd - packing.usd,
+        "proven": packing.proven,
+        "machines": [_shared_view(shared) for shared in packing.machines],
+        "apart": [_shared_view(shared) for shared in packing.apart],
+        "notes": list(packing.notes),
     }
 
 

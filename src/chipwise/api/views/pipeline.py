@@ -19,32 +19,32 @@ def pipeline_view(plan: PipelinePlan) -> View:
         "fits": plan.fits,
         "stages": [
             {
-                "name": one.name,
-                "kind": one.kind,
-                "per": one.per,
-                "after": list(one.after),
-                "starts_s": one.starts_s,
-                "ready_s": one.ready_s,
-                "choice": _choice(one.choice),
-                "alone": _choice(one.alone),
-                "paid_by_use": one.per_use,
-                "assumed": list(one.assumed),
+                "name": stage.name,
+                "kind": stage.kind,
+                "per": stage.per,
+                "after": list(stage.after),
+                "starts_s": stage.starts_s,
+                "ready_s": stage.ready_s,
+                "choice": _choice(stage.choice),
+                "alone": _choice(stage.alone),
+                "paid_by_use": stage.per_use,
+                "assumed": list(stage.assumed),
             }
-            for one in plan.stages
+            for stage in plan.stages
         ],
         "hand_offs": [
             {
-                "from": one.source,
-                "to": one.to,
-                "bytes": one.size_bytes,
-                "per": one.per,
-                "path": one.path,
-                "usd": one.usd,
-                "seconds": one.seconds,
-                "how": one.how,
-                "assumed": list(one.assumed),
+                "from": hand_off.source,
+                "to": hand_off.to,
+                "bytes": hand_off.size_bytes,
+                "per": hand_off.per,
+                "path": hand_off.path,
+                "usd": hand_off.usd,
+                "seconds": hand_off.seconds,
+                "how": hand_off.how,
+                "assumed": list(hand_off.assumed),
             }
-            for one in plan.hand_offs
+            for hand_off in plan.hand_offs
         ],
         "totals": None if plan.totals is None else _totals(plan.totals),
         "each_stage_alone": None if plan.alone is None else _alternative(plan.alone),
@@ -54,10 +54,10 @@ def pipeline_view(plan: PipelinePlan) -> View:
         "refused_reasons": [reason_data(one.why) for one in plan.refused],
         "missing": [
             {
-                "stage": one.stage or None,
-                **missing_view(one.missing),
+                "stage": lack.stage or None,
+                **missing_view(lack.missing),
             }
-            for one in plan.lacks
+            for lack in plan.lacks
         ],
         "considered": plan.considered,
         "notes": list(plan.notes),
@@ -86,8 +86,8 @@ def _lines(cost: Cost) -> list[View]:
     return [{"name": one.name, "usd": one.usd, "how": one.how} for one in cost.lines]
 
 
-def _alternative(one: Alternative) -> View:
-    return _totals(one.totals) | {
-        "stages": [{"name": name, "where": where} for name, where in one.where],
-        "misses": None if one.misses is None else words(one.misses),
+def _alternative(alternative: Alternative) -> View:
+    return _totals(alternative.totals) | {
+        "stages": [{"name": name, "where": where} for name, where in alternative.where],
+        "misses": None if alternative.misses is None else words(alternative.misses),
     }

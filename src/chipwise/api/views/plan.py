@@ -36,17 +36,17 @@ def plan_view(plan: Plan) -> View:
         "turns": [{"what": one.what, "told": one.told} for one in plan.turns],
         "services": [
             {
-                "kind": one.kind,
-                "provider": one.provider,
-                "name": one.name,
-                "hardware": one.hardware,
-                "usd": one.usd,
-                "cold_share": one.cold_share,
-                "break_even": one.break_even,
-                "assumed": list(one.assumed),
-                "refused": list(one.refused),
+                "kind": service.kind,
+                "provider": service.provider,
+                "name": service.name,
+                "hardware": service.hardware,
+                "usd": service.usd,
+                "cold_share": service.cold_share,
+                "break_even": service.break_even,
+                "assumed": list(service.assumed),
+                "refused": list(service.refused),
             }
-            for one in plan.services
+            for service in plan.services
         ],
         "service_is_cheaper": plan.service is not None,
         "considered": plan.counts.considered,
@@ -114,18 +114,18 @@ def missing_view(missing: Missing) -> View:
     }
 
 
-def why_view(why: Why, per: str) -> View:
+def why_view(answer: Why, per: str) -> View:
     """The answer to `--why NAME`."""
     return {
-        "subject": why.subject,
-        "outcome": str(why.outcome),
-        "told": why_words(why, per),
-        "reason": None if why.reason is None else reason_data(why.reason),
-        "offers": why.offers,
-        "refused": [_refused_view(one) for one in why.refused],
-        "rank": why.rank,
-        "candidates": why.candidates,
-        "choice": choice_view(why.best) if why.best else None,
+        "subject": answer.subject,
+        "outcome": str(answer.outcome),
+        "told": why_words(answer, per),
+        "reason": None if answer.reason is None else reason_data(answer.reason),
+        "offers": answer.offers,
+        "refused": [_refused_view(one) for one in answer.refused],
+        "rank": answer.rank,
+        "candidates": answer.candidates,
+        "choice": choice_view(answer.best) if answer.best else None,
     }
 
 

@@ -34,23 +34,23 @@ from chipwise.predictor.values import (
 View = dict[str, Any]
 
 
-def prediction_view(found: Prediction | PipelinePrediction) -> View:
-    if isinstance(found, PipelinePrediction):
-        return _pipeline(found)
-    return _of_kind(found) | _of_all(found)
+def prediction_view(prediction: Prediction | PipelinePrediction) -> View:
+    if isinstance(prediction, PipelinePrediction):
+        return _pipeline(prediction)
+    return _of_kind(prediction) | _of_all(prediction)
 
 
-def fits_view(found: FitPrediction) -> View:
+def fits_view(prediction: FitPrediction) -> View:
     return {
-        "title": found.title,
-        "model": found.model,
-        "chip": found.chip,
-        "chips": found.chips,
-        "task": found.task,
-        "memory": _memory(found.memory),
-        "fit": _fit(found.fit),
-        "largest": dict(found.largest),
-        "notes": list(found.notes),
+        "title": prediction.title,
+        "model": prediction.model,
+        "chip": prediction.chip,
+        "chips": prediction.chips,
+        "task": prediction.task,
+        "memory": _memory(prediction.memory),
+        "fit": _fit(prediction.fit),
+        "largest": dict(prediction.largest),
+        "notes": list(prediction.notes),
     }
 
 
@@ -58,33 +58,33 @@ def steadiness_view(found: Steadiness) -> View:
     return {"kind": found.kind, "relative_sd": found.log_sd}
 
 
-def _of_kind(found: Prediction) -> View:
-    match found:
+def _of_kind(prediction: Prediction) -> View:
+    match prediction:
         case TrainingPrediction():
-            return _training(found)
+            return _training(prediction)
         case GenerationPrediction():
-            return _generation(found)
+            return _generation(prediction)
         case SamplePrediction():
-            return _samples(found)
+            return _samples(prediction)
         case InteractivePrediction():
-            return _interactive(found)
+            return _interactive(prediction)
         case KernelPrediction():
-            return _kernel(found)
-    raise AssertionError(type(found).__name__)
+            return _kernel(prediction)
+    raise AssertionError(type(prediction).__name__)
 
 
-def _of_all(found: Prediction) -> View:
+def _of_all(prediction: Prediction) -> View:
     """What a workload file adds, and what stands last."""
-    view: View = {} if found.name is None else {"name": found.name}
-    if found.job is not None:
-        view |= _job(found.job)
-    if found.goals is not None:
-        view["goals"] = [_goal(one) for one in found.goals]
-    if found.needs is not None:
-        view["needs"] = dict(found.needs)
-    if found.steadiness is not None:
-        view["steadiness"] = steadiness_view(found.steadiness)
-    return view | {"notes": list(found.notes)}
+    view: View = {} if prediction.name is None else {"name": prediction.name}
+    if prediction.job is not None:
+        view |= _job(prediction.job)
+    if prediction.goals is not None:
+        view["goals"] = [_goal(one) for one in prediction.goals]
+    if prediction.needs is not None:
+        view["needs"] = dict(prediction.needs)
+    if prediction.steadiness is not None:
+        view["steadiness"] = steadiness_view(prediction.steadiness)
+    return view | {"notes": list(prediction.notes)}
 
 
 def _job(job: WholeJob) -> View:
@@ -94,13 +94,13 @@ def _job(job: WholeJob) -> View:
     return view
 
 
-def _goal(one: Goal) -> View:
+def _goal(goal: Goal) -> View:
     return {
-        "goal": one.goal,
-        "percentile": one.percentile,
-        "limit_s": one.limit_s,
-        "predicted_s": one.predicted_s,
-        "met": one.met,
+        "goal": goal.goal,
+        "percentile": goal.percentile,
+        "limit_s": goal.limit_s,
+        "predicted_s": goal.predicted_s,
+        "met": goal.met,
     }
 
 
@@ -125,159 +125,159 @@ def _shares(by: Mapping[float, float | None]) -> View:
     return {f"p{share * 100:g}": seconds for share, seconds in by.items()}
 
 
-def _training(found: TrainingPrediction) -> View:
+def _training(prediction: TrainingPrediction) -> View:
     return {
         "task": "train",
-        "model": found.model,
-        "chip": found.chip,
-        "chips": found.chips,
-        "framework": found.framework,
-        "setup": asdict(found.setup),
-        "step_time": _metric(found.step_time),
-        "tokens_per_s": _interval(found.tokens_per_s),
-        "tokens_per_s_per_chip": found.tokens_per_s.value / found.chips,
-        "mfu": found.mfu,
-        "scaling_efficiency": found.scaling_efficiency,
-        "memory": _memory(found.memory),
-        "fit": None if found.fit is None else _fit(found.fit),
-        "power_per_chip": asdict(found.power),
-        "energy_per_million_tokens_kwh": found.energy_per_million_tokens_kwh,
+        "model": prediction.model,
+        "chip": prediction.chip,
+        "chips": prediction.chips,
+        "framework": prediction.framework,
+        "setup": asdict(prediction.setup),
+        "step_time": _metric(prediction.step_time),
+        "tokens_per_s": _interval(prediction.tokens_per_s),
+        "tokens_per_s_per_chip": prediction.tokens_per_s.value / prediction.chips,
+        "mfu": prediction.mfu,
+        "scaling_efficiency": prediction.scaling_efficiency,
+        "memory": _memory(prediction.memory),
+        "fit": None if prediction.fit is None else _fit(prediction.fit),
+        "power_per_chip": asdict(prediction.power),
+        "energy_per_million_tokens_kwh": prediction.energy_per_million_tokens_kwh,
     }
 
 
-def _generation(found: GenerationPrediction) -> View:
-    spread = found.percentiles
+def _generation(prediction: GenerationPrediction) -> View:
+    spread = prediction.percentiles
     view = {
         "task": "serve",
-        "model": found.model,
-        "chip": found.chip,
-        "chips": found.chips,
-        "replicas": found.replicas,
-        "engine": found.engine,
-        "scenario": found.scenario,
-        "setup": asdict(found.setup),
-        **{name: _metric(one) for name, one in found.metrics.items()},
+        "model": prediction.model,
+        "chip": prediction.chip,
+        "chips": prediction.chips,
+        "replicas": prediction.replicas,
+        "engine": prediction.engine,
+        "scenario": prediction.scenario,
+        "setup": asdict(prediction.setup),
+        **{name: _metric(one) for name, one in prediction.metrics.items()},
         "percentiles": None if spread is None else {f"{name}_s": _shares(by) for name, by in spread.items()},
-        "most_sequences": found.most_sequences,
-        "memory": _memory(found.memory),
-        "fit": None if found.fit is None else _fit(found.fit),
-        "power_per_chip": asdict(found.power),
-        "energy_per_million_tokens_kwh": found.energy_per_million_tokens_kwh,
+        "most_sequences": prediction.most_sequences,
+        "memory": _memory(prediction.memory),
+        "fit": None if prediction.fit is None else _fit(prediction.fit),
+        "power_per_chip": asdict(prediction.power),
+        "energy_per_million_tokens_kwh": prediction.energy_per_million_tokens_kwh,
     }
-    rates = {"most_requests_per_s": found.most_requests_per_s, "highest_rate_per_s": found.highest_rate_per_s}
+    rates = {"most_requests_per_s": prediction.most_requests_per_s, "highest_rate_per_s": prediction.highest_rate_per_s}
     return view | {name: rate for name, rate in rates.items() if rate is not None}
 
 
-def _samples(found: SamplePrediction) -> View:
+def _samples(prediction: SamplePrediction) -> View:
     view: View = {
         "task": "samples",
-        "doing": found.doing,
-        "model": found.model,
-        "chip": found.chip,
-        "chips": found.chips,
-        "engine": found.engine,
-        "precision": found.precision,
-        "batch": found.batch,
-        "copies": found.copies,
-        "tp": found.tp,
-        "sample": dict(found.sample),
-        "samples_per_s": _metric(found.samples_per_s),
-        "latency_ms": _metric(found.latency_ms),
-        "provenance": found.samples_per_s.provenance,
-        "terms_s": dict(found.latency_ms.terms_s),
-        "flop_per_sample": found.flop_per_sample,
-        "utilisation": found.utilisation,
-        "memory": _memory(found.memory),
-        "fit": _fit(found.fit),
-        "power_per_chip": asdict(found.power),
-        "energy_per_million_samples_kwh": found.energy_per_million_samples_kwh,
+        "doing": prediction.doing,
+        "model": prediction.model,
+        "chip": prediction.chip,
+        "chips": prediction.chips,
+        "engine": prediction.engine,
+        "precision": prediction.precision,
+        "batch": prediction.batch,
+        "copies": prediction.copies,
+        "tp": prediction.tp,
+        "sample": dict(prediction.sample),
+        "samples_per_s": _metric(prediction.samples_per_s),
+        "latency_ms": _metric(prediction.latency_ms),
+        "provenance": prediction.samples_per_s.provenance,
+        "terms_s": dict(prediction.latency_ms.terms_s),
+        "flop_per_sample": prediction.flop_per_sample,
+        "utilisation": prediction.utilisation,
+        "memory": _memory(prediction.memory),
+        "fit": _fit(prediction.fit),
+        "power_per_chip": asdict(prediction.power),
+        "energy_per_million_samples_kwh": prediction.energy_per_million_samples_kwh,
     }
-    if (come := found.arrivals) is not None:
+    if (come := prediction.arrivals) is not None:
         view |= {
             "rate_per_s": come.rate_per_s,
             "percentiles": {"latency_s": _shares(come.latency_s)},
             "busy_share": come.busy_share,
         }
-    if found.highest_rate_per_s is not None:
-        view["highest_rate_per_s"] = found.highest_rate_per_s
-    return view | ({"devices": found.devices} if found.from_file else {})
+    if prediction.highest_rate_per_s is not None:
+        view["highest_rate_per_s"] = prediction.highest_rate_per_s
+    return view | ({"devices": prediction.devices} if prediction.from_file else {})
 
 
-def _interactive(found: InteractivePrediction) -> View:
+def _interactive(prediction: InteractivePrediction) -> View:
     return {
         "task": "interactive",
-        "chip": found.chip,
-        "chips": found.chips,
+        "chip": prediction.chip,
+        "chips": prediction.chips,
         "time_s": None,
         "time_of": "",
         "terms_s": {},
         "bottleneck": "memory",
-        "people": found.people,
-        "at_once": found.at_once,
-        "people_per_chip": found.people_per_chip,
-        "profile": found.profile,
-        "sharing": found.sharing,
-        "slower_by": found.slower_by,
-        "busy_share": found.busy_share,
-        "memory_bytes": found.memory_bytes,
+        "people": prediction.people,
+        "at_once": prediction.at_once,
+        "people_per_chip": prediction.people_per_chip,
+        "profile": prediction.profile,
+        "sharing": prediction.sharing,
+        "slower_by": prediction.slower_by,
+        "busy_share": prediction.busy_share,
+        "memory_bytes": prediction.memory_bytes,
         "provenance": "formula",
     }
 
 
-def _kernel(found: KernelPrediction) -> View:
-    task, own = _own(found)
+def _kernel(prediction: KernelPrediction) -> View:
+    task, own = _own(prediction)
     return {
         "task": task,
-        "chip": found.chip,
-        "chips": found.chips,
-        "time_s": _interval(found.time),
-        "time_of": found.time_of,
-        "terms_s": dict(found.terms_s),
-        "bottleneck": found.bottleneck,
-        "provenance": found.provenance,
+        "chip": prediction.chip,
+        "chips": prediction.chips,
+        "time_s": _interval(prediction.time),
+        "time_of": prediction.time_of,
+        "terms_s": dict(prediction.terms_s),
+        "bottleneck": prediction.bottleneck,
+        "provenance": prediction.provenance,
     } | own
 
 
-def _own(found: KernelPrediction) -> tuple[str, View]:
+def _own(prediction: KernelPrediction) -> tuple[str, View]:
     """The task's name, and what no other kind of work has."""
-    match found:
+    match prediction:
         case HpcPrediction():
-            return "hpc", _named(found, "precision", "steps", "runs", "working_set_bytes", "fits")
+            return "hpc", _fields(prediction, "precision", "steps", "runs", "working_set_bytes", "fits")
         case RenderPrediction():
-            return "render", _named(found, "frames", "engine", "frame_s", "scene_bytes", "measured_on", "fits")
+            return "render", _fields(prediction, "frames", "engine", "frame_s", "scene_bytes", "measured_on", "fits")
         case ArchivePrediction():
-            return "transcode", {"duration_s": found.duration_s, "streams": None}
+            return "transcode", {"duration_s": prediction.duration_s, "streams": None}
         case LivePrediction():
-            return "transcode", _named(found, "streams", "streams_per_chip", "busy_share") | {"duration_s": None}
+            return "transcode", _fields(prediction, "streams", "streams_per_chip", "busy_share") | {"duration_s": None}
         case StreamPrediction():
             return "stream", {
-                "messages_per_s": _interval(found.messages_per_s),
-                "fits": found.fits,
-                "share_of_device": dict(found.share_of_device),
-                "operations": [asdict(one) for one in found.operations],
+                "messages_per_s": _interval(prediction.messages_per_s),
+                "fits": prediction.fits,
+                "share_of_device": dict(prediction.share_of_device),
+                "operations": [asdict(one) for one in prediction.operations],
             }
         case HybridPrediction():
             names = ("device", "technology", "iterations", "circuits", "shots", "price_usd")
-            return "hybrid", _named(found, *names) | {"price_lines_usd": dict(found.price_lines_usd)}
+            return "hybrid", _fields(prediction, *names) | {"price_lines_usd": dict(prediction.price_lines_usd)}
         case DevicePrediction():
             lengths = ("input_tokens", "output_tokens", "first_token_s", "tokens_per_s")
-            return "edge", _named(found, "model", "precision", *lengths, "devices", "fits")
-    raise AssertionError(type(found).__name__)
+            return "edge", _fields(prediction, "model", "precision", *lengths, "devices", "fits")
+    raise AssertionError(type(prediction).__name__)
 
 
-def _named(found: KernelPrediction, *names: str) -> View:
+def _fields(found: KernelPrediction, *names: str) -> View:
     return {name: getattr(found, name) for name in names}
 
 
-def _pipeline(found: PipelinePrediction) -> View:
+def _pipeline(prediction: PipelinePrediction) -> View:
     return {
         "task": "pipeline",
-        "name": found.name,
-        "stages": [prediction_view(one) for one in found.stages],
-        "job_time_s": _interval(found.time),
-        "time_s": _interval(found.time),
-        "goals": [_goal(one) for one in found.goals],
-        "notes": list(found.notes),
-        "price_usd": found.price_usd,
-        "steadiness": steadiness_view(found.steadiness),
+        "name": prediction.name,
+        "stages": [prediction_view(one) for one in prediction.stages],
+        "job_time_s": _interval(prediction.time),
+        "time_s": _interval(prediction.time),
+        "goals": [_goal(one) for one in prediction.goals],
+        "notes": list(prediction.notes),
+        "price_usd": prediction.price_usd,
+        "steadiness": steadiness_view(prediction.steadiness),
     }

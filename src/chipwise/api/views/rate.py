@@ -11,16 +11,16 @@ from chipwise.planner.reasons import reason_data
 SCHEMA = 1
 
 
-def rated_view(found: Rated) -> View:
+def rated_view(rated: Rated) -> View:
     """One workload of what `chipwise rate --json` prints."""
     return {
-        "workload": found.plan.workload,
-        "kind": found.plan.kind,
-        "per": found.plan.per,
-        "families": [rating_view(one) for one in found.ratings],
-        "unrated": [{"family": family, "why": words(why), "reason": reason_data(why)} for family, why in found.unrated],
-        "missing": [missing_view(one) for one in found.plan.missing],
-        "notes": list(found.plan.notes),
+        "workload": rated.plan.workload,
+        "kind": rated.plan.kind,
+        "per": rated.plan.per,
+        "families": [rating_view(one) for one in rated.ratings],
+        "unrated": [{"family": family, "why": words(why), "reason": reason_data(why)} for family, why in rated.unrated],
+        "missing": [missing_view(one) for one in rated.plan.missing],
+        "notes": list(rated.plan.notes),
     }
 
 
@@ -29,8 +29,8 @@ def rating_view(rating: Rating) -> View:
         "family": rating.family,
         "missed": None if rating.missed is None else words(rating.missed),
         **{
-            name: {"stars": one.stars, "value": one.value, "unit": one.unit, "how": one.how}
-            for name, one in rating.figures.items()
+            name: {"stars": figure.stars, "value": figure.value, "unit": figure.unit, "how": figure.how}
+            for name, figure in rating.figures.items()
         },
         "support": [{"component": one.component, "counts": one.counts, "reason": one.reason} for one in rating.support],
         "questions": [{"asked": one.asked, "yes": one.yes, "told": one.told} for one in rating.questions],

@@ -8,23 +8,29 @@ from chipwise.api.tco import YEAR_HOURS, Alternative, Tco
 from chipwise.money.tco import cash_flow
 
 
-def tco_view(found: Tco) -> dict[str, Any]:
+def tco_view(result: Tco) -> dict[str, Any]:
     """The keys are promised: see docs/models/tco.md."""
-    own, cost = found.own, found.cost
+    own, cost = result.own, result.cost
 
     def ends(name: str) -> dict[str, float]:
-        return {key: getattr(one, name) for key, one in (("value", cost), ("low", found.low), ("high", found.high))}
+        return {key: getattr(one, name) for key, one in (("value", cost), ("low", result.low), ("high", result.high))}
 
     return {
-        "chip": found.chip,
-        "chips": found.asked.chips,
+        "chip": result.chip,
+        "chips": result.asked.chips,
         "machines": own.machines,
         "years": own.years,
         "utilisation": own.utilisation,
-        "country": found.asked.country,
+        "country": result.asked.country,
         "settings": {
-            one.name: {"value": one.value, "low": one.low, "high": one.high, "given": one.given, "how": one.how}
-            for one in found.settings
+            setting.name: {
+                "value": setting.value,
+                "low": setting.low,
+                "high": setting.high,
+                "given": setting.given,
+                "how": setting.how,
+            }
+            for setting in result.settings
         },
         "bought_usd": own.bought_usd,
         "resale_usd": own.resale_usd,
@@ -34,53 +40,53 @@ def tco_view(found: Tco) -> dict[str, Any]:
             "lines": [{"name": one.name, "usd_per_year": one.usd * YEAR_HOURS, "how": one.how} for one in cost.cost.lines],
             "usd_per_machine_hour": ends("usd_per_machine_hour"),
             "usd_per_useful_hour": ends("usd_per_useful_hour"),
-            "usd_per_useful_chip_hour": cost.usd_per_useful_hour / found.asked.chips,
+            "usd_per_useful_chip_hour": cost.usd_per_useful_hour / result.asked.chips,
         },
-        "cloud": [_alternative_view(one) for one in found.cloud],
-        "left_out": [{"purchase": str(option), "why": why} for option, why in found.left_out],
+        "cloud": [_alternative_view(one) for one in result.cloud],
+        "left_out": [{"purchase": str(option), "why": why} for option, why in result.left_out],
         "sensitivity": None
-        if found.reference is None
+        if result.reference is None
         else {
-            "against": _named(found.reference),
-            "saving_usd": found.reference.compared.saving_usd,
+            "against": _offer_fields(result.reference),
+            "saving_usd": result.reference.compared.saving_usd,
             "swings": [
                 {
-                    "name": one.name,
-                    "low": one.low,
-                    "high": one.high,
-                    "saving_at_low_usd": one.saving_at_low_usd,
-                    "saving_at_high_usd": one.saving_at_high_usd,
-                    "month_at_low": one.month_at_low,
-                    "month_at_high": one.month_at_high,
+                    "name": swing.name,
+                    "low": swing.low,
+                    "high": swing.high,
+                    "saving_at_low_usd": swing.saving_at_low_usd,
+                    "saving_at_high_usd": swing.saving_at_high_usd,
+                    "month_at_low": swing.month_at_low,
+                    "month_at_high": swing.month_at_high,
                 }
-                for one in found.swings
+                for swing in result.swings
             ],
         },
-        "notes": list(found.notes),
+        "notes": list(result.notes),
     }
 
 
-def _named(one: Alternative) -> dict[str, Any]:
+def _offer_fields(one: Alternative) -> dict[str, Any]:
     offer = one.offer
     return {"purchase": str(offer.purchase), "provider": offer.provider, "machine": offer.machine, "region": offer.region}
 
 
-def _alternative_view(one: Alternative) -> dict[str, Any]:
-    held = one.compared
+def _alternative_view(alternative: Alternative) -> dict[str, Any]:
+    comparison = alternative.compared
     return {
-        **_named(one),
-        "chip": one.chip,
-        "chips": one.chips,
-        "place": one.place,
-        "as_of": one.offer.as_of,
-        "verdict": str(one.offer.verdict),
-        "usd_per_hour": one.usd_per_hour,
-        "usd_per_useful_hour": held.cloud_usd_per_useful_hour,
-        "break_even_utilisation": held.break_even_utilisation,
-        "break_even_month": held.break_even_month,
-        "break_even_month_discounted": held.break_even_month_discounted,
-        "own_npv_usd": held.own_npv_usd,
-        "cloud_npv_usd": held.cloud_npv_usd,
-        "saving_usd": held.saving_usd,
-        "why": held.why,
+        **_offer_fields(alternative),
+        "chip": alternative.chip,
+        "chips": alternative.chips,
+        "place": alternative.place,
+        "as_of": alternative.offer.as_of,
+        "verdict": str(alternative.offer.verdict),
+        "usd_per_hour": alternative.usd_per_hour,
+        "usd_per_useful_hour": comparison.cloud_usd_per_useful_hour,
+        "break_even_utilisation": comparison.break_even_utilisation,
+        "break_even_month": comparison.break_even_month,
+        "break_even_month_discounted": comparison.break_even_month_discounted,
+        "own_npv_usd": comparison.own_npv_usd,
+        "cloud_npv_usd": comparison.cloud_npv_usd,
+        "saving_usd": comparison.saving_usd,
+        "why": comparison.why,
     }
