@@ -18,10 +18,10 @@ def progress(title: str) -> Iterator[Report]:
     if not sys.stderr.isatty():
         seen: set[str] = set()
 
-        def line(completed: int, total: int | None, label: str) -> None:
-            if label not in seen:
-                seen.add(label)
-                print(f"{title}: {label}", file=sys.stderr)
+        def line(done: int, total: int | None, what: str) -> None:
+            if what not in seen:
+                seen.add(what)
+                print(f"{title}: {what}", file=sys.stderr)
 
         yield line
         return
