@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "chipwise"
-PACKAGES = ("planner", "report", "render", "api", "cli")
+PACKAGES = ("planner", "predictor", "report", "renderer", "api", "cli")
 SENTENCES = {"why", "told", "reason", "notes", "remedy", "how_much", "verdict", "basis", "assumed", "refused", "missed"}
 METHODS = {"startswith", "endswith", "partition", "rpartition", "find", "index", "removeprefix", "removesuffix"}
 MAPPINGS = {"split"}

@@ -376,13 +376,17 @@ def serve(
     )
 
 
+def overload_note(served: float, rate: float) -> str:
+    return f"Only {served:.3g} of {rate:.3g} requests/s can be served: waits grow without end."
+
+
 def _notes(ask: Generation, estimates: dict[str, Estimate], room: Array) -> tuple[str, ...]:
     """Of one configuration: where the load is more than it can take."""
     if len(ask) > 1:
         return ()
     served = estimates.get("requests_per_s")
     if ask.scenario.names[ask.scenario.index[0]] == "open" and served is not None and served.value[0] < 0.98 * ask.rate[0]:
-        return (f"Only {served.value[0]:.3g} of {ask.rate[0]:.3g} requests/s can be served: waits grow without end.",)
+        return (overload_note(float(served.value[0]), float(ask.rate[0])),)
     if ask.scenario.names[ask.scenario.index[0]] == "closed" and ask.setup.batch[0] > room[0]:
         return (f"Memory and engine let {room[0]:,.0f} sequences run at once; the others wait for their turn.",)
     return ()

@@ -30,4 +30,4 @@ def test_a_file_is_parsed_once(options: list[str], tmp_path: Path, monkeypatch: 
     found = CliRunner().invoke(plan, [str(EXAMPLE), *options])
     assert found.exit_code == 0, found.output
     assert reads == [str(EXAMPLE)]
-    assert ("; draws " in " ".join(found.output.split())) == ("--why" in options)
+    assert (": at best " in " ".join(found.output.split())) == ("--why" in options)

@@ -124,7 +124,7 @@ def test_the_sensitivity_is_that_of_the_reference() -> None:
         ({"country": "Germny"}, "--country: 'Germny' is no country"),
         ({"country": "ZAF"}, "--country: 'ZAF' has no electricity price in USD"),
         ({"chip": "l40"}, "--purchase: the catalog has no purchase price"),
-        ({"chip": "tpu-v5e"}, "CHIP: TPU-v5e is rented only"),
+        ({"chip": "tpu-v5e"}, "CHIP: TPU-v5e can only be rented"),
         ({"against": ("p5.48xlrge",)}, "--against: No machine"),
         ({"providers": ("awz",)}, "--provider: No provider"),
         ({"regions": ("mars",)}, "--region: No region"),

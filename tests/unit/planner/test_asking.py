@@ -126,7 +126,7 @@ def test_latency_tells_what_is_reached_of_what_is_allowed_and_who_is_too_slow() 
 
 def test_where_nothing_fits_only_what_is_missing_is_told() -> None:
     found = answers(plans.nothing(), Asked(deadline_s=5 * 86400.0))
-    assert [(one.question, one.told) for one in found] == [(LATENCY, "Nothing keeps it: misses the deadline of 5.0 d: 6.0 d.")]
+    assert [(one.question, one.told) for one in found] == [(LATENCY, "Nothing keeps it: misses the deadline of 5 d: 6 d.")]
     memory = Missing(Obstacle.MEMORY, LacksMemory(3e9), (Advice("more chips"),))
     assert answers(plans.nothing(memory), Asked()) == ()
 

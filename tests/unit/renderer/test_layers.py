@@ -168,7 +168,7 @@ def test_layers_are_not_those_of_another_choice() -> None:
 
 
 def test_owned_machines_are_not_bought() -> None:
-    layers = (Paid("owned: own rack-1 in Berlin", 2, 1, 1, 1), Paid("on-demand", 1, 1, 1, 1), Paid("spot", 2, 1, 1, 1))
+    layers = (Paid("owned", 2, 1, 1, 1, owned="own rack-1 in Berlin"), Paid("on-demand", 1, 1, 1, 1), Paid("spot", 2, 1, 1, 1))
     made = described(layers, ((1, 600.0), (3, 130.0)))
     assert [one.purchase for one in made.rented] == ["on-demand", "spot"]
     assert any("own rack-1 in Berlin" in note for note in made.notes)

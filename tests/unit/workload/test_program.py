@@ -97,7 +97,7 @@ def test_numbers_are_taken_as_text() -> None:
 
 def test_what_is_told_is_what_was_written() -> None:
     """Not a pattern, and not what became of it on the way."""
-    for value, told in (({"command": ""}, "'' is not a command"), ({"requirements": "../x"}, "'../x' is not a file beside")):
+    for value, told in (({"command": ""}, "'' is not a command"), ({"requirements": "../x"}, "'../x' is not a file next to")):
         with pytest.raises(ValidationError, match=told):
             Program.model_validate(value)
 

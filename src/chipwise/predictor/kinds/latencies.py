@@ -12,7 +12,7 @@ from chipwise.perf.predict_serving import highest_rate
 from chipwise.predictor.options import GOALS, LOADS, SERVING_OPTIONS
 from chipwise.predictor.results import generation_prediction
 from chipwise.predictor.samples import predict_samples, resolve, sample_curve
-from chipwise.predictor.transformer import serve
+from chipwise.predictor.transformer import overload_note, serve
 from chipwise.predictor.values import GenerationPrediction, Goal, SamplePrediction
 from chipwise.workload.goals import Goals
 
@@ -69,7 +69,9 @@ def serve_tokens(
         notes = predicted.notes
         if overloaded:  # told once, with the rate that it is held against
             text = f"Overloaded: {rate:g} requests per second come, {capacity:.3g} can be answered; the queue grows."
-            notes = (*(note for note in notes if not note.endswith("waits grow without end.")), text)
+            answered = float(served.metrics["requests_per_s"].value[0]) if "requests_per_s" in served.metrics else 0.0
+            general = overload_note(answered, rate)
+            notes = (*(note for note in notes if note != general), text)
         predicted = replace(predicted, most_requests_per_s=capacity, notes=notes)
     if not wanted:
         return predicted

@@ -42,7 +42,7 @@ def test_user_data_of_a_job_arrives_as_it_was_packed(size: int) -> None:
 
 
 def test_user_data_that_does_not_fit_is_refused_with_numbers() -> None:
-    with pytest.raises(BadInput, match=r"16,384 bytes; command and settings of j1 need 2\d,\d{3} beside"):
+    with pytest.raises(BadInput, match=r"16,384 bytes; command and settings of j1 need 2\d,\d{3} on top of"):
         user_data(job(env={"A": Random(1).randbytes(20_000).hex()}), CONFIG, 0)
 
 
@@ -161,7 +161,7 @@ def test_a_fleet_has_one_architecture_and_what_it_leaves_out_is_told() -> None:
     arm, stays = replace(SPOT, machine="g5g.xlarge"), replace(SPOT, machine="g5g.xlarge", purchase=Purchase.ON_DEMAND)
     wanted = job(places=(arm, SPOT, stays))
     assert (request.places(wanted, CONFIG, spot=True), request.places(wanted, CONFIG, spot=False)) == ([SPOT], [])
-    assert request.passed_over(wanted, CONFIG) == ["g5g.xlarge not asked for beside g6.xlarge, which is x86_64"]
+    assert request.passed_over(wanted, CONFIG) == ["g5g.xlarge not requested together with g6.xlarge, which is x86_64"]
     other = replace(wanted, attempts=(replace(wanted.attempts[0], where=arm),))
     assert (request.places(other, CONFIG, spot=True), request.places(other, CONFIG, spot=False)) == ([arm], [stays])
     assert request.passed_over(job(), CONFIG) == []

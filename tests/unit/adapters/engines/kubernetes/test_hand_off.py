@@ -125,7 +125,7 @@ def test_a_message_of_another_says_nothing(message: str) -> None:
 
 
 def test_an_image_that_starts_something_by_itself_cannot_be_looked_after() -> None:
-    with pytest.raises(BadInput, match="nobody could look for a after it"):
+    with pytest.raises(BadInput, match="so a cannot be checked afterwards"):
         hand_off.looking({"args": ["x"]}, _spec("a"), {})
     assert hand_off.looking({"args": ["x"]}, _spec(), {}) == {"args": ["x"]}
     assert hand_off.looking({"args": ["x"]}, _spec("s3://b/k"), {}) == {"args": ["x"]}, "the controller looks there"

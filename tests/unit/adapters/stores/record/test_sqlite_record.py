@@ -264,7 +264,7 @@ def test_a_network_file_system_is_refused(path: str, kind: str | None) -> None:
     if kind is None:
         refuse_network(Path(path), MOUNTS)
     else:
-        with pytest.raises(BadInput, match=f"lies on a network file system \\({kind}\\)"):
+        with pytest.raises(BadInput, match=f"is on a network file system \\({kind}\\)"):
             refuse_network(Path(path), MOUNTS)
 
 
