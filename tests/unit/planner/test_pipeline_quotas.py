@@ -14,6 +14,8 @@ from chipwise.planner.pipeline.value import PipelinePlan
 from pipelines import FIRST, pipeline, planned, stages_planned_once
 from small_catalog import real_session
 
+pytestmark = pytest.mark.real_catalog  # on few offers the search over regions takes minutes
+
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[Session]:

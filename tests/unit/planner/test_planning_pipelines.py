@@ -24,6 +24,8 @@ from chipwise.workload.parse import parse
 from chipwise.workload.pipeline import Pipeline
 from pipelines import EU, FIRST, SECOND, SERVICE, checked, pipeline, planned, stages_planned_once
 
+pytestmark = pytest.mark.real_catalog  # on few offers the search over regions takes minutes
+
 EXAMPLE = str(Path(__file__).resolve().parents[3] / "examples" / "pipeline" / "workload.yaml")
 
 
