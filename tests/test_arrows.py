@@ -16,7 +16,7 @@ LINTER = str(Path(sys.executable).parent / "lint-imports")
 
 
 def lint(directory: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(directory / "src")}
+    environment = {**os.environ, "COLUMNS": "200", "PYTHONPATH": str(directory / "src")}
     return subprocess.run([LINTER, "--no-cache", "--no-logo"], cwd=directory, env=environment, capture_output=True, text=True)
 
 

@@ -76,7 +76,7 @@ def test_whoever_resigns_lets_the_next_in_at_once_and_writes_no_more(record: Rec
 def test_a_lease_that_nobody_gave_is_worth_nothing(record: Record) -> None:
     job = _job(record, "p")
     assert not _may_write(record, job, Lease("p", "one", 1, 9.0))
-    with pytest.raises(BadInput, match="needs a name"):
+    with pytest.raises(BadInput, match="name of the leader is missing"):
         record.lead("p", "", 0.0, 1.0)
 
 

@@ -47,13 +47,13 @@ def show_pipeline(plan: PipelinePlan, as_json: bool, full: bool) -> None:
     hand_offs = plan.hand_offs if full else [one for one in plan.hand_offs if one.path != "in place"]
     if hand_offs:
         text.show_lines("", "Data moved between stages:")
-        text.show_pairs([(f"{one.source} to {one.to}", _moved(one)) for one in hand_offs])
+        text.show_pairs([(f"{one.source} to {one.to}", _moved(one, full)) for one in hand_offs])
     if full:
         text.show_lines("", "In all:")
         text.show_pairs(_totals(plan.totals))
     text.show_lines("", why(plan), *(f"Left out: {one.combination}: {words(one.why)}." for one in plan.refused))
     if not full:
-        text.show_lines("", "--full shows what each part costs and what was assumed.")
+        text.show_lines("--full shows what each part costs and what was assumed.")
     else:
         text.show_lines("", f"{plan.considered:,} candidates of {text.plural(len(plan.stages), 'stage')}.", *plan.notes)
 
@@ -84,7 +84,7 @@ def _money(value: float) -> str:
     return usd(value) if value >= 0.005 else "under a cent" if value else "free"
 
 
-def _moved(hand_off: Moved) -> str:
+def _moved(hand_off: Moved, full: bool) -> str:
     if not hand_off.size_bytes:
         return hand_off.how
     size = f"{decimal_size(hand_off.size_bytes)}{' a month' if hand_off.per == 'month' else ''}"
@@ -98,7 +98,7 @@ def _moved(hand_off: Moved) -> str:
         if hand_off.seconds >= 120
         else f"{hand_off.seconds:.0f} s"
     )
-    assumed = f" ({'; '.join(hand_off.assumed)})" if hand_off.assumed else ""
+    assumed = f" ({'; '.join(hand_off.assumed)})" if hand_off.assumed and full else ""
     price = f"{_money(hand_off.usd)}{'/month' if hand_off.per == 'month' else ''}"
     return f"{size} {_PATHS.get(hand_off.path, hand_off.path)}, {waits}, {price}{assumed}"
 

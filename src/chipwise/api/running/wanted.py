@@ -82,7 +82,7 @@ def with_text(session: Session, request: Asked) -> Asked:
             )
         return request
     constraints = replace(request.within, spot=request.spot)
-    if constraints and request.engine in (None, "local") and not request.stages and not request.played:
+    if constraints and (request.engine is None or runs_here(request.engine)) and not request.stages and not request.played:
         raise BadInput(
             "--cloud, --region, --chip, --on-demand, --spot and --limit say which machines to rent, and this runs here.",
             remedy="Name another engine with --engine, add --simulate, or leave them out.",
