@@ -186,7 +186,7 @@ class Store:
     def lead(self, place: str, holder: str, now: float, seconds: float) -> Lease | None:
         """One statement compares and sets. `holder` must be another for each process: whoever has the same name is the same."""
         if not holder:
-            raise BadInput("Who leads a place needs a name.")
+            raise BadInput("The name of the leader is missing.")
         place, holder = r.key(place, "The place"), r.key(holder, "The holder")
         now, until = r.moment(now), r.moment(now + seconds)
         # Not flushed: a power cut ends every controller that could have had it.
