@@ -147,7 +147,7 @@ def test_the_folder_of_a_workload_goes_along_unless_an_image_is_named(account: A
     path.write_text(PLAIN + "program: {command: [python3, heat.py]}\n")
     (path.parent / "heat.py").write_text("print('warm')")
     done = account.run("run", "--json", "--engine", "ec2", "--machine", "g6.xlarge", str(path))
-    assert (done.code, done.err) == (0, f"uploads the folder {path.parent} (1 kB) along\n")
+    assert (done.code, done.err) == (0, f"uploads the folder {path.parent} (1 kB)\n")
     [told] = done.json
     account.wait(told["id"], "done")
     assert account.run("logs", told["id"]).out == "warm\n"
@@ -207,7 +207,7 @@ def test_the_same_work_is_measured_here_and_on_a_rented_machine(account: Account
     (path.parent / "sweep.py").write_text("import time; time.sleep(2)")
     done = account.run("bench", str(path), "--on", "local", "--on", "ec2:g4dn.xlarge", "--json")
     assert done.code == 0, done.err + account.controller_log()
-    assert f"uploads the folder {path.parent} (1 kB) along\n" in done.err
+    assert f"uploads the folder {path.parent} (1 kB)\n" in done.err
     here, rented = done.json
     assert (here["on"], rented["on"]) == ("local", "ec2:g4dn.xlarge")
     for one in (here, rented):

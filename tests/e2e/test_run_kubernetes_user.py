@@ -155,7 +155,7 @@ def test_a_stage_on_the_cluster_comes_in_its_turn_and_its_failure_ends_the_pipel
     done = user.run("run", "-d", "--stage-engine", "tune=cluster", "--retries", "0", str(path))
     assert done.code == 0, done.err
     prepare, tune, score = done.out.split()
-    assert f"{tune}: adapter.bin lies on no volume that outlives its pod" in " ".join(done.err.split())
+    assert f"{tune}: adapter.bin is on no volume that outlives its pod" in " ".join(done.err.split())
     user.wait(prepare, "done")
     user.bring_what_it_waits_for(tune)
     begun = user.wait(tune, "running")["attempts"][0]["begun"]
@@ -182,7 +182,7 @@ def test_a_command_that_can_do_with_fewer_machines_goes_on_with_as_many_as_came_
     id = user.submit("--name", "wide", *words, "--", "train")["id"]
     user.told(id, "3 of 4 pods run; no node fits: of 1 node 1 Insufficient nvidia.com/gpu")
     assert user.look(id)["phase"] == "starting", "pods wait for each other"
-    story = user.told(id, "attempt 2 starts (goes on with 3 of 4 machines, since no more came)")
+    story = user.told(id, "attempt 2 starts (continues with 3 of 4 machines, since no more came)")
     assert "attempt 1 is asked to save and leave: 3 of 4 machines came in" in story
     user.wait(id, "running")
     assert "on each of 3 of 4 machines" in user.shown("describe", id).out
@@ -191,7 +191,7 @@ def test_a_command_that_can_do_with_fewer_machines_goes_on_with_as_many_as_came_
     [size] = {one["value"] for one in user.pods()[0]["spec"]["containers"][0]["env"] if one["name"] == "WORLD_SIZE"}
     assert size == "3"
     kubelet.disrupt(cluster.api, user.pods()[0], "the machine was shut down")
-    story = user.told(id, "attempt 3 starts (goes on with 3 of 4 machines)")
+    story = user.told(id, "attempt 3 starts (continues with 3 of 4 machines)")
     assert "attempt 2 was lost" in story
     assert "the machine was shut down" in story
     user.run("stop", "--wait", id)
@@ -211,7 +211,7 @@ def test_where_the_quota_holds_fewer_machines_it_goes_on_with_those(cluster: Clu
     assert (done.code, "needs 3 GPUs, and queue team-a never gives more than 2" in done.err) == (2, True), done.err
     id = queued.submit(*words, "--machines", "1-4", "--", "train")["id"]
     queued.told(id, "team-a has 0 of 2 GPUs in use, and it asks for 4")
-    queued.told(id, "goes on with 2 of 4 machines, since no more came")
+    queued.told(id, "continues with 2 of 4 machines, since no more came")
     assert queued.wait(id, "running")["held"]["machines"] == 2
     second = queued.submit(*words, "--name", "second", "--", "train")["id"]
     queued.told(second, "team-a has 2 of 2 GPUs in use")
@@ -228,7 +228,7 @@ def test_a_planned_workload_goes_on_with_fewer_machines_than_its_plan_takes_wher
     assert (done.code, "takes 2 machines by its plan, and 3 are to be the least" in done.err) == (2, True), done.err
     id = user.submit("--machines", "1-", "--patience", "15s", str(path))["id"]
     user.bring_what_it_waits_for(id)
-    story = user.told(id, "goes on with 1 of 2 machines, since no more came)")
+    story = user.told(id, "continues with 1 of 2 machines, since no more came)")
     assert "1 of 2 pods run; no node fits" in story
     user.wait(id, "running")
     [pod] = user.pods()
@@ -304,7 +304,7 @@ def test_a_job_is_watched_stopped_resumed_and_tried_again_from_other_shells_whoe
         user.must_leave_nothing()
         assert user.shown("logs", id, "--rank", "1").out == "second 0\nsecond 1\n", "kept when its pods went"
         user.kill_controller()
-        assert user.run("resume", id).err == f"{id} goes on\n"
+        assert user.run("resume", id).err == f"{id} continues\n"
         user.wait(id, "running")
         user.end_pods(4)
         assert "pod 1 of 2 ended with code 4" in user.wait(id, "failed")["reason"]
