@@ -16,7 +16,6 @@ from pydantic import AwareDatetime, BeforeValidator, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
 from chipwise.countries import members
-from chipwise.units import DAY, HOUR, MONTH, YEAR
 from chipwise.workload.country import Country
 from chipwise.workload.part import EnumChoice, Flaw, JsonSchema, OneOrMore, Section, fault, show_value
 from chipwise.workload.quantity import Rate, Seconds, Usd, Watts, WholeNumber, WholeOrZero
@@ -106,7 +105,6 @@ _FORMATS = (
     ("w4a16", "int4"),
 )
 _PERIODS = (("h", "hour"), ("d", "day"), ("mo", "month"), ("y", "year"), ("yr", "year"), ("run", "total"))
-_SECONDS_IN = {Period.HOUR: HOUR, Period.DAY: DAY, Period.MONTH: MONTH, Period.YEAR: YEAR}
 AnyPrecision = Annotated[Precision, EnumChoice(Precision, "a precision", _FORMATS)]
 AnyPeriod = Annotated[Period, EnumChoice(Period, "a period", _PERIODS)]
 AnyProgramme = Annotated[
