@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.fact import Source
@@ -14,6 +14,8 @@ from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import Offers
 from chipwise.catalog.region import Region
 from chipwise.catalog.tables import TABLES, read_rows
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -51,3 +53,15 @@ class Catalog:
         if table not in self._tables:
             self._tables[table] = tuple(read_rows(self.data / "tables" / f"{table}.csv", TABLES[table]))
         return self._tables[table]
+
+    @cached_property
+    def _derived(self) -> dict[str, Any]:
+        return {}
+
+    def derived(self, name: str, build: Callable[[], Value]) -> Value:
+        """What follows from this catalog and nothing else, built when `name` is first asked for: sessions share the packaged
+        catalog, and with it whatever was built from it."""
+        if name not in self._derived:
+            self._derived[name] = build()
+        value: Value = self._derived[name]
+        return value

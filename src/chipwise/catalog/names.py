@@ -268,6 +268,10 @@ class Names:
         return matches or tuple(r for r in self.catalog.regions if fold(r.name) == fold(text)) or None
 
 
+def names_of(catalog: Catalog) -> Names:
+    return catalog.derived("names", lambda: Names(catalog))
+
+
 def _without_brands(text: str) -> Iterable[str]:
     """The folded name, then the same with one vendor's name after the other taken from its front, and `GPU` from its end."""
     name = fold(text)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.fact import Fact
-from chipwise.catalog.names import Names
+from chipwise.catalog.names import Names, names_of
 from chipwise.catalog.tables import ServerlessPrice
 from chipwise.errors import BadInput
 from chipwise.units import GIB, HOUR, MIB, MINUTE, parse_seconds
@@ -129,7 +129,7 @@ _DOUBTS = ("as low as", "unverified", "RE-CHECK", "seen only in secondary notes"
 
 def read(catalog: Catalog, rows: Iterable[ServerlessPrice] | None = None) -> Services:
     """The catalog's serverless table; `rows` in its place are for a user's own prices."""
-    names = Names(catalog)
+    names = names_of(catalog)
     parts: list[PriceComponent] = []
     unread: list[Unread] = []
     priced_rows: list[ServerlessPrice] = []

@@ -24,6 +24,7 @@ from chipwise.planner.pricing import Market
 from chipwise.planner.values.plan import Plan
 from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.kinds.goals import stretch, time_limits
+from chipwise.predictor.known import parts_of
 from chipwise.units import DAY, HOUR, MONTH, YEAR
 from chipwise.workload.data import Access
 from chipwise.workload.goals import Period
@@ -48,14 +49,18 @@ def market_of(fleet: Fleet) -> Market:
     catalog = fleet.catalog
     return Market(
         fleet,
-        Rates(catalog.rows("interruptions"), catalog.machines),
-        Gravity(catalog.rows("storage"), catalog.regions),
-        Grids(catalog.regions, catalog.rows("energy")),
+        catalog.derived("rates", lambda: Rates(catalog.rows("interruptions"), catalog.machines)),
+        catalog.derived("gravity", lambda: Gravity(catalog.rows("storage"), catalog.regions)),
+        grids_of(catalog),
     )
 
 
+def grids_of(catalog: Catalog) -> Grids:
+    return catalog.derived("grids", lambda: Grids(catalog.regions, catalog.rows("energy")))
+
+
 def tiers_of(catalog: Catalog) -> Tiers:
-    return Tiers(catalog.rows("storage"), tiers())
+    return catalog.derived("tiers", lambda: Tiers(catalog.rows("storage"), tiers()))
 
 
 def budget_usd(work: Common, monthly: bool) -> float | None:
@@ -154,17 +159,20 @@ def stored(tiers: Tiers, work: Common, units: float) -> Stored | None:
 
 def ground_for(known: Known, wide: bool = False) -> PlanGround:
     """`wide`: with processors and slices of chips, which serve small models and train none."""
-    key = ("plan", "wide ground" if wide else "ground")
-    ground = known.memo.get(key)
+    name = "wide ground" if wide else "ground"
+    if known.parts is parts_of(known.catalog):
+        return known.catalog.derived(name, lambda: _lay_ground(known, wide))
+    ground = known.memo.get(("plan", name))
     if ground is None:
-        ground = known.memo[key] = _lay_ground(known, wide)
+        ground = known.memo["plan", name] = _lay_ground(known, wide)
     result: PlanGround = ground
     return result
 
 
 def _lay_ground(known: Known, wide: bool) -> PlanGround:
-    fleet = fleet_of(known.catalog, known.parts, wide)
-    return PlanGround(fleet, market_of(fleet), tiers_of(known.catalog))
+    catalog = known.catalog
+    fleet = fleet_of(catalog, known.parts, wide)
+    return PlanGround(fleet, market_of(fleet), tiers_of(catalog))
 
 
 def asked_goals(known: Known, work: Common, rules: Rules, objective: str | None, per_month: bool) -> Goals:

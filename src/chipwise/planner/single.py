@@ -9,14 +9,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chipwise.errors import BadInput
-from chipwise.money.carbon import Grids, Making
+from chipwise.money.carbon import Making
 from chipwise.planner import kinds as planning_kinds
 from chipwise.planner.explain.asked import asked_of
 from chipwise.planner.explain.asking import answers
 from chipwise.planner.explain.greening import emitted
 from chipwise.planner.explain.headroom import headroom
 from chipwise.planner.explain.turning import turns
-from chipwise.planner.ground import check_moment, with_limits_told
+from chipwise.planner.ground import check_moment, grids_of, with_limits_told
 from chipwise.planner.rules import rules_of
 from chipwise.planner.values.plan import Emitted, Plan, Service, unstated
 from chipwise.planner.values.split import width
@@ -77,11 +77,9 @@ def _with_networks_told(work: Common, plan: Plan) -> Plan:
 
 
 def _emitted(known: Known, plan: Plan) -> Emitted | None:
-    making, grids = ("plan", "making"), ("plan", "grids")
-    if making not in known.memo:
-        known.memo[making] = Making(known.catalog.rows("embodied"))
-        known.memo[grids] = Grids(known.catalog.regions, known.catalog.rows("energy"))
-    return emitted(plan, known.memo[making], known.memo[grids])
+    catalog = known.catalog
+    making = catalog.derived("making", lambda: Making(catalog.rows("embodied")))
+    return emitted(plan, making, grids_of(catalog))
 
 
 def _services(known: Known, work: Serve, plan: Plan, path: str) -> tuple[Service, ...]:

@@ -16,6 +16,10 @@ from chipwise.perf.part import Parts
 from chipwise.workload.model.registry import Model, Registry
 
 
+def parts_of(catalog: Catalog) -> Parts:
+    return catalog.derived("parts", lambda: Parts(catalog.chips.values()))
+
+
 class Models(Protocol):
     """Where models are found: a registry, files and, in a session that may go online, a hub."""
 
@@ -45,7 +49,7 @@ class Known:
     @cached_property
     def parts(self) -> Parts:
         """Chips as the performance model sees them, with parts that are measured but not sold."""
-        return Parts(self.catalog.chips.values())
+        return parts_of(self.catalog)
 
     def find_model(self, name: str, online: bool = True) -> Model:
         """A model by registry name, by a config.json on disk or, where `name` is a hub id nobody knows, from the hub."""

@@ -40,7 +40,7 @@ from chipwise.catalog.integrity import (
 )
 from chipwise.catalog.load import load
 from chipwise.catalog.machine import Machine
-from chipwise.catalog.names import Names
+from chipwise.catalog.names import Names, names_of
 from chipwise.catalog.offer import Offer, Purchase
 from chipwise.catalog.owned import hourly_cost
 from chipwise.catalog.region import Region
@@ -128,7 +128,7 @@ def _in_words(detail: Any, field: Where) -> tuple[str, tuple[str, ...]]:
 
 def read_chips(files: Sequence[Source]) -> list[Chip]:
     """The user's own chips, which machines and inventories may name."""
-    names = Names(load(prices=False)) if any(file.rows.chips for file in files) else None
+    names = names_of(load(prices=False)) if any(file.rows.chips for file in files) else None
     chips = []
     for file in files:
         for i, row in enumerate(file.rows.chips):
@@ -144,7 +144,7 @@ def read_chips(files: Sequence[Source]) -> list[Chip]:
 
 def join(files: Sequence[Source], chips: Sequence[Chip], snapshot: Snapshot, today: date) -> Catalog:
     """The catalog with the files' rows over everything else; InvalidFile with all problems of the first bad file."""
-    names = Names(load(chips, snapshot.machines, snapshot.regions, prices=False))
+    names = names_of(load(chips, snapshot.machines, snapshot.regions, prices=False))
     regions = [_region(file, row, i, names) for file in files for i, row in enumerate(file.rows.regions)]
     places = {region.key: region for region in (*names.catalog.regions, *regions)}
     machines: list[Machine] = []
@@ -186,7 +186,7 @@ def join(files: Sequence[Source], chips: Sequence[Chip], snapshot: Snapshot, tod
     _refuse_bad(files)
     all_regions = [*snapshot.regions, *regions]
     catalog = load(chips, [*snapshot.machines, *machines], all_regions, snapshot.offers, offers)
-    names = Names(catalog)
+    names = names_of(catalog)
     discounts = [
         entry
         for file in files

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from chipwise.api.session.config import Config, read_config
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.feed import Snapshot
-from chipwise.catalog.names import Names
+from chipwise.catalog.names import Names, names_of
 from chipwise.catalog.offer import day_number
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Session:
 
     @cached_property
     def names(self) -> Names:
-        return Names(self.catalog)
+        return names_of(self.catalog)
 
     @cached_property
     def known(self) -> Known:

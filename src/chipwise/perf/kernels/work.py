@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,10 +137,15 @@ def share(field: str, values: Numbers) -> Array:
     return at_least(field, values, 0.0, 1.0)
 
 
+@lru_cache(maxsize=64)  # a plan of one chip after the other asks for the same few tables thousands of times
+def _spellings(names: tuple[str, ...], also: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    return {fold(name): name for name in names} | {fold(name): meant for name, meant in also}
+
+
 def allowed_name(field: str, value: str, allowed: Iterable[str], also: Mapping[str, str] | None = None) -> str:
     """The allowed name that `value` spells; case and separators do not count. `also` has further spellings."""
     names = tuple(allowed)
-    known = {fold(name): name for name in names} | {fold(name): meant for name, meant in (also or {}).items()}
+    known = _spellings(names, tuple((also or {}).items()))
     matched_name = known.get(fold(value))
     if matched_name is None:
         near = tuple(dict.fromkeys(known[fold(name)] for name in nearest(value, known)))

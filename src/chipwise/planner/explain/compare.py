@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chipwise.errors import UnknownName
-from chipwise.money.carbon import Grids
 from chipwise.perf.arrays import Array
 from chipwise.planner.explain.comparing import Cell, by_generation, by_provider, by_region, energy_kwh
+from chipwise.planner.ground import grids_of
 from chipwise.planner.values.plan import Plan, Rows
 from chipwise.spelling import fold, nearest
 
@@ -42,7 +42,7 @@ def compare(known: Known, plan: Plan, grouping: str = "provider", vendor: str | 
 
 
 def energy_of(known: Known, rows: Rows) -> Array:
-    return energy_kwh(rows, Grids(known.catalog.regions, known.catalog.rows("energy")))
+    return energy_kwh(rows, grids_of(known.catalog))
 
 
 def known_vendor(known: Known, name: str) -> str:

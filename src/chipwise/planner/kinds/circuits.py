@@ -18,7 +18,6 @@ from chipwise.money.cost import Line
 from chipwise.perf.kernels import hpc, quantum
 from chipwise.perf.kernels.chips import Chips
 from chipwise.perf.kernels.work import Terms
-from chipwise.perf.part import Part
 from chipwise.perf.power import Utilisation
 from chipwise.planner.assemble import beaten
 from chipwise.planner.kinds.ways import MEMORY, Cannot, Ground, Question, Table, Way, Ways, ground_of, plan_ways, unable
@@ -165,13 +164,14 @@ def _refused(question: Question, ground: Ground, row: QuantumPrice, work: Hybrid
     return None
 
 
-def _use(work: Hybrid, part: Part, terms: Terms, simulated: bool) -> Utilisation:
-    """The machine computes between circuits, and reads the state once a gate where it simulates them; else it waits."""
-    total, reached = float(terms.total[0]), Chips.of([part], work.classical.precision.value).achieved("generic")
+def _use(reached: float, terms: Terms, simulated: bool) -> Utilisation:
+    """The machine computes between circuits, at the share `reached` of its rate, and reads the state once a gate where it
+    simulates them; else it waits."""
+    total = float(terms.total[0])
     waits = float(terms["round trip"][0])
     classical = float(terms["classical"][0]) / total
     return Utilisation(
-        classical * float(reached.compute[0]),
+        classical * reached,
         (1.0 - classical - waits / total) * READING if simulated else 0.0,
     )
 
@@ -186,6 +186,7 @@ def _turns(question: Question, ground: Ground, work: Hybrid, devices: Sequence[D
         return Cannot(HoldsTooLittle(part.name, part.memory_bytes, needed), needed / part.memory_bytes, MEMORY)
     precision = work.classical.precision.value
     chips, rate = Chips.of([part], precision), None
+    reached = float(chips.achieved("generic").compute[0])
     if work.classical.measured is not None:
         measured_on = able_chip(question.known, work.classical.measured.on, "hybrid")
         rate = float(Chips.of([question.known.parts[measured_on.name]], precision).rate[0])
@@ -228,7 +229,7 @@ def _turns(question: Question, ground: Ground, work: Hybrid, devices: Sequence[D
                 precision=precision,
                 lines=lines,
                 quantum=part_of_it,
-                use=_use(work, part, terms, device.each is None and not device.managed),
+                use=_use(reached, terms, device.each is None and not device.managed),
             )
         )
         trials.devices.append(device)

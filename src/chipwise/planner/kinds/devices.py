@@ -17,6 +17,7 @@ from chipwise.perf.power import Utilisation
 from chipwise.perf.predict_serving import PROMPT_SHARE, READ_SHARE
 from chipwise.planner.assemble import family_of
 from chipwise.planner.fleet import fleet_of
+from chipwise.planner.ground import ground_for
 from chipwise.planner.kinds.edge_catalog import Joined, Use, with_devices
 from chipwise.planner.kinds.samples import rate_of, serving_ways
 from chipwise.planner.kinds.ways import (
@@ -118,7 +119,7 @@ def _ground(question: Question, work: Serve, joined: Joined, elsewhere: bool) ->
     ]
     ok = Allowed(np.zeros(0, dtype=np.intp), ())
     if elsewhere and set(work.limits.where) - {Where.EDGE}:
-        ok = allowed(fleet_of(known.catalog, known.parts, wide=True), question.rules)
+        ok = allowed(ground_for(known, wide=True).fleet, question.rules)
     offers = np.concatenate([ok.offers, np.array(devices, dtype=np.intp)])
     reasons: dict[str, Reason] = {family_of(known.parts[chip]): NoPrice(chip) for chip in unpriced}
     elsewhere_reasons: dict[str, Reason] = {

@@ -19,8 +19,8 @@ from chipwise.perf.arrays import Array, Coded
 from chipwise.perf.part import Part
 from chipwise.perf.power import Utilisation, power
 from chipwise.planner.assemble import Case, Described, assemble, family_of
-from chipwise.planner.fleet import COUNTS, MOST_CHIPS, SLOWEST_FABRIC, Fleet, fleet_of
-from chipwise.planner.ground import goals_of, market_of, slowest_s, stored, tiers_of
+from chipwise.planner.fleet import COUNTS, MOST_CHIPS, SLOWEST_FABRIC, Fleet
+from chipwise.planner.ground import goals_of, ground_for, market_of, slowest_s, stored, tiers_of
 from chipwise.planner.limits import Allowed, Rules, allowed, lacks_own_machines
 from chipwise.planner.missing import no_offer_left
 from chipwise.planner.pricing import Checkpoint, Market, Work, price
@@ -140,7 +140,7 @@ class Table:
 
 
 def ground_of(known: Known, rules: Rules) -> Ground:
-    fleet = fleet_of(known.catalog, known.parts, wide=True)
+    fleet = ground_for(known, wide=True).fleet
     return ground_on(known, fleet, allowed(fleet, rules))
 
 

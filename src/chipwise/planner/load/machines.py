@@ -50,10 +50,8 @@ class Kinds:
         self.known, self.work, self.rows, self.curve, self.span_s = known, work, rows, curve, span_s
         self.made: dict[int, Choice] = {}
         self.by_way: dict[int, Choice] = {}
-        commitments = known.memo.get(("plan", "commitments"))
-        if commitments is None:
-            commitments = known.memo["plan", "commitments"] = Commitments(rows.fleet.catalog.rows("commitments"))
-        self.commitments: Commitments = commitments
+        catalog = rows.fleet.catalog
+        self.commitments = catalog.derived("commitments", lambda: Commitments(catalog.rows("commitments")))
         allowed = work.limits.purchase
         self.may_commit = not allowed or any(one.startswith(Buying.RESERVED) for one in allowed)
 

@@ -148,10 +148,7 @@ def _cheapest(
 
 def _serverless_services(known: Known) -> tuple[Service, ...]:
     """Read once."""
-    services: tuple[Service, ...] | None = known.memo.get(("services", "serverless"))
-    if services is None:
-        services = known.memo["services", "serverless"] = read(known.catalog).services
-    return services
+    return known.catalog.derived("serverless services", lambda: read(known.catalog).services)
 
 
 def _rank(offer: ServiceOffer, rules: Rules) -> tuple[bool, bool, bool, float, str]:
