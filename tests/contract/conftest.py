@@ -8,12 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from aws_models import read_once
 from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.adapters.stores.record import connect
 from chipwise.runner.record import Record
 from postgres_server import MISSING, Server, programs, running
 
 _names = itertools.count()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _aws_models() -> Iterator[None]:
+    with read_once():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,8 @@ import pytest
 from chipwise.catalog.load import load
 from command import Chipwise
 
+pytestmark = pytest.mark.real_catalog  # a process meets no other
+
 ROOT = Path(__file__).resolve().parents[2]
 LISTINGS = [
     ("chips",),

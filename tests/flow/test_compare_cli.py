@@ -8,8 +8,6 @@ import pytest
 
 from command import Chipwise
 
-pytestmark = pytest.mark.usefixtures("small_catalog")
-
 ROOT = Path(__file__).resolve().parents[2]
 TRAIN, SERVE = (f"{ROOT}/examples/{name}/workload.yaml" for name in ("train", "serve"))
 PLANNED = ("train", "finetune", "serve", "batch")

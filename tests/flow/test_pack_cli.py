@@ -9,8 +9,6 @@ import pytest
 
 from chipwise.cli.main import main
 
-pytestmark = pytest.mark.usefixtures("small_catalog")
-
 FILE = """kind: serve
 name: {name}
 model: llama-3.2-1b

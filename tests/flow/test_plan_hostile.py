@@ -22,8 +22,6 @@ from chipwise.errors import BadInput
 from chipwise.workload.demand import Trace
 from chipwise.workload.trace import read_trace
 
-pytestmark = pytest.mark.usefixtures("small_catalog")
-
 SERVE = {"kind": "serve", "name": "s", "model": "llama-3.1-8b", "arrival": 5, "input_tokens": 500, "output_tokens": 200}
 TRAIN = {"kind": "train", "name": "t", "model": "llama-3.1-8b", "tokens": "2B", "sequence_length": 4096}
 BATCH = {"kind": "batch", "name": "b", "model": "qwen2.5-7b", "items": "1M", "input_tokens": 500, "output_tokens": 100}

@@ -11,8 +11,6 @@ import pytest
 from command import Chipwise
 from pipelines import stages_planned_once
 
-pytestmark = pytest.mark.usefixtures("small_catalog")
-
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = f"{ROOT}/examples/pipeline/workload.yaml"
 

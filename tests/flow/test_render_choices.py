@@ -16,8 +16,6 @@ from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import GenerationSplit
 from deployments import EXAMPLES, session
 
-pytestmark = pytest.mark.usefixtures("small_catalog")
-
 CHAT = """
 kind: serve
 name: little-chat

@@ -11,8 +11,6 @@ import yaml
 
 from chipwise.cli.main import main
 
-pytestmark = pytest.mark.usefixtures("small_catalog")
-
 FILE = """kind: serve
 name: chat
 model: llama-3.2-1b

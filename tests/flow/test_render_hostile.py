@@ -29,8 +29,6 @@ from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.quoting import kubernetes, shell
 
-pytestmark = pytest.mark.usefixtures("small_catalog")
-
 CANARY = "escaped"  # a file that appears where a text was run; `>` needs no program
 SERVE: dict[str, Any] = {
     "kind": "serve",

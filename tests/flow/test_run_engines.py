@@ -9,8 +9,6 @@ import yaml
 
 from command import ROOT, Chipwise
 
-pytestmark = pytest.mark.usefixtures("small_catalog")
-
 TYPED = "kind: batch\nname: x\nmodel: llama-3.1-8b\nitems: 5\nprogram: {command: ['true']}\n"
 TRAIN = "examples/finetune/workload.yaml"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from chipwise.job.checkpoints import Checkpoints
 from chipwise.job.local import Local
+from effort import LONG, cases, some
 from fragile_disk import FragileFiles, Stopped, forget_locks
 
 STEPS = (10, 20, 20, 30, 40)  # one of them twice
@@ -58,11 +60,20 @@ def operations(directory: Path, attempt: int) -> int:
     return files.operations
 
 
-@pytest.mark.parametrize(("attempt", "next_attempt"), [(0, 0), (1, 2)])
-def test_a_process_that_dies_at_any_operation_loses_nothing_committed(tmp_path: Path, attempt: int, next_attempt: int) -> None:
+def _tried(count: int, first: int) -> Sequence[int]:
+    """Every operation in the long run."""
+    return range(count) if LONG else some(range(first, count))
+
+
+# Where only every fifth operation is tried, each test begins at another one, so that all of them are tried by some test.
+@pytest.mark.chance
+@pytest.mark.parametrize(("attempt", "next_attempt", "first"), [(0, 0, 3), (1, 2, 4)])
+def test_a_process_that_dies_at_any_operation_loses_nothing_committed(
+    tmp_path: Path, attempt: int, next_attempt: int, first: int
+) -> None:
     count = operations(tmp_path / "whole", attempt)
     assert count > 50
-    for after in range(count):
+    for after in _tried(count, first):
         directory = tmp_path / str(after)
         told = life(directory, FragileFiles(after), attempt)
         check(directory, told, next_attempt)
@@ -71,16 +82,17 @@ def test_a_process_that_dies_at_any_operation_loses_nothing_committed(tmp_path: 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_machine_that_loses_power_at_any_operation_loses_nothing_committed(tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)
-    for after in range(operations(tmp_path / "whole", 0)):
+    for after in _tried(operations(tmp_path / "whole", 0), seed):
         directory = tmp_path / str(after)
         told = life(directory, FragileFiles(after, dice), 0)
         check(directory, told, 0)
 
 
+@pytest.mark.chance
 def test_two_crashes_in_a_row_lose_nothing_either(tmp_path: Path) -> None:
     dice = random.Random(5)
     count = operations(tmp_path / "whole", 0)
-    for number in range(40):
+    for number in range(cases(40)):
         directory = tmp_path / f"twice-{number}"
         told = life(directory, FragileFiles(dice.randrange(count), dice), 0)
         told = max(told, life(directory, FragileFiles(dice.randrange(count), dice), 0, (50, 60, 70)))

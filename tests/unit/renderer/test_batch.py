@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from chipwise.planner.values.split import Runs
+from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.targets import batch
 from deployments import deployment
@@ -18,7 +19,10 @@ from hostile import TEXTS, hostile
 from scripts import accepted, constants, literals, loaded, same_files, texts
 
 ON_AWS = "clouds=[aws]"
-TRAIN = deployment("train", ON_AWS)
+
+
+def train() -> Deployment:
+    return deployment("train", ON_AWS)
 
 
 @pytest.mark.parametrize("name", ["finetune", "batch", "hpc", "render", "hybrid"])
@@ -40,15 +44,15 @@ def test_programs_apart_are_an_array_of_which_each_gets_its_chips() -> None:
 
 
 def test_one_program_over_several_machines_is_a_multinode_job() -> None:
-    said = constants(texts(batch.render(replace(TRAIN, purchase="on-demand")))["batch_job.json"])
-    assert (said["NODES"], said["PARTS"], said["EFA_INTERFACES"]) == (TRAIN.machines, 1, TRAIN.node.interfaces)
+    said = constants(texts(batch.render(replace(train(), purchase="on-demand")))["batch_job.json"])
+    assert (said["NODES"], said["PARTS"], said["EFA_INTERFACES"]) == (train().machines, 1, train().node.interfaces)
     assert '--node-rank="$AWS_BATCH_JOB_NODE_INDEX"' in said["CONTAINER"]["command"][2]
-    assert len(said["CONTAINER"]["linuxParameters"]["devices"]) == TRAIN.node.interfaces
+    assert len(said["CONTAINER"]["linuxParameters"]["devices"]) == train().node.interfaces
 
 
 def test_a_multinode_job_on_spot_is_refused_because_batch_has_none() -> None:
     with pytest.raises(CannotRender, match="full price only") as refused:
-        batch.render(TRAIN)
+        batch.render(train())
     assert "interruptible=false" in str(refused.value.remedy)
 
 

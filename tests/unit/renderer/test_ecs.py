@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from chipwise.planner.values.split import Runs
+from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch.health import start_seconds
 from chipwise.renderer.targets import ecs
@@ -19,7 +20,10 @@ from hostile import TEXTS, hostile
 from scripts import accepted, constants, loaded, same_files, texts
 
 ON_AWS = "clouds=[aws]"
-SERVE = deployment("serve", ON_AWS)
+
+
+def serve() -> Deployment:
+    return deployment("serve", ON_AWS)
 
 
 @pytest.mark.parametrize("name", ["serve", "transcode", "finetune", "hpc", "hybrid", "render"])
@@ -30,26 +34,26 @@ def test_files_are_accepted_and_do_not_change(name: str, tmp_path: Path) -> None
 
 
 def test_a_task_asks_for_its_chips_and_leaves_room_for_the_system() -> None:
-    task = json.loads(texts(ecs.render(SERVE))["task-definition.json"])
+    task = json.loads(texts(ecs.render(serve()))["task-definition.json"])
     (inside,) = task["containerDefinitions"]
     assert inside["resourceRequirements"] == [{"type": "GPU", "value": "1"}]
-    assert SERVE.node.memory_bytes is not None
-    assert inside["memory"] * 2**20 < SERVE.node.memory_bytes
+    assert inside["memory"] * 2**20 < (serve().node.memory_bytes or 0.0)
     assert inside["privileged"] is False
-    assert inside["entryPoint"] + inside["command"] == list(SERVE.software.command)
+    assert inside["entryPoint"] + inside["command"] == list(serve().software.command)
 
 
 def test_a_service_rolls_within_the_chips_it_has_and_sleeps_out_of_hours() -> None:
-    said = constants(texts(ecs.render(SERVE))["ecs_deploy.json"])
+    said = constants(texts(ecs.render(serve()))["ecs_deploy.json"])
     assert said["ROLLOUT"]["maximumPercent"] == 100
     assert said["SCHEDULE"]["close"][2:] == [0, 0]
-    alone = replace(SERVE, scaling=replace(SERVE.scaling, least=1)) if SERVE.scaling else SERVE
+    planned = serve()
+    alone = replace(planned, scaling=replace(planned.scaling, least=1)) if planned.scaling else planned
     assert constants(texts(ecs.render(alone))["ecs_deploy.json"])["ROLLOUT"]["minimumHealthyPercent"] == 100
 
 
 def test_the_group_is_told_its_machines_and_their_image() -> None:
-    said = constants(texts(ecs.render(SERVE))["ecs_deploy.json"])
-    assert said["MACHINES"][0] == SERVE.node.machine
+    said = constants(texts(ecs.render(serve()))["ecs_deploy.json"])
+    assert said["MACHINES"][0] == serve().node.machine
     assert said["IMAGE_PARAMETER"].startswith("/aws/service/ecs/optimized-ami/amazon-linux-2023/gpu/")
 
 
@@ -88,8 +92,8 @@ def test_one_mpi_run_over_several_machines_is_for_schedulers() -> None:
 
 
 def test_failures_count_once_there_was_time_to_start() -> None:
-    said = constants(texts(ecs.render(SERVE))["ecs_deploy.json"])
-    assert said["STARTUP_SECONDS"] == start_seconds(SERVE)
+    said = constants(texts(ecs.render(serve()))["ecs_deploy.json"])
+    assert said["STARTUP_SECONDS"] == start_seconds(serve())
 
 
 class Group:
@@ -109,7 +113,7 @@ class Group:
         return lambda **asked: self.call(name, asked)
 
     def call(self, name: str, asked: dict[str, Any]) -> Any:
-        mine = [{"key": "chipwise-deployment", "value": SERVE.name}]
+        mine = [{"key": "chipwise-deployment", "value": serve().name}]
         match name:
             case "describe_clusters":
                 return {"clusters": [{"status": "ACTIVE", "tags": mine}]}
@@ -147,7 +151,7 @@ class Group:
 
 def test_down_empties_the_group_before_it_takes_the_provider_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
-    inside, aws = loaded(texts(ecs.render(SERVE)), "ecs_deploy.py"), Group()
+    inside, aws = loaded(texts(ecs.render(serve())), "ecs_deploy.py"), Group()
     pages = SimpleNamespace(paginate=lambda **_: [{"taskArns": []}])
     aws.__dict__["get_paginator"] = lambda _: pages
     inside["down"](SimpleNamespace(client=lambda _: aws))
@@ -161,7 +165,7 @@ def test_down_empties_the_group_before_it_takes_the_provider_away(monkeypatch: p
 
 
 def test_the_log_group_is_made_by_who_deploys_and_not_by_the_machines() -> None:
-    files = texts(ecs.render(SERVE))
+    files = texts(ecs.render(serve()))
     (inside,) = json.loads(files["task-definition.json"])["containerDefinitions"]
     options = inside["logConfiguration"]["options"]
     assert "awslogs-create-group" not in options

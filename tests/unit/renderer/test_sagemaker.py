@@ -12,6 +12,7 @@ import pytest
 
 from chipwise.planner.values.split import Runs
 from chipwise.renderer.aws.endpoint import mode_of
+from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch.health import start_seconds
 from chipwise.renderer.targets import sagemaker
@@ -21,7 +22,18 @@ from scripts import accepted, constants, literals, loaded, same_files, texts
 from small_runs import small
 
 ON_AWS = "clouds=[aws]"
-SERVE, TRAIN, FINETUNE = (deployment(name, ON_AWS) for name in ("serve", "train", "finetune"))
+
+
+def serve() -> Deployment:
+    return deployment("serve", ON_AWS)
+
+
+def train() -> Deployment:
+    return deployment("train", ON_AWS)
+
+
+def finetune() -> Deployment:
+    return deployment("finetune", ON_AWS)
 
 
 @pytest.mark.parametrize("name", ["train", "finetune", "serve"])
@@ -32,46 +44,47 @@ def test_scripts_compile_are_formatted_and_do_not_change(name: str, tmp_path: Pa
 
 
 def test_spot_comes_with_checkpoints_and_an_end_of_waiting() -> None:
-    said = constants(texts(sagemaker.render(TRAIN))["sagemaker_job.json"])
-    assert (said["SPOT"], said["MACHINE"], said["MACHINES"]) == (True, f"ml.{TRAIN.node.machine}", TRAIN.machines)
-    assert said["MOST_WAIT"] >= said["MOST_SECONDS"] >= TRAIN.predicted.seconds
+    said = constants(texts(sagemaker.render(train()))["sagemaker_job.json"])
+    assert (said["SPOT"], said["MACHINE"], said["MACHINES"]) == (True, f"ml.{train().node.machine}", train().machines)
+    assert said["MOST_WAIT"] >= said["MOST_SECONDS"] >= train().predicted.seconds
     assert said["CHECKPOINTS"] is not None
 
 
 def test_the_words_of_a_command_are_short_enough_for_sagemaker() -> None:
-    said = constants(texts(sagemaker.render(TRAIN))["sagemaker_job.json"])
+    said = constants(texts(sagemaker.render(train()))["sagemaker_job.json"])
     assert max(map(len, [*said["ENTRYPOINT"], *said["ARGUMENTS"]])) <= 256
-    long = replace(FINETUNE, software=replace(FINETUNE.software, command=("x", "y" * 300), given=True))
+    long = replace(finetune(), software=replace(finetune().software, command=("x", "y" * 300), given=True))
     with pytest.raises(CannotRender, match="256 characters"):
         sagemaker.render(long)
 
 
 def test_the_mode_follows_the_service() -> None:
-    slow = replace(SERVE, predicted=replace(SERVE.predicted, latency={"latency p99": 200.0}))
-    fed = replace(SERVE, trigger="s3://uploads/in/")
-    modes = [mode_of(one)[0] for one in (SERVE, slow, fed, small(SERVE))]
+    slow = replace(serve(), predicted=replace(serve().predicted, latency={"latency p99": 200.0}))
+    fed = replace(serve(), trigger="s3://uploads/in/")
+    modes = [mode_of(one)[0] for one in (serve(), slow, fed, small(serve()))]
     assert modes == ["real-time", "asynchronous", "asynchronous", "serverless"]
 
 
 def test_an_engine_listens_where_sagemaker_asks() -> None:
-    files = texts(sagemaker.render(SERVE))
+    files = texts(sagemaker.render(serve()))
     assert "--port 8080" in files["serve.sh"]
     assert "8000" not in files["serve.sh"]
     said = constants(files["sagemaker_endpoint.json"])
-    assert SERVE.scaling is not None
-    assert (said["LEAST"], said["MOST"]) == (SERVE.scaling.least, SERVE.scaling.most)
+    scaling = serve().scaling
+    assert scaling is not None
+    assert (said["LEAST"], said["MOST"]) == (scaling.least, scaling.most)
     assert said["SCHEDULE"]["open"][0] == "cron(0 7 ? * MON,TUE,WED,THU,FRI,SAT *)"
 
 
 def test_the_program_may_write_where_it_keeps_its_weights() -> None:
-    lines = texts(sagemaker.render(SERVE))["Dockerfile"].splitlines()
-    assert dict(SERVE.software.env)["HF_HOME"].startswith("/models/")
+    lines = texts(sagemaker.render(serve()))["Dockerfile"].splitlines()
+    assert dict(serve().software.env)["HF_HOME"].startswith("/models/")
     made = lines.index("RUN install -d -o 10001 -g 10001 /models")
     assert lines.index("USER 0") < made < lines.index("USER 10001")
 
 
 def test_an_asynchronous_endpoint_without_machines_wakes_when_anything_waits() -> None:
-    fed = replace(SERVE, trigger="s3://uploads/in/")
+    fed = replace(serve(), trigger="s3://uploads/in/")
     inside = loaded(texts(sagemaker.render(fed)), "sagemaker_endpoint.py")
     clients = {name: SimpleNamespace() for name in ("application-autoscaling", "cloudwatch")}
     policies: dict[str, Any] = {}
@@ -96,7 +109,7 @@ def test_an_asynchronous_endpoint_without_machines_wakes_when_anything_waits() -
 
 
 def test_data_is_found_even_where_the_image_has_a_directory_for_it(tmp_path: Path) -> None:
-    said = constants(texts(sagemaker.render(FINETUNE))["sagemaker_job.json"])
+    said = constants(texts(sagemaker.render(finetune()))["sagemaker_job.json"])
     mounted, data = tmp_path / "mounted", tmp_path / "data"
     mounted.mkdir()
     data.mkdir()
@@ -108,8 +121,8 @@ def test_data_is_found_even_where_the_image_has_a_directory_for_it(tmp_path: Pat
 
 
 def test_waiting_for_the_first_answer_is_as_long_as_a_start_takes() -> None:
-    said = constants(texts(sagemaker.render(SERVE))["sagemaker_endpoint.json"])
-    assert said["STARTUP_SECONDS"] == min(start_seconds(SERVE), 3600)
+    said = constants(texts(sagemaker.render(serve()))["sagemaker_endpoint.json"])
+    assert said["STARTUP_SECONDS"] == min(start_seconds(serve()), 3600)
 
 
 def test_runs_and_mpi_over_machines_are_refused_for_what_they_are() -> None:
@@ -122,8 +135,8 @@ def test_runs_and_mpi_over_machines_are_refused_for_what_they_are() -> None:
 
 
 def test_neuron_trains_with_a_process_for_each_core() -> None:
-    node = replace(TRAIN.node, machine="trn1.32xlarge", chip="Trainium", kind="neuron", vendor="AWS", chips=16, cores=2)
-    said = constants(texts(sagemaker.render(replace(TRAIN, node=node, chips_each=16)))["sagemaker_job.json"])
+    node = replace(train().node, machine="trn1.32xlarge", chip="Trainium", kind="neuron", vendor="AWS", chips=16, cores=2)
+    said = constants(texts(sagemaker.render(replace(train(), node=node, chips_each=16)))["sagemaker_job.json"])
     assert "--nproc-per-node=32" in said["ARGUMENTS"]
 
 
@@ -148,12 +161,12 @@ def test_what_it_cannot_express_is_refused_with_what_can(name: str, why: str) ->
 
 
 def test_secrets_are_refused_because_they_would_be_written_out() -> None:
-    planned = replace(FINETUNE, software=replace(FINETUNE.software, secrets=(("TOKEN", "hub", "token"),)))
+    planned = replace(finetune(), software=replace(finetune().software, secrets=(("TOKEN", "hub", "token"),)))
     with pytest.raises(CannotRender, match="secrets"):
         sagemaker.render(planned)
 
 
 @pytest.mark.parametrize("text", [one for one in TEXTS if len(one) < 200])
 def test_hostile_text_is_a_literal(text: str) -> None:
-    found = literals(texts(sagemaker.render(hostile(FINETUNE, text)))["sagemaker_job.json"])
+    found = literals(texts(sagemaker.render(hostile(finetune(), text)))["sagemaker_job.json"])
     assert {text, f"--a={text}", f"x{text}"} <= found

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from aws_models import read_once
 from loopback import Reply
 
 
@@ -83,3 +84,9 @@ def serving(answer: Answer) -> Iterator[Loopback]:
 def serve() -> Callable[[Answer], AbstractContextManager[Loopback]]:
     """`with serve(answer) as server`: `answer` maps what was asked to a reply."""
     return serving
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _aws_models() -> Iterator[None]:
+    with read_once():
+        yield

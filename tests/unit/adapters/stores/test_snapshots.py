@@ -229,11 +229,12 @@ while True:
 """
 
 
+@pytest.mark.chance
 def test_a_refresh_killed_at_any_moment_leaves_a_whole_snapshot(tmp_path: Path) -> None:
     old = make()
     snapshots.save(tmp_path, old)
     dice = random.Random(7)
-    for _ in range(12):
+    for _ in range(cases(12)):
         process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE)
         assert process.stdout is not None
         with process.stdout:
