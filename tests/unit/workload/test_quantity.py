@@ -45,11 +45,11 @@ def test_a_field_takes_what_people_write(name: str, text: object, value: float) 
 
 
 @pytest.mark.parametrize("name", QUANTITIES)
-@pytest.mark.parametrize("value", ["plenty", "-1", -1, True, None, [], {}, "", float("nan"), float("inf"), 10**400])
-def test_a_field_refuses_what_is_no_quantity_and_says_what_would_be(name: str, value: object) -> None:
-    with pytest.raises(ValidationError) as caught:
-        read(name, value)
-    assert all(error["ctx"]["allowed"] for error in caught.value.errors())
+def test_a_field_refuses_what_is_no_quantity_and_says_what_would_be(name: str) -> None:
+    for value in ("plenty", "-1", -1, True, None, [], {}, "", float("nan"), float("inf"), 10**400):
+        with pytest.raises(ValidationError) as caught:
+            pytest.fail(f"{value!r} is read as {read(name, value)!r}")
+        assert all(error["ctx"]["allowed"] for error in caught.value.errors()), value
 
 
 @pytest.mark.parametrize("name", sorted(set(QUANTITIES) - {"WholeOrZero"}))
