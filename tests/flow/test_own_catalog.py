@@ -6,6 +6,8 @@ import pytest
 
 from command import Chipwise
 
+pytestmark = pytest.mark.real_catalog
+
 BERLIN = """
 chips:
   - {name: H100-capped, like: h100, power: 500 W}

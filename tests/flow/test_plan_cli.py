@@ -9,6 +9,8 @@ import pytest
 
 from command import Chipwise
 
+pytestmark = pytest.mark.real_catalog
+
 ROOT = Path(__file__).resolve().parents[2]
 PLANNED = ("train", "finetune", "serve", "batch")
 QUICK = ("llama-3.1-70b", "--serve", "--rps", "10", "--input", "1000", "--output", "300", "--ttft", "800ms", "--tpot", "50ms")

@@ -9,6 +9,8 @@ import pytest
 
 from command import Chipwise
 
+pytestmark = pytest.mark.real_catalog
+
 CHAT = """kind: serve
 name: chat
 model: llama-3.1-8b

@@ -10,6 +10,8 @@ import pytest
 
 from command import Chipwise
 
+pytestmark = pytest.mark.real_catalog
+
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = ("llama-3.1-8b", "--serve", "--rps", "2", "--input", "500", "--output", "100")
 FILE = (str(ROOT / "examples" / "finetune" / "workload.yaml"),)

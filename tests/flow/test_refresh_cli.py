@@ -15,6 +15,8 @@ import pytest
 from azure_prices import H100, AzurePrices
 from command import Chipwise
 
+pytestmark = pytest.mark.real_catalog
+
 
 @pytest.fixture
 def azure() -> Iterator[AzurePrices]:

@@ -9,6 +9,8 @@ import pytest
 
 from command import Chipwise
 
+pytestmark = pytest.mark.real_catalog
+
 JOB = ("plan", "llama-3.1-8b", "--finetune", "lora", "--tokens", "1B", "--deadline", "12h", "--limit", "chip_count={max: 8}")
 QUICK = (
     "plan",
