@@ -7,7 +7,7 @@ from pathlib import Path
 
 from chipwise.errors import BadInput
 from chipwise.planner.explain.roofline import Roofline
-from chipwise.planner.pipeline.value import PipelinePlan
+from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Plan
 
 TOP = 1000  # choices a report asks for: the ranking can be filtered, and the matrix of providers shall miss none

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from chipwise.perf.setup import Values
     from chipwise.planner.explain.compare import Comparison
     from chipwise.planner.explain.rate import Rated
-    from chipwise.planner.pipeline.value import PipelinePlan
     from chipwise.planner.several.pack import Packed
     from chipwise.planner.values.mix import Mix
+    from chipwise.planner.values.pipeline import PipelinePlan
     from chipwise.predictor.transformer import Served, Trained
 
 

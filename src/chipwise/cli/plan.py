@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
     from chipwise.errors import BadInput
     from chipwise.planner.explain.why import Why
-    from chipwise.planner.pipeline.value import PipelinePlan
+    from chipwise.planner.values.pipeline import PipelinePlan
     from chipwise.planner.values.plan import Choice, Plan
     from chipwise.workload.kinds import Common
 

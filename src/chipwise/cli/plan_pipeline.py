@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chipwise.cli import text
 from chipwise.planner.explain.reason_words import missing_words, remedy_words, words
-from chipwise.planner.pipeline.value import Moved, PipelinePlan, Placed, Totals, why, without
+from chipwise.planner.values.pipeline import Moved, PipelinePlan, Placed, Totals, why, without
 from chipwise.text import decimal_size, duration, usd, usd_cell
 
 _PATHS = {"in place": "stays in place", "other region": "to another region", "other cloud": "to another cloud"}

@@ -12,7 +12,7 @@ from chipwise.planner.values.plan import Plan
 from chipwise.workload.pipeline import Pipeline, Workload
 
 if TYPE_CHECKING:
-    from chipwise.planner.pipeline.value import PipelinePlan
+    from chipwise.planner.values.pipeline import PipelinePlan
     from chipwise.predictor.known import Known
 
 TOP = 10

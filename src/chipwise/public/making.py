@@ -14,7 +14,7 @@ from chipwise.workload.source import NamedText
 
 if TYPE_CHECKING:
     from chipwise.api.catalog.check import Checked
-    from chipwise.planner.pipeline.value import PipelinePlan
+    from chipwise.planner.values.pipeline import PipelinePlan
     from chipwise.planner.values.plan import Plan as FullPlan
 
 
