@@ -14,6 +14,7 @@ from chipwise.workload.goals import MOST_NEEDS
 from chipwise.workload.parse import Laid, Parsed, load_with_lines, parse_with_lines
 from chipwise.workload.pipeline import Workload
 from chipwise.workload.references import Reference, ReferenceKind, references
+from chipwise.workload.source import MAX_BYTES as MAX_BYTES
 
 
 @dataclass(frozen=True, slots=True)
