@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.api.catalog.check import Checked, check
 from chipwise.errors import BadInput
-from chipwise.planner.plan import TOP, plan_workload
+from chipwise.planner.defaults import TOP
+from chipwise.planner.plan import plan_workload
 from chipwise.planner.plan import refuse_pipeline as refuse_pipeline
 from chipwise.planner.values.plan import Plan
 
