@@ -111,7 +111,7 @@ class _Look:
         try:
             required(self.session.known, [text])
         except UnknownName as error:
-            return error.message.rstrip("."), (error.remedy or "").rpartition("Known: ")[2].rstrip("."), error.nearest
+            return error.message.rstrip("."), ", ".join(error.known), error.nearest
         except BadInput as error:
             return error.message.removeprefix("limits.requires: ").rstrip("."), (error.remedy or "").rstrip("."), ()
         return None

@@ -79,7 +79,7 @@ def able_chips(chips: Iterable[Chip], wanted: Sequence[str], data: Path) -> list
     known = ability_names(data)
     for name in wanted:
         if name not in known:
-            raise UnknownName("ability", name, nearest(name, known), remedy=f"Known: {', '.join(known)}.")
+            raise UnknownName("ability", name, nearest(name, known), known=known)
     return [chip for chip in chips if {*wanted} <= {ability.name for ability in abilities(chip, data) if ability.has}]
 
 
