@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,18 @@ WRONG = [
     ("catalog/load.py", "import urllib.request", "The core is pure", "chipwise.catalog.load -> urllib"),
     ("workload/model/registry.py", "import rich", "The core is pure", "chipwise.workload.model.registry -> rich"),
     ("cli/offers.py", "import chipwise.adapters.clock", "Only the api layer", "chipwise.cli.offers -> chipwise.adapters.clock"),
+    (
+        "cli/plan.py",
+        "import chipwise.planner.explain.words",
+        "Commands ask the api",
+        "chipwise.cli.plan -> chipwise.planner.explain.words",
+    ),
+    (
+        "cli/machines.py",
+        "from chipwise.catalog.query import find_machines",
+        "Commands ask the api",
+        "chipwise.cli.machines -> chipwise.catalog.query",
+    ),
     (
         "adapters/feeds/aws.py",
         "import chipwise.adapters.feeds.gcp",
@@ -105,3 +118,13 @@ def test_every_layer_of_the_contract_is_drawn_in_architecture() -> None:
         "spelling",
     ):
         assert re.search(rf"^  .*\b{layer}\b", drawn, re.MULTILINE), layer
+
+
+def test_commands_are_kept_from_every_layer_below_the_api() -> None:
+    """A package that is added later is no open door."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    [layers] = [contract["layers"] for contract in contracts if contract["type"] == "layers"]
+    [forbidden] = [contract["forbidden_modules"] for contract in contracts if contract["name"].startswith("Commands ask")]
+    below = {f"chipwise.{name}" for layer in layers[layers.index("api") + 1 :] for name in layer.split(" | ")}
+    ground = {f"chipwise.{name}" for name in ("text", "units", "errors", "spelling")}
+    assert set(forbidden) == below - ground - {"chipwise.adapters"}  # of adapters another contract speaks

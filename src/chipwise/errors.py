@@ -58,13 +58,17 @@ class BadInput(ChipwiseError):
 class UnknownName(BadInput):
     """A name that resolves to nothing, with the names that look like it."""
 
-    def __init__(self, noun: str, name: str, nearest: Sequence[str] = (), *, remedy: str | None = None) -> None:
+    def __init__(
+        self, noun: str, name: str, nearest: Sequence[str] = (), *, remedy: str | None = None, known: Sequence[str] = ()
+    ) -> None:
         hint = f"Did you mean {', '.join(nearest)}?" if nearest else None
+        listing = f"Known: {', '.join(known)}." if known else None
         excerpt = name if len(name) <= 60 else name[:57] + "..."  # a pasted document is not repeated
-        super().__init__(f"No {noun} is called {excerpt!r}.", remedy=" ".join(filter(None, (hint, remedy))) or None)
+        super().__init__(f"No {noun} is called {excerpt!r}.", remedy=" ".join(filter(None, (hint, listing, remedy))) or None)
         self.noun = noun
         self.name = name
         self.nearest = tuple(nearest)
+        self.known = tuple(known)
 
 
 _READABLE = 100  # problems of one file that are printed; nobody reads on

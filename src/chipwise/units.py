@@ -110,6 +110,13 @@ def parse_count(text: str | float, *nouns: str) -> float:
     return _finite(value, "a count")
 
 
+def parse_share(text: str | float) -> float:
+    """ "60%" -> 0.6, 0.6 -> 0.6: a part of a whole."""
+    if isinstance(text, str) and text.strip().endswith("%"):
+        return parse_count(text.strip()[:-1]) / 100
+    return parse_count(text)
+
+
 def parse_rate(text: str | float, *nouns: str) -> float:
     """ "20 req/s" -> 20.0, "1.2k/min" -> 20.0, "5M tokens per day": events per second; a bare number is per second."""
     if isinstance(text, int | float):

@@ -14,7 +14,7 @@ import pytest
 
 import pipeline_plans
 import plans
-from chipwise.planner.pipeline.value import PipelinePlan
+from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Plan
 from chipwise.report.page import page as written
 from chipwise.report.pipeline_page import pipeline_page

@@ -7,9 +7,9 @@ from typing import Any
 
 import plans
 from chipwise.money.cost import Cost, Line
-from chipwise.planner.pipeline.value import Alternative, Excluded, Lack, Moved, PipelinePlan, Placed, Rival, Totals
 from chipwise.planner.reasons import HoldsTooLittle, MissesDeadline, OverQuota, StagesOverQuota, Unpredicted
 from chipwise.planner.remedies import Advice, Ease
+from chipwise.planner.values.pipeline import Alternative, Excluded, Lack, Moved, PipelinePlan, Placed, Rival, Totals
 from chipwise.planner.values.plan import Choice, Missing, Obstacle
 from chipwise.units import GIB
 

@@ -10,10 +10,10 @@ import pytest
 from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan_any
 from chipwise.planner.pipeline import plan as planning_pipelines
-from chipwise.planner.pipeline.value import PipelinePlan
 from chipwise.planner.services import offers as planning_services
 from chipwise.planner.services.offers import Dedicated, ServiceOffer
 from chipwise.planner.single import plan_work
+from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Plan
 from chipwise.predictor.known import Known
 from chipwise.workload.kinds import Common, Serve

@@ -152,6 +152,6 @@ def hostile() -> Plan:
         notes=(bad,),
         services=(
             Service(bad, bad, bad, bad, 1.0, 0.0, bad, (bad,), ()),
-            Service(bad, bad, bad, bad, 2.0, 0.0, bad, (), (bad,)),
+            Service(bad, bad, bad, bad, 2.0, 0.0, bad, (), (Unpredicted(bad),)),
         ),
     )

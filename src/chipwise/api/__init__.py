@@ -22,14 +22,30 @@ if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session, open_session
     from chipwise.api.verbs import estimate, plan
     from chipwise.api.views.holdings import status
-    from chipwise.catalog.query import MachineQuery, OfferQuery, find_machines, find_offers
+    from chipwise.catalog.ability import abilities
+    from chipwise.catalog.query import (
+        MachineQuery,
+        OfferOrder,
+        OfferQuery,
+        cheapest,
+        cheapest_on_demand,
+        chip_memory,
+        find_machines,
+        find_offers,
+    )
+    from chipwise.workload.schema import schema_text
 
 __all__ = [
     "MachineQuery",
+    "OfferOrder",
     "OfferQuery",
     "Session",
+    "abilities",
     "calibrate",
+    "cheapest",
+    "cheapest_on_demand",
     "check",
+    "chip_memory",
     "estimate",
     "explain",
     "find_machines",
@@ -39,24 +55,31 @@ __all__ = [
     "plan",
     "profile",
     "refresh",
+    "schema_text",
     "score",
     "status",
 ]
 
 _HOMES = {
+    "abilities": "chipwise.catalog.ability",
     "calibrate": "chipwise.api.measure.calibrate",
+    "cheapest": "chipwise.catalog.query",
+    "cheapest_on_demand": "chipwise.catalog.query",
     "check": "chipwise.api.catalog.check",
+    "chip_memory": "chipwise.catalog.query",
     "estimate": "chipwise.api.verbs",
     "explain": "chipwise.api.catalog.explain",
     "find_machines": "chipwise.catalog.query",
     "find_offers": "chipwise.catalog.query",
     "import_file": "chipwise.api.catalog.feeds",
     "MachineQuery": "chipwise.catalog.query",
+    "OfferOrder": "chipwise.catalog.query",
     "OfferQuery": "chipwise.catalog.query",
     "open_session": "chipwise.api.session.wiring",
     "plan": "chipwise.api.verbs",
     "profile": "chipwise.api.measure.profile",
     "refresh": "chipwise.api.catalog.feeds",
+    "schema_text": "chipwise.workload.schema",
     "score": "chipwise.api.measure.score",
     "Session": "chipwise.api.session.wiring",
     "status": "chipwise.api.views.holdings",

@@ -11,6 +11,7 @@ from typing import TextIO
 from chipwise.adapters.stores.whole_set import PREFIX
 from chipwise.auditor.auditing import Audit, kind_of
 from chipwise.auditor.auditing import audit as _audit
+from chipwise.auditor.auditing import every_rule as every_rule
 from chipwise.auditor.source import Unreadable
 from chipwise.errors import BadInput
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
+from chipwise.api.session.wiring import Session
 from chipwise.errors import BadInput
-from chipwise.planner.explain.roofline import Roofline
-from chipwise.planner.pipeline.value import PipelinePlan
+from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Plan
+from chipwise.workload.kinds import Common
 
 TOP = 1000  # choices a report asks for: the ranking can be filtered, and the matrix of providers shall miss none
 
@@ -31,9 +32,10 @@ def write_pipeline(plan: PipelinePlan, path: Path, today: date) -> None:
     whole.write(path, pipeline_page(plan, today))
 
 
-def write(plan: Plan, path: Path, today: date, limits: Roofline | None = None) -> None:
-    """`limits` is the winner's roofline, where it has one (`api.rooflines`)."""
+def write(session: Session, work: Common, plan: Plan, path: Path) -> None:
+    """With the winner's roofline, where it has one."""
     from chipwise.adapters.stores import whole
+    from chipwise.planner.explain.roofline import roofline_of
     from chipwise.report.page import page
 
-    whole.write(path, page(plan, today, limits))
+    whole.write(path, page(plan, session.today, roofline_of(session.known, work, plan)))

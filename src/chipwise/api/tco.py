@@ -17,7 +17,8 @@ from chipwise.catalog.query import MachineQuery, OfferQuery, find_offers
 from chipwise.countries import country_of, spellings
 from chipwise.errors import BadInput, InvalidSettings, UnknownName
 from chipwise.money.owning import Figure, colocation_rent, electricity, industry_pue, purchase_price
-from chipwise.money.tco import CLOUD, Comparison, OwnCost, Ownership, Swing, compare, own_cost, sensitivity
+from chipwise.money.tco import CLOUD, Comparison, OwnCost, Ownership, compare, own_cost, sensitivity
+from chipwise.money.tco import Swing as Swing
 from chipwise.perf.arrays import Coded, column
 from chipwise.perf.power import power
 from chipwise.spelling import fold, nearest

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.api.catalog.check import Checked, check
 from chipwise.errors import BadInput
-from chipwise.planner.plan import TOP, plan_workload, refuse_pipeline
+from chipwise.planner.defaults import TOP
+from chipwise.planner.plan import plan_workload
+from chipwise.planner.plan import refuse_pipeline as refuse_pipeline
 from chipwise.planner.values.plan import Plan
 
 if TYPE_CHECKING:
@@ -18,9 +20,10 @@ if TYPE_CHECKING:
     from chipwise.perf.setup import Values
     from chipwise.planner.explain.compare import Comparison
     from chipwise.planner.explain.rate import Rated
-    from chipwise.planner.pipeline.value import PipelinePlan
+    from chipwise.planner.explain.why import Why
     from chipwise.planner.several.pack import Packed
     from chipwise.planner.values.mix import Mix
+    from chipwise.planner.values.pipeline import PipelinePlan
     from chipwise.predictor.transformer import Served, Trained
 
 
@@ -89,6 +92,13 @@ def estimate(
     from chipwise.predictor.transformer import estimate as estimate_columns
 
     return estimate_columns(session.known, model, on=on, task=task, **settings)
+
+
+def why(session: Session, plan: Plan, name: str) -> Why:
+    """The best that a machine, chip, provider or region could do, and what it lost by."""
+    from chipwise.planner.explain.why import why as find
+
+    return find(session.known, plan, name)
 
 
 def compare(

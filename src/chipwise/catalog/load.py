@@ -389,4 +389,5 @@ def read_regions(data: Path = DATA) -> Iterator[Region]:
             pue=_float(row["pue"]),
             pue_basis=row["pue_basis"] or None,
             fact=_fact(row),
+            grid_of_country=row["grid_scope"] == "country",
         )

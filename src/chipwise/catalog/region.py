@@ -39,6 +39,7 @@ class Region:
     pue: float | None = None
     pue_basis: str | None = None  # measured for the region, or the provider's average
     fact: Fact = UNKNOWN
+    grid_of_country: bool = False  # the figure of the grid is its country's, for want of its own
 
     @property
     def key(self) -> tuple[str, str]:

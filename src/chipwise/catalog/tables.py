@@ -25,9 +25,13 @@ class Commitment(NamedTuple):
     region: str
     term: str
     payment: str
+    upfront: str  # none, partial or all of the term; empty: not stated
     measure: str  # discount_fraction | usd_hour_instance | usd_hour_per_accelerator | max_discount_fraction | note
     value: float | None
     basis: str
+    on_demand_usd_hour: float | None  # that the price stood beside
+    superseded: bool  # by a newer row
+    doubtful: bool  # by its source's own words, told by third parties, or cut since it was read
     fact: Fact
 
 
@@ -61,7 +65,7 @@ class StoragePrice(NamedTuple):
 
 
 class ServerlessPrice(NamedTuple):
-    """Functions and endpoints that are billed while they work; CPU and memory on top where notes say so."""
+    """Functions and endpoints that are billed while they work; CPU and memory on top have rows of their own, or no price."""
 
     provider: str
     service: str
@@ -72,6 +76,13 @@ class ServerlessPrice(NamedTuple):
     min_billing: str
     cold_start_s: str  # the platform's word, often a range
     scale_to_zero: str
+    idle_timeout_s: float | None  # that an instance stays up after the last request
+    bills_idle: bool  # stated; else it is assumed
+    time_limit_s: float | None  # of one call
+    memory_min_mb: float | None
+    memory_max_mb: float | None
+    unpriced_extras: str  # billed on top, at a price that nobody states
+    doubt: str  # why the price is not sure: commitment, stale, second-hand, unverified; empty: it is
     regions: str  # that the price is of, joined by |; empty: not stated
     fact: Fact
 
@@ -87,6 +98,7 @@ class TokenPrice(NamedTuple):
     output_usd_per_mtok: float | None
     cached_input_usd_per_mtok: float | None
     context: float | None
+    retires: str | None  # ISO date; before the day of the row: it was retired then
     regions: str  # that the price is of, joined by |; empty: not stated
     fact: Fact
 

@@ -24,7 +24,7 @@ def audit(ctx: click.Context, /, path: str | None, listed: bool, as_json: bool) 
       chipwise render examples/serve/workload.yaml --to kubernetes | chipwise audit -
     """
     from chipwise.api.audit import audit as ask
-    from chipwise.auditor.auditing import every_rule
+    from chipwise.api.audit import every_rule
     from chipwise.cli import text
     from chipwise.errors import BadInput
 

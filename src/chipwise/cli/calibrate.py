@@ -9,8 +9,8 @@ import click
 
 if TYPE_CHECKING:
     from chipwise.api.measure.calibrate import Calibration
+    from chipwise.api.measure.calibrate_view import OwnFactors, Trial
     from chipwise.api.session.calibration import Stored
-    from chipwise.calibration.own import OwnFactors, Trial
 
 _ROW_LIMIT = 12
 

@@ -69,8 +69,8 @@ def check(paths: tuple[str, ...], environment: str | None, online: bool, as_json
 def _standard_input() -> str:
     import sys
 
+    from chipwise.api.catalog.check import MAX_BYTES
     from chipwise.errors import BadInput
-    from chipwise.workload.source import MAX_BYTES
 
     try:
         return sys.stdin.buffer.read(MAX_BYTES + 1).decode("utf-8-sig")
@@ -104,7 +104,7 @@ def _view(path: str, environment: str | None, checked: Checked) -> dict[str, Any
 
 def _schema(context: click.Context, wanted: bool) -> None:
     if wanted:
-        from chipwise.workload.schema import schema_text
+        from chipwise.api import schema_text
 
         click.echo(schema_text(), nl=False)
         context.exit()

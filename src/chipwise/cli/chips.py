@@ -40,12 +40,11 @@ def chips(
       chipwise chips h100
       chipwise chips --kind tpu --json
     """
+    from chipwise.api.catalog.selection import able_chips
     from chipwise.api.session.wiring import open_session
     from chipwise.api.views.catalog import chip_view
-    from chipwise.catalog.ability import abilities, rules
     from chipwise.cli import text
-    from chipwise.errors import NoResult, UnknownName
-    from chipwise.spelling import nearest
+    from chipwise.errors import NoResult
 
     session = open_session()
     notes: list[str] = []
@@ -67,12 +66,7 @@ def chips(
         selected = [chip for chip in selected if chip.kind == kind]
     if vendor is not None:
         selected = [chip for chip in selected if chip.vendor.casefold() == vendor.casefold()]
-    for wanted in can:
-        known = [rule.ability for rule in rules(session.catalog.data)]
-        if wanted not in known:
-            raise UnknownName("ability", wanted, nearest(wanted, known), remedy=f"Known: {', '.join(dict.fromkeys(known))}.")
-        able = {chip.name for chip in selected for a in abilities(chip, session.catalog.data) if a.name == wanted and a.has}
-        selected = [chip for chip in selected if chip.name in able]
+    selected = able_chips(selected, can, session.catalog.data)
     is_printed = text.show_views(lambda: [chip_view(chip, session.catalog) for chip in selected], as_json, as_csv)
     if names and not is_printed:
         for start in range(0, len(selected), 4):
@@ -104,7 +98,7 @@ def show_list(selected: Sequence[Chip]) -> None:
 
 
 def side_by_side(selected: Sequence[Chip], session: Session) -> None:
-    from chipwise.catalog.ability import abilities
+    from chipwise.api import abilities
     from chipwise.cli.text import Column, number, show_lines, show_table
 
     marked = False
@@ -185,8 +179,8 @@ def bought_for(chip: str, catalog: Catalog) -> str | None:
 
 def rented_from(chip: str, session: Session) -> str | None:
     """The lowest real on-demand price of a whole chip and hour."""
+    from chipwise.api import MachineQuery, OfferQuery, cheapest
     from chipwise.catalog.offer import Purchase
-    from chipwise.catalog.query import MachineQuery, OfferQuery, cheapest
     from chipwise.cli.text import money
 
     query = OfferQuery(MachineQuery(chips={chip}, min_chips=1), purchases={Purchase.ON_DEMAND})

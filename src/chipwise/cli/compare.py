@@ -10,8 +10,7 @@ from chipwise.cli.options import WholeNumber, constraining
 
 if TYPE_CHECKING:
     from chipwise.api.quick import Constraints
-    from chipwise.planner.explain.compare import Comparison
-    from chipwise.planner.explain.comparing import Cell
+    from chipwise.api.views.compare import Cell, Comparison
     from chipwise.planner.values.plan import Plan
 
 _BUY = {"reserved-1y": "1 year", "reserved-3y": "3 years", "reserved-1y-upfront": "1y upfront"}
@@ -75,8 +74,8 @@ def compare(
 
 
 def show_nothing(plan: Plan) -> None:
+    from chipwise.api.views.words import example_words, missing_words, remedy_words, rule_words
     from chipwise.cli import text
-    from chipwise.planner.explain.reason_words import example_words, missing_words, remedy_words, rule_words
 
     text.show_title(f"{plan.workload}: {plan.kind}, per {plan.per}")
     text.show_lines("Nothing fits.", "")
@@ -134,7 +133,7 @@ def _show_matrix(cells: tuple[Cell, ...]) -> None:
 
 
 def _reason(cell: Cell) -> str:
-    from chipwise.planner.explain.reason_words import words
+    from chipwise.api.views.words import words
 
     return "" if cell.why is None else words(cell.why)
 
@@ -145,7 +144,7 @@ def _cheapest(cell: Cell) -> str:
 
 
 def _show_regions(cells: tuple[Cell, ...], plan: Plan, top: int) -> None:
-    from chipwise.catalog.region import readable
+    from chipwise.api.views.catalog import readable
     from chipwise.cli import text
 
     good = [one for one in cells if one.fits]

@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from chipwise.runner.comparing import Compared
+    from chipwise.api.running.comparing import Compared
     from chipwise.runner.job import Job
     from chipwise.runner.record import Damaged
 
@@ -97,13 +97,14 @@ def _show_damaged(damaged: Damaged, story: Sequence[tuple[float, str]], as_json:
 
 def _waits(job: Job, reason: str, now: float) -> str:
     """Behind a label that says that it does; of a service that does not answer yet, for how long."""
-    from chipwise.runner.story import UNANSWERED, waits
+    from chipwise.api.running.waiting import waits
+    from chipwise.runner.job import Lack
     from chipwise.text import elapsed
 
     if not reason:
         return ""
     last = job.attempt
-    for_long = f", for {elapsed(now - last.begun)}" if reason.startswith(UNANSWERED) and last and last.begun else ""
+    for_long = f", for {elapsed(now - last.begun)}" if job.lack is Lack.CHECK and last and last.begun else ""
     return waits(reason).removeprefix("waits").lstrip(": ") + for_long
 
 

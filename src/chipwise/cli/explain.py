@@ -72,7 +72,6 @@ def explain(name: tuple[str, ...], wanted: tuple[str, ...], sources: bool, as_js
 
 def _show(session: Session, meaning: Meaning, sources: bool) -> None:
     from chipwise.api.catalog import explain as kinds
-    from chipwise.catalog.names import Retired
     from chipwise.cli import text
 
     fact = None
@@ -94,7 +93,7 @@ def _show(session: Session, meaning: Meaning, sources: bool) -> None:
             from chipwise.cli.models import show_model
 
             show_model(meaning.model)
-        case Retired():
+        case kinds.Retired():
             status = "no longer exists" if meaning.status == "gone" else "is on its way out"
             text.show_title(f"{meaning.name} {status}. Use {meaning.successor}.")
             text.show_pairs([("why", meaning.reason), ("as of", meaning.as_of)])
@@ -143,8 +142,8 @@ def _show_fact(session: Session, fact: Fact, sources: bool) -> None:
 
 
 def _prices(session: Session, cheapest: tuple[Offer, ...], per_chip: bool) -> list[tuple[str, str]]:
+    from chipwise.api.views.catalog import readable
     from chipwise.api.views.explain import price_view
-    from chipwise.catalog.region import readable
     from chipwise.cli import text
 
     pairs: list[tuple[str, str]] = []
@@ -200,7 +199,7 @@ def _show_chip(session: Session, meaning: ChipMeaning) -> None:
 
 
 def _show_machine(session: Session, meaning: MachineMeaning) -> None:
-    from chipwise.catalog.query import chip_memory
+    from chipwise.api import chip_memory
     from chipwise.cli import text
 
     parts = meaning.parts

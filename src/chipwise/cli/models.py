@@ -10,7 +10,7 @@ from chipwise.cli.options import CatalogName, listing
 from chipwise.text import parameters
 
 if TYPE_CHECKING:
-    from chipwise.workload.model.registry import Model
+    from chipwise.api.views.catalog import Model
 
 
 @click.command()

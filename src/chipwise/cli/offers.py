@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from chipwise.catalog.query import OfferOrder
+from chipwise.api import OfferOrder
 from chipwise.cli.options import Amount, CatalogName, kinds, listing, multiple_option
 
 
@@ -74,10 +74,10 @@ def offers(
       chipwise offers p5 --spot --region us-east-1
       chipwise offers --memory 80GB --region DEU --max-chip-price 3 --json
     """
+    from chipwise.api import OfferQuery, find_offers
     from chipwise.api.catalog.selection import age_limit, machine_query, price, purchases, region_keys
     from chipwise.api.session.wiring import open_session
     from chipwise.api.views.catalog import offer_views
-    from chipwise.catalog.query import OfferQuery, find_offers
     from chipwise.cli import text
     from chipwise.errors import NoResult
 
@@ -112,8 +112,8 @@ def offers(
 
 
 def _table(views: list[dict[str, Any]], total: int, sort: str) -> None:
+    from chipwise.api.views.catalog import readable
     from chipwise.catalog.offer import MEANINGS, Verdict
-    from chipwise.catalog.region import readable
     from chipwise.cli import text
     from chipwise.cli.text import Column
 

@@ -53,9 +53,9 @@ class CatalogName(click.ParamType[str]):
 
                     known |= dict.fromkeys(choices())
                 case "ability":
-                    from chipwise.catalog.ability import rules
+                    from chipwise.api.catalog.selection import ability_names
 
-                    known |= dict.fromkeys(rule.ability for rule in rules(catalog.data))
+                    known |= dict.fromkeys(ability_names(catalog.data))
                 case "chip":
                     known |= dict.fromkeys(word for chip in catalog.chips.values() for word in (chip.family, chip.name))
                 case "provider":

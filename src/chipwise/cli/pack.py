@@ -10,7 +10,7 @@ from chipwise.cli.options import constraining
 
 if TYPE_CHECKING:
     from chipwise.api.quick import Constraints
-    from chipwise.planner.several.pack import Packed, Resident, Shared
+    from chipwise.api.views.pack import Packed, Resident, Shared
 
 
 @click.command()

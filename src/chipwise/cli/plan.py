@@ -14,9 +14,9 @@ from chipwise.text import number, usd_cell
 if TYPE_CHECKING:
     from chipwise.api.quick import Constraints
     from chipwise.api.session.wiring import Session
+    from chipwise.api.views.plan import Why
     from chipwise.errors import BadInput
-    from chipwise.planner.explain.why import Why
-    from chipwise.planner.pipeline.value import PipelinePlan
+    from chipwise.planner.values.pipeline import PipelinePlan
     from chipwise.planner.values.plan import Choice, Plan
     from chipwise.workload.kinds import Common
 
@@ -100,9 +100,8 @@ def plan(
     """
     from chipwise.api.catalog.check import check
     from chipwise.api.session.wiring import open_session
-    from chipwise.api.verbs import plan_any_checked
+    from chipwise.api.verbs import plan_any_checked, refuse_pipeline
     from chipwise.cli import text
-    from chipwise.planner.plan import refuse_pipeline
     from chipwise.planner.values.plan import Plan
 
     if workload is None:
@@ -140,15 +139,13 @@ def plan(
 
         result = with_mix(session, name, result, settings["environment"], text_of_it)
     if html is not None:
-        from chipwise.planner.explain.roofline import roofline_of
-
-        reporting.write(result, html, session.today, roofline_of(session.known, checked.workload, result))
+        reporting.write(session, checked.workload, result, html)
         result = replace(result, choices=result.choices[:top])
     reason = None
     if why is not None:
-        from chipwise.planner.explain.why import why as explain_why
+        from chipwise.api.verbs import why as explain_why
 
-        reason = explain_why(session.known, result, why)
+        reason = explain_why(session, result, why)
     if as_json:
         from chipwise.api.views.mix import mixed_view
         from chipwise.api.views.plan import plan_view, why_view
@@ -230,9 +227,9 @@ def _refuse_both(workload: str, options: set[str]) -> None:
 
 
 def _show(result: Plan, answer: Why | None, full: bool, row_count: int | None) -> None:
+    from chipwise.api.views.words import sentence
     from chipwise.cli import text
     from chipwise.cli.plan_brief import show_brief
-    from chipwise.planner.explain.words import sentence
 
     title = f"{result.workload}: {result.kind}, by {result.objective}, per {result.per}"
     if result.winner is None:
@@ -254,8 +251,8 @@ def _show(result: Plan, answer: Why | None, full: bool, row_count: int | None) -
 
 def _ranking(result: Plan, count: int) -> list[str]:
     """The lines of a table of so many choices."""
+    from chipwise.api.views.words import brief
     from chipwise.cli import text
-    from chipwise.planner.explain.words import brief
 
     return text.table_lines(
         [
@@ -272,11 +269,9 @@ def _ranking(result: Plan, count: int) -> list[str]:
 
 
 def _show_explanation(result: Plan, answer: Why | None) -> None:
+    from chipwise.api.views.words import emissions, lost, quota_notes, rule_words, running, words
     from chipwise.cli import text
     from chipwise.cli.plan_load import show_load
-    from chipwise.planner import quotas
-    from chipwise.planner.explain.reason_words import lost, rule_words, words
-    from chipwise.planner.explain.words import emissions, running
 
     assert result.winner is not None
     text.show_lines("", "Where the money goes:")
@@ -306,12 +301,12 @@ def _show_explanation(result: Plan, answer: Why | None) -> None:
         text.show_lines(*(f"  {words(why)}: {', '.join(one.family for one in unable if one.why == why)}" for why in reasons))
     refusals = [f"{one.offers:,} {rule_words(one.rule)}" for one in result.refused]
     left_out = f"; offers left out: {', '.join(refusals)}" if refusals else ""
-    text.show_lines("", f"{result.counts.considered:,} candidates{left_out}.", *result.notes, *quotas.notes(result))
+    text.show_lines("", f"{result.counts.considered:,} candidates{left_out}.", *result.notes, *quota_notes(result))
 
 
 def _show_services(result: Plan) -> None:
+    from chipwise.api.views.words import no_service
     from chipwise.cli import text
-    from chipwise.planner.explain.words import no_service
     from chipwise.text import usd
 
     able = [one for one in result.services if not one.refused]
@@ -343,8 +338,8 @@ def _row(rank: int, choice: Choice, per: str) -> list[str]:
 
 
 def _show_nothing(result: Plan) -> None:
+    from chipwise.api.views.words import example_words, missing_words, remedy_words, rule_words
     from chipwise.cli import text
-    from chipwise.planner.explain.reason_words import example_words, missing_words, remedy_words, rule_words
 
     text.show_lines("Nothing fits.", "")
     if result.missing:
@@ -355,8 +350,8 @@ def _show_nothing(result: Plan) -> None:
 
 
 def _show_why(result: Plan, answer: Why) -> None:
+    from chipwise.api.views.words import why_words
     from chipwise.cli import text
-    from chipwise.planner.explain.why_words import why_words
 
     text.show_lines("", *why_words(answer, result.per))
 

@@ -18,7 +18,7 @@ HINT = "--full shows costs, carbon, how to run it, and why other hardware lost."
 
 def show_brief(plan: Plan, table: list[list[str]], row_count: int | None) -> None:
     """`table`: the lines of the ranking with one row, two rows and so on; `row_count`: rows that must be shown."""
-    from chipwise.planner.explain.words import sentence
+    from chipwise.api.views.words import sentence
 
     head = text.title_lines(f"{plan.workload}: {plan.kind}, by {plan.objective}, per {plan.per}")
     head += text.sentence_lines(sentence(plan), "", *(f"{one.question} {one.told}" for one in plan.answers), "")

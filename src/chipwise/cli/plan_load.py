@@ -57,7 +57,7 @@ def _show_layers(load: LoadPlan) -> None:
 
 
 def _show_regions(placement: Placement) -> None:
-    from chipwise.catalog.region import readable
+    from chipwise.api.views.catalog import readable
     from chipwise.cli import text
 
     limit = f"{placement.limit_s * 1e3:.0f} ms of round trip ({placement.basis})"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from chipwise.api.views.words import missing_words, remedy_words, together_words, without, words
 from chipwise.cli import text
-from chipwise.planner.explain.reason_words import missing_words, remedy_words, words
-from chipwise.planner.pipeline.value import Moved, PipelinePlan, Placed, Totals, why, without
+from chipwise.planner.values.pipeline import Moved, PipelinePlan, Placed, Totals
 from chipwise.text import decimal_size, duration, usd, usd_cell
 
 _PATHS = {"in place": "stays in place", "other region": "to another region", "other cloud": "to another cloud"}
@@ -51,7 +51,7 @@ def show_pipeline(plan: PipelinePlan, as_json: bool, full: bool) -> None:
     if full:
         text.show_lines("", "In all:")
         text.show_pairs(_totals(plan.totals))
-    text.show_lines("", why(plan), *(f"Left out: {one.combination}: {words(one.why)}." for one in plan.refused))
+    text.show_lines("", together_words(plan), *(f"Left out: {one.combination}: {words(one.why)}." for one in plan.refused))
     if not full:
         text.show_lines("--full shows what each part costs and what was assumed.")
     else:

@@ -78,9 +78,7 @@ def profile(
         with progress("measuring") as report:
             result = profiling.measure(session, profiling.Wish(quick, device, chip, seconds), report)
     if out is not None:
-        from chipwise.perf.profile import dump
-
-        profiling.write(out, dump(result.profile))
+        profiling.write(out, profiling.dump(result.profile))
     if picture is not None:
         profiling.write(picture, profiling.picture(result))
     if as_json:

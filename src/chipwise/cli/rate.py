@@ -10,8 +10,7 @@ from chipwise.cli.options import constraining
 
 if TYPE_CHECKING:
     from chipwise.api.quick import Constraints
-    from chipwise.planner.explain.rate import Rated
-    from chipwise.planner.explain.rating import Rating
+    from chipwise.api.views.rate import Rated, Rating
 
 _TITLES = {"performance": "speed", "cost": "cost", "energy": "energy", "frameworks": "software", "ease": "ease"}
 
@@ -67,10 +66,10 @@ def rate(
 
 
 def _show(rated: Rated, detailed: bool) -> None:
+    from chipwise.api.views.rate import COLUMNS
+    from chipwise.api.views.words import words
     from chipwise.cli import text
     from chipwise.cli.compare import show_unable
-    from chipwise.planner.explain.rating import COLUMNS
-    from chipwise.planner.explain.reason_words import words
 
     plan = rated.plan
     text.show_title(f"{plan.workload}: {plan.kind}, stars by hardware family")
@@ -107,8 +106,8 @@ def _show(rated: Rated, detailed: bool) -> None:
 
 
 def _show_why(rating: Rating) -> None:
+    from chipwise.api.views.rate import COLUMNS
     from chipwise.cli import text
-    from chipwise.planner.explain.rating import COLUMNS
 
     text.show_lines("", f"{rating.family}:")
     pairs = []

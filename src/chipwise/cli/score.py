@@ -10,8 +10,7 @@ import click
 from chipwise.text import percent
 
 if TYPE_CHECKING:
-    from chipwise.api.measure.score import Score
-    from chipwise.calibration.score import Figures
+    from chipwise.api.measure.score import Figures, Score
 
 _ROW_LIMIT = 8  # names of a column, and reasons; --json has all
 
@@ -67,7 +66,7 @@ def score(path: str, out: Path | None, leave_out: str | None, folds: int | None,
 def standard_input() -> bytes:
     import sys
 
-    from chipwise.calibration.measurements import LARGEST
+    from chipwise.api.measure.measured import LARGEST
 
     return b"" if sys.stdin is None else sys.stdin.buffer.read(4 * int(LARGEST) + 1)
 

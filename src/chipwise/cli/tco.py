@@ -12,8 +12,7 @@ from chipwise.cli.options import AboveZero, CatalogName, WholeNumber, multiple_o
 from chipwise.text import usd_short
 
 if TYPE_CHECKING:
-    from chipwise.api.tco import Alternative, Setting, Tco
-    from chipwise.money.tco import Swing
+    from chipwise.api.tco import Alternative, Setting, Swing, Tco
 
 _NAMES = {
     "purchase_usd": "purchase",
@@ -44,10 +43,9 @@ class Quantity(click.ParamType[float]):
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         from chipwise import units
         from chipwise.errors import BadInput
-        from chipwise.workload.quantity import parse_share
 
         readers: dict[str, Callable[[str], float]] = {
-            "share": parse_share,
+            "share": units.parse_share,
             "usd": units.parse_usd,
             "watts": units.parse_watts,
             "number": units.parse_count,

@@ -138,7 +138,7 @@ class Grids:
         grams = region.grid_g_per_kwh
         if grams is not None:
             year = f" of {region.grid_year}" if region.grid_year else ""
-            wide = " of the country" if "country-level" in region.fact.notes else ""
+            wide = " of the country" if region.grid_of_country else ""
             basis.append(f"grid {grams:.4g} g/kWh: annual average{wide}{year}, location-based")
         elif country in self._countries:
             grams = self._countries[country]
@@ -290,7 +290,7 @@ def _country_grids(regions: Iterable[Region]) -> dict[str, float]:
     parts: dict[str, list[float]] = {}
     for region in regions:
         if region.country and region.grid_g_per_kwh is not None:
-            rows = countrywide if "country-level" in region.fact.notes else parts
+            rows = countrywide if region.grid_of_country else parts
             rows.setdefault(region.country, []).append(region.grid_g_per_kwh)
     return {country: median(countrywide.get(country) or parts[country]) for country in countrywide | parts}
 

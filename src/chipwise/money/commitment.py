@@ -5,14 +5,14 @@ family or everything; a region, several or none; and says one of
 
     discount_fraction          price = on-demand x (1 - fraction); a family's sizes share it, so other regions are
                                reckoned with it too, marked uncertain
-    usd_hour_instance          the price; in other regions, where the row's notes give the on-demand price it stood
+    usd_hour_instance          the price; in other regions, where the row gives the on-demand price it stood
                                beside, the same fraction off, marked uncertain, else nothing
     usd_hour_per_accelerator   the same for one chip, times the machine's chips
     max_discount_fraction      an advertised "up to" over all machines: always uncertain, a bound and not a price
     note                       no figure (see `notes`)
 
 Prices are certain only where a list price was read or reckoned from one, for this region, with a stated term: what
-third parties wrote, "UNVERIFIED", "approximate", a price cut after the reading, or a stretched region are not.
+third parties wrote, what is `doubtful` or `superseded`, or a stretched region are not.
 The on-demand price decides the fraction rows. Negotiated discounts (`catalog.discount`) change offers: who passes a
 discounted on-demand price assumes that the discount holds under the promise too; absolute prices stay list prices.
 
@@ -36,8 +36,6 @@ HOURS_PER_YEAR = 8760.0
 PARTIAL_UPFRONT = 0.5  # AWS asks for about half of the term's price at the start
 
 _PRICED = ("discount_fraction", "usd_hour_instance", "usd_hour_per_accelerator", "max_discount_fraction")
-_DOUBTFUL = re.compile(r"UNVERIFIED|approximate|was cut", re.IGNORECASE)
-_STATED_ON_DEMAND = re.compile(r"on-demand (\d+(?:\.\d+)?)")
 _TERM = re.compile(r"(\d+)y")
 _EVERYTHING = frozenset({"all EC2 families, Lambda, Fargate", "one family in one region", "any VM"})
 _ANYWHERE = re.compile(r"\d+ regions|all|all regions where sold|one|")  # not GovCloud: it has rows of its own
@@ -87,7 +85,7 @@ class Commitments:
             if priced is None:
                 continue
             # Of several rows for one promise: the one still in force, for this region, for this machine, the newest.
-            rank = ("superseded" not in row.fact.notes, in_region, exact, row.fact.as_of)
+            rank = (not row.superseded, in_region, exact, row.fact.as_of)
             key = (row.instrument, row.term, row.payment)
             if key not in best or best[key][0] < rank:
                 best[key] = (rank, priced)
@@ -150,23 +148,15 @@ def _priced(row: Commitment, in_region: bool, on_demand: float | None, chips: fl
             return None
         price = row.value * count
         if not in_region and row.region != "not stated":
-            stated = _STATED_ON_DEMAND.search(row.fact.notes)
-            if stated is None or on_demand is None or row.instrument.startswith("Capacity Block"):
+            stated = row.on_demand_usd_hour
+            if stated is None or on_demand is None:
                 return None
-            share = row.value / float(stated[1])
+            share = row.value / stated
             price = on_demand * share
             basis += f"; {1 - share:.3g} off on-demand, as in {row.region}"
     years = _TERM.fullmatch(row.term)
     term_years = float(years[1]) if years else None
-    firm = row.basis == "computed" or (row.basis.startswith("published") and "third-party" not in row.basis)
-    certain = (
-        firm
-        and in_region
-        and not bound
-        and row.term != "not stated"
-        and not _DOUBTFUL.search(row.fact.notes)
-        and "superseded" not in row.fact.notes
-    )
+    certain = in_region and not bound and row.term != "not stated" and not row.doubtful and not row.superseded
     upfront = _upfront(row, price, term_years)
     return Committed(
         instrument=row.instrument,
@@ -183,12 +173,9 @@ def _priced(row: Commitment, in_region: bool, on_demand: float | None, chips: fl
 
 
 def _upfront(row: Commitment, usd_per_hour: float, term_years: float | None) -> float | None:
-    payment = row.payment
-    if payment.startswith(("no upfront", "monthly", "reservation")):
+    if row.upfront == "none":
         return 0.0
     if term_years is None:
         return None
     total = usd_per_hour * HOURS_PER_YEAR * term_years
-    if payment == "all upfront":
-        return total
-    return total * PARTIAL_UPFRONT if payment.endswith("partial upfront") else None
+    return {"all": total, "partial": total * PARTIAL_UPFRONT}.get(row.upfront)

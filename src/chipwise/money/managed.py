@@ -173,7 +173,6 @@ def _service(row: TokenPrice, model: str, wanted: str, registry: Registry) -> To
         return None
     if model_of(row.model, registry) != wanted:
         return None
-    retires = re.search(r"(to be )?retired (\d{4}-\d\d-\d\d)", row.fact.notes)
     cached = row.cached_input_usd_per_mtok
     return TokenService(
         provider=row.provider,
@@ -185,8 +184,8 @@ def _service(row: TokenPrice, model: str, wanted: str, registry: Registry) -> To
         usd_per_output=row.output_usd_per_mtok / _MILLION,
         usd_per_cached=None if cached is None else cached / _MILLION,
         context=row.context,
-        retires=retires[2] if retires else None,
-        gone=retires is not None and retires[1] is None,
+        retires=row.retires,
+        gone=row.retires is not None and row.retires <= row.fact.as_of,
         fact=row.fact,
         regions=tuple(filter(None, row.regions.split("|"))),
     )

@@ -62,6 +62,7 @@ class Service:
     time_limit_s: float | None
     scale_to_zero: bool
     keep_warm_s: float
+    keep_warm_stated: bool  # else it is assumed
     cold_start_s: Span  # of the platform, without image and weights
     certain: bool  # False: the price is second-hand, needs a commitment, or its source doubts it
     assumed: tuple[str, ...]
@@ -124,7 +125,6 @@ _UNITS = {
     "request": (1.0, "request"),
 }
 _FUNCTION = re.compile(r"\b(?:vCPU|CPU)\b")
-_DOUBTS = ("as low as", "unverified", "RE-CHECK", "seen only in secondary notes")
 
 
 def read(catalog: Catalog, rows: Iterable[ServerlessPrice] | None = None) -> Services:
@@ -179,7 +179,7 @@ def _platform(row: ServerlessPrice) -> str:
 def _service(row: ServerlessPrice, on_top: Mapping[tuple[str, str, str], float], names: Names) -> Service:
     assert row.usd is not None
     seconds, counted = _UNITS[row.unit]
-    usd, notes, platform = row.usd / seconds, row.fact.notes, _platform(row)
+    usd, platform = row.usd / seconds, _platform(row)
     assumed: list[str] = []
     chips, gpus, chip_notes = _hardware(row.hardware, names)
     assumed += chip_notes
@@ -191,20 +191,19 @@ def _service(row: ServerlessPrice, on_top: Mapping[tuple[str, str, str], float],
     if vcpu or memory:
         size = f"{BESIDE_VCPUS:g} vCPU and {BESIDE_MEMORY_BYTES / GIB:g} GiB in addition to the GPU"
         assumed.append(f"{size}, the least of Cloud Run, unless given otherwise")
-    elif "vCPU and memory billed on top" in notes:
-        assumed.append("vCPU and memory are billed on top at a price that is not published: left out")
+    elif row.unpriced_extras:
+        assumed.append(f"{row.unpriced_extras} are billed on top at a price that is not published: left out")
     whole_machine = row.hardware.startswith("ml.")
     start, stated_start = _cold_start(row, MACHINE_START_S if whole_machine else UNKNOWN_START_S)
     if not stated_start:
         assumed.append(f"platform start {start.low:g} to {start.high:g} s: this platform states none")
-    idle_known = row.min_billing == "instance lifetime" or "idle" in notes or row.unit == "hour"
+    idle_known = row.min_billing == "instance lifetime" or row.bills_idle or row.unit == "hour"
     if by_instance and not idle_known:
         assumed.append("idle and start time are billed like work")
-    keep_warm = _keep_warm(notes)
+    keep_warm = row.idle_timeout_s
     if keep_warm is None:
         keep_warm = CONTAINER_KEEP_WARM_S if by_instance else FUNCTION_KEEP_WARM_S
         keep_warm = MACHINE_KEEP_WARM_S if whole_machine else keep_warm
-        assumed.append(f"kept warm for {keep_warm:g} s after the last request")
     memory_min, memory_max = _memory_limits(row, chips, gpus, names)
     return Service(
         provider=row.provider,
@@ -220,11 +219,12 @@ def _service(row: ServerlessPrice, on_top: Mapping[tuple[str, str, str], float],
         min_billed_s=_min_billed(row.min_billing),
         memory_min_bytes=memory_min,
         memory_max_bytes=memory_max,
-        time_limit_s=_time_limit(notes),
+        time_limit_s=row.time_limit_s,
         scale_to_zero="yes" in row.scale_to_zero,
         keep_warm_s=keep_warm,
+        keep_warm_stated=row.idle_timeout_s is not None,
         cold_start_s=start,
-        certain="usd" not in row.fact.inferred and not any(doubt in notes for doubt in _DOUBTS),
+        certain="usd" not in row.fact.inferred and not row.doubt,
         assumed=tuple(assumed),
         fact=row.fact,
         regions=tuple(filter(None, row.regions.split("|"))),
@@ -261,12 +261,10 @@ def _cpu_containers(parts: Iterable[PriceComponent]) -> list[Service]:
                 time_limit_s=None,
                 scale_to_zero=True,
                 keep_warm_s=keep_warm,
+                keep_warm_stated=False,
                 cold_start_s=start,
-                certain=not any(doubt in cpu.row.fact.notes for doubt in _DOUBTS),
-                assumed=(
-                    f"platform start {start.low:g} to {start.high:g} s: this platform states none",
-                    f"kept warm for {keep_warm:g} s after the last request",
-                ),
+                certain=not cpu.row.doubt,
+                assumed=(f"platform start {start.low:g} to {start.high:g} s: this platform states none",),
                 fact=cpu.row.fact,
                 regions=tuple(filter(None, cpu.row.regions.split("|"))),
             )
@@ -329,16 +327,6 @@ def _min_billed(text: str) -> float:
     return parse_seconds(match[0]) if match else 0.0
 
 
-def _keep_warm(notes: str) -> float | None:
-    found = re.search(r"(\d+) s default idle timeout", notes)
-    return float(found[1]) if found else None
-
-
-def _time_limit(notes: str) -> float | None:
-    found = re.search(r"up to (\d+) min per call", notes)
-    return float(found[1]) * MINUTE if found else None
-
-
 def _memory_limits(
     row: ServerlessPrice, chips: tuple[str, ...], gpus: float, names: Names
 ) -> tuple[float | None, float | None]:
@@ -349,7 +337,5 @@ def _memory_limits(
     fixed = re.search(r"CPU, (\d+) MB", row.hardware)
     if fixed:
         return None, float(fixed[1]) * MIB
-    range_ = re.search(r"memory ([\d,]+) to ([\d,]+) MB", row.fact.notes)
-    if range_:
-        return float(range_[1].replace(",", "")) * MIB, float(range_[2].replace(",", "")) * MIB
-    return None, None
+    least, most = row.memory_min_mb, row.memory_max_mb
+    return None if least is None else least * MIB, None if most is None else most * MIB

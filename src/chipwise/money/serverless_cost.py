@@ -157,7 +157,9 @@ def cost(service: Service, traffic: Traffic, container: Container) -> Bill:
     )
     instances = state.working + state.idle + state.starts * start.middle
     offered = rate * seconds / traffic.concurrency
-    assumed = service.assumed if container.keep_warm_s is None else tuple(t for t in service.assumed if "kept warm" not in t)
+    assumed = service.assumed
+    if container.keep_warm_s is None and not service.keep_warm_stated:
+        assumed = (*assumed, f"kept warm for {keep_warm:g} s after the last request")
     share = min(1.0, (state.starts + state.joined) / rate) if rate else 0.0
     used = min(1.0, offered / instances) if instances else 0.0
     return Bill(

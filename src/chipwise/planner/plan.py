@@ -7,15 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chipwise.errors import BadInput
+from chipwise.planner.defaults import TOP
 from chipwise.planner.single import plan_work
 from chipwise.planner.values.plan import Plan
 from chipwise.workload.pipeline import Pipeline, Workload
 
 if TYPE_CHECKING:
-    from chipwise.planner.pipeline.value import PipelinePlan
+    from chipwise.planner.values.pipeline import PipelinePlan
     from chipwise.predictor.known import Known
-
-TOP = 10
 
 
 def plan_workload(

@@ -107,6 +107,40 @@ class StagesOverQuota:
     quota: OverQuota
 
 
+@dataclass(frozen=True, slots=True)
+class Barred:
+    """A service that is paid per use, and a limit that it breaks or cannot be shown to keep."""
+
+    rule: RuleKind
+    provider: str
+    asked: tuple[str, ...] = ()  # what the limit names: clouds, chips, purchase options, a programme
+    chips: tuple[str, ...] = ()  # of the service that the limit is about; none: not stated
+
+
+@dataclass(frozen=True, slots=True)
+class Misplaced:
+    """A service whose place breaks a limit, or whose place nobody states."""
+
+    rule: RuleKind
+    provider: str
+    region: str  # that its price is of; empty: not stated
+    countries: tuple[str, ...]  # in which it may run then
+    asked: tuple[str, ...] = ()  # countries
+    certain: bool = False  # its country is known
+
+
+@dataclass(frozen=True, slots=True)
+class OtherWeights:
+    """A service sells another training of the shape of the model."""
+
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class RetiredService:
+    date: str  # ISO
+
+
 # -- abilities of chips and their software
 
 
@@ -131,6 +165,21 @@ class NoPrecision:
     asked: tuple[str, ...]
     known: tuple[str, ...] = ()  # formats that are stated; none: not listed here
     chip: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherFormat:
+    """A service answers in another number format."""
+
+    precision: str
+    asked: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoSpeed:
+    """Nobody states how fast these are; without a name: the processor of a service."""
+
+    chips: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +240,24 @@ class HoldsTooLittle:
 
 
 @dataclass(frozen=True, slots=True)
+class DoesNotFit:
+    """A model on the chips of a service."""
+
+    model: str
+    holder: str  # "1 x T4"
+    precision: str = ""
+    short_bytes: float | None = None  # by chip; None: not computed
+
+
+@dataclass(frozen=True, slots=True)
+class ShortContext:
+    """A service accepts so many tokens, of those that must be accepted."""
+
+    tokens: float
+    needed: float
+
+
+@dataclass(frozen=True, slots=True)
 class NoSplit:
     """No split of an allowed number of chips suits the work."""
 
@@ -244,6 +311,17 @@ class TooSlow:
     goal: str = ""  # "ttft p90"
     seconds: float = 0.0
     limit_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class MissesLatency:
+    """A goal that a service misses; with a cold start where that is why."""
+
+    goal: str  # "ttft p90"
+    seconds: float
+    limit_s: float
+    cold_share: float = 0.0  # of the requests
+    cold_start_s: tuple[float, float, float] | None = None  # low, middle, high; None: warm answers are too slow
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,13 +441,50 @@ class NoDevice:
     """No quantum device is left, and the circuits cannot be simulated on it."""
 
 
-Limit = NotOffered | NoOfferLeft | DoesNotRun | NoPrice | NotAtTheEdge | OverPower | OverQuota | StagesOverQuota
-Ability = NoEngine | ServesOnly | WrongKind | NoPrecision | NoCodec | NoFabric | LacksFabric | SharedSlice | Unpredicted
-Size = LacksMemory | HoldsTooLittle | NoSplit | NoCount | NeedsChips | NeedsReplicas | NeedsReplicasAndChips | NeedsNetwork
+Limit = (
+    NotOffered
+    | NoOfferLeft
+    | DoesNotRun
+    | NoPrice
+    | NotAtTheEdge
+    | OverPower
+    | OverQuota
+    | StagesOverQuota
+    | Barred
+    | Misplaced
+    | OtherWeights
+    | RetiredService
+)
+Ability = (
+    NoEngine
+    | ServesOnly
+    | WrongKind
+    | NoPrecision
+    | OtherFormat
+    | NoSpeed
+    | NoCodec
+    | NoFabric
+    | LacksFabric
+    | SharedSlice
+    | Unpredicted
+)
+Size = (
+    LacksMemory
+    | HoldsTooLittle
+    | DoesNotFit
+    | ShortContext
+    | NoSplit
+    | NoCount
+    | NeedsChips
+    | NeedsReplicas
+    | NeedsReplicasAndChips
+    | NeedsNetwork
+)
 Goal = (
     TooSlow
     | OneAtATime
     | NoRate
+    | MissesLatency
     | MissesDeadline
     | MissesThroughput
     | OverBudget

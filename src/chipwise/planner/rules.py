@@ -155,9 +155,7 @@ def _component(name: str, chip: Chip, data: Path) -> str:
         return compatibility.check(chip, {name: ""}, data)[0].component
     except UnknownName:
         known = tuple(dict.fromkeys((*FEATURES, *compatibility.components(data))))
-        raise UnknownName(
-            "feature or component in limits.requires", name, nearest(name, known), remedy=f"Known: {', '.join(known)}."
-        ) from None
+        raise UnknownName("feature or component in limits.requires", name, nearest(name, known), known=known) from None
 
 
 # -- features: facts of chips and machines

@@ -53,26 +53,20 @@ class CatalogVerbs(Opened):
 
         >>> cw.chips("h100"), cw.chips(kind="tpu"), cw.chips(can="fp8")
         """
+        from chipwise.api.catalog.selection import able_chips
         from chipwise.api.views.catalog import chip_view
-        from chipwise.catalog.ability import abilities, rules
         from chipwise.catalog.chip import ChipKind
 
         session = self.api
         catalog = session.catalog
         if kind is not None and kind not in list(ChipKind):
             raise UnknownName("kind of chip", kind, nearest(kind, list(ChipKind)), remedy=f"Known: {', '.join(ChipKind)}.")
-        known = dict.fromkeys(rule.ability for rule in rules(catalog.data))
-        for ability in _as_tuple(can):
-            if ability not in known:
-                raise UnknownName("ability", ability, nearest(ability, known), remedy=f"Known: {', '.join(known)}.")
         listed = [chip for name in names for chip in session.names.chips(name)] if names else list(catalog.chips.values())
-        wanted = set(_as_tuple(can))
+        chips = {chip.name: chip for chip in listed}
         rows = [
             chip_view(chip, catalog)
-            for chip in {chip.name: chip for chip in listed}.values()
-            if (kind is None or chip.kind == kind)
-            and (vendor is None or chip.vendor.casefold() == vendor.casefold())
-            and wanted <= {ability.name for ability in abilities(chip, catalog.data) if ability.has}
+            for chip in able_chips(chips.values(), _as_tuple(can), catalog.data)
+            if (kind is None or chip.kind == kind) and (vendor is None or chip.vendor.casefold() == vendor.casefold())
         ]
         return Table(rows, _CHIPS)
 

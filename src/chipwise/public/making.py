@@ -14,7 +14,7 @@ from chipwise.workload.source import NamedText
 
 if TYPE_CHECKING:
     from chipwise.api.catalog.check import Checked
-    from chipwise.planner.pipeline.value import PipelinePlan
+    from chipwise.planner.values.pipeline import PipelinePlan
     from chipwise.planner.values.plan import Plan as FullPlan
 
 
@@ -73,7 +73,6 @@ def write_report(session: Opened, request: Request, path: Path) -> Path:
     """One HTML page, of as many choices as it can filter."""
     from chipwise.api import report, verbs
     from chipwise.api.catalog.check import check
-    from chipwise.planner.explain.roofline import roofline_of
     from chipwise.planner.values.plan import Plan as FullPlan
 
     api, source = session.api, request.source
@@ -81,7 +80,7 @@ def write_report(session: Opened, request: Request, path: Path) -> Path:
     checked = check(api, source, request.environment)
     full_plan = verbs.plan_any_checked(api, source, checked, request.objective, max(request.top, report.TOP), reported=True)
     if isinstance(full_plan, FullPlan):
-        report.write(full_plan, path, api.today, roofline_of(api.known, checked.workload, full_plan))
+        report.write(api, checked.workload, full_plan, path)
     else:
         report.write_pipeline(full_plan, path, api.today)
     return path

@@ -312,8 +312,7 @@ class PlanVerbs(Opened):
         from chipwise.api.tco import Asked
         from chipwise.api.tco import tco as ask
         from chipwise.api.views.tco import tco_view
-        from chipwise.units import parse_usd, parse_watts
-        from chipwise.workload.quantity import parse_share
+        from chipwise.units import parse_share, parse_usd, parse_watts
 
         readers = dict.fromkeys(("purchase", "power_price", "staff", "space"), parse_usd) | {"power": parse_watts}
         readers |= dict.fromkeys(("utilisation", "interest", "residual", "maintenance", "network"), parse_share)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from chipwise.catalog.catalog import Catalog
 from chipwise.planner.explain.words import sentence
-from chipwise.planner.pipeline.value import PipelinePlan
+from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.planner.values.split import Copies, GenerationSplit, width
 from chipwise.renderer.boot_images import boot_images

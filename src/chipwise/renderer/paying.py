@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from chipwise.planner.explain.reason_words import words
 from chipwise.planner.values.load import LoadPlan
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.renderer.deployment import Layer, Scaling, Service
@@ -75,7 +76,7 @@ def services_of(plan: Plan) -> tuple[Service, ...]:
             usd=service.usd,
             cold_share=service.cold_share,
             cold_start_s=service.cold_start_s,
-            refused=service.refused,
+            refused=tuple(map(words, service.refused)),
             chips=service.chips,
             warm=service.warm,
             at_once=service.at_once,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from chipwise.planner.pipeline.value import Placed
+from chipwise.planner.values.pipeline import Placed
 from chipwise.planner.values.plan import Choice
 from chipwise.renderer.deployment import Deployment, Service
 from chipwise.renderer.file import CannotRender

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from chipwise.planner.pipeline.value import PipelinePlan, Placed, Totals, without
+from chipwise.planner.explain.pipeline_words import without
+from chipwise.planner.values.pipeline import PipelinePlan, Placed, Totals
 from chipwise.report.charts import (
     _COLOURS,
     _INK,

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from datetime import date
 
+from chipwise.planner.explain.pipeline_words import together_words, without
 from chipwise.planner.explain.reason_words import missing_words, remedy_words, words
-from chipwise.planner.pipeline.value import Alternative, PipelinePlan, Placed, Totals, by_use, what, why, without
 from chipwise.planner.reasons import Reason
+from chipwise.planner.values.pipeline import Alternative, PipelinePlan, Placed, Totals, by_use, what
 from chipwise.report.markup import tag, text
 from chipwise.report.page import document, drawn, section
 from chipwise.report.pipeline_charts import stage_costs, stage_front, stage_times
@@ -38,7 +39,7 @@ def pipeline_page(plan: PipelinePlan, today: date) -> str:
         tag("div", picture, tag("div", *panels), class_="two") if chain else picture,
         *(() if chain else (panels[0], tag("div", *panels[1:], class_="two"))),
         section("moved", "Data moved between stages", _moves(plan)) if plan.hand_offs else "",
-        section("together", "Planned together, and otherwise", _alternatives(plan, plan.totals), told=why(plan)),
+        section("together", "Planned together, and otherwise", _alternatives(plan, plan.totals), told=together_words(plan)),
         drawn(
             charts,
             "stage-front",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipwise.planner.pipeline.value import Moved, PipelinePlan, Placed
+from chipwise.planner.values.pipeline import Moved, PipelinePlan, Placed
 from chipwise.report.markup import tag, text
 from chipwise.report.words import chips, count_prefix, listed, mass, short
 from chipwise.text import decimal_size, duration, usd

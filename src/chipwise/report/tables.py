@@ -170,7 +170,7 @@ def services(plan: Plan) -> str:
             text(usd(service.usd)),
             tag("b", text(service.provider)) + "<br>" + text(listed(service.name, service.hardware)),
             text(service.kind),
-            text(service.refused[0] if service.refused else service.break_even),
+            text(words(service.refused[0]) if service.refused else service.break_even),
         ]
         for service in visible
     ]

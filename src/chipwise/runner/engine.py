@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from chipwise.runner.job import Job, Where
+from chipwise.runner.job import Job, Lack, Where
 
 
 class State(StrEnum):
@@ -56,6 +56,7 @@ class Sight:
     came: int | None = None  # of its machines, while it is PENDING for the others; None: none came, or nobody counts
     ended: bool = False  # RUNNING, but only in that what it made is still looked for: there is nothing to leave or to move
     holds: Room = Room()  # devices of the place that it was given, where the job that is asked about does not say
+    lack: Lack | None = None  # what the reason is about, where something is decided by it
 
 
 @dataclass(frozen=True, slots=True)

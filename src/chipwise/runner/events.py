@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from chipwise.runner.job import Attempt, Job, Outcome, Phase, Spec, Where, Why, Wish
+from chipwise.runner.job import Attempt, Job, Lack, Outcome, Phase, Spec, Where, Why, Wish
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class Waiting:
     """Why it does not run yet; written when the reason changes."""
 
     reason: str
+    lack: Lack | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,24 +141,25 @@ def _changed(job: Job, event: Event, moment: float) -> Job:
                     ended=None,
                     reason="",
                     waiting="",
+                    lack=None,
                     forgiven=len(job.attempts),
                 )
             return replace(job, wish=wish)
-        case Waiting(reason):
+        case Waiting(reason, lack):
             if job.phase.over:
                 raise Impossible(f"{job.id} is {job.phase}, and waits for nothing")
-            return replace(job, waiting=reason)
+            return replace(job, waiting=reason, lack=lack)
         case Placed(number, place, devices, cpus, machines, _):
             if job.phase is not Phase.QUEUED or number != len(job.attempts) + 1:
                 raise Impossible(f"{job.id} is {job.phase} with {len(job.attempts)} attempts; number {number} cannot start")
             attempt = Attempt(number=number, where=place, devices=devices, cpus=cpus, machines=machines, placed=moment)
-            return replace(job, phase=Phase.STARTING, attempts=(*job.attempts, attempt), waiting="")
+            return replace(job, phase=Phase.STARTING, attempts=(*job.attempts, attempt), waiting="", lack=None)
         case Begun(number, handle, begun, held_since, place):
             phase = Phase.RUNNING if job.phase is Phase.STARTING else job.phase
             fields: dict[str, object] = {"begun": moment if begun is None else begun, "held": held_since, "handle": handle}
             if place is not None:
                 fields["where"] = place
-            return replace(_with_attempt(job, number, **fields), phase=phase, waiting="")
+            return replace(_with_attempt(job, number, **fields), phase=phase, waiting="", lack=None)
         case Told() | Measured():
             return job
         case Leaving(number, deadline, cause, _, arrived):
@@ -167,15 +169,15 @@ def _changed(job: Job, event: Event, moment: float) -> Job:
             fields |= {"step": step, "saved": saved}
             if held_since is not None:
                 fields["held"] = held_since
-            return replace(_with_attempt(job, number, **fields), phase=Phase.QUEUED, leave_by=None, leaving=None)
+            return replace(_with_attempt(job, number, **fields), phase=Phase.QUEUED, lack=None, leave_by=None, leaving=None)
         case Again(not_before, reason):
             if job.phase is not Phase.QUEUED:
                 raise Impossible(f"{job.id} is {job.phase}; only one without an attempt under way goes back to the queue")
-            return replace(job, not_before=not_before, waiting=reason)
+            return replace(job, not_before=not_before, waiting=reason, lack=None)
         case Over(phase, reason):
             if job.phase is not Phase.QUEUED or not phase.over:
                 raise Impossible(f"{job.id} is {job.phase}; it cannot be over as {phase}")
-            return replace(job, phase=phase, ended=moment, reason=reason, waiting="")
+            return replace(job, phase=phase, ended=moment, reason=reason, waiting="", lack=None)
 
 
 def _with_attempt(job: Job, number: int, **change: object) -> Job:

@@ -59,6 +59,13 @@ class Why(StrEnum):
     BUDGET = "budget"
 
 
+class Lack(StrEnum):
+    """What a job waits for, where something is decided by it; its reason says the same in words."""
+
+    CHECK = "check"  # a service that runs does not answer its check yet
+    PREDECESSOR = "predecessor"  # what comes before it cannot be read in the record
+
+
 class Move(StrEnum):
     """What may be tried when an attempt was lost or found no machine, and what a job may be moved for."""
 
@@ -236,6 +243,7 @@ class Job:
     attempts: tuple[Attempt, ...] = ()
     not_before: float = 0.0
     waiting: str = ""  # why it does not run yet, in words
+    lack: Lack | None = None  # what of it decisions depend on
     leave_by: float | None = None  # while leaving: when it is ended
     leaving: Why | None = None
     forgiven: int = 0  # attempts that no longer count, since its owner asked for a retry

@@ -14,10 +14,9 @@ from chipwise.catalog.offer import Purchase
 from chipwise.runner import placing, recovery
 from chipwise.runner.engine import Clear, End, Leave, Order, Seen, Sight, Start, State
 from chipwise.runner.events import Again, Begun, Event, Leaving, Over, Placed, Told, Waiting, after
-from chipwise.runner.job import Job, Move, Phase, Where, Why, Wish
+from chipwise.runner.job import Job, Lack, Move, Phase, Where, Why, Wish
 from chipwise.runner.policy import Decision, NeverLate, Policy
 from chipwise.runner.queue import Rules, Seat, admit, grown
-from chipwise.runner.story import ANSWERED, UNANSWERED
 
 ABSENT = Sight(State.ABSENT)
 UNREAD = "which comes before, cannot be read in the record"
@@ -113,9 +112,9 @@ def _under_way(job: Job, sight: Sight, offers: Sequence[Where] | None, now: floa
     waiting = sight.reason if pending or lacks else ""
     if events or waiting == job.waiting:
         return Act(job, events)
-    well = ANSWERED if job.waiting.startswith(UNANSWERED) else "the trouble is over: its replicas serve, or are starting"
+    well = "it answers its check" if job.lack is Lack.CHECK else "the trouble is over: its replicas serve, or are starting"
     again = () if waiting or pending or not job.spec.service else (Told(attempt.number, well),)
-    return Act(job, (Waiting(waiting), *again))
+    return Act(job, (Waiting(waiting, sight.lack if waiting else None), *again))
 
 
 def _leaves(job: Job, sight: Sight, now: float) -> tuple[Why, float, str] | None:
@@ -181,9 +180,9 @@ def _unread(job: Job, before: Sequence[Job | None]) -> Act | None:
     """Why it waits on, where what it waits for is damaged or gone; nobody can say that it was done."""
     missing = [name for name, one in zip(job.spec.after, before, strict=True) if one is None]
     reason = f"{', '.join(missing)}, {UNREAD}" if missing else ""
-    if reason == job.waiting or not (reason or job.waiting.endswith(UNREAD)):
+    if reason == job.waiting or not (reason or job.lack is Lack.PREDECESSOR):
         return None
-    return Act(job, (Waiting(reason),))
+    return Act(job, (Waiting(reason, Lack.PREDECESSOR if reason else None),))
 
 
 def _starts(

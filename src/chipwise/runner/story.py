@@ -22,9 +22,6 @@ from chipwise.runner.events import (
 from chipwise.runner.job import Outcome, Where, Why, Wish
 from chipwise.text import elapsed, events, number, spent
 
-UNANSWERED = "it does not answer its check yet"  # of a service that runs
-ANSWERED = "it answers its check"
-
 
 def told(event: Event) -> str:
     match event:

@@ -106,13 +106,6 @@ class Quantity:
         return {"anyOf": [number, {"type": "string", "minLength": 1}], "examples": list(self.examples)}
 
 
-def parse_share(text: str | float) -> float:
-    """ "60%" -> 0.6, 0.6 -> 0.6: a part of a whole."""
-    if isinstance(text, str) and text.strip().endswith("%"):
-        return units.parse_count(text.strip()[:-1]) / 100
-    return units.parse_count(text)
-
-
 def parse_items(text: str | float) -> float:
     return units.parse_count(text, *ITEMS)
 
@@ -142,5 +135,5 @@ Rate = Annotated[float, Quantity("a rate", parse_item_rate, ("12 req/s", "1.2k/m
 FrameRate = Annotated[float, Quantity("a frame rate", parse_frame_rate, (60, "29.97 fps"), maximum=1000)]
 Bandwidth = Annotated[float, Quantity("a bandwidth", units.parse_bandwidth, ("25 GB/s", "400 Gbit/s"))]
 Flop = Annotated[float, Quantity("an amount of floating-point work", units.parse_flop, ("3e21", "1.5 PFLOP"))]
-Share = Annotated[float, Quantity("a share", parse_share, ("60%", 0.6), maximum=1.0)]
+Share = Annotated[float, Quantity("a share", units.parse_share, ("60%", 0.6), maximum=1.0)]
 Watts = Annotated[float, Quantity("a number of watts", units.parse_count, (15, 350))]

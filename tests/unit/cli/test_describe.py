@@ -9,7 +9,7 @@ import pytest
 
 from chipwise.cli.describe import _cells, _holds, _leaves, _show_compared, _waits
 from chipwise.runner.comparing import Compared
-from chipwise.runner.job import Attempt, Job, Needs, Phase, Spec, Where, Why
+from chipwise.runner.job import Attempt, Job, Lack, Needs, Phase, Spec, Where, Why
 
 
 def test_of_a_plain_command_only_what_was_measured_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,17 +39,17 @@ def test_what_is_held_is_told_while_it_is(needs: Needs, attempt: Attempt | None,
 
 
 @pytest.mark.parametrize(
-    ("reason", "said"),
+    ("reason", "lack", "said"),
     [
-        ("waits for make", "for make"),
-        ("waiting: vision has 8 of 8 GPUs in use", "vision has 8 of 8 GPUs in use"),
-        ("1 GPU is needed", "1 GPU is needed"),
-        ("it does not answer its check yet (here)", "it does not answer its check yet (here), for 90 s"),
-        ("", ""),
+        ("waits for make", None, "for make"),
+        ("waiting: vision has 8 of 8 GPUs in use", None, "vision has 8 of 8 GPUs in use"),
+        ("1 GPU is needed", None, "1 GPU is needed"),
+        ("it does not answer its check yet (here)", Lack.CHECK, "it does not answer its check yet (here), for 90 s"),
+        ("", None, ""),
     ],
 )
-def test_behind_its_label_the_reason_stands_alone(reason: str, said: str) -> None:
-    job = Job("a", Spec(("true",), "a"), 0.0, phase=Phase.RUNNING, attempts=(Attempt(1, Where(), begun=10.0),))
+def test_behind_its_label_the_reason_stands_alone(reason: str, lack: Lack | None, said: str) -> None:
+    job = Job("a", Spec(("true",), "a"), 0.0, phase=Phase.RUNNING, lack=lack, attempts=(Attempt(1, Where(), begun=10.0),))
     assert _waits(job, reason, 100.0) == said
 
 

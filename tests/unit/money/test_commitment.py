@@ -21,7 +21,8 @@ def row(
     region: str = "r1",
     term: str = "1y",
     payment: str = "no upfront",
-    notes: str = "",
+    on_demand: float | None = None,
+    doubtful: bool = False,
     **other: str,
 ) -> Commitment:
     return Commitment(
@@ -31,10 +32,14 @@ def row(
         region,
         term,
         payment,
+        {"no upfront": "none", "partial upfront": "partial", "all upfront": "all"}.get(payment, ""),
         measure,
         value,
         other.get("basis", "computed"),
-        Fact((), other.get("as_of", "2025"), (), notes),
+        on_demand,
+        superseded=False,
+        doubtful=doubtful,
+        fact=Fact((), other.get("as_of", "2025"), (), ""),
     )
 
 
@@ -75,7 +80,7 @@ def test_another_regions_discount_is_used_and_marked() -> None:
 def test_another_regions_price_is_used_only_beside_its_on_demand_price() -> None:
     silent, told = (
         row("m.large", "usd_hour_instance", 3.0),
-        row("m.large", "usd_hour_instance", 3.0, notes="on-demand 5: discount 0.4"),
+        row("m.large", "usd_hour_instance", 3.0, on_demand=5.0),
     )
     assert Commitments([silent]).of("p", "m.large", "r2", 10.0) == ()
     assert only(told, region="r2").usd_per_hour == pytest.approx(6.0)
@@ -93,8 +98,7 @@ def test_advertised_maxima_are_bounds_and_come_last() -> None:
 
 
 def test_what_third_parties_say_is_not_certain() -> None:
-    assert not only(row("m", "discount_fraction", 0.4, basis="third-party")).certain
-    assert not only(row("m", "discount_fraction", 0.4, notes="UNVERIFIED")).certain
+    assert not only(row("m", "discount_fraction", 0.4, basis="third-party", doubtful=True)).certain
     assert not only(row("m.large", "usd_hour_instance", 3.0, term="not stated")).certain
 
 

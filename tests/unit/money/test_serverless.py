@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chipwise.catalog.fact import Fact
 from chipwise.catalog.load import load
-from chipwise.catalog.tables import ServerlessPrice
 from chipwise.errors import InvalidSettings
 from chipwise.money.break_even import BreakEven, ReplicaSet, by_curve, by_the_request
 from chipwise.money.serverless import Billing, Service, Span, read
@@ -91,7 +89,7 @@ def test_prices_that_need_a_promise_or_are_second_hand_are_not_certain() -> None
 
 
 def test_a_row_of_an_unknown_unit_is_kept_with_the_reason() -> None:
-    row = ServerlessPrice("x", "Y", "L4", "fortnight", 1.0, None, "", "", "yes", "", Fact((), "2026"))
+    row = CATALOG.rows("serverless")[0]._replace(unit="fortnight")
     assert "fortnight" in read(CATALOG, [row]).unread[0].reason
 
 

@@ -18,8 +18,8 @@ from chipwise.money.transfer import Gravity
 from chipwise.planner.explain.reason_words import missing_words, remedy_words
 from chipwise.planner.pipeline import candidates as stage_candidates
 from chipwise.planner.pipeline.hand_offs import Flow, Ways, flows_of, tables
-from chipwise.planner.pipeline.value import PipelinePlan
 from chipwise.planner.reasons import MissesDeadline
+from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.workload.parse import parse
 from chipwise.workload.pipeline import Pipeline
 from pipelines import EU, FIRST, SECOND, SERVICE, checked, pipeline, planned, stages_planned_once

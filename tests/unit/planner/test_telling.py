@@ -169,7 +169,9 @@ def test_the_refused_service_that_is_told_is_of_a_cloud_asked_for() -> None:
     text = no_service(found)
     assert found.services[0].provider == "aws"
     assert "none of the clouds" not in text
-    assert f"{usd(found.services[0].usd)} a month against {usd(found.winner.usd)}: {found.services[0].refused[0]}" in text
+    assert (
+        f"{usd(found.services[0].usd)} a month against {usd(found.winner.usd)}: {words(found.services[0].refused[0])}" in text
+    )
 
 
 def test_a_goal_kept_by_a_hair_and_a_rate_in_its_interval_are_told_with_the_price_of_one_more() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import pipeline_plans
 from chipwise.errors import MissingExtra
-from chipwise.planner.pipeline.value import PipelinePlan
+from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.report import page as pages
 from chipwise.report.pipeline_charts import stage_costs, stage_front, stage_times
 from chipwise.report.pipeline_page import pipeline_page

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import plans
-from chipwise.planner.reasons import Unpredicted
+from chipwise.planner.reasons import Misplaced, RuleKind, Unpredicted
 from chipwise.planner.remedies import Advice
 from chipwise.planner.values.plan import Missing, Obstacle, Plan
 from chipwise.report.questions import questions
@@ -75,9 +75,7 @@ def test_what_is_paid_per_use_is_asked_about_unless_it_is_part_of_the_answer() -
     dearer, cheaper = plans.per_use(usd=250.0), plans.per_use(usd=5.0)
     asks = "Machines, or paid per use?"
     assert "a machine is cheaper from 3 req/s" in asked(plans.service(services=(dearer,)))[asks]
-    assert (
-        "its region is not stated"
-        in asked(plans.service(services=(plans.per_use(refused=("its region is not stated",)),)))[asks]
-    )
+    unplaced = plans.per_use(refused=(Misplaced(RuleKind.REGION, "nebius", "", ()),))
+    assert "its region is not stated" in asked(plans.service(services=(unplaced,)))[asks]
     assert asks not in asked(plans.service(services=(cheaper,)))
     assert asks not in asked(plans.service())

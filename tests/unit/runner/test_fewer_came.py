@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from chipwise.runner.engine import End, Seen, Sight, State
 from chipwise.runner.events import Again, Begun, Ended, Leaving, Over, Placed, Told, Waiting, Wished
-from chipwise.runner.job import Job, Needs, Outcome, Phase, Retry, Where, Why, Wish
+from chipwise.runner.job import Job, Lack, Needs, Outcome, Phase, Retry, Where, Why, Wish
 from chipwise.runner.placing import choose
 from chipwise.runner.policy import NeverLate
 from chipwise.runner.step import step
@@ -71,8 +71,8 @@ def test_a_service_tells_why_some_of_it_does_not_serve_and_when_that_is_over() -
 def test_when_a_service_answers_its_check_for_the_first_time_is_told() -> None:
     silent = "it does not answer its check yet (http://127.0.0.1:8000/health)"
     job = added(queued(wanted=spec("chat", service=True)), Placed(1, Where()), Begun(1))
-    [act] = step({job.id: job}, _see(job, Sight(State.RUNNING, reason=silent)), 9.0)
-    assert act.events == (Waiting(silent),)
-    waits = replace(job, waiting=silent)
+    [act] = step({job.id: job}, _see(job, Sight(State.RUNNING, reason=silent, lack=Lack.CHECK)), 9.0)
+    assert act.events == (Waiting(silent, Lack.CHECK),)
+    waits = added(job, *act.events)
     [act] = step({job.id: waits}, _see(waits, Sight(State.RUNNING)), 9.0)
     assert act.events == (Waiting(""), Told(1, "it answers its check"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chipwise.runner.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
 from chipwise.runner.events import Again, Begun, Ended, Leaving, Over, Placed, Waiting, Wished, after
-from chipwise.runner.job import Job, Outcome, Phase, Why, Wish
+from chipwise.runner.job import Job, Lack, Outcome, Phase, Why, Wish
 from chipwise.runner.placing import NO_MACHINE_S
 from chipwise.runner.step import NO_PLACE, UNREAD, Act, step
 from run_jobs import SPOT_A, SPOT_B, STAYS, added, asking, leaving, queued, running, spec, starting
@@ -291,7 +291,7 @@ def test_a_stage_waits_for_the_one_before_wherever_that_runs() -> None:
     second = queued("second", spec("second", after=("first",)))
     before = queued("first", spec("first"))
     [unread] = acts(second)
-    assert (unread.events, unread.orders) == ((Waiting(f"first, {UNREAD}"),), ())
+    assert (unread.events, unread.orders) == ((Waiting(f"first, {UNREAD}", Lack.PREDECESSOR),), ())
     told = added(second, *unread.events)
     assert acts(told) == []
     assert acts(told, first=before)[0].events == (Waiting(""),), "it can be read again"

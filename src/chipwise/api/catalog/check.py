@@ -14,6 +14,7 @@ from chipwise.workload.goals import MOST_NEEDS
 from chipwise.workload.parse import Laid, Parsed, load_with_lines, parse_with_lines
 from chipwise.workload.pipeline import Workload
 from chipwise.workload.references import Reference, ReferenceKind, references
+from chipwise.workload.source import MAX_BYTES as MAX_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ class _Look:
         try:
             required(self.session.known, [text])
         except UnknownName as error:
-            return error.message.rstrip("."), (error.remedy or "").rpartition("Known: ")[2].rstrip("."), error.nearest
+            return error.message.rstrip("."), ", ".join(error.known), error.nearest
         except BadInput as error:
             return error.message.removeprefix("limits.requires: ").rstrip("."), (error.remedy or "").rstrip("."), ()
         return None

@@ -11,6 +11,7 @@ from chipwise.catalog import compatibility, ec2, names, sharing
 from chipwise.catalog.ability import Ability, abilities
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.machine import Machine
+from chipwise.catalog.names import Retired as Retired
 from chipwise.catalog.offer import Offer, iso_day
 from chipwise.catalog.query import MachineQuery, OfferQuery, cheapest, find_machines
 from chipwise.catalog.region import Region
@@ -67,7 +68,7 @@ class ModelMeaning:
     model: Model
 
 
-Meaning = names.Retired | ChipMeaning | MachineMeaning | RegionMeaning | ProviderMeaning | ModelMeaning | sharing.SharingMode
+Meaning = Retired | ChipMeaning | MachineMeaning | RegionMeaning | ProviderMeaning | ModelMeaning | sharing.SharingMode
 
 
 def explain(session: Session, text: str, wanted: Mapping[str, str]) -> list[Meaning]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
+from pathlib import Path
 
-from chipwise.catalog.chip import ChipKind
+from chipwise.catalog.chip import Chip, ChipKind
 from chipwise.catalog.names import Names
 from chipwise.catalog.offer import Purchase, day_number
 from chipwise.catalog.query import MachineQuery
@@ -61,6 +62,25 @@ def _size(text: str) -> float:
     if text.strip().replace(".", "", 1).isdecimal():
         raise BadInput(f"{text.strip()} of what?", remedy=f"Write {text.strip()}GB or {text.strip()}GiB.")
     return parse_bytes(text)
+
+
+def ability_names(data: Path) -> tuple[str, ...]:
+    from chipwise.catalog.ability import rules
+
+    return tuple(dict.fromkeys(rule.ability for rule in rules(data)))
+
+
+def able_chips(chips: Iterable[Chip], wanted: Sequence[str], data: Path) -> list[Chip]:
+    """Those that have every ability; an unknown one is refused with the nearest."""
+    if not wanted:
+        return list(chips)
+    from chipwise.catalog.ability import abilities
+
+    known = ability_names(data)
+    for name in wanted:
+        if name not in known:
+            raise UnknownName("ability", name, nearest(name, known), known=known)
+    return [chip for chip in chips if {*wanted} <= {ability.name for ability in abilities(chip, data) if ability.has}]
 
 
 def age_limit(text: str | None, today: date) -> int | None:

@@ -7,7 +7,8 @@ from typing import Any
 
 from chipwise.api.measure.calibrate import Calibration
 from chipwise.api.session.calibration import Stored
-from chipwise.calibration.own import OwnFactors, Trial
+from chipwise.calibration.own import OwnFactors as OwnFactors
+from chipwise.calibration.own import Trial as Trial
 
 View = dict[str, Any]
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from chipwise.api.session.wiring import Session
 from chipwise.calibration.families import find_part
-from chipwise.calibration.measurements import LARGEST, MeasurementTable, parse
+from chipwise.calibration.measurements import LARGEST as LARGEST
+from chipwise.calibration.measurements import MeasurementTable, parse
 from chipwise.errors import BadInput, InvalidFile, Problem
 from chipwise.perf.part import Parts
 from chipwise.perf.rows import Row

@@ -13,7 +13,8 @@ from chipwise.api.session.wiring import Session
 from chipwise.calibration.from_profile import peak_of
 from chipwise.catalog.feed import Report
 from chipwise.errors import NoResult, UnknownName
-from chipwise.perf.profile import KINDS, Sample, dump
+from chipwise.perf.profile import KINDS, Sample
+from chipwise.perf.profile import dump as dump
 from chipwise.perf.roofline_picture import draw
 from chipwise.spelling import fold, nearest
 from chipwise.text import size as size_text

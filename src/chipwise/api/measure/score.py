@@ -18,7 +18,8 @@ from chipwise.calibration import score as scoring
 from chipwise.calibration.crossvalidate import LEAVE_OUT, group_key
 from chipwise.calibration.guesses import guesses
 from chipwise.calibration.measurements import packaged
-from chipwise.calibration.score import Figures, Scored
+from chipwise.calibration.score import Figures as Figures
+from chipwise.calibration.score import Scored
 from chipwise.calibration.unseen import FOLDS, identity, unseen
 from chipwise.errors import BadInput
 from chipwise.perf.model import MEASURED

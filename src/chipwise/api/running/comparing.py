@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chipwise.runner.comparing import Compared, compare
+from chipwise.runner.comparing import Compared as Compared
+from chipwise.runner.comparing import compare
 from chipwise.runner.events import Measured
 from chipwise.runner.job import Job
 from chipwise.runner.record import Happened

@@ -10,8 +10,8 @@ from chipwise.api.catalog.check import check
 from chipwise.api.verbs import plan_any_checked
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NoResult
-from chipwise.planner.pipeline.value import PipelinePlan, Placed, by_use
 from chipwise.planner.pricing import BOOT_S
+from chipwise.planner.values.pipeline import PipelinePlan, Placed, by_use
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.runner.comparing import steps_of
 from chipwise.runner.job import Needs, Spec, Where

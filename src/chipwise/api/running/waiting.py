@@ -13,7 +13,7 @@ from chipwise.runner.engine import Room
 from chipwise.runner.job import PLACED, Job, Phase
 from chipwise.runner.queue import why_short
 from chipwise.runner.record import Row, Unread, Wanted
-from chipwise.runner.story import waits
+from chipwise.runner.story import waits as waits
 
 if TYPE_CHECKING:
     from chipwise.api.running.held import Held

@@ -15,9 +15,10 @@ from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import Offer
 from chipwise.catalog.query import accelerator_memory, chip_memory
 from chipwise.catalog.region import Region
+from chipwise.catalog.region import readable as readable
 
 if TYPE_CHECKING:
-    from chipwise.workload.model.registry import Model
+    from chipwise.workload.model.registry import Model as Model
 
 View = dict[str, Any]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from chipwise.api.views.plan import SCHEMA, View, choice_view, missing_view
 from chipwise.money.cost import Cost
+from chipwise.planner.explain.pipeline_words import together_words
 from chipwise.planner.explain.reason_words import words
-from chipwise.planner.pipeline.value import Alternative, PipelinePlan, Totals, by_use, why
 from chipwise.planner.reasons import reason_data
+from chipwise.planner.values.pipeline import Alternative, PipelinePlan, Totals, by_use
 from chipwise.planner.values.plan import Choice
 
 
@@ -49,7 +50,7 @@ def pipeline_view(plan: PipelinePlan) -> View:
         "totals": None if plan.totals is None else _totals(plan.totals),
         "each_stage_alone": None if plan.alone is None else _alternative(plan.alone),
         "one_region": None if plan.one_region is None else _alternative(plan.one_region),
-        "why": why(plan) if plan.fits else None,
+        "why": together_words(plan) if plan.fits else None,
         "refused": [f"{one.combination}: {words(one.why)}" for one in plan.refused],
         "refused_reasons": [reason_data(one.why) for one in plan.refused],
         "missing": [

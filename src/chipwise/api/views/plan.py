@@ -7,8 +7,8 @@ from typing import Any
 
 from chipwise.api.views.load import load_views
 from chipwise.planner import quotas
-from chipwise.planner.explain.reason_words import example_words, lost, missing_words, remedy_words, rule_words
-from chipwise.planner.explain.why import Why
+from chipwise.planner.explain.reason_words import example_words, lost, missing_words, remedy_words, rule_words, words
+from chipwise.planner.explain.why import Why as Why
 from chipwise.planner.explain.why_words import why_words
 from chipwise.planner.limits import Refused
 from chipwise.planner.reasons import reason_data
@@ -44,7 +44,7 @@ def plan_view(plan: Plan) -> View:
                 "cold_share": service.cold_share,
                 "break_even": service.break_even,
                 "assumed": list(service.assumed),
-                "refused": list(service.refused),
+                "refused": [words(reason) for reason in service.refused],
             }
             for service in plan.services
         ],

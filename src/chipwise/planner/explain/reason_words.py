@@ -108,7 +108,57 @@ def _limit(reason: r.Limit) -> str:
         case r.OverQuota(name, unit, needed, limit, own):
             resource = name if own else f"{unit} of {name}"
             return f"needs {needed:,.4g} {resource}, {_quota_owner(own)} is {limit:,g}"
+        case r.Barred():
+            return _barred(reason)
+        case r.Misplaced():
+            return _misplaced(reason)
+        case r.OtherWeights(model):
+            return f"is another training of the shape of {model}"
+        case r.RetiredService(day):
+            return f"was retired {day}"
     assert_never(reason)
+
+
+def _barred(reason: r.Barred) -> str:
+    """A limit, as what it says of a service that is paid per use."""
+    provider, asked = reason.provider, ", ".join(reason.asked)
+    match reason.rule:
+        case r.RuleKind.RENTED:
+            return "is rented, and only own machines are asked for"
+        case r.RuleKind.PURCHASE:
+            return f"is paid per use, and machines bought as {' or '.join(reason.asked)} are asked for"
+        case r.RuleKind.CLOUD:
+            return f"{provider} is none of the clouds asked for: {asked}"
+        case r.RuleKind.AVOIDED_CLOUD:
+            return f"{provider} is to be avoided"
+        case r.RuleKind.PROGRAMME:
+            return f"{provider} is not known to take part in {asked}"
+        case r.RuleKind.CHIP:
+            hardware = f"runs on {' or '.join(reason.chips)}" if reason.chips else "which chip it runs on is not stated"
+            return f"{hardware}; asked for {', '.join(reason.asked[:4])}"
+        case r.RuleKind.AVOIDED_CHIP:
+            return f"may run on {' or '.join(reason.chips)}, which is to be avoided"
+        case _:
+            return rule_words(r.Rule(reason.rule, asked))
+
+
+def _misplaced(reason: r.Misplaced) -> str:
+    place, listing = reason.provider, ", ".join(reason.countries[:4])
+    if reason.region:
+        place += f" {reason.region}"
+    elif listing:
+        place += f", whose regions are in {listing}"
+    match reason.rule:
+        case r.RuleKind.COUNTRY:
+            wanted = ", ".join(reason.asked[:4]) + (", ..." if len(reason.asked) > 4 else "")
+            where = f"runs in {place}" if reason.certain else f"its region is not stated ({place})"
+            return f"{where}; asked for {wanted}"
+        case r.RuleKind.REGION:
+            return f"its region is not stated or not asked for ({place})"
+        case r.RuleKind.AVOIDED_COUNTRY:
+            return f"may run in a country to be avoided ({place})"
+        case _:
+            return f"may run in a region to be avoided ({place})"
 
 
 def _quota_owner(own: bool) -> str:
@@ -126,6 +176,10 @@ def _ability(reason: r.Ability) -> str:
         case r.NoPrecision(wanted, known, chip):
             has = f"; {', '.join(known)} are" if known else ""
             return f"no {' or '.join(wanted)} arithmetic is stated for {chip or 'it'}{has}"
+        case r.OtherFormat(precision, asked):
+            return f"is served in {precision}; asked for {', '.join(asked)}"
+        case r.NoSpeed(chips):
+            return f"no speed is stated of {' or '.join(chips)}" if chips else "no speed is known of its processor"
         case r.NoCodec(chip, formats, known):
             return f"{chip} has no engines for {formats} ({known})"
         case r.NoFabric(able):
@@ -146,6 +200,12 @@ def _size(reason: r.Size) -> str:
         case r.HoldsTooLittle(holder, has, needed, needed_by):
             purpose = f" for {needed_by}" if needed_by else ""
             return f"{holder} can hold {_gib(has)} of the {_gib(needed)} GiB needed{purpose}"
+        case r.DoesNotFit(model, holder, precision, short):
+            shape = f"{model} in {precision}" if precision else model
+            lacking = f": {short / 1e9:.1f} GB a chip are missing" if short is not None else ""
+            return f"{shape} does not fit {holder}{lacking}"
+        case r.ShortContext(tokens, needed):
+            return f"takes {tokens:,.0f} tokens; {needed:,.0f} must be accepted"
         case r.NoSplit(low, high):
             return f"no split of {low:,} to {high:,} chips suits the model's heads, layers and batch"
         case r.NoCount(chips, low, high):
@@ -169,6 +229,12 @@ def _goal(reason: r.Goal) -> str:
             if not goal:
                 return "keeps no latency goal at any rate"
             return f"{goal} is {duration(seconds)} at best, above {duration(limit_s)}"
+        case r.MissesLatency(goal, seconds, limit_s, share, start):
+            text = f"{goal} is {duration(seconds)}, the goal {duration(limit_s)}"
+            if start is None:
+                return text
+            low, middle, high = map(duration, start)
+            return f"{share:.0%} of the requests meet a cold start of {middle} ({low} to {high}): {text}"
         case r.MissesDeadline(seconds, limit_s):
             return f"misses the deadline of {duration(limit_s)}: {duration(seconds)}"
         case r.MissesThroughput(rate, limit, item):

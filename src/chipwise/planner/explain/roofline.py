@@ -26,6 +26,7 @@ from chipwise.perf.predict_training import steps
 from chipwise.perf.serving import in_flight
 from chipwise.perf.training import bases, flop_per_token
 from chipwise.perf.transformer import Transformers
+from chipwise.planner.defaults import LORA_RANK
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.planner.values.split import GenerationSplit, Runs, TrainingSplit
 from chipwise.predictor.pairs import pairs_of
@@ -115,7 +116,7 @@ def _step(known: Known, work: Learning, choice: Choice, split: TrainingSplit, pa
     batch = round_size * max(math.ceil(samples / round_size), 1)
     chosen: dict[str, Any] = {name: float(getattr(split, name)) for name in ("tp", "pp", "cp", "ep", "shard", "recompute")}
     if isinstance(work, Finetune):
-        chosen |= {"method": work.method.value, "rank": float(work.rank or 16)}
+        chosen |= {"method": work.method.value, "rank": float(work.rank or LORA_RANK)}
     chosen |= {"seq": seq} if pairs is None else {"seq": float(pairs.inputs[0]), "target": float(pairs.targets[0])}
     trained = train(
         known,

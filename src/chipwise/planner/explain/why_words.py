@@ -58,7 +58,7 @@ def _paid_per_use(finding: Why, service: Service) -> str:
     text = f"Paid {service.kind}, {service.title} costs {usd(service.usd)} a month"
     if finding.winner is not None:
         text += f" against {usd(finding.winner.usd)} for the machines that win"
-    return f"{text}; it may not be used: {service.refused[0]}." if service.refused else f"{text}."
+    return f"{text}; it may not be used: {words(service.refused[0])}." if service.refused else f"{text}."
 
 
 def _did(choice: Choice, per: str) -> str:

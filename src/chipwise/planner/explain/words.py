@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chipwise.planner.explain.reason_words import words
 from chipwise.planner.values.plan import Choice, Emitted, Plan, QuantumPart
 from chipwise.planner.values.split import TrainingSplit
 from chipwise.text import count, duration, mass, number, usd
@@ -36,7 +37,8 @@ def no_service(plan: Plan) -> str:
     """Where none may be used: the cheapest of the clouds asked for, against the machines, and what refuses it."""
     first = plan.services[0]
     against = f" against {usd(plan.winner.usd)}" if plan.winner is not None else ""
-    return f"none may be used; {first.title}, {first.kind}, would cost {usd(first.usd)} a month{against}: {first.refused[0]}"
+    cost = f"{usd(first.usd)} a month{against}"
+    return f"none may be used; {first.title}, {first.kind}, would cost {cost}: {words(first.refused[0])}"
 
 
 def sentence(plan: Plan) -> str:

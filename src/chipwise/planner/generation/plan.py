@@ -15,6 +15,7 @@ from chipwise.perf.setup import KV_BITS, WEIGHT_BITS
 from chipwise.perf.transformer import layer_of
 from chipwise.planner import missing
 from chipwise.planner.assemble import Case, Described, assemble, family_of
+from chipwise.planner.defaults import HOURS_PER_WEEK, SERVING_PRECISIONS, with_spot_default
 from chipwise.planner.fleet import COUNTS, MOST_CHIPS, Index
 from chipwise.planner.generation import search as generation
 from chipwise.planner.generation.missing import limits_of_serving, reason_of, refused_replicas, unable
@@ -83,7 +84,7 @@ def _formats(work: Serve | Batch) -> tuple[str, ...]:
     """Of the weights. Among those that limits allow, the ones that no engine has are passed over."""
     if work.precision is not None:
         return _served("precision", (str(work.precision),), WEIGHT_BITS)
-    return _served("limits.precision", tuple(map(str, work.limits.precision)) or ("bf16", "fp8"), WEIGHT_BITS)
+    return _served("limits.precision", tuple(map(str, work.limits.precision)) or SERVING_PRECISIONS, WEIGHT_BITS)
 
 
 def _cache_format(work: Serve | Batch) -> str | None:
@@ -100,12 +101,7 @@ def _served(field: str, wanted: tuple[str, ...], bits: Mapping[str, float]) -> t
 
 
 def _offer_rules(work: Serve | Batch, known: Known) -> Rules:
-    rules = rules_of(known, work.limits)
-    if (
-        isinstance(work, Serve) and rules.interruptible is None
-    ):  # people wait for answers: machines that vanish must be asked for
-        rules = replace(rules, interruptible=False)
-    return rules
+    return with_spot_default(rules_of(known, work.limits), work)
 
 
 def generation_shapes(ground: PlanGround, work: Serve | Batch, known: Known) -> tuple[Allowed, Index]:
@@ -249,4 +245,4 @@ def _longest(work: Serve | Batch) -> float:
 
 def serving_hours(work: Serve) -> float:
     """Of a month, in which it is on."""
-    return float(work.schedule.hours_per_week or 168.0) * _WEEKS
+    return float(work.schedule.hours_per_week or HOURS_PER_WEEK) * _WEEKS

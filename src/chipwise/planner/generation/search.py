@@ -35,11 +35,11 @@ from chipwise.perf.predict_serving import (
 )
 from chipwise.perf.setup import ServingSetup
 from chipwise.perf.transformer import Layer, Transformers
+from chipwise.planner.defaults import UTILISATION
 from chipwise.planner.fleet import Fleet, Index, Shape, machines_for
 from chipwise.planner.limits import Mask
 
 WIDEST_TENSOR = 8
-BUSY = 0.8  # of what a replica can answer at most, where no latency goal says when it is full
 AT_BEST = 0.96  # of nominal bandwidth and peak: a hair above what predictions are floored at
 
 
@@ -254,7 +254,7 @@ def _used(names: Coded, rows: Index) -> Coded:
 def _capacity(job: ServingJob, ask: Generation, model: Model) -> tuple[Array, Array, Array, Coded]:
     """Requests per second of one replica, how much slower it may be at the interval's end, callers at once, provenance."""
     full = predict(ask, model, ("requests_per_s",))["requests_per_s"]
-    highest = full.value * BUSY
+    highest = full.value * UTILISATION
     spread = np.broadcast_to(full.value / np.maximum(full.low, 1e-12), highest.shape)
     if job.concurrency:
         callers = most_at_once(job, ask, model)

@@ -5,10 +5,10 @@ Each file loads when its kind is asked for.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chipwise.errors import BadInput
+from chipwise.planner.defaults import TOP, with_spot_default
 from chipwise.planner.limits import Rules
 from chipwise.planner.values.plan import Plan
 from chipwise.predictor.kinds.ask import Ask, by_samples, kind_of, known_model
@@ -31,22 +31,15 @@ def handles(known: Known, path: str, work: Common) -> bool:
     return isinstance(work, _ALWAYS)
 
 
-def _goes_on(work: Common) -> bool:
-    """What has no end: notebooks, live video and streams. Serving sees to it itself."""
-    return isinstance(work, Interactive | Stream) or (isinstance(work, Transcode) and work.duration is None)
-
-
 def _at_the_edge(work: Serve) -> bool:
     return work.devices is not None or Where.EDGE in work.limits.where
 
 
-def plan_other(known: Known, path: str, work: Common, rules: Rules, objective: str | None = None, top: int = 10) -> Plan:
+def plan_other(known: Known, path: str, work: Common, rules: Rules, objective: str | None = None, top: int = TOP) -> Plan:
     """`rules` are the workload's limits in the catalog's names."""
     from chipwise.planner.kinds.ways import Question
 
-    if rules.interruptible is None and _goes_on(work):  # people and viewers are there: machines that vanish must be asked for
-        rules = replace(rules, interruptible=False)
-    question = Question(known=known, path=path, work=work, rules=rules, objective=objective, top=top)
+    question = Question(known=known, path=path, work=work, rules=with_spot_default(rules, work), objective=objective, top=top)
     match work:
         case Hpc() | Render():
             from chipwise.planner.kinds import hpc_render as computing

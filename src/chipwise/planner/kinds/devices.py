@@ -16,6 +16,7 @@ from chipwise.errors import BadInput
 from chipwise.perf.power import Utilisation
 from chipwise.perf.predict_serving import PROMPT_SHARE, READ_SHARE
 from chipwise.planner.assemble import family_of
+from chipwise.planner.defaults import DEVICE_UTILISATION
 from chipwise.planner.fleet import fleet_of
 from chipwise.planner.ground import ground_for
 from chipwise.planner.kinds.edge_catalog import Joined, Use, with_devices
@@ -44,8 +45,6 @@ from chipwise.predictor.kinds.latencies import wanted_goals
 from chipwise.units import HOUR
 from chipwise.workload.goals import Where
 from chipwise.workload.kinds import Serve
-
-BUSY = 0.9  # of a device's time, where answers come one after the other
 
 
 def plan_devices(question: Question, work: Serve) -> Plan:
@@ -153,7 +152,7 @@ def _answers(question: Question, ground: Ground, work: Serve, model: str, rate: 
         if late:
             slow = max(late, key=lambda reason: reason.seconds / reason.limit_s)
             return Cannot(slow, slow.seconds / slow.limit_s, TIME)
-        machines = max(math.ceil(rate * seconds / BUSY - 1e-9), 1)
+        machines = max(math.ceil(rate * seconds / DEVICE_UTILISATION - 1e-9), 1)
         prompt = predicted.first_token_s / seconds
         use = Utilisation(PROMPT_SHARE * prompt, READ_SHARE * (1.0 - prompt))
         return [
@@ -164,7 +163,7 @@ def _answers(question: Question, ground: Ground, work: Serve, model: str, rate: 
                 low=month,
                 high=month,
                 precision=predicted.precision,
-                rate=BUSY / seconds,
+                rate=DEVICE_UTILISATION / seconds,
                 replicas=machines,
                 use=use,
             )

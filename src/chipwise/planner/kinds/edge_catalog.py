@@ -21,10 +21,10 @@ from chipwise.catalog.offer import Offer, Offers, Purchase
 from chipwise.catalog.offer_files import append
 from chipwise.catalog.region import Region
 from chipwise.catalog.tables import EdgeDevice
-from chipwise.units import HOUR, MONTH, YEAR
+from chipwise.planner.defaults import DEVICE_LIFETIME_S
+from chipwise.units import HOUR, MONTH
 
 PROVIDER, PLACE = "edge", "on site"
-LIFETIME_S = 3 * YEAR
 HOST = "Raspberry Pi 5"
 _COLUMNS = ("machine", "region", "purchase", "price", "price_max", "as_of", "verdict", "text")
 
@@ -76,7 +76,7 @@ def with_devices(catalog: Catalog, use: Use) -> Joined:
         drawn = min(own + (board.power_max_w or 0.0 if board is not None else 0.0), use.watts or float("inf"))
         drawn_w[chip] = drawn
         bought = _middle(row) + (_middle(board) if board is not None else 0.0)
-        capital = bought / (LIFETIME_S / HOUR) * (MONTH / HOUR / use.hours_per_month)
+        capital = bought / (DEVICE_LIFETIME_S / HOUR) * (MONTH / HOUR / use.hours_per_month)
         hourly = capital + drawn / 1e3 * energy
         with_board = f" with a {board.device}" if board is not None else ""
         formula = f"${bought:,.0f}{with_board} over 3 years, and {drawn:g} W at ${energy:.3f}/kWh"

@@ -21,6 +21,7 @@ from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.feeding import Feeding, feed
 from chipwise.perf.model import FORMULA, Estimate
 from chipwise.perf.power import Utilisation
+from chipwise.planner.defaults import STEP_SAMPLES, UTILISATION
 from chipwise.planner.fleet import Shape as MachineShape
 from chipwise.planner.fleet import placed
 from chipwise.planner.kinds.tables import held, noted, trained
@@ -56,11 +57,9 @@ from chipwise.workload.kinds import Batch, Learning, Serve
 from chipwise.workload.model.shape import ConvShape, Shape, VisionShape
 from chipwise.workload.schedule import Bursts
 
-BUSY = 0.8  # of what a chip can answer at most, where no latency goal says when it is full
 HALVINGS = 18  # of the span of rates: to a tenth of a percent
 WORKERS = 8.0  # vCPUs of a chip that prepare its data
 _OF_A_SAMPLE = ("input_tokens", "output_tokens", "precision")
-STEP_BATCH = 256.0  # samples a copy takes per step where the file does not say
 
 
 def asked(question: Question, ground: Ground, model: str, settings: Mapping[str, Any]) -> Callable[[int], Sampled | Cannot]:
@@ -101,7 +100,7 @@ def rate_of(work: Serve, settings: Mapping[str, Any], goals: Mapping[float, floa
 def plan_serving(question: Question, work: Serve) -> Plan:
     known, model, _ = known_model(Ask(question.known, question.path, "", {}), work)
     question = replace(question, known=known)
-    ground = ground_of(known, _steady(question).rules)
+    ground = ground_of(known, question.rules)
     load, notes = load_of(Ask(known, question.path, "", {}), work)
     goals = {min(percentile / 100, 0.9999): limit for _, percentile, limit in wanted_goals(work.goals, {})}
     peak = work.schedule.times if isinstance(work.schedule, Bursts) else 1.0
@@ -110,13 +109,6 @@ def plan_serving(question: Question, work: Serve) -> Plan:
     rate = rate_of(work, load, goals) * (work.devices or 1)
     table = Table(kind="serve", per="month", units=rate * question.month_s / 1e6, unit="million requests", notes=tuple(notes))
     return noted(plan_ways(question, ground, table, serving_ways(question, ground, work, model, rate * peak)))
-
-
-def _steady(question: Question) -> Question:
-    """People wait for answers: machines that vanish must be asked for."""
-    if question.rules.interruptible is not None:
-        return question
-    return replace(question, rules=replace(question.rules, interruptible=False))
 
 
 def serving_ways(question: Question, ground: Ground, work: Serve, model: str, rate: float) -> Callable[[int], Ways]:
@@ -139,7 +131,7 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
         if place not in speeds:
             curve = curves[place] = sample_curve(ask)
             fastest = float(np.min(curve.seconds))
-            speeds[place] = (curve.highest_rate(goals, burst, HALVINGS) if goals else BUSY * curve.most, fastest)
+            speeds[place] = (curve.highest_rate(goals, burst, HALVINGS) if goals else UTILISATION * curve.most, fastest)
         capacity, fastest = speeds[place]
         if goals and capacity <= 1e-3:  # without goals a sample may take as long as it does
             limit = min(goals.values())
@@ -314,7 +306,7 @@ def _passes(
     asks = trained(ask, shape, counts.tolist())
     if isinstance(asks, Cannot):
         return asks
-    return [(one, _roomy(one, (work.batch_samples or STEP_BATCH * one.chips) / (one.chips * cores))) for one in asks]
+    return [(one, _roomy(one, (work.batch_samples or STEP_SAMPLES * one.chips) / (one.chips * cores))) for one in asks]
 
 
 def _estimated(passes: Sequence[tuple[Sampled, float]]) -> Estimate:
@@ -335,10 +327,10 @@ def _slower(work: Learning, ask: Sampled, shape: Shape, chip_seconds: Array, nod
     data = work.data
     if data is None or not work.samples or not isinstance(shape, ConvShape | VisionShape):
         return np.ones(len(chip_seconds))
-    step_s = np.asarray(chip_seconds * STEP_BATCH)  # seconds that one chip takes for so many samples
+    step_s = np.asarray(chip_seconds * STEP_SAMPLES)  # seconds that one chip takes for so many samples
     feeding = Feeding(
         compute_s=step_s,
-        samples=np.full(len(step_s), STEP_BATCH * node),
+        samples=np.full(len(step_s), STEP_SAMPLES * node),
         sample_bytes=column(data.size / work.samples),
         device_bytes=column(6.0 * float(shape.image_size) ** 2),
         kind=Coded.of("jpeg"),

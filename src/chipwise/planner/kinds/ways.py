@@ -19,6 +19,7 @@ from chipwise.perf.arrays import Array, Coded
 from chipwise.perf.part import Part
 from chipwise.perf.power import Utilisation, power
 from chipwise.planner.assemble import Case, Described, assemble, family_of
+from chipwise.planner.defaults import HOURS_PER_WEEK
 from chipwise.planner.fleet import COUNTS, MOST_CHIPS, SLOWEST_FABRIC, Fleet
 from chipwise.planner.ground import goals_of, ground_for, market_of, slowest_s, stored, tiers_of
 from chipwise.planner.limits import Allowed, Rules, allowed, lacks_own_machines
@@ -123,7 +124,7 @@ class Question:
     @property
     def month_s(self) -> float:
         """Seconds of a month in which it is on."""
-        return float(self.work.schedule.hours_per_week or 168.0) * HOUR * MONTH / WEEK
+        return float(self.work.schedule.hours_per_week or HOURS_PER_WEEK) * HOUR * MONTH / WEEK
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from chipwise.money.layering import MOST_MACHINES
+from chipwise.planner.defaults import NOTEBOOK_IDLE_S
 from chipwise.planner.load.advice import advise
 from chipwise.planner.load.curve import (
     Answering,
@@ -46,7 +47,6 @@ MOST_KINDS = 40  # machine types and regions that are layered
 MOST_FLAT = 10  # where the load never changes: only promises beside the offers can change the order
 MOST_BASES = 2  # owned machine types that are tried as the base
 WITH_BASE = 10  # rented ones that are tried above them
-USUAL_IDLE_S = 1800.0
 W = TypeVar("W", bound=Common)
 
 
@@ -181,8 +181,8 @@ def _finished(
     pattern = pattern_of(curve, work.schedule)
     advice = advise(pattern, curve, best, hours)
     if isinstance(work, Interactive) and work.idle_after is None:
-        stopped = hours_of(sessions(int(work.at_once or work.people), work.busy, USUAL_IDLE_S, work.schedule), answering)
-        advice += f" With idle_after: 30min about {stopped.autoscaled:,.0f} machine-hours would do."
+        stopped = hours_of(sessions(int(work.at_once or work.people), work.busy, NOTEBOOK_IDLE_S, work.schedule), answering)
+        advice += f" With idle_after: {NOTEBOOK_IDLE_S / 60:g}min about {stopped.autoscaled:,.0f} machine-hours would do."
     assumed = _assumed(work, curve, kinds.span_s)
     if any(one.committed for one in best.layering.layers):
         assumed.append("commitments are paid for their whole term: the load must last as long")

@@ -22,10 +22,10 @@ from chipwise.planner.pipeline.hand_offs import Flow, Place, Ways, tables
 from chipwise.planner.pipeline.joint import HandOff, Joint, Stage, Wanted, able, beyond, reckon, single_region, solve, swapped
 from chipwise.planner.pipeline.quotas import shared_quotas
 from chipwise.planner.pipeline.services import Offered
-from chipwise.planner.pipeline.value import Alternative, Lack, Moved, Placed, Totals, by_use, what
 from chipwise.planner.quotas import Held
 from chipwise.planner.reasons import DeadlineAndBudget, MissesDeadline, OverBudget, Reason, StageOverBudget, StagesOverQuota
 from chipwise.planner.remedies import Advice, Ease
+from chipwise.planner.values.pipeline import Alternative, Lack, Moved, Placed, Totals, by_use, what
 from chipwise.planner.values.plan import Missing, Obstacle, Plan
 from chipwise.text import duration, usd
 from chipwise.units import DAY, HOUR, MONTH

@@ -18,8 +18,8 @@ from chipwise.planner.pipeline.hand_offs import flows_of
 from chipwise.planner.pipeline.joint import Wanted, single_region, solve
 from chipwise.planner.pipeline.limits import joined_limits
 from chipwise.planner.pipeline.services import services_of
-from chipwise.planner.pipeline.value import Excluded, Lack, PipelinePlan
 from chipwise.planner.single import plan_work
+from chipwise.planner.values.pipeline import Excluded, Lack, PipelinePlan
 from chipwise.planner.values.plan import Plan
 from chipwise.workload.kinds import Common
 from chipwise.workload.pipeline import Pipeline

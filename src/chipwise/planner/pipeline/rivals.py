@@ -8,7 +8,7 @@ import numpy as np
 
 from chipwise.planner.pipeline.case import Case
 from chipwise.planner.pipeline.joint import Joint, Wanted, reckon, solve, swapped
-from chipwise.planner.pipeline.value import PipelinePlan, Rival
+from chipwise.planner.values.pipeline import PipelinePlan, Rival
 
 LISTED = 8  # rivals of a stage
 LOOKED_AT = 400  # rows, the best, whose storage is chosen to list them

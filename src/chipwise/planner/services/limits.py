@@ -7,62 +7,63 @@ keeps a limit on the place only if all of them do, and a provider whose regions 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chipwise.catalog.offer import Purchase
 from chipwise.planner.limits import Rules
+from chipwise.planner.reasons import Barred, Misplaced, Reason, RuleKind
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
 
 
-def barred(known: Known, rules: Rules, provider: str, chips: tuple[str, ...] | None, regions: Sequence[str]) -> list[str]:
+def barred(known: Known, rules: Rules, provider: str, chips: tuple[str, ...] | None, regions: Sequence[str]) -> list[Reason]:
     """Limits that a service breaks or cannot be shown to keep; `chips` None: nobody states them."""
-    reasons = []
+    reasons: list[Reason] = []
     if not rules.rented:
-        reasons.append("is rented, and only own machines are asked for")
+        reasons.append(Barred(RuleKind.RENTED, provider))
     if rules.purchases is not None and Purchase.ON_DEMAND not in rules.purchases:
-        reasons.append(f"is paid per use, and machines bought as {' or '.join(sorted(rules.purchases))} are asked for")
+        reasons.append(Barred(RuleKind.PURCHASE, provider, tuple(sorted(rules.purchases))))
     if rules.providers is not None and provider not in rules.providers:
-        reasons.append(f"{provider} is none of the clouds asked for: {', '.join(sorted(rules.providers))}")
+        reasons.append(Barred(RuleKind.CLOUD, provider, tuple(sorted(rules.providers))))
     if provider in rules.avoided_providers:
-        reasons.append(f"{provider} is to be avoided")
+        reasons.append(Barred(RuleKind.AVOIDED_CLOUD, provider))
     reasons += [
-        f"{provider} is not known to take part in {programme}"
+        Barred(RuleKind.PROGRAMME, provider, (programme,))
         for programme, taking_part in (rules.compliant or {}).items()
         if provider not in taking_part
     ]
     if rules.chips is not None and (not chips or not rules.chips.issuperset(chips)):
-        wanted = ", ".join(sorted(rules.chips)[:4])
-        hardware = f"runs on {' or '.join(chips)}" if chips else "which chip it runs on is not stated"
-        reasons.append(f"{hardware}; asked for {wanted}")
-    if chips and rules.avoided_chips.intersection(chips):
-        reasons.append(f"may run on {' or '.join(sorted(rules.avoided_chips.intersection(chips)))}, which is to be avoided")
-    return reasons + _misplaced(known, rules, provider, regions)
+        reasons.append(Barred(RuleKind.CHIP, provider, tuple(sorted(rules.chips)), chips or ()))
+    if chips and (avoided := rules.avoided_chips.intersection(chips)):
+        reasons.append(Barred(RuleKind.AVOIDED_CHIP, provider, chips=tuple(sorted(avoided))))
+    return [*reasons, *_misplaced(known, rules, provider, regions)]
 
 
-def _misplaced(known: Known, rules: Rules, provider: str, regions: Sequence[str]) -> list[str]:
+def _misplaced(known: Known, rules: Rules, provider: str, regions: Sequence[str]) -> list[Misplaced]:
     if rules.countries is None and rules.regions is None and not rules.avoided_countries and not rules.avoided_regions:
         return []
     offered = [region for region in known.catalog.regions if region.provider == provider]
     stated = [region for region in offered if region.name in regions]
     places = stated or offered  # where no region is named, it may run in any of them
     countries = {region.country for region in places}
-    listing = ", ".join(sorted(str(one) for one in countries if one)[:4])
-    place = f"{provider} {stated[0].name}" if stated else f"{provider}, whose regions are in {listing}" if listing else provider
+    misplaced = Misplaced(
+        rule=RuleKind.COUNTRY,
+        provider=provider,
+        region=stated[0].name if stated else "",
+        countries=tuple(sorted(one for one in countries if one)),
+        certain=bool(stated) and None not in countries,
+    )
     reasons = []
     if rules.countries is not None and (not places or not countries <= rules.countries):
-        wanted = ", ".join(sorted(rules.countries)[:4]) + (", ..." if len(rules.countries) > 4 else "")
-        sure = bool(stated) and None not in countries
-        reasons.append(
-            f"runs in {place}; asked for {wanted}" if sure else f"its region is not stated ({place}); asked for {wanted}"
-        )
+        reasons.append(replace(misplaced, asked=tuple(sorted(rules.countries))))
     if rules.regions is not None and (not stated or not {one.key for one in stated} <= rules.regions):
-        reasons.append(f"its region is not stated or not asked for ({place})")
+        reasons.append(replace(misplaced, rule=RuleKind.REGION))
     if rules.avoided_countries and (not places or None in countries or countries & rules.avoided_countries):
-        reasons.append(f"may run in a country to be avoided ({place})")
+        reasons.append(replace(misplaced, rule=RuleKind.AVOIDED_COUNTRY))
     if rules.avoided_regions and (not places or {one.key for one in places} & rules.avoided_regions):
-        reasons.append(f"may run in a region to be avoided ({place})")
+        reasons.append(replace(misplaced, rule=RuleKind.AVOIDED_REGION))
     return reasons
 
 

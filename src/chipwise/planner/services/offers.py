@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from math import ceil, inf
 from typing import TYPE_CHECKING
 
 from chipwise.errors import BadInput
@@ -23,6 +23,7 @@ from chipwise.money.managed import Request, TokenService
 from chipwise.money.serverless import Service, read
 from chipwise.money.serverless_cost import Spread, break_even, cost
 from chipwise.planner.limits import Rules
+from chipwise.planner.reasons import NeedsChips, OtherFormat, OtherWeights, Reason, RetiredService, ShortContext
 from chipwise.planner.rules import rules_of
 from chipwise.planner.services.limits import barred, region_of, scope
 from chipwise.planner.services.speed import Found, Need, speeds
@@ -57,7 +58,7 @@ class ServiceOffer:
     usd_per_million_tokens: float | None
     goals: tuple[Held, ...]
     unchecked: tuple[str, ...]  # goals that nobody can hold against it, and why
-    refused: tuple[str, ...]
+    refused: tuple[Reason, ...]
     assumed: tuple[str, ...]
     certain: bool  # False: the price is second-hand or needs a commitment
     price_of: str  # ISO date
@@ -133,9 +134,11 @@ def _cheapest(
     able = [
         (lower_bound(demand, service, way), index)
         for index, (service, way) in enumerate(zip(offered, fast, strict=True))
-        if way and not isinstance(way, str)
+        if isinstance(way, tuple) and way
     ]
-    yield from (_serverless(known, demand, one, way) for one, way in zip(offered, fast, strict=True) if isinstance(way, str))
+    yield from (
+        _serverless(known, demand, one, way) for one, way in zip(offered, fast, strict=True) if not isinstance(way, tuple)
+    )
     costs: list[float] = []
     for bound, index in sorted(able):
         if len(costs) >= LISTED and (bound[0] or bound[2] > sorted(costs)[LISTED - 1]):
@@ -227,8 +230,8 @@ def _serverless(known: Known, demand: Demand, service: Service, fast: Found) -> 
     provider = known.names.provider_or_none(service.provider) or service.provider
     refused = barred(known, demand.rules, provider, service.chips, service.regions)
     if service.gpus > demand.most_chips:
-        refused.append(f"takes {service.gpus:g} chips; at most {demand.most_chips:g} are asked for")
-    way = best_way(demand, service, fast) if not isinstance(fast, str) else fast
+        refused.append(NeedsChips(ceil(service.gpus), int(demand.most_chips)))
+    way = best_way(demand, service, fast) if isinstance(fast, tuple) else fast
     blank = ServiceOffer(
         kind=SERVERLESS,
         provider=provider,
@@ -247,7 +250,7 @@ def _serverless(known: Known, demand: Demand, service: Service, fast: Found) -> 
         price_of=service.fact.as_of,
         region=region_of(service.regions),
     )
-    if isinstance(way, str):
+    if not isinstance(way, Way):
         return replace(blank, refused=(*refused, way)), None
     month = _month(way.bill.cost, demand.hours)
     image = f"an image of {image_bytes(service) / 1e9:g} GB"
@@ -303,14 +306,14 @@ def _per_token(known: Known, demand: Demand, service: TokenService) -> ServiceOf
     request = Request(need.input_tokens, need.output_tokens, min(need.prefix_tokens, need.input_tokens))
     refused = barred(known, demand.rules, provider or service.provider, None, service.regions)
     if not service.same_weights:
-        refused.append(f"is another training of the shape of {service.model}")
+        refused.append(OtherWeights(service.model))
     if service.gone or (service.retires is not None and service.retires <= known.today.isoformat()):
-        refused.append(f"was retired {service.retires}")
+        refused.append(RetiredService(service.retires or ""))
     if service.context is not None and need.context > service.context:
-        refused.append(f"takes {service.context:,.0f} tokens; {need.context:,.0f} must be accepted")
+        refused.append(ShortContext(service.context, need.context))
     format_ = next((word for word in service.variant.split() if word in ("fp8", "fp4", "nvfp4")), None)
     if format_ is not None and demand.precisions_asked and format_.removeprefix("nv") not in demand.precisions_asked:
-        refused.append(f"is served in {format_}; asked for {', '.join(sorted(demand.precisions_asked))}")
+        refused.append(OtherFormat(format_, tuple(sorted(demand.precisions_asked))))
     assumed = [] if format_ else ["the number format is not stated"]
     if service.retires and not service.gone:
         assumed.append(f"is to be retired {service.retires}")

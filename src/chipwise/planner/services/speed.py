@@ -25,6 +25,7 @@ from chipwise.perf.part import Part
 from chipwise.perf.predict_serving import percentiles
 from chipwise.perf.setup import WEIGHT_BITS, ServingSetup
 from chipwise.perf.transformer import Layer, Transformers, layer_of
+from chipwise.planner.reasons import DoesNotFit, HoldsTooLittle, NoPrecision, NoSpeed, Reason, Unpredicted
 from chipwise.predictor.samples import predict_samples
 from chipwise.predictor.transformer import serve
 from chipwise.predictor.values import SamplePrediction
@@ -71,7 +72,7 @@ class Speed:
     vcpus: float | None = None  # None: beside a GPU, as usual
 
 
-Found = tuple[Speed, ...] | str  # a text says why there is none
+Found = tuple[Speed, ...] | Reason  # a reason: why there is none
 
 
 def speeds(known: Known, model: str, shape: Shape, need: Need, services: Sequence[Service]) -> tuple[Found, ...]:
@@ -103,11 +104,11 @@ def _generation(known: Known, model: str, shape: Shape, need: Need, kinds: Seque
         parts = [known.parts.find(chip) for chip in chips]
         stated = [part for part in parts if part is not None and not part.unstated]
         if len(stated) < len(chips):
-            by_kind[kind] = f"no speed is stated of {' or '.join(chips)}"
+            by_kind[kind] = NoSpeed(chips)
             continue
         able = [one for one in need.precisions if one in WEIGHT_BITS and all(_runs(part, one) for part in stated)]
         if not able:
-            by_kind[kind] = f"{' or '.join(chips)} has no {' or '.join(need.precisions)} arithmetic"
+            by_kind[kind] = NoPrecision(need.precisions, chip=" or ".join(chips))
             continue
         ways = _ways(layer, gpus)
         rows += [(kind, chip, name, ways, many) for chip in chips for name in able for many in CONCURRENCY]
@@ -147,8 +148,8 @@ def _generation(known: Known, model: str, shape: Shape, need: Need, kinds: Seque
         fitting = {key: places for key, places in groups.items() if all(lack[at] <= 0 for at in places)}
         if not fitting:
             index = min((at for places in groups.values() for at in places), key=lambda at: lack[at])
-            lacking = f"{lack[index] / 1e9:.1f} GB a chip are missing"
-            by_kind[kind] = f"{model} in {rows[index][2]} does not fit {rows[index][3]} x {rows[index][1]}: {lacking}"
+            _, chip, precision, ways, _ = rows[index]
+            by_kind[kind] = DoesNotFit(model, f"{ways} x {chip}", precision, float(lack[index]))
             continue
         by_kind[kind] = tuple(
             Speed(
@@ -186,11 +187,11 @@ def _samples(known: Known, model: str, shape: Shape, need: Need, kinds: Sequence
         try:
             predicted = [predicted_on(chip) for chip in chips]
         except BadInput as error:
-            by_kind[chips, gpus] = error.message
+            by_kind[chips, gpus] = Unpredicted(error.message)
             continue
         too_large = [one.chip for one in predicted if not one.fit.fits]
         if too_large:
-            by_kind[chips, gpus] = f"{model} does not fit {too_large[0]}"
+            by_kind[chips, gpus] = DoesNotFit(model, too_large[0])
             continue
         slow = max(predicted, key=lambda one: one.latency_ms.value)
         seconds, weights = slow.latency_ms.value / 1e3, slow.memory.lines_bytes.get("weights", 0.0)
@@ -222,7 +223,7 @@ def _on_processor(
 ) -> Found:
     part = known.parts.find(ARM if "arm" in service.hardware.casefold() else X86)
     if part is None:
-        return "no speed is known of its processor"
+        return NoSpeed()
     room = service.memory_max_bytes
     if room is None:
         room = MOST_MEMORY_BYTES if service.usd_per_vcpu_second else UNSTATED_FUNCTION_BYTES
@@ -235,10 +236,10 @@ def _on_processor(
         try:
             work = work_on(part, precision)
         except BadInput as error:
-            return error.message
+            return Unpredicted(error.message)
         memory = work.memory_bytes
         if memory > room:
-            short.append(f"{model} in {work.precision} needs {memory / GIB:.3g} GiB; {service.title} gives {room / GIB:.3g}")
+            short.append(HoldsTooLittle(service.title, room, memory, f"{model} in {work.precision}"))
             continue
         if service.usd_per_vcpu_second:
             vcpus = MOST_VCPUS
@@ -248,7 +249,7 @@ def _on_processor(
         fitting.append(work.on(vcpus, memory, need))
     if fitting:
         return tuple(fitting)
-    return min(short) if short else f"{part.name} is not predicted in {' or '.join(need.precisions)}"
+    return min(short, key=lambda one: one.needed_bytes) if short else NoPrecision(need.precisions, chip=part.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from chipwise.money.break_even import ReplicaSet
 from chipwise.money.serverless import BESIDE_MEMORY_BYTES, BESIDE_VCPUS, Service
 from chipwise.money.serverless_cost import Bill, Container, Traffic, cold_start, cost
 from chipwise.planner.limits import Rules
+from chipwise.planner.reasons import MissesLatency, Reason, Unpredicted
 from chipwise.planner.services.speed import Need, Speed
-from chipwise.text import duration
 from chipwise.units import HOUR
 
 IMAGE_BYTES = 10e9  # of a container with a serving engine: what published engine images come to
@@ -66,15 +66,15 @@ class Way:
     container: Container
     bill: Bill
     goals: tuple[Held, ...]
-    missed: tuple[str, ...]
+    missed: tuple[MissesLatency, ...]
     meets_cold: bool  # misses a goal by cold starts
 
 
-def best_way(demand: Demand, service: Service, fast: Sequence[Speed]) -> Way | str:
+def best_way(demand: Demand, service: Service, fast: Sequence[Speed]) -> Way | Reason:
     """The cheapest that keeps the goals; where none does, the one that comes nearest. What cannot pass the best is not
     reckoned."""
     best: Way | None = None
-    reason = ""
+    reason: Reason | None = None
     fewest = min(speed.concurrency for speed in fast)
     for bound, speed in sorted(((_bound(demand, service, one), one) for one in fast), key=itemgetter(0)):
         if best is not None and bound > _order(best):
@@ -84,14 +84,14 @@ def best_way(demand: Demand, service: Service, fast: Sequence[Speed]) -> Way | s
             continue
         for warm in WARM:
             way = _way(demand, service, speed, warm)
-            if isinstance(way, str):
+            if not isinstance(way, Way):
                 reason = way
                 break
             if best is None or _order(way) < _order(best):
                 best = way
             if not way.meets_cold:
                 break
-    return best or reason or "no way to run it"
+    return best or reason or Unpredicted("no way to run it")
 
 
 def lower_bound(demand: Demand, service: Service, fast: Sequence[Speed]) -> Order:
@@ -126,7 +126,7 @@ def _excess(way: Way) -> float:
     return max((one.predicted_s / one.limit_s for one in way.goals), default=0.0)
 
 
-def _way(demand: Demand, service: Service, speed: Speed, warm: int) -> Way | str:
+def _way(demand: Demand, service: Service, speed: Speed, warm: int) -> Way | Unpredicted:
     traffic = Traffic(demand.rate, speed.seconds, speed.concurrency, demand.peak)
     container = Container(speed.memory_bytes, image_bytes(service), speed.weights_bytes, minimum_instances=warm)
     if speed.vcpus is not None:
@@ -134,7 +134,7 @@ def _way(demand: Demand, service: Service, speed: Speed, warm: int) -> Way | str
     try:
         bill = cost(service, traffic, container)
     except BadInput as error:
-        return error.message
+        return Unpredicted(error.message)
     goals, missed, meets_cold = _against_goals(demand, speed, bill)
     return Way(
         service=service,
@@ -148,7 +148,7 @@ def _way(demand: Demand, service: Service, speed: Speed, warm: int) -> Way | str
     )
 
 
-def _against_goals(demand: Demand, speed: Speed, bill: Bill) -> tuple[tuple[Held, ...], tuple[str, ...], bool]:
+def _against_goals(demand: Demand, speed: Speed, bill: Bill) -> tuple[tuple[Held, ...], tuple[MissesLatency, ...], bool]:
     """Of all requests a share starts cold: a goal for more than the others is a goal for cold ones."""
     goals, missed, by_cold = [], [], False
     cold, start = bill.cold_share, bill.cold_start_s
@@ -169,12 +169,11 @@ def _against_goals(demand: Demand, speed: Speed, bill: Bill) -> tuple[tuple[Held
         goals.append(goal)
         if goal.met:
             continue
-        text = f"{metric} p{share * 100:g} is {duration(predicted)}, the goal {duration(limit)}"
+        reason = MissesLatency(f"{metric} p{share * 100:g}", predicted, limit)
         if meets_cold and warm <= limit:
             by_cold = True
-            spread = f"{duration(start.low)} to {duration(start.high)}"
-            text = f"{cold:.0%} of the requests meet a cold start of {duration(start.middle)} ({spread}): {text}"
-        missed.append(text)
+            reason = replace(reason, cold_share=cold, cold_start_s=(start.low, start.middle, start.high))
+        missed.append(reason)
     return tuple(goals), tuple(missed), by_cold
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from chipwise.perf.setup import RECOMPUTE
 from chipwise.perf.transformer import layer_of, pair_layer
 from chipwise.planner import missing
 from chipwise.planner.assemble import Case, Described, assemble
+from chipwise.planner.defaults import LORA_RANK, SEQUENCE_TOKENS, training_batch
 from chipwise.planner.fleet import MOST_CHIPS
 from chipwise.planner.ground import asked_goals, ground_for, shapes_offered, stored
 from chipwise.planner.limits import allowed
@@ -30,9 +30,6 @@ from chipwise.workload.model.shape import DecoderShape, EncoderDecoderShape, Enc
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
 
-SEQUENCE = 2048
-ADAPTED = 64  # sequences per step of a fine-tuning that says nothing
-
 
 def plan_learning(known: Known, path: str, work: Learning, objective: str | None, top: int) -> Plan:
     extended, name, shape = known_model(Ask(known, path, "", {}), work)
@@ -40,10 +37,10 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
         raise BadInput(f"Training of {name} is not planned yet.", remedy=f"chipwise predict {path} --on CHIP")
     ground = ground_for(extended)
     pairs = pairs_of(extended.find_model(name), work.sequence_length, work.target_length)
-    seq = int(work.sequence_length or SEQUENCE) if pairs is None else int(pairs.tokens[0])
+    seq = int(work.sequence_length or SEQUENCE_TOKENS) if pairs is None else int(pairs.tokens[0])
     tokens = (work.tokens or (work.samples or 0.0) * seq) * work.epochs
     samples = work.batch_samples or (work.batch_tokens or 0.0) / seq
-    batch = max(round(samples) if samples else _usual_batch(work, shape.parameters, seq), 1)
+    batch = max(round(samples) if samples else training_batch(work, shape.parameters, seq), 1)
     layer = layer_of(shape) if pairs is None else pair_layer(pairs.shape, float(pairs.inputs[0]), float(pairs.targets[0]))
     job = LearningJob(
         model=model_key(name),
@@ -52,7 +49,7 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
         seq=seq,
         batch=batch,
         method=work.method.value if isinstance(work, Finetune) else "full",
-        rank=int(work.rank or 16) if isinstance(work, Finetune) else 16,
+        rank=int(work.rank or LORA_RANK) if isinstance(work, Finetune) else LORA_RANK,
         optimizer=work.optimizer.value,
         precisions=(work.precision.value,),
         recompute=(RECOMPUTE[work.recompute.value],) if work.recompute is not None else (0, 1, 2),
@@ -98,11 +95,3 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
     reasons = unable(job, ways, searched)
     plan = assemble(case, ground.fleet, priced, describe, ok.refused, lacks, counts, top, reasons, grounds)
     return replace(plan, notes=(*plan.notes, *notes))
-
-
-def _usual_batch(work: Learning, parameters: float, seq: int) -> int:
-    """Half a million tokens below a billion parameters, two up to thirteen, four above, as published runs have it."""
-    if isinstance(work, Finetune):
-        return ADAPTED
-    tokens = 0.5e6 if parameters < 1.5e9 else 2e6 if parameters < 14e9 else 4e6
-    return int(2 ** round(math.log2(tokens / seq)))

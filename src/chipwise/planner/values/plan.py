@@ -248,7 +248,7 @@ class Service:
     cold_share: float | None  # of requests that wait for a start
     break_even: str  # when a machine of one's own becomes cheaper
     assumed: tuple[str, ...]
-    refused: tuple[str, ...]  # empty: it may be used
+    refused: tuple[Reason, ...]  # empty: it may be used
     cold_start_s: tuple[float, float, float] | None = None  # low, middle, high
     chips: tuple[str, ...] = ()  # of which one comes; none: a processor, or not stated
     warm: int = 0  # instances that are never given up

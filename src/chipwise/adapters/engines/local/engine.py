@@ -24,8 +24,7 @@ import psutil
 from chipwise.errors import NotFound, TryLater
 from chipwise.runner import hand_off
 from chipwise.runner.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
-from chipwise.runner.job import Job
-from chipwise.runner.story import UNANSWERED
+from chipwise.runner.job import Job, Lack
 
 from . import NAME, folder, processes
 
@@ -93,8 +92,16 @@ class Local:
             return Sight(State.PENDING if _starting(path, now) else State.ABSENT)
         if lives:
             deadline, reason = notice
-            reason = reason if deadline is not None else _unanswered(path)
-            return Sight(state=State.RUNNING, reason=reason, since=begun, handle=str(path), leave_by=deadline, **progress)
+            unanswered = _unanswered(path) if deadline is None else ""
+            return Sight(
+                state=State.RUNNING,
+                reason=unanswered or reason,
+                lack=Lack.CHECK if unanswered else None,
+                since=begun,
+                handle=str(path),
+                leave_by=deadline,
+                **progress,
+            )
         left = processes.marked(_mark(id, number, self.config.root), _sessions(state))
         if left:
             processes.end(left)
@@ -292,7 +299,7 @@ def _unanswered(path: Path) -> str:
     if health is None or folder.number(health, "answered") is not None:
         return ""
     detail = ": ".join(filter(None, (folder.words(health, "url"), folder.words(health, "instead"))))
-    return f"{UNANSWERED} ({detail[:300]})" if detail else UNANSWERED
+    return f"it does not answer its check yet{f' ({detail[:300]})' if detail else ''}"
 
 
 def _ended(ended: Mapping[str, Any], begun: float | None, path: Path, notice: tuple[float | None, str]) -> Sight:

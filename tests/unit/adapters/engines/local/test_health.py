@@ -11,7 +11,7 @@ import pytest
 from chipwise.adapters.engines.local import engine as local
 from chipwise.adapters.engines.local import folder, health, processes
 from chipwise.runner.engine import Sight
-from chipwise.runner.job import Attempt, Job, Phase, Spec, Where
+from chipwise.runner.job import Attempt, Job, Lack, Phase, Spec, Where
 
 URL = "http://127.0.0.1:8000/health"
 
@@ -54,13 +54,14 @@ def test_nobody_there_is_told_in_words() -> None:
     ],
 )
 def test_a_service_that_runs_and_does_not_answer_is_seen_so(tmp_path: Path, told: dict[str, object] | None, said: str) -> None:
-    assert _seen(tmp_path, told).reason == said
+    sight = _seen(tmp_path, told)
+    assert (sight.reason, sight.lack) == (said, Lack.CHECK if said else None)
 
 
 def test_a_machine_that_goes_away_is_told_before_anything_else(tmp_path: Path) -> None:
     wish = {"by": 9.0, "reason": "spot goes", "notice": True}
     sight = _seen(tmp_path, {"url": URL, "answered": None, "instead": ""}, wish)
-    assert (sight.leave_by, sight.reason) == (9.0, "spot goes")
+    assert (sight.leave_by, sight.reason, sight.lack) == (9.0, "spot goes", None)
 
 
 def _seen(root: Path, told: dict[str, object] | None, wish: dict[str, object] | None = None) -> Sight:

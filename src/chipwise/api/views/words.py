@@ -1,0 +1,27 @@
+"""The words of a plan for who shows one; they are written in the planner, which the report and the renderer ask as well."""
+
+from __future__ import annotations
+
+from chipwise.planner.explain.pipeline_words import together_words, without
+from chipwise.planner.explain.reason_words import example_words, lost, missing_words, remedy_words, rule_words, words
+from chipwise.planner.explain.why_words import why_words
+from chipwise.planner.explain.words import brief, emissions, no_service, running, sentence
+from chipwise.planner.quotas import notes as quota_notes
+
+__all__ = [
+    "brief",
+    "emissions",
+    "example_words",
+    "lost",
+    "missing_words",
+    "no_service",
+    "quota_notes",
+    "remedy_words",
+    "rule_words",
+    "running",
+    "sentence",
+    "together_words",
+    "why_words",
+    "without",
+    "words",
+]

@@ -1,0 +1,55 @@
+"""What planning the stages of a pipeline together changed, in words."""
+
+from __future__ import annotations
+
+from chipwise.planner.explain.reason_words import words
+from chipwise.planner.values.pipeline import Alternative, PipelinePlan, Totals, what
+from chipwise.text import duration, usd
+
+
+def together_words(plan: PipelinePlan) -> str:
+    """What planning the stages together changed, in one paragraph with the numbers."""
+    assert plan.totals is not None
+    sentences = []
+    moved = plan.moved_together
+    if not moved:
+        sentences.append("Every stage runs on what it would run on alone.")
+    else:
+        changes = "; ".join(f"{one.name} on {what(one.choice)}, alone on {what(one.alone)}" for one in moved)
+        count = "1 stage runs" if len(moved) == 1 else f"{len(moved)} stages run"
+        sentences.append(f"Planned together, {count} on something else than alone: {changes}.")
+    if plan.alone is not None and moved:
+        sentences.append(f"Each stage by itself: {_against(plan, plan.alone)}.")
+    if len(plan.stages) == 1:
+        return sentences[0]
+    if plan.one_region is None:
+        sentences.append("No single region has room for all stages within limits and goals.")
+    elif all(
+        one.where == other[1] for one, other in zip((one.choice for one in plan.stages), plan.one_region.where, strict=True)
+    ):
+        sentences.append("It stays in one region: no other region is worth the transfer.")
+    else:
+        region = plan.one_region.region
+        sentences.append(f"All in one region, at best {region}: {_against(plan, plan.one_region)}.")
+    return " ".join(sentences)
+
+
+def without(totals: Totals) -> str:
+    """What the sum of emissions does not hold."""
+    return f" without {' and '.join(totals.unknown_kg)}" if totals.unknown_kg else ""
+
+
+def _against(plan: PipelinePlan, alternative: Alternative) -> str:
+    assert plan.totals is not None
+    totals, other_totals = plan.totals, alternative.totals
+    text = f"{usd(other_totals.usd)}, {duration(other_totals.seconds)}, {other_totals.kg:,.1f} kg CO2e{without(other_totals)}"
+    values = {
+        "cost": (totals.usd, other_totals.usd),
+        "time": (totals.seconds, other_totals.seconds),
+        "carbon": (totals.kg, other_totals.kg),
+    }
+    value, other_value = values.get(plan.objective, (totals.balanced, other_totals.balanced))
+    excess = other_value / max(value, 1e-9) - 1
+    name = "" if plan.objective in values else " by the mean of the three"
+    worse = f"{excess:.1%} worse{name}" if excess > 0.0005 else f"better{name}" if excess < -0.0005 else f"no better{name}"
+    return f"{text} ({worse}{f'; it {words(alternative.misses)}' if alternative.misses is not None else ''})"
