@@ -207,7 +207,7 @@ def test_where_a_machine_was_just_taken_is_tried_last_and_the_full_price_after_s
     allowed = SimpleNamespace(or_on_demand=True)
 
     def lost(many: int) -> list[tuple[str, str, str]]:
-        one = inside["Machine"]("i-1", 0, names[0], "spot", "a", None, "lost")
+        one = inside["LaunchedMachine"]("i-1", 0, names[0], "spot", "a", None, "lost")
         return [(attempt[0], attempt[1], subnet) for attempt, subnet in inside["order"](allowed, ["a", "b"], [one] * many)]
 
     assert lost(0)[:2] == [(names[0], "spot", "a"), (names[0], "spot", "b")]

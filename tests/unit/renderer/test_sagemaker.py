@@ -83,7 +83,7 @@ def test_an_asynchronous_endpoint_without_machines_wakes_when_anything_waits() -
     )
     clients["cloudwatch"].put_metric_alarm = asked.update
     inside["scale"](SimpleNamespace(client=clients.__getitem__))
-    assert inside["LEAST"] == 0
+    assert inside["MIN_MACHINES"] == 0
     steps = policies["wake"]["StepScalingPolicyConfiguration"]["StepAdjustments"]
     assert steps == [{"MetricIntervalLowerBound": 0.0, "ScalingAdjustment": 1}]
     assert (asked["MetricName"], asked["AlarmActions"]) == ("HasBacklogWithoutCapacity", ["arn:wake"])

@@ -7,7 +7,7 @@ import json
 from chipwise.renderer.aws.fitting import unpullable
 from chipwise.renderer.aws.parts import copies
 from chipwise.renderer.aws.schedules import aws_cron
-from chipwise.renderer.aws.tags import MINE, tags
+from chipwise.renderer.aws.tags import OWNER_TAG, tags
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
@@ -41,7 +41,7 @@ def named(deployment: Deployment) -> list[Setting]:
     reason = "" if image else "SageMaker pulls from ECR only: push the image there and give its name with --image."
     return [
         Setting("NAME", deployment.name),
-        Setting("MINE", MINE),
+        Setting("MINE", OWNER_TAG),
         Setting("REGION", deployment.node.region),
         Setting("IMAGE", image, reason),
         Setting("TAGS", tags(deployment)),

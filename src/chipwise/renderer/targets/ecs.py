@@ -8,7 +8,7 @@ from chipwise.renderer.aws.containers import command, devices, environment, gpus
 from chipwise.renderer.aws.fitting import check, machines, refuse_fpga, refuse_ranks, unpullable
 from chipwise.renderer.aws.parts import counted, divided, parts, together
 from chipwise.renderer.aws.schedules import aws_cron
-from chipwise.renderer.aws.tags import MINE, tags
+from chipwise.renderer.aws.tags import OWNER_TAG, tags
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
@@ -44,7 +44,7 @@ def render(deployment: Deployment) -> list[File]:
     spare = minimum < 2
     constants = [
         Setting("NAME", deployment.name),
-        Setting("MINE", MINE),
+        Setting("MINE", OWNER_TAG),
         Setting("REGION", deployment.node.region),
         Setting(
             "MACHINES",

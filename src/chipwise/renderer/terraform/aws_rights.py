@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.renderer.aws.tags import MINE
+from chipwise.renderer.aws.tags import OWNER_TAG
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, data, resource, text_of
 from chipwise.renderer.terraform.shape import grouped, kept, place, ports, saved, together
@@ -210,7 +210,7 @@ def _statements(deployment: Deployment) -> list[Value]:
                     "condition": Nested(
                         {
                             "test": "StringEquals",
-                            "variable": f"aws:ResourceTag/{MINE}",
+                            "variable": f"aws:ResourceTag/{OWNER_TAG}",
                             "values": [Raw("local.name")],
                         }
                     ),
@@ -337,7 +337,7 @@ def _budget(deployment: Deployment) -> Block:
             "cost_filter": Nested(
                 {
                     "name": "TagKeyValue",
-                    "values": [Raw(f'format("user:{MINE}$%s", local.name)')],
+                    "values": [Raw(f'format("user:{OWNER_TAG}$%s", local.name)')],
                 }
             ),
             "notification": notifications,

@@ -12,7 +12,7 @@ from chipwise.renderer.terraform.startup import Store, script
 from chipwise.renderer.yaml_text import Noted
 
 PROVIDER = "~> 7.0"
-MINE = "chipwise-deployment"
+OWNER_TAG = "chipwise-deployment"
 LONGEST_DELAY_S = 3600  # that Google waits before it heals
 _HYPERDISK = ("a3-ultra", "a4", "g4", "c4", "n4", "ct6e", "tpu7x")  # families that take no persistent disk
 
@@ -55,7 +55,7 @@ def _refuse(deployment: Deployment) -> None:
 
 
 def labels(deployment: Deployment) -> dict[str, str]:
-    pairs = {MINE: deployment.name}
+    pairs = {OWNER_TAG: deployment.name}
     for key, value in deployment.labels.items():
         name, text = label_key(key), label_text(value)
         if name and text and len(pairs) < 40:
