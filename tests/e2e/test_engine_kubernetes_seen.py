@@ -190,4 +190,4 @@ def test_of_attempts_that_enter_at_once_none_starts_after_a_newer_one(cluster: C
     assert len(set(let_in)) == len(let_in)  # each at most once
     assert max(let_in) == 8
     held = gate.stand(cluster.api.get("v1", "ConfigMap", gate.gate_name("race"), namespace))
-    assert held == gate.Stand(8, 0)
+    assert held == gate.GateState(8, 0)

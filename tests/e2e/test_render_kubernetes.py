@@ -12,7 +12,7 @@ import pytest
 from chipwise.renderer.deployment import Deployment, Node
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.joining import joining
-from chipwise.renderer.launch.streams import each, groups
+from chipwise.renderer.launch.streams import groups, streams_per_group
 from chipwise.renderer.layout import pods
 from deployments import NAMES, deployment, session
 from kube.control_plane import Cluster
@@ -159,7 +159,9 @@ def test_live_streams_land_on_the_machines_of_the_plan_each_in_one_group(
     assert Counter(placed.values()) == dict.fromkeys(right, max(planned.node.chips, 1)), "a pod for each chip"
     numbers = sorted(int(pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"]) for pod in cluster.pods(namespace))
     assert numbers == list(range(groups(planned)))
-    taken = [at for number in numbers for at in range(number * each(planned), (number + 1) * each(planned))]
+    taken = [
+        at for number in numbers for at in range(number * streams_per_group(planned), (number + 1) * streams_per_group(planned))
+    ]
     assert [at for at in taken if at < planned.streams] == list(range(planned.streams)), "every stream, and none twice"
 
 

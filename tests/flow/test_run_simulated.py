@@ -16,7 +16,7 @@ from chipwise.api.running.simulate import Play, Played, Wishes, played, simulate
 from chipwise.api.running.simulated_view import lines, view
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.events import Placed
-from chipwise.runner.job import Job, Needs, Outcome, Phase, Spec, Where, Wish
+from chipwise.runner.job import Job, MachinePlace, Needs, Outcome, Phase, Spec, Wish
 from chipwise.runner.queue import Rules, Share
 from command import Chipwise
 from effort import cases
@@ -303,7 +303,7 @@ def test_a_play_is_told_in_words_and_values() -> None:
 
 
 def test_a_place_that_the_world_does_not_describe_always_has_a_machine() -> None:
-    unknown = Where(Purchase.ON_DEMAND, "gcp", "x", "y", "a3", 5.0)
+    unknown = MachinePlace(Purchase.ON_DEMAND, "gcp", "x", "y", "a3", 5.0)
     assert one(spec(places=(unknown,)), World(other=Program(6, 10.0)))[0].phase is Phase.DONE
 
 

@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 from chipwise.errors import BadInput, TryLater
 from chipwise.job.remote import Remote
 from chipwise.runner.engine import Seen, Sight, State
-from chipwise.runner.hand_off import CODE, by_controller, told
+from chipwise.runner.hand_off import CODE, by_controller, failure_reason
 from chipwise.runner.job import Job, Spec
 
 STORES = (  # that outlive a job and can be seen from several machines, as fsspec calls them
@@ -165,10 +165,10 @@ class HandOffs:
         now, answer = self._clock(), self._answers.get(key)
         since = self._since.setdefault(key, now)
         if answer is not None and not answer.trouble:
-            return replace(sight, code=CODE, reason=told(answer.lacks)) if answer.lacks else sight
+            return replace(sight, code=CODE, reason=failure_reason(answer.lacks)) if answer.lacks else sight
         trouble = answer.trouble if answer is not None else ""
         if now - since > (TOLD_AFTER_S if job.wish.stops else PATIENCE_S):
-            reason = told(f"its output could not be checked: {trouble or 'its store does not answer'}")
+            reason = failure_reason(f"its output could not be checked: {trouble or 'its store does not answer'}")
             return replace(sight, code=CODE, reason=reason)
         if answer is None or now - answer.at > AGAIN_S:
             self._ask(key, by_controller(job.spec, self._looks_at))

@@ -66,7 +66,7 @@ def bench(
     _check(out)
     session = open_session()
     work = benching_places.checked(session, workload, environment)
-    wanted = benching_places.Wanted(
+    wanted = benching_places.BenchRequest(
         path=workload,
         work=work,
         places=benching_places.places(session, on),
@@ -180,12 +180,12 @@ def _singular(unit: str) -> str:
 
 
 def _below(result: Result) -> str:
-    from chipwise.api.running.predicting import Held
+    from chipwise.api.running.predicting import Allocation
     from chipwise.cli import text
 
     allocation = result.held
     hardware = ""
-    if isinstance(allocation, Held):
+    if isinstance(allocation, Allocation):
         share = f"{allocation.share:.1%} of " if allocation.share < 1 else ""
         hardware = f"{share}{text.chips(allocation.chip, allocation.chips)}"
     parts = [hardware, "a formula: not run" if result.formula else text.plural(len(result.speeds), "run")]

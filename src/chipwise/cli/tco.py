@@ -12,7 +12,7 @@ from chipwise.cli.options import AboveZero, CatalogName, WholeNumber, multiple_o
 from chipwise.text import usd_short
 
 if TYPE_CHECKING:
-    from chipwise.api.tco import Alternative, Setting, Tco
+    from chipwise.api.tco import Alternative, Tco, TcoSetting
     from chipwise.money.tco import Swing
 
 _NAMES = {
@@ -121,7 +121,7 @@ def tco(chip: str, as_json: bool, **options: Any) -> None:
       chipwise tco l40s --chips 4 --power-price 0.20 --pue 1.3 --json
     """
     from chipwise.api.session.wiring import open_session
-    from chipwise.api.tco import Asked
+    from chipwise.api.tco import TcoRequest
     from chipwise.api.tco import tco as ask
     from chipwise.cli import text
 
@@ -137,7 +137,7 @@ def tco(chip: str, as_json: bool, **options: Any) -> None:
         "provider": "providers",
         "region": "regions",
     }
-    result = ask(open_session(), Asked(chip, **{names.get(name, name): value for name, value in options.items()}))
+    result = ask(open_session(), TcoRequest(chip, **{names.get(name, name): value for name, value in options.items()}))
     if as_json:
         from chipwise.api.views.tco import tco_view
 
@@ -275,7 +275,7 @@ def _value(name: str, value: float) -> str:
     return f"{value:.3g}"
 
 
-def _setting(setting: Setting) -> str:
+def _setting(setting: TcoSetting) -> str:
     if setting.name.endswith("power_w"):
         value = f"{setting.value / 1e3:.3g} kW"
     elif setting.name == "usd_per_kwh":

@@ -102,7 +102,9 @@ def allowed(fleet: Fleet, rules: Rules, among: Mask | None = None) -> Allowed:
         removed = np.flatnonzero(mask & ~fine)
         if len(removed):
             first = int(removed[0])
-            refused.append(Refused(name, len(removed), shown(catalog, first), reason(first) if reason is not None else None))
+            refused.append(
+                Refused(name, len(removed), offer_title(catalog, first), reason(first) if reason is not None else None)
+            )
             mask = mask & fine
 
     machines = catalog.machines
@@ -183,6 +185,6 @@ def _region_rules(catalog: Catalog, rules: Rules) -> dict[Rule, Mask]:
     return masks
 
 
-def shown(catalog: Catalog, offer: int) -> str:
+def offer_title(catalog: Catalog, offer: int) -> str:
     one = catalog.offers[offer]
     return f"{one.provider} {one.machine} in {readable(one.region)}, {one.purchase}"

@@ -23,7 +23,7 @@ from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.catalog.tables import Quota
 from chipwise.perf.arrays import Array
 from chipwise.planner.fleet import Fleet
-from chipwise.planner.limits import Granted, Mask, Refused, Rules, shown
+from chipwise.planner.limits import Granted, Mask, Refused, Rules, offer_title
 from chipwise.planner.pricing import Priced
 from chipwise.planner.reasons import OverQuota, Rule, RuleKind
 from chipwise.planner.values.plan import Choice, Plan, Turn
@@ -37,7 +37,7 @@ _BOUGHT = {  # as the table has it
 
 
 @dataclass(frozen=True)
-class Held:
+class QuotaCheck:
     """One quota against all candidates: what each needs of it; 0 where it does not speak of them."""
 
     told: str  # "h100 at aws us-east-1"; of a provider's default its name
@@ -61,13 +61,13 @@ def chips_of(fleet: Fleet) -> Array:
     return np.asarray(per_shape[fleet.shape_of])
 
 
-def held(fleet: Fleet, priced: Priced, rules: Rules) -> list[Held]:
+def quota_checks(fleet: Fleet, priced: Priced, rules: Rules) -> list[QuotaCheck]:
     """Every quota that must be kept, against every candidate."""
     if not rules.quotas and not rules.default_quotas:
         return []
     chips = chips_of(fleet)[priced.machine] * priced.machines
     quotas = [
-        Held(
+        QuotaCheck(
             told=quota.told,
             unit="chips",
             most=float(quota.most),
@@ -85,7 +85,7 @@ def held(fleet: Fleet, priced: Priced, rules: Rules) -> list[Held]:
                 counted = covered[priced.machine] & default.purchases[priced.purchase]
                 needed = np.where(counted, vcpus if default.by_vcpu else chips, 0.0)
                 quotas.append(
-                    Held(
+                    QuotaCheck(
                         told=f"{default.row.provider} {default.row.name}",
                         unit=default.row.unit,
                         most=default.most,
@@ -104,7 +104,7 @@ def _spoken(fleet: Fleet, priced: Priced, quota: Granted) -> Mask:
     return np.asarray(matching & np.array([region.key in quota.regions for region in fleet.catalog.regions])[priced.region])
 
 
-def refused(fleet: Fleet, priced: Priced, quotas: Sequence[Held]) -> tuple[Refused, ...]:
+def refused(fleet: Fleet, priced: Priced, quotas: Sequence[QuotaCheck]) -> tuple[Refused, ...]:
     """Of each quota: offers of which no number of machines is within it, and offers of which the larger numbers are not."""
     refusals = []
     allowed = np.ones(len(priced), dtype=bool)
@@ -120,7 +120,7 @@ def refused(fleet: Fleet, priced: Priced, quotas: Sequence[Held]) -> tuple[Refus
                 rows = np.flatnonzero(excess & offers[priced.offer])
                 row = int(rows[np.argmin(quota.needed[rows])])
                 count = f"{priced.machines[row]:g} x " if priced.machines[row] > 1 else ""
-                example = f"{count}{shown(fleet.catalog, int(priced.offer[row]))}"
+                example = f"{count}{offer_title(fleet.catalog, int(priced.offer[row]))}"
                 rule = Rule(kind, name, quota.most, quota.own)
                 refusals.append(Refused(rule, int(np.count_nonzero(offers)), example, quota.miss(float(quota.needed[row]))))
     return tuple(refusals)
@@ -210,12 +210,12 @@ def _of_ec2(families: Sequence[str], name: str) -> bool:
     return bool(own & set(families))
 
 
-def told(plan: Plan, rules: Rules) -> Plan:
+def with_quota_notes(plan: Plan, rules: Rules) -> Plan:
     """With what quotas refused, and what must be asked for before the choices can be started."""
     if plan.rows is None:
         return plan
     fleet, priced = plan.rows.fleet, plan.rows.priced
-    removed = refused(fleet, priced, held(fleet, priced, rules))
+    removed = refused(fleet, priced, quota_checks(fleet, priced, rules))
     asks = _to_ask(fleet.catalog, plan.choices[:1])
     turns = tuple(Turn("quota", _sentence(default, needed)) for _, default, needed in asks)
     return replace(plan, refused=(*plan.refused, *removed), turns=(*plan.turns, *turns))

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 LARGEST_BATCH = 256
 ENOUGH = 0.9  # of the best rate, at which a larger batch is not worth its latency
-KEPT = 0.6  # of the touched values that training keeps
+KEPT_SHARE = 0.6  # of the touched values that training keeps
 STATE_BYTES = 16.0  # per trained parameter: 16-bit weight and gradient, fp32 master copy and two moments
 ROOM = 0.92  # of a chip's memory; the rest is context and fragments
 
@@ -214,7 +214,7 @@ class Sampled:
             value_bytes = STATE_BYTES if self.task == "train" else weight
             lines, stored = {"tables": self.tables * value_bytes / self.table_ways}, self.stored - self.tables
         if self.task == "train":
-            activations = KEPT * (self.net.touched + self.net.score_map) * max(value, 2.0)
+            activations = KEPT_SHARE * (self.net.touched + self.net.score_map) * max(value, 2.0)
             return lines | {"weights and states": stored * STATE_BYTES, "activations": activations * batch}
         largest = max(
             (one.rows * one.groups * (one.columns + one.depth / one.window) for one in self.net.products), default=0.0

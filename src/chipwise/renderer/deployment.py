@@ -171,7 +171,7 @@ class Stand:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class MachineLayer:
     """Machines that carry a part of a load over time and are bought one way."""
 
     purchase: str  # spot, on-demand, owned, or the promise that is made for them
@@ -251,7 +251,9 @@ class Deployment:
     stands: tuple[Stand, ...] = ()  # where a service stands, in several regions; empty: in its node's alone
     opens: str = ""  # cron expression: when a job may go on, where it may run in some hours only; in `time_zone`
     closes: str = ""  # when it is paused
-    layers: tuple[Layer, ...] = ()  # from the base of the load up, where it is carried by machines bought in several ways
+    layers: tuple[
+        MachineLayer, ...
+    ] = ()  # from the base of the load up, where it is carried by machines bought in several ways
     services: tuple[Service, ...] = ()  # paid per use, that the plan reckoned for the same traffic; those it may use first
     service: Service | None = None  # of them, what the plan takes instead of machines
     streams: int = 0  # live ones, of video: the command is that of one
@@ -263,7 +265,7 @@ class Deployment:
         return self.purchase == "spot"
 
     @property
-    def rented(self) -> tuple[Layer, ...]:
+    def rented(self) -> tuple[MachineLayer, ...]:
         """Layers that these files buy; owned machines are there already."""
         return tuple(one for one in self.layers if one.purchase != "owned")
 

@@ -30,7 +30,7 @@ from chipwise.renderer.paying import (
 from chipwise.renderer.paying_stages import own_machine, stage_notes, stage_service
 from chipwise.renderer.platforms import platforms
 from chipwise.renderer.quoting import dns_name, file_name, is_hub_id
-from chipwise.renderer.software import HANDED, QUANTIZED, Asked, images_for, software_of
+from chipwise.renderer.software import HANDED, QUANTIZED, SoftwareRequest, images_for, software_of
 from chipwise.renderer.windows import hours_of, paused, window
 from chipwise.units import GB, GIB, HOUR
 from chipwise.workload.kinds import Batch, Common, Interactive, Learning, Serve, Stream, Transcode
@@ -39,7 +39,7 @@ from chipwise.workload.model.registry import Model as Known
 from chipwise.workload.model.shape import EncoderDecoderShape
 from chipwise.workload.pipeline import Pipeline
 
-OTHERS = 4  # machine types that a fleet may take beside the chosen one
+MAX_ALTERNATIVES = 4  # machine types that a fleet may take beside the chosen one
 _BYTES = {"fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5, "int4": 0.5, "nf4": 0.5}
 
 
@@ -67,7 +67,7 @@ def describe(
         _stated(work),
     )
     loaded = _model(work, chosen, model, teacher)
-    request = Asked(
+    request = SoftwareRequest(
         work=work,
         form=form,
         node=node,
@@ -394,7 +394,7 @@ def _similar_nodes(catalog: Catalog, plan: Plan, chosen: Choice, work: Common) -
         if alike and choice.machines == chosen.machines and choice.precision == chosen.precision:
             seen.add(choice.machine)
             nodes.append(node)
-    return tuple(nodes[:OTHERS])
+    return tuple(nodes[:MAX_ALTERNATIVES])
 
 
 def _regions(plan: Plan, chosen: Choice) -> tuple[str, ...]:

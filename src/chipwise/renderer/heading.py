@@ -26,7 +26,7 @@ def heading(deployment: Deployment, about: str = "") -> str:
     if about:
         lines += about.splitlines()
     if service is not None:
-        lines += [line for part in sold.told(deployment, service) for line in wrap(part, WIDTH)]
+        lines += [line for part in sold.expectations(deployment, service) for line in wrap(part, WIDTH)]
     elif predicted.per == "job":
         between = f"{duration(predicted.low_s)} to {duration(predicted.high_s)}"
         lines.append(

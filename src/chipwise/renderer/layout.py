@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from chipwise.planner.values.split import Runs, Split
 from chipwise.planner.values.split import independent as works_apart
-from chipwise.renderer.deployment import Deployment, Form, Layer, Node
+from chipwise.renderer.deployment import Deployment, Form, MachineLayer, Node
 from chipwise.renderer.quoting import dns_name
 
 ALIKE = 0.5  # of the chosen machine's processors and memory: what another must have at least to stand in for it
@@ -142,7 +142,7 @@ def part_word(deployment: Deployment, part: Deployment) -> str:
     return part.name.removeprefix(dns_name(deployment.name, 50)).removeprefix("-") if part.layers != deployment.layers else ""
 
 
-def _part_name(deployment: Deployment, layer: Layer, index: int) -> str:
+def _part_name(deployment: Deployment, layer: MachineLayer, index: int) -> str:
     earlier = sum(one.committed for one in deployment.rented[:index])
     word = layer.purchase if not layer.committed else f"base-{earlier + 1}" if earlier else "base"
     return f"{dns_name(deployment.name, 50)}-{word}"

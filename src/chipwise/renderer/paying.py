@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from chipwise.planner.values.load import LoadPlan
 from chipwise.planner.values.plan import Choice, Plan
-from chipwise.renderer.deployment import Layer, Scaling, Service
+from chipwise.renderer.deployment import MachineLayer, Scaling, Service
 from chipwise.text import usd
 
 OWNED = "owned"
@@ -24,11 +24,14 @@ def load_of(plan: Plan, chosen: Choice) -> LoadPlan | None:
     return load
 
 
-def layers_of(load: LoadPlan | None) -> tuple[Layer, ...]:
+def layers_of(load: LoadPlan | None) -> tuple[MachineLayer, ...]:
     """Empty where one way to buy carries all of it."""
     if load is None or len(load.layers) < 2:
         return ()
-    return tuple(Layer(OWNED, one.machines, one.owned) if one.owned else Layer(one.name, one.machines) for one in load.layers)
+    return tuple(
+        MachineLayer(OWNED, one.machines, one.owned) if one.owned else MachineLayer(one.name, one.machines)
+        for one in load.layers
+    )
 
 
 def purchase_of(load: LoadPlan | None, chosen: Choice) -> str:

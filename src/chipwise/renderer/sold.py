@@ -48,7 +48,7 @@ def most_instances(deployment: Deployment, otherwise: int) -> int:
     return max(minimum, ceil(service.instances + 3 * sqrt(service.instances)) + 1)
 
 
-def told(deployment: Deployment, service: Service) -> list[str]:
+def expectations(deployment: Deployment, service: Service) -> list[str]:
     """What the service is expected to cost and do, and whether the plan takes it."""
     if service.usd is None:
         first = "Expected: paid for the seconds in which it works; the plan has no price for it."

@@ -100,7 +100,7 @@ class RunsHere(Protocol):
 
 
 @runtime_checkable
-class Named(Protocol):
+class Configurable(Protocol):
     """Can be reached by its name, and by other names that engines.yaml gives it."""
 
     def settings_model(self) -> type[Any]:

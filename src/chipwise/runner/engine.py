@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from chipwise.runner.job import Job, Where
+from chipwise.runner.job import Job, MachinePlace
 
 
 class State(StrEnum):
@@ -49,7 +49,7 @@ class Sight:
     step: int | None = None
     handle: str = ""
     leave_by: float | None = None  # its machine goes away: a notice came
-    where: Where | None = None  # the machine that it really got
+    where: MachinePlace | None = None  # the machine that it really got
     saved: int | None = None  # the step from which another attempt would go on, where it is known
     held: float | None = None  # since when its machines are there and paid for, also while it is PENDING
     rate: float | None = None  # steps per second since it was warm, where it tells
@@ -64,7 +64,7 @@ class Seen:
     attempts: Mapping[tuple[str, int], Sight] = field(default_factory=dict)
     room: Room = Room()
     strays: tuple[str, ...] = ()  # handles of what belongs to no attempt that is under way
-    offers: Sequence[Where] | None = None  # what can be had now; None: the engine does not know
+    offers: Sequence[MachinePlace] | None = None  # what can be had now; None: the engine does not know
 
 
 # What a controller may ask of an engine.

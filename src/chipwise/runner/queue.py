@@ -121,7 +121,7 @@ def admit(jobs: Iterable[Job], room: Room, rules: Rules, now: float) -> list[Sea
     for job in _in_turn(waiting, usage, rules, now):
         needs = job.spec.needs
         wanted = (least_gpus(job), needs.cpus)
-        if wanted in too_large or not within(job, usage, rules):
+        if wanted in too_large or not within_share(job, usage, rules):
             continue
         if not free.fits(*wanted):
             too_large.add(wanted)
@@ -180,7 +180,7 @@ def _small(job: Job, now: float) -> bool:
 
 def _could(job: Job, room: Room, rules: Rules) -> bool:
     """Whether one that waits may start one day as things are."""
-    return ever_fits(job, room) and within(job, {}, rules)
+    return ever_fits(job, room) and within_share(job, {}, rules)
 
 
 def _quota_left(job: Job, held: Mapping[str, tuple[int, int]], rules: Rules) -> int:
@@ -214,7 +214,7 @@ def ever_fits(job: Job, room: Room) -> bool:
     return least_gpus(job) <= len(room.gpus or ()) and job.spec.needs.cpus <= len(room.cpus or ())
 
 
-def within(job: Job, usage: Mapping[str, tuple[int, int]], rules: Rules) -> bool:
+def within_share(job: Job, usage: Mapping[str, tuple[int, int]], rules: Rules) -> bool:
     """Whether its team may hold it too."""
     share, (gpus, cpus) = rules.share(job.spec.team), usage.get(job.spec.team, (0, 0))
     fewest, cpus_needed = least_gpus(job), job.spec.needs.cpus

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from aws_stand_in import Aws
-from chipwise.adapters.engines.ec2.config import There
+from chipwise.adapters.engines.ec2.config import RegionConfig
 from chipwise.adapters.engines.ec2.engine import Ec2, connect
 from chipwise.adapters.engines.ec2.regions import RESTS_S
 from chipwise.adapters.engines.ec2.setup import prepare
 from chipwise.errors import InvalidSettings, NotAllowed, TryLater
 from chipwise.runner.engine import Clear, End, Start, State
 from chipwise.runner.events import Ended, Placed, after
-from chipwise.runner.job import Job, Move, Outcome, Where
+from chipwise.runner.job import Job, MachinePlace, Move, Outcome
 from ec2_account import NO_QUOTA, NO_SPOT, NOW, SPOT_A, STAYS, content, kept, machines, placed, see
 from ec2_machines import unpacked
 from engines.ec2 import OTHER, REGION, warning
@@ -34,17 +34,17 @@ def both(engine: Ec2, clients_north: dict[str, Any]) -> Ec2:
 
 
 def _both(engine: Ec2, clients_north: dict[str, Any], **there: Any) -> Ec2:
-    made = connect(replace(engine.config, others=(There(OTHER, image=engine.config.image, **there),)))
+    made = connect(replace(engine.config, others=(RegionConfig(OTHER, image=engine.config.image, **there),)))
     made.regions.first._clients = engine.regions.first._clients
     made.regions.clouds[OTHER]._clients = clients_north
     return made
 
 
-def job(where: Where = SPOT_A, **asked: Any) -> Job:
+def job(where: MachinePlace = SPOT_A, **asked: Any) -> Job:
     return placed(where, **{"places": PLACES, **asked})
 
 
-def again(before: Job, where: Where, at: float = NOW) -> Job:
+def again(before: Job, where: MachinePlace, at: float = NOW) -> Job:
     """After an attempt that found no machine."""
     number = len(before.attempts)
     return after(after(before, Ended(number, Outcome.LOST), at), Placed(number + 1, where), at)
@@ -208,7 +208,7 @@ def test_an_account_is_prepared_in_each_of_its_regions(aws: Aws, between: Faulty
     from chipwise.adapters.engines.ec2.engine import Config
 
     asked = Config(
-        REGION, "s3://fresh-bucket/chipwise", endpoint_url=between.url, tries=1, timeout_s=20.0, others=(There(OTHER),)
+        REGION, "s3://fresh-bucket/chipwise", endpoint_url=between.url, tries=1, timeout_s=20.0, others=(RegionConfig(OTHER),)
     )
     done = prepare(asked)
     own = [(one.kind, one.region) for one in done.parts if one.region]
@@ -226,4 +226,4 @@ def test_an_account_is_prepared_in_each_of_its_regions(aws: Aws, between: Faulty
 
 def test_a_region_named_twice_is_refused(engine: Ec2) -> None:
     with pytest.raises(InvalidSettings, match="eu-west-1 is named twice"):
-        connect(replace(engine.config, others=(There(REGION),)))
+        connect(replace(engine.config, others=(RegionConfig(REGION),)))

@@ -19,7 +19,7 @@ import pytest
 from aws_stand_in import Aws
 from chipwise.adapters.engines.ec2 import policies
 from chipwise.adapters.engines.ec2.engine import Config, connect
-from chipwise.adapters.engines.ec2.policies import Names, Policy
+from chipwise.adapters.engines.ec2.policies import AccountNames, Policy
 from chipwise.adapters.engines.ec2.user_data import machine_program
 from chipwise.errors import NotAllowed
 from chipwise.runner.engine import Clear, End, Leave, Start
@@ -29,7 +29,7 @@ from engines.ec2 import REGION, warning
 
 pytestmark = pytest.mark.e2e
 
-NAMES = Names("aws", "123456789012", REGION, "kept", "team/", "worker", "events")
+NAMES = AccountNames("aws", "123456789012", REGION, "kept", "team/", "worker", "events")
 IN_ITS_NAME = {"ec2:RunInstances", "ec2:CreateTags", "iam:PassRole"}
 
 

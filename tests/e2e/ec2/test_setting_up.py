@@ -85,7 +85,9 @@ def test_a_job_starts_with_what_was_made(asked: Config, aws: Aws) -> None:
     iam = aws.client("iam", REGION)
     [role] = iam.get_instance_profile(InstanceProfileName=done.config.instance_profile)["InstanceProfile"]["Roles"]
     allowed = iam.get_role_policy(RoleName=role["RoleName"], PolicyName=role["RoleName"])["PolicyDocument"]
-    names = policies.Names("aws", "123456789012", REGION, "fresh-bucket", "chipwise/", role["RoleName"], role["RoleName"])
+    names = policies.AccountNames(
+        "aws", "123456789012", REGION, "fresh-bucket", "chipwise/", role["RoleName"], role["RoleName"]
+    )
     assert (allowed, done.policy) == (policies.machine(names), policies.controller(names))
     closed = aws.client("s3", REGION).get_public_access_block(Bucket="fresh-bucket")["PublicAccessBlockConfiguration"]
     assert set(closed.values()) == {True}
@@ -115,7 +117,7 @@ def _rule_off(aws: Aws, name: str) -> None:
 
 def _policy_changed(aws: Aws, name: str) -> None:
     aws.client("iam", REGION).put_role_policy(
-        RoleName=name, PolicyName=name, PolicyDocument=json.dumps(policies.machine(policies.Names()))
+        RoleName=name, PolicyName=name, PolicyDocument=json.dumps(policies.machine(policies.AccountNames()))
     )
 
 

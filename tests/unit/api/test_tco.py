@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
-from chipwise.api.tco import YEAR_HOURS, Asked, tco
+from chipwise.api.tco import YEAR_HOURS, TcoRequest, tco
 from chipwise.api.views.tco import tco_view
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput
@@ -21,7 +21,7 @@ from chipwise.money.tco import sensitivity
 from effort import cases
 
 SESSION = Session(Config(Path("none/config"), Path("none/data")), date(2026, 11, 15), [])
-H100 = Asked("h100", machines=4, years=3, utilisation=0.6, country="DEU")
+H100 = TcoRequest("h100", machines=4, years=3, utilisation=0.6, country="DEU")
 
 
 def test_what_is_not_given_comes_from_the_catalog_and_says_so() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from chipwise.renderer.deployment import Deployment, Layer
+from chipwise.renderer.deployment import Deployment, MachineLayer
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.targets import eksctl
 from deployments import deployment
@@ -100,7 +100,7 @@ def sized(config: Any) -> None:
 
 
 @pytest.mark.parametrize("layers", [RESERVED_SPOT, RESERVED_ON_DEMAND, ALL], ids=["spot", "on-demand", "all"])
-def test_layers_are_groups_by_the_same_rules(layers: tuple[Layer, ...]) -> None:
+def test_layers_are_groups_by_the_same_rules(layers: tuple[MachineLayer, ...]) -> None:
     config = parsed(layered(layers))
     names = [one["name"] for one in groups(config)]
     assert len(names) == 1 + len(layers) == len(set(names))

@@ -12,7 +12,7 @@ from chipwise.api.render import files, target
 from chipwise.api.verbs import plan_any_checked
 from chipwise.money.layering import Layer as Paid
 from chipwise.planner.values.plan import Plan
-from chipwise.renderer.deployment import Deployment, Layer
+from chipwise.renderer.deployment import Deployment, MachineLayer
 from chipwise.renderer.describing import describe
 from chipwise.renderer.layout import bought, most_machines, part_word
 from deployments import EXAMPLES, session
@@ -25,7 +25,7 @@ def written(name: str, deployment: Deployment) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("layers", [RESERVED_SPOT, RESERVED_ON_DEMAND, ALL])
-def test_parts_hold_together_what_the_whole_may_hold(layers: tuple[Layer, ...]) -> None:
+def test_parts_hold_together_what_the_whole_may_hold(layers: tuple[MachineLayer, ...]) -> None:
     whole = layered(layers)
     parts = bought(whole)
     assert sum(most_machines(part) for part in parts) == most_machines(whole)
@@ -50,7 +50,12 @@ def test_one_way_to_buy_is_one_part() -> None:
 
 
 def test_two_terms_have_names_of_their_own() -> None:
-    names = [part.name for part in bought(layered((Layer("reserved-3y", 1), Layer("reserved-1y", 2), Layer("on-demand", 1))))]
+    names = [
+        part.name
+        for part in bought(
+            layered((MachineLayer("reserved-3y", 1), MachineLayer("reserved-1y", 2), MachineLayer("on-demand", 1)))
+        )
+    ]
     assert names == ["chat-api-base", "chat-api-base-2", "chat-api-on-demand"]
 
 
@@ -147,7 +152,7 @@ def described(layers: tuple[Paid, ...], steps: tuple[tuple[int, float], ...], ra
 
 def test_the_layers_of_a_plan_are_those_of_its_files() -> None:
     made = described((Paid("reserved-3y", 3, 1, 1, 1), Paid("on-demand", 2, 1, 1, 1)), ((3, 600.0), (5, 130.0)))
-    assert made.layers == (Layer("reserved-3y", 3), Layer("on-demand", 2))
+    assert made.layers == (MachineLayer("reserved-3y", 3), MachineLayer("on-demand", 2))
     assert made.scaling is not None
     assert made.scaling.least == 3  # paid for whether they run or not, though the workload asks for two at least
     assert made.scaling.most == 12  # as the workload says; the last layer takes what is above the plan's five

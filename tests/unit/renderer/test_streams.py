@@ -54,7 +54,7 @@ def objects(planned: Deployment, name: str = "kubernetes") -> dict[str, Any]:
 def test_every_stream_is_of_one_group_and_no_group_has_more_than_its_part(machines: int, chips: int, many: int) -> None:
     planned = live(machines, many)
     planned = replace(planned, node=replace(planned.node, chips=chips))
-    each, groups = streams.each(planned), streams.groups(planned)
+    each, groups = streams.streams_per_group(planned), streams.groups(planned)
     dealt = Counter(at // each for at in range(many))
     assert set(dealt) <= set(range(groups))
     assert groups <= machines * max(chips, 1)
@@ -64,7 +64,7 @@ def test_every_stream_is_of_one_group_and_no_group_has_more_than_its_part(machin
 @pytest.mark.parametrize("cloud", ["aws", "gcp", "azure"])
 def test_the_plans_streams_a_chip_hold(cloud: str) -> None:
     planned = deployment("transcode", f"clouds=[{cloud}]")
-    assert streams.each(planned) <= planned.split.as_dict()["streams a chip"]
+    assert streams.streams_per_group(planned) <= planned.split.as_dict()["streams a chip"]
     assert planned.scaling is not None
     assert planned.scaling.usual == streams.groups(planned)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.engine import Seen, Sight, State
 from chipwise.runner.events import Begun, Ended, Leaving, Placed
-from chipwise.runner.job import RECOVER, Job, Move, Needs, Outcome, Where
+from chipwise.runner.job import RECOVER, Job, MachinePlace, Move, Needs, Outcome
 from chipwise.runner.placing import FORGOTTEN_S, PlacingChoice, barren, choose, relation, rest_s
 from chipwise.runner.policy import NeverLate
 from chipwise.runner.step import step
@@ -25,23 +25,23 @@ PLACES = (SPOT_A, SPOT_B, ABROAD, STAYS)
 TO = {Move.SAME: SPOT_A, Move.ZONE: SPOT_B, Move.REGION: ABROAD, Move.PURCHASE: STAYS}
 
 
-def job(*recover: Move, places: Sequence[Where] = PLACES, **asked: object) -> Job:
+def job(*recover: Move, places: Sequence[MachinePlace] = PLACES, **asked: object) -> Job:
     return queued(wanted=spec("train", places=tuple(places), recover=recover or RECOVER, **asked))
 
 
-def lost(held: Job, where: Where, at: float = 0.0, machines: int = 1) -> Job:
+def lost(held: Job, where: MachinePlace, at: float = 0.0, machines: int = 1) -> Job:
     number = len(held.attempts) + 1
     began = running(held, where, at=at)
     began = replace(began, attempts=(*began.attempts[:-1], replace(began.attempts[-1], machines=machines)))
     return added(began, Ended(number, Outcome.LOST), at=at + 1.0)
 
 
-def none_came(held: Job, where: Where, at: float = 0.0, machines: int = 1) -> Job:
+def none_came(held: Job, where: MachinePlace, at: float = 0.0, machines: int = 1) -> Job:
     number = len(held.attempts) + 1
     return added(held, Placed(number, where, machines=machines), Ended(number, Outcome.LEFT), at=at)
 
 
-def chosen(held: Job, now: float = 10.0, offers: Sequence[Where] | None = None) -> PlacingChoice:
+def chosen(held: Job, now: float = 10.0, offers: Sequence[MachinePlace] | None = None) -> PlacingChoice:
     found = choose(held, NeverLate(), now, offers)
     assert found is not None
     return found
@@ -60,7 +60,7 @@ def chosen(held: Job, now: float = 10.0, offers: Sequence[Where] | None = None) 
         (replace(SPOT_A, provider="gcp"), Move.REGION),
     ],
 )
-def test_how_far_it_is_from_one_place_to_another(other: Where, move: Move) -> None:
+def test_how_far_it_is_from_one_place_to_another(other: MachinePlace, move: Move) -> None:
     assert relation(SPOT_A, other) is move
     assert relation(other, SPOT_A) is move
 
@@ -129,7 +129,7 @@ def test_one_that_pays_more_for_want_of_spot_is_not_sent_back_at_once() -> None:
 # Fewer machines
 
 
-def many(*recover: Move, least: int | None = 2, places: Sequence[Where] = ()) -> Job:
+def many(*recover: Move, least: int | None = 2, places: Sequence[MachinePlace] = ()) -> Job:
     return job(*recover, places=places, needs=Needs(machines=8, machines_least=least))
 
 
@@ -149,14 +149,14 @@ def test_the_number_goes_down_by_half_until_it_is_to_be_had_and_never_below_the_
     held, had = many(), []
     for at in range(5):
         had.append(chosen(held, float(at)).machines)
-        held = none_came(held, Where(), float(at), had[-1])
+        held = none_came(held, MachinePlace(), float(at), had[-1])
     assert had == [8, 4, 2, 2, 2]
 
 
 def test_it_is_not_made_smaller_where_that_is_not_named_or_not_asked_for() -> None:
-    assert chosen(none_came(many(Move.SAME, Move.ZONE), Where(), 1.0, 8)).machines == 8
-    assert chosen(none_came(many(least=None), Where(), 1.0, 8)).machines == 8
-    failed = added(many(), Placed(1, Where(), machines=8), Begun(1), Ended(1, Outcome.FAILED, 1))
+    assert chosen(none_came(many(Move.SAME, Move.ZONE), MachinePlace(), 1.0, 8)).machines == 8
+    assert chosen(none_came(many(least=None), MachinePlace(), 1.0, 8)).machines == 8
+    failed = added(many(), Placed(1, MachinePlace(), machines=8), Begun(1), Ended(1, Outcome.FAILED, 1))
     assert chosen(failed).machines == 8, "its own bug is no want of machines"
     elsewhere = none_came(many(places=(SPOT_A, SPOT_B)), SPOT_A, 1.0, 8)
     elsewhere = added(elsewhere, Placed(2, SPOT_B, machines=8), Begun(2), Ended(2, Outcome.FAILED, 1), at=2.0)
@@ -164,19 +164,19 @@ def test_it_is_not_made_smaller_where_that_is_not_named_or_not_asked_for() -> No
 
 
 def test_a_start_long_after_asks_for_all_again_and_one_soon_after_does_not() -> None:
-    held = lost(none_came(many(), Where(), 1.0, 8), Where(), 2.0, 4)
+    held = lost(none_came(many(), MachinePlace(), 1.0, 8), MachinePlace(), 2.0, 4)
     assert chosen(held, 100.0).machines == 4
     found = chosen(held, FORGOTTEN_S + 10.0)
     assert (found.machines, found.reason) == (8, "all 8 machines again")
-    never = lost(none_came(many(Move.SAME, Move.FEWER), Where(), 1.0, 8), Where(), 2.0, 4)
+    never = lost(none_came(many(Move.SAME, Move.FEWER), MachinePlace(), 1.0, 8), MachinePlace(), 2.0, 4)
     assert chosen(never, FORGOTTEN_S + 10.0).machines == 4
 
 
 def test_on_fewer_machines_the_rest_is_thought_to_take_longer() -> None:
     held = queued(wanted=spec("train", needs=Needs(machines=8, machines_least=2), expected_s=1000.0, predicted={"steps": 100}))
     assert rest_s(held) == 1000.0
-    assert rest_s(added(held, Placed(1, Where(), machines=4)), steps=50) == 1000.0
-    assert rest_s(added(held, Placed(1, Where(), machines=8)), steps=50) == 500.0
+    assert rest_s(added(held, Placed(1, MachinePlace(), machines=4)), steps=50) == 1000.0
+    assert rest_s(added(held, Placed(1, MachinePlace(), machines=8)), steps=50) == 500.0
 
 
 def test_a_place_that_could_not_give_eight_may_give_four() -> None:

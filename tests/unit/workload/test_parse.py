@@ -19,7 +19,7 @@ from chipwise.workload.demand import Arrival, Length
 from chipwise.workload.goals import Objective, Period, Precision
 from chipwise.workload.kinds import Batch, Finetune, Method, Serve, Train
 from chipwise.workload.overlay import layer
-from chipwise.workload.parse import Laid, load, parse, parse_with_lines
+from chipwise.workload.parse import EnvironmentData, load, parse, parse_with_lines
 from chipwise.workload.pipeline import KINDS, Pipeline, Workload
 from chipwise.workload.problems import MAX_PROBLEMS
 from chipwise.workload.references import Reference, ReferenceKind, references
@@ -379,7 +379,7 @@ def test_a_model_given_by_its_shape_is_kept_as_it_is() -> None:
 
 
 def test_names_are_looked_up_in_a_file_that_has_other_mistakes_too() -> None:
-    def look(laid: Laid) -> list[Problem]:
+    def look(laid: EnvironmentData) -> list[Problem]:
         return [laid.problem(r.where, f"no {r.kind} is called {r.text}") for r in references(laid.data)]
 
     text = "kind: serve\nname: x\nmodel: lama\narrival: {rate: 3 elephants}\nlimits: {chips: [h10, 7], clouds: awz}\n"

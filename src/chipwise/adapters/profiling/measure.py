@@ -35,7 +35,7 @@ FAMILIES = (*_FAMILIES, _COLLECTIVES)
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ProfileSettings:
     date: str  # ISO; the caller has the clock
     chip: str | None = None  # the catalog's name, where somebody knows it
     device: str = "auto"
@@ -60,7 +60,7 @@ class _Outcome:
     cases: int  # tried or left out
 
 
-def measure(settings: Settings, tell: Tell) -> Profile:
+def measure(settings: ProfileSettings, tell: Tell) -> Profile:
     """Measures; raises MissingExtra without torch and NotFound without the device that was asked for."""
     wrong = [name for name in settings.only if name not in FAMILIES]
     if wrong:
@@ -103,7 +103,7 @@ def _printable(notes: tuple[str, ...]) -> tuple[str, ...]:
     return tuple("".join(c if c.isprintable() else " " for c in note)[:1000] for note in notes)
 
 
-def _all(device: Device, settings: Settings, tell: Tell) -> _Outcome:
+def _all(device: Device, settings: ProfileSettings, tell: Tell) -> _Outcome:
     began = time.perf_counter()
     notes = [] if device.gpu else ["No GPU: this is the processor, at smaller sizes."]
     samples: list[Sample] = []

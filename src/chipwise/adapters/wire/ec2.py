@@ -29,7 +29,7 @@ _MISREPORTED_MIB = {("Trainium2", 524288)}
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Accelerator:
     """The accelerators of one machine, as EC2 names them."""
 
     name: str
@@ -73,7 +73,7 @@ def read_machine(entry: Entry, chip_of: Mapping[str, str], today: date) -> tuple
     return machine, problem
 
 
-def _parts(entry: Entry) -> Iterator[Part]:
+def _parts(entry: Entry) -> Iterator[Accelerator]:
     """GPUs, Neuron devices, FPGAs, media and other accelerators, whichever EC2 lists first in this order.
 
     Inferentia is listed twice, under NeuronInfo and under InferenceAcceleratorInfo; the first answers.
@@ -93,7 +93,9 @@ def _parts(entry: Entry) -> Iterator[Part]:
             memory = _dict(item, "MemoryInfo")
             misreported = (name, memory.get("SizeInMiB")) in _MISREPORTED_MIB
             size = None if misreported else _number(memory, "SizeInMiB", MIB)
-            yield Part(name=name, maker=str(item.get("Manufacturer") or ""), count=count, memory_bytes=size, whole=share == 1)
+            yield Accelerator(
+                name=name, maker=str(item.get("Manufacturer") or ""), count=count, memory_bytes=size, whole=share == 1
+            )
         if items:
             return
 

@@ -11,7 +11,7 @@ from chipwise.catalog.names import find_retired
 from chipwise.errors import BadInput, InvalidFile, OutsideFailed, Problem, UnknownName
 from chipwise.spelling import fold, nearest
 from chipwise.workload.goals import MOST_NEEDS
-from chipwise.workload.parse import Laid, Parsed, load_with_lines, parse_with_lines
+from chipwise.workload.parse import EnvironmentData, Parsed, load_with_lines, parse_with_lines
 from chipwise.workload.pipeline import Workload
 from chipwise.workload.references import Reference, ReferenceKind, references
 
@@ -49,11 +49,11 @@ class _Look:
     notes: dict[str, None] = field(default_factory=dict)
     needs: dict[str, tuple[str, str, tuple[str, ...]] | None] = field(default_factory=dict)  # what each lacks
 
-    def __call__(self, laid: Laid) -> Iterator[Problem]:
+    def __call__(self, laid: EnvironmentData) -> Iterator[Problem]:
         for reference in references(laid.data):
             yield from self._resolve(laid, reference)
 
-    def _resolve(self, variant: Laid, reference: Reference) -> Iterator[Problem]:
+    def _resolve(self, variant: EnvironmentData, reference: Reference) -> Iterator[Problem]:
         text, names, catalog = reference.text, self.session.names, self.session.catalog
 
         def unknown(what: str, near: tuple[str, ...], allowed: str | None = None) -> Problem:
@@ -93,7 +93,7 @@ class _Look:
                     message = description if file.exists() else f"there is no file {str(file)!r}"
                     yield variant.problem(reference.where, message, allowed)
 
-    def _need(self, variant: Laid, reference: Reference) -> Iterator[Problem]:
+    def _need(self, variant: EnvironmentData, reference: Reference) -> Iterator[Problem]:
         text = reference.text
         if text not in self.needs:
             if len(self.needs) >= MOST_NEEDS:  # each is held against every chip; that they are too many is told elsewhere
@@ -115,7 +115,7 @@ class _Look:
             return error.message.removeprefix("limits.requires: ").rstrip("."), (error.remedy or "").rstrip("."), ()
         return None
 
-    def _model(self, variant: Laid, reference: Reference) -> Iterator[Problem]:
+    def _model(self, variant: EnvironmentData, reference: Reference) -> Iterator[Problem]:
         text = reference.text
         path = Path(variant.path).parent / text
         is_path = text.endswith(".json") or text.startswith(".") or ("/" in text and path.exists())
@@ -136,7 +136,7 @@ class _Look:
         except BadInput as error:
             yield variant.problem(reference.where, str(error))
 
-    def _shape(self, variant: Laid, reference: Reference) -> Iterator[Problem]:
+    def _shape(self, variant: EnvironmentData, reference: Reference) -> Iterator[Problem]:
         from chipwise.workload.model.inline import shape_from_mapping
 
         try:

@@ -33,12 +33,14 @@ class Wish:
 
 def measure(session: Session, wish: Wish, report: Report) -> Profiled:
     """Measures and stores; the chip is the one that was named, else what the driver's name means in the catalog."""
-    from chipwise.adapters.profiling.measure import Settings
+    from chipwise.adapters.profiling.measure import ProfileSettings
     from chipwise.adapters.profiling.measure import measure as run
     from chipwise.adapters.stores import whole
 
     chip = session.names.one_chip(wish.chip).chip.name if wish.chip else None  # a bad name is told before minutes of work
-    settings = Settings(date=session.today.isoformat(), chip=chip, device=wish.device, quick=wish.quick, seconds=wish.seconds)
+    settings = ProfileSettings(
+        date=session.today.isoformat(), chip=chip, device=wish.device, quick=wish.quick, seconds=wish.seconds
+    )
     profile = run(settings, lambda done, total, what: report(done, total, _kind(what)))
     if profile.chip is None and session.names.chips_or_none(profile.device) is not None:
         profile = replace(profile, chip=session.names.one_chip(profile.device).chip.name)

@@ -21,7 +21,7 @@ from chipwise.workload.model.shape import DecoderShape, Shape
 
 if TYPE_CHECKING:
     from chipwise.api.measure.bench import Result
-    from chipwise.api.measure.places import Wanted
+    from chipwise.api.measure.places import BenchRequest
     from chipwise.api.session.wiring import Session
 
 COLUMNS = (
@@ -67,9 +67,9 @@ def view(result: Result) -> dict[str, Any]:
         "engine": result.place.engine,
         "formula": result.formula,
         "unit": result.unit,
-        "chip": allocation.chip if isinstance(allocation, predicting.Held) else None,
-        "chips": allocation.chips if isinstance(allocation, predicting.Held) else None,
-        "share": allocation.share if isinstance(allocation, predicting.Held) else None,
+        "chip": allocation.chip if isinstance(allocation, predicting.Allocation) else None,
+        "chips": allocation.chips if isinstance(allocation, predicting.Allocation) else None,
+        "share": allocation.share if isinstance(allocation, predicting.Allocation) else None,
         "speed": result.speed,
         "speeds": result.speeds,
         "spread": result.spread,
@@ -100,7 +100,7 @@ def view(result: Result) -> dict[str, Any]:
     }
 
 
-def check_rows(session: Session, wanted: Wanted) -> None:
+def check_rows(session: Session, wanted: BenchRequest) -> None:
     """Refuses a file that could hold no row, before anything runs."""
     if all(one.simulated for one in wanted.places):
         raise BadInput("What is simulated was not measured: there is nothing to write.", remedy="Leave --out out.")
@@ -112,7 +112,7 @@ def check_rows(session: Session, wanted: Wanted) -> None:
         )
 
 
-def rows(session: Session, wanted: Wanted, results: Sequence[Result]) -> tuple[str, list[str]]:
+def rows(session: Session, wanted: BenchRequest, results: Sequence[Result]) -> tuple[str, list[str]]:
     """A CSV, which is empty where there is no row, and why places are not in it."""
     described = _described(session, wanted.path, wanted.work)
     assert described is not None, "check_rows was asked before"
@@ -122,7 +122,7 @@ def rows(session: Session, wanted: Wanted, results: Sequence[Result]) -> tuple[s
         if reason := _unfit(result):
             left_out.append(f"{result.place.text} is not in the file: {reason}.")
             continue
-        assert isinstance(result.held, predicting.Held)
+        assert isinstance(result.held, predicting.Allocation)
         assert result.speed is not None
         metric, per_chip = described["metric_name"], described["metric_name"] == "tokens_per_s_per_chip"
         records.append(
@@ -163,7 +163,7 @@ def _as_run(result: Result) -> Row:
     settings = result.predicted.get("as_run")
     assumed: dict[str, object] = dict(settings) if isinstance(settings, dict) else {}
     zero = {0.0: "DDP", 2.0: "ZeRO-2", 3.0: "FSDP"}.get(number(assumed.pop("zero_stage", None)) or 0.0)
-    if zero is not None and isinstance(result.held, predicting.Held) and result.held.chips > 1:
+    if zero is not None and isinstance(result.held, predicting.Allocation) and result.held.chips > 1:
         assumed["zero"] = zero
     names = {
         "tp": "tp",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Runtime:
     """The parts that stay open while a job is followed."""
 
     record: Record
@@ -70,12 +70,12 @@ class Held:
 
 
 @contextmanager
-def opened(session: Session) -> Iterator[Held]:
+def opened(session: Session) -> Iterator[Runtime]:
     record = place.open_record(session)
     elsewhere: dict[str, Engine] = {}
     try:
         engine = place.engine_here(session)
-        yield Held(
+        yield Runtime(
             record=record,
             engine=engine,
             rules=place.rules(session),

@@ -14,7 +14,7 @@ from chipwise.planner.pipeline.value import PipelinePlan, Placed, by_use
 from chipwise.planner.pricing import BOOT_S
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.runner.comparing import steps_of
-from chipwise.runner.job import Needs, Spec, Where
+from chipwise.runner.job import MachinePlace, Needs, Spec
 from chipwise.text import elapsed, spent
 from chipwise.workload.pipeline import Pipeline
 
@@ -153,11 +153,11 @@ def _figures(best: Choice) -> dict[str, object]:
     return {"seconds": best.seconds, "usd": best.usd, "kg": best.kg, "interruptions": best.interruptions}
 
 
-def place_of(choice: Choice) -> Where:
+def place_of(choice: Choice) -> MachinePlace:
     hours = choice.seconds / 3600.0
     compute = sum(line.usd for line in choice.cost.lines if line.name == "compute")
     usd_per_hour = compute / (hours * choice.machines) if hours else None
-    return Where(
+    return MachinePlace(
         purchase=Purchase(choice.purchase),
         provider=choice.provider,
         region=choice.region,

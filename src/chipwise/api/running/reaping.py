@@ -68,7 +68,7 @@ def _engines(session: Session, name: str | None) -> Iterator[Callable[[], Engine
     yield partial(engines.connect, session, reach)
 
 
-def _leftovers(runtime: asking.Held, engine: Engine, dry_run: bool) -> list[Left]:
+def _leftovers(runtime: asking.Runtime, engine: Engine, dry_run: bool) -> list[Left]:
     def live() -> list[Job]:
         wanted = Wanted(phases=PLACED, place=engine.place)
         return [

@@ -16,7 +16,7 @@ from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.comparing import number, steps_of
 from chipwise.runner.events import Wished
-from chipwise.runner.job import Job, Outcome, Spec, Where, Wish
+from chipwise.runner.job import Job, MachinePlace, Outcome, Spec, Wish
 from chipwise.runner.loop import Controller
 from chipwise.runner.policy import NeverLate, Policy
 from chipwise.runner.queue import Rules
@@ -215,7 +215,7 @@ def _course(job: Job, program: Program, lost_s: float, until: float) -> Course:
 
 def world_of(specs: Sequence[Spec], begins: float = 0.0) -> World:
     """What the jobs say of themselves and of their places; of what they do not say the usual is taken."""
-    pools: dict[Where, Pool] = {}
+    pools: dict[MachinePlace, Pool] = {}
     for spec in specs:
         for place in spec.places:
             rate = spec.interruptions_per_hour or 0.0 if place.purchase is Purchase.SPOT else 0.0

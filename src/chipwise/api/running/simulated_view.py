@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from chipwise.api.running.simulate import Course, Played
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.events import Event, Measured
-from chipwise.runner.story import told
+from chipwise.runner.story import event_sentence
 from chipwise.text import plural, span, spent
 
 _STORY_LINES = 200  # after which a story is only summed up
@@ -49,7 +49,7 @@ def story(played: Played, limit: int = _STORY_LINES) -> list[tuple[str, str]]:
 
 def _event_text(event: Event) -> str:
     """Nobody measured anything."""
-    text = told(event)
+    text = event_sentence(event)
     return f"played{text.removeprefix('measured')}" if isinstance(event, Measured) else text
 
 

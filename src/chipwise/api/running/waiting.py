@@ -16,7 +16,7 @@ from chipwise.runner.record import Row, Unread, Wanted
 from chipwise.runner.story import waits
 
 if TYPE_CHECKING:
-    from chipwise.api.running.held import Held
+    from chipwise.api.running.held import Runtime
     from chipwise.api.session.wiring import Session
     from chipwise.runner.record import Record
 
@@ -90,7 +90,7 @@ def _gpu_count(job: Job) -> str:
 class Watched:
     """What somebody who follows a job is told before it runs: why it waits, when that changes, and which stages are done."""
 
-    def __init__(self, held: Held, before: Sequence[str] = ()) -> None:
+    def __init__(self, held: Runtime, before: Sequence[str] = ()) -> None:
         self._held, self._open, self._said, self._next = held, list(before), "", 0.0
         self._free = 0.0  # since when nothing that we see stands in its way
 

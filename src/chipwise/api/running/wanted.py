@@ -22,7 +22,7 @@ from chipwise.text import elapsed
 
 if TYPE_CHECKING:
     from chipwise.api.running.engines import Reach
-    from chipwise.api.running.held import Held
+    from chipwise.api.running.held import Runtime
     from chipwise.api.session.wiring import Session
     from chipwise.runner.engine import Engine
 
@@ -31,7 +31,7 @@ LONGEST = 200  # characters of a name, team, project or label
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RunRequest:
     """Options of `chipwise run`. None: not given."""
 
     words: tuple[str, ...]
@@ -72,7 +72,7 @@ class Asked:
     played: bool = False  # by a virtual clock: nothing is run, so nobody needs to say what
 
 
-def with_text(session: Session, request: Asked) -> Asked:
+def with_text(session: Session, request: RunRequest) -> RunRequest:
     """With the text that stands for the file where constraints are given. Without --machine, --spot of a workload is one."""
     if request.is_command or not request.words or request.machine:
         if request.within:
@@ -90,7 +90,7 @@ def with_text(session: Session, request: Asked) -> Asked:
     return replace(request, spot=False, within=constraints, text=over_file(session, request.words[0], constraints))
 
 
-def named_specs(session: Session, request: Asked, runtime: Held) -> list[tuple[str, Spec]]:
+def named_specs(session: Session, request: RunRequest, runtime: Runtime) -> list[tuple[str, Spec]]:
     """Jobs by id."""
     if request.is_command:
         if request.stages:
@@ -142,7 +142,7 @@ def named_specs(session: Session, request: Asked, runtime: Held) -> list[tuple[s
     return specs
 
 
-def _with_code(runtime: Held, request: Asked, reach: Reach, spec: Spec, path: str) -> Spec:
+def _with_code(runtime: Runtime, request: RunRequest, reach: Reach, spec: Spec, path: str) -> Spec:
     """Where no image is named that may hold the code of a workload, its folder goes along to a rented machine."""
     from chipwise.api.running.workloads import IMAGE
 
@@ -174,7 +174,7 @@ def _check_deadline(path: str, spec: Spec, now: float) -> None:
         )
 
 
-def _check_budget(request: Asked, spec: Spec) -> None:
+def _check_budget(request: RunRequest, spec: Spec) -> None:
     if request.budget is not None and not traits(spec.engine).holds_budget and not any(one.usd_per_hour for one in spec.places):
         raise BadInput(
             f"The price of an hour of {spec.place} is not known, so --budget cannot be enforced.",
@@ -197,7 +197,7 @@ def _stages(texts: Sequence[str]) -> dict[str, str]:
     return {stage: engine for stage, _, engine in pairs}
 
 
-def _aim(session: Session, request: Asked, runtime: Held, name: str | None) -> tuple[Reach, str]:
+def _aim(session: Session, request: RunRequest, runtime: Runtime, name: str | None) -> tuple[Reach, str]:
     """The engine that a name means, and its place."""
     from chipwise.api.running import engines
 
@@ -221,7 +221,7 @@ def _aim(session: Session, request: Asked, runtime: Held, name: str | None) -> t
     return remote, engine.place
 
 
-def _of_command(request: Asked, runtime: Held, aim: tuple[Reach, str]) -> Spec:
+def _of_command(request: RunRequest, runtime: Runtime, aim: tuple[Reach, str]) -> Spec:
     reach, site = aim
     # What a person types at a terminal fails at once, so that they can mend it; a lost machine is made good all the same.
     retry = Retry(failures=request.retries if request.retries is not None else 0 if request.is_command else Retry().failures)
@@ -265,7 +265,7 @@ def _produces(paths: tuple[str, ...]) -> tuple[str, ...]:
     return paths
 
 
-def _folder(request: Asked, engine: Engine) -> str:
+def _folder(request: RunRequest, engine: Engine) -> str:
     """Of an image: as it is there. For rented machines: of this one, and sent to them, or of S3."""
     folder = str(request.folder or "")
     if not folder or not isinstance(engine, BringsFolders) or folder.startswith("s3:/"):
@@ -275,7 +275,7 @@ def _folder(request: Asked, engine: Engine) -> str:
     return str(Path(folder).absolute())
 
 
-def _needs(request: Asked, reach: Reach) -> Needs:
+def _needs(request: RunRequest, reach: Reach) -> Needs:
     gpus, gpus_least = ranges.workers(str(request.gpus), "--gpus") if request.gpus is not None else (0, None)
     machines: int = 1
     machines_least: int | None = None
@@ -302,7 +302,7 @@ def _needs(request: Asked, reach: Reach) -> Needs:
     )
 
 
-def _bare(runtime: Held, request: Asked, reach: Reach, spec: Spec) -> Spec:
+def _bare(runtime: Runtime, request: RunRequest, reach: Reach, spec: Spec) -> Spec:
     """A command without a workload: nobody planned it, so whoever asks says on what."""
     from chipwise.api.running import bare
 
@@ -316,12 +316,12 @@ def _bare(runtime: Held, request: Asked, reach: Reach, spec: Spec) -> Spec:
     return bare.on_cluster(spec, request.image or reach.setting("image"), queue, reach)
 
 
-def _queues(held: Held, where: str) -> Callable[[str, str], str]:
+def _queues(held: Runtime, where: str) -> Callable[[str, str], str]:
     engine = held.elsewhere[where]
     return engine.queue_for if isinstance(engine, HasQueues) else lambda team, asked: asked
 
 
-def _known(runtime: Held, text: str) -> str:
+def _known(runtime: Runtime, text: str) -> str:
     from chipwise.api.running import jobs
 
     return jobs.find(runtime.record, text).id

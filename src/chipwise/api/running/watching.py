@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import psutil
 
     from chipwise.adapters.gpu_use import GpuUse
-    from chipwise.api.running.asking import Held
+    from chipwise.api.running.asking import Runtime
     from chipwise.runner.job import Job
 
 _KNOWN: dict[int, psutil.Process] = {}  # the share of a processor is counted between two looks at the same process
@@ -43,7 +43,7 @@ class Standing:
     machines: int = 1
 
 
-def look(runtime: Held, measure_s: float) -> list[Standing]:
+def look(runtime: Runtime, measure_s: float) -> list[Standing]:
     """Jobs that hold devices; the processor's share is measured over `measure_s`, or since the last look. Those elsewhere
     stand behind: no cluster or cloud is asked for a list that is shown every two seconds."""
     rows = runtime.record.rows(Wanted(phases=PLACED))
@@ -97,7 +97,7 @@ def look(runtime: Held, measure_s: float) -> list[Standing]:
     return [*standings, *(_elsewhere(job, now) for where in sorted(remote_places) for job in _jobs_at(runtime, where))]
 
 
-def _jobs_at(held: Held, where: str) -> list[Job]:
+def _jobs_at(held: Runtime, where: str) -> list[Job]:
     return held.record.jobs(Wanted(phases=PLACED, place=where))
 
 

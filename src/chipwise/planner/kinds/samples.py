@@ -23,7 +23,7 @@ from chipwise.perf.model import FORMULA, Estimate
 from chipwise.perf.power import Utilisation
 from chipwise.planner.fleet import Shape as MachineShape
 from chipwise.planner.fleet import placed
-from chipwise.planner.kinds.tables import held, noted, trained
+from chipwise.planner.kinds.tables import fitted_copy, noted, trained
 from chipwise.planner.kinds.ways import (
     COUNT,
     FORMAT,
@@ -63,7 +63,9 @@ _OF_A_SAMPLE = ("input_tokens", "output_tokens", "precision")
 STEP_BATCH = 256.0  # samples a copy takes per step where the file does not say
 
 
-def asked(question: Question, ground: Ground, model: str, settings: Mapping[str, Any]) -> Callable[[int], Sampled | Cannot]:
+def sampled_by_shape(
+    question: Question, ground: Ground, model: str, settings: Mapping[str, Any]
+) -> Callable[[int], Sampled | Cannot]:
     """What is asked of a shape's chip, if it can do it. Names are resolved once per chip of the catalog."""
 
     @cache
@@ -85,7 +87,7 @@ def asked(question: Question, ground: Ground, model: str, settings: Mapping[str,
         ask = replace(ask_of_chip, part=placed(ground.fleet, index))
         if ask.task == "train" and ask.tables:
             return ask  # it depends on the number of machines
-        return held(ask, ground.fleet.shapes[index].chips)
+        return fitted_copy(ask, ground.fleet.shapes[index].chips)
 
     return of_shape
 
@@ -124,7 +126,7 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
     load, _ = load_of(Ask(ground.known, question.path, "", {}), work)
     settings: dict[str, Any] = {name: load[name] for name in _OF_A_SAMPLE if name in load}
     settings |= {"task": "serve", "power_watts": work.limits.power_watts}
-    of_shape = asked(question, ground, model, settings)
+    of_shape = sampled_by_shape(question, ground, model, settings)
     goals = {min(percentile / 100, 0.9999): limit for _, percentile, limit in wanted_goals(work.goals, {})}
     burst, month, fewest = work.arrival.burstiness, question.month_s, work.replicas.min or 1
     speeds: dict[tuple[str, float], tuple[float, float]] = {}
@@ -191,7 +193,7 @@ def plan_batch(question: Question, work: Batch) -> Plan:
     ground = ground_of(known, question.rules)
     load, notes = load_of(Ask(known, question.path, "", {}), work)
     settings: dict[str, Any] = {name: load[name] for name in _OF_A_SAMPLE if name in load}
-    of_shape = asked(question, ground, model, settings | {"task": "serve"})
+    of_shape = sampled_by_shape(question, ground, model, settings | {"task": "serve"})
     speeds: dict[tuple[str, float], tuple[float, float, float]] = {}
     uses: dict[tuple[str, float], Utilisation] = {}
 
@@ -246,7 +248,7 @@ def plan_learning(question: Question, work: Learning) -> Plan:
     settings: dict[str, Any] = {"task": "train"}
     if "precision" in work.model_fields_set:
         settings["precision"] = work.precision.value
-    of_shape = asked(question, ground, model, settings)
+    of_shape = sampled_by_shape(question, ground, model, settings)
     total = work.samples * work.epochs
 
     trials = {at: _passes(question, work, of_shape(at), ground.fleet.shapes[at]) for at in ground.shapes}

@@ -198,7 +198,7 @@ def load_of(curve: LoadCurve, machines: Floats) -> Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class MachineKind:
     """Machines of one kind in one place, and what can be paid for them."""
 
     provider: str
@@ -227,7 +227,7 @@ class Base:
 class Carried:
     """A curve on one kind of machine, with owned ones as the base where there are any."""
 
-    kind: Kind
+    kind: MachineKind
     load: Load  # of rented machines
     layering: Layering
     base: Layer | None = None
@@ -241,7 +241,7 @@ class Carried:
         return ((self.base,) if self.base else ()) + self.layering.layers
 
 
-def carry(curve: LoadCurve, kind: Kind, base: Base | None = None) -> Carried:
+def carry(curve: LoadCurve, kind: MachineKind, base: Base | None = None) -> Carried:
     """The cheapest way; `base` is used only where it makes it cheaper."""
     load = load_of(curve, machines_of(curve, kind.answering))
     best = Carried(kind, load, layer(load, kind.options))
@@ -286,7 +286,7 @@ def pattern_of(curve: LoadCurve, schedule: Timetable) -> str:
     return "bursty" if curve.peak > BURSTY * curve.mean else "continuous"
 
 
-def best_of(curve: LoadCurve, kinds: Sequence[Kind], bases: Sequence[Base] = ()) -> Carried:
+def best_of(curve: LoadCurve, kinds: Sequence[MachineKind], bases: Sequence[Base] = ()) -> Carried:
     """The least cost of all; of equals the first."""
     carried = [carry(curve, kind, base) for kind in kinds for base in (bases or (None,))]
     return min(carried, key=lambda one: one.usd)

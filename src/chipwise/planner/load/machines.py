@@ -13,7 +13,7 @@ from chipwise.catalog.region import Region
 from chipwise.money.commitment import Commitments
 from chipwise.money.layering import Option
 from chipwise.planner.fleet import Index
-from chipwise.planner.load.curve import Answering, Base, Kind, LoadCurve
+from chipwise.planner.load.curve import Answering, Base, LoadCurve, MachineKind
 from chipwise.planner.pricing import COMMITTED_H
 from chipwise.planner.values.plan import Choice, Rows
 from chipwise.planner.values.split import Seats, width
@@ -92,12 +92,12 @@ class Kinds:
             self.by_way[way] = self.choice(row)
         return answering_of(self.by_way[way], self.work, self.curve)
 
-    def kind(self, row: int) -> Kind | None:
+    def kind(self, row: int) -> MachineKind | None:
         machine, region = self._where(row)
         options = tuple(self._options(row))
         if not options:
             return None
-        return Kind(
+        return MachineKind(
             provider=machine.provider,
             machine=machine.name,
             region=region.name,

@@ -25,7 +25,7 @@ import numpy as np
 from chipwise.perf.arrays import Array
 from chipwise.planner.fleet import Index
 from chipwise.planner.limits import Mask
-from chipwise.planner.pipeline.grouped import first_least, least_by, runs_of
+from chipwise.planner.pipeline.grouped import first_least, group_minima, runs_of
 
 TIE = 1e-9  # of a score: what differs by less differs by rounding
 ROUNDING = 1e-12  # relative: sums of the same numbers in another order
@@ -176,7 +176,7 @@ class Space:
             for number, edge in enumerate(self.edges):
                 if edge.taker == index:
                     giver = self.nodes[edge.giver]
-                    finish = least_by(early[edge.giver][giver.region] + giver.seconds, giver.region, len(early[index]))
+                    finish = group_minima(early[edge.giver][giver.region] + giver.seconds, giver.region, len(early[index]))
                     early[index] = np.maximum(
                         early[index], (finish[:, None] + edge.seconds[: len(finish), : len(finish)]).min(axis=0)
                     )
@@ -216,7 +216,7 @@ class Space:
         total = 0.0
         for index in range(len(self.nodes) - 1, -1, -1):
             node = self.nodes[index]
-            suffix[index] = least_by(mix.of(node.adds, node.seconds, index in mix.stages), node.region, regions)
+            suffix[index] = group_minima(mix.of(node.adds, node.seconds, index in mix.stages), node.region, regions)
             for number, edge in enumerate(self.edges):
                 if edge.giver == index and number in self._tree:
                     moved = mix.of(edge.adds[:regions, :regions], edge.seconds[:regions, :regions], number in mix.edges)
@@ -329,7 +329,10 @@ class Space:
         way: dict[int, Array] = {}
         for index in range(len(self.nodes) - 1, -1, -1):
             node = self.nodes[index]
-            suffix[index], late[index] = least_by(node.adds, node.region, regions), least_by(node.seconds, node.region, regions)
+            suffix[index], late[index] = (
+                group_minima(node.adds, node.region, regions),
+                group_minima(node.seconds, node.region, regions),
+            )
             after = np.zeros(regions)
             for number, edge in enumerate(self.edges):
                 if edge.giver == index:

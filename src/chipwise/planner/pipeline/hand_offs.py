@@ -11,7 +11,7 @@ import numpy as np
 from chipwise.errors import BadInput
 from chipwise.money.transfer import Gravity, Path, Transfer
 from chipwise.planner.fleet import Index
-from chipwise.planner.pipeline.joint import HandOff
+from chipwise.planner.pipeline.joint import StageHandOff
 from chipwise.text import decimal_size
 from chipwise.units import HOUR, MONTH, WEEK
 from chipwise.workload.kinds import Batch, Common, Hpc, Hybrid, Learning, Render, Serve, Stream, Transcode
@@ -151,7 +151,7 @@ def _items(stage: Common) -> tuple[float, str, bool] | None:
 
 def tables(
     flows: Sequence[Flow], used: Sequence[Sequence[int]], places: Sequence[Place], ways: Ways, months: float
-) -> list[HandOff]:
+) -> list[StageHandOff]:
     """Cost and time of every flow by the codes of both places; `used` are those that each stage may run in. `months` is what a
     budget counts of money that is paid monthly."""
     givers = sorted({here for flow in flows if flow.size_bytes for here in used[flow.giver]})
@@ -164,7 +164,7 @@ def tables(
             if not flow.monthly:
                 seconds[givers] = np.array([way.seconds(flow.size_bytes) for way in distinct])[numbers[givers]]
         hand_offs.append(
-            HandOff(
+            StageHandOff(
                 giver=flow.giver, taker=flow.taker, usd=usd, seconds=seconds, charged=usd * (months if flow.monthly else 1.0)
             )
         )

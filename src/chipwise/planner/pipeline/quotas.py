@@ -17,7 +17,7 @@ from chipwise.planner.fleet import Index
 from chipwise.planner.limits import Granted
 from chipwise.planner.pipeline.beside import SharedQuota, crowds
 from chipwise.planner.pipeline.hand_offs import Flow
-from chipwise.planner.quotas import Held, held
+from chipwise.planner.quotas import QuotaCheck, quota_checks
 from chipwise.planner.rules import rules_of
 from chipwise.planner.values.plan import Plan
 from chipwise.workload.goals import Limits
@@ -33,7 +33,7 @@ _Key = tuple[object, ...]
 class _Drawn:
     """One quota, and of the stages that it holds for what their candidates need of it."""
 
-    first: Held
+    first: QuotaCheck
     most: float
     needed: dict[int, Array] = field(default_factory=dict)
 
@@ -87,7 +87,7 @@ def _drawn(
         if plan.rows is None:
             continue
         rules = rules_of(known, stage.limits)
-        quotas = held(plan.rows.fleet, plan.rows.priced, rules)
+        quotas = quota_checks(plan.rows.fleet, plan.rows.priced, rules)
         own = len(rules.quotas)
         keys: list[_Key] = [*map(_key, rules.quotas), *((one.told,) for one in quotas[own:])]
         for key, limit in zip(keys, quotas, strict=True):

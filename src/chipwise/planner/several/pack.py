@@ -20,7 +20,7 @@ from chipwise.planner.load.plan import with_recording
 from chipwise.planner.pricing import Priced, Work, price
 from chipwise.planner.several import packing
 from chipwise.planner.several.packing import Bin, Host, Item, Profile
-from chipwise.planner.several.sharing import Cuts, cuts_of, profiles_of, taken
+from chipwise.planner.several.sharing import Cuts, cuts_of, host_usage, profiles_of
 from chipwise.units import GB, HOUR, MONTH
 from chipwise.workload.kinds import Serve
 from chipwise.workload.pipeline import Workload
@@ -258,7 +258,7 @@ def _items(market: _Market, requests: Sequence[_Request]) -> tuple[list[Item], l
         rate = max(request.job.rate, request.job.least_rate) / copies
         job = replace(request.job, rate=rate, least_rate=0.0, least_replicas=1.0, most_replicas=np.inf)
         usd = market.prices(1 << market.rules_of[number])
-        item = taken(job, cuts, request.known.model, number, market.rules_of[number], np.isfinite(usd).tolist())
+        item = host_usage(job, cuts, request.known.model, number, market.rules_of[number], np.isfinite(usd).tolist())
         if not item.alone.any():
             raise NoResult(
                 f"{request.path}: no machine with one chip that its limits allow holds {request.work.name} and answers "

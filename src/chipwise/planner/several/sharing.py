@@ -101,7 +101,7 @@ def cuts_of(fleet: Fleet, shapes: Sequence[int], hosts: Sequence[Host], slices: 
     return Cuts(tuple(hosts), small, tuple(cuts))
 
 
-def taken(job: generation.ServingJob, cuts: Cuts, model: Model, number: int, rules: int, allowed: Sequence[bool]) -> Item:
+def host_usage(job: generation.ServingJob, cuts: Cuts, model: Model, number: int, rules: int, allowed: Sequence[bool]) -> Item:
     """What the model takes of every host; `allowed` by host."""
     shapes = [at for at, cut in enumerate(cuts.of) if allowed[cut.host]]
     serving = generation.search(job, cuts.fleet, model, shapes, (1, len(cuts.of)))

@@ -39,9 +39,9 @@ from chipwise.planner.training.splits import (
     RECOMPUTE,
     TP,
     Chosen,
-    Found,
     LearningJob,
     Splits,
+    SplitSummary,
     setup_of,
     slopes,
 )
@@ -106,7 +106,7 @@ def has(part: Part, precision: str, method: str = "full") -> bool:
 
 
 def _fastest(
-    job: LearningJob, fleet: Fleet, model: Model, tables: dict[str, Splits], rows: list[tuple[int, int, str, Found]]
+    job: LearningJob, fleet: Fleet, model: Model, tables: dict[str, Splits], rows: list[tuple[int, int, str, SplitSummary]]
 ) -> Ways:
     shape = np.array([row[0] for row in rows], dtype=np.intp)
     precision = Coded.of([row[2] for row in rows])

@@ -35,7 +35,7 @@ def machine(deployment: Deployment, use: str) -> str:
     return offered
 
 
-def named(deployment: Deployment) -> list[Setting]:
+def common_settings(deployment: Deployment) -> list[Setting]:
     software = deployment.software
     image = None if unpullable(deployment) or ".dkr.ecr." not in software.image else software.image
     reason = "" if image else "SageMaker pulls from ECR only: push the image there and give its name with --image."
@@ -89,7 +89,7 @@ def endpoint(deployment: Deployment, mode: str, reason: str) -> list[File]:
             remedy=f"Plan with machines of {deployment.chips_each} chip(s) (--limit chip_count=...), or take --to ecs.",
         )
     minimum = 0 if mode == "asynchronous" else max(scaling.least, 1)
-    constants = [*named(deployment), Setting("MODE", mode, reason)]
+    constants = [*common_settings(deployment), Setting("MODE", mode, reason)]
     concurrency = int(deployment.platforms.get("SageMaker Serverless", {}).get("most concurrency", "200"))
     maximum = min(scaling.most, concurrency) if mode == "serverless" else scaling.most
     if mode == "serverless":

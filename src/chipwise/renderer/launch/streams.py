@@ -30,14 +30,14 @@ def groups(deployment: Deployment) -> int:
     return max(min(deployment.machines * max(deployment.node.chips, 1), deployment.streams), 1)
 
 
-def each(deployment: Deployment) -> int:
+def streams_per_group(deployment: Deployment) -> int:
     """Streams of one group; the last may have fewer."""
     return -(-deployment.streams // groups(deployment))
 
 
 def stream_words(deployment: Deployment) -> tuple[str, ...]:
     """The command of a container that finds its number in GROUP."""
-    arguments = (f"{FOLDER}/{LIST}", str(each(deployment)), str(deployment.streams))
+    arguments = (f"{FOLDER}/{LIST}", str(streams_per_group(deployment)), str(deployment.streams))
     return ("sh", "-c", PROGRAM, "streams", *arguments, *one_stream(deployment))
 
 
@@ -85,7 +85,7 @@ def stream_reason(deployment: Deployment) -> list[str]:
     own = "Each finds its number in STREAM, its source in SOURCE and where it goes in TARGETS."
     usual = "The usual program of its kind: put your own into program.command; it finds STREAM, SOURCE and TARGETS as settings."
     return [
-        f"Group GROUP, from 0, has {each(deployment)} of the {deployment.streams} streams (see {LIST}), which share its chip.",
+        f"Group GROUP, from 0, has {streams_per_group(deployment)} of the {deployment.streams} streams (see {LIST}), which share its chip.",
         "A stream that ends is started again by itself; those beside it go on.",
         own if deployment.software.given else usual,
     ]

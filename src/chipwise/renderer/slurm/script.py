@@ -46,7 +46,7 @@ _ONE_THREAD = re.compile(r"hpc[78]|[cmr][78]a")
 
 
 def by_hours(deployment: Deployment) -> bool:
-    return saves(deployment) and hours.kept(deployment)
+    return saves(deployment) and hours.keeps_hours(deployment)
 
 
 def script(deployment: Deployment, store: str = "$SLURM_SUBMIT_DIR", dependent: str = "") -> str:

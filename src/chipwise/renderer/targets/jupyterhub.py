@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chipwise.renderer.cluster.accelerators import KEPT_BACK, MACHINE, chip_taint, resource_of, spot_taints
-from chipwise.renderer.cluster.pod import Object, claim_name, kept, labels, meta, namespace_of
+from chipwise.renderer.cluster.pod import Object, claim_name, labels, meta, mounted_volumes, namespace_of
 from chipwise.renderer.deployment import Deployment, Form, Volume
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
@@ -38,7 +38,7 @@ def render(deployment: Deployment) -> list[File]:
         "prePuller": _pulling(),
     }
     files = [File("values.yaml", document(values, title=heading(deployment, about)))]
-    volumes = kept(deployment)
+    volumes = mounted_volumes(deployment)
     if volumes:
         first = "Data that notebooks share: apply this first, in the namespace of the hub."
         claims = [_claim(deployment, one) for one in volumes]
@@ -109,7 +109,7 @@ def _notebooks(deployment: Deployment) -> Object:
 
 def _storage(deployment: Deployment) -> Object:
     fields: Object = {"type": "dynamic", "capacity": Noted(HOME, "The home of each, kept when the notebook ends.")}
-    volumes = kept(deployment)
+    volumes = mounted_volumes(deployment)
     if volumes:
         fields["extraVolumes"] = [
             {"name": one.name, "persistentVolumeClaim": {"claimName": claim_name(deployment, one)}} for one in volumes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from chipwise.renderer.aws.endpoint import PRICE, endpoint, machine, mode_of, named
+from chipwise.renderer.aws.endpoint import PRICE, common_settings, endpoint, machine, mode_of
 from chipwise.renderer.aws.fitting import check, refuse_fpga, refuse_ranks
 from chipwise.renderer.aws.parts import is_torch, parts, settings, together, torchrun, words
 from chipwise.renderer.deployment import Deployment, Form
@@ -58,7 +58,7 @@ def _job(deployment: Deployment) -> list[File]:
     data, saved = deployment.volume("data"), deployment.volume("checkpoints")
     run = min(wanted, limit)
     constants = [
-        *named(deployment),
+        *common_settings(deployment),
         Setting("MACHINE", machine(deployment, "training")),
         Setting("MACHINES", deployment.machines),
         Setting(

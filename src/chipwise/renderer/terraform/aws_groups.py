@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipwise.renderer.deployment import Deployment, Form, Layer
+from chipwise.renderer.deployment import Deployment, Form, MachineLayer
 from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, resource, text_of
 from chipwise.renderer.terraform.shape import ready_s, sizes, together
 from chipwise.renderer.yaml_text import Noted
@@ -109,7 +109,7 @@ def _mix(deployment: Deployment) -> Nested:
     )
 
 
-def _base(steady: Sequence[Layer]) -> str:
+def _base(steady: Sequence[MachineLayer]) -> str:
     """A promise is made for a machine type and lowers the bill: the group itself does not know of it."""
     layers = "; ".join(one.told for one in steady)
     if not any(one.committed for one in steady):

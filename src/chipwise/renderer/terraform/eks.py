@@ -191,7 +191,7 @@ def _template(deployment: Deployment) -> Block:
     }
     if fabric(deployment):
         user_data = Noted(
-            call("base64encode", Raw('file("${path.module}/nodes.txt")')), f"{locked_memory.WHY} EKS adds its own part."
+            call("base64encode", Raw('file("${path.module}/nodes.txt")')), f"{locked_memory.REASON} EKS adds its own part."
         )
         body = {"name_prefix": body.pop("name_prefix"), "user_data": user_data} | body
         body["dynamic"] = cards(deployment, [*groups, Raw("aws_security_group.fabric.id")], None)

@@ -23,7 +23,7 @@ from chipwise.renderer.launch.starting import (
     processes,
 )
 from chipwise.renderer.program_files import ShellSetting
-from chipwise.renderer.terraform.shape import copied, grouped, kept, saved, together
+from chipwise.renderer.terraform.shape import bucket_volumes, copied, grouped, saved, together
 from chipwise.units import GIB
 
 USER = 10001  # of the container: nobody on the machine
@@ -32,7 +32,7 @@ LOSSES = 20  # tries of machines that work together on spot: each loss of one co
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class ObjectStore:
     """The object store of a cloud, and the program that speaks with it."""
 
     cloud: str  # aws, azure or google
@@ -45,7 +45,7 @@ class Store:
         return head == self.scheme and rest.partition("/")[0].endswith(self.host)
 
 
-def script(deployment: Deployment, store: Store) -> str:
+def script(deployment: Deployment, store: ObjectStore) -> str:
     job, volumes, meets = deployment.form is Form.JOB, deployment.volumes, together(deployment)
     containers = deployment.per_machine if not job or apart(deployment) else 1
     port = None if job or meets else deployment.software.port
@@ -78,13 +78,13 @@ def script(deployment: Deployment, store: Store) -> str:
     return boot_script(heading(deployment, about), settings, store.cloud, {"COMMAND": _why_command(deployment)})
 
 
-def _fetched(deployment: Deployment, store: Store, volume: Volume) -> str:
-    if volume in kept(deployment):
+def _fetched(deployment: Deployment, store: ObjectStore, volume: Volume) -> str:
+    if volume in bucket_volumes(deployment):
         return "keep"
     return volume.url or "" if volume in copied(deployment) and store.has(volume.url) else ""
 
 
-def _saved(deployment: Deployment, store: Store, volume: Volume) -> str:
+def _saved(deployment: Deployment, store: ObjectStore, volume: Volume) -> str:
     if volume not in saved(deployment):
         return ""
     return "keep" if volume.url is None else volume.url if store.has(volume.url) else ""

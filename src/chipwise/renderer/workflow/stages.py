@@ -15,7 +15,7 @@ from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch.health import MACHINE_S, start_seconds
 from chipwise.renderer.launch.streams import live
 from chipwise.renderer.layout import completions, meets
-from chipwise.renderer.workflow.hand_offs import ROOT, Passed, arriving, key, leaving, room
+from chipwise.renderer.workflow.hand_offs import ROOT, PlaceHandOffs, arriving, key, leaving, room
 from chipwise.renderer.yaml_text import Noted, document, plain
 from chipwise.units import GIB
 
@@ -45,14 +45,14 @@ def check(stage: Deployment) -> None:
         )
 
 
-def stage_template(stage: Deployment, hand_offs: Passed, account: str) -> Object:
+def stage_template(stage: Deployment, hand_offs: PlaceHandOffs, account: str) -> Object:
     """`account` applies objects."""
     if stage.form is Form.SERVICE:
         return _service(stage, account)
     return _job(stage, account) if applied(stage) else _container(stage, hand_offs)
 
 
-def _container(stage: Deployment, hand_offs: Passed) -> Object:
+def _container(stage: Deployment, hand_offs: PlaceHandOffs) -> Object:
     """The pod of the stage, field by field as a template has them."""
     pod = template(stage, jobs.command_of(stage))
     spec = pod["spec"]

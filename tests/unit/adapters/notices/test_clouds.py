@@ -283,7 +283,7 @@ def test_a_notice_that_comes_long_before_is_heeded_when_its_time_comes() -> None
 def test_the_firmware_says_which_cloud_it_is(tmp_path: Path, said: dict[str, str], cloud: str) -> None:
     for name, text in said.items():
         (tmp_path / name).write_text(f"{text}\n")
-    assert here.which(tmp_path) == cloud
+    assert here.cloud_name(tmp_path) == cloud
 
 
 def test_on_a_machine_of_no_cloud_nobody_is_asked(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from . import NAME
 
 
 @dataclass(frozen=True, slots=True)
-class There:
+class RegionConfig:
     """Another region, with what is its own there. Roles are of the whole account; S3 is that of the first region."""
 
     region: str
@@ -47,7 +47,7 @@ class Config:
     idle_minutes: float | None = 30.0  # without use of processor, GPU or log, after which a machine ends its job
     start_minutes: float = 30.0  # to boot, pull and meet the others, after which a machine ends itself
     orphan_minutes: float | None = 1440.0  # without a controller, after which a machine lets its job save, and ends itself
-    others: tuple[There, ...] = ()  # regions in which a job may go on, when there is no machine here
+    others: tuple[RegionConfig, ...] = ()  # regions in which a job may go on, when there is no machine here
     home: str = ""  # of a region among several: the first one, where S3 and secrets are
     clock: Callable[[], float] = time.time
     tries: int = 3  # of one request, by botocore's standard mode
@@ -77,7 +77,7 @@ class Config:
         own = replace(self, others=())
         return {self.region: own} | {one.region: self._there(one) for one in self.others}
 
-    def _there(self, region: There) -> Config:
+    def _there(self, region: RegionConfig) -> Config:
         public = self.public_address if region.public_address is None else region.public_address
         return replace(
             self,

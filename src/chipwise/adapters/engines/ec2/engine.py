@@ -25,17 +25,17 @@ from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NotAllowed, NotFound, OutsideFailed, TryLater
 from chipwise.runner.abilities import Leftover
 from chipwise.runner.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
-from chipwise.runner.job import Job, Where
+from chipwise.runner.job import Job, MachinePlace
 
 from . import NAME, bringing, notices, request, seeing
-from .cloud import Cloud, Image, Key, Told, key_of
+from .cloud import Cloud, Image, InstanceData, Key, key_of
 from .config import Config as Config
-from .config import There as There
+from .config import RegionConfig as RegionConfig
 from .config import check
 from .errors import LATER, AskedOtherwise, NoCapacity, of_code
-from .kept import Kept, Marks
+from .kept import AttemptStore, Marks
 from .regions import Regions, of_attempts
-from .seeing import Machine
+from .seeing import Instance
 from .user_data import packed, user_data
 
 LEADS_EVERY_S = 60.0
@@ -51,12 +51,12 @@ class Ec2:
     config: Config
     name: str = NAME
     regions: Regions = field(init=False)
-    kept: Kept = field(init=False)
+    kept: AttemptStore = field(init=False)
     _led: float = field(init=False, default=-LEADS_EVERY_S)
 
     def __post_init__(self) -> None:
         self.regions = Regions(self.config)
-        self.kept = Kept(self.regions.first)
+        self.kept = AttemptStore(self.regions.first)
 
     @property
     def place(self) -> str:
@@ -90,7 +90,7 @@ class Ec2:
         """The region in which an attempt's machines were asked for; empty where nobody wrote of it."""
         return str(self.kept.read(key, "order", marks["order"]).get("region") or self.config.region) if "order" in marks else ""
 
-    def _sight(self, key: Key, job: Job, machines: Sequence[Machine], marks: Marks, now: float) -> Sight:
+    def _sight(self, key: Key, job: Job, machines: Sequence[Instance], marks: Marks, now: float) -> Sight:
         silent = self.regions.silent(self.regions.name_of(job))
         seen = seeing.sight(job, machines, marks, lambda mark: self.kept.read(key, mark, marks[mark]), now, silent)
         if seen.state is not State.ABSENT:
@@ -100,7 +100,7 @@ class Ec2:
         return Sight(State.ABSENT)
 
     def _take_notices(
-        self, cloud: Cloud, jobs: Sequence[Job], machines: Mapping[Key, Sequence[Machine]], marks: dict[Key, Marks], now: float
+        self, cloud: Cloud, jobs: Sequence[Job], machines: Mapping[Key, Sequence[Instance]], marks: dict[Key, Marks], now: float
     ) -> None:
         """A queue that cannot be read now hides nothing for long: machines hear of their end themselves."""
         with suppress(TryLater):
@@ -212,13 +212,13 @@ class Ec2:
                 failures = [error.message]
             reasons = [*reasons, *failures] if failures else []
         if reasons:
-            self._refuse(key, "; ".join([*reasons, *request.passed_over(job, config)]), cloud)
+            self._refuse(key, "; ".join([*reasons, *request.skipped_machines(job, config)]), cloud)
 
     def _image(self, job: Job, cloud: Cloud) -> Image:
         asked = [*request.places(job, cloud.config, spot=True), *request.places(job, cloud.config, spot=False)]
         return cloud.image(request.image_parameter(job, asked[0].machine))
 
-    def _ask(self, job: Job, wanted: Sequence[Where], cloud: Cloud) -> list[str]:
+    def _ask(self, job: Job, wanted: Sequence[MachinePlace], cloud: Cloud) -> list[str]:
         """Nothing, where all machines came; else why not."""
         body = request.fleet(job, cloud.config, wanted, cloud.subnets())
         if body is None:
@@ -232,7 +232,7 @@ class Ec2:
         ids = [name for one in answer.get("Instances", ()) for name in one.get("InstanceIds", ())]
         return self._take(job, ids, answer.get("Errors", ()), cloud)
 
-    def _take(self, job: Job, ids: Sequence[str], errors: Sequence[Told], cloud: Cloud) -> list[str]:
+    def _take(self, job: Job, ids: Sequence[str], errors: Sequence[InstanceData], cloud: Cloud) -> list[str]:
         """All machines of an attempt or none: half of them would wait for the rest, and cost."""
         key, count = (job.id, len(job.attempts)), job.machines
         if len(ids) >= count:
@@ -348,7 +348,7 @@ class Ec2:
         """Clients hold no connection that others wait for, and may be shared: they go with us."""
 
 
-def _no_machine(error: Told) -> str:
+def _no_machine(error: InstanceData) -> str:
     overrides = error.get("LaunchTemplateAndOverrides", {}).get("Overrides", {})
     machine = overrides.get("InstanceType") or "a machine"
     zone = f" in {overrides['AvailabilityZone']}" if overrides.get("AvailabilityZone") else ""
@@ -358,7 +358,7 @@ def _no_machine(error: Told) -> str:
     return f"{code} for {machine}{' (spot)' if spot else ''}{zone}"
 
 
-def _failure(error: Told) -> Exception:
+def _failure(error: InstanceData) -> Exception:
     overrides = error.get("LaunchTemplateAndOverrides", {}).get("Overrides", {})
     spot = error.get("Lifecycle") == "spot"
     code, message = str(error.get("ErrorCode", "")), str(error.get("ErrorMessage", ""))

@@ -31,7 +31,7 @@ Marks = dict[str, str]
 
 
 @dataclass(slots=True)
-class Kept:
+class AttemptStore:
     cloud: Cloud
     _read: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)  # by key and version
 

@@ -12,7 +12,7 @@ Policy = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class AccountNames:
     """Of an account, as far as its policies name them."""
 
     partition: str = "aws"
@@ -35,7 +35,7 @@ class Names:
     def queues(self) -> str | list[str]:
         return _alone([one.arn("sqs", one.queue) for one in self._each()])
 
-    def _each(self) -> list[Names]:
+    def _each(self) -> list[AccountNames]:
         return [self, *(replace(self, region=region, queue=queue, others=()) for region, queue in self.others)]
 
 
@@ -47,7 +47,7 @@ def partition_of(region: str) -> str:
     return {"cn": "aws-cn", "us-gov": "aws-us-gov"}.get(region.rpartition("-")[0].rpartition("-")[0], "aws")
 
 
-def controller(names: Names) -> Policy:
+def controller(names: AccountNames) -> Policy:
     """Machines and templates can be ended only where they carry our tag, and templates made only with it: fleets take all their
     tags from those."""
     place = f"ec2:{names.region}:{names.bucket}*"
@@ -68,7 +68,7 @@ def controller(names: Names) -> Policy:
     )
 
 
-def machine(names: Names) -> Policy:
+def machine(names: AccountNames) -> Policy:
     """Of the jobs, too: what runs on a machine has its rights. Secrets are those whose names begin with chipwise."""
     secrets = [
         names.arn("secretsmanager", "secret:chipwise/*"),
@@ -93,14 +93,14 @@ def trust(service: str) -> Policy:
     return _policy({"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"})
 
 
-def queue(names: Names, rule: str) -> Policy:
+def queue(names: AccountNames, rule: str) -> Policy:
     """Only this rule of EventBridge may send to the queue."""
     from_rule = {"ArnEquals": {"aws:SourceArn": names.arn("events", f"rule/{rule}")}}
     sent = _may("Events", names.arn("sqs", names.queue), "sqs:SendMessage", Condition=from_rule)
     return _policy({**sent, "Principal": {"Service": "events.amazonaws.com"}})
 
 
-def _storage(names: Names) -> list[Policy]:
+def _storage(names: AccountNames) -> list[Policy]:
     objects, bucket = f"arn:{names.partition}:s3:::{names.bucket}/{names.prefix}*", f"arn:{names.partition}:s3:::{names.bucket}"
     condition = {"StringLike": {"s3:prefix": f"{names.prefix}*"}}
     return [

@@ -8,10 +8,12 @@ from typing import Any
 from chipwise.runner.abilities import Prepared
 
 from . import setup
-from .config import Config, There
+from .config import Config, RegionConfig
 from .settings import Settings, config_of
 
-WHY = "public_address: the default network has no NAT gateway, and without an address a machine would not reach S3"
+PUBLIC_ADDRESS_REASON = (
+    "public_address: the default network has no NAT gateway, and without an address a machine would not reach S3"
+)
 
 
 def prepare(settings: Settings, *, dry_run: bool) -> Prepared:
@@ -34,11 +36,11 @@ def prepare(settings: Settings, *, dry_run: bool) -> Prepared:
         fields={key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()},
         policy=prepared.policy,
         complete=prepared.complete,
-        why=WHY if opened else "",
+        why=PUBLIC_ADDRESS_REASON if opened else "",
     )
 
 
-def _own(region: There, config: Config) -> dict[str, Any]:
+def _own(region: RegionConfig, config: Config) -> dict[str, Any]:
     """What a region has beside what the first one says."""
     public = None if region.public_address == config.public_address else region.public_address
     fields = {**asdict(region), "public_address": public}

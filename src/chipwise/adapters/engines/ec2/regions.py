@@ -15,11 +15,11 @@ from chipwise.runner.job import Job
 from . import seeing
 from .cloud import Cloud, Key, key_of
 from .config import Config
-from .seeing import Machine
+from .seeing import Instance
 
 RESTS_S = 60.0
 
-Machines = dict[Key, list[Machine]]
+Machines = dict[Key, list[Instance]]
 
 
 @dataclass(slots=True)

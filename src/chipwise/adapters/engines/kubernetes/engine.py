@@ -21,7 +21,7 @@ from chipwise.runner.job import Job, Phase
 
 from . import NAME, gate, trying
 from .connection import Connection, Exists, opened
-from .kinds import CONFIG_MAP, DEPLOYMENT, JOB, MAIN, MINE, POD, WATCHED, Kind, Object
+from .kinds import CONFIG_MAP, DEPLOYMENT, JOB, JOB_LABEL, MAIN, POD, WATCHED, Object, ObjectKind
 from .logs import Logs
 from .objects import (
     HANDLE,
@@ -34,9 +34,9 @@ from .objects import (
     owned_names,
     slug,
 )
-from .picture import ATTEMPT, OVER, Key, Picture, condition, key_of, seconds
+from .picture import ATTEMPT, FINAL_PHASES, Key, Picture, condition, key_of, seconds
 from .reading import LEAVE, Times, lacks_image, part_of, sight, with_steps
-from .story import Said, said
+from .story import WaitMessage, next_message
 from .watching import Watch
 
 REASON = "chipwise.dev/leave-reason"
@@ -74,7 +74,7 @@ class Kubernetes:
     picture: Picture = field(default_factory=Picture)
     watches: tuple[Watch, ...] = ()
     _noticed: dict[Key, float] = field(default_factory=dict)  # when a notice without a time was first seen
-    _said: dict[Key, Said] = field(default_factory=dict)  # of those that wait
+    _said: dict[Key, WaitMessage] = field(default_factory=dict)  # of those that wait
     _imageless: dict[Key, float] = field(default_factory=dict)  # since when its image is not there
 
     @property
@@ -146,7 +146,7 @@ class Kubernetes:
         ):
             self._said.pop(key, None)
             return status
-        self._said[key] = said(self._said.get(key), status.reason, now)
+        self._said[key] = next_message(self._said.get(key), status.reason, now)
         return replace(status, reason=self._said[key].text)
 
     def _asked(self, job: Job, now: float) -> Sight:
@@ -176,7 +176,7 @@ class Kubernetes:
                 if key not in live and orphan and self._old(item, now) and not item["metadata"].get("deletionTimestamp"):
                     yield name_of(key)
         for config_map in self.picture.all(CONFIG_MAP):
-            job = str((config_map["metadata"].get("labels") or {}).get(MINE, ""))
+            job = str((config_map["metadata"].get("labels") or {}).get(JOB_LABEL, ""))
             if (
                 job not in live_jobs
                 and self._ours(config_map)
@@ -201,12 +201,12 @@ class Kubernetes:
             main = self.connection.get(kind_of(job), name_of(key))  # first: whoever is over makes no more pods
             finished = main is None or condition(main, "Complete") or condition(main, "Failed") or LEAVE in _notes(main)
             pods = self._pods(key)
-            return pods, bool(finished) and all((one.get("status") or {}).get("phase") in OVER for one in pods)
+            return pods, bool(finished) and all((one.get("status") or {}).get("phase") in FINAL_PHASES for one in pods)
 
         return logs.follow(key, look, rank)
 
     def _pods(self, key: Key) -> list[Object]:
-        return self.connection.list(POD, f"{MINE}={key[0]},{ATTEMPT}={key[1]}")[0]
+        return self.connection.list(POD, f"{JOB_LABEL}={key[0]},{ATTEMPT}={key[1]}")[0]
 
     # Asking beforehand
 
@@ -256,7 +256,7 @@ class Kubernetes:
             self.connection.apply(extra, owned_by(body, kind, applied))
         self.picture.put(kind, applied)  # the watch will say the same, a moment later
 
-    def _made(self, kind: Kind, body: Object) -> None:
+    def _made(self, kind: ObjectKind, body: Object) -> None:
         with suppress(Exists):
             self.connection.create(kind, body)
 
@@ -279,7 +279,7 @@ class Kubernetes:
         self.picture.put(kind, self.connection.merge(kind, name_of(key), {"metadata": {"annotations": notes}, **change}))
         logs.keep(key, pods)  # and what they say while they save
 
-    def _main(self, kind: Kind, key: Key) -> Object | None:
+    def _main(self, kind: ObjectKind, key: Key) -> Object | None:
         """As the picture has it; the server is asked where it has none."""
         with self.picture.reading():
             main = self.picture.named(kind, name_of(key))
@@ -306,7 +306,7 @@ class Kubernetes:
 
     def _living(self, key: Key) -> bool:
         with self.picture.reading():
-            return any((one.get("status") or {}).get("phase") not in OVER for one in self.picture.pods(key))
+            return any((one.get("status") or {}).get("phase") not in FINAL_PHASES for one in self.picture.pods(key))
 
     def _clear(self, handle: str) -> None:
         """The Job or Deployment with what it owns. Claims stay: checkpoints lie there."""
@@ -319,7 +319,7 @@ class Kubernetes:
         key = (match[1], int(match[2]))
         self._gate().shut(key, make=False)
         with self.picture.reading():
-            kinds: Iterable[Kind] = [kind for kind in MAIN if self.picture.named(kind, handle) is not None] or MAIN
+            kinds: Iterable[ObjectKind] = [kind for kind in MAIN if self.picture.named(kind, handle) is not None] or MAIN
             pods = self.picture.pods(key)
             mains = [main for kind in MAIN if (main := self.picture.named(kind, handle)) is not None]
         Logs(self.connection, self.config.logs).keep(key, pods)

@@ -17,7 +17,7 @@ from chipwise.errors import ChipwiseError, NotFound, TryLater
 
 from .connection import Connection
 from .kinds import POD, Object
-from .picture import OVER, Key, index_of, started
+from .picture import FINAL_PHASES, Key, index_of, started
 
 KEPT_BYTES = 8 << 20  # of each pod, from the end
 LINES_KEPT = 50_000
@@ -86,7 +86,7 @@ class Logs:
                     if started(pod) is None or uid in complete:
                         continue
                     yield from self._rest(pod, uid, offsets)
-                    if (pod.get("status") or {}).get("phase") in OVER:  # else a server that goes down has cut it off
+                    if (pod.get("status") or {}).get("phase") in FINAL_PHASES:  # else a server that goes down has cut it off
                         complete.add(uid)
             except TryLater:  # the server is away for a while; the job runs on
                 finished = False

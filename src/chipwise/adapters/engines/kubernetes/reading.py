@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from chipwise.runner.engine import Sight, State
-from chipwise.runner.job import Job, Phase, Where
+from chipwise.runner.job import Job, MachinePlace, Phase
 
 from . import hand_off
-from .kinds import JOB, NODE, Kind, Object, each_alone
-from .machines import Notice, notice, where
+from .kinds import JOB, NODE, Object, ObjectKind, each_alone
+from .machines import NodeNotice, notice, place_of
 from .objects import name_of
-from .picture import OVER, Gone, Key, Picture, condition, ended, index_of, seconds, started, terminated
-from .story import ends_again, most_told, short, stuck_image, troubled, why_waiting
-from .telling import Told
+from .picture import FINAL_PHASES, Key, Picture, PodEnd, condition, ended, index_of, seconds, started, terminated
+from .story import commonest_reason, ends_again, short, stuck_image, troubled, why_waiting
+from .telling import ProgressReport
 
 LEAVE = "chipwise.dev/leave-by"  # an annotation: it was asked to go
 NO_IMAGE = 127
@@ -25,27 +25,27 @@ TOO_LONG = 124
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AttemptView:
     """An attempt as the picture has it."""
 
     key: Key
-    kind: Kind
+    kind: ObjectKind
     main: Object | None
     pods: Sequence[Object]
-    ends: Sequence[Gone]
+    ends: Sequence[PodEnd]
 
     @property
     def living(self) -> list[Object]:
-        return [one for one in self.pods if (one.get("status") or {}).get("phase") not in OVER]
+        return [one for one in self.pods if (one.get("status") or {}).get("phase") not in FINAL_PHASES]
 
     @property
     def running(self) -> list[Object]:
         return [one for one in self.pods if (one.get("status") or {}).get("phase") in ("Running", "Unknown")]
 
     @property
-    def over(self) -> list[Gone]:
+    def over(self) -> list[PodEnd]:
         """How pods of it ended, the last one last."""
-        ends = [*self.ends, *(ended(one) for one in self.pods if (one.get("status") or {}).get("phase") in OVER)]
+        ends = [*self.ends, *(ended(one) for one in self.pods if (one.get("status") or {}).get("phase") in FINAL_PHASES)]
         return sorted(ends, key=lambda one: (one.until or 0.0, one.name))
 
     @property
@@ -59,7 +59,7 @@ class Part:
         return {index_of(one) for one in self.pods if started(one) is not None} | {one.index for one in self.ends if one.since}
 
     @property
-    def told(self) -> Told | None:
+    def told(self) -> ProgressReport | None:
         """How far it was when a pod of it ended last: the first of several, where rank 0 is, else whichever says so."""
         reports = [one for one in (*self.ends, *(ended(pod) for pod in self.pods)) if one.told is not None]
         last = max(reports, key=lambda one: (one.index in ("", "0"), one.until or 0.0, one.name), default=None)
@@ -70,8 +70,10 @@ class Part:
         return LEAVE in ((self.main or {}).get("metadata", {}).get("annotations") or {})
 
 
-def part_of(picture: Picture, key: Key, kind: Kind) -> Part:
-    return Part(key=key, kind=kind, main=picture.named(kind, name_of(key)), pods=picture.pods(key), ends=picture.ends(key))
+def part_of(picture: Picture, key: Key, kind: ObjectKind) -> AttemptView:
+    return AttemptView(
+        key=key, kind=kind, main=picture.named(kind, name_of(key)), pods=picture.pods(key), ends=picture.ends(key)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class Times:
     given_up: bool = False  # its image has been waited for long enough
 
 
-def sight(picture: Picture, part: Part, job: Job, times: Times) -> Sight | None:
+def sight(picture: Picture, part: AttemptView, job: Job, times: Times) -> Sight | None:
     """None: there is nothing of it."""
     if part.main is None:
         if not part.living:
@@ -93,13 +95,15 @@ def sight(picture: Picture, part: Part, job: Job, times: Times) -> Sight | None:
     return with_steps(_of_job(picture, part, job, times), part)
 
 
-def with_steps(seen: Sight, part: Part) -> Sight:
+def with_steps(seen: Sight, part: AttemptView) -> Sight:
     """As far as its pods told, which they do when they end: of one that runs it is what an earlier pod of it said."""
     progress = part.told if part.kind is JOB else None
     return seen if progress is None else replace(seen, step=progress.step, saved=progress.saved, rate=progress.rate)
 
 
-def _under_way(picture: Picture, part: Part, job: Job, state: State, reason: str = "", going: Notice | None = None) -> Sight:
+def _under_way(
+    picture: Picture, part: AttemptView, job: Job, state: State, reason: str = "", going: NodeNotice | None = None
+) -> Sight:
     leave_by = None if going is None else going.by
     return Sight(
         state=state,
@@ -112,7 +116,7 @@ def _under_way(picture: Picture, part: Part, job: Job, state: State, reason: str
     )
 
 
-def _of_job(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
+def _of_job(picture: Picture, part: AttemptView, job: Job, times: Times) -> Sight:
     main = part.main
     assert main is not None
     complete, failed = condition(main, "Complete"), condition(main, "Failed")
@@ -147,7 +151,7 @@ def _of_job(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
     return _under_way(picture, part, job, State.PENDING, why_waiting(picture, main, part.living))
 
 
-def _finished(picture: Picture, part: Part, job: Job, failed: object) -> Sight:
+def _finished(picture: Picture, part: AttemptView, job: Job, failed: object) -> Sight:
     """The Job is over and none of its pods runs."""
     main = part.main
     assert main is not None
@@ -221,7 +225,7 @@ def _finished(picture: Picture, part: Part, job: Job, failed: object) -> Sight:
     )
 
 
-def _left_with(main: Object, ends: Sequence[Gone]) -> int | None:
+def _left_with(main: Object, ends: Sequence[PodEnd]) -> int | None:
     """Of pods that were asked to go together: a code that says something before one that does not. 0 where each of them ended
     so: of one that went without a word nobody knows whether it was done."""
     codes = [one.code for one in {one.index or one.name: one for one in ends}.values()]  # of each the last
@@ -232,7 +236,7 @@ def _left_with(main: Object, ends: Sequence[Gone]) -> int | None:
     return 0 if succeeded >= count else None
 
 
-def _failure_reason(part: Part, own: Sequence[Gone], job: Job) -> str:
+def _failure_reason(part: AttemptView, own: Sequence[PodEnd], job: Job) -> str:
     """Which of several failed, what is not there, and that memory was short; nothing where the exit code says it all."""
     lacks = next((one.lacks for one in own if one.lacks), "")
     if lacks:
@@ -254,12 +258,12 @@ def _failure_reason(part: Part, own: Sequence[Gone], job: Job) -> str:
     )
 
 
-def lacks_image(part: Part) -> bool:
+def lacks_image(part: AttemptView) -> bool:
     """Whether its image is what it waits for: told meanwhile, and at some time given up."""
     return not part.running and any(stuck_image(one) for one in part.living)
 
 
-def _without_image(picture: Picture, part: Part, times: Times) -> Sight | None:
+def _without_image(picture: Picture, part: AttemptView, times: Times) -> Sight | None:
     if not times.given_up or part.main is None or not lacks_image(part):
         return None
     reason = why_waiting(picture, part.main, [one for one in part.living if stuck_image(one)])
@@ -275,7 +279,7 @@ def _without_image(picture: Picture, part: Part, times: Times) -> Sight | None:
     )
 
 
-def _of_service(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
+def _of_service(picture: Picture, part: AttemptView, job: Job, times: Times) -> Sight:
     main = part.main
     assert main is not None
     status, meta = main.get("status") or {}, main["metadata"]
@@ -296,7 +300,7 @@ def _of_service(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
     troubles = [troubled(picture, one) for one in part.living]
     if (serve := int(status.get("availableReplicas") or 0)) >= 1:
         count = max(int((main.get("spec") or {}).get("replicas") or 1), serve)
-        shortage = f"{serve} of {count} replicas serve: {most_told(troubles)}" if serve < count and any(troubles) else ""
+        shortage = f"{serve} of {count} replicas serve: {commonest_reason(troubles)}" if serve < count and any(troubles) else ""
         return _under_way(picture, part, job, State.RUNNING, shortage)
     if (refused := _without_image(picture, part, times)) is not None:
         return refused
@@ -304,12 +308,12 @@ def _of_service(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
         return _under_way(picture, part, job, State.PENDING, f"its pods are refused: {short(trouble.get('message', ''))}")
     waiting = [one for one in part.living if one not in part.running]
     reason = why_waiting(picture, main, waiting) if waiting or not part.running else "started; it does not answer its check yet"
-    return _under_way(picture, part, job, State.PENDING, most_told([ends_again(one) for one in part.running]) or reason)
+    return _under_way(picture, part, job, State.PENDING, commonest_reason([ends_again(one) for one in part.running]) or reason)
 
 
-def _place(picture: Picture, pods: Sequence[Object], job: Job) -> Where | None:
+def _place(picture: Picture, pods: Sequence[Object], job: Job) -> MachinePlace | None:
     names = sorted({str((one.get("spec") or {}).get("nodeName", "")) for one in pods} - {""})
-    return next((found for name in names if (found := where(picture.named(NODE, name), job.spec.places)) is not None), None)
+    return next((found for name in names if (found := place_of(picture.named(NODE, name), job.spec.places)) is not None), None)
 
 
 def _scheduled(pods: Sequence[Object]) -> float | None:

@@ -64,7 +64,7 @@ class Supervisor:
         code = self._code()
         self._sweep()
         if code == 0 and (missing := self._missing()):
-            code, self.reason = hand_off.CODE, hand_off.told(missing)
+            code, self.reason = hand_off.CODE, hand_off.failure_reason(missing)
         self.log.close()
         self._say({"code": code, "reason": self.reason, "at": time.time()})
         if self.noticed and os.environ.get("CHIPWISE_ACKNOWLEDGE") == "yes" and self._last_here():

@@ -17,7 +17,7 @@ from random import Random
 
 from chipwise.errors import NotAllowed, TryLater
 from chipwise.runner.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
-from chipwise.runner.job import Job, Where
+from chipwise.runner.job import Job, MachinePlace
 
 from . import NAME
 from .stay import KILLED, Stay
@@ -35,8 +35,8 @@ class Simulated:
     now: float = field(init=False)
     history: list[Stay] = field(default_factory=list)  # all that ever was started, for whoever wants to know the truth
     _here: dict[tuple[str, int], Stay] = field(default_factory=dict)  # not cleared
-    _waiting: dict[Where, list[Stay]] = field(default_factory=lambda: defaultdict(list))
-    _taken: dict[Where, int] = field(default_factory=lambda: defaultdict(int))  # machines, by place
+    _waiting: dict[MachinePlace, list[Stay]] = field(default_factory=lambda: defaultdict(list))
+    _taken: dict[MachinePlace, int] = field(default_factory=lambda: defaultdict(int))  # machines, by place
     _saved: dict[str, int] = field(default_factory=dict)  # steps, by job: what outlives every machine
     _latest: dict[str, int] = field(default_factory=dict)  # attempt that was ordered or ended, by job
     _next: list[tuple[float, int, Stay | Loss | Pool, int]] = field(default_factory=list)  # with the stay's stamp
@@ -82,7 +82,7 @@ class Simulated:
         gpus, cpus = self.world.gpus, self.world.cpus
         return Room(tuple(range(gpus)) if gpus is not None else None, tuple(range(cpus)) if cpus is not None else None)
 
-    def _offers(self) -> list[Where]:
+    def _offers(self) -> list[MachinePlace]:
         return [pool.where for pool in self.world.pools if pool.open_at(self.now) and self._has(pool, 1)]
 
     # Doing

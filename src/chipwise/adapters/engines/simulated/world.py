@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import floor, inf
 
-from chipwise.runner.job import Where
+from chipwise.runner.job import MachinePlace
 
 from . import NAME
 
@@ -23,7 +23,7 @@ _ROUNDING = 1e-6  # of a clock that counts from 1970: finer is lost
 class Pool:
     """Machines of one kind at one place."""
 
-    where: Where = field(default_factory=Where)
+    where: MachinePlace = field(default_factory=MachinePlace)
     machines: int | None = None  # that can be had at once; None: as many as are asked for
     starts_s: float = 60.0  # from the machine's coming until the job runs on it
     interruptions_per_hour: float = 0.0  # of one machine
@@ -144,7 +144,7 @@ class World:
     def program(self, name: str) -> Program:
         return self.programs.get(name, self.other)
 
-    def pool(self, place: Where) -> Pool:
+    def pool(self, place: MachinePlace) -> Pool:
         """Of a place that is not described there is always one more machine."""
         site = replace(place, usd_per_hour=None)
         for pool in self.pools:

@@ -86,7 +86,7 @@ class PostgresDatabase:
             self._prepare(schema.for_postgres() if migrations is None else migrations)
         except psycopg.Error as error:
             self._pool.close()
-            raise troubles.of(error, self.shown, self.login) from error
+            raise troubles.translated_error(error, self.shown, self.login) from error
         except BaseException:
             self._pool.close()
             raise
@@ -140,7 +140,7 @@ class PostgresDatabase:
                     return act(connection)
             except psycopg.Error as error:
                 if not troubles.passing(error) or time.monotonic() + wait > until:
-                    raise troubles.of(error, self.shown, self.login) from error
+                    raise troubles.translated_error(error, self.shown, self.login) from error
             except (TryLater, NotFound):  # no new connection
                 if time.monotonic() + wait > until:
                     raise

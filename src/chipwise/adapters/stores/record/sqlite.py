@@ -23,7 +23,7 @@ from chipwise.adapters.stores.record import schema
 from chipwise.adapters.stores.record.address import File
 from chipwise.adapters.stores.record.database import Transaction, Values
 from chipwise.adapters.stores.record.pool import Pool
-from chipwise.adapters.stores.record.sqlite_troubles import Unsound, of_system, refuse_network, told
+from chipwise.adapters.stores.record.sqlite_troubles import Unsound, of_system, refuse_network, translated
 from chipwise.errors import BadInput, OutsideFailed
 
 T = TypeVar("T")
@@ -79,19 +79,19 @@ class SqliteDatabase:
         self._inode = _create_file(self.path)
         self._pool = Pool(self._opened, Connection.close)
         try:
-            with told(self.path, self._wait_s):
+            with translated(self.path, self._wait_s):
                 self._prepare(schema.for_sqlite() if migrations is None else migrations)
         except BaseException:
             self._pool.close()
             raise
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        with told(self.path, self._wait_s), self._pool.one() as connection:
+        with translated(self.path, self._wait_s), self._pool.one() as connection:
             self._check_place()
             return work(SqliteTransaction(connection))
 
     def write(self, work: Callable[[Transaction], T], *, flushed: bool = True) -> T:
-        with told(self.path, self._wait_s), self._pool.one() as connection:
+        with translated(self.path, self._wait_s), self._pool.one() as connection:
             self._check_place()
             self._flush(connection, flushed)
             connection.execute("BEGIN IMMEDIATE")
@@ -100,7 +100,7 @@ class SqliteDatabase:
             return result
 
     def close(self) -> None:
-        with told(self.path, self._wait_s):
+        with translated(self.path, self._wait_s):
             self._pool.close()
 
     def _opened(self) -> Connection:

@@ -146,7 +146,7 @@ class Store:
 
     def rows(self, wanted: Wanted) -> list[Row]:
         sql, values = r.conditions(wanted)
-        rows = self.database.read(lambda tx: tx.rows(f"SELECT {r.SHOWN} FROM jobs{sql}", values))
+        rows = self.database.read(lambda tx: tx.rows(f"SELECT {r.LISTED_COLUMNS} FROM jobs{sql}", values))
         return [r.row(values) for values in rows]
 
     def changed(self, after: int, place: str, limit: int) -> tuple[list[Job | Damaged], int]:

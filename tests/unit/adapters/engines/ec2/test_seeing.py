@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.adapters.engines.ec2.seeing import Machine, handle, key_of_handle, machine, sight
+from chipwise.adapters.engines.ec2.seeing import Instance, handle, key_of_handle, machine, sight
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.engine import Sight, State
 from chipwise.runner.events import Placed, Submitted, after, first
-from chipwise.runner.job import Job, Needs, Spec, Where
+from chipwise.runner.job import Job, MachinePlace, Needs, Spec
 
 NOW = 10_000.0
-SPOT = Where(Purchase.SPOT, "aws", "eu-west-1", "eu-west-1a", "g6.xlarge", 0.3)
-STAYS = Where(Purchase.ON_DEMAND, "aws", "eu-west-1", "", "g6.xlarge", 1.0)
-RUNS = Machine("i-1", "running", "g6.xlarge", "eu-west-1a", True, 9_000.0)
+SPOT = MachinePlace(Purchase.SPOT, "aws", "eu-west-1", "eu-west-1a", "g6.xlarge", 0.3)
+STAYS = MachinePlace(Purchase.ON_DEMAND, "aws", "eu-west-1", "", "g6.xlarge", 1.0)
+RUNS = Instance("i-1", "running", "g6.xlarge", "eu-west-1a", True, 9_000.0)
 OVER = (State.EXITED, State.LOST)
 STATES = ("pending", "running", "shutting-down", "terminated", "stopping", "stopped")
 MARKS = (
@@ -43,7 +43,7 @@ def job(machines: int = 1) -> Job:
     return after(first("j1", Submitted(spec), 0.0), Placed(1, SPOT, machines=machines), 0.0)
 
 
-def seen(wanted: Job, machines: list[Machine], **said: Any) -> Sight:
+def seen(wanted: Job, machines: list[Instance], **said: Any) -> Sight:
     """Marks by name, with _ for -."""
     marks: Mapping[str, Any] = {name.replace("_", "-"): what for name, what in said.items()}
     return sight(wanted, machines, dict.fromkeys(marks, "v1"), lambda mark: marks[mark] or {}, NOW)

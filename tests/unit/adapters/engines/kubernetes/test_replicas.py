@@ -11,7 +11,7 @@ from chipwise.adapters.engines.kubernetes.picture import Picture
 from chipwise.adapters.engines.kubernetes.reading import Times, part_of, sight
 from chipwise.runner.engine import Sight, State
 from chipwise.runner.events import Begun, Placed, Submitted, after, first
-from chipwise.runner.job import Job, Needs, Spec, Where
+from chipwise.runner.job import Job, MachinePlace, Needs, Spec
 
 OWN = {"chipwise.dev/job": "j", "chipwise.dev/attempt": "1"}
 BEGAN = {"running": {"startedAt": "2026-11-01T10:00:02Z"}}
@@ -28,7 +28,7 @@ NOWHERE = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are 
 
 def _starting(service: bool = False, machines: int = 1) -> Job:
     spec = Spec(("x",), "j", "kubernetes", service=service, needs=Needs(machines=machines))
-    return after(first("j", Submitted(spec), 0.0), Placed(1, Where(), machines=machines), 0.0)
+    return after(first("j", Submitted(spec), 0.0), Placed(1, MachinePlace(), machines=machines), 0.0)
 
 
 def _pod(name: str, *containers: dict[str, Any], index: int | None = None, **status: Any) -> dict[str, Any]:

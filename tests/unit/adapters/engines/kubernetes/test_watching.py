@@ -17,7 +17,7 @@ import pytest
 from chipwise.adapters.engines.kubernetes import watching
 from chipwise.adapters.engines.kubernetes.connection import Connection, opened
 from chipwise.adapters.engines.kubernetes.engine import Config, connect
-from chipwise.adapters.engines.kubernetes.kinds import JOB, NODE, POD, Kind, Watched
+from chipwise.adapters.engines.kubernetes.kinds import JOB, NODE, POD, ObjectKind, Watched
 from chipwise.adapters.engines.kubernetes.picture import Picture
 from chipwise.adapters.engines.kubernetes.watching import Watch
 from chipwise.errors import BadInput, ChipwiseError, MissingExtra, NotAllowed, NotFound, TryLater
@@ -123,7 +123,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "WAITS_S", (0.01, 0.05))
 
 
-def _followed(connection: Connection, wanted: Callable[[Watch], bool], kind: Kind = POD, needed: bool = True) -> Watch:
+def _followed(connection: Connection, wanted: Callable[[Watch], bool], kind: ObjectKind = POD, needed: bool = True) -> Watch:
     watch = Watch(connection, Watched(kind, "", needed), Picture())
     watch.start()
     limit = time.monotonic() + 8.0
