@@ -86,14 +86,14 @@ def _placed(jobs: dict[str, Job], state: State) -> tuple[dict[str, Job], Seen]:
     placed = {id: after(job, Placed(1, MachinePlace()), 0.0) for id, job in jobs.items()}
     if state is State.RUNNING:
         placed = {id: after(job, Begun(1, "h"), 0.0) for id, job in placed.items()}
-    return placed, Seen(0.0, {(id, 1): Sight(state, held=0.0, handle="h") for id in placed})
+    return placed, Seen(0.0, {(id, 1): Sight(state, held_since=0.0, handle="h") for id in placed})
 
 
 def _turn_s() -> float:
     """In the steady state, with nothing new in the record."""
     random, record = Random(1), MemoryRecord()
     record.submit([(f"j{n:05}", _spec(n, random)) for n in range(QUEUED)], 0.0)
-    engine = Simulated(World(gpus=64, cpus=512, other=Program(10_000, 10.0)))
+    engine = Simulated(World(gpus=64, cpus=512, default_program=Program(10_000, 10.0)))
     controller = Controller(record, engine, "benchmark", RULES)
     now = 0.0
     while controller.turn(now).behind:
@@ -118,17 +118,17 @@ def _play_spot() -> object:
         predicted={"steps": 100_000},
     )
     done = simulate([("j1", wanted)])
-    assert done.over
+    assert done.is_over
     assert not done.late
     return done
 
 
 def _play_all() -> object:
     random = Random(2)
-    world = World(gpus=64, cpus=512, other=Program(60, 10.0))
+    world = World(gpus=64, cpus=512, default_program=Program(60, 10.0))
     specs = [(f"j{n:05}", replace(_spec(n, random), needs=Needs(1, 1))) for n in range(QUEUED)]
     done = simulate(specs, world, rules=Rules({f"team-{n}": Share() for n in range(10)}))
-    assert done.over
+    assert done.is_over
     return done
 
 

@@ -49,9 +49,9 @@ def written(record: Record, job: Job, *events: Event, at: float = 2.0) -> Job:
 def folded(events: list[Happened]) -> Job:
     begin = events[0]
     assert isinstance(begin.event, Submitted)
-    job = first_of(begin.job, begin.event, begin.at)
+    job = first_of(begin.job, begin.event, begin.moment)
     for one in events[1:]:
-        job = after(job, one.event, one.at)
+        job = after(job, one.event, one.moment)
     return job
 
 

@@ -94,7 +94,7 @@ def trainium(planned: Deployment) -> Deployment:
         interfaces=8,
     )
     platforms = {**planned.platforms, **joining(session().catalog.rows("runtimes"), node)}
-    return replace(planned, node=node, chips_each=16, others=(), platforms=platforms)
+    return replace(planned, node=node, chips_each=16, alternatives=(), platforms=platforms)
 
 
 PLACED = {
@@ -195,7 +195,7 @@ def test_a_quota_holds_the_second_job_back(cluster: Cluster, namespace: str, mac
 
 def test_a_job_of_several_machines_stays_on_one_machine_type(cluster: Cluster, namespace: str, machines: Any) -> None:
     planned = named(deployment("train", AWS), namespace)
-    other = planned.others[0]
+    other = planned.alternatives[0]
     made = manifests("kubernetes", planned, "namespace.yaml", "workload.yaml")
     machines(planned, "right", 1)
     machines(replace(planned, node=other), "other", 1)
@@ -234,5 +234,5 @@ def test_device_plugins_run_where_the_devices_are(cluster: Cluster, namespace: s
 
 
 def _shared(planned: Deployment) -> Deployment:
-    node: Node = replace(planned.node, sharing="turns", held=4)
+    node: Node = replace(planned.node, sharing="turns", users_per_chip=4)
     return replace(planned, node=node)

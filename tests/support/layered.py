@@ -17,5 +17,5 @@ def layered(layers: tuple[MachineLayer, ...], **other: Any) -> Deployment:
     """Between what is promised and all layers, around the clock."""
     serve, many = CASES["serve"], sum(one.machines for one in layers)
     assert serve.scaling is not None
-    scaling = replace(serve.scaling, least=layers[0].machines, usual=many, most=many)
+    scaling = replace(serve.scaling, minimum=layers[0].machines, usual=many, maximum=many)
     return replace(serve, machines=many, layers=layers, scaling=scaling, stops="", starts="", **other)

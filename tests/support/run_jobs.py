@@ -60,7 +60,7 @@ def asking(id: str, gpus: int = 0, cpus: int = 1, at: float = 0.0, **asked: obje
 
 
 def _span(stay: Stay) -> tuple[float, float]:
-    return stay.asked, stay.ended if stay.ended is not None else inf
+    return stay.requested, stay.ended if stay.ended is not None else inf
 
 
 def _meet(one: Stay, other: Stay) -> bool:

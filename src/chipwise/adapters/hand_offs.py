@@ -118,7 +118,7 @@ def _answered(url: str, look: Callable[[str], str], say: Callable[[str], None], 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    at: float
+    moment: float
     lacks: str = ""
     trouble: str = ""  # why there is none
 
@@ -158,10 +158,10 @@ class HandOffs:
             self._abandon()
         if not ended:
             return seen
-        checked = {key: self._told(key, job, sight) for key, (job, sight) in ended.items()}
+        checked = {key: self._checked(key, job, sight) for key, (job, sight) in ended.items()}
         return replace(seen, attempts={**seen.attempts, **checked})
 
-    def _told(self, key: Key, job: Job, sight: Sight) -> Sight:
+    def _checked(self, key: Key, job: Job, sight: Sight) -> Sight:
         now, answer = self._clock(), self._answers.get(key)
         since = self._since.setdefault(key, now)
         if answer is not None and not answer.trouble:
@@ -170,7 +170,7 @@ class HandOffs:
         if now - since > (TOLD_AFTER_S if job.wish.stops else PATIENCE_S):
             reason = failure_reason(f"its output could not be checked: {trouble or 'its store does not answer'}")
             return replace(sight, code=CODE, reason=reason)
-        if answer is None or now - answer.at > AGAIN_S:
+        if answer is None or now - answer.moment > AGAIN_S:
             self._ask(key, by_controller(job.spec, self._looks_at))
         reason = "" if now - since < TOLD_AFTER_S and not trouble else "it ended well; looks for what it made"
         return replace(

@@ -88,8 +88,8 @@ class TcoSetting:
 
     name: str  # a field of `Ownership`
     value: float
-    how: str
-    given: bool = False
+    basis: str
+    is_given: bool = False
     low: float | None = None
     high: float | None = None
 
@@ -108,7 +108,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Tco:
-    asked: TcoRequest
+    request: TcoRequest
     chip: str
     own: Ownership
     settings: tuple[TcoSetting, ...]
@@ -145,7 +145,7 @@ def tco(session: Session, request: TcoRequest) -> Tco:
             purchase_high_usd=price.high,
         )
     except InvalidSettings as error:
-        raise error.called(FLAGS) from error
+        raise error.with_names(FLAGS) from error
     cloud, left_out = _alternatives(session, request, chip, own)
     reference = _reference(cloud)
     swings = sensitivity(own, reference.usd_per_hour, purchase=reference.offer.purchase) if reference else ()
@@ -154,7 +154,7 @@ def tco(session: Session, request: TcoRequest) -> Tco:
     )
     notes = _notes(request, chip, cloud, [*settings])
     return Tco(
-        asked=request,
+        request=request,
         chip=chip.name,
         own=own,
         settings=settings,
@@ -165,7 +165,7 @@ def tco(session: Session, request: TcoRequest) -> Tco:
         left_out=left_out,
         reference=reference,
         swings=tuple(one for one in swings if one.width_usd > 0),
-        notes=(*([resolved.said] if resolved.said else []), *notes),
+        notes=(*([resolved.remark] if resolved.remark else []), *notes),
     )
 
 
@@ -209,8 +209,8 @@ def _purchase(session: Session, request: TcoRequest, chip: Chip) -> TcoSetting:
     return TcoSetting(
         name="purchase_usd",
         value=figure.value,
-        how=basis,
-        given=False,
+        basis=basis,
+        is_given=False,
         low=figure.low if wide else None,
         high=figure.high if wide else None,
     )
@@ -257,8 +257,8 @@ def _electricity(session: Session, request: TcoRequest) -> TcoSetting:
     return TcoSetting(
         name="usd_per_kwh",
         value=figure.value,
-        how=figure.how,
-        given=False,
+        basis=figure.how,
+        is_given=False,
         low=figure.low if wide else None,
         high=figure.high if wide else None,
     )
@@ -276,7 +276,7 @@ def _looked_up(name: str, value: float | None, look: Callable[[], Figure], label
         return TcoSetting(name, value, label, True)
     figure = look()
     return TcoSetting(
-        name=name, value=figure.value, how=f"{figure.how}; {label}", given=False, low=figure.low, high=figure.high
+        name=name, value=figure.value, basis=f"{figure.how}; {label}", is_given=False, low=figure.low, high=figure.high
     )
 
 
@@ -375,7 +375,7 @@ def _query(session: Session, request: TcoRequest, chip: Chip) -> OfferQuery:
 def _notes(request: TcoRequest, chip: Chip, cloud: Sequence[Alternative], settings: Sequence[TcoSetting]) -> list[str]:
     notes = []
     price = next(one for one in settings if one.name == "usd_per_kwh")
-    if not price.given and "industrial" in price.how:
+    if not price.is_given and "industrial" in price.basis:
         notes.append("The power price is that of large industry; a server room usually pays more: see --power-price.")
     if not cloud:
         subject = f" for {', '.join(request.against)}" if request.against else f" of {request.chips} x {chip.name}"

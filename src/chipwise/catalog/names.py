@@ -76,7 +76,7 @@ class OneChip:
     """The chip a name was taken for; `said` tells the reader when the name could have meant others."""
 
     chip: Chip
-    said: str | None
+    remark: str | None
 
 
 @lru_cache(maxsize=4)

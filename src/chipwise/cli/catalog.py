@@ -34,7 +34,7 @@ def _options(pairs: tuple[str, ...]) -> dict[str, str]:
 def _summary(result: RefreshResult) -> dict[str, Any]:
     return {
         "provider": result.snapshot.provider,
-        "taken": result.snapshot.taken.isoformat(),
+        "taken": result.snapshot.day.isoformat(),
         "machines": len(result.snapshot.machines),
         "offers": len(result.snapshot.offers),
         "skipped": list(result.snapshot.skipped),

@@ -107,7 +107,7 @@ def run(
         words=words,
         is_command=bool(ctx.meta.get("command")),
         spot=within.spot,
-        within=replace(within, spot=False),
+        constraints=replace(within, spot=False),
         **options,
     )
     session = open_session()

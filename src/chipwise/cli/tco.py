@@ -158,10 +158,10 @@ def _show_own(result: Tco) -> None:
     from chipwise.cli.text import Column
 
     own, cost = result.own, result.cost
-    site = f", in {result.asked.country}" if result.asked.country else ""
+    site = f", in {result.request.country}" if result.request.country else ""
     machines = text.plural(own.machines, "machine")
     text.show_title(
-        f"{machines} of {result.asked.chips}x {result.chip}, owned for {own.years:g} years, in use {own.utilisation:.0%}{site}"
+        f"{machines} of {result.request.chips}x {result.chip}, owned for {own.years:g} years, in use {own.utilisation:.0%}{site}"
     )
     text.show_lines(f"Bought for {usd_short(own.bought_usd)}, sold for {usd_short(own.resale_usd)}.", "")
     total = cost.cost.usd
@@ -179,7 +179,7 @@ def _show_own(result: Tco) -> None:
         [
             ("an hour of a machine", ends("usd_per_machine_hour")),
             ("a useful hour", ends("usd_per_useful_hour")),
-            ("a useful hour of a chip", f"${cost.usd_per_useful_hour / result.asked.chips:,.2f}"),
+            ("a useful hour of a chip", f"${cost.usd_per_useful_hour / result.request.chips:,.2f}"),
         ]
     )
 
@@ -287,4 +287,4 @@ def _setting(setting: TcoSetting) -> str:
         if setting.low is not None and setting.high is not None
         else ""
     )
-    return f"{value}{spread}: {setting.how}" + (" (given)" if setting.given else "")
+    return f"{value}{spread}: {setting.basis}" + (" (given)" if setting.is_given else "")

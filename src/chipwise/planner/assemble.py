@@ -190,7 +190,7 @@ def assemble(
 class _Test:
     """A goal against all rows: what each comes to, what is allowed, and by how much a row misses it."""
 
-    what: Obstacle
+    obstacle: Obstacle
     value: Array
     limit: float
     miss: Callable[[int], Reason]
@@ -228,7 +228,7 @@ def _tests(case: PlanningCase, fleet: Fleet, priced: Priced, layered: Array | No
         def above(at: int, quota: QuotaCheck = quota) -> Reason:
             return quota.miss(float(quota.needed[at]))
 
-        tests.append(_Test(Obstacle.QUOTA, quota.needed, quota.most, above))
+        tests.append(_Test(Obstacle.QUOTA, quota.needed, quota.maximum, above))
     return tests
 
 
@@ -247,7 +247,11 @@ def _feasible(case: PlanningCase, fleet: Fleet, priced: Priced, layered: Array |
 
     def missing(test: _Test, index: int, together: bool = False) -> Missing:
         return Missing(
-            what=test.what, reason=test.miss(index), remedies=(Ease(),), nearest=_label(fleet, priced, index), together=together
+            what=test.obstacle,
+            reason=test.miss(index),
+            remedies=(Ease(),),
+            nearest=_label(fleet, priced, index),
+            together=together,
         )
 
     alone = []

@@ -109,9 +109,9 @@ def _granted(known: Known, key: str, limit: int) -> Granted:
     site = " ".join(filter(None, (provider, place[1] if len(place) > 1 else "")))
     label = f"{chip} at {site}" if site else chip
     return Granted(
-        told=label,
+        title=label,
         chips=frozenset(one.name for one in names.chips_of(chip) or names.chips(chip)),
-        most=limit,
+        maximum=limit,
         provider=provider,
         regions=regions,
     )

@@ -177,7 +177,7 @@ class Sampled:
         return replace(estimate, provenance=estimate.provenance.map(lambda name: FORMULA))
 
     @property
-    def told(self) -> list[str]:
+    def remarks(self) -> list[str]:
         """How far the measurements are."""
         if self.part.kind == "edge":
             return ["Edge devices: rules of thumb throughout; measure before buying many."]
@@ -329,7 +329,7 @@ def predict_samples(known: Known, model: str, chip: str, settings: Mapping[str, 
         power=chip_power(drawn),
         energy_per_million_samples_kwh=float(drawn.total[0]) * ask.chips / per_s / 3.6,
         arrivals=_arriving(curve, float(settings["rate"]), float(settings.get("burstiness", 1.0))) if come else None,
-        notes=(*notes, *ask.told, *_longer(known, model, settings)),
+        notes=(*notes, *ask.remarks, *_longer(known, model, settings)),
         steadiness=steadiness("edge" if ask.part.kind == "edge" else "dedicated"),
     )
 
@@ -376,7 +376,7 @@ def _batch(ask: Sampled, curve: Curve, settings: Mapping[str, Any]) -> tuple[flo
 
 def _arriving(curve: Curve, rate: float, burstiness: float) -> Arrivals:
     latency = {share: curve.latency(rate, share, burstiness) for share in (0.5, 0.9, 0.99)}
-    return Arrivals(rate, latency, min(rate / curve.most, 1.0))
+    return Arrivals(rate, latency, min(rate / curve.max_rate, 1.0))
 
 
 def _sample(shape: Shape, settings: Mapping[str, Any], ask: Sampled) -> dict[str, float]:

@@ -30,7 +30,7 @@ def _brought_view(refreshed: RefreshResult) -> dict[str, Any]:
     snapshot = refreshed.snapshot
     return {
         "provider": snapshot.provider,
-        "taken": snapshot.taken.isoformat(),
+        "taken": snapshot.day.isoformat(),
         "machines": len(snapshot.machines),
         "offers": len(snapshot.offers),
         "skipped": list(snapshot.skipped),

@@ -100,7 +100,7 @@ def most_machines(deployment: Deployment) -> int:
     scaling = deployment.scaling
     if len(deployment.layers) == 1:  # a part of what is bought: the rollout has its room in the last of them
         return deployment.layers[0].machines
-    return machines_for(deployment, scaling.most + 1) if scaling is not None else deployment.machines
+    return machines_for(deployment, scaling.maximum + 1) if scaling is not None else deployment.machines
 
 
 def bought(deployment: Deployment) -> tuple[Deployment, ...]:
@@ -117,11 +117,11 @@ def bought(deployment: Deployment) -> tuple[Deployment, ...]:
         if machines > 0:
             part, scaling, usual = replace(layer, machines=machines), deployment.scaling, layer.machines
             if scaling is not None:
-                counts = (scaling.least, scaling.usual, scaling.most)
+                counts = (scaling.minimum, scaling.usual, scaling.maximum)
                 minimum, maximum, copies = (
                     min(max(count - below, 0), machines * inside) for count in (counts[0], counts[2], counts[1])
                 )
-                scaling = replace(scaling, least=minimum, usual=copies, most=maximum)
+                scaling = replace(scaling, minimum=minimum, usual=copies, maximum=maximum)
                 usual = machines_for(deployment, copies)
             deployments.append(
                 replace(
@@ -159,7 +159,7 @@ def candidates(deployment: Deployment) -> tuple[Node, ...]:
     node, fits = deployment.node, []
     if len(deployment.layers) == 1 and deployment.layers[0].committed:  # a term is promised for one machine type
         return (node,)
-    for alternative in deployment.others:
+    for alternative in deployment.alternatives:
         if (not deployment.spot or deployment.layers) and alternative.chip != node.chip:
             continue
         if uses_efa(deployment) and alternative.interfaces < node.interfaces:

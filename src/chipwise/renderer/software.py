@@ -68,7 +68,7 @@ def software_of(request: SoftwareRequest, rows: Sequence[ImageRow]) -> Software:
         purpose=purpose,
         version=row.version,
         command=tuple(command),
-        given=program.command is not None,
+        is_custom=program.command is not None,
         env=tuple(sorted(env.items())),
         secrets=tuple((key, name, part) for key, name, part in secrets),
         port=program.port or port,

@@ -66,7 +66,7 @@ class Prepared:
     fields: Mapping[str, Any]  # of the engine, with what was made: what engines.yaml should say
     policy: Mapping[str, Any]  # of whoever starts jobs
     complete: bool
-    why: str = ""  # of a field that nobody set
+    reason: str = ""  # of a field that nobody set
 
 
 @dataclass(frozen=True, slots=True)

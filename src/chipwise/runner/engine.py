@@ -49,18 +49,20 @@ class Sight:
     step: int | None = None
     handle: str = ""
     leave_by: float | None = None  # its machine goes away: a notice came
-    where: MachinePlace | None = None  # the machine that it really got
+    place: MachinePlace | None = None  # the machine that it really got
     saved: int | None = None  # the step from which another attempt would go on, where it is known
-    held: float | None = None  # since when its machines are there and paid for, also while it is PENDING
+    held_since: float | None = None  # since when its machines are there and paid for, also while it is PENDING
     rate: float | None = None  # steps per second since it was warm, where it tells
-    came: int | None = None  # of its machines, while it is PENDING for the others; None: none came, or nobody counts
+    machines_arrived: int | None = (
+        None  # of its machines, while it is PENDING for the others; None: none came, or nobody counts
+    )
     ended: bool = False  # RUNNING, but only in that what it made is still looked for: there is nothing to leave or to move
     holds: Room = Room()  # devices of the place that it was given, where the job that is asked about does not say
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    at: float
+    moment: float
     attempts: Mapping[tuple[str, int], Sight] = field(default_factory=dict)
     room: Room = Room()
     strays: tuple[str, ...] = ()  # handles of what belongs to no attempt that is under way
@@ -84,7 +86,7 @@ class Leave:
     """Save and go: what a notice of interruption, an owner or a scheduler asks for."""
 
     job: Job
-    by: float
+    deadline: float
     reason: str
 
 

@@ -37,7 +37,7 @@ def decision(
             now=now,
             rest_s=rest_s(job, steps),
             deadline=job.spec.deadline,
-            on=purchase,
+            purchase=purchase,
             spot=purchase is Purchase.SPOT or any(one.purchase is Purchase.SPOT for one in places),
             on_demand=purchase not in (None, Purchase.SPOT) or any(one.purchase is not Purchase.SPOT for one in places),
             restart_s=restart_s(job),
@@ -65,7 +65,7 @@ def rest_s(job: Job, steps: int | None = None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class PlacingChoice:
-    where: MachinePlace
+    place: MachinePlace
     machines: int
     reason: str
 
@@ -75,7 +75,7 @@ def place(
 ) -> tuple[MachinePlace, str] | None:
     """Where, and why there; None: wait."""
     choice = choose(job, policy, now, offers)
-    return None if choice is None else (choice.where, choice.reason)
+    return None if choice is None else (choice.place, choice.reason)
 
 
 def choose(job: Job, policy: Policy, now: float, offers: Sequence[MachinePlace] | None = None) -> PlacingChoice | None:

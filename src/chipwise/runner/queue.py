@@ -35,11 +35,11 @@ class Share:
 @dataclass(frozen=True, slots=True)
 class Rules:
     teams: Mapping[str, Share] = field(default_factory=dict)
-    other: Share = Share()  # of teams that are not named
+    default_share: Share = Share()  # of teams that are not named
     patience_s: float = 3600.0
 
     def share(self, team: str) -> Share:
-        return self.teams.get(team, self.other)
+        return self.teams.get(team, self.default_share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class _Reservation:
     """What is kept for the first job that does not fit: from when, and what is left beside it then."""
 
     job: Job
-    at: float
+    start: float
     gpus: int
     cpus: int
 
@@ -77,7 +77,7 @@ class _Reservation:
         """With how many GPUs of those the job does not stand in the way, None: with none that it can do with. If it stays
         beyond the moment, what it takes is gone."""
         lasts = limit_s(job, gpus)
-        if lasts is not None and now + lasts <= self.at:
+        if lasts is not None and now + lasts <= self.start:
             return gpus
         granted, cpus = min(gpus, self.gpus), job.spec.needs.cpus
         if granted < least_gpus(job) or cpus > self.cpus:

@@ -48,13 +48,13 @@ def after_end(job: Job, sight: Sight, now: float) -> tuple[Event, ...]:
         step=sight.step,
         at=sight.until,
         saved=sight.saved,
-        held=sight.held,
+        held=sight.held_since,
     )
     events: tuple[Event, ...] = (ended,)
     since = attempt.begun
     if since is None and sight.since is not None:  # begun and over between two looks
         since = sight.since
-        events = (Begun(number=attempt.number, handle=sight.handle, at=since, held=sight.held, where=sight.where), ended)
+        events = (Begun(number=attempt.number, handle=sight.handle, at=since, held=sight.held_since, where=sight.place), ended)
     following = _next(job, ended, since, now)
     if isinstance(following, Over) and (outcome is Outcome.DONE or since is not None):
         events = (*events, _measured(job, events, sight.rate, now, outcome is Outcome.DONE))

@@ -89,7 +89,7 @@ def _placed(job: Job, seen: Seen, now: float, policy: Policy) -> Act | None:
 def _under_way(job: Job, sight: Sight, offers: Sequence[MachinePlace] | None, now: float, policy: Policy) -> Act | None:
     """One that waits for its machines has nothing to save: it is ended at once where another is asked to leave."""
     attempt, pending = job.attempts[-1], sight.state is State.PENDING
-    begun = Begun(number=attempt.number, handle=sight.handle, at=sight.since, held=sight.held, where=sight.where)
+    begun = Begun(number=attempt.number, handle=sight.handle, at=sight.since, held=sight.held_since, where=sight.place)
     events: tuple[Event, ...] = (begun,) if job.phase is Phase.STARTING and not pending else ()
     if job.wish is Wish.END and job.leaving is not LeaveReason.END:  # whatever grace it had until now
         return Act(job, (*events, Leaving(attempt.number, now, LeaveReason.END, "its owner ends it")), (End(job),))
@@ -103,12 +103,14 @@ def _under_way(job: Job, sight: Sight, offers: Sequence[MachinePlace] | None, no
             anew = Leaving(attempt.number, deadline, job.leaving, "the clock was set back")
             return Act(job, (anew,), (Leave(job, deadline, str(job.leaving)),))
         return Act(job, orders=(End(job) if late else Leave(job, job.leave_by, str(job.leaving)),))
-    unpaid = job.spec.budget_usd is not None and attempt.begun is None and (not pending or sight.held is not None)
+    unpaid = job.spec.budget_usd is not None and attempt.begun is None and (not pending or sight.held_since is not None)
     paid = after(job, begun, now) if unpaid else job  # machines cost before they work
     departure = None if sight.ended else _leaves(paid, sight, now) or _moves(job, sight, offers, now, policy)
     if departure is not None:
         cause, deadline, reason = departure
-        leaving = Leaving(number=attempt.number, by=now if pending else deadline, why=cause, reason=reason, came=sight.came)
+        leaving = Leaving(
+            number=attempt.number, by=now if pending else deadline, why=cause, reason=reason, came=sight.machines_arrived
+        )
         return Act(job, (*events, leaving), (End(job) if pending else Leave(job, deadline, reason),))
     # A service may serve with some of its replicas, and say why not with all.
     lacks = (job.spec.service or sight.ended) and not events
@@ -138,9 +140,9 @@ def _leaves(job: Job, sight: Sight, now: float) -> tuple[LeaveReason, float, str
         )
     fewer = spec.needs.fewest_machines < job.machines and Move.FEWER in spec.recover
     elsewhere = len(spec.places) > 1 or fewer
-    in_vain = sight.held is None or (fewer and sight.came is not None)
+    in_vain = sight.held_since is None or (fewer and sight.machines_arrived is not None)
     if pending and in_vain and elsewhere and now - attempt.placed > spec.retry.no_machine_s:
-        count = f"{sight.came} of {job.machines} machines" if sight.came else "no machine"
+        count = f"{sight.machines_arrived} of {job.machines} machines" if sight.machines_arrived else "no machine"
         return LeaveReason.MOVE, grace, f"{count} came in {now - attempt.placed:.0f} s"
     return None
 
@@ -209,7 +211,7 @@ def _starts(
             reason = "; ".join(filter(None, (seat.short, choice.reason)))
             event = Placed(
                 number=len(job.attempts) + 1,
-                where=choice.where,
+                where=choice.place,
                 devices=seat.gpus,
                 cpus=seat.cpus,
                 machines=choice.machines,

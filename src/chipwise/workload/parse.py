@@ -48,12 +48,12 @@ class Parsed:
     """A workload and the file it came from."""
 
     workload: Workload
-    laid: EnvironmentData
+    source: EnvironmentData
     environments: tuple[str, ...]
 
     @property
     def path(self) -> str:
-        return self.laid.path
+        return self.source.path
 
 
 def load(path: str | Path, environment: str | None = None) -> Workload:

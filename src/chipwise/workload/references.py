@@ -31,13 +31,13 @@ class Reference:
 
     kind: ReferenceKind
     text: str
-    where: FieldPath
+    field_path: FieldPath
     provider: str | None = None
     shape: Mapping[str, object] | None = None
 
     @property
     def field(self) -> str:
-        return show_where(self.where)
+        return show_where(self.field_path)
 
 
 def references(data: Mapping[str, object]) -> list[Reference]:

@@ -43,7 +43,7 @@ def test_a_service_rolls_within_the_chips_it_has_and_sleeps_out_of_hours() -> No
     said = constants(texts(ecs.render(SERVE))["ecs_deploy.json"])
     assert said["ROLLOUT"]["maximumPercent"] == 100
     assert said["SCHEDULE"]["close"][2:] == [0, 0]
-    alone = replace(SERVE, scaling=replace(SERVE.scaling, least=1)) if SERVE.scaling else SERVE
+    alone = replace(SERVE, scaling=replace(SERVE.scaling, minimum=1)) if SERVE.scaling else SERVE
     assert constants(texts(ecs.render(alone))["ecs_deploy.json"])["ROLLOUT"]["minimumHealthyPercent"] == 100
 
 

@@ -153,7 +153,7 @@ def test_with_efa_the_placement_group_is_eksctls_own() -> None:
 def test_machines_that_meet_without_efa_name_a_placement_group() -> None:
     """`placement` with an empty name is refused, and eksctl makes no group without EFA."""
     planned = deployment("train", AWS)
-    plain = replace(planned, node=replace(planned.node, interfaces=0), others=())
+    plain = replace(planned, node=replace(planned.node, interfaces=0), alternatives=())
     [_, group] = groups(parsed(plain))
     assert group["placement"] == {"groupName": planned.name}
     assert "efaEnabled" not in group
@@ -166,8 +166,8 @@ def test_efa_on_a_later_card_is_refused() -> None:
     with pytest.raises(CannotRender, match="first network card") as refused:
         eksctl.render(replace(planned, node=replace(planned.node, machine="p6-b300.48xlarge", first_card=1)))
     assert "terraform" in str(refused.value.remedy)
-    late = replace(planned.others[0], machine="p6-b300.48xlarge", first_card=1, interfaces=planned.node.interfaces)
-    [_, group] = groups(parsed(replace(planned, others=(late, *planned.others))))
+    late = replace(planned.alternatives[0], machine="p6-b300.48xlarge", first_card=1, interfaces=planned.node.interfaces)
+    [_, group] = groups(parsed(replace(planned, alternatives=(late, *planned.alternatives))))
     assert "p6-b300.48xlarge" not in group["instanceTypes"], "it only stood in: the others remain"
 
 

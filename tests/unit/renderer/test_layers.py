@@ -39,7 +39,7 @@ def test_parts_hold_together_what_the_whole_may_hold(layers: tuple[MachineLayer,
 def test_what_is_promised_is_never_more_than_the_most_that_may_run() -> None:
     whole = layered(RESERVED_SPOT)
     assert whole.scaling is not None
-    small = replace(whole, scaling=replace(whole.scaling, least=1, usual=1, most=1))
+    small = replace(whole, scaling=replace(whole.scaling, minimum=1, usual=1, maximum=1))
     assert sum(most_machines(part) for part in bought(small)) == most_machines(small)
 
 
@@ -154,8 +154,8 @@ def test_the_layers_of_a_plan_are_those_of_its_files() -> None:
     made = described((Paid("reserved-3y", 3, 1, 1, 1), Paid("on-demand", 2, 1, 1, 1)), ((3, 600.0), (5, 130.0)))
     assert made.layers == (MachineLayer("reserved-3y", 3), MachineLayer("on-demand", 2))
     assert made.scaling is not None
-    assert made.scaling.least == 3  # paid for whether they run or not, though the workload asks for two at least
-    assert made.scaling.most == 12  # as the workload says; the last layer takes what is above the plan's five
+    assert made.scaling.minimum == 3  # paid for whether they run or not, though the workload asks for two at least
+    assert made.scaling.maximum == 12  # as the workload says; the last layer takes what is above the plan's five
     assert sum(most_machines(part) for part in bought(made)) == most_machines(made)
     assert made.predicted.followed_usd == 900.0
 

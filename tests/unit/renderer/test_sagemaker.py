@@ -41,7 +41,7 @@ def test_spot_comes_with_checkpoints_and_an_end_of_waiting() -> None:
 def test_the_words_of_a_command_are_short_enough_for_sagemaker() -> None:
     said = constants(texts(sagemaker.render(TRAIN))["sagemaker_job.json"])
     assert max(map(len, [*said["ENTRYPOINT"], *said["ARGUMENTS"]])) <= 256
-    long = replace(FINETUNE, software=replace(FINETUNE.software, command=("x", "y" * 300), given=True))
+    long = replace(FINETUNE, software=replace(FINETUNE.software, command=("x", "y" * 300), is_custom=True))
     with pytest.raises(CannotRender, match="256 characters"):
         sagemaker.render(long)
 
@@ -59,7 +59,7 @@ def test_an_engine_listens_where_sagemaker_asks() -> None:
     assert "8000" not in files["serve.sh"]
     said = constants(files["sagemaker_endpoint.json"])
     assert SERVE.scaling is not None
-    assert (said["LEAST"], said["MOST"]) == (SERVE.scaling.least, SERVE.scaling.most)
+    assert (said["LEAST"], said["MOST"]) == (SERVE.scaling.minimum, SERVE.scaling.maximum)
     assert said["SCHEDULE"]["open"][0] == "cron(0 7 ? * MON,TUE,WED,THU,FRI,SAT *)"
 
 

@@ -213,7 +213,7 @@ def test_a_stream_without_a_line_is_told_and_stops_no_other(tmp_path: Path) -> N
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_command_of_the_users_own_finds_its_stream_as_settings_and_stays_text(tmp_path: Path, text: str) -> None:
     own = live(1, 1)
-    own = replace(own, software=replace(own.software, command=("own", text), given=True))
+    own = replace(own, software=replace(own.software, command=("own", text), is_custom=True))
     running = Running(tmp_path, ["/bin/sh", "-c", "exec " + shell(streams.stream_words(own))], ["here there"], 0)
     running.until(lambda: bool(running.lines("started")))
     running.stopped()

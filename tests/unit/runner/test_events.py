@@ -41,16 +41,16 @@ def test_the_events_of_a_job_fold_to_the_job(losses: list[float], code: int, sto
         gpus=2,
         cpus=4,
         losses=tuple(Loss(at, 20.0 * seed) for at in losses),
-        other=Program(30, 10.0, 5, exits=(Exit(code, 20),)),
+        default_program=Program(30, 10.0, 5, exits=(Exit(code, 20),)),
     )
     wishes = [Wishes(stop, "j1")] if stop is not None else []
     done = simulate([("j1", spec("a")), ("j2", spec("b", after=("j1",)))], world, seed, wishes=wishes, until=5_000.0)
     for course in done.courses:
         events = [one for one in done.story if one.job == course.job.id]
         assert isinstance(events[0].event, Submitted)
-        job = first(course.job.id, events[0].event, events[0].at)
+        job = first(course.job.id, events[0].event, events[0].moment)
         for one in events[1:]:
-            job = after(job, one.event, one.at)
+            job = after(job, one.event, one.moment)
         assert job == course.job
         assert job.version == len(events)
 

@@ -27,7 +27,7 @@ def _wide(least: int = 2) -> Job:
 
 
 def _came(job: Job, came: int, at: float) -> Leaving | None:
-    sight = Sight(State.PENDING, reason=f"{came} of 8 pods run", held=1.0, came=came)
+    sight = Sight(State.PENDING, reason=f"{came} of 8 pods run", held_since=1.0, machines_arrived=came)
     for act in step({job.id: job}, _see(job, sight), at):
         for event in act.events:
             if isinstance(event, Leaving):

@@ -116,7 +116,7 @@ def test_one_that_ran_and_is_absent_was_lost() -> None:
 
 
 def test_what_runs_has_begun_when_its_engine_says_so() -> None:
-    [begun] = act(PHASES[Phase.STARTING], Sight(State.RUNNING, since=7.0, held=3.0, handle="h", where=STAYS)).events
+    [begun] = act(PHASES[Phase.STARTING], Sight(State.RUNNING, since=7.0, held_since=3.0, handle="h", place=STAYS)).events
     assert begun == Begun(1, "h", 7.0, 3.0, STAYS)
 
 
@@ -195,7 +195,7 @@ def test_the_budget_counts_what_leaving_costs() -> None:
 
 def test_a_machine_that_boots_for_ever_spends_the_budget_too() -> None:
     job = starting(queued(wanted=spec(budget_usd=1.0, places=(STAYS,))), STAYS)
-    [found] = acts(job, Sight(State.PENDING, held=0.0), 4000.0)
+    [found] = acts(job, Sight(State.PENDING, held_since=0.0), 4000.0)
     assert isinstance(found.orders[0], End)
 
 
@@ -248,7 +248,7 @@ def test_where_no_machine_comes_another_place_is_tried() -> None:
     job = starting(queued(wanted=spec(places=(SPOT_A, SPOT_B))), SPOT_A)
     assert acts(job, Sight(State.PENDING), NO_MACHINE_S) == []
     assert isinstance(act(job, Sight(State.PENDING), NO_MACHINE_S + 1).orders[0], End)
-    assert acts(job, Sight(State.PENDING, held=5.0), 1e6) == []  # it came, and loads its image
+    assert acts(job, Sight(State.PENDING, held_since=5.0), 1e6) == []  # it came, and loads its image
     only = starting(queued(wanted=spec(places=(SPOT_A,))), SPOT_A)
     assert acts(only, Sight(State.PENDING), 1e6) == []
 

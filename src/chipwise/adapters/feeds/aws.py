@@ -155,7 +155,7 @@ def fetch(settings: FeedSettings, report: Report) -> Snapshot:
         )
     return Snapshot(
         provider=PROVIDER,
-        taken=settings.today,
+        day=settings.today,
         machines=tuple(machines.values()),
         offers=tuple(offers),
         skipped=skipped.lines(),

@@ -196,5 +196,5 @@ def _snapshot(rows: Iterable[Mapping[str, object]], families: tuple[str, ...], s
         if name.casefold() not in known:
             skipped.note("priced, and its size and chip are not in the catalog", name)
     return Snapshot(
-        provider=PROVIDER, taken=settings.today, machines=tuple(machines), offers=tuple(offers), skipped=skipped.lines()
+        provider=PROVIDER, day=settings.today, machines=tuple(machines), offers=tuple(offers), skipped=skipped.lines()
     )

@@ -89,7 +89,7 @@ def fetch(settings: FeedSettings, report: Report) -> Snapshot:
         )
     priced = {offer.machine for offer in offers}
     rows = tuple(machine for machine in machines if machine.name in priced)  # a snapshot stands by itself
-    return Snapshot(provider=PROVIDER, taken=settings.today, machines=rows, offers=tuple(offers), skipped=skipped.lines())
+    return Snapshot(provider=PROVIDER, day=settings.today, machines=rows, offers=tuple(offers), skipped=skipped.lines())
 
 
 def _skus(service: JsonService, address: str, progress: Progress) -> Iterator[Json]:

@@ -126,7 +126,7 @@ def fetch(settings: FeedSettings, report: Report) -> Snapshot:
     skipped = (f"no hourly cost and no lifetime, so no price: {', '.join(sheet.unpriced)}",) if sheet.unpriced else ()
     return Snapshot(
         provider=provider,
-        taken=settings.today,
+        day=settings.today,
         machines=tuple(sheet.machines.values()),
         offers=tuple(sheet.offers.values()),
         regions=regions,

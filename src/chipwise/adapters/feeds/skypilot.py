@@ -133,7 +133,7 @@ def _read(file: Path, cloud: str, settings: FeedSettings) -> Snapshot:
     if not offers:
         raise NoResult(f"{file} has no machine with a price.", remedy="Check that it is a SkyPilot catalog.")
     return Snapshot(
-        provider=cloud, taken=settings.today, machines=tuple(machines.values()), offers=offers, skipped=skipped.lines()
+        provider=cloud, day=settings.today, machines=tuple(machines.values()), offers=offers, skipped=skipped.lines()
     )
 
 

@@ -70,15 +70,15 @@ class Ec2:
 
     def _get(self, path: str) -> str:
         """Empty: there is nothing."""
-        answer = self._asked(path)
+        answer = self._request(path)
         if answer.status == 401:  # the token is no longer good
             self.until = 0.0
-            answer = self._asked(path)
+            answer = self._request(path)
         if answer.status not in (200, 404):
             raise Silent(f"{path}: status {answer.status}")
         return answer.text if answer.status == 200 else ""
 
-    def _asked(self, path: str) -> MetadataAnswer:
+    def _request(self, path: str) -> MetadataAnswer:
         if time.monotonic() >= self.until:
             wanted = {"X-aws-ec2-metadata-token-ttl-seconds": str(_TOKEN_S)}
             answer = ask(f"{self.base}/latest/api/token", wanted, method="PUT")

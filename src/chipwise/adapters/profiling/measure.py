@@ -48,7 +48,7 @@ class ProfileSettings:
         return self.seconds if self.seconds is not None else 30.0 if self.quick else 180.0
 
     @property
-    def each(self) -> float:
+    def case_seconds(self) -> float:
         """Seconds to measure one case."""
         return 0.03 if self.quick else 0.1
 
@@ -118,7 +118,7 @@ def _all(device: Device, settings: ProfileSettings, tell: Tell) -> _Outcome:
     for name, cases in plan.items():
         share += _FAMILIES[name][1] / weight
         until = began + settings.limit * (1.0 if settings.only else 0.95) * share
-        outcome = _family(name, device, cases, settings.each, until, partial(_tell_of, tell, finished, total))
+        outcome = _family(name, device, cases, settings.case_seconds, until, partial(_tell_of, tell, finished, total))
         samples += outcome.samples
         notes += outcome.notes
         finished += len(cases)

@@ -48,10 +48,10 @@ class PackedColumn(Generic[T]):
     """One field of many offers: offer `i` has `values[at[i]]`."""
 
     values: tuple[T, ...]
-    at: list[int]
+    index: list[int]
 
     def spread(self) -> list[T]:
-        return [self.values[index] for index in self.at]
+        return [self.values[index] for index in self.index]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ def _packed(snapshot: Snapshot) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "provider": snapshot.provider,
-        "taken": snapshot.taken.isoformat(),
+        "taken": snapshot.day.isoformat(),
         "machines": _rows(snapshot.machines, Machine),
         "regions": _rows(snapshot.regions, Region),
         "skipped": list(snapshot.skipped),
@@ -241,7 +241,7 @@ def _unpacked(data: Any) -> tuple[Snapshot, OfferColumns]:
     regions = tuple(_built(Region, data["regions"]))
     skipped = tuple(_text(line) for line in data["skipped"])
     day = date.fromisoformat(data["taken"])
-    return Snapshot(provider=provider, taken=day, machines=machines, offers=(), regions=regions, skipped=skipped), _columns(
+    return Snapshot(provider=provider, day=day, machines=machines, offers=(), regions=regions, skipped=skipped), _columns(
         provider, data["offers"]
     )
 

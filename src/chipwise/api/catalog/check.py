@@ -57,7 +57,7 @@ class _Look:
         text, names, catalog = reference.text, self.session.names, self.session.catalog
 
         def unknown(what: str, near: tuple[str, ...], allowed: str | None = None) -> Problem:
-            return variant.problem(reference.where, f"no {what} is called {text!r}", allowed, near)
+            return variant.problem(reference.field_path, f"no {what} is called {text!r}", allowed, near)
 
         match reference.kind:
             case ReferenceKind.MODEL:
@@ -65,7 +65,7 @@ class _Look:
             case ReferenceKind.SHAPE:
                 yield from self._shape(variant, reference)
             case ReferenceKind.CHIP:
-                if (names.chips_of if "limits" in reference.where else names.chips_or_none)(text) is None:
+                if (names.chips_of if "limits" in reference.field_path else names.chips_or_none)(text) is None:
                     yield unknown("chip", names.nearest_chips(text))
                 elif (retired := find_retired(text, catalog.data)) is not None:
                     self.notes.setdefault(f"{retired.name} is old: {retired.reason}. Use {retired.successor}.")
@@ -91,7 +91,7 @@ class _Look:
                     allowed = "a CSV file; a relative path starts at the workload file"
                     description = f"{str(file)!r} is {'a folder' if file.is_dir() else 'no plain file'}"
                     message = description if file.exists() else f"there is no file {str(file)!r}"
-                    yield variant.problem(reference.where, message, allowed)
+                    yield variant.problem(reference.field_path, message, allowed)
 
     def _need(self, variant: EnvironmentData, reference: Reference) -> Iterator[Problem]:
         text = reference.text
@@ -101,7 +101,7 @@ class _Look:
             self.needs[text] = self._lack(text)
         problem = self.needs[text]
         if problem is not None:
-            yield variant.problem(reference.where, *problem)
+            yield variant.problem(reference.field_path, *problem)
 
     def _lack(self, text: str) -> tuple[str, str, tuple[str, ...]] | None:
         """What is wrong with a requirement, what would do, and what looks like it; None: nothing."""
@@ -128,13 +128,13 @@ class _Look:
                 self.notes.setdefault(f"{text} is not in the registry; with --online its shape is read from the hub.")
             else:
                 allowed = "a registry name, a hub id, a config.json or a shape"
-                yield variant.problem(reference.where, error.message.rstrip("."), allowed, error.nearest)
+                yield variant.problem(reference.field_path, error.message.rstrip("."), allowed, error.nearest)
         except OutsideFailed as error:
             self.notes.setdefault(f"{text} could not be looked up: {error}")
         except InvalidFile as error:
-            yield from (variant.problem(reference.where, f"{path}: {problem}") for problem in error.problems)
+            yield from (variant.problem(reference.field_path, f"{path}: {problem}") for problem in error.problems)
         except BadInput as error:
-            yield variant.problem(reference.where, str(error))
+            yield variant.problem(reference.field_path, str(error))
 
     def _shape(self, variant: EnvironmentData, reference: Reference) -> Iterator[Problem]:
         from chipwise.workload.model.inline import shape_from_mapping
@@ -145,7 +145,9 @@ class _Look:
                 self.parameters[f"shape in {reference.field}"] = shape.parameters
         except InvalidFile as error:
             for problem in error.problems:
-                located = variant.problem((*reference.where, problem.field), problem.message, problem.allowed, problem.nearest)
+                located = variant.problem(
+                    (*reference.field_path, problem.field), problem.message, problem.allowed, problem.nearest
+                )
                 yield replace(located, field=f"{reference.field}.{problem.field}")
         except BadInput as error:
-            yield variant.problem(reference.where, str(error))
+            yield variant.problem(reference.field_path, str(error))

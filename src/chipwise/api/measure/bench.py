@@ -46,8 +46,8 @@ class Run:
     attempts: int
     usd: float | None
     usd_per_hour: float | None
-    beside: int  # other jobs that held devices of the same place at its end
-    why: str  # there is no speed; empty where there is one
+    neighbours: int  # other jobs that held devices of the same place at its end
+    reason: str  # there is no speed; empty where there is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Result:
     unit: str
     runs: tuple[Run, ...]
     predicted: Mapping[str, object]
-    held: predicting.Allocation | predicting.Unknown
+    allocation: predicting.Allocation | predicting.Unknown
     formula: bool = False
 
     @property
@@ -94,16 +94,16 @@ class Result:
         """What the machines cost for as long as one unit takes; None where nobody says what an hour of them costs."""
         hourly = next((run.usd_per_hour for run in self.runs if run.usd_per_hour), None)
         speed = self.speed if not self.formula else self.expected
-        if self.formula and isinstance(self.held, predicting.Allocation):
-            hourly = self.held.usd_per_hour
+        if self.formula and isinstance(self.allocation, predicting.Allocation):
+            hourly = self.allocation.usd_per_hour
         return hourly / 3600.0 / speed if hourly and speed else None
 
     @property
-    def why(self) -> str:
+    def reason(self) -> str:
         """Why it was not measured."""
-        if not self.runs and not self.formula and isinstance(self.held, predicting.Unknown):
-            return self.held.reason
-        return next((run.why for run in self.runs if run.why), "")
+        if not self.runs and not self.formula and isinstance(self.allocation, predicting.Unknown):
+            return self.allocation.reason
+        return next((run.reason for run in self.runs if run.reason), "")
 
 
 # What is done
@@ -125,7 +125,9 @@ def bench(
                     results.append(_bench_place(runtime, wanted, place, mark, _part(report, wanted, len(results)), say))
                 except ChipwiseError as error:
                     refused.append(error)
-                    results.append(Result(place=place, unit="", runs=(), predicted={}, held=predicting.Unknown(str(error))))
+                    results.append(
+                        Result(place=place, unit="", runs=(), predicted={}, allocation=predicting.Unknown(str(error)))
+                    )
         except BaseException:
             _stop(runtime, mark)
             raise
@@ -181,7 +183,7 @@ def _bench_place(
     predicted = dict(job.spec.predicted)
     if number(predicted.get("throughput")) is None and "why_not" not in predicted:
         predicted = {**predicted, **predicting.predict(runtime.session, wanted.path, work, allocation)}
-    return Result(place=place, unit=unit.unit or "steps", runs=tuple(runs), predicted=predicted, held=allocation)
+    return Result(place=place, unit=unit.unit or "steps", runs=tuple(runs), predicted=predicted, allocation=allocation)
 
 
 def _request(wanted: BenchRequest, place: BenchPlace, mark: str) -> RunRequest:
@@ -229,7 +231,7 @@ def _step(runtime: Runtime, job: Job, now: float) -> int:
     """Of other engines it is known when the job is over: looking costs them requests."""
     if not runs_here(job.spec.engine):
         return 0
-    sight = runtime.here(job).look([job], now).attempts.get((job.id, len(job.attempts)))
+    sight = runtime.local_engine(job).look([job], now).attempts.get((job.id, len(job.attempts)))
     return sight.step or 0 if sight is not None else 0
 
 
@@ -250,8 +252,8 @@ def _run(runtime: Runtime, job: Job, work: Work, step_limit: int | None) -> Run:
         attempts=len(job.attempts),
         usd=job.usd(now) if price else None,
         usd_per_hour=None if price is None or last is None else price * last.machines,
-        beside=len(neighbours),
-        why="" if speed is not None else _failure(job, measured, work, step_limit),
+        neighbours=len(neighbours),
+        reason="" if speed is not None else _failure(job, measured, work, step_limit),
     )
 
 
@@ -312,7 +314,7 @@ def _simulated(runtime: Runtime, wanted: BenchRequest, place: BenchPlace, unit: 
         seconds, start_s = (number(spec.predicted[name]) or 0.0 for name in ("seconds", "start_s"))
         part = min(wanted.steps / total_steps, 1.0)
         predicted |= {"steps": min(wanted.steps, total_steps), "seconds": start_s + (seconds - start_s) * part}
-    return Result(place=place, unit=unit.unit or "steps", runs=(), predicted=predicted, held=allocation, formula=True)
+    return Result(place=place, unit=unit.unit or "steps", runs=(), predicted=predicted, allocation=allocation, formula=True)
 
 
 def _sweep(runtime: Runtime, job: Job) -> None:

@@ -114,11 +114,11 @@ def _stem(name: str) -> str:
 class Line:
     """One line of a profile's summary: the best that was seen, and its share of the data sheet where that says one."""
 
-    what: str
+    title: str
     value: float
     unit: str  # B/s, FLOP/s or s
     share: float | None
-    at: str  # the size, every number by its name
+    full_size: str  # the size, every number by its name
     size: str  # the same for a narrow column
 
 
@@ -164,11 +164,11 @@ def _best(label: str, samples: Sequence[Sample], unit: str, nominal: float | Non
     top = max(samples, key=rate)
     shape = " ".join(f"{name} {size:,}" for name, size in top.shape if name != "pinned")
     return Line(
-        what=label,
+        title=label,
         value=abs(rate(top)),
         unit=unit,
         share=rate(top) / nominal if nominal and unit != "s" else None,
-        at=shape,
+        full_size=shape,
         size=_size(top),
     )
 
@@ -203,7 +203,7 @@ def view(result: Profiled) -> dict[str, Any]:
         "notes": list(profile.notes),
         "path": str(result.path) if result.path else None,
         "best": [
-            {"what": line.what, "value": line.value, "unit": line.unit, "share_of_nominal": line.share, "at": line.at}
+            {"what": line.title, "value": line.value, "unit": line.unit, "share_of_nominal": line.share, "at": line.full_size}
             for line in lines(result)
         ],
         "compute_share": dict(result.measured.compute) if result.measured else {},

@@ -53,7 +53,7 @@ class Score:
         return scoring.figures(self.measured.rows, self.answers)
 
     @cached_property
-    def by(self) -> dict[str, dict[str, Figures]]:
+    def groups(self) -> dict[str, dict[str, Figures]]:
         found = scoring.figures_by(self.measured.rows, self.answers)
         return {name: found[column] for name, column in GROUPINGS.items()}
 
@@ -154,7 +154,7 @@ def view(score: Score) -> dict[str, Any]:
         "scored": scored,
         "own": score.own,
         **figures,
-        "by": {name: {value: asdict(one) for value, one in found.items()} for name, found in score.by.items()},
+        "by": {name: {value: asdict(one) for value, one in found.items()} for name, found in score.groups.items()},
         "refused": [{"reason": reason, "rows": count} for reason, count in score.refused],
         "guessed": [{"reason": reason, "rows": count} for reason, count in score.guessed],
         "pairs": {"right": right, "pairs": pairs},

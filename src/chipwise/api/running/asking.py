@@ -97,11 +97,11 @@ def simulate(session: Session, request: RunRequest, seed: int) -> Played:
     plan = Planned(tuple(specs))
     if not request.is_command:
         plan = with_plans(session, request.words[0], request.environment, specs, now, request.text)
-    world = simulating.world_of([spec for _, spec in plan.named], begins=now)
+    world = simulating.world_of([spec for _, spec in plan.specs], begins=now)
     ends = (
-        () if plan.served_s is None else [simulating.Wishes(now + plan.served_s, id) for id, one in plan.named if one.service]
+        () if plan.served_s is None else [simulating.Wishes(now + plan.served_s, id) for id, one in plan.specs if one.service]
     )
-    return replace(simulating.simulate(plan.named, world, seed, rules=rules, wishes=ends), asides=plan.asides)
+    return replace(simulating.simulate(plan.specs, world, seed, rules=rules, wishes=ends), asides=plan.asides)
 
 
 def short(runtime: Runtime, job: Job) -> str:

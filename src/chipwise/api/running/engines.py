@@ -50,7 +50,7 @@ class Reach:
     settings: BaseModel = field(default_factory=_None)
 
     @property
-    def here(self) -> bool:
+    def is_local(self) -> bool:
         """On this machine, where nothing needs to be reached."""
         return runs_here(self.kind)
 

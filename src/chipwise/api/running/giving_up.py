@@ -84,7 +84,7 @@ def _end(runtime: Runtime, damaged: Damaged) -> None:
         return
     if runs_here(job.spec.engine) and not place.is_here(runtime.session, job.spec):
         raise BadInput(f"{job.id} belongs to {job.spec.place}, and may run there.", remedy="Give it up on that machine.")
-    engine: Engine = runtime.engine_of(job) or runtime.here(job)
+    engine: Engine = runtime.engine_of(job) or runtime.local_engine(job)
     starting = replace(job, phase=Phase.STARTING)
     until = time.monotonic() + ENDS_WITHIN_S
     while True:

@@ -51,7 +51,7 @@ class Runtime:
         elif not runs_here(job.spec.engine) or place.is_here(self.session, job.spec):
             controlling.awake(self.session, site)
 
-    def here(self, job: Job) -> OnThisMachine:
+    def local_engine(self, job: Job) -> OnThisMachine:
         """Its engine on this machine."""
         if job.spec.place == self.engine.place:
             return self.engine

@@ -207,4 +207,4 @@ def serves_at(job: Job) -> str:
 
 
 def story(happened: Sequence[Happened]) -> list[tuple[float, str]]:
-    return [(one.at, line) for one in happened if (line := event_sentence(one.event))]
+    return [(one.moment, line) for one in happened if (line := event_sentence(one.event))]

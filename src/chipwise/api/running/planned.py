@@ -30,7 +30,7 @@ MONTH_S = 30 * 86400.0
 class Planned:
     """Jobs on the machines of their plan, by id."""
 
-    named: tuple[tuple[str, Spec], ...]
+    specs: tuple[tuple[str, Spec], ...]
     served_s: float | None = None  # after which services beside jobs are stopped, since they have no end; None: there are none
     asides: tuple[str, ...] = ()  # of what the plan counts and no machine does
 
@@ -39,7 +39,7 @@ def with_plan(session: Session, path: str, environment: str | None, spec: Spec, 
     """Of one workload, which is no pipeline."""
     if isinstance(check(session, path, environment).workload, Pipeline):
         raise BadInput(f"{path} is a pipeline, of which stages are planned together.", remedy="Give one stage as a workload.")
-    return with_plans(session, path, environment, [("", spec)], now).named[0][1]
+    return with_plans(session, path, environment, [("", spec)], now).specs[0][1]
 
 
 def with_plans(

@@ -109,13 +109,13 @@ class Watched:
         if not due:
             return lines
         self._next = now + LOOKS_S
-        reason = self._why(job, now)
+        reason = self._reason(job, now)
         if reason and reason != self._said:
             self._said = reason
             lines.append(f"{job.id} {waits(reason)}")
         return lines
 
-    def _why(self, job: Job, now: float) -> str:
+    def _reason(self, job: Job, now: float) -> str:
         """Of what is tried again something is said already; what starts at once needs no reason."""
         if job.phase in (Phase.STARTING, Phase.RUNNING) and not runs_here(job.spec.engine):
             return job.waiting  # of one that runs: why some of it does not

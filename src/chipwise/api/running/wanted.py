@@ -67,7 +67,7 @@ class RunRequest:
     after: tuple[str, ...] = ()
     produces: tuple[str, ...] = ()
     environment: str | None = None
-    within: Constraints = field(default_factory=Constraints)  # of the plan of a workload, over what its file says
+    constraints: Constraints = field(default_factory=Constraints)  # of the plan of a workload, over what its file says
     text: str | None = None  # of the workload within them; None: the file as it is
     played: bool = False  # by a virtual clock: nothing is run, so nobody needs to say what
 
@@ -75,19 +75,19 @@ class RunRequest:
 def with_text(session: Session, request: RunRequest) -> RunRequest:
     """With the text that stands for the file where constraints are given. Without --machine, --spot of a workload is one."""
     if request.is_command or not request.words or request.machine:
-        if request.within:
+        if request.constraints:
             raise BadInput(
                 "--cloud, --region, --chip, --on-demand and --limit are for the plan of a workload file.",
                 remedy="Name the machine of a command with --machine, such as g5.xlarge.",
             )
         return request
-    constraints = replace(request.within, spot=request.spot)
+    constraints = replace(request.constraints, spot=request.spot)
     if constraints and (request.engine is None or runs_here(request.engine)) and not request.stages and not request.played:
         raise BadInput(
             "--cloud, --region, --chip, --on-demand, --spot and --limit say which machines to rent, and this runs here.",
             remedy="Name another engine with --engine, add --simulate, or leave them out.",
         )
-    return replace(request, spot=False, within=constraints, text=over_file(session, request.words[0], constraints))
+    return replace(request, spot=False, constraints=constraints, text=over_file(session, request.words[0], constraints))
 
 
 def named_specs(session: Session, request: RunRequest, runtime: Runtime) -> list[tuple[str, Spec]]:
@@ -128,9 +128,9 @@ def named_specs(session: Session, request: RunRequest, runtime: Runtime) -> list
     for id, stage, spec in stages:
         reach = aims[wanted.get(stage, request.engine)][0]
         spec = _with_code(runtime, request, reach, spec, path)
-        if not reach.here and request.machine:  # named, instead of planned
+        if not reach.is_local and request.machine:  # named, instead of planned
             spec = _bare(runtime, request, reach, spec)
-        elif not reach.here:
+        elif not reach.is_local:
             from chipwise.api.running import elsewhere
 
             queues = _queues(runtime, spec.place)
@@ -160,7 +160,7 @@ def _with_code(runtime: Runtime, request: RunRequest, reach: Reach, spec: Spec, 
 
 
 def _check_elsewhere(reaches: Iterable[Reach]) -> None:
-    if all(reach.here for reach in reaches):
+    if all(reach.is_local for reach in reaches):
         raise BadInput("This machine is one.", remedy="Leave --machines out, or take another engine.")
 
 
@@ -226,7 +226,7 @@ def _of_command(request: RunRequest, runtime: Runtime, aim: tuple[Reach, str]) -
     # What a person types at a terminal fails at once, so that they can mend it; a lost machine is made good all the same.
     retry = Retry(failures=request.retries if request.retries is not None else 0 if request.is_command else Retry().failures)
     retry = replace(retry, no_machine_s=request.patience if request.patience is not None else retry.no_machine_s)
-    folder = str((request.folder or Path.cwd()).absolute()) if reach.here else _folder(request, runtime.elsewhere[site])
+    folder = str((request.folder or Path.cwd()).absolute()) if reach.is_local else _folder(request, runtime.elsewhere[site])
     spec = Spec(
         command=request.words,
         name=_checked_text("--name", request.name) or _job_name(request.words),
@@ -234,8 +234,8 @@ def _of_command(request: RunRequest, runtime: Runtime, aim: tuple[Reach, str]) -
         place=site,
         folder=folder,
         # What is set on this machine means nothing on another.
-        env=submitting.environment(request.settings, inherit=reach.here),
-        secrets=submitting.secrets_of(request.secrets, is_local=reach.here),
+        env=submitting.environment(request.settings, inherit=reach.is_local),
+        secrets=submitting.secrets_of(request.secrets, is_local=reach.is_local),
         needs=_needs(request, reach),
         owner=runtime.record.login or submitting.submitter(),
         team=_checked_text("--team", request.team),
@@ -252,7 +252,7 @@ def _of_command(request: RunRequest, runtime: Runtime, aim: tuple[Reach, str]) -
         after=tuple(_known(runtime, one) for one in request.after),
         produces=_produces(request.produces),
     )
-    return spec if reach.here or not request.is_command else _bare(runtime, request, reach, spec)
+    return spec if reach.is_local or not request.is_command else _bare(runtime, request, reach, spec)
 
 
 def _produces(paths: tuple[str, ...]) -> tuple[str, ...]:
@@ -285,9 +285,9 @@ def _needs(request: RunRequest, reach: Reach) -> Needs:
         machines, machines_least = counts
     if machines < 1 or machines_least == 0:
         raise BadInput("A job needs a machine.", remedy="Write --machines 1 or more.")
-    if reach.here and not request.is_command and not request.played:
+    if reach.is_local and not request.is_command and not request.played:
         machines_least = None  # of a pipeline: this stage is on one machine, others may be on several
-    if gpus_least is not None and not reach.here:
+    if gpus_least is not None and not reach.is_local:
         raise BadInput(
             f"{reach.kind} gives each machine its GPUs whole.", remedy="Give a range of machines instead: --machines 2-4."
         )

@@ -49,7 +49,7 @@ def look(runtime: Runtime, measure_s: float) -> list[Standing]:
     rows = runtime.record.rows(Wanted(phases=PLACED))
     own = {runtime.engine.place, *(row.place for row in rows if is_here(runtime.session, row))}
     jobs = [job for where in sorted(own) for job in _jobs_at(runtime, where)]
-    processes = {job.id: runtime.here(job).processes_of(job.id, len(job.attempts)) for job in jobs}
+    processes = {job.id: runtime.local_engine(job).processes_of(job.id, len(job.attempts)) for job in jobs}
     all_processes = [process for group in processes.values() for process in group]
     for process in all_processes:
         known = _KNOWN.setdefault(process.pid, process)
@@ -74,7 +74,7 @@ def look(runtime: Runtime, measure_s: float) -> list[Standing]:
                 memory += process.memory_info().rss
         last = job.attempts[-1]
         since = last.begun if last.begun is not None else last.placed
-        engine = runtime.here(job)
+        engine = runtime.local_engine(job)
         step = engine.look([job], now).attempts[(job.id, last.number)].step
         supervisor = engine.supervisor_of(job.id, last.number)
         gpu = _used([use[one] for one in last.devices if one in use])

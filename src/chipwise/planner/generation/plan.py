@@ -201,7 +201,7 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
     splits = (
         rows.counts if online else np.array([sum(n * k <= chip_limit for n in COUNTS) for k in chips.tolist()], dtype=np.intp)
     )
-    tested = (rows.tried > 0).astype(np.intp)
+    tested = (rows.predicted > 0).astype(np.intp)
     minimum = Work(
         shape=rows.shape,
         machines=np.ceil(rows.tp * rows.pp / chips),

@@ -141,7 +141,7 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
         if place not in speeds:
             curve = curves[place] = sample_curve(ask)
             fastest = float(np.min(curve.seconds))
-            speeds[place] = (curve.highest_rate(goals, burst, HALVINGS) if goals else BUSY * curve.most, fastest)
+            speeds[place] = (curve.highest_rate(goals, burst, HALVINGS) if goals else BUSY * curve.max_rate, fastest)
         capacity, fastest = speeds[place]
         if goals and capacity <= 1e-3:  # without goals a sample may take as long as it does
             limit = min(goals.values())

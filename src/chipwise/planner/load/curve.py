@@ -210,7 +210,7 @@ class MachineKind:
     terms: tuple[tuple[str, str], ...] = ()  # option and what is promised for it
 
     @property
-    def where(self) -> str:
+    def title(self) -> str:
         return f"{self.provider} {self.machine} in {readable(self.region)}"
 
 
@@ -218,7 +218,7 @@ class MachineKind:
 class Base:
     """Machines that somebody owns: paid for every hour, whether they work or not."""
 
-    where: str
+    title: str
     answering: Answering
     usd_per_hour: float
 
@@ -261,12 +261,12 @@ def carry(curve: LoadCurve, kind: MachineKind, base: Base | None = None) -> Carr
         used = float(share @ curve.hours) * WEEKS * count
         paid = count * month
         owned = Layer(
-            name=f"owned: {base.where}",
+            name=f"owned: {base.title}",
             machines=count,
             hours_used=used,
             hours_paid=paid,
             usd=paid * base.usd_per_hour,
-            owned=base.where,
+            owned=base.title,
         )
         if owned.usd >= best.usd:
             break

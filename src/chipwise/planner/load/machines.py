@@ -93,7 +93,7 @@ class Kinds:
         return answering_of(self.by_way[way], self.work, self.curve)
 
     def kind(self, row: int) -> MachineKind | None:
-        machine, region = self._where(row)
+        machine, region = self._place(row)
         options = tuple(self._options(row))
         if not options:
             return None
@@ -107,11 +107,11 @@ class Kinds:
         )
 
     def base(self, row: int) -> Base:
-        machine, region = self._where(row)
+        machine, region = self._place(row)
         price = self.rows.fleet.catalog.offers.price[self.rows.priced.offer[row]]
         return Base(f"{machine.provider} {machine.name} in {region.name}", self.answering(row), price)
 
-    def _where(self, row: int) -> tuple[Machine, Region]:
+    def _place(self, row: int) -> tuple[Machine, Region]:
         catalog, priced = self.rows.fleet.catalog, self.rows.priced
         return catalog.machines[priced.machine[row]], catalog.regions[priced.region[row]]
 
@@ -133,7 +133,7 @@ class Kinds:
         for purchase, price in prices.items():
             yield Option(str(purchase), price, committed=purchase in COMMITTED_H or purchase is Purchase.OWNED)
         if (hourly := prices.get(Purchase.ON_DEMAND)) is not None and self.may_commit:
-            machine, region = self._where(index)
+            machine, region = self._place(index)
             for commitment in self.commitments.of(machine.provider, machine.name, region.name, hourly, machine.chips):
                 listed = prices.get(_TERMS.get(commitment.term, Purchase.ON_DEMAND), np.inf)
                 same_price = abs(commitment.usd_per_hour / listed - 1.0) < 0.01  # the offer says it already

@@ -222,13 +222,17 @@ class Case:
         """Which quota of the whole a combination exceeds; None: none."""
         return next((self._crowded(one, one.needed) for one in beyond(self.stages, self.wanted, joint)), None)
 
-    def _held(self, excess: Excess) -> QuotaCheck:
+    def _quota_check(self, excess: Excess) -> QuotaCheck:
         quota = self.wanted.quotas[excess.cap.quota]
         region = "" if excess.cap.region is None else f" in {self.places[excess.cap.region][1]}"
-        return QuotaCheck(told=f"{quota.told}{region}", unit=quota.unit, most=quota.most, needed=np.zeros(0), own=quota.own)
+        return QuotaCheck(
+            title=f"{quota.title}{region}", unit=quota.unit, maximum=quota.maximum, needed=np.zeros(0), own=quota.own
+        )
 
     def _crowded(self, one: Excess, needed: float) -> StagesOverQuota:
-        return StagesOverQuota(tuple((self.order[at].name, need) for at, need in one.by_stage), self._held(one).miss(needed))
+        return StagesOverQuota(
+            tuple((self.order[at].name, need) for at, need in one.by_stage), self._quota_check(one).miss(needed)
+        )
 
     def _too_much(self, excess: Excess) -> Missing:
         """With the least that any combination within the other goals needs of it."""
@@ -245,7 +249,7 @@ class Case:
             draws = [stage.draws[pick : pick + 1] for stage, pick in zip(self.stages, joint.picks, strict=True)]
             regions = [stage.region[pick : pick + 1] for stage, pick in zip(self.stages, joint.picks, strict=True)]
             needs = [float(cap.needed(at, *pair)[0]) for at, pair in enumerate(zip(draws, regions, strict=True))]
-            needed = max(sum(needs), min(needed, self._held(excess).most))
+            needed = max(sum(needs), min(needed, self._quota_check(excess).maximum))
             excess = replace(excess, needed=needed, by_stage=tuple((at, need) for at, need in enumerate(needs) if need))
         return Missing(Obstacle.QUOTA, self._crowded(excess, needed), (Ease(),))
 
@@ -286,7 +290,7 @@ class Case:
                     path=path,
                     usd=transfer.usd,
                     seconds=0.0 if flow.monthly else seconds,
-                    how=flow.how,
+                    how=flow.basis,
                     assumed=transfer.assumed if giver != taker and flow.size_bytes else (),
                 )
             )
@@ -315,7 +319,7 @@ class Case:
             unknown_kg=tuple(unknown),
         )
 
-    def told(self, joint: Joint) -> str:
+    def summary(self, joint: Joint) -> str:
         """In a few words: what it runs on, and what it comes to."""
         chosen = [one.choice(pick) for one, pick in zip(self.candidates, joint.picks, strict=True)]
         runs = (f"{stage.name} on {what(one)}" for stage, one in zip(self.order, chosen, strict=True))

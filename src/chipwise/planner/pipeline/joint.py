@@ -171,7 +171,7 @@ def _in_one_region(
         return None
     inside = _space(stages, hand_offs, wanted, caps).apart()
     best: Joint | None = None
-    for bound, _, space in sorted((space.least(), number, space) for number, space in enumerate(inside)):
+    for bound, _, space in sorted((space.lower_bound(), number, space) for number, space in enumerate(inside)):
         if best is None or bound < best.score(wanted.objective):
             best = _solved(stages, hand_offs, wanted, space, best)
     return best
@@ -221,7 +221,7 @@ def able(
     plain = _space(stages, hand_offs, wanted)  # without quotas: they drop none here
     survivors: list[list[Index]] = [[np.array([pick])] for pick in best.picks]
     limit = best.score(wanted.objective) * (1 + TIE)
-    for part in [one for one in plain.apart() if one.least() <= limit] if together else [plain]:
+    for part in [one for one in plain.apart() if one.lower_bound() <= limit] if together else [plain]:
         space = _narrowed(stages, hand_offs, wanted, part, best)
         if not together and all(len(node.row) for node in space.nodes):
             mixes = tuple(_mixes(stages, hand_offs, wanted, _lean(space), best))
@@ -296,7 +296,7 @@ def _space(stages: Sequence[Stage], hand_offs: Sequence[StageHandOff], wanted: W
         none = np.zeros_like(way.usd)
         adds = np.stack([way.usd, none, way.charged, *(none for _ in caps)], axis=-1)
         edges.append(Edge(way.giver, way.taker, adds, way.seconds))
-    limits = tuple(wanted.quotas[cap.quota].most for cap in caps)
+    limits = tuple(wanted.quotas[cap.quota].maximum for cap in caps)
     return Space(
         nodes=tuple(nodes),
         edges=tuple(edges),
@@ -314,7 +314,7 @@ def _lean(space: Space) -> Space:
         unbeaten(counted(space, node.adds, node.seconds[:, None], every_cap), node.region, (node.seconds, node.adds[:, 1]))
         for node in space.nodes
     ]
-    return replace(space, nodes=tuple(node.some(rows) for node, rows in zip(space.nodes, survivors, strict=True)))
+    return replace(space, nodes=tuple(node.subset(rows) for node, rows in zip(space.nodes, survivors, strict=True)))
 
 
 def _mixes(

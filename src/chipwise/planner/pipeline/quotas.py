@@ -34,7 +34,7 @@ class _Drawn:
     """One quota, and of the stages that it holds for what their candidates need of it."""
 
     first: QuotaCheck
-    most: float
+    maximum: float
     needed: dict[int, Array] = field(default_factory=dict)
 
 
@@ -54,20 +54,20 @@ def shared_quotas(
     together = [one for one in crowds(len(order), edges, [plan.per == "month" for plan in plans]) if len(one) > 1]
     if not together:
         return none
-    amounts = {_key(one): float(one.most) for one in rules_of(known, limits).quotas}
+    amounts = {_key(one): float(one.maximum) for one in rules_of(known, limits).quotas}
     draws = _drawn(known, order, plans, rows, amounts)
     shared, columns = [], []
     for draw in draws.values():
         subsets = {tuple(at for at in crowd if at in draw.needed) for crowd in together}
         able = tuple(
-            sorted(crowd for crowd in subsets if sum(float(draw.needed[at].max(initial=0.0)) for at in crowd) > draw.most)
+            sorted(crowd for crowd in subsets if sum(float(draw.needed[at].max(initial=0.0)) for at in crowd) > draw.maximum)
         )
         if able:
             shared.append(
                 SharedQuota(
-                    told=draw.first.told,
+                    title=draw.first.title,
                     unit=draw.first.unit,
-                    most=draw.most,
+                    maximum=draw.maximum,
                     own=draw.first.own,
                     regional=not draw.first.own,
                     crowds=able,
@@ -89,10 +89,10 @@ def _drawn(
         rules = rules_of(known, stage.limits)
         quotas = quota_checks(plan.rows.fleet, plan.rows.priced, rules)
         own = len(rules.quotas)
-        keys: list[_Key] = [*map(_key, rules.quotas), *((one.told,) for one in quotas[own:])]
+        keys: list[_Key] = [*map(_key, rules.quotas), *((one.title,) for one in quotas[own:])]
         for key, limit in zip(keys, quotas, strict=True):
-            quota = draws.setdefault(key, _Drawn(limit, limit.most))
-            quota.most = amounts.get(key, max(quota.most, limit.most))
+            quota = draws.setdefault(key, _Drawn(limit, limit.maximum))
+            quota.maximum = amounts.get(key, max(quota.maximum, limit.maximum))
             quota.needed[index] = limit.needed[rows[index]]
     return draws
 

@@ -54,12 +54,12 @@ class Shared:
     chip: str
     memory_bytes: float
     purchase: str
-    how: str  # alone, time sharing, MIG
+    sharing: str  # alone, time sharing, MIG
     residents: tuple[Resident, ...]
     usd: float
 
     @property
-    def where(self) -> str:
+    def title(self) -> str:
         return f"{self.provider} {self.machine} in {self.region}"
 
 
@@ -158,7 +158,7 @@ class _Market:
     def _host(self, index: int) -> Host:
         shape, part = self.ground.fleet.shapes[index], self.ground.fleet.part(index)
         chip = self.ground.fleet.catalog.chips.get(shape.chip)
-        if chip is None or not shape.whole:
+        if chip is None or not shape.is_whole:
             return Host(part.name, part.memory_bytes, in_turns=False)
         data = self.ground.fleet.catalog.data
         ways = {one.mode for one in modes_of(chip, data)}
@@ -221,18 +221,18 @@ class _Market:
             chip=host.name,
             memory_bytes=host.memory_bytes,
             purchase=str(PURCHASES[priced.purchase[index]]),
-            how=bin_.how,
+            sharing=bin_.sharing,
             residents=residents,
             usd=float(usd[bin_.host]),
         )
 
     def _resident(self, bin_: Bin, host: Host, item: Item, ask: _Request) -> Resident:
-        turns = bin_.how == packing.IN_TURNS
-        profile: Profile | None = host.profiles[item.profile[bin_.host]] if bin_.how == packing.IN_SLICES else None
+        turns = bin_.sharing == packing.IN_TURNS
+        profile: Profile | None = host.profiles[item.profile[bin_.host]] if bin_.sharing == packing.IN_SLICES else None
         return Resident(
             name=ask.work.name,
             path=ask.path,
-            precision=item.precision[bin_.how][bin_.host],
+            precision=item.precision[bin_.sharing][bin_.host],
             share=float(item.share[bin_.host]) if turns else None,
             memory_bytes=float(item.memory[bin_.host]) if turns else None,
             profile=profile.name if profile else "",

@@ -111,8 +111,8 @@ def _fastest(
     shape = np.array([row[0] for row in rows], dtype=np.intp)
     precision = Coded.of([row[2] for row in rows])
     table, memory, starts = _joined(tables)
-    sizes = np.array([len(row[3].kept) for row in rows], dtype=np.intp)
-    places = [row[3].kept + starts[row[2]] for row in rows]
+    sizes = np.array([len(row[3].rows) for row in rows], dtype=np.intp)
+    places = [row[3].rows + starts[row[2]] for row in rows]
     candidates = _Candidates(
         job=job,
         fleet=fleet,
@@ -125,7 +125,7 @@ def _fastest(
     )
     best = _Best(len(rows))
     if len(candidates.place):
-        bounds = candidates.least()
+        bounds = candidates.lower_bounds()
         left = np.arange(len(bounds))
         for ways in (PP, EP):  # the most promising of each depth, of each spread of experts, and then all that may be faster
             best.take(candidates, tested := candidates.promising(left, bounds, ways))
@@ -206,7 +206,7 @@ class _Candidates:
         picked: Index = np.sort(chosen[order[_first_least(bounds[chosen[order]], key[order])]])
         return picked
 
-    def least(self) -> Array:
+    def lower_bounds(self) -> Array:
         """Seconds that no step of a candidate can be shorter than; 0 where nothing is known before it is predicted."""
         if slopes(self.model, ("*", "nodes"))[0] < 0:  # more machines would be faster than one
             return np.zeros(len(self.place))

@@ -66,7 +66,7 @@ class SplitSummary(NamedTuple):
     """Of a number of chips in machines of some size: how many splits there are, which may be the fastest, what is missing."""
 
     splits: int
-    kept: Index  # rows of `Splits.table`
+    rows: Index  # rows of `Splits.table`
     short: float
 
 

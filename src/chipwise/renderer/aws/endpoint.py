@@ -27,7 +27,7 @@ PRICE = "The plan counts EC2's price; SageMaker asks more for the same machine."
 def machine(deployment: Deployment, use: str) -> str:
     offered = deployment.platforms.get("SageMaker", {}).get(use)
     if offered is None:
-        names = [one.machine for one in deployment.others]
+        names = [one.machine for one in deployment.alternatives]
         raise CannotRender(
             f"SageMaker offers no ml.{deployment.node.machine} for {use}.",
             remedy=f"Take --to ec2, ecs or batch, or another of the plan with --choice ({', '.join(names) or 'none alike'}).",
@@ -88,10 +88,10 @@ def endpoint(deployment: Deployment, mode: str, reason: str) -> list[File]:
             f"An endpoint runs one container on a machine; the plan puts {containers} on a {deployment.node.machine}.",
             remedy=f"Plan with machines of {deployment.chips_each} chip(s) (--limit chip_count=...), or take --to ecs.",
         )
-    minimum = 0 if mode == "asynchronous" else max(scaling.least, 1)
+    minimum = 0 if mode == "asynchronous" else max(scaling.minimum, 1)
     constants = [*common_settings(deployment), Setting("MODE", mode, reason)]
     concurrency = int(deployment.platforms.get("SageMaker Serverless", {}).get("most concurrency", "200"))
-    maximum = min(scaling.most, concurrency) if mode == "serverless" else scaling.most
+    maximum = min(scaling.maximum, concurrency) if mode == "serverless" else scaling.maximum
     if mode == "serverless":
         constants += [Setting("MEMORY_MB", memory_mb(deployment)), Setting("MACHINE", None)]
     else:

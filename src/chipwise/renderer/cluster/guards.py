@@ -52,7 +52,7 @@ def priority_class(deployment: Deployment) -> Object:
 
 def most_pods(deployment: Deployment) -> int:
     scaling = deployment.scaling
-    return scaling.most if scaling is not None else pods(deployment)
+    return scaling.maximum if scaling is not None else pods(deployment)
 
 
 def quota(deployment: Deployment) -> Object:
@@ -135,7 +135,7 @@ def claims(deployment: Deployment) -> Sequence[Object]:
     objects: list[Object] = []
     for volume in mounted_volumes(deployment):
         mode = "ReadWriteMany" if volume.shared else "ReadWriteOnce"
-        reason = f"{volume.why.capitalize()}." if volume.why else ""
+        reason = f"{volume.reason.capitalize()}." if volume.reason else ""
         metadata: Yaml = meta(deployment, claim_name(deployment, volume))
         if volume.url is not None:
             metadata = Noted(metadata, f"Fill it from {volume.url} first: the program reads {volume.path}.")

@@ -122,7 +122,7 @@ def container(deployment: Deployment, command: Yaml) -> Object:
         image = Noted(software.image, "No release of it is known to us: pin it by digest after the first pull.")
     hint = "The usual program of its kind: put your own into program.command of the workload."
     fields: Object = {"name": "main", "image": image}
-    usual = not (software.given or software.engine or isinstance(command, Noted))
+    usual = not (software.is_custom or software.engine or isinstance(command, Noted))
     fields["command"] = Noted(command, hint) if usual else command
     env: list[Yaml] = [{"name": "HOME", "value": "/tmp"}]
     if "USER" not in dict(software.env):
@@ -260,7 +260,7 @@ def _in_command(deployment: Deployment, path: str) -> bool:
     """Whether a command of ours has the directory, or something in it, in one of its words."""
     software = deployment.software
     pattern = re.compile(rf"(^|[=:,]){re.escape(path.rstrip('/'))}(/|$)")
-    return not software.given and any(pattern.search(word) for word in software.command)
+    return not software.is_custom and any(pattern.search(word) for word in software.command)
 
 
 def claim_name(deployment: Deployment, volume: Volume) -> str:

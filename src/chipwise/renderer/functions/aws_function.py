@@ -68,7 +68,7 @@ def function_files(deployment: Deployment) -> list[File]:
 def _usual(deployment: Deployment) -> str:
     hint = "It finds the object's address in OBJECT_URL."
     usual = "The usual program of its kind: put your own into program.command of the workload."
-    return hint if deployment.software.given else f"{usual}\n{hint}"
+    return hint if deployment.software.is_custom else f"{usual}\n{hint}"
 
 
 def _for_processors(deployment: Deployment) -> int:

@@ -81,7 +81,7 @@ def _with_room(deployment: Deployment, stage: Deployment) -> Deployment:
         size_bytes=max(size, 1e9),
         shared=True,
         url=None,
-        why="what comes from other stages and goes to others",
+        reason="what comes from other stages and goes to others",
     )
     return replace(stage, volumes=(*stage.volumes, volume))
 
@@ -163,12 +163,12 @@ def _spec(deployment: Deployment, place: Place, hand_offs: PlaceHandOffs, name: 
     }
     templates: list[Yaml] = [{"name": "stages", "dag": {"tasks": _tasks(place, hand_offs)}}]
     for stage in place.stages:
-        if applied(stage) and hand_offs.into(stage):
+        if applied(stage) and hand_offs.inputs_of(stage):
             templates.append(mover(stage, hand_offs, True, image))
         templates.append(stage_template(stage, hand_offs, f"{name}-apply"))
         if applied(stage) and hand_offs.out_of(stage):
             templates.append(mover(stage, hand_offs, False, image))
-    if any(not hand_offs.comes_from_here(one) for stage in place.stages for one in hand_offs.into(stage)):
+    if any(not hand_offs.comes_from_here(one) for stage in place.stages for one in hand_offs.inputs_of(stage)):
         templates.append({"name": "wait", "suspend": {}})
     fields["templates"] = [*templates, *_ending(place, name, image)]
     return fields
@@ -180,7 +180,7 @@ def _tasks(place: Place, hand_offs: PlaceHandOffs) -> list[Yaml]:
     before: str | None = None
     waits: set[str] = set()
     for stage in place.stages:
-        task, incoming = key(stage.title), hand_offs.into(stage)
+        task, incoming = key(stage.title), hand_offs.inputs_of(stage)
         needs = [publisher(one.source, hand_offs) for one in incoming if hand_offs.comes_from_here(one)]
         if not hand_offs.all and before is not None:
             needs = [before]

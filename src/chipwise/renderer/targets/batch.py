@@ -107,13 +107,13 @@ def _about(deployment: Deployment) -> str:
 def _command_reason(deployment: Deployment) -> str:
     if together(deployment):
         return "One kind of machine: all nodes of a job are alike."
-    return "The plan's machine, then others that look the same to the program." if deployment.others else ""
+    return "The plan's machine, then others that look the same to the program." if deployment.alternatives else ""
 
 
 def _why_command(deployment: Deployment) -> str:
     if apart(deployment) and divided(deployment):
         return "\n".join(part_reason(deployment))
-    if deployment.software.given or deployment.software.engine:
+    if deployment.software.is_custom or deployment.software.engine:
         return ""
     return "The command is the usual one of its kind: put your own into program.command of the workload."
 

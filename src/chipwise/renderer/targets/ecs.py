@@ -39,7 +39,7 @@ def render(deployment: Deployment) -> list[File]:
         )
     service, software, scaling = deployment.form is Form.SERVICE, deployment.software, deployment.scaling
     copies = scaling.usual if scaling is not None else parts(deployment)
-    minimum, maximum = (scaling.least, scaling.most) if scaling is not None else (copies, copies)
+    minimum, maximum = (scaling.minimum, scaling.maximum) if scaling is not None else (copies, copies)
     provider = f"cw-{deployment.name}"  # names that begin with aws, ecs or fargate are not allowed
     spare = minimum < 2
     constants = [

@@ -134,7 +134,7 @@ def _layer(deployment: Deployment, part: Deployment) -> Object:
     layer, spec = part.layers[0], _group(part) | {"tags": dict(machines.tags(deployment))}
     if layer.committed:
         spec["maxSize"] = Noted(layer.machines, "What is committed; the commitment itself is bought separately.")
-        reason = f"The base of the load: {layer.told}, paid for whether they run or not."
+        reason = f"The base of the load: {layer.title}, paid for whether they run or not."
     else:
         reason = f"Above the base: {layer.purchase}. The Cluster Autoscaler grows it after the base with --expander=priority."
     return spec | {"name": Noted(part.name, reason)}
@@ -211,7 +211,7 @@ def _sizes(deployment: Deployment) -> Object:
     return {
         "minSize": Noted(0, "Outside its hours nobody pays: Karpenter or the Cluster Autoscaler takes empty machines away.")
         if deployment.stops
-        else machines_for(deployment, scaling.least),
+        else machines_for(deployment, scaling.minimum),
         "desiredCapacity": machines_for(deployment, scaling.usual),
         "maxSize": _maximum(most_machines(deployment), "The most that the plan ever uses, and room for a rollout."),
     }

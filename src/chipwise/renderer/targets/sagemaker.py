@@ -93,7 +93,7 @@ def _why_arguments(deployment: Deployment) -> str:
         )
         lines = [*part_reason(deployment), f"Answers go to {place}.", "First the program that does so, a word for each line."]
         return "\n".join(lines)
-    if deployment.software.given:
+    if deployment.software.is_custom:
         return ""
     return "The usual program of its kind: put your own into program.command of the workload."
 

@@ -261,7 +261,7 @@ def _work(deployment: Deployment) -> list[Block]:
                 "bucket_prefix": text_of(Raw("substr(local.name, 0, 36)"), "-"),
                 "force_destroy": Noted(False, "A destroy stops here while there is something in it."),
             },
-            "What the program keeps: " + ", ".join(f"{one.name} ({one.why})" for one in bucket_volumes(deployment)) + ".",
+            "What the program keeps: " + ", ".join(f"{one.name} ({one.reason})" for one in bucket_volumes(deployment)) + ".",
         ),
         resource(
             "aws_s3_bucket_public_access_block",

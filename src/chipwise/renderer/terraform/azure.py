@@ -418,7 +418,7 @@ def _storage(deployment: Deployment) -> list[Block]:
                     }
                 ),
             },
-            "What the program keeps: " + ", ".join(f"{one.name} ({one.why})" for one in bucket_volumes(deployment)) + ".",
+            "What the program keeps: " + ", ".join(f"{one.name} ({one.reason})" for one in bucket_volumes(deployment)) + ".",
         ),
         resource(
             "azurerm_storage_container",

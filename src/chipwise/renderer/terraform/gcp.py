@@ -311,7 +311,7 @@ def _group(deployment: Deployment) -> list[Block]:
                 },
             )
         )
-    elif counts.most > counts.least:
+    elif counts.maximum > counts.minimum:
         blocks.append(
             resource(
                 "google_compute_autoscaler",
@@ -322,8 +322,8 @@ def _group(deployment: Deployment) -> list[Block]:
                     "target": Raw("google_compute_instance_group_manager.machines.id"),
                     "autoscaling_policy": Nested(
                         {
-                            "min_replicas": counts.least,
-                            "max_replicas": counts.most,
+                            "min_replicas": counts.minimum,
+                            "max_replicas": counts.maximum,
                             "cooldown_period": ready_s(deployment),
                             "load_balancing_utilization": Noted(
                                 Nested({"target": 0.7}), "Of the rate that the balancer states: the host does not show it."
@@ -482,7 +482,7 @@ def _storage(deployment: Deployment) -> list[Block]:
                     }
                 ),
             },
-            "What the program keeps: " + ", ".join(f"{one.name} ({one.why})" for one in bucket_volumes(deployment)) + ".",
+            "What the program keeps: " + ", ".join(f"{one.name} ({one.reason})" for one in bucket_volumes(deployment)) + ".",
         )
     ]
 

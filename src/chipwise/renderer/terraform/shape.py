@@ -20,9 +20,9 @@ MACHINE_S = 300  # until a machine has started and pulled an image of some ten G
 class Sizes:
     """Of a group of machines."""
 
-    least: int
+    minimum: int
     usual: int
-    most: int
+    maximum: int
 
 
 def sizes(deployment: Deployment) -> Sizes:
@@ -30,7 +30,7 @@ def sizes(deployment: Deployment) -> Sizes:
     if scaling is None:
         return Sizes(0, deployment.machines, deployment.machines)
     usual = max(machines_for(deployment, scaling.usual), deployment.machines)
-    return Sizes(min(machines_for(deployment, scaling.least), usual), usual, max(most_machines(deployment), usual))
+    return Sizes(min(machines_for(deployment, scaling.minimum), usual), usual, max(most_machines(deployment), usual))
 
 
 def ready_s(deployment: Deployment) -> int:

@@ -122,7 +122,7 @@ def _words(deployment: Deployment) -> list[str]:
     """Where machines meet, torchrun finds rank and place of the first in its settings."""
     if in_shards(deployment):
         return list(shard_words(deployment))
-    if deployment.form is Form.JOB and apart(deployment) and not deployment.software.given:
+    if deployment.form is Form.JOB and apart(deployment) and not deployment.software.is_custom:
         return ["sh", "-c", f"exec {' '.join(part_command(deployment))}"]  # the container finds the number of its part
     if together(deployment) and by_torchrun(deployment):
         head = ["torchrun", f"--nnodes={deployment.machines}", f"--nproc-per-node={processes(deployment)}"]
@@ -134,7 +134,7 @@ def _why_command(deployment: Deployment) -> str:
     lines = []
     if in_shards(deployment) or (deployment.form is Form.JOB and apart(deployment) and parts(deployment) > 1):
         lines += part_reason(deployment)
-    elif not deployment.software.given and not deployment.software.engine:
+    elif not deployment.software.is_custom and not deployment.software.engine:
         lines.append("The usual program of its kind: put your own into program.command of the workload.")
     if deployment.software.framework == "mpi" and together(deployment):
         lines.append("The program starts on every machine with NODE_RANK, NODES and HEAD_ADDRESS. If mpirun must start it from")

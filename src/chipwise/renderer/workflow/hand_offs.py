@@ -44,7 +44,7 @@ class PlaceHandOffs:
     all: tuple[HandOff, ...]
     place: Place
 
-    def into(self, stage: Deployment) -> tuple[HandOff, ...]:
+    def inputs_of(self, stage: Deployment) -> tuple[HandOff, ...]:
         return tuple(one for one in self.all if one.target == stage.title)
 
     def out_of(self, stage: Deployment) -> tuple[HandOff, ...]:
@@ -61,13 +61,13 @@ def key(text: str) -> str:
 
 def room(stage: Deployment, hand_offs: PlaceHandOffs) -> float:
     """Bytes that the stage's hand-offs take, all of them."""
-    moves = (*hand_offs.into(stage), *hand_offs.out_of(stage))
+    moves = (*hand_offs.inputs_of(stage), *hand_offs.out_of(stage))
     return sum(one.size_bytes or GB for one in moves)
 
 
 def arriving(stage: Deployment, passed: PlaceHandOffs) -> Object:
     """Inputs of a template: named by their source where Argo passes them on, under their key where they come from elsewhere."""
-    return {"artifacts": [_artifact(passed, one, True) for one in passed.into(stage)]}
+    return {"artifacts": [_artifact(passed, one, True) for one in passed.inputs_of(stage)]}
 
 
 def leaving(stage: Deployment, passed: PlaceHandOffs) -> Object:
@@ -92,7 +92,7 @@ def task_arguments(stage: Deployment, hand_offs: PlaceHandOffs) -> Object:
     """Arguments of a task: artifacts that tasks of the same workflow made."""
     artifacts: list[Yaml] = [
         {"name": f"from-{key(hand_off.source)}", "from": f"{{{{tasks.{maker}.outputs.artifacts.to-{key(hand_off.target)}}}}}"}
-        for hand_off in hand_offs.into(stage)
+        for hand_off in hand_offs.inputs_of(stage)
         if hand_offs.comes_from_here(hand_off)
         for maker in (publisher(hand_off.source, hand_offs),)
     ]

@@ -61,7 +61,7 @@ def _container(stage: Deployment, hand_offs: PlaceHandOffs) -> Object:
     container = {name: value for name, value in main.items() if name not in ("name", "lifecycle")}
     volumes, mounts = list(spec["volumes"]), list(container["volumeMounts"])
     fields: Object = {"name": key(stage.title), "metadata": pod["metadata"]}
-    if hand_offs.into(stage):
+    if hand_offs.inputs_of(stage):
         fields["inputs"] = arriving(stage, hand_offs)
     if hand_offs.out_of(stage):
         fields["outputs"] = leaving(stage, hand_offs)
@@ -124,19 +124,19 @@ def _meet_at(spec: Object, old: str, new: str) -> None:
     words = plain(command)
     assert isinstance(words, list)
     changed = [word.replace(old, new, 1) if "/bin/sh" in words else word for word in words]  # ours stands before the user's
-    main["command"] = Noted(changed, command.why) if isinstance(command, Noted) else changed
+    main["command"] = Noted(changed, command.comment) if isinstance(command, Noted) else changed
 
 
 def _service(stage: Deployment, account: str) -> Object:
     scaling = stage.scaling
     assert scaling is not None
-    ready = f"status.updatedReplicas > {scaling.least - 1}, status.availableReplicas > {scaling.least - 1}"
+    ready = f"status.updatedReplicas > {scaling.minimum - 1}, status.availableReplicas > {scaling.minimum - 1}"
     resource: Object = {
         "action": Noted("apply", "A rollout: the old version stays until the new one is up."),
         "successCondition": Noted(ready, "The least that the plan wants."),
         "manifest": document(services.deployment_object(stage)),
     }
-    wait = MACHINE_S + scaling.least * start_seconds(stage)
+    wait = MACHINE_S + scaling.minimum * start_seconds(stage)
     return {
         "name": key(stage.title),
         "serviceAccountName": account,

@@ -29,7 +29,7 @@ _REASONS = {
 class SpotNotice:
     machine: str
     kind: str
-    at: float
+    moment: float
     receipt: str
 
     @property

@@ -22,21 +22,21 @@ class AccountNames:
     prefix: str = "PREFIX/"  # with a slash at its end, or empty
     role: str = "MACHINE_ROLE"
     queue: str = "QUEUE"
-    others: tuple[tuple[str, str], ...] = ()  # further regions, each with its queue
+    other_regions: tuple[tuple[str, str], ...] = ()  # further regions, each with its queue
 
     def arn(self, service: str, rest: str, *, region: bool = True, account: bool = True) -> str:
         return f"arn:{self.partition}:{service}:{self.region if region else ''}:{self.account if account else ''}:{rest}"
 
-    def in_each(self, service: str, rest: str, *, account: bool = True) -> str | list[str]:
+    def regional_arns(self, service: str, rest: str, *, account: bool = True) -> str | list[str]:
         """The same name in every region."""
-        return _alone([one.arn(service, rest, account=account) for one in self._each()])
+        return _alone([one.arn(service, rest, account=account) for one in self._by_region()])
 
     @property
     def queues(self) -> str | list[str]:
-        return _alone([one.arn("sqs", one.queue) for one in self._each()])
+        return _alone([one.arn("sqs", one.queue) for one in self._by_region()])
 
-    def _each(self) -> list[AccountNames]:
-        return [self, *(replace(self, region=region, queue=queue, others=()) for region, queue in self.others)]
+    def _by_region(self) -> list[AccountNames]:
+        return [self, *(replace(self, region=region, queue=queue, other_regions=()) for region, queue in self.other_regions)]
 
 
 def _alone(names: list[str]) -> str | list[str]:
@@ -58,11 +58,11 @@ def controller(names: AccountNames) -> Policy:
     return _policy(
         _may("Look", "*", "ec2:DescribeInstances", "ec2:DescribeImages", "ec2:DescribeSubnets", "ec2:DescribeLaunchTemplates"),
         _may("Start", "*", "ec2:CreateFleet", "ec2:RunInstances"),
-        _may("Template", names.in_each("ec2", "launch-template/*"), "ec2:CreateLaunchTemplate", Condition=marked),
+        _may("Template", names.regional_arns("ec2", "launch-template/*"), "ec2:CreateLaunchTemplate", Condition=marked),
         _may("Tag", "*", "ec2:CreateTags", Condition=created),
         _may("End", "*", "ec2:TerminateInstances", "ec2:DeleteLaunchTemplate", Condition=own),
         _may("Role", role, "iam:PassRole", Condition={"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}),
-        _may("Image", names.in_each("ssm", "parameter/aws/service/*", account=False), "ssm:GetParameter"),
+        _may("Image", names.regional_arns("ssm", "parameter/aws/service/*", account=False), "ssm:GetParameter"),
         *_storage(names),
         _may("Events", names.queues, "sqs:ReceiveMessage", "sqs:DeleteMessage"),
     )

@@ -26,7 +26,7 @@ def prepare(settings: Settings, *, dry_run: bool) -> Prepared:
     opened = prepared.config.public_address and "public_address" not in settings.model_fields_set
     if opened:
         values["public_address"] = True
-    values["regions"] = {one.region: _own(one, prepared.config) for one in prepared.config.others}
+    values["regions"] = {one.region: _own(one, prepared.config) for one in prepared.config.other_regions}
     fields = settings.model_dump(exclude_defaults=True) | {key: value for key, value in values.items() if value}
     parts = tuple(
         (str(one.state), one.kind, f"{one.name} in {one.region}" if one.region else one.name) for one in prepared.parts
@@ -36,7 +36,7 @@ def prepare(settings: Settings, *, dry_run: bool) -> Prepared:
         fields={key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()},
         policy=prepared.policy,
         complete=prepared.complete,
-        why=PUBLIC_ADDRESS_REASON if opened else "",
+        reason=PUBLIC_ADDRESS_REASON if opened else "",
     )
 
 

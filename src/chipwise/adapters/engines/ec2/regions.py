@@ -29,7 +29,7 @@ class Regions:
     _silent: dict[str, tuple[float, OutsideFailed]] = field(init=False, default_factory=dict)  # since when, and what was said
 
     def __post_init__(self) -> None:
-        self.clouds = {name: Cloud(each) for name, each in self.config.of_each().items()}
+        self.clouds = {name: Cloud(each) for name, each in self.config.by_region().items()}
 
     @property
     def first(self) -> Cloud:

@@ -48,7 +48,7 @@ class Instance:
     until: float | None = None
 
     @property
-    def gone(self) -> bool:
+    def is_gone(self) -> bool:
         return self.state in ("terminated", "stopped")
 
 
@@ -91,9 +91,9 @@ def sight(
         step=_integer(progress.get("step")),
         saved=_integer(progress.get("saved_step")),
         rate=steady if isinstance(steady := progress.get("steady"), float) else None,
-        held=launched,
+        held_since=launched,
         since=_begun(job, marks, read),
-        where=place_of(job, machines),
+        place=place_of(job, machines),
     )
 
 
@@ -103,8 +103,8 @@ def _seen(job: Job, machines: Sequence[Instance], marks: Mapping[str, str], read
         return _exited(ended, read)
     if not machines:
         return _without_machines(marks, read, now)
-    left = [one for one in machines if not one.gone]
-    lost = [one for one in machines if one.gone]
+    left = [one for one in machines if not one.is_gone]
+    lost = [one for one in machines if one.is_gone]
     if len(lost) > len(ended) and not left:
         ends = [one.until for one in lost if one.until is not None and one.launched <= one.until <= now]
         broken = [str(read(mark).get("reason", "")) for mark in marks if mark.startswith("broken-")]

@@ -63,7 +63,7 @@ class Settings(BaseModel):
 
     @field_validator("regions", mode="before")
     @classmethod
-    def _named(cls, value: object) -> object:
+    def _regions_by_name(cls, value: object) -> object:
         """Names alone will do, as a list or with nothing behind them."""
         if value is None or (isinstance(value, list) and all(isinstance(one, str) for one in value)):
             value = dict.fromkeys(value or ())
@@ -92,4 +92,4 @@ def config_of(settings: Settings) -> engine_config.Config:
         )
         for name, region in settings.regions.items()
     )
-    return engine_config.Config(**values, others=regions)
+    return engine_config.Config(**values, other_regions=regions)

@@ -31,8 +31,8 @@ _NO_QUEUE = "AWS.SimpleQueueService.NonExistentQueue"
 
 
 class State(StrEnum):
-    THERE = "there"
-    MADE = "made"
+    EXISTING = "there"
+    CREATED = "made"
     MISSING = "missing"  # and not made: it was only asked for
 
 
@@ -62,16 +62,16 @@ def name_of(config: Config) -> str:
 
 def prepare(config: Config, *, dry_run: bool = False) -> Prepared:
     check(config)
-    own, *further = [_Setup(one, dry_run) for one in config.of_each().values()]
+    own, *further = [_Setup(one, dry_run) for one in config.by_region().values()]
     own.shared()
     primary, *configs = [one.regional() for one in (own, *further)]
     regions = tuple(
         RegionConfig(one.region, one.subnets, one.security_groups, one.public_address, one.image, one.queue_url)
         for one in configs
     )
-    names = replace(own.names, others=tuple((one.names.region, one.names.queue) for one in further))
+    names = replace(own.names, other_regions=tuple((one.names.region, one.names.queue) for one in further))
     parts = tuple(part for one in (own, *further) for part in one.parts)
-    return Prepared(parts, replace(primary, others=regions, instance_profile=own.profile), policies.controller(names))
+    return Prepared(parts, replace(primary, other_regions=regions, instance_profile=own.profile), policies.controller(names))
 
 
 class _Setup:
@@ -101,8 +101,8 @@ class _Setup:
 
     def _part(self, kind: str, name: str, exists: Callable[[], bool], make: Callable[[], object]) -> bool:
         """Whether it is there now."""
-        state = State.THERE if exists() else State.MISSING if self.dry_run else State.MADE
-        if state is State.MADE:
+        state = State.EXISTING if exists() else State.MISSING if self.dry_run else State.CREATED
+        if state is State.CREATED:
             make()
         self.parts.append(SetupPart(kind, name, state, self.config.region if self.config.home else ""))
         return state is not State.MISSING

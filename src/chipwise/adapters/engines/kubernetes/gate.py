@@ -35,7 +35,7 @@ def gate_name(job: str) -> str:
 @dataclass(frozen=True, slots=True)
 class GateState:
     newest: int = 0
-    over: int = 0
+    newest_over: int = 0
 
 
 def stand(found: Object | None) -> GateState:
@@ -62,10 +62,10 @@ class Gate:
         job, number = key
 
         def wanted(now: GateState) -> GateState | None:
-            return GateState(number, now.over) if number > now.newest and number > now.over else None
+            return GateState(number, now.newest_over) if number > now.newest and number > now.newest_over else None
 
         now, changed = self._change(job, wanted, make=True)
-        if now.newest != number or now.over >= number:
+        if now.newest != number or now.newest_over >= number:
             return Entry.SHUT
         return Entry.FIRST if changed else Entry.AGAIN
 
@@ -74,7 +74,7 @@ class Gate:
         job, number = key
 
         def wanted(now: GateState) -> GateState | None:
-            return GateState(max(now.newest, number), number) if number > now.over else None
+            return GateState(max(now.newest, number), number) if number > now.newest_over else None
 
         self._change(job, wanted, make=make)
 
@@ -104,7 +104,7 @@ class Gate:
         raise TryLater(f"Another program keeps changing the gate of {job}.")
 
     def _data(self, now: GateState) -> dict[str, str]:
-        return {"newest": str(now.newest), "over": str(now.over), "at": str(int(self.clock()))}
+        return {"newest": str(now.newest), "over": str(now.newest_over), "at": str(int(self.clock()))}
 
     def _written(self, job: str, now: GateState) -> Object:
         labels = {JOB_LABEL: job, "app.kubernetes.io/managed-by": "chipwise", **({RECORD: self.record} if self.record else {})}

@@ -68,7 +68,7 @@ class Logs:
         """Of one pod, or of all in turn, each under its rank, as far as they wrote; what was kept where they are gone."""
         chosen = ranked(pods, rank)
         if not chosen:
-            yield from self._kept(key, rank)
+            yield from self._stored(key, rank)
             return
         begun = [(number, one) for number, one in chosen if started(one) is not None]  # of others the server refuses to tell
         yield from _headed([(number, self._text(one, {})) for number, one in begun])
@@ -95,7 +95,7 @@ class Logs:
             if finished:
                 if not offsets:
                     with suppress(NotFound):
-                        yield from self._kept(key, wanted)
+                        yield from self._stored(key, wanted)
                 return
             yield b""  # nothing was added since: whoever follows may look at something else
             self.wait(LOOK_S)
@@ -127,7 +127,7 @@ class Logs:
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 (folder / f"{index_of(pod) or number}.log").write_bytes(end[-KEPT_BYTES:])
 
-    def _kept(self, key: Key, rank: int | None) -> Iterator[bytes]:
+    def _stored(self, key: Key, rank: int | None) -> Iterator[bytes]:
         folder = None if self.folder is None else self.folder / key[0] / str(key[1])
         files = sorted(
             (int(match[1]), path)

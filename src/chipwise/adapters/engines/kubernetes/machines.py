@@ -34,7 +34,7 @@ BOUGHT = ("karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType", "cloud
 
 @dataclass(frozen=True, slots=True)
 class NodeNotice:
-    by: float
+    deadline: float
     reason: str
 
 
@@ -66,7 +66,7 @@ def place_of(node: Object | None, places: Sequence[MachinePlace]) -> MachinePlac
 def notice(picture: Picture, pods: Iterable[Object], soon: float) -> NodeNotice | None:
     """The first that goes: all of an attempt leave with it. `soon`: by when, where nobody says."""
     notices = [notice for pod in pods if (notice := _of_pod(pod) or _of_node(picture, pod, soon)) is not None]
-    return min(notices, key=lambda one: one.by, default=None)
+    return min(notices, key=lambda one: one.deadline, default=None)
 
 
 def _of_pod(pod: Object) -> NodeNotice | None:
@@ -80,7 +80,7 @@ def _of_pod(pod: Object) -> NodeNotice | None:
 
 
 def _of_node(picture: Picture, pod: Object, soon: float) -> NodeNotice | None:
-    node = picture.named(NODE, str((pod.get("spec") or {}).get("nodeName", "")))
+    node = picture.by_name(NODE, str((pod.get("spec") or {}).get("nodeName", "")))
     if node is None:
         return None
     name = node["metadata"]["name"]

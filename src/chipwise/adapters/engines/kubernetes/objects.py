@@ -60,7 +60,7 @@ class AttemptObjects:
 
     main: tuple[ObjectKind, Object]
     owned: tuple[tuple[ObjectKind, Object], ...]
-    kept: tuple[tuple[ObjectKind, Object], ...]
+    persistent: tuple[tuple[ObjectKind, Object], ...]
 
 
 def slug(id: str) -> str:

@@ -53,7 +53,7 @@ class PodEnd:
     removed: bool = False  # it ended because somebody deleted it: its Job, when another pod had failed
     since: float | None = None
     until: float | None = None
-    told: ProgressReport | None = None  # how far it was, where its program says so
+    report: ProgressReport | None = None  # how far it was, where its program says so
     lacks: str = ""  # of what it was to leave behind
 
 
@@ -68,8 +68,8 @@ class Picture:
     _ends: OrderedDict[Key, dict[str, PodEnd]] = field(default_factory=OrderedDict)
     _deleted: OrderedDict[str, None] = field(default_factory=OrderedDict)
     changes: int = 0
-    _found: dict[str, Any] = field(default_factory=dict)
-    _found_at: int = -1
+    _cache: dict[str, Any] = field(default_factory=dict)
+    _cache_version: int = -1
 
     # Reading, while `reading` is held
 
@@ -78,7 +78,7 @@ class Picture:
         with self.lock:
             yield
 
-    def named(self, kind: ObjectKind, name: str) -> Object | None:
+    def by_name(self, kind: ObjectKind, name: str) -> Object | None:
         uid = self._names.get(kind, {}).get(name)
         return None if uid is None else self._objects[kind].get(uid)
 
@@ -102,11 +102,11 @@ class Picture:
 
     def once(self, name: str, find: Callable[[], T]) -> T:
         """What is found by going through all of it: once, however many ask, until something changes."""
-        if self._found_at != self.changes:
-            self._found, self._found_at = {}, self.changes
-        if name not in self._found:
-            self._found[name] = find()
-        value: T = self._found[name]
+        if self._cache_version != self.changes:
+            self._cache, self._cache_version = {}, self.changes
+        if name not in self._cache:
+            self._cache[name] = find()
+        value: T = self._cache[name]
         return value
 
     # Writing
@@ -117,7 +117,7 @@ class Picture:
             present = {_uid(one): one for one in objects}
             for uid, old in list(self._objects.get(kind, {}).items()):
                 if uid not in present:
-                    self.gone(kind, old)
+                    self.remove(kind, old)
             for item in present.values():
                 self.put(kind, item)
 
@@ -142,7 +142,7 @@ class Picture:
                 for owner in trimmed["metadata"].get("ownerReferences") or ():
                     self._workloads[owner["uid"]] = trimmed
 
-    def gone(self, kind: ObjectKind, item: Object) -> None:
+    def remove(self, kind: ObjectKind, item: Object) -> None:
         with self.lock:
             self.changes += 1
             if kind is EVENT:  # what it said stays true until something else is said
@@ -247,7 +247,7 @@ def ended(pod: Object) -> PodEnd:
         removed=_removed(pod, until),
         since=started(pod),
         until=until,
-        told=latest_report(pod, key[1]) if key is not None else None,
+        report=latest_report(pod, key[1]) if key is not None else None,
         lacks=hand_off.missing(code, ends[0].get("message")) if ends else "",
     )
 

@@ -43,7 +43,7 @@ class AttemptView:
         return [one for one in self.pods if (one.get("status") or {}).get("phase") in ("Running", "Unknown")]
 
     @property
-    def over(self) -> list[PodEnd]:
+    def finished(self) -> list[PodEnd]:
         """How pods of it ended, the last one last."""
         ends = [*self.ends, *(ended(one) for one in self.pods if (one.get("status") or {}).get("phase") in FINAL_PHASES)]
         return sorted(ends, key=lambda one: (one.until or 0.0, one.name))
@@ -59,20 +59,20 @@ class AttemptView:
         return {index_of(one) for one in self.pods if started(one) is not None} | {one.index for one in self.ends if one.since}
 
     @property
-    def told(self) -> ProgressReport | None:
+    def report(self) -> ProgressReport | None:
         """How far it was when a pod of it ended last: the first of several, where rank 0 is, else whichever says so."""
-        reports = [one for one in (*self.ends, *(ended(pod) for pod in self.pods)) if one.told is not None]
+        reports = [one for one in (*self.ends, *(ended(pod) for pod in self.pods)) if one.report is not None]
         last = max(reports, key=lambda one: (one.index in ("", "0"), one.until or 0.0, one.name), default=None)
-        return last.told if last is not None else None
+        return last.report if last is not None else None
 
     @property
-    def asked(self) -> bool:
+    def leave_requested(self) -> bool:
         return LEAVE in ((self.main or {}).get("metadata", {}).get("annotations") or {})
 
 
 def part_of(picture: Picture, key: Key, kind: ObjectKind) -> AttemptView:
     return AttemptView(
-        key=key, kind=kind, main=picture.named(kind, name_of(key)), pods=picture.pods(key), ends=picture.ends(key)
+        key=key, kind=kind, main=picture.by_name(kind, name_of(key)), pods=picture.pods(key), ends=picture.ends(key)
     )
 
 
@@ -97,22 +97,22 @@ def sight(picture: Picture, part: AttemptView, job: Job, times: Times) -> Sight 
 
 def with_steps(seen: Sight, part: AttemptView) -> Sight:
     """As far as its pods told, which they do when they end: of one that runs it is what an earlier pod of it said."""
-    progress = part.told if part.kind is JOB else None
+    progress = part.report if part.kind is JOB else None
     return seen if progress is None else replace(seen, step=progress.step, saved=progress.saved, rate=progress.rate)
 
 
 def _under_way(
     picture: Picture, part: AttemptView, job: Job, state: State, reason: str = "", going: NodeNotice | None = None
 ) -> Sight:
-    leave_by = None if going is None else going.by
+    leave_by = None if going is None else going.deadline
     return Sight(
         state=state,
         reason=going.reason if going is not None else reason,
         since=part.since,
         handle=name_of(part.key),
         leave_by=leave_by,
-        where=_place(picture, part.living, job),
-        held=_scheduled(part.pods),
+        place=_place(picture, part.living, job),
+        held_since=_scheduled(part.pods),
     )
 
 
@@ -124,7 +124,9 @@ def _of_job(picture: Picture, part: AttemptView, job: Job, times: Times) -> Sigh
         if part.running:
             return _under_way(picture, part, job, State.RUNNING, "its last pods are ending")
         return _finished(picture, part, job, failed)
-    if part.asked:  # also between the end of its pods and the word of the Job controller: ending it would lose how it left
+    if (
+        part.leave_requested
+    ):  # also between the end of its pods and the word of the Job controller: ending it would lose how it left
         return _under_way(picture, part, job, State.RUNNING, "its pods are ending")
     if part.running:
         alone = each_alone(main.get("spec") or {})  # the Job replaces one; the others need not go
@@ -133,13 +135,13 @@ def _of_job(picture: Picture, part: AttemptView, job: Job, times: Times) -> Sigh
         if job.phase is Phase.STARTING and not alone and not suspended and (ready := len(part.begun)) < count:
             reason = why_waiting(picture, main, [one for one in part.living if started(one) is None])
             pending = _under_way(picture, part, job, State.PENDING, f"{ready} of {count} pods run; {reason}")
-            return replace(pending, came=ready)
+            return replace(pending, machines_arrived=ready)
         going = None if alone or suspended else notice(picture, part.running, times.soon)
         return _under_way(picture, part, job, State.RUNNING, "", going)
     if (refused := _without_image(picture, part, times)) is not None:
         return refused
     if part.pods and not part.living:
-        last = part.over[-1]
+        last = part.finished[-1]
         if last.code == 0:  # the Job controller has not counted it yet
             return _under_way(picture, part, job, State.RUNNING)
         end = last.lost or f"{last.name} ended with {'an unknown code' if last.code is None else f'code {last.code}'}"
@@ -155,17 +157,17 @@ def _finished(picture: Picture, part: AttemptView, job: Job, failed: object) -> 
     """The Job is over and none of its pods runs."""
     main = part.main
     assert main is not None
-    status, ends = main.get("status") or {}, part.over
+    status, ends = main.get("status") or {}, part.finished
     begun = part.since if part.since is not None else seconds(status.get("startTime"))
     place = _place(picture, part.pods, job)
     handle = name_of(part.key)
     if failed is None:
         until = seconds(status.get("completionTime")) or max((one.until for one in ends if one.until is not None), default=None)
-        return Sight(state=State.EXITED, code=0, reason="", since=begun, until=until, step=None, handle=handle, where=place)
+        return Sight(state=State.EXITED, code=0, reason="", since=begun, until=until, step=None, handle=handle, place=place)
     failure = condition(main, "Failed") or {}
     until = seconds(failure.get("lastTransitionTime"))
     reason, message = str(failure.get("reason", "")), short(failure.get("message", ""))
-    if part.asked and reason == "DeadlineExceeded":
+    if part.leave_requested and reason == "DeadlineExceeded":
         return Sight(
             state=State.EXITED,
             code=_left_with(main, ends),
@@ -174,7 +176,7 @@ def _finished(picture: Picture, part: AttemptView, job: Job, failed: object) -> 
             until=until,
             step=None,
             handle=handle,
-            where=place,
+            place=place,
         )
     if reason == "DeadlineExceeded":
         return Sight(
@@ -185,7 +187,7 @@ def _finished(picture: Picture, part: AttemptView, job: Job, failed: object) -> 
             until=until,
             step=None,
             handle=handle,
-            where=place,
+            place=place,
         )
     failed_pods = [one for one in ends if one.code != 0]
     # When one has failed, its Job removes the others, which then end too: they are not why.
@@ -200,7 +202,7 @@ def _finished(picture: Picture, part: AttemptView, job: Job, failed: object) -> 
             until=until,
             step=None,
             handle=handle,
-            where=place,
+            place=place,
         )
     if own:
         return Sight(
@@ -211,7 +213,7 @@ def _finished(picture: Picture, part: AttemptView, job: Job, failed: object) -> 
             until=until,
             step=None,
             handle=handle,
-            where=place,
+            place=place,
         )
     return Sight(
         state=State.EXITED,
@@ -221,7 +223,7 @@ def _finished(picture: Picture, part: AttemptView, job: Job, failed: object) -> 
         until=until,
         step=None,
         handle=handle,
-        where=place,
+        place=place,
     )
 
 
@@ -246,7 +248,7 @@ def _failure_reason(part: AttemptView, own: Sequence[PodEnd], job: Job) -> str:
     ends = terminated(pod) if pod is not None else []
     if ends and ends[0].get("reason") == "OOMKilled":
         return f"{last.name} used more memory than its limit"
-    if last.code == NO_IMAGE and ends and ends[0].get("message") and last.told is None:
+    if last.code == NO_IMAGE and ends and ends[0].get("message") and last.report is None:
         if shell := hand_off.without_shell(job.spec, ends[0]["message"]):
             return shell
         return f"the command was not found: {short(ends[0]['message'])}"
@@ -275,7 +277,7 @@ def _without_image(picture: Picture, part: AttemptView, times: Times) -> Sight |
         until=times.now,
         step=None,
         handle=name_of(part.key),
-        held=_scheduled(part.pods),
+        held_since=_scheduled(part.pods),
     )
 
 
@@ -283,14 +285,14 @@ def _of_service(picture: Picture, part: AttemptView, job: Job, times: Times) -> 
     main = part.main
     assert main is not None
     status, meta = main.get("status") or {}, main["metadata"]
-    if part.asked:
+    if part.leave_requested:
         seen = int(status.get("observedGeneration") or 0) >= int(meta.get("generation") or 0)
         if part.living or not seen or status.get("replicas"):
             return _under_way(picture, part, job, State.RUNNING, "its replicas are ending")
-        until = max((one.until for one in part.over if one.until is not None), default=None)
+        until = max((one.until for one in part.finished if one.until is not None), default=None)
         return Sight(
             state=State.EXITED,
-            code=_left_with(main, part.over) or 0,
+            code=_left_with(main, part.finished) or 0,
             reason="",
             since=part.since,
             until=until,
@@ -313,7 +315,9 @@ def _of_service(picture: Picture, part: AttemptView, job: Job, times: Times) -> 
 
 def _place(picture: Picture, pods: Sequence[Object], job: Job) -> MachinePlace | None:
     names = sorted({str((one.get("spec") or {}).get("nodeName", "")) for one in pods} - {""})
-    return next((found for name in names if (found := place_of(picture.named(NODE, name), job.spec.places)) is not None), None)
+    return next(
+        (found for name in names if (found := place_of(picture.by_name(NODE, name), job.spec.places)) is not None), None
+    )
 
 
 def _scheduled(pods: Sequence[Object]) -> float | None:

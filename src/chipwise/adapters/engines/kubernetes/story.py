@@ -30,7 +30,7 @@ class WaitMessage:
 
     text: str
     first: float  # when it was first said, whatever the numbers in it
-    at: float
+    shown_at: float
 
 
 def next_message(last: WaitMessage | None, text: str, now: float) -> WaitMessage:
@@ -38,7 +38,7 @@ def next_message(last: WaitMessage | None, text: str, now: float) -> WaitMessage
     thousand is let in, the numbers change for all that wait."""
     if last is None or _NUMBERS.sub("0", text) != _NUMBERS.sub("0", last.text):
         return WaitMessage(text, now, now)
-    if text == last.text or now - last.at < max(SAID_AGAIN_S, SAID_AGAIN_SHARE * (now - last.first)):
+    if text == last.text or now - last.shown_at < max(SAID_AGAIN_S, SAID_AGAIN_SHARE * (now - last.first)):
         return last
     return WaitMessage(text, last.first, now)
 
@@ -163,8 +163,8 @@ def _in_queue(picture: Picture, queue: str, uid: str) -> str:
 
 def _used(picture: Picture, queue: str, message: str) -> str:
     """`team-a has 8 of 8 GPUs in use`, where the queue may be read and it is known what is short."""
-    local = picture.named(LOCAL_QUEUE, queue)
-    cluster = picture.named(CLUSTER_QUEUE, str(((local or {}).get("spec") or {}).get("clusterQueue", "")))
+    local = picture.by_name(LOCAL_QUEUE, queue)
+    cluster = picture.by_name(CLUSTER_QUEUE, str(((local or {}).get("spec") or {}).get("clusterQueue", "")))
     if cluster is None:
         return ""
     groups = (cluster.get("spec") or {}).get("resourceGroups") or ()
@@ -180,7 +180,8 @@ def _used(picture: Picture, queue: str, message: str) -> str:
     # More than all of it: no other job has to end for that, and none will help.
     excess = re.search(rf"for {re.escape(resource)} in flavor [^;]*? request \((\S+?)\) > maximum capacity", message)
     beyond = f", and it asks for {excess[1]}" if excess is not None and amount(excess[1]) > limit else ""
-    return f"{queue} has {quantity_text(used, resource)} of {quantity_text(limit, resource)} {resource_title(resource)} in use{beyond}"
+    share = f"{quantity_text(used, resource)} of {quantity_text(limit, resource)} {resource_title(resource)}"
+    return f"{queue} has {share} in use{beyond}"
 
 
 def _summed(flavors: Iterable[Mapping[str, Any]], key: str) -> dict[str, Decimal]:

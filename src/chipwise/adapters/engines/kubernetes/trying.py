@@ -52,7 +52,7 @@ def queue_for(connection: Connection, team: str, queue: str = "") -> str:
 
 def try_out(connection: Connection, name: str, objects: AttemptObjects) -> None:
     """Raises what the cluster would refuse it for."""
-    for kind, body in objects.kept:
+    for kind, body in objects.persistent:
         with suppress(Exists):
             connection.create(kind, body, dry_run=True)
     for kind, body in (*objects.owned, objects.main):

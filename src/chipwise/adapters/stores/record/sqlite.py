@@ -57,7 +57,7 @@ class SqliteTransaction:
         finally:
             self._connection.text_factory = str
 
-    def many(self, sql: str, values: Iterable[Values]) -> int:
+    def execute_many(self, sql: str, values: Iterable[Values]) -> int:
         return self._connection.executemany(sql, values).rowcount
 
     def marks(self, count: int) -> int:
@@ -86,12 +86,12 @@ class SqliteDatabase:
             raise
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        with translated(self.path, self._wait_s), self._pool.one() as connection:
+        with translated(self.path, self._wait_s), self._pool.connection() as connection:
             self._check_place()
             return work(SqliteTransaction(connection))
 
     def write(self, work: Callable[[Transaction], T], *, flushed: bool = True) -> T:
-        with translated(self.path, self._wait_s), self._pool.one() as connection:
+        with translated(self.path, self._wait_s), self._pool.connection() as connection:
             self._check_place()
             self._flush(connection, flushed)
             connection.execute("BEGIN IMMEDIATE")
@@ -124,7 +124,7 @@ class SqliteDatabase:
             connection.flushes = level
 
     def _prepare(self, migrations: Sequence[schema.Migration]) -> None:
-        with self._pool.one() as connection:
+        with self._pool.connection() as connection:
             _log_ahead(connection, self.path, self._wait_s)
             if not schema.missing(self._version(connection), migrations, str(self.path)):
                 return

@@ -74,7 +74,7 @@ def test_the_code_is_that_of_the_machine_that_failed_first() -> None:
 
 def test_one_that_ended_after_a_notice_says_until_when_it_had_time() -> None:
     found = seen(job(), [RUNS], begun_0={"value": 9_100}, ended_0_0={"at": 9_500, "noticed": {"by": 9_600, "reason": "taken"}})
-    assert (found.code, found.leave_by, found.since, found.until, found.held) == (0, 9_600.0, 9_100.0, 9_500.0, 9_000.0)
+    assert (found.code, found.leave_by, found.since, found.until, found.held_since) == (0, 9_600.0, 9_100.0, 9_500.0, 9_000.0)
 
 
 def test_where_one_of_several_machines_is_lost_the_others_are_to_leave() -> None:
@@ -101,10 +101,10 @@ def test_progress_is_told_and_nonsense_is_not() -> None:
 
 
 def test_an_unknown_price_counts_as_the_highest_of_its_purchase() -> None:
-    other = seen(job(), [replace(RUNS, type="g6.48xlarge", spot=False)]).where
+    other = seen(job(), [replace(RUNS, type="g6.48xlarge", spot=False)]).place
     assert other is not None
     assert (other.machine, other.purchase, other.usd_per_hour) == ("g6.48xlarge", Purchase.ON_DEMAND, 1.0)
-    assert seen(job(), [RUNS]).where == SPOT
+    assert seen(job(), [RUNS]).place == SPOT
 
 
 @pytest.mark.parametrize("word", ["GMT", "UTC"])

@@ -158,8 +158,8 @@ def test_every_name_and_selector_of_a_rendered_workload_follows_the_attempt(exam
         script = main["spec"]["template"]["spec"]["containers"][0]["command"][-1]
         assert "train-k3x9q-a1-0.train-k3x9q-a1.here.svc" in script
         assert f"{planned.name}-0.{planned.name}" not in script
-    assert {one["kind"] for _, one in made.kept} <= {"PersistentVolumeClaim", "ServiceAccount"}
-    assert all(not one["metadata"]["name"].startswith("train-k3x9q") for _, one in made.kept)  # they outlive it
+    assert {one["kind"] for _, one in made.persistent} <= {"PersistentVolumeClaim", "ServiceAccount"}
+    assert all(not one["metadata"]["name"].startswith("train-k3x9q") for _, one in made.persistent)  # they outlive it
 
 
 def test_what_the_engine_cannot_apply_is_refused_with_a_way_out() -> None:

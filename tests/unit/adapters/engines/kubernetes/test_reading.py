@@ -149,15 +149,15 @@ def test_the_code_of_a_pod_that_is_gone_is_remembered() -> None:
     picture, pod = Picture(), _pod("p", "Failed", 75)
     picture.put(JOB, _job(("Failed", "DeadlineExceeded", ""), notes={LEAVE: "1"}))
     picture.put(POD, pod)
-    picture.gone(POD, pod)
+    picture.remove(POD, pod)
     assert _must(sight(picture, part_of(picture, ("j", 1), JOB), JOB_1, Times(NOW, NOW))).code == 75
 
 
 def test_what_is_deleted_does_not_come_back_by_an_answer_that_was_late() -> None:
     picture, job = Picture(), _job()
-    picture.gone(JOB, job)
+    picture.remove(JOB, job)
     picture.put(JOB, job)
-    assert picture.named(JOB, "j-a1") is None
+    assert picture.by_name(JOB, "j-a1") is None
 
 
 def test_an_answer_that_a_watch_has_overtaken_changes_nothing() -> None:
@@ -166,7 +166,7 @@ def test_an_answer_that_a_watch_has_overtaken_changes_nothing() -> None:
     old["metadata"]["resourceVersion"], new["metadata"]["resourceVersion"] = "99", "100"
     picture.put(JOB, new)
     picture.put(JOB, old)
-    found = picture.named(JOB, "j-a1")
+    found = picture.by_name(JOB, "j-a1")
     assert found is not None
     assert found["metadata"]["resourceVersion"] == "100"
 

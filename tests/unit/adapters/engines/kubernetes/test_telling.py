@@ -57,7 +57,7 @@ def _see(main: dict[str, Any], *pods: dict[str, Any], gone: tuple[dict[str, Any]
     for pod in (*pods, *gone):
         picture.put(POD, pod)
     for pod in gone:
-        picture.gone(POD, pod)
+        picture.remove(POD, pod)
     found = sight(picture, part_of(picture, ("j", 1), JOB), JOB_1, Times(0.0, 30.0))
     assert found is not None
     return found
