@@ -157,11 +157,11 @@ def _show_own(result: Tco) -> None:
     from chipwise.cli import text
     from chipwise.cli.text import Column
 
-    own, cost = result.own, result.cost
-    site = f", in {result.request.country}" if result.request.country else ""
+    own, cost, request = result.own, result.cost, result.request
+    site = f", in {request.country}" if request.country else ""
     machines = text.plural(own.machines, "machine")
     text.show_title(
-        f"{machines} of {result.request.chips}x {result.chip}, owned for {own.years:g} years, in use {own.utilisation:.0%}{site}"
+        f"{machines} of {request.chips}x {result.chip}, owned for {own.years:g} years, in use {own.utilisation:.0%}{site}"
     )
     text.show_lines(f"Bought for {usd_short(own.bought_usd)}, sold for {usd_short(own.resale_usd)}.", "")
     total = cost.cost.usd

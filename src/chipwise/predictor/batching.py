@@ -40,7 +40,7 @@ class Curve:
         if load >= self.max_rate / self.copies:
             return None
         left = load * self.seconds - self.batches  # requests that come during a pass, less those it takes
-        index = int(np.argmax(left <= 0))  # the first batch that keeps up; there is one, as `most` says
+        index = int(np.argmax(left <= 0))  # the first batch that keeps up; there is one, as `max_rate` says
         if index == 0:  # below the first of them, a pass takes as long as that one
             return max(load * float(self.seconds[0]), 1.0)
         before, after = float(left[index - 1]), float(left[index])

@@ -107,7 +107,7 @@ class Scaling:
     maximum: int
     per_replica: float | None = None  # requests per second that one answers within the goals
     slots: int | None = None  # requests that one works on at a time
-    reason: str = ""  # of `least`, where it is not the plan's mean load
+    reason: str = ""  # of `minimum`, where it is not the plan's mean load
 
     @property
     def minimum_reason(self) -> str:

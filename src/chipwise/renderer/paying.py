@@ -29,8 +29,8 @@ def layers_of(load: LoadPlan | None) -> tuple[MachineLayer, ...]:
     if load is None or len(load.layers) < 2:
         return ()
     return tuple(
-        MachineLayer(OWNED, one.machines, one.owned) if one.owned else MachineLayer(one.name, one.machines)
-        for one in load.layers
+        MachineLayer(OWNED, layer.machines, layer.owned) if layer.owned else MachineLayer(layer.name, layer.machines)
+        for layer in load.layers
     )
 
 

@@ -27,7 +27,7 @@ class ReferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A name as written. `where` leads to its line by `Laid.problem`; `provider` is that of a region, where given."""
+    """A name as written. `field_path` leads to its line by `EnvironmentData.problem`; `provider`: of a region, where given."""
 
     kind: ReferenceKind
     text: str

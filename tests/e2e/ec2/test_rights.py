@@ -119,7 +119,7 @@ def test_each_right_of_the_policy_is_needed_and_named_where_it_is_missing(mia: S
 def test_what_others_keep_in_the_bucket_is_not_the_controllers(mia: Someone, aws: Aws) -> None:
     mia.may(policies.controller(NAMES))
     with checked(aws), pytest.raises(NotAllowed, match="s3:PutObject"):
-        connect(replace(mia.config, keep="s3://kept/others")).store.over(("j1", 1))
+        connect(replace(mia.config, keep="s3://kept/others")).store.mark_over(("j1", 1))
 
 
 def test_a_machine_may_do_what_its_program_does(mia: Someone, aws: Aws) -> None:

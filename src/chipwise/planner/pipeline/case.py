@@ -229,10 +229,9 @@ class Case:
             title=f"{quota.title}{region}", unit=quota.unit, maximum=quota.maximum, needed=np.zeros(0), own=quota.own
         )
 
-    def _crowded(self, one: Excess, needed: float) -> StagesOverQuota:
-        return StagesOverQuota(
-            tuple((self.order[at].name, need) for at, need in one.by_stage), self._quota_check(one).miss(needed)
-        )
+    def _crowded(self, excess: Excess, needed: float) -> StagesOverQuota:
+        stages = tuple((self.order[at].name, need) for at, need in excess.by_stage)
+        return StagesOverQuota(stages, self._quota_check(excess).miss(needed))
 
     def _too_much(self, excess: Excess) -> Missing:
         """With the least that any combination within the other goals needs of it."""

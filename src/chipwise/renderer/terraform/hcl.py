@@ -36,7 +36,7 @@ class Nested:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block of a file. `why`: a comment above it."""
+    """A block of a file. `comment`: what stands above it."""
 
     kind: str
     labels: tuple[str, ...] = ()

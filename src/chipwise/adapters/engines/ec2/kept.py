@@ -68,7 +68,7 @@ class AttemptStore:
         """Machines take a place for deserted where this has not changed for long."""
         self._put(self._key("controller"), f"{now:.0f}\n".encode())
 
-    def over(self, key: Key) -> None:
+    def mark_over(self, key: Key) -> None:
         self._put(self._key("over", *key), b"over\n")
 
     def put(self, key: Key, mark: str, **content: object) -> None:

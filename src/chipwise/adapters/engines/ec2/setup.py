@@ -66,8 +66,15 @@ def prepare(config: Config, *, dry_run: bool = False) -> Prepared:
     own.shared()
     primary, *configs = [one.regional() for one in (own, *further)]
     regions = tuple(
-        RegionConfig(one.region, one.subnets, one.security_groups, one.public_address, one.image, one.queue_url)
-        for one in configs
+        RegionConfig(
+            region=regional.region,
+            subnets=regional.subnets,
+            security_groups=regional.security_groups,
+            public_address=regional.public_address,
+            image=regional.image,
+            queue_url=regional.queue_url,
+        )
+        for regional in configs
     )
     names = replace(own.names, other_regions=tuple((one.names.region, one.names.queue) for one in further))
     parts = tuple(part for one in (own, *further) for part in one.parts)

@@ -315,9 +315,8 @@ def _of_service(picture: Picture, part: AttemptView, job: Job, times: Times) -> 
 
 def _place(picture: Picture, pods: Sequence[Object], job: Job) -> MachinePlace | None:
     names = sorted({str((one.get("spec") or {}).get("nodeName", "")) for one in pods} - {""})
-    return next(
-        (found for name in names if (found := place_of(picture.by_name(NODE, name), job.spec.places)) is not None), None
-    )
+    places = (place_of(picture.by_name(NODE, name), job.spec.places) for name in names)
+    return next((place for place in places if place is not None), None)
 
 
 def _scheduled(pods: Sequence[Object]) -> float | None:

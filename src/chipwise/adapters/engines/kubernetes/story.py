@@ -30,7 +30,7 @@ class WaitMessage:
 
     text: str
     first: float  # when it was first said, whatever the numbers in it
-    shown_at: float
+    moment: float
 
 
 def next_message(last: WaitMessage | None, text: str, now: float) -> WaitMessage:
@@ -38,7 +38,7 @@ def next_message(last: WaitMessage | None, text: str, now: float) -> WaitMessage
     thousand is let in, the numbers change for all that wait."""
     if last is None or _NUMBERS.sub("0", text) != _NUMBERS.sub("0", last.text):
         return WaitMessage(text, now, now)
-    if text == last.text or now - last.shown_at < max(SAID_AGAIN_S, SAID_AGAIN_SHARE * (now - last.first)):
+    if text == last.text or now - last.moment < max(SAID_AGAIN_S, SAID_AGAIN_SHARE * (now - last.first)):
         return last
     return WaitMessage(text, last.first, now)
 
