@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 from dataclasses import replace
 
@@ -189,4 +190,4 @@ def test_the_machine_is_told_what_the_money_is_enough_for(aws: Aws, engine: Ec2)
     [made] = aws.client("ec2", REGION).describe_launch_template_versions(LaunchTemplateName="chipwise-j1-1")[
         "LaunchTemplateVersions"
     ]
-    assert "\nHARD_MINUTES=180\n" in base64.b64decode(made["LaunchTemplateData"]["UserData"]).decode()
+    assert "\nHARD_MINUTES=180\n" in gzip.decompress(base64.b64decode(made["LaunchTemplateData"]["UserData"])).decode()

@@ -7,8 +7,8 @@ What is provably no better is left out before time is predicted:
   More recomputation is more work, yet a fitted factor may fall with it: all ways to recompute are kept.
 - a step takes at least its micro-batches and its bubble, (many + pp - 1) / pp times what one micro-batch takes on a replica of
   tp x cp chips: exchanges between replicas and the optimiser only add. That time depends on the part, tp, cp, ep, micro-batch
-  and recomputation alone, so a few thousand replicas bound all candidates (`_Candidates.lower_bounds`). Those with the least bound
-  are predicted first, then all whose bound is no more than what these took.
+  and recomputation alone, so a few thousand replicas bound all candidates (`_Candidates.lower_bounds`). Those with the least
+  bound are predicted first, then all whose bound is no more than what these took.
 The rest is predicted in array calls, and of every shape, count and precision the fastest is kept: for a given machine every
 cost grows with time.
 """
