@@ -124,7 +124,7 @@ def test_bounds_are_never_above_the_predicted_time(seed: int, tmp_path: Path, mo
         seen.append(float((bound / took).max()))
         return bound
 
-    monkeypatch.setattr(learning._Candidates, "least", watched)
+    monkeypatch.setattr(learning._Candidates, "lower_bounds", watched)
     planned(random_training(Random(f"bound {seed}")), tmp_path)
     assert all(one <= 1 + learning._MARGIN for one in seen)
 
