@@ -49,7 +49,16 @@ def session(tmp_path: Path) -> Session:
 
 
 def run(speed: float | None, **more: object) -> Run:
-    told = {"job": "j", "seconds": 10.0, "steps": 5, "attempts": 1, "usd": None, "usd_per_hour": None, "beside": 0, "why": ""}
+    told = {
+        "job": "j",
+        "seconds": 10.0,
+        "steps": 5,
+        "attempts": 1,
+        "usd": None,
+        "usd_per_hour": None,
+        "neighbours": 0,
+        "reason": "",
+    }
     return Run(speed=speed, **(told | more))  # type: ignore[arg-type]
 
 
@@ -169,7 +178,7 @@ def test_what_is_no_measurement_of_a_whole_chip_is_left_out_and_told(session: Se
     asked = wanted(session, TINY)
     results = [
         result(session, asked, Allocation("H200"), formula=True),
-        result(session, asked, Allocation("H200"), run(None, why="failed")),
+        result(session, asked, Allocation("H200"), run(None, reason="failed")),
         result(session, asked, Allocation("Xeon-Sapphire-Rapids", 1.0, 0.25), run(10.0)),
         result(session, asked, Unknown("nobody knows it"), run(10.0)),
     ]

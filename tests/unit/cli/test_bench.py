@@ -11,7 +11,16 @@ from chipwise.cli.bench import _show
 
 
 def run(speed: float | None, **more: object) -> Run:
-    told = {"job": "j", "seconds": 10.0, "steps": 5, "attempts": 1, "usd": None, "usd_per_hour": None, "beside": 0, "why": ""}
+    told = {
+        "job": "j",
+        "seconds": 10.0,
+        "steps": 5,
+        "attempts": 1,
+        "usd": None,
+        "usd_per_hour": None,
+        "neighbours": 0,
+        "reason": "",
+    }
     return Run(speed=speed, **(told | more))  # type: ignore[arg-type]
 
 
@@ -40,6 +49,6 @@ def test_names_of_places_are_whole_beside_prices_of_a_step(
 
 
 def test_a_run_without_a_figure_is_not_told_as_if_there_were_none(capsys: pytest.CaptureFixture[str]) -> None:
-    runs = (run(3.0), run(None, why="it was over too soon"))
+    runs = (run(3.0), run(None, reason="it was over too soon"))
     out = shown(capsys, Result(BenchPlace("local", "local"), "steps", runs, {}, Unknown("nobody knows it")))
     assert "1 of 2 runs at local was not measured: it was over too soon." in out

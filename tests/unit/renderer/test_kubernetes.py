@@ -168,7 +168,7 @@ SIX_RUNS = mpi(
     purchase="on-demand",
     split=Runs(at_once=4, chips_each=4),
     runs=6,
-    others=(),
+    alternatives=(),
 )
 
 

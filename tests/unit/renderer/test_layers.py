@@ -128,7 +128,7 @@ def test_pods_of_a_load_in_layers_run_on_any_of_them() -> None:
 
 def test_only_machines_of_one_chip_are_mixed_in_layers() -> None:
     other = replace(CASES["serve"].node, machine="g6.xlarge", chip="L4")
-    pools = list(yaml.safe_load_all(written("karpenter", layered(RESERVED_SPOT, others=(other,)))["nodes.yaml"]))
+    pools = list(yaml.safe_load_all(written("karpenter", layered(RESERVED_SPOT, alternatives=(other,)))["nodes.yaml"]))
     assert "g6.xlarge" not in str(pools[:2])
 
 

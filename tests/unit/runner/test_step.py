@@ -54,7 +54,7 @@ sights = st.builds(
     until=st.none() | st.just(9.0),
     step=st.none() | st.integers(0, 5),
     leave_by=st.none() | st.just(70.0),
-    held=st.none() | st.just(4.0),
+    held_since=st.none() | st.just(4.0),
 )
 
 

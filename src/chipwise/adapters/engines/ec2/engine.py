@@ -265,7 +265,7 @@ class Ec2:
             self.store.put(key, "leave", by=int(deadline), reason=reason.replace('"', "'"))
 
     def _end(self, key: Key) -> None:
-        self.store.over(key)
+        self.store.mark_over(key)
         self._end_machines(key)
 
     def _end_machines(self, key: Key) -> None:
