@@ -93,7 +93,7 @@ def _turn_s() -> float:
     """In the steady state, with nothing new in the record."""
     random, record = Random(1), MemoryRecord()
     record.submit([(f"j{n:05}", _spec(n, random)) for n in range(QUEUED)], 0.0)
-    engine = Simulated(World(gpus=64, cpus=512, default_program=Program(10_000, 10.0)))
+    engine = Simulated(World(gpus=64, cpus=512, other=Program(10_000, 10.0)))
     controller = Controller(record, engine, "benchmark", RULES)
     now = 0.0
     while controller.turn(now).behind:
@@ -125,7 +125,7 @@ def _play_spot() -> object:
 
 def _play_all() -> object:
     random = Random(2)
-    world = World(gpus=64, cpus=512, default_program=Program(60, 10.0))
+    world = World(gpus=64, cpus=512, other=Program(60, 10.0))
     specs = [(f"j{n:05}", replace(_spec(n, random), needs=Needs(1, 1))) for n in range(QUEUED)]
     done = simulate(specs, world, rules=Rules({f"team-{n}": Share() for n in range(10)}))
     assert done.is_over

@@ -127,7 +127,7 @@ def test_one_that_is_given_up_is_over_and_its_hours_end(stored: Record, harm: Ha
 
 def test_a_controller_leads_the_others_and_leaves_what_is_damaged_alone(stored: Record, harm: Harm) -> None:
     """Neither started a second time, nor cleared as a stray, nor its devices given to another."""
-    engine = Simulated(World(gpus=2, cpus=4, default_program=Program(60, 10.0, 2)))
+    engine = Simulated(World(gpus=2, cpus=4, other=Program(60, 10.0, 2)))
     controller = Controller(stored, engine, "me")
     stored.submit([("a", spec("a", gpus=1)), ("late", Spec(("true",), "late", "simulated", PLACE, after=("a",)))], 0.0)
     controller.turn(0.0)
@@ -172,7 +172,7 @@ def test_a_wrong_version_is_told_starts_nothing_and_can_be_given_up(stored: Reco
 
 def test_a_row_older_than_its_events_keeps_no_other_job_waiting_and_is_not_started_again(stored: Record, harm: Harm) -> None:
     """As when a part of a file was put back: each change of it is refused, since what happened is never overwritten."""
-    engine = Simulated(World(cpus=4, default_program=Program(60, 10.0, 2)))
+    engine = Simulated(World(cpus=4, other=Program(60, 10.0, 2)))
     controller = Controller(stored, engine, "me")
     [job] = stored.submit([("a", spec("a"))], 0.0)
     controller.turn(0.0)

@@ -30,7 +30,7 @@ def one(wanted: Spec, world: World) -> tuple[Job, Played]:
 
 def pools(**having: int) -> World:
     named = {"a": SPOT_A, "b": SPOT_B, "abroad": ABROAD, "stays": STAYS}
-    return World(tuple(Pool(where, machines=having.get(name)) for name, where in named.items()), default_program=HOURLONG)
+    return World(tuple(Pool(where, machines=having.get(name)) for name, where in named.items()), other=HOURLONG)
 
 
 def story(done: Played) -> str:
@@ -80,7 +80,7 @@ def test_by_default_it_goes_from_zone_to_region_to_machines_that_cost_more_and_e
 def test_without_leave_to_pay_more_it_goes_on_looking_for_spot() -> None:
     recover = (Move.SAME, Move.ZONE, Move.REGION)
     shut = Pool(SPOT_A, closed=((0.0, 5000.0),))
-    world = World((shut, Pool(SPOT_B, machines=0), Pool(STAYS)), default_program=HOURLONG)
+    world = World((shut, Pool(SPOT_B, machines=0), Pool(STAYS)), other=HOURLONG)
     job, _ = one(spec(places=(SPOT_A, SPOT_B, STAYS), recover=recover), world)
     assert job.phase is Phase.DONE
     assert {attempt.where.purchase for attempt in job.attempts} == {Purchase.SPOT}
@@ -91,7 +91,7 @@ def test_without_leave_to_pay_more_it_goes_on_looking_for_spot() -> None:
 
 def test_where_eight_machines_do_not_come_four_do_and_the_work_takes_twice_as_long() -> None:
     wanted = spec(needs=Needs(machines=8, machines_least=2), places=(SPOT_A,))
-    job, done = one(wanted, World((Pool(SPOT_A, machines=5),), default_program=HOURLONG))
+    job, done = one(wanted, World((Pool(SPOT_A, machines=5),), other=HOURLONG))
     assert [attempt.machines for attempt in job.attempts] == [8, 4]
     assert job.phase is Phase.DONE
     last = job.attempts[-1]
@@ -104,13 +104,13 @@ def test_where_eight_machines_do_not_come_four_do_and_the_work_takes_twice_as_lo
 def test_after_a_loss_an_hour_later_it_asks_for_all_of_them_again() -> None:
     pool = Pool(SPOT_A, machines=8, closed=((0.0, 1100.0),))
     wanted = spec(needs=Needs(machines=8, machines_least=2), places=(SPOT_A,))
-    job, _ = one(wanted, World((pool,), default_program=HOURLONG, losses=(Loss(5000.0, 120.0),)))
+    job, _ = one(wanted, World((pool,), other=HOURLONG, losses=(Loss(5000.0, 120.0),)))
     assert [attempt.machines for attempt in job.attempts] == [8, 4, 8]
     assert job.phase is Phase.DONE
 
 
 def test_a_job_that_asks_for_exactly_eight_waits_for_eight() -> None:
-    job, _ = one(spec(needs=Needs(machines=8), places=(SPOT_A,)), World((Pool(SPOT_A, machines=5),), default_program=HOURLONG))
+    job, _ = one(spec(needs=Needs(machines=8), places=(SPOT_A,)), World((Pool(SPOT_A, machines=5),), other=HOURLONG))
     assert job.phase is Phase.STARTING
     assert len(job.attempts) == 1
 
@@ -119,7 +119,7 @@ def test_a_job_that_asks_for_exactly_eight_waits_for_eight() -> None:
 
 
 def own(gpus: int = 4, **more: object) -> World:
-    return World(default_program=HOURLONG, gpus=gpus, cpus=8, **more)  # type: ignore[arg-type]
+    return World(other=HOURLONG, gpus=gpus, cpus=8, **more)  # type: ignore[arg-type]
 
 
 def test_it_starts_with_two_grows_to_four_when_the_other_ends_and_loses_nothing() -> None:
@@ -205,7 +205,7 @@ def led(
     programs = {"holder": Program(20, 5.0, 4)}
     world = World(
         programs=programs,
-        default_program=Program(60, 5.0, 4),
+        other=Program(60, 5.0, 4),
         gpus=4,
         cpus=8,
         losses=tuple(Loss(at, notice) for at, notice in losses),

@@ -34,7 +34,7 @@ def one(wanted: Spec, world: World, seed: int = 0, **more: object) -> tuple[Job,
 
 def pools(*losing: Pool, rate: float = 0.0) -> World:
     spot = losing or (Pool(SPOT_A, interruptions_per_hour=rate), Pool(SPOT_B, interruptions_per_hour=rate))
-    return World((*spot, Pool(STAYS)), default_program=HOURLONG)
+    return World((*spot, Pool(STAYS)), other=HOURLONG)
 
 
 on_spot = spec(places=(SPOT_A, SPOT_B, STAYS), expected_s=HOUR, predicted={"steps": 360})
@@ -62,9 +62,7 @@ def test_a_notice_costs_no_work_and_a_loss_without_one_what_was_not_saved() -> N
 def test_no_step_is_lost_beyond_the_last_checkpoint_and_none_after_it_done_twice(
     script: list[tuple[float, float]], heeds: bool
 ) -> None:
-    world = replace(
-        pools(), losses=tuple(Loss(at, notice) for at, notice in script), default_program=replace(HOURLONG, heeds=heeds)
-    )
+    world = replace(pools(), losses=tuple(Loss(at, notice) for at, notice in script), other=replace(HOURLONG, heeds=heeds))
     play = Play(world)
     play.submit([("j1", on_spot)])
     for _ in play.turns(10 * HOUR):
@@ -93,7 +91,7 @@ def test_a_zone_without_machines_is_left_for_another() -> None:
 def test_where_an_engine_tells_what_can_be_had_a_job_takes_that_and_goes_to_spot_when_it_comes_back() -> None:
     shut = ((0.0, 1500.0),)
     spot = (Pool(SPOT_A, closed=shut), Pool(SPOT_B, closed=shut))
-    world = World((*spot, Pool(STAYS)), default_program=Program(1440, 10.0, 30), tells_offers=True)
+    world = World((*spot, Pool(STAYS)), other=Program(1440, 10.0, 30), tells_offers=True)
     job, done = one(replace(on_spot, expected_s=4 * HOUR, predicted={"steps": 1440}), world)
     assert job.phase is Phase.DONE
     assert [attempt.where.purchase for attempt in job.attempts] == [Purchase.ON_DEMAND, Purchase.SPOT]
@@ -101,7 +99,7 @@ def test_where_an_engine_tells_what_can_be_had_a_job_takes_that_and_goes_to_spot
 
 
 def test_a_supervisor_that_is_gone_is_not_taken_for_gone_processes() -> None:
-    world = World(default_program=HOURLONG, losses=(Loss(1000.0, 200.0, announced=False),))
+    world = World(other=HOURLONG, losses=(Loss(1000.0, 200.0, announced=False),))
     job, _ = one(spec(), world)
     assert [attempt.outcome for attempt in job.attempts] == [Outcome.LOST, Outcome.DONE]
     assert job.attempts[1].placed >= 1200.0
@@ -135,7 +133,7 @@ def test_never_late_is_never_late_when_the_time_on_machines_that_stay_fits(
     world = World(
         (*spot, Pool(STAYS)),
         losses=tuple(Loss(at, notice, zone=zone) for at, notice in losses for zone in ("eu-west-1b",)),
-        default_program=replace(HOURLONG, tells=tells, heeds=heeds, load_s=20.0),
+        other=replace(HOURLONG, tells=tells, heeds=heeds, load_s=20.0),
     )
     job, done = one(replace(on_spot, deadline=HOUR + slack_s, grace_s=30.0), world, seed)
     assert job.phase is Phase.DONE
@@ -170,7 +168,7 @@ def test_what_comes_too_late_is_said() -> None:
 def test_a_budget_is_never_exceeded_by_more_than_a_tick_and_the_grace(
     budget: float, heeds: bool, tick_s: float, losses: list[float]
 ) -> None:
-    world = World((Pool(STAYS),), default_program=replace(HOURLONG, heeds=heeds), losses=tuple(map(Loss, losses)))
+    world = World((Pool(STAYS),), other=replace(HOURLONG, heeds=heeds), losses=tuple(map(Loss, losses)))
     job, done = one(spec(places=(STAYS,), budget_usd=budget, grace_s=30.0), world, tick_s=tick_s)
     assert job.phase is Phase.FAILED
     assert done.usd <= budget + (tick_s + 30.0) / HOUR + 1e-9
@@ -189,16 +187,16 @@ def test_hours_and_money_are_told_by_purchase_option() -> None:
 
 
 def test_a_bug_ends_after_three_tries_and_a_missing_command_after_one() -> None:
-    job, _ = one(spec(), World(default_program=replace(HOURLONG, exits=(Exit(1, 100),))))
+    job, _ = one(spec(), World(other=replace(HOURLONG, exits=(Exit(1, 100),))))
     assert job.phase is Phase.FAILED
     assert len(job.attempts) == 3
-    job, _ = one(spec(), World(default_program=replace(HOURLONG, exits=(Exit(127),))))
+    job, _ = one(spec(), World(other=replace(HOURLONG, exits=(Exit(127),))))
     assert job.phase is Phase.FAILED
     assert len(job.attempts) == 1
 
 
 def test_a_failure_that_happens_once_is_survived() -> None:
-    job, _ = one(spec(), World(default_program=replace(HOURLONG, exits=(Exit(1, 100, attempts=frozenset({1})),))))
+    job, _ = one(spec(), World(other=replace(HOURLONG, exits=(Exit(1, 100, attempts=frozenset({1})),))))
     assert job.phase is Phase.DONE
     assert job.attempts[1].step == 360
 
@@ -215,7 +213,7 @@ def test_engines_that_do_not_answer_delay_and_lose_nothing() -> None:
 
 @pytest.mark.parametrize("at", [0.0, 30.0, 60.0, 90.0, 1000.0, 1040.0])
 def test_a_stop_at_any_time_ends_as_stopped(at: float) -> None:
-    world = replace(pools(), losses=(Loss(1000.0, 120.0),), default_program=replace(HOURLONG, save_s=60.0))
+    world = replace(pools(), losses=(Loss(1000.0, 120.0),), other=replace(HOURLONG, save_s=60.0))
     play = Play(world, wishes=[Wishes(at, "j1")])
     play.submit([("j1", on_spot)])
     for _ in play.turns(3 * HOUR):
@@ -239,7 +237,7 @@ def test_one_that_is_wanted_again_goes_on_from_where_it_was() -> None:
 
 def test_a_queue_of_many_is_served_without_sharing_a_device_or_breaking_a_quota() -> None:
     rules = Rules({"a": Share(gpus=4)})
-    play = Play(World(gpus=8, cpus=16, default_program=Program(6, 10.0)), rules, tick_s=10.0)
+    play = Play(World(gpus=8, cpus=16, other=Program(6, 10.0)), rules, tick_s=10.0)
     play.submit([(f"j{n:02}", spec(f"t{n}", needs=Needs(1 + n % 4, 1), team="ab"[n % 2])) for n in range(40)])
     for _ in play.turns(HOUR):
         stays = [stay for stay in play.engine.history if stay.lives and stay.attempt.devices]
@@ -251,7 +249,7 @@ def test_a_queue_of_many_is_served_without_sharing_a_device_or_breaking_a_quota(
 
 def test_stages_run_one_after_the_other() -> None:
     specs = [("c", spec("c", after=("a", "b"))), ("a", spec("a")), ("b", spec("b", after=("a",)))]
-    done = simulate(specs, World(default_program=Program(6, 10.0)))
+    done = simulate(specs, World(other=Program(6, 10.0)))
     placed = [happened.job for happened in done.story if isinstance(happened.event, Placed)]
     assert placed == ["a", "b", "c"]
     assert done.is_over
@@ -306,7 +304,7 @@ def test_a_play_is_told_in_words_and_values() -> None:
 
 def test_a_place_that_the_world_does_not_describe_always_has_a_machine() -> None:
     unknown = MachinePlace(Purchase.ON_DEMAND, "gcp", "x", "y", "a3", 5.0)
-    assert one(spec(places=(unknown,)), World(default_program=Program(6, 10.0)))[0].phase is Phase.DONE
+    assert one(spec(places=(unknown,)), World(other=Program(6, 10.0)))[0].phase is Phase.DONE
 
 
 # What nobody says is not told
@@ -335,7 +333,7 @@ def test_a_command_of_unknown_length_says_what_was_assumed_and_tells_no_steps(ch
 
 
 def test_work_that_is_done_again_is_counted_where_no_step_is_told() -> None:
-    world = replace(pools(), losses=(Loss(1000.0),), default_program=replace(HOURLONG, tells=False))
+    world = replace(pools(), losses=(Loss(1000.0),), other=replace(HOURLONG, tells=False))
     _, done = one(on_spot, world)
     assert 0.0 < done.lost_work_s <= 300.0
 

@@ -31,7 +31,7 @@ def test_parts_hold_together_what_the_whole_may_hold(layers: tuple[MachineLayer,
     assert sum(most_machines(part) for part in parts) == most_machines(whole)
     assert [part.purchase for part in parts] == [one.purchase for one in layers]
     assert whole.scaling is not None
-    for size in ("least", "usual", "most"):
+    for size in ("minimum", "usual", "maximum"):
         assert sum(getattr(part.scaling, size) for part in parts) == getattr(whole.scaling, size)
     assert len({part.name for part in parts}) == len(parts)
 

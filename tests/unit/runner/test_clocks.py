@@ -79,7 +79,7 @@ def test_a_notice_keeps_the_time_that_the_machine_was_given() -> None:
 
 @given(clocks, st.floats(0.1, 5.0))
 def test_a_dead_leader_is_followed_within_the_length_of_a_lease_whatever_the_clock_says(back: float, tick: float) -> None:
-    record, engine = MemoryRecord(), Simulated(World(default_program=Program(6, 10.0, 2), begins=NOW - 40 * 86400.0))
+    record, engine = MemoryRecord(), Simulated(World(other=Program(6, 10.0, 2), begins=NOW - 40 * 86400.0))
     passed = [0.0]
     first = Controller(record, engine, "first", elapsed=lambda: passed[0])
     assert first.turn(NOW).leads

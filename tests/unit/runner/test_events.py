@@ -41,7 +41,7 @@ def test_the_events_of_a_job_fold_to_the_job(losses: list[float], code: int, sto
         gpus=2,
         cpus=4,
         losses=tuple(Loss(at, 20.0 * seed) for at in losses),
-        default_program=Program(30, 10.0, 5, exits=(Exit(code, 20),)),
+        other=Program(30, 10.0, 5, exits=(Exit(code, 20),)),
     )
     wishes = [Wishes(stop, "j1")] if stop is not None else []
     done = simulate([("j1", spec("a")), ("j2", spec("b", after=("j1",)))], world, seed, wishes=wishes, until=5_000.0)

@@ -52,7 +52,7 @@ def job(record: MemoryRecord, id: str = "j1") -> Job:
 
 
 def test_a_job_is_led_to_its_end() -> None:
-    record, engine = pair(World(default_program=QUICK))
+    record, engine = pair(World(other=QUICK))
     record.submit([("j1", here())], 0.0)
     play(Controller(record, engine, "a"), 200.0)
     assert job(record).phase is Phase.DONE
@@ -75,7 +75,7 @@ def world(fate: dict[str, object], gpus: int | None = None) -> World:
     return World(
         gpus=gpus,
         cpus=gpus and 8,
-        default_program=replace(QUICK, exits=(Exit(1, 3, attempts=frozenset({1})),) if fate["code"] else ()),
+        other=replace(QUICK, exits=(Exit(1, 3, attempts=frozenset({1})),) if fate["code"] else ()),
         losses=tuple(Loss(at, notice, announced=told) for at, notice, told in fate["losses"]),  # type: ignore[attr-defined]
         outages=tuple(Outage(at, at + lasts, of) for at, lasts, of in fate["outages"]),  # type: ignore[attr-defined]
     )
@@ -133,7 +133,7 @@ def test_two_controllers_never_run_a_job_twice_however_late_their_orders_come(
 
 
 def test_without_the_lease_a_controller_only_watches() -> None:
-    record, engine = pair(World(default_program=QUICK))
+    record, engine = pair(World(other=QUICK))
     record.submit([("j1", here())], 0.0)
     first, second = Controller(record, engine, "a"), Controller(record, engine, "b")
     assert first.turn(0.0).leads
@@ -143,7 +143,7 @@ def test_without_the_lease_a_controller_only_watches() -> None:
 
 
 def test_who_resigned_is_followed_at_once() -> None:
-    record, engine = pair(World(default_program=QUICK))
+    record, engine = pair(World(other=QUICK))
     first, second = Controller(record, engine, "a"), Controller(record, engine, "b")
     first.turn(0.0)
     first.resign()
@@ -156,7 +156,7 @@ def test_who_is_deposed_in_the_middle_of_a_turn_writes_nothing() -> None:
             self.lead(PLACE, "b", at + LEASE_S + 1, LEASE_S)
             return MortalRecord.write(self, changes, at, lease)
 
-    record, engine = Usurped(), MortalEngine(World(default_program=QUICK))
+    record, engine = Usurped(), MortalEngine(World(other=QUICK))
     record.submit([("j1", here())], 0.0)
     assert not Controller(record, engine, "a").turn(0.0).leads
     assert job(record).phase is Phase.QUEUED
@@ -164,7 +164,7 @@ def test_who_is_deposed_in_the_middle_of_a_turn_writes_nothing() -> None:
 
 
 def test_an_engine_that_cannot_see_changes_nothing() -> None:
-    record, engine = pair(World(default_program=QUICK, outages=(Outage(5.0, 35.0),)))
+    record, engine = pair(World(other=QUICK, outages=(Outage(5.0, 35.0),)))
     record.submit([("j1", here())], 0.0)
     controller = Controller(record, engine, "a")
     controller.turn(0.0)
@@ -178,7 +178,7 @@ def test_an_engine_that_cannot_see_changes_nothing() -> None:
 
 
 def test_a_start_whose_answer_was_lost_is_not_done_twice() -> None:
-    record, engine = pair(World(default_program=QUICK, outages=(Outage(0.0, 25.0, Fails.ANSWER),)))
+    record, engine = pair(World(other=QUICK, outages=(Outage(0.0, 25.0, Fails.ANSWER),)))
     record.submit([("j1", here())], 0.0)
     play(Controller(record, engine, "a"), 300.0)
     assert len(engine.history) == 1
@@ -186,7 +186,7 @@ def test_a_start_whose_answer_was_lost_is_not_done_twice() -> None:
 
 
 def test_what_an_engine_complains_of_is_told_once() -> None:
-    record, engine = pair(World(default_program=QUICK, outages=(Outage(0.0, 55.0, Fails.DO),)))
+    record, engine = pair(World(other=QUICK, outages=(Outage(0.0, 55.0, Fails.DO),)))
     record.submit([("j1", here())], 0.0)
     play(Controller(record, engine, "a"), 300.0)
     told = [one for one in record.events("j1") if isinstance(one.event, Told)]
@@ -205,7 +205,7 @@ def test_a_start_that_is_refused_is_final_and_says_why() -> None:
 
 def test_a_controller_that_has_not_read_all_jobs_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else it would take the attempts of those that it has not read for strays, and their devices for free."""
-    record, engine = pair(World(default_program=QUICK, gpus=4, cpus=20))
+    record, engine = pair(World(other=QUICK, gpus=4, cpus=20))
     record.submit([(f"j{n}", here(f"t{n}", needs=Needs(1, 1))) for n in range(10)], 0.0)
     Controller(record, engine, "a").turn(0.0)
     monkeypatch.setattr(loop, "AT_ONCE", 3)
@@ -221,9 +221,9 @@ def test_a_controller_that_has_not_read_all_jobs_decides_nothing(monkeypatch: py
 
 
 def test_a_stage_starts_when_the_one_before_is_done_at_another_place() -> None:
-    record, engine = pair(World(default_program=QUICK))
+    record, engine = pair(World(other=QUICK))
     record.submit([("far", replace(here("prepare"), place="elsewhere")), ("near", here("train", after=("far",)))], 0.0)
-    away = MortalEngine(World(default_program=QUICK, place="elsewhere"))
+    away = MortalEngine(World(other=QUICK, place="elsewhere"))
     controller, other = Controller(record, engine, "a"), Controller(record, away, "b")
     for tick in range(5):
         controller.turn(10.0 * tick)
@@ -244,7 +244,7 @@ def test_a_job_that_changed_since_it_was_read_is_left_for_the_next_turn() -> Non
                 MemoryRecord.write(self, [Change(queued("j1", here()), (Wished(Wish.STOP),))], 0.0)
             return found
 
-    record, engine = Wishing(), MortalEngine(World(default_program=QUICK))
+    record, engine = Wishing(), MortalEngine(World(other=QUICK))
     record.submit([("j1", here())], 0.0)
     controller = Controller(record, engine, "a")
     assert controller.turn(0.0).written == 0
@@ -254,7 +254,7 @@ def test_a_job_that_changed_since_it_was_read_is_left_for_the_next_turn() -> Non
 
 
 def test_the_time_of_the_next_try_is_told() -> None:
-    record, engine = pair(World(default_program=replace(QUICK, exits=(Exit(1, 1, attempts=frozenset({1})),))))
+    record, engine = pair(World(other=replace(QUICK, exits=(Exit(1, 1, attempts=frozenset({1})),))))
     record.submit([("j1", here())], 0.0)
     controller = Controller(record, engine, "a", Rules())
     for now in (0.0, 5.0):
@@ -263,7 +263,7 @@ def test_the_time_of_the_next_try_is_told() -> None:
 
 
 def test_orders_that_take_long_are_spread_over_turns_so_that_the_lease_is_renewed() -> None:
-    record, engine = pair(World(default_program=QUICK))
+    record, engine = pair(World(other=QUICK))
     record.submit([(f"j{n}", here(f"t{n}")) for n in range(10)], 0.0)
     ticks = iter(range(0, 10_000, 2))
     controller = Controller(record, engine, "a", elapsed=lambda: float(next(ticks)))
@@ -291,7 +291,7 @@ class Particular(MemoryRecord):
 def test_what_the_record_does_not_take_of_one_job_does_not_stop_the_others() -> None:
     record = Particular()
     record.submit([("bad", here("bad")), ("good", here("good"))], 0.0)
-    controller = Controller(record, pair(World(default_program=QUICK))[1], "me")
+    controller = Controller(record, pair(World(other=QUICK))[1], "me")
     turn = controller.turn(0.0)
     assert any("cannot be recorded" in told for told in turn.trouble)
     play(controller, 1000.0, since=10.0)
@@ -305,7 +305,7 @@ def test_one_that_is_ended_at_once_is_over_soon_wherever_the_controller_dies(
     deaths: frozenset[int], at: float, stopped_before: bool
 ) -> None:
     """Its grace is an hour, and its program would use all of it."""
-    record, engine = pair(World(default_program=Program(10_000, 10.0, 2, heeds=False)), deaths)
+    record, engine = pair(World(other=Program(10_000, 10.0, 2, heeds=False)), deaths)
     record.submit([("j1", here(grace_s=3600.0))], 0.0)
     controller, now, born = Controller(record, engine, "c0"), 0.0, 0
     wish = [Wish.STOP, Wish.END] if stopped_before else [Wish.END]

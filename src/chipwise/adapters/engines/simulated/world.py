@@ -130,7 +130,7 @@ class World:
 
     pools: tuple[Pool, ...] = ()
     programs: Mapping[str, Program] = field(default_factory=dict)  # by the job's name
-    default_program: Program = Program()  # of jobs that are not named
+    other: Program = Program()  # of jobs that are not named
     losses: tuple[Loss, ...] = ()
     outages: tuple[Outage, ...] = ()
     refuses: Mapping[str, str] = field(default_factory=dict)  # starts of jobs by name, and the reason
@@ -142,7 +142,7 @@ class World:
     place: str = NAME
 
     def program(self, name: str) -> Program:
-        return self.programs.get(name, self.default_program)
+        return self.programs.get(name, self.other)
 
     def pool(self, place: MachinePlace) -> Pool:
         """Of a place that is not described there is always one more machine."""
