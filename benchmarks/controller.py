@@ -16,7 +16,7 @@ from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.api.running.simulate import simulate
 from chipwise.runner.engine import Room, Seen, Sight, State
 from chipwise.runner.events import Begun, Placed, Submitted, after, first
-from chipwise.runner.job import Job, Needs, Spec, Where
+from chipwise.runner.job import Job, MachinePlace, Needs, Spec
 from chipwise.runner.loop import Controller
 from chipwise.runner.queue import Rules, Share, why_waiting
 from chipwise.runner.step import step
@@ -83,10 +83,10 @@ def _ms(name: str, work: Callable[[], object]) -> Figure:
 
 def _placed(jobs: dict[str, Job], state: State) -> tuple[dict[str, Job], Seen]:
     """All of them with an engine that finds machines by itself."""
-    placed = {id: after(job, Placed(1, Where()), 0.0) for id, job in jobs.items()}
+    placed = {id: after(job, Placed(1, MachinePlace()), 0.0) for id, job in jobs.items()}
     if state is State.RUNNING:
         placed = {id: after(job, Begun(1, "h"), 0.0) for id, job in placed.items()}
-    return placed, Seen(0.0, {(id, 1): Sight(state, held=0.0, handle="h") for id in placed})
+    return placed, Seen(0.0, {(id, 1): Sight(state, held_since=0.0, handle="h") for id in placed})
 
 
 def _turn_s() -> float:
@@ -105,7 +105,7 @@ def _turn_s() -> float:
 def _play_spot() -> object:
     from chipwise.catalog.offer import Purchase
 
-    spot = Where(Purchase.SPOT, "aws", "eu-west-1", "eu-west-1a", "p5.48xlarge", 30.0)
+    spot = MachinePlace(Purchase.SPOT, "aws", "eu-west-1", "eu-west-1a", "p5.48xlarge", 30.0)
     stays = replace(spot, purchase=Purchase.ON_DEMAND, usd_per_hour=98.0)
     wanted = Spec(
         ("python", "train.py"),
@@ -118,7 +118,7 @@ def _play_spot() -> object:
         predicted={"steps": 100_000},
     )
     done = simulate([("j1", wanted)])
-    assert done.over
+    assert done.is_over
     assert not done.late
     return done
 
@@ -128,7 +128,7 @@ def _play_all() -> object:
     world = World(gpus=64, cpus=512, other=Program(60, 10.0))
     specs = [(f"j{n:05}", replace(_spec(n, random), needs=Needs(1, 1))) for n in range(QUEUED)]
     done = simulate(specs, world, rules=Rules({f"team-{n}": Share() for n in range(10)}))
-    assert done.over
+    assert done.is_over
     return done
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from chipwise.adapters.stores.record import connect
 from chipwise.runner.events import Begun, Placed
-from chipwise.runner.job import Needs, Phase, Spec, Where
+from chipwise.runner.job import MachinePlace, Needs, Phase, Spec
 from chipwise.runner.record import Change, Record, Wanted
 from figure import Figure
 
@@ -48,7 +48,7 @@ def figures() -> Iterator[Figure]:
         yield Figure("record_rows_10k", _median(lambda: record.rows(Wanted(newest=JOBS))), "s", {"max": 0.25})
         yield Figure("record_changed_2000", _rate(lambda: record.changed(0, "here", 2_000), 2_000), "1/s", {"min": 20_000.0})
         some = record.jobs(Wanted(newest=1_000))
-        placed = [Change(job, (Placed(1, Where(), cpus=(0,)), Begun(1, "x"))) for job in some]
+        placed = [Change(job, (Placed(1, MachinePlace(), cpus=(0,)), Begun(1, "x"))) for job in some]
         yield Figure("record_write_1000_in_one_call", _rate(lambda: record.write(placed, 3.0), 1_000), "1/s", {"min": 2_000.0})
         record.close()
 

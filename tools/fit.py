@@ -23,7 +23,7 @@ from chipwise.perf import bands
 from chipwise.perf.blocks import blocks
 from chipwise.perf.fitting import fit
 from chipwise.perf.part import Parts
-from chipwise.perf.pooling import PLAIN, Block
+from chipwise.perf.pooling import PLAIN, FactorBlock
 from chipwise.perf.tables import DATA
 
 LEFT_OUT_CHIPS = ("H100", "A100", "L40S", "Trainium1", "TPU-v5e", "MI300X")
@@ -66,7 +66,7 @@ def chip_key(name: str) -> str:
 
 
 def learn(all_samples: list[Sample], rounds: int, steps: int) -> None:
-    found: dict[str, list[Block]] = {name: list(blocks(name)) for name in NOISE}
+    found: dict[str, list[FactorBlock]] = {name: list(blocks(name)) for name in NOISE}
     for sample in all_samples:
         name = sample.family.name
         problem = sample.question.problem(sample.measured, sample.weight)

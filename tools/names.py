@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-VAGUE_PERCENT_LIMIT = 1.0
+VAGUE_PERCENT_LIMIT = 0.5
 POSITIONAL_PERCENT_LIMIT = 2.0
-SHARED_CLASS_NAMES_LIMIT = 34
+SHARED_CLASS_NAMES_LIMIT = 10
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"

@@ -119,7 +119,7 @@ def play(
     return counted
 
 
-def _named(home: Path, number: int, steps: int, held: asking.Held) -> tuple[str, Spec]:
+def _named(home: Path, number: int, steps: int, held: asking.Runtime) -> tuple[str, Spec]:
     work = home / f"job{number}"
     work.mkdir()
     env = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH", "CHIPWISE_DATA_DIR") if name in os.environ}
@@ -135,7 +135,7 @@ def _named(home: Path, number: int, steps: int, held: asking.Held) -> tuple[str,
     return submitting.new_id(spec.name), spec
 
 
-def _kill(rng: random.Random, live: list[Job], held: asking.Held, home: Path, counted: Counted, database: str) -> None:
+def _kill(rng: random.Random, live: list[Job], held: asking.Runtime, home: Path, counted: Counted, database: str) -> None:
     connections = ("connection", "connection") if database else ()
     what = rng.choice(("program", "program", "supervisor", "supervisor", "controller", *connections))
     if what == "connection":
@@ -213,7 +213,7 @@ def _steps(log: Path, steps: int, counted: Counted) -> None:
     counted.gaps += reached != steps - 1
 
 
-def _leave(home: Path, held: asking.Held, counted: Counted, jobs: list[Job]) -> None:
+def _leave(home: Path, held: asking.Runtime, counted: Counted, jobs: list[Job]) -> None:
     """The controller is asked to go; whatever of the jobs still lives is an orphan, and is ended."""
     time.sleep(0.5)
     for job in jobs:

@@ -89,9 +89,9 @@ def _broken(record: Record, told: dict[str, int]) -> tuple[int, int, int]:
 def _folded(events: list[Happened]) -> Job | None:
     if not events or not isinstance(events[0].event, Submitted):
         return None
-    job = first(events[0].job, events[0].event, events[0].at)
+    job = first(events[0].job, events[0].event, events[0].moment)
     for one in events[1:]:
-        job = after(job, one.event, one.at)
+        job = after(job, one.event, one.moment)
     return job
 
 

@@ -101,7 +101,7 @@ class InvalidSettings(BadInput):
         super().__init__("\n".join(map(str, problems)))
         self.problems = problems
 
-    def called(self, names: Mapping[str, str]) -> InvalidSettings:
+    def with_names(self, names: Mapping[str, str]) -> InvalidSettings:
         """The same by the names that whoever asked gave them: `shard` as --zero, in what is allowed too."""
         mentioned = re.compile(r"\b(" + "|".join(map(re.escape, names)) + r")\b")
 

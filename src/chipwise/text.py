@@ -78,13 +78,13 @@ def elapsed(seconds: float) -> str:
 
 def span(seconds: float) -> str:
     """In two units, for a timeline: 1 min 30 s, 3 h 20 min, 2 d 4 h."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    large, small = ((60, 1), (3600, 60))[whole >= 3600] if whole < 172800 else (86400, 3600)
+    rounded = round(seconds)
+    if rounded < 60:
+        return f"{rounded} s"
+    large, small = ((60, 1), (3600, 60))[rounded >= 3600] if rounded < 172800 else (86400, 3600)
     names = {1: "s", 60: "min", 3600: "h", 86400: "d"}
-    rest = whole % large // small
-    return f"{whole // large} {names[large]}" + (f" {rest} {names[small]}" if rest else "")
+    rest = rounded % large // small
+    return f"{rounded // large} {names[large]}" + (f" {rest} {names[small]}" if rest else "")
 
 
 def age(days: int) -> str:

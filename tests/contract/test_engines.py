@@ -15,10 +15,10 @@ import pytest
 from _pytest.mark.structures import ParameterSet
 
 from chipwise.adapters import engines
-from chipwise.runner.abilities import Named, RunsHere
+from chipwise.runner.abilities import Configurable, RunsHere
 from chipwise.runner.engine import Clear, End, Leave, Sight, Start, State
 from chipwise.runner.events import Ended, Placed, Submitted, after, first
-from chipwise.runner.job import Attempt, Job, Outcome, Phase, Spec, Where
+from chipwise.runner.job import Attempt, Job, MachinePlace, Outcome, Phase, Spec
 from chipwise.runner.recovery import LEFT
 from engine_harness import Harness, folder_of
 
@@ -96,7 +96,7 @@ def test_an_engine_is_a_folder_that_says_what_it_is_and_how_to_connect(name: str
     assert list(inspect.signature(package.connect).parameters) == ["config"]
     assert package.__doc__
     assert (ROOT / package.TRAITS.page).is_file()
-    assert isinstance(package, RunsHere | Named) is not package.TRAITS.plays
+    assert isinstance(package, RunsHere | Configurable) is not package.TRAITS.plays
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -136,7 +136,11 @@ def test_a_job_of_which_only_its_id_is_left_is_seen_is_no_stray_and_can_be_ended
     """As a controller asks for one whose record is damaged: nobody knows what it was to run, or on what."""
     job = started(bench, "long")
     left = Job(
-        job.id, Spec((), "?", job.spec.engine, job.spec.place), 0.0, phase=Phase.STARTING, attempts=(Attempt(1, Where()),)
+        job.id,
+        Spec((), "?", job.spec.engine, job.spec.place),
+        0.0,
+        phase=Phase.STARTING,
+        attempts=(Attempt(1, MachinePlace()),),
     )
     seen = bench.engine.look([left], bench.now())
     assert seen.attempts[(job.id, 1)].state is State.RUNNING

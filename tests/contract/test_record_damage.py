@@ -13,7 +13,7 @@ from chipwise.adapters.engines.simulated.engine import Simulated
 from chipwise.adapters.engines.simulated.world import Program, World
 from chipwise.adapters.stores.record import connect
 from chipwise.runner.events import Begun, Over, Placed, Told, Wished
-from chipwise.runner.job import Job, Needs, Phase, Spec, Where, Wish
+from chipwise.runner.job import Job, MachinePlace, Needs, Phase, Spec, Wish
 from chipwise.runner.loop import Controller
 from chipwise.runner.record import Change, Damaged, Record, Stale, Unread, Wanted
 from chipwise.runner.writing import job_text
@@ -58,7 +58,7 @@ def damage(harm: Harm, id: str) -> None:
 
 
 def moved(record: Record, job: Job) -> Job:
-    [answer] = record.write([Change(job, (Placed(1, Where(), (0,), (0, 1)), Begun(1, "h")))], 2.0)
+    [answer] = record.write([Change(job, (Placed(1, MachinePlace(), (0,), (0, 1)), Begun(1, "h")))], 2.0)
     assert isinstance(answer, Job)
     return answer
 
@@ -258,4 +258,4 @@ def test_one_can_be_given_up_whatever_its_columns_hold(in_a_file: tuple[Record, 
 def test_an_event_without_a_time_is_told_at_the_beginning_of_time(in_a_file: tuple[Record, Harm]) -> None:
     record, harm = in_a_file
     harm("events", "at = 'never' WHERE job = 'a'")
-    assert [one.at for one in record.events("a")] == [0.0]
+    assert [one.moment for one in record.events("a")] == [0.0]

@@ -34,9 +34,9 @@ def _ended(process: subprocess.Popen[str], seconds: float = 60.0) -> list[str]:
 def whole(record: Record, job: Job) -> bool:
     begin, *rest = record.events(job.id)
     assert isinstance(begin.event, Submitted)
-    made = first(begin.job, begin.event, begin.at)
+    made = first(begin.job, begin.event, begin.moment)
     for one in rest:
-        made = after(made, one.event, one.at)
+        made = after(made, one.event, one.moment)
     return made == job
 
 

@@ -12,7 +12,7 @@ from chipwise.adapters.stores.record import connect
 from chipwise.adapters.stores.record.members import Member, connect_members
 from chipwise.errors import BadInput, NotAllowed, UnknownName
 from chipwise.runner.events import Again, Begun, Ended, Event, Over, Placed, Told, Waiting, Wished
-from chipwise.runner.job import Job, Outcome, Phase, Spec, Where, Wish
+from chipwise.runner.job import Job, MachinePlace, Outcome, Phase, Spec, Wish
 from chipwise.runner.record import Change, Deposed, Record, Stale, Wanted
 from postgres_server import TRUSTED, Server
 
@@ -135,7 +135,7 @@ def test_a_controller_takes_any_job_through_its_life_and_its_owner_starts_it_aga
     assert lease is not None
     job = job_of(team, "alices")
     for events in (
-        (Waiting("no room"), Placed(1, Where(), cpus=(0,)), Begun(1, "h")),
+        (Waiting("no room"), Placed(1, MachinePlace(), cpus=(0,)), Begun(1, "h")),
         (Ended(1, Outcome.FAILED, 1), Again(5.0, "once more"), Over(Phase.FAILED, "bug")),
     ):
         [answer] = robot.write([Change(job, events)], 3.0, lease)
@@ -162,7 +162,7 @@ def test_a_job_belongs_to_whoever_is_logged_in(team: Team) -> None:
 
 def test_a_member_says_what_is_wanted_and_not_what_happens(team: Team) -> None:
     job = job_of(team, "alices")
-    for events in ((Placed(1, Where(), cpus=(0,)),), (Over(Phase.DONE, ""),), (Told(0, "x"),), (Waiting("x"),)):
+    for events in ((Placed(1, MachinePlace(), cpus=(0,)),), (Over(Phase.DONE, ""),), (Told(0, "x"),), (Waiting("x"),)):
         with pytest.raises(NotAllowed, match=r"refuses this to alice: only a controller says what becomes of job alices"):
             change(team, "alice", job, *events)
     with pytest.raises(NotAllowed):
@@ -176,13 +176,13 @@ def test_whoever_controls_a_place_writes_its_jobs_and_sees_no_others(team: Team)
     assert {row.id for row in bob.rows(Wanted())} == {"bobs", "there"}
     lease = bob.lead("bobs", "bob-1", 1.0, 10.0)
     assert lease is not None
-    [answer] = bob.write([Change(job_of(team, "there"), (Placed(1, Where(), cpus=(0,)),))], 2.0, lease)
+    [answer] = bob.write([Change(job_of(team, "there"), (Placed(1, MachinePlace(), cpus=(0,)),))], 2.0, lease)
     assert isinstance(answer, Job)
     assert answer == job_of(team, "there")
     with pytest.raises(NotAllowed):
         bob.lead("shared", "bob-1", 1.0, 10.0)
     with pytest.raises(NotAllowed):
-        change(team, "bob", job_of(team, "bobs"), Placed(1, Where(), cpus=(0,)))  # his own, at a place that is not
+        change(team, "bob", job_of(team, "bobs"), Placed(1, MachinePlace(), cpus=(0,)))  # his own, at a place that is not
     with pytest.raises(Deposed):
         bob.write([Change(job_of(team, "there"), (Told(1, "x"),))], 2.0, replace(lease, epoch=9))
 

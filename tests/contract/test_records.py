@@ -27,7 +27,7 @@ from chipwise.runner.events import (
     after,
 )
 from chipwise.runner.events import first as first_of
-from chipwise.runner.job import Job, Needs, Outcome, Phase, Spec, Where, Wish
+from chipwise.runner.job import Job, MachinePlace, Needs, Outcome, Phase, Spec, Wish
 from chipwise.runner.record import Change, Happened, Record, Stale, Wanted
 from effort import cases
 
@@ -49,9 +49,9 @@ def written(record: Record, job: Job, *events: Event, at: float = 2.0) -> Job:
 def folded(events: list[Happened]) -> Job:
     begin = events[0]
     assert isinstance(begin.event, Submitted)
-    job = first_of(begin.job, begin.event, begin.at)
+    job = first_of(begin.job, begin.event, begin.moment)
     for one in events[1:]:
-        job = after(job, one.event, one.at)
+        job = after(job, one.event, one.moment)
     return job
 
 
@@ -164,13 +164,13 @@ def test_lists_have_the_newest_first_and_only_what_is_asked_for(record: Record) 
 
 
 def test_the_ledger_finds_attempts_that_held_machines(record: Record) -> None:
-    spot = Where(Purchase.SPOT, "aws", "us-east-1", "us-east-1a", "p5.48xlarge", 12.5)
+    spot = MachinePlace(Purchase.SPOT, "aws", "us-east-1", "us-east-1a", "p5.48xlarge", 12.5)
     [job] = submitted(record, "a")
     job = written(record, job, Placed(1, spot, machines=2), at=10.0)
     assert record.uses(0, 100) == []  # nothing came yet
     job = written(record, job, Begun(1), at=12.0)
     job = written(record, job, Ended(1, Outcome.LOST), at=20.0)
-    job = written(record, job, Placed(2, Where(), cpus=(0,)), at=30.0)
+    job = written(record, job, Placed(2, MachinePlace(), cpus=(0,)), at=30.0)
     lost, now = record.uses(0, 100)
     assert (lost.job, lost.owner, lost.team, lost.project, lost.engine, lost.gpus) == ("a", "alice", "vision", "p", "local", 1)
     assert (lost.purchase, lost.provider, lost.region, lost.machine) == ("spot", "aws", "us-east-1", "p5.48xlarge")
@@ -184,7 +184,7 @@ def test_the_ledger_finds_attempts_that_held_machines(record: Record) -> None:
 def test_the_ledger_counts_what_an_attempt_held_and_not_what_its_job_wanted(record: Record) -> None:
     [job] = submitted(record, "a", spec=replace(SPEC, needs=Needs(4, gpus_least=1)))
     for number, devices in enumerate(((2, 3), (0, 1, 2, 3)), start=1):
-        job = written(record, job, Placed(number, Where(), devices=devices, cpus=(0,)), at=10.0 * number)
+        job = written(record, job, Placed(number, MachinePlace(), devices=devices, cpus=(0,)), at=10.0 * number)
         job = written(record, job, Ended(number, Outcome.LEFT), at=10.0 * number + 5.0)
     assert [use.gpus for use in record.uses(0, 100)] == [2, 4]
 
@@ -267,7 +267,7 @@ def test_any_text_is_kept_as_it_is_in_every_field(record: Record, text: str) -> 
         predicted={text: [text]},
     )
     [job] = record.submit([(short, spec)], 1.0)
-    job = written(record, job, Wished(Wish.RUN, text, text), Waiting(text), Placed(1, Where(machine=text), cpus=(0,)))
+    job = written(record, job, Wished(Wish.RUN, text, text), Waiting(text), Placed(1, MachinePlace(machine=text), cpus=(0,)))
     job = written(record, job, Begun(1, text), Told(1, text), Measured({text: text}, {}), Ended(1, Outcome.FAILED, 1, text))
     job = written(record, job, Over(Phase.FAILED, text))
     assert record.job(short) == job == folded(record.events(short))
@@ -319,13 +319,13 @@ def test_a_list_shows_what_a_job_has_while_it_is_placed_and_what_it_wants_else(r
     [job] = submitted(record, "few", spec=wanted)
     [row] = record.rows(Wanted())
     assert (row.gpus, row.machines) == (4, 1)
-    job = written(record, job, Placed(1, Where(), devices=(0, 1), cpus=(0,)))
+    job = written(record, job, Placed(1, MachinePlace(), devices=(0, 1), cpus=(0,)))
     [row] = record.rows(Wanted())
     assert (row.gpus, row.cpus, row.machines, row.attempts) == (2, 1, 1, 1)
     written(record, job, Ended(1, Outcome.LOST))
     [row] = record.rows(Wanted())
     assert row.gpus == 4
     [wide] = submitted(record, "wide", spec=replace(SPEC, needs=Needs(8, 1, machines=4, machines_least=1)))
-    written(record, wide, Placed(1, Where(), machines=3))
+    written(record, wide, Placed(1, MachinePlace(), machines=3))
     [row] = record.rows(Wanted(name="wide"))
     assert (row.gpus, row.machines) == (8, 3)

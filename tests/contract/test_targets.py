@@ -112,7 +112,7 @@ def _hostile(what: Deployment, text: str, texts: list[str]) -> Deployment:
         what.software,
         command=(*what.software.command, *texts),
         env=(*what.software.env, *((f"SETTING_{at}", one) for at, one in enumerate(texts))),
-        given=True,
+        is_custom=True,
     )
     labels = dict(what.labels) | {"owner": text, "team": text} | {f"note-{at}": one for at, one in enumerate(texts)}
     stages = tuple(_hostile(stage, text, texts) for stage in what.stages)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from chipwise.api.render import files, target, target_names
-from chipwise.renderer.deployment import Deployment, Form, Layer, Stand
+from chipwise.renderer.deployment import Deployment, Form, MachineLayer, Stand
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.left_out import LAYERS, REGIONS, STREAMS, with_notes
 from fixed_deployments import CASES
@@ -18,7 +18,7 @@ SERVE = CASES["serve"]
 HERE, THERE = (Stand("aws", region, "g6e.xlarge", 2, 0.5) for region in ("eu-central-1", "eu-north-1"))
 WIDE = replace(
     SERVE,
-    layers=(Layer("reserved-3y", 2), Layer("on-demand", 3)),
+    layers=(MachineLayer("reserved-3y", 2), MachineLayer("on-demand", 3)),
     machines=5,
     stands=(HERE, THERE),
     regions=("eu-central-1", "eu-north-1"),

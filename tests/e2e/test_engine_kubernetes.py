@@ -17,7 +17,7 @@ from chipwise.adapters.engines.kubernetes.plain import command_objects
 from chipwise.catalog.offer import Purchase
 from chipwise.renderer.cluster.work import work
 from chipwise.renderer.deployment import Deployment
-from chipwise.runner.job import Needs, Outcome, Phase, Spec, Where
+from chipwise.runner.job import MachinePlace, Needs, Outcome, Phase, Spec
 from deployments import deployment
 from engines.kubernetes import job_object
 from kube import kubelet
@@ -58,7 +58,7 @@ def test_a_job_is_queued_admitted_gets_a_machine_loses_it_and_is_done(
     with disks(cluster, rendered):
         cluster.must_apply([*around, on_played_machines(pool)])
         try:
-            place = Where(Purchase.SPOT, "aws", planned.node.region, "", planned.node.machine, 1.5)
+            place = MachinePlace(Purchase.SPOT, "aws", planned.node.region, "", planned.node.machine, 1.5)
             led.submit("first", objects=worked(rendered), places=(place,), team="vision", grace_s=20.0)
             begun = led.until("the first to run", "first", lambda job: job.phase is Phase.RUNNING)
             assert begun.attempts[0].where.machine == planned.node.machine

@@ -88,7 +88,7 @@ def test_a_watch_that_is_cut_goes_on_where_it_was_and_misses_nothing(
         job = placed("cut", job_object({}))
         engine.do(Start(job))
         until(engine, job, lambda one: one.state is State.RUNNING)
-        watches = {one.what.kind: one for one in engine.watches}
+        watches = {one.watched.kind: one for one in engine.watches}
         before = {kind: one.streams for kind, one in watches.items()}
         for number in range(3):
             wire.cut_all()

@@ -88,7 +88,7 @@ def test_the_written_role_alone_is_enough_for_a_service_account(
             engine.check(one)
             engine.do(Start(one))
             sight = until(engine, one, lambda sight: sight.state is State.RUNNING)
-            assert sight.where is None  # nodes are not for this role to read
+            assert sight.place is None  # nodes are not for this role to read
         for one in (job, service):
             engine.do(Leave(one, time.time() + 20, "a test"))
             handle = until(engine, one, lambda sight: sight.state is State.EXITED).handle
@@ -97,7 +97,7 @@ def test_the_written_role_alone_is_enough_for_a_service_account(
         gone = replace(ended, phase=Phase.RUNNING)  # so that the server itself is asked
         until(engine, gone, lambda sight: sight.state is State.LOST)
         engine.do(Clear("ended-gate"))
-        refused = {one.what.kind for one in engine.watches if isinstance(one.trouble, NotAllowed)}
+        refused = {one.watched.kind for one in engine.watches if isinstance(one.trouble, NotAllowed)}
         assert refused <= {NODE, CLUSTER_QUEUE}
     finally:
         engine.close()
@@ -114,8 +114,8 @@ def test_with_the_cluster_role_a_job_tells_which_machine_it_got(
         job = placed("one", job_object({}))
         engine.do(Start(job))
         sight = until(engine, job, lambda sight: sight.state is State.RUNNING)
-        assert sight.where is not None
-        assert sight.where.machine == "m7i.large"
+        assert sight.place is not None
+        assert sight.place.machine == "m7i.large"
         assert not [one.trouble for one in engine.watches if isinstance(one.trouble, NotAllowed)]
     finally:
         engine.close()

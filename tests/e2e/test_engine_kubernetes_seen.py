@@ -58,7 +58,7 @@ def test_an_image_that_does_not_exist_is_told_and_not_waited_for_long(
     told = until(engine, job, lambda one: "ErrImagePull" in one.reason)
     assert told.state is State.PENDING
     assert told.reason == "its image example.com/none:1 cannot be had: ErrImagePull: example.com/none:1: not found"
-    assert told.held is not None  # its machine is there, and paid for
+    assert told.held_since is not None  # its machine is there, and paid for
     later = engine.look([job], time.time() + 600).attempts[(job.id, 1)]
     assert (later.state, later.code) == (State.EXITED, 127)
 
@@ -190,4 +190,4 @@ def test_of_attempts_that_enter_at_once_none_starts_after_a_newer_one(cluster: C
     assert len(set(let_in)) == len(let_in)  # each at most once
     assert max(let_in) == 8
     held = gate.stand(cluster.api.get("v1", "ConfigMap", gate.gate_name("race"), namespace))
-    assert held == gate.Stand(8, 0)
+    assert held == gate.GateState(8, 0)

@@ -156,7 +156,7 @@ class TestEc2:
         done = aws.run(script, "--up", "--or-on-demand", *options)
         assert done.returncode == 0, done.stderr
         told = [line.split()[1:3] for line in done.stdout.splitlines() if line.startswith("no:")]
-        assert told == [[one.machine, "(spot)"] for one in (TRAIN.node, *TRAIN.others)]
+        assert told == [[one.machine, "(spot)"] for one in (TRAIN.node, *TRAIN.alternatives)]
         found = alive(aws, TRAIN.node.region)
         assert {(one["InstanceType"], one.get("InstanceLifecycle")) for one in found} == {(TRAIN.node.machine, None)}
 
@@ -239,7 +239,7 @@ class TestEc2:
         done = aws.run(script, "up", *options)
         assert done.returncode == 0, done.stderr
         found = alive(aws, region)
-        assert [one["InstanceType"] for one in found] == [TRAIN.others[0].machine] * TRAIN.machines
+        assert [one["InstanceType"] for one in found] == [TRAIN.alternatives[0].machine] * TRAIN.machines
         assert len({tag["Value"] for one in found for tag in one["Tags"] if tag["Key"] == "chipwise-head"}) == 1
         assert aws.run(script, "down").returncode == 0
         assert (alive(aws, region), own_groups(aws, region), aws.placement_groups) == ([], [], set())

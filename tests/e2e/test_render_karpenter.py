@@ -35,7 +35,7 @@ def _type(node: Node, price: float) -> MachineType:
 
 def _offered(planned: Deployment) -> list[MachineType]:
     """The plan's machine and its stand-ins, dearer the later they stand; and one cheaper than all, but not in the plan."""
-    types = [_type(one, 10.0 * (1 + at)) for at, one in enumerate((planned.node, *planned.others))]
+    types = [_type(one, 10.0 * (1 + at)) for at, one in enumerate((planned.node, *planned.alternatives))]
     tempting = _type(planned.node, 0.01)
     return [*types, MachineType("x9.cheap", tempting.resources, tempting.offerings, tempting.architecture)]
 
@@ -95,11 +95,11 @@ def test_a_pool_brings_no_more_than_the_plan_ever_uses(
     try:
         with disks(cluster, work):
             cluster.must_apply(work)
-            _replicas(cluster, namespace, planned.scaling.most + 8)
+            _replicas(cluster, namespace, planned.scaling.maximum + 8)
             most = int(pool["spec"]["limits"]["nvidia.com/gpu"])
             settled(cluster, namespace, most, 90)
             waiting = [one for one in cluster.pods(namespace) if not one["spec"].get("nodeName")]
-            assert len(waiting) == planned.scaling.most + 8 - most
+            assert len(waiting) == planned.scaling.maximum + 8 - most
             _replicas(cluster, namespace, 0)
     finally:
         cluster.api.delete(VERSION, "NodePool", namespace)

@@ -12,7 +12,7 @@ import pytest
 from chipwise.renderer.deployment import Deployment, Node
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.joining import joining
-from chipwise.renderer.launch.streams import each, groups
+from chipwise.renderer.launch.streams import groups, streams_per_group
 from chipwise.renderer.layout import pods
 from deployments import NAMES, deployment, session
 from kube.control_plane import Cluster
@@ -94,7 +94,7 @@ def trainium(planned: Deployment) -> Deployment:
         interfaces=8,
     )
     platforms = {**planned.platforms, **joining(session().catalog.rows("runtimes"), node)}
-    return replace(planned, node=node, chips_each=16, others=(), platforms=platforms)
+    return replace(planned, node=node, chips_each=16, alternatives=(), platforms=platforms)
 
 
 PLACED = {
@@ -159,7 +159,9 @@ def test_live_streams_land_on_the_machines_of_the_plan_each_in_one_group(
     assert Counter(placed.values()) == dict.fromkeys(right, max(planned.node.chips, 1)), "a pod for each chip"
     numbers = sorted(int(pod["metadata"]["labels"]["apps.kubernetes.io/pod-index"]) for pod in cluster.pods(namespace))
     assert numbers == list(range(groups(planned)))
-    taken = [at for number in numbers for at in range(number * each(planned), (number + 1) * each(planned))]
+    taken = [
+        at for number in numbers for at in range(number * streams_per_group(planned), (number + 1) * streams_per_group(planned))
+    ]
     assert [at for at in taken if at < planned.streams] == list(range(planned.streams)), "every stream, and none twice"
 
 
@@ -193,7 +195,7 @@ def test_a_quota_holds_the_second_job_back(cluster: Cluster, namespace: str, mac
 
 def test_a_job_of_several_machines_stays_on_one_machine_type(cluster: Cluster, namespace: str, machines: Any) -> None:
     planned = named(deployment("train", AWS), namespace)
-    other = planned.others[0]
+    other = planned.alternatives[0]
     made = manifests("kubernetes", planned, "namespace.yaml", "workload.yaml")
     machines(planned, "right", 1)
     machines(replace(planned, node=other), "other", 1)
@@ -232,5 +234,5 @@ def test_device_plugins_run_where_the_devices_are(cluster: Cluster, namespace: s
 
 
 def _shared(planned: Deployment) -> Deployment:
-    node: Node = replace(planned.node, sharing="turns", held=4)
+    node: Node = replace(planned.node, sharing="turns", users_per_chip=4)
     return replace(planned, node=node)

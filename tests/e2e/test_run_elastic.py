@@ -22,7 +22,7 @@ from chipwise.api.session import wiring
 from chipwise.runner.events import Placed
 from chipwise.runner.job import Job, Needs, Outcome, Phase, Retry, Spec
 from chipwise.runner.record import Record
-from chipwise.runner.story import told
+from chipwise.runner.story import event_sentence
 from patience import deadline
 
 pytestmark = pytest.mark.e2e
@@ -67,7 +67,7 @@ class Machine:
         return int(told_.get("saved_step") or 0)
 
     def told(self, id: str) -> str:
-        return "\n".join(told(one.event) for one in self.record.events(id))
+        return "\n".join(event_sentence(one.event) for one in self.record.events(id))
 
     def logs(self, id: str) -> str:
         found = sorted((self.engine.config.root / id).glob("*/log"))

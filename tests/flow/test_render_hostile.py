@@ -114,7 +114,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, session: wiring.Session
 
 def planned(session: wiring.Session, work: dict[str, Any], **program: Any) -> Deployment:
     text = flat(work | {"program": program})
-    return rendering.deployment_of(session, "w.yaml", rendering.Asked(text=text))
+    return rendering.deployment_of(session, "w.yaml", rendering.RenderRequest(text=text))
 
 
 @pytest.mark.parametrize(

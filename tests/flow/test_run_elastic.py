@@ -12,9 +12,9 @@ from chipwise.adapters.engines.simulated.world import Loss, Pool, Program, World
 from chipwise.api.running.simulate import Play, Played, played, simulate
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.events import Leaving, Placed
-from chipwise.runner.job import Job, Move, Needs, Outcome, Phase, Retry, Spec, Where, Why
+from chipwise.runner.job import Job, LeaveReason, MachinePlace, Move, Needs, Outcome, Phase, Retry, Spec
 from chipwise.runner.loop import Controller
-from chipwise.runner.story import told
+from chipwise.runner.story import event_sentence
 from effort import cases
 from run_jobs import SPOT_A, SPOT_B, STAYS, Died, Fuse, MortalEngine, MortalRecord, shared_devices, spec, twice_at_once
 
@@ -34,14 +34,14 @@ def pools(**having: int) -> World:
 
 
 def story(done: Played) -> str:
-    return "\n".join(told(one.event) for one in done.story)
+    return "\n".join(event_sentence(one.event) for one in done.story)
 
 
-def sites(job: Job) -> list[Where]:
+def sites(job: Job) -> list[MachinePlace]:
     return [replace(attempt.where, usd_per_hour=None) for attempt in job.attempts]
 
 
-def bare(*where: Where) -> list[Where]:
+def bare(*where: MachinePlace) -> list[MachinePlace]:
     return [replace(one, usd_per_hour=None) for one in where]
 
 
@@ -184,14 +184,16 @@ def test_laws_of_size(jobs: list[tuple[int, int, int, bool]], losses: list[tuple
         job, needs = course.job, course.job.spec.needs
         assert job.phase is Phase.DONE
         assert all(needs.fewest_gpus <= len(attempt.devices) <= needs.gpus for attempt in job.attempts)
-        moves = [one for one in play.record.events(job.id) if isinstance(one.event, Leaving) and one.event.why is Why.MOVE]
+        moves = [
+            one for one in play.record.events(job.id) if isinstance(one.event, Leaving) and one.event.why is LeaveReason.MOVE
+        ]
         for move in moves:
             assert isinstance(move.event, Leaving)
             before = job.attempts[move.event.number - 1]
             assert before.begun is not None
-            assert move.at - before.begun >= grow_after_s
+            assert move.moment - before.begun >= grow_after_s
             later = job.attempts[move.event.number]
-            alone = not any(at - 200.0 <= move.at <= at + 200.0 for at, _ in losses)
+            alone = not any(at - 200.0 <= move.moment <= at + 200.0 for at, _ in losses)
             assert len(later.devices) > len(before.devices) or not alone
 
 
@@ -202,7 +204,11 @@ def led(
     fuse = Fuse(deaths)
     programs = {"holder": Program(20, 5.0, 4)}
     world = World(
-        programs=programs, other=Program(60, 5.0, 4), gpus=4, cpus=8, losses=tuple(Loss(at, notice) for at, notice in losses)
+        programs=programs,
+        other=Program(60, 5.0, 4),
+        gpus=4,
+        cpus=8,
+        losses=tuple(Loss(at, notice) for at, notice in losses),
     )
     record, engine = MortalRecord(fuse=fuse), MortalEngine(world, fuse=fuse)
     record.submit([(one.name, one) for one in wanted], 0.0)

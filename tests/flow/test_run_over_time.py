@@ -11,7 +11,7 @@ import pytest
 from chipwise.adapters.stores.record import connect
 from chipwise.runner.engine import Leave, Seen, Sight, State
 from chipwise.runner.events import Begun, Ended, Over, Placed
-from chipwise.runner.job import Job, Outcome, Phase, Spec, Where
+from chipwise.runner.job import Job, MachinePlace, Outcome, Phase, Spec
 from chipwise.runner.record import Change
 from chipwise.runner.step import step
 from command import Chipwise
@@ -58,7 +58,7 @@ def ended(chipwise: Chipwise, id: str, phase: Phase, outcome: Outcome) -> Path:
     """One that is over, with a log and a checkpoint on this machine."""
     record = connect(f"sqlite://{chipwise.data_dir / 'record.db'}")
     [job] = record.submit([(id, Spec(("true",), id, place="here"))], time.time() - 100.0)
-    events = (Placed(1, Where()), Begun(1), Ended(1, outcome), Over(phase, ""))
+    events = (Placed(1, MachinePlace()), Begun(1), Ended(1, outcome), Over(phase, ""))
     [answer] = record.write([Change(job, events)], time.time() - 50.0)
     assert isinstance(answer, Job)
     record.close()

@@ -16,7 +16,7 @@ from chipwise.api.running.simulate import Play, Played, Wishes, played, simulate
 from chipwise.api.running.simulated_view import lines, view
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.events import Placed
-from chipwise.runner.job import Job, Needs, Outcome, Phase, Spec, Where, Wish
+from chipwise.runner.job import Job, MachinePlace, Needs, Outcome, Phase, Spec, Wish
 from chipwise.runner.queue import Rules, Share
 from command import Chipwise
 from effort import cases
@@ -99,7 +99,7 @@ def test_where_an_engine_tells_what_can_be_had_a_job_takes_that_and_goes_to_spot
 
 
 def test_a_supervisor_that_is_gone_is_not_taken_for_gone_processes() -> None:
-    world = World(other=HOURLONG, losses=(Loss(1000.0, 200.0, told=False),))
+    world = World(other=HOURLONG, losses=(Loss(1000.0, 200.0, announced=False),))
     job, _ = one(spec(), world)
     assert [attempt.outcome for attempt in job.attempts] == [Outcome.LOST, Outcome.DONE]
     assert job.attempts[1].placed >= 1200.0
@@ -243,7 +243,7 @@ def test_a_queue_of_many_is_served_without_sharing_a_device_or_breaking_a_quota(
         stays = [stay for stay in play.engine.history if stay.lives and stay.attempt.devices]
         held = [len(stay.attempt.devices) for stay in stays if int(stay.job[1:]) % 2 == 0]
         assert sum(held) <= 4
-    assert played(play).over
+    assert played(play).is_over
     assert shared_devices(play.engine.history) == []
 
 
@@ -252,12 +252,12 @@ def test_stages_run_one_after_the_other() -> None:
     done = simulate(specs, World(other=Program(6, 10.0)))
     placed = [happened.job for happened in done.story if isinstance(happened.event, Placed)]
     assert placed == ["a", "b", "c"]
-    assert done.over
+    assert done.is_over
 
 
 def test_what_can_never_start_does_not_hold_up_the_play() -> None:
     done = simulate([("j1", spec(needs=Needs(9, 1)))], World(gpus=8, cpus=8))
-    assert not done.over
+    assert not done.is_over
     assert "1 job would not be over" in lines(done)[-1]
 
 
@@ -283,10 +283,10 @@ def test_interruptions_come_at_their_rate() -> None:
 def test_a_world_is_made_of_what_the_jobs_say() -> None:
     wanted = replace(on_spot, interruptions_per_hour=2.0, checkpoints="s3://bucket/run")
     world = world_of([wanted])
-    assert {pool.where: pool.interruptions_per_hour for pool in world.pools} == {SPOT_A: 2.0, SPOT_B: 2.0, STAYS: 0.0}
+    assert {pool.place: pool.interruptions_per_hour for pool in world.pools} == {SPOT_A: 2.0, SPOT_B: 2.0, STAYS: 0.0}
     assert world.program("train").finish_s(0) == pytest.approx(HOUR)
     done = simulate([("j1", wanted)])
-    assert done.over
+    assert done.is_over
     assert world_of([spec(needs=Needs(2, 4))]).gpus == 2
 
 
@@ -303,7 +303,7 @@ def test_a_play_is_told_in_words_and_values() -> None:
 
 
 def test_a_place_that_the_world_does_not_describe_always_has_a_machine() -> None:
-    unknown = Where(Purchase.ON_DEMAND, "gcp", "x", "y", "a3", 5.0)
+    unknown = MachinePlace(Purchase.ON_DEMAND, "gcp", "x", "y", "a3", 5.0)
     assert one(spec(places=(unknown,)), World(other=Program(6, 10.0)))[0].phase is Phase.DONE
 
 

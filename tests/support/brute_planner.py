@@ -301,7 +301,7 @@ class Brute:
     def _ways(self, layer: Layer, shape: int) -> tuple[tuple[int, int], ...]:
         """Slices of a chip hold one replica each."""
         one = self.wide.shapes[shape]
-        return ((1, 1),) if one.of else _serving_splits(layer, one.chips)
+        return ((1, 1),) if one.base_chip else _serving_splits(layer, one.chips)
 
     def _rates(self, wanted: Wanted, rows: list[tuple[int, str, int, int]]) -> dict[tuple[int, str, int, int], float]:
         """Requests per second of one replica within the goals, row by row."""

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from chipwise.api.quick import read, with_limits
-from chipwise.api.render import Asked, deployment_of
+from chipwise.api.render import RenderRequest, deployment_of
 from chipwise.api.session.wiring import Session
 from chipwise.renderer.deployment import Deployment
 from small_catalog import real_session
@@ -25,4 +25,4 @@ def deployment(example: str, *limits: str, stage: str | None = None, environment
     """`limits` as the command line has them: "clouds=[aws]"."""
     path = str(EXAMPLES / example / "workload.yaml")
     text = with_limits(read(path), path, limits) if limits else None
-    return deployment_of(session(), path, Asked(environment=environment, text=text, stage=stage))
+    return deployment_of(session(), path, RenderRequest(environment=environment, text=text, stage=stage))

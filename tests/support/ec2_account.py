@@ -10,13 +10,13 @@ from chipwise.adapters.engines.ec2.engine import Config, Ec2
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.engine import Sight
 from chipwise.runner.events import Placed, Submitted, after, first
-from chipwise.runner.job import Job, Needs, Spec, Where
+from chipwise.runner.job import Job, MachinePlace, Needs, Spec
 from engines.ec2 import REGION
 from faulty_aws import Fault, Faulty, no_machines
 
-SPOT_A = Where(Purchase.SPOT, "aws", REGION, "eu-west-1a", "g6.xlarge", 0.3)
-SPOT_B = Where(Purchase.SPOT, "aws", REGION, "eu-west-1b", "g6.2xlarge", 0.4)
-STAYS = Where(Purchase.ON_DEMAND, "aws", REGION, "eu-west-1a", "g6.xlarge", 1.0)
+SPOT_A = MachinePlace(Purchase.SPOT, "aws", REGION, "eu-west-1a", "g6.xlarge", 0.3)
+SPOT_B = MachinePlace(Purchase.SPOT, "aws", REGION, "eu-west-1b", "g6.2xlarge", 0.4)
+STAYS = MachinePlace(Purchase.ON_DEMAND, "aws", REGION, "eu-west-1a", "g6.xlarge", 1.0)
 NOW = 1_800_000_000.0
 NO_SPOT = Fault(
     "CreateFleet", body=no_machines("InsufficientInstanceCapacity", "g6.xlarge", "spot"), holds="DefaultTargetCapacityType=spot"
@@ -42,7 +42,7 @@ def config(aws: Aws, between: Faulty, tries: int = 1) -> Config:
     )
 
 
-def placed(where: Where = SPOT_A, id: str = "j1", machines: int = 1, **asked: Any) -> Job:
+def placed(where: MachinePlace = SPOT_A, id: str = "j1", machines: int = 1, **asked: Any) -> Job:
     spec = Spec(
         ("python", "train.py"), "train", "ec2", places=(SPOT_A, SPOT_B, STAYS), owner="mia", team="vision", project="cats"
     )

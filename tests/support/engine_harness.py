@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from chipwise.runner.engine import Engine
-from chipwise.runner.job import Job, Spec, Where
+from chipwise.runner.job import Job, MachinePlace, Spec
 
 
 class Harness(Protocol):
@@ -28,7 +28,7 @@ class Harness(Protocol):
         ...
 
     @property
-    def where(self) -> Where: ...
+    def where(self) -> MachinePlace: ...
 
     def ready(self, job: Job) -> bool:
         """Whether its program is so far that it heeds, or does not heed, what it is told."""

@@ -44,7 +44,7 @@ def hostile(planned: Deployment, text: str) -> Deployment:
         planned.software,
         command=("python", "train.py", text, f"--a={text}"),
         env=(("SETTING", text), ("OTHER", f"x{text}")),
-        given=True,
+        is_custom=True,
     )
     return replace(
         planned,

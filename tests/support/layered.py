@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from chipwise.renderer.deployment import Deployment, Layer
+from chipwise.renderer.deployment import Deployment, MachineLayer
 from fixed_deployments import CASES
 
-RESERVED_SPOT = (Layer("reserved-3y", 3), Layer("spot", 8))
-RESERVED_ON_DEMAND = (Layer("reserved-1y", 2), Layer("on-demand", 3))
-ALL = (Layer("Compute Savings Plan 3y, no upfront", 2), Layer("on-demand", 1), Layer("spot", 4))
+RESERVED_SPOT = (MachineLayer("reserved-3y", 3), MachineLayer("spot", 8))
+RESERVED_ON_DEMAND = (MachineLayer("reserved-1y", 2), MachineLayer("on-demand", 3))
+ALL = (MachineLayer("Compute Savings Plan 3y, no upfront", 2), MachineLayer("on-demand", 1), MachineLayer("spot", 4))
 
 
-def layered(layers: tuple[Layer, ...], **other: Any) -> Deployment:
+def layered(layers: tuple[MachineLayer, ...], **other: Any) -> Deployment:
     """Between what is promised and all layers, around the clock."""
     serve, many = CASES["serve"], sum(one.machines for one in layers)
     assert serve.scaling is not None
-    scaling = replace(serve.scaling, least=layers[0].machines, usual=many, most=many)
+    scaling = replace(serve.scaling, minimum=layers[0].machines, usual=many, maximum=many)
     return replace(serve, machines=many, layers=layers, scaling=scaling, stops="", starts="", **other)

@@ -16,14 +16,14 @@ import time
 
 from chipwise.adapters.stores.record import connect
 from chipwise.runner.events import Again, Begun, Ended, Event, Over, Placed, Told
-from chipwise.runner.job import Job, Outcome, Phase, Spec, Where
+from chipwise.runner.job import Job, MachinePlace, Outcome, Phase, Spec
 from chipwise.runner.record import Change, Record, Stale
 
 LIFE: tuple[tuple[Event, ...], ...] = (
-    (Placed(1, Where(), cpus=(0,)),),
+    (Placed(1, MachinePlace(), cpus=(0,)),),
     (Begun(1, "a"),),
     (Ended(1, Outcome.LOST), Again(0.0, "its machine went away")),
-    (Placed(2, Where(), cpus=(1,)), Begun(2, "b")),
+    (Placed(2, MachinePlace(), cpus=(1,)), Begun(2, "b")),
     (Ended(2, Outcome.DONE, 0), Over(Phase.DONE, "")),
 )
 

@@ -13,12 +13,12 @@ from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.engine import Order, Seen
 from chipwise.runner.events import Begun, Event, Leaving, Placed, Submitted, after, first
-from chipwise.runner.job import Job, Needs, Spec, Where, Why
+from chipwise.runner.job import Job, LeaveReason, MachinePlace, Needs, Spec
 from chipwise.runner.record import Change, Lease, Stale
 
-SPOT_A = Where(Purchase.SPOT, "aws", "eu-west-1", "eu-west-1a", "g6.xlarge", 0.3)
-SPOT_B = Where(Purchase.SPOT, "aws", "eu-west-1", "eu-west-1b", "g6.xlarge", 0.4)
-STAYS = Where(Purchase.ON_DEMAND, "aws", "eu-west-1", "eu-west-1a", "g6.xlarge", 1.0)
+SPOT_A = MachinePlace(Purchase.SPOT, "aws", "eu-west-1", "eu-west-1a", "g6.xlarge", 0.3)
+SPOT_B = MachinePlace(Purchase.SPOT, "aws", "eu-west-1", "eu-west-1b", "g6.xlarge", 0.4)
+STAYS = MachinePlace(Purchase.ON_DEMAND, "aws", "eu-west-1", "eu-west-1a", "g6.xlarge", 1.0)
 
 
 def spec(name: str = "train", **asked: object) -> Spec:
@@ -35,16 +35,20 @@ def added(job: Job, *events: Event, at: float = 0.0) -> Job:
     return job
 
 
-def starting(job: Job, where: Where | None = None, gpus: Sequence[int] = (), cpus: Sequence[int] = (), at: float = 0.0) -> Job:
-    return added(job, Placed(len(job.attempts) + 1, where or Where(), tuple(gpus), tuple(cpus)), at=at)
+def starting(
+    job: Job, where: MachinePlace | None = None, gpus: Sequence[int] = (), cpus: Sequence[int] = (), at: float = 0.0
+) -> Job:
+    return added(job, Placed(len(job.attempts) + 1, where or MachinePlace(), tuple(gpus), tuple(cpus)), at=at)
 
 
-def running(job: Job, where: Where | None = None, gpus: Sequence[int] = (), cpus: Sequence[int] = (), at: float = 0.0) -> Job:
+def running(
+    job: Job, where: MachinePlace | None = None, gpus: Sequence[int] = (), cpus: Sequence[int] = (), at: float = 0.0
+) -> Job:
     placed = starting(job, where, gpus, cpus, at)
     return added(placed, Begun(len(placed.attempts), "h"), at=at)
 
 
-def leaving(job: Job, why: Why, by: float) -> Job:
+def leaving(job: Job, why: LeaveReason, by: float) -> Job:
     return added(job, Leaving(len(job.attempts), by, why))
 
 
@@ -56,7 +60,7 @@ def asking(id: str, gpus: int = 0, cpus: int = 1, at: float = 0.0, **asked: obje
 
 
 def _span(stay: Stay) -> tuple[float, float]:
-    return stay.asked, stay.ended if stay.ended is not None else inf
+    return stay.requested, stay.ended if stay.ended is not None else inf
 
 
 def _meet(one: Stay, other: Stay) -> bool:

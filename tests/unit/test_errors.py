@@ -14,7 +14,7 @@ def test_settings_are_told_by_the_names_they_were_given_under() -> None:
         Problem("shard", "4 is not possible", None, "0, 1, 2, 3"),
         Problem("prefix_len", "'input_len' is not possible", None, "whole numbers from 0 to input_len"),
     )
-    told = str(found.called(FLAGS)).splitlines()
+    told = str(found.with_names(FLAGS)).splitlines()
     assert told[0] == "--zero: 4 is not possible. Allowed: 0, 1, 2, 3."
     assert told[1] == "--prefix: 'input_len' is not possible. Allowed: whole numbers from 0 to --input."
     assert str(found).startswith("shard: 4")
@@ -22,7 +22,7 @@ def test_settings_are_told_by_the_names_they_were_given_under() -> None:
 
 def test_a_name_that_nobody_gave_another_stays() -> None:
     found = InvalidSettings(Problem("tp, pp", "below 1", None, "http, tp x dp"))
-    assert str(found.called(FLAGS)) == "--tp, pp: below 1. Allowed: http, --tp x dp."
+    assert str(found.with_names(FLAGS)) == "--tp, pp: below 1. Allowed: http, --tp x dp."
 
 
 def test_what_others_say_brings_no_second_full_stop() -> None:

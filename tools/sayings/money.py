@@ -43,7 +43,7 @@ def cloud_dearer(bench: Bench, claim: Claim) -> Outcome:
                 "utilisation": 1.0,
                 "staff_usd_per_machine_year": ENGINEER_USD / 100,
             }
-            own = owning.tco(bench.session, owning.Asked(chip, many, **(base | change)))
+            own = owning.tco(bench.session, owning.TcoRequest(chip, many, **(base | change)))
             hours = [one.usd_per_machine_hour for one in (own.cost, own.low, own.high)]
             for provider in providers or ("",):
                 price = _rented(bench, chip, many, purchase, provider)

@@ -157,7 +157,7 @@ def _flop(bench: Bench, asked: Asked, work: Mapping[str, Any], kind: str) -> flo
         fit=False,
         **({"method": work["method"]} if frozen else {}),
     )
-    per_token = float(found.found.mfu[0]) * found.part.rate("bf16") / float(found.found.tokens_per_s[0])
+    per_token = float(found.estimate.mfu[0]) * found.part.rate("bf16") / float(found.estimate.tokens_per_s[0])
     return per_token * asked.rows.units * 1e6
 
 

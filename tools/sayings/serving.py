@@ -282,7 +282,7 @@ def consumer(bench: Bench, claim: Claim) -> Outcome:
 def _owned(bench: Bench, one: Cost, chip: str, used: float) -> Number:
     """USD per unit of work on as many chips of one's own, all hours of the clock paid for."""
     many = one.choice.chips
-    found = owning.tco(bench.session, owning.Asked(chip, many, years=3.0, country="USA", utilisation=used, interest=0.08))
+    found = owning.tco(bench.session, owning.TcoRequest(chip, many, years=3.0, country="USA", utilisation=used, interest=0.08))
     hour = [own.usd_per_machine_hour for own in (found.cost, found.low, found.high)]
     rate = one.per_s.times(used / one.choice.machines)
     least, most = sorted(hour[1:])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-PASSED_ON = re.compile(
+INHERITED_NAMES = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|VIRTUAL_ENV|CONDA_(?:PREFIX|DEFAULT_ENV)|PYTHON(?:PATH|HOME|UNBUFFERED"
     r"|DONTWRITEBYTECODE|HASHSEED)|LD_LIBRARY_PATH|DYLD_LIBRARY_PATH|CUDA_HOME|CUDA_PATH|(?:OMP|MKL|OPENBLAS|NCCL|GLOO|TORCH)_\w+|HF_HOME"
     r"|XDG_\w+|TERM|COLORTERM|NO_COLOR"
@@ -18,11 +18,11 @@ PASSED_ON = re.compile(
 _OUR_FOLDERS = ("CHIPWISE_CONFIG_DIR", "CHIPWISE_DATA_DIR")
 
 
-def passed_on(environ: Mapping[str, str]) -> dict[str, str]:
+def inherited(environ: Mapping[str, str]) -> dict[str, str]:
     """What goes along by itself."""
-    return {name: value for name, value in environ.items() if PASSED_ON.fullmatch(name)}
+    return {name: value for name, value in environ.items() if INHERITED_NAMES.fullmatch(name)}
 
 
 def of_supervisor(environ: Mapping[str, str], secrets: tuple[str, ...]) -> dict[str, str]:
     """What a program gets of its supervisor's environment: the system's own, and its own secrets."""
-    return passed_on(environ) | {name: environ[name] for name in (*_OUR_FOLDERS, *secrets) if name in environ}
+    return inherited(environ) | {name: environ[name] for name in (*_OUR_FOLDERS, *secrets) if name in environ}

@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 from chipwise.errors import BadInput, TryLater
 from chipwise.job.remote import Remote
 from chipwise.runner.engine import Seen, Sight, State
-from chipwise.runner.hand_off import CODE, by_controller, told
+from chipwise.runner.hand_off import CODE, by_controller, failure_reason
 from chipwise.runner.job import Job, Spec
 
 STORES = (  # that outlive a job and can be seen from several machines, as fsspec calls them
@@ -118,7 +118,7 @@ def _answered(url: str, look: Callable[[str], str], say: Callable[[str], None], 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    at: float
+    moment: float
     lacks: str = ""
     trouble: str = ""  # why there is none
 
@@ -158,19 +158,19 @@ class HandOffs:
             self._abandon()
         if not ended:
             return seen
-        checked = {key: self._told(key, job, sight) for key, (job, sight) in ended.items()}
+        checked = {key: self._checked(key, job, sight) for key, (job, sight) in ended.items()}
         return replace(seen, attempts={**seen.attempts, **checked})
 
-    def _told(self, key: Key, job: Job, sight: Sight) -> Sight:
+    def _checked(self, key: Key, job: Job, sight: Sight) -> Sight:
         now, answer = self._clock(), self._answers.get(key)
         since = self._since.setdefault(key, now)
         if answer is not None and not answer.trouble:
-            return replace(sight, code=CODE, reason=told(answer.lacks)) if answer.lacks else sight
+            return replace(sight, code=CODE, reason=failure_reason(answer.lacks)) if answer.lacks else sight
         trouble = answer.trouble if answer is not None else ""
         if now - since > (TOLD_AFTER_S if job.wish.stops else PATIENCE_S):
-            reason = told(f"its output could not be checked: {trouble or 'its store does not answer'}")
+            reason = failure_reason(f"its output could not be checked: {trouble or 'its store does not answer'}")
             return replace(sight, code=CODE, reason=reason)
-        if answer is None or now - answer.at > AGAIN_S:
+        if answer is None or now - answer.moment > AGAIN_S:
             self._ask(key, by_controller(job.spec, self._looks_at))
         reason = "" if now - since < TOLD_AFTER_S and not trouble else "it ended well; looks for what it made"
         return replace(

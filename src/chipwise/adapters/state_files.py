@@ -55,7 +55,7 @@ def number(fields: Mapping[str, Any], name: str) -> float | None:
         return None
 
 
-def whole(fields: Mapping[str, Any], name: str) -> int | None:
+def integer(fields: Mapping[str, Any], name: str) -> int | None:
     """A field that holds a count or a code, within what a database takes."""
     value = fields.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None

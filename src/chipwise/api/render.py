@@ -40,7 +40,7 @@ SEARCHED_CHOICES = 50  # choices among which alternatives for a fleet are sought
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RenderRequest:
     """What to render: which of the plan's choices, which stage of a pipeline."""
 
     environment: str | None = None
@@ -76,14 +76,14 @@ def fits(name: str) -> str:
     return str(getattr(target(name), "FITS", ""))
 
 
-def deployment_of(session: Session, path: str, request: Asked | None = None) -> Deployment:
+def deployment_of(session: Session, path: str, request: RenderRequest | None = None) -> Deployment:
     """Plans the workload and says what is to be deployed."""
-    request = request or Asked()
+    request = request or RenderRequest()
     work, plan = _planned(session, path, request, ())
     return deployment_from(session, work, plan, request)
 
 
-def _planned(session: Session, path: str, request: Asked, names: Sequence[str]) -> tuple[Common, Plan | PipelinePlan]:
+def _planned(session: Session, path: str, request: RenderRequest, names: Sequence[str]) -> tuple[Common, Plan | PipelinePlan]:
     checked = check(session, path, request.environment, text=request.text)
     if request.out is not None:
         check_out(request.out, names, checked.workload, request.force)
@@ -93,10 +93,10 @@ def _planned(session: Session, path: str, request: Asked, names: Sequence[str]) 
 
 
 def deployment_from(
-    session: Session, work: Common, plan: Plan | PipelinePlan, request: Asked | None = None, name: str = ""
+    session: Session, work: Common, plan: Plan | PipelinePlan, request: RenderRequest | None = None, name: str = ""
 ) -> Deployment:
     """What a plan that is there already deploys, by the target of that name."""
-    request = request or Asked()
+    request = request or RenderRequest()
     if isinstance(plan, Plan):
         if request.stage is not None:
             raise BadInput(f"{work.name} is no pipeline, so it has no stage {request.stage!r}.", remedy="Leave --stage out.")
@@ -111,12 +111,16 @@ def deployment_from(
 
 
 def render(
-    session: Session, path: str, names: Sequence[str], request: Asked | None = None, tell: Callable[[str], None] | None = None
+    session: Session,
+    path: str,
+    names: Sequence[str],
+    request: RenderRequest | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> dict[str, list[File]]:
     """Files by target. Raises where one of them cannot express the plan: then no file is made. `tell` hears where the plan
     takes something else than what is written."""
     modules = {name: target(name) for name in names}  # an unknown name is told before anything is planned
-    request = request or Asked()
+    request = request or RenderRequest()
     work, plan = _planned(session, path, request, names)
     if tell is not None and request.rank is None and isinstance(plan, Plan) and plan.service and plan.winner:
         for line in _instead(plan.service, plan.winner, names):
@@ -136,7 +140,7 @@ def files(name: str, module: ModuleType, deployment: Deployment) -> list[File]:
     return rendered
 
 
-def fitting(session: Session, path: str, request: Asked | None = None) -> dict[str, list[File] | str]:
+def fitting(session: Session, path: str, request: RenderRequest | None = None) -> dict[str, list[File] | str]:
     """Every target: its files, or why it cannot express the plan."""
     try:
         deployment = deployment_of(session, path, request)

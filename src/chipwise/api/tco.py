@@ -1,6 +1,6 @@
 """The verb behind `chipwise tco`: what machines of one's own cost over their life, and from when on they beat a cloud.
 
-What is not given comes from the catalog's tables or is a habit of the field; every such figure is kept as a `Setting` with
+What is not given comes from the catalog's tables or is a habit of the field; every such figure is kept as a `TcoSetting` with
 where it comes from, so that no assumption is silent. The arithmetic is `money.tco`.
 """
 
@@ -59,7 +59,7 @@ FLAGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TcoRequest:
     """What somebody wants to own, and against what. None: from the catalog, or by habit. Prices are of one machine."""
 
     chip: str
@@ -84,13 +84,13 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class TcoSetting:
     """A figure of the calculation and its story."""
 
     name: str  # a field of `Ownership`
     value: float
-    how: str
-    given: bool = False
+    basis: str
+    is_given: bool = False
     low: float | None = None
     high: float | None = None
 
@@ -109,10 +109,10 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Tco:
-    asked: Asked
+    request: TcoRequest
     chip: str
     own: Ownership
-    settings: tuple[Setting, ...]
+    settings: tuple[TcoSetting, ...]
     cost: OwnCost
     low: OwnCost  # with the purchase at the low end of its prices
     high: OwnCost
@@ -123,7 +123,7 @@ class Tco:
     notes: tuple[str, ...]
 
 
-def tco(session: Session, request: Asked) -> Tco:
+def tco(session: Session, request: TcoRequest) -> Tco:
     """BadInput names the flag of the command that it speaks of."""
     resolved = session.names.one_chip(request.chip)
     chip = resolved.chip
@@ -146,7 +146,7 @@ def tco(session: Session, request: Asked) -> Tco:
             purchase_high_usd=price.high,
         )
     except InvalidSettings as error:
-        raise error.called(FLAGS) from error
+        raise error.with_names(FLAGS) from error
     cloud, left_out = _alternatives(session, request, chip, own)
     reference = _reference(cloud)
     swings = sensitivity(own, reference.usd_per_hour, purchase=reference.offer.purchase) if reference else ()
@@ -155,7 +155,7 @@ def tco(session: Session, request: Asked) -> Tco:
     )
     notes = _notes(request, chip, cloud, [*settings])
     return Tco(
-        asked=request,
+        request=request,
         chip=chip.name,
         own=own,
         settings=settings,
@@ -166,14 +166,14 @@ def tco(session: Session, request: Asked) -> Tco:
         left_out=left_out,
         reference=reference,
         swings=tuple(one for one in swings if one.width_usd > 0),
-        notes=(*([resolved.said] if resolved.said else []), *notes),
+        notes=(*([resolved.remark] if resolved.remark else []), *notes),
     )
 
 
 # -- what it is reckoned with
 
 
-def _settings(session: Session, request: Asked, chip: Chip) -> tuple[Setting, ...]:
+def _settings(session: Session, request: TcoRequest, chip: Chip) -> tuple[TcoSetting, ...]:
     energy = session.catalog.rows("energy")
     return (
         _purchase(session, request, chip),
@@ -193,9 +193,9 @@ def _settings(session: Session, request: Asked, chip: Chip) -> tuple[Setting, ..
     )
 
 
-def _purchase(session: Session, request: Asked, chip: Chip) -> Setting:
+def _purchase(session: Session, request: TcoRequest, chip: Chip) -> TcoSetting:
     if request.purchase_usd is not None:
-        return Setting("purchase_usd", request.purchase_usd, "of one machine", True)
+        return TcoSetting("purchase_usd", request.purchase_usd, "of one machine", True)
     boards = session.catalog.rows("boards")
     try:
         figure = purchase_price(boards, chip.name, request.chips)
@@ -207,17 +207,17 @@ def _purchase(session: Session, request: Asked, chip: Chip) -> Setting:
         raise BadInput(message, remedy=f"Give USD, such as --purchase 250000, or ask for {alternative}.") from error
     wide = figure.low < figure.high
     basis = figure.how if figure.certain else f"{figure.how} (rough)"
-    return Setting(
+    return TcoSetting(
         name="purchase_usd",
         value=figure.value,
-        how=basis,
-        given=False,
+        basis=basis,
+        is_given=False,
         low=figure.low if wide else None,
         high=figure.high if wide else None,
     )
 
 
-def _power(request: Asked, chip: Chip) -> tuple[Setting, Setting]:
+def _power(request: TcoRequest, chip: Chip) -> tuple[TcoSetting, TcoSetting]:
     """The chips at their limit and their share of the host; at rest as the power model has it."""
     if request.power_w is None and chip.power_w is None:
         raise BadInput(f"--power: the power of {chip.name} is not published.", remedy="Give watts, such as --power 10.2kW.")
@@ -226,23 +226,23 @@ def _power(request: Asked, chip: Chip) -> tuple[Setting, Setting]:
     work, idle = (request.chips * float((drawn.chip + drawn.host)[0]) for drawn in (busy, rest))
     if request.power_w is not None:
         return (
-            Setting("power_w", request.power_w, "of one machine at work", True),
-            Setting(
+            TcoSetting("power_w", request.power_w, "of one machine at work", True),
+            TcoSetting(
                 "idle_power_w", request.power_w * idle / work, f"{idle / work:.0%} of that at rest, as usual for a {chip.kind}"
             ),
         )
     host = float((busy.host / busy.chip)[0])
     return (
-        Setting("power_w", work, f"{request.chips} x {chip.power_w:g} W, and {host:.0%} of that for the host"),
-        Setting("idle_power_w", idle, "at rest, by the power model"),
+        TcoSetting("power_w", work, f"{request.chips} x {chip.power_w:g} W, and {host:.0%} of that for the host"),
+        TcoSetting("idle_power_w", idle, "at rest, by the power model"),
     )
 
 
-def _electricity(session: Session, request: Asked) -> Setting:
+def _electricity(session: Session, request: TcoRequest) -> TcoSetting:
     place = request.country or WORLD
     rows = session.catalog.rows("energy")
     if request.usd_per_kwh is not None and (request.country is None or country_of(place) is not None):
-        return Setting("usd_per_kwh", request.usd_per_kwh, "USD per kWh", True)
+        return TcoSetting("usd_per_kwh", request.usd_per_kwh, "USD per kWh", True)
     try:
         figure = electricity(rows, place)
     except UnknownName as error:
@@ -253,13 +253,13 @@ def _electricity(session: Session, request: Asked) -> Setting:
         hint = f"Did you mean {', '.join(near)}? " if near else ""
         raise BadInput(f"--country: {place[:40]!r} {known}.", remedy=f"{hint}{allowed}; or give --power-price.") from error
     if request.usd_per_kwh is not None:
-        return Setting("usd_per_kwh", request.usd_per_kwh, "USD per kWh", True)
+        return TcoSetting("usd_per_kwh", request.usd_per_kwh, "USD per kWh", True)
     wide = figure.low < figure.high
-    return Setting(
+    return TcoSetting(
         name="usd_per_kwh",
         value=figure.value,
-        how=figure.how,
-        given=False,
+        basis=figure.how,
+        is_given=False,
         low=figure.low if wide else None,
         high=figure.high if wide else None,
     )
@@ -272,15 +272,17 @@ def _near_places(text: str, known: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*codes, *nearest(text, known))))
 
 
-def _looked_up(name: str, value: float | None, look: Callable[[], Figure], label: str) -> Setting:
+def _looked_up(name: str, value: float | None, look: Callable[[], Figure], label: str) -> TcoSetting:
     if value is not None:
-        return Setting(name, value, label, True)
+        return TcoSetting(name, value, label, True)
     figure = look()
-    return Setting(name=name, value=figure.value, how=f"{figure.how}; {label}", given=False, low=figure.low, high=figure.high)
+    return TcoSetting(
+        name=name, value=figure.value, basis=f"{figure.how}; {label}", is_given=False, low=figure.low, high=figure.high
+    )
 
 
-def _habit(name: str, value: float | None, usual: float, label: str) -> Setting:
-    return Setting(
+def _habit(name: str, value: float | None, usual: float, label: str) -> TcoSetting:
+    return TcoSetting(
         name, usual if value is None else value, label if value is not None else f"{label}; assumed", value is not None
     )
 
@@ -291,7 +293,7 @@ _Rank = tuple[bool, bool, bool, float]  # another size, doubtful, old, USD per h
 
 
 def _alternatives(
-    session: Session, request: Asked, chip: Chip, own: Ownership
+    session: Session, request: TcoRequest, chip: Chip, own: Ownership
 ) -> tuple[tuple[Alternative, ...], tuple[tuple[Purchase, str], ...]]:
     """By purchase option: the cheapest, and the middle of the providers; with `against`, the cheapest of every machine."""
     catalog = session.catalog
@@ -353,7 +355,7 @@ def _divides(part: float, whole: int) -> bool:
     return part >= 1 and whole % part == 0
 
 
-def _query(session: Session, request: Asked, chip: Chip) -> OfferQuery:
+def _query(session: Session, request: TcoRequest, chip: Chip) -> OfferQuery:
     def checked(flag: str, look: Callable[[], Any]) -> Any:
         try:
             return look()
@@ -371,10 +373,10 @@ def _query(session: Session, request: Asked, chip: Chip) -> OfferQuery:
     return OfferQuery(wanted, regions=places, real_only=True)
 
 
-def _notes(request: Asked, chip: Chip, cloud: Sequence[Alternative], settings: Sequence[Setting]) -> list[str]:
+def _notes(request: TcoRequest, chip: Chip, cloud: Sequence[Alternative], settings: Sequence[TcoSetting]) -> list[str]:
     notes = []
     price = next(one for one in settings if one.name == "usd_per_kwh")
-    if not price.given and "industrial" in price.how:
+    if not price.is_given and "industrial" in price.basis:
         notes.append("The power price is that of large industry; a server room usually pays more: see --power-price.")
     if not cloud:
         subject = f" for {', '.join(request.against)}" if request.against else f" of {request.chips} x {chip.name}"
@@ -407,4 +409,4 @@ def _listing(names: Sequence[str], most: int = 8) -> str:
 # -- what --json prints
 
 
-__all__ = ["CLOUD", "Alternative", "Asked", "Setting", "Tco", "tco"]
+__all__ = ["CLOUD", "Alternative", "TcoRequest", "TcoSetting", "Tco", "tco"]

@@ -12,7 +12,7 @@ from types import ModuleType
 from chipwise.auditor import rules
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.kustomize import patched
-from chipwise.auditor.source import Block, Instruction, Manifest, Sources, Unreadable, read_dockerfile
+from chipwise.auditor.source import Instruction, Manifest, Sources, TerraformBlock, Unreadable, read_dockerfile
 from chipwise.auditor.terraform import read_terraform, read_terraform_json
 from chipwise.auditor.yaml_files import read_yaml
 
@@ -68,7 +68,7 @@ class _Read:
     def __init__(self) -> None:
         self.manifests: list[Manifest] = []
         self.compose: list[Manifest] = []
-        self.blocks: list[Block] = []
+        self.blocks: list[TerraformBlock] = []
         self.dockerfiles: list[tuple[Instruction, ...]] = []
         self.texts: list[tuple[str, str]] = []
         self.audited: list[str] = []

@@ -37,7 +37,7 @@ class Manifest:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class TerraformBlock:
     """One block of Terraform, such as resource "aws_instance" "main"."""
 
     path: str
@@ -66,7 +66,7 @@ class Sources:
     """Everything that is looked at together: an answer to one file may stand in another."""
 
     manifests: tuple[Manifest, ...] = ()
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[TerraformBlock, ...] = ()
     dockerfiles: tuple[tuple[Instruction, ...], ...] = ()
     compose: tuple[Manifest, ...] = ()
     texts: tuple[tuple[str, str], ...] = field(default=())  # path and text of every file

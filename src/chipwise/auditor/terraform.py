@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from chipwise.auditor.source import Block, Located, Unreadable, line_of
+from chipwise.auditor.source import Located, TerraformBlock, Unreadable, line_of
 from chipwise.auditor.yaml_files import read_yaml
 from chipwise.errors import MissingExtra
 
@@ -15,7 +15,7 @@ _JSON_LABELS = {"resource": 2, "data": 2, "module": 1, "variable": 1, "provider"
 _OPENING = re.compile(r'\s*(\w+)((?:\s+(?:"[^"]*"|[\w-]+))*)\s*\{')
 
 
-def read_terraform(path: str, text: str) -> Iterator[Block]:
+def read_terraform(path: str, text: str) -> Iterator[TerraformBlock]:
     try:
         import hcl2
     except ImportError as error:
@@ -33,7 +33,7 @@ def read_terraform(path: str, text: str) -> Iterator[Block]:
                 yield from _blocks(path, kind, (), value, lines)
 
 
-def read_terraform_json(path: str, text: str) -> Iterator[Block]:
+def read_terraform_json(path: str, text: str) -> Iterator[TerraformBlock]:
     """The same language written as JSON: kinds hold types, types hold names, and a block may stand alone or in a list."""
     for document in read_yaml(path, text):
         if isinstance(document, Unreadable):
@@ -42,23 +42,25 @@ def read_terraform_json(path: str, text: str) -> Iterator[Block]:
             yield from _json_blocks(path, kind, (), document.body.get(kind), depth, line_of(document.body, kind))
 
 
-def _json_blocks(path: str, kind: str, labels: tuple[str, ...], value: Any, depth: int, line: int) -> Iterator[Block]:
+def _json_blocks(path: str, kind: str, labels: tuple[str, ...], value: Any, depth: int, line: int) -> Iterator[TerraformBlock]:
     for item in value if isinstance(value, list) else [value]:
         if not isinstance(item, Located):
             continue
         if not depth:
-            yield Block(path=path, type=kind, labels=labels, body=item, line=line)
+            yield TerraformBlock(path=path, type=kind, labels=labels, body=item, line=line)
             continue
         for label, inside in item.items():
             yield from _json_blocks(path, kind, (*labels, label), inside, depth - 1, line_of(item, label))
 
 
-def _blocks(path: str, kind: str, labels: tuple[str, ...], value: Any, lines: Mapping[tuple[str, ...], int]) -> Iterator[Block]:
+def _blocks(
+    path: str, kind: str, labels: tuple[str, ...], value: Any, lines: Mapping[tuple[str, ...], int]
+) -> Iterator[TerraformBlock]:
     """Labels are nested mappings of one key each; the body says that it is a block."""
     if not isinstance(value, Mapping):
         return
     if value.get("__is_block__"):
-        yield Block(path=path, type=kind, labels=labels, body=value, line=lines.get((kind, *labels), 1))
+        yield TerraformBlock(path=path, type=kind, labels=labels, body=value, line=lines.get((kind, *labels), 1))
         return
     for label, inside in value.items():
         yield from _blocks(path, kind, (*labels, str(label).strip('"')), inside, lines)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from chipwise.perf.arrays import Array
 from chipwise.perf.fitting import Column, Problem, columns_of, fit, linearise
-from chipwise.perf.pooling import Block
+from chipwise.perf.pooling import FactorBlock
 
 KNEE = 0.05  # errors well below are squared, well above counted as they are: medians and tails both matter
 PULL = 0.001  # towards where the descent began: what the rows do not tell stays
@@ -86,8 +86,8 @@ class _Linear:
 
 
 def learn(
-    problem: Problem, blocks: Sequence[Block], noise: float, ways: Sequence[LeaveOut], rounds: int = 3, steps: int = 40
-) -> Iterator[tuple[Turn, list[Block], float]]:
+    problem: Problem, blocks: Sequence[FactorBlock], noise: float, ways: Sequence[LeaveOut], rounds: int = 3, steps: int = 40
+) -> Iterator[tuple[Turn, list[FactorBlock], float]]:
     """After every step: the losses before it, and the blocks and noise after it. `ways` are over the rows with weight."""
     start = np.log(np.array([*(block.sd for block in blocks), noise]))
     theta = start.copy()
@@ -128,7 +128,7 @@ def loss(linear: _Linear, sd: Array, noise: float, ways: Sequence[LeaveOut]) -> 
     return tuple(losses), linear.derivative((by_covariance + by_covariance.T) / 2, sd, noise)
 
 
-def _linear(problem: Problem, blocks: Sequence[Block], noise: float) -> _Linear:
+def _linear(problem: Problem, blocks: Sequence[FactorBlock], noise: float) -> _Linear:
     factors = fit(problem, blocks, noise)
     columns = columns_of(problem, blocks)
     values = [np.array([factors.values[column.block.key][name][0] for name in column.names]) for column in columns]

@@ -25,13 +25,13 @@ _ALIASES = {"torch": "pytorch", "trtllm": "tensorrtllm", "fa2": "flashattention"
 _ALIASES |= {"neuron": "neuronsdk", "neuronx": "neuronsdk", "nvidiadriver": "driver", "tf": "tensorflow"}
 
 
-class Answer(StrEnum):
+class CompatibilityAnswer(StrEnum):
     FINE = "fine"
     REFUSED = "refused"
     UNSTATED = "unstated"  # nobody we read says that it runs, nor that it does not
 
 
-class Rule(NamedTuple):
+class CompatibilityRule(NamedTuple):
     """What a component in a range of versions needs of a chip or of another component."""
 
     component: str
@@ -51,14 +51,14 @@ class Rule(NamedTuple):
 class Finding:
     component: str
     version: str
-    answer: Answer
+    answer: CompatibilityAnswer
     reason: str
     sources: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=4)
-def rules(data: Path) -> tuple[Rule, ...]:
-    return tuple(read_rows(data / "compatibility.csv", Rule))
+def rules(data: Path) -> tuple[CompatibilityRule, ...]:
+    return tuple(read_rows(data / "compatibility.csv", CompatibilityRule))
 
 
 @lru_cache(maxsize=4)
@@ -72,7 +72,7 @@ def _by_folded(data: Path) -> Mapping[str, str]:
 
 
 @lru_cache(maxsize=256)
-def _covering(component: str, version: str, data: Path) -> tuple[Rule, ...]:
+def _covering(component: str, version: str, data: Path) -> tuple[CompatibilityRule, ...]:
     """The rules that speak of a version: the same for every chip, and a plan asks for hundreds of chips."""
     return tuple(rule for rule in rules(data) if rule.component == component and _covers(rule, version))
 
@@ -92,13 +92,13 @@ def check(chip: Chip, wanted: Mapping[str, str], data: Path) -> tuple[Finding, .
         default = brings[0] if brings and "cuda" not in versions and chip.vendor == "NVIDIA" else None
         environment = versions if default is None else {**versions, "cuda": default.low}
         finding = _judge(name, version, chip, environment, data)[0]
-        if default is not None and finding.answer is not Answer.REFUSED:
+        if default is not None and finding.answer is not CompatibilityAnswer.REFUSED:
             cuda = _judge("cuda", default.low, chip, environment, data)[0]
-            if cuda.answer is Answer.REFUSED:
+            if cuda.answer is CompatibilityAnswer.REFUSED:
                 reason = f"{default.reason}. {cuda.reason} Another build may run."
                 finding = replace(cuda, component=name, version=version, reason=reason)
         findings.append(finding)
-    order = {Answer.REFUSED: 0, Answer.UNSTATED: 1, Answer.FINE: 2}
+    order = {CompatibilityAnswer.REFUSED: 0, CompatibilityAnswer.UNSTATED: 1, CompatibilityAnswer.FINE: 2}
     return tuple(sorted(findings, key=lambda finding: order[finding.answer]))
 
 
@@ -106,14 +106,17 @@ def _judge(name: str, version: str, chip: Chip, implied: Mapping[str, str], data
     """What the rules say of one component, the worst first; without a word about this chip it is unstated."""
     covering = _covering(name, version, data)
     findings = [finding for rule in covering for finding in _apply(rule, version, chip, implied)]
-    refused = [finding for finding in findings if finding.answer is Answer.REFUSED]
-    unstated = [finding for finding in findings if finding.answer is Answer.UNSTATED]
+    refused = [finding for finding in findings if finding.answer is CompatibilityAnswer.REFUSED]
+    unstated = [finding for finding in findings if finding.answer is CompatibilityAnswer.UNSTATED]
     title = f"{name} {version}".strip()
     speaks = chip.vendor == "NVIDIA" and any(rule.needs == "compute_capability" for rule in covering)
     speaks = speaks or any(rule.needs in ("family", "target", "rate") for rule in covering) or name in ("neuron-sdk",)
-    fine = Finding(name, version, Answer.FINE, f"{title} on {chip.name}: what it needs is there.")
+    fine = Finding(name, version, CompatibilityAnswer.FINE, f"{title} on {chip.name}: what it needs is there.")
     silent = Finding(
-        name, version, Answer.UNSTATED, f"{title} on {chip.name}: nothing speaks against it, and no source we read states it."
+        name,
+        version,
+        CompatibilityAnswer.UNSTATED,
+        f"{title} on {chip.name}: nothing speaks against it, and no source we read states it.",
     )
     return [*refused, *unstated, fine if speaks else silent]
 
@@ -142,21 +145,21 @@ def _at_least(version: tuple[int, ...], bound: str) -> bool:
     return version + (0,) * (len(minimum) - len(version)) >= minimum
 
 
-def _covers(rule: Rule, version: str) -> bool:
+def _covers(rule: CompatibilityRule, version: str) -> bool:
     number = _version(version, rule.component)
     return (not rule.version_low or _at_least(number, rule.version_low)) and not (
         rule.version_high and _at_least(number, rule.version_high)
     )
 
 
-def _apply(rule: Rule, version: str, chip: Chip, implied: Mapping[str, str]) -> list[Finding]:
+def _apply(rule: CompatibilityRule, version: str, chip: Chip, implied: Mapping[str, str]) -> list[Finding]:
     if rule.given:
         component, _, bound = rule.given.partition(">=")
         if component not in implied or not _at_least(_version(implied[component], component), bound):
             return []
     title = f"{rule.component} {version}".strip()
 
-    def finding(answer: Answer, about: str) -> list[Finding]:
+    def finding(answer: CompatibilityAnswer, about: str) -> list[Finding]:
         reason = f"{title} on {chip.name}: {rule.reason}; {about}."
         return [
             Finding(
@@ -164,18 +167,18 @@ def _apply(rule: Rule, version: str, chip: Chip, implied: Mapping[str, str]) -> 
             )
         ]
 
-    weak = Answer.UNSTATED if rule.firm == "no" else Answer.REFUSED
+    weak = CompatibilityAnswer.UNSTATED if rule.firm == "no" else CompatibilityAnswer.REFUSED
     match rule.needs:
         case "compute_capability":
             if chip.vendor != "NVIDIA":
                 return []
             if chip.compute_capability is None:
-                return finding(Answer.UNSTATED, "its compute capability is not stated")
+                return finding(CompatibilityAnswer.UNSTATED, "its compute capability is not stated")
             about = f"{chip.name} ({chip.architecture}) has {chip.compute_capability}"
             if rule.low and chip.compute_capability < float(rule.low):
                 return finding(weak, about)
             if rule.high and chip.compute_capability > float(rule.high):
-                return finding(Answer.UNSTATED if rule.firm == "low" else weak, about)
+                return finding(CompatibilityAnswer.UNSTATED if rule.firm == "low" else weak, about)
         case "not_compute_capability":
             if str(chip.compute_capability) in rule.values.split():
                 return finding(weak, f"{chip.name} ({chip.architecture}) has {chip.compute_capability}")

@@ -41,7 +41,7 @@ class Snapshot:
     """What one provider offered on one day. Rows already in the catalog under the same key are replaced by these."""
 
     provider: str
-    taken: date
+    day: date
     machines: tuple[Machine, ...]
     offers: tuple[Offer, ...]
     regions: tuple[Region, ...] = ()

@@ -73,10 +73,10 @@ class Retired(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OneChip:
-    """The chip a name was taken for; `said` tells the reader when the name could have meant others."""
+    """The chip a name was taken for; `remark` tells the reader when the name could have meant others."""
 
     chip: Chip
-    said: str | None
+    remark: str | None
 
 
 @lru_cache(maxsize=4)

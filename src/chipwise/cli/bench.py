@@ -66,7 +66,7 @@ def bench(
     _check(out)
     session = open_session()
     work = benching_places.checked(session, workload, environment)
-    wanted = benching_places.Wanted(
+    wanted = benching_places.BenchRequest(
         path=workload,
         work=work,
         places=benching_places.places(session, on),
@@ -161,7 +161,7 @@ def _show(results: list[Result]) -> None:
     usd = f"USD: of machines, for one {per}{_singular(units[0])}, where their price is known." if "USD" in titles else ""
     text.show_lines("", *filter(None, [f"{ratio}{usd}".strip()]))
     for result in results:
-        if cause := result.why:
+        if cause := result.reason:
             prefix = f"{len(result.runs) - len(result.speeds)} of {len(result.runs)} runs at " if result.speeds else ""
             text.show_lines(f"{prefix}{result.place.text} was not measured: {cause}.")
         if reason := result.predicted.get("why_not"):
@@ -180,18 +180,18 @@ def _singular(unit: str) -> str:
 
 
 def _below(result: Result) -> str:
-    from chipwise.api.running.predicting import Held
+    from chipwise.api.running.predicting import Allocation
     from chipwise.cli import text
 
-    allocation = result.held
+    allocation = result.allocation
     hardware = ""
-    if isinstance(allocation, Held):
+    if isinstance(allocation, Allocation):
         share = f"{allocation.share:.1%} of " if allocation.share < 1 else ""
         hardware = f"{share}{text.chips(allocation.chip, allocation.chips)}"
     parts = [hardware, "a formula: not run" if result.formula else text.plural(len(result.speeds), "run")]
     if provenance := result.predicted.get("provenance"):
         parts.append(f"predicted {_WORDS.get(str(provenance), str(provenance))}")
-    if neighbours := max((run.beside for run in result.runs), default=0):
+    if neighbours := max((run.neighbours for run in result.runs), default=0):
         parts.append(f"{text.plural(neighbours, 'other job')} at the same time")
     return "; ".join(filter(None, parts))
 

@@ -11,7 +11,7 @@ from chipwise.cli.options import CatalogName, Listing, file_options, files
 from chipwise.cli.progress import progress
 
 if TYPE_CHECKING:
-    from chipwise.api.catalog.feeds import Brought
+    from chipwise.api.catalog.feeds import RefreshResult
 
 
 @click.group()
@@ -31,10 +31,10 @@ def _options(pairs: tuple[str, ...]) -> dict[str, str]:
     return options
 
 
-def _summary(result: Brought) -> dict[str, Any]:
+def _summary(result: RefreshResult) -> dict[str, Any]:
     return {
         "provider": result.snapshot.provider,
-        "taken": result.snapshot.taken.isoformat(),
+        "taken": result.snapshot.day.isoformat(),
         "machines": len(result.snapshot.machines),
         "offers": len(result.snapshot.offers),
         "skipped": list(result.snapshot.skipped),

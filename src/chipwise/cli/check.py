@@ -114,7 +114,7 @@ def _show(checked: Checked) -> None:
     from chipwise.cli import text
 
     workload = checked.workload
-    data = checked.parsed.laid.data  # in the file's own words: 72h, not 259200
+    data = checked.parsed.source.data  # in the file's own words: 72h, not 259200
     text.show_title(f"{checked.parsed.path}: fine - {workload.kind} workload {workload.name!r}")
     pairs = (
         [("models", ", ".join(f"{name} ({count:,} parameters)" for name, count in checked.parameters.items()))]

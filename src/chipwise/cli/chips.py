@@ -54,7 +54,7 @@ def chips(
         for name in names:
             resolved = session.names.one_chip(name)
             selected.append(resolved.chip)
-            notes.extend([resolved.said] if resolved.said else [])
+            notes.extend([resolved.remark] if resolved.remark else [])
     elif names:
         selected = list(session.names.chips(names[0]))
     else:

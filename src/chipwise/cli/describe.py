@@ -110,12 +110,12 @@ def _waits(job: Job, reason: str, now: float) -> str:
 
 def _leaves(job: Job, now: float) -> str:
     """Until when one that was asked to save and go has time for it."""
-    from chipwise.runner.job import Phase, Why
+    from chipwise.runner.job import LeaveReason, Phase
     from chipwise.text import elapsed
 
     if job.phase is not Phase.LEAVING or job.leave_by is None:
         return ""
-    if job.leaving is Why.END:
+    if job.leaving is LeaveReason.END:
         return "at once, without time to save"
     until = time.strftime("%m-%d %H:%M:%S", time.localtime(job.leave_by))
     left = job.leave_by - now

@@ -120,8 +120,8 @@ def _show_findings(meaning: ChipMeaning | MachineMeaning) -> None:
     from chipwise.api.catalog.explain import ChipMeaning
     from chipwise.cli import text
 
-    if isinstance(meaning, ChipMeaning) and meaning.said:
-        text.show_lines(meaning.said)
+    if isinstance(meaning, ChipMeaning) and meaning.remark:
+        text.show_lines(meaning.remark)
     text.show_title(meaning.chip.name if isinstance(meaning, ChipMeaning) else meaning.name)
     text.show_pairs([(str(finding.answer), finding.reason) for finding in meaning.findings])
 
@@ -168,8 +168,8 @@ def _show_chip(session: Session, meaning: ChipMeaning) -> None:
     from chipwise.cli import text
 
     chip = meaning.chip
-    if meaning.said:
-        text.show_lines(meaning.said)
+    if meaning.remark:
+        text.show_lines(meaning.remark)
     capability = f", compute capability {chip.compute_capability}" if chip.compute_capability else ""
     text.show_title(
         f"{chip.name}: {chip.vendor} {chip.kind}, {chip.architecture}{capability}{f', {chip.year}' if chip.year else ''}"

@@ -79,7 +79,7 @@ def _verdict(summary: str, saved: float, apart: float) -> str:
 def _row(rank: int, machine: Shared) -> list[str]:
     from chipwise.cli import text
 
-    return [str(rank), machine.where, machine.chip, machine.how, machine.purchase, text.number(machine.usd)]
+    return [str(rank), machine.title, machine.chip, machine.sharing, machine.purchase, text.number(machine.usd)]
 
 
 def _resident_text(machine: Shared, resident: Resident) -> str:

@@ -35,7 +35,7 @@ def _show_layers(load: LoadPlan) -> None:
         f"{hours.autoscaled:,.0f} under an autoscaler.",
     )
     if load.changed:
-        text.show_lines(f"Best over time is {load.where}: {load.changed}.")
+        text.show_lines(f"Best over time is {load.title}: {load.changed}.")
     text.show_table(
         [
             text.Column("layer", flexible=True),

@@ -54,7 +54,7 @@ def _verdict(mix: Mix) -> str:
     if mix.single is None:
         return f"{price}{sure}; no type alone answers every size within the goals."
     single = mix.single
-    alone = f"{single.machines} x {single.where}, {text.number(single.usd)} USD"
+    alone = f"{single.machines} x {single.title}, {text.number(single.usd)} USD"
     if mix.saving_usd <= 0.005 * mix.single.usd:
         return f"{price}{sure}: one type alone is as cheap ({alone})."
     return f"{price}{sure}: saves {text.number(mix.saving_usd)} ({mix.saving_usd / single.usd:.0%}) against one type ({alone})."
@@ -64,7 +64,7 @@ def _row(letter: str, member: Member) -> list[str]:
     rate = sum(part.rate for part in member.takes)
     return [
         letter,
-        f"{member.machines} x {member.where}",
+        f"{member.machines} x {member.title}",
         f"{member.chips * member.machines} {member.chip} {member.precision}",
         member.purchase,
         f"{rate:.3g}",

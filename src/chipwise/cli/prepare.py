@@ -48,6 +48,8 @@ def prepare(ctx: click.Context, /, engine: str, dry_run: bool, policy: bool, as_
             import yaml
 
             text.show_lines("", "engines.yaml of your config directory should say:", "")
-            text.show_lines(*(f"# {line}" for line in textwrap.wrap(result.why, text.width() - 2)))  # a comment, however folded
+            text.show_lines(
+                *(f"# {line}" for line in textwrap.wrap(result.reason, text.width() - 2))
+            )  # a comment, however folded
             text.show_lines(*yaml.safe_dump({engine: dict(result.fields)}, sort_keys=False).splitlines())
     ctx.exit(0 if result.complete else 1)

@@ -107,7 +107,7 @@ def _show(result: Profiled, measured: bool) -> None:
             text.Column("at", flexible=True),
         ],
         [
-            [line.what, quantity(line), "-" if line.share is None else f"{100 * line.share:.0f}%", line.size]
+            [line.title, quantity(line), "-" if line.share is None else f"{100 * line.share:.0f}%", line.size]
             for line in lines(result)
         ],
     )

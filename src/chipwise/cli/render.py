@@ -12,7 +12,7 @@ from chipwise.cli.options import WholeNumber, constraining
 
 if TYPE_CHECKING:
     from chipwise.api.quick import Constraints
-    from chipwise.api.render import Asked
+    from chipwise.api.render import RenderRequest
     from chipwise.api.session.wiring import Session
     from chipwise.renderer.file import File
 
@@ -75,12 +75,12 @@ def render(
     _give(rendered, out, force, as_json)
 
 
-def _request(session: Session, workload: str, constraints: Constraints, settings: dict[str, Any]) -> Asked:
+def _request(session: Session, workload: str, constraints: Constraints, settings: dict[str, Any]) -> RenderRequest:
     from chipwise.api.quick import over_file
-    from chipwise.api.render import Asked
+    from chipwise.api.render import RenderRequest
 
     text = over_file(session, workload, constraints)
-    return Asked(
+    return RenderRequest(
         environment=settings["environment"],
         text=text,
         objective=settings["objective"],

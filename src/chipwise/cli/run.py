@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from chipwise.api.quick import Constraints
-    from chipwise.api.running.asking import Held
+    from chipwise.api.running.asking import Runtime
     from chipwise.api.running.simulate import Played
     from chipwise.api.session.wiring import Session
     from chipwise.runner.job import Job
@@ -103,11 +103,11 @@ def run(
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
 
-    request = asking.Asked(
+    request = asking.RunRequest(
         words=words,
         is_command=bool(ctx.meta.get("command")),
         spot=within.spot,
-        within=replace(within, spot=False),
+        constraints=replace(within, spot=False),
         **options,
     )
     session = open_session()
@@ -178,7 +178,7 @@ def _followed(session: Session, id: str, before: Sequence[str]) -> int:
         return asking.exit_code(failed[0] if failed and not job.attempts else job)  # of a pipeline: whichever stage failed
 
 
-def _stopped(runtime: Held, ids: Sequence[str]) -> int:
+def _stopped(runtime: Runtime, ids: Sequence[str]) -> int:
     from contextlib import suppress
 
     from chipwise.api.running import jobs

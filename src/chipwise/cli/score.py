@@ -100,7 +100,7 @@ def _show(result: Score, leave_out: str | None) -> None:
         text.show_pairs(_figures(result, overall, leave_out))
     text.show_pairs([("note", note) for note in result.notes])
     if overall:
-        for name, members in result.by.items():
+        for name, members in result.groups.items():
             _table(name, members)
     _reasons("Answered by a guess:", result.guessed)
     _reasons("Refused:", result.refused)

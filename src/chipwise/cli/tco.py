@@ -12,7 +12,7 @@ from chipwise.cli.options import AboveZero, CatalogName, WholeNumber, multiple_o
 from chipwise.text import usd_short
 
 if TYPE_CHECKING:
-    from chipwise.api.tco import Alternative, Setting, Swing, Tco
+    from chipwise.api.tco import Alternative, Swing, Tco, TcoSetting
 
 _NAMES = {
     "purchase_usd": "purchase",
@@ -119,7 +119,7 @@ def tco(chip: str, as_json: bool, **options: Any) -> None:
       chipwise tco l40s --chips 4 --power-price 0.20 --pue 1.3 --json
     """
     from chipwise.api.session.wiring import open_session
-    from chipwise.api.tco import Asked
+    from chipwise.api.tco import TcoRequest
     from chipwise.api.tco import tco as ask
     from chipwise.cli import text
 
@@ -135,7 +135,7 @@ def tco(chip: str, as_json: bool, **options: Any) -> None:
         "provider": "providers",
         "region": "regions",
     }
-    result = ask(open_session(), Asked(chip, **{names.get(name, name): value for name, value in options.items()}))
+    result = ask(open_session(), TcoRequest(chip, **{names.get(name, name): value for name, value in options.items()}))
     if as_json:
         from chipwise.api.views.tco import tco_view
 
@@ -155,11 +155,11 @@ def _show_own(result: Tco) -> None:
     from chipwise.cli import text
     from chipwise.cli.text import Column
 
-    own, cost = result.own, result.cost
-    site = f", in {result.asked.country}" if result.asked.country else ""
+    own, cost, request = result.own, result.cost, result.request
+    site = f", in {request.country}" if request.country else ""
     machines = text.plural(own.machines, "machine")
     text.show_title(
-        f"{machines} of {result.asked.chips}x {result.chip}, owned for {own.years:g} years, in use {own.utilisation:.0%}{site}"
+        f"{machines} of {request.chips}x {result.chip}, owned for {own.years:g} years, in use {own.utilisation:.0%}{site}"
     )
     text.show_lines(f"Bought for {usd_short(own.bought_usd)}, sold for {usd_short(own.resale_usd)}.", "")
     total = cost.cost.usd
@@ -177,7 +177,7 @@ def _show_own(result: Tco) -> None:
         [
             ("an hour of a machine", ends("usd_per_machine_hour")),
             ("a useful hour", ends("usd_per_useful_hour")),
-            ("a useful hour of a chip", f"${cost.usd_per_useful_hour / result.asked.chips:,.2f}"),
+            ("a useful hour of a chip", f"${cost.usd_per_useful_hour / result.request.chips:,.2f}"),
         ]
     )
 
@@ -273,7 +273,7 @@ def _value(name: str, value: float) -> str:
     return f"{value:.3g}"
 
 
-def _setting(setting: Setting) -> str:
+def _setting(setting: TcoSetting) -> str:
     if setting.name.endswith("power_w"):
         value = f"{setting.value / 1e3:.3g} kW"
     elif setting.name == "usd_per_kwh":
@@ -285,4 +285,4 @@ def _setting(setting: Setting) -> str:
         if setting.low is not None and setting.high is not None
         else ""
     )
-    return f"{value}{spread}: {setting.how}" + (" (given)" if setting.given else "")
+    return f"{value}{spread}: {setting.basis}" + (" (given)" if setting.is_given else "")

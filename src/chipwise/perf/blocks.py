@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 
-from chipwise.perf.pooling import Block, Factors
+from chipwise.perf.pooling import FactorBlock, Factors
 from chipwise.perf.tables import DATA, rows
 
 
 @cache
-def blocks(family: str) -> tuple[Block, ...]:
+def blocks(family: str) -> tuple[FactorBlock, ...]:
     return tuple(
-        Block(row["level"], row["base"], row["feature"], float(row["sd"]))
+        FactorBlock(row["level"], row["base"], row["feature"], float(row["sd"]))
         for row in rows("blocks.csv")
         if row["family"] == family
     )

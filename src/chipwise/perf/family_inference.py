@@ -44,7 +44,7 @@ _QUANTITIES = {"ttft_ms": "first", "tpot_ms": "token", "latency_ms": "latency"}
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class ServingNames:
     part: Coded
     weights: Coded
     engine: Coded
@@ -68,7 +68,7 @@ def cache_bytes(cache: str) -> float:
     return 1.0 if cache in ("fp8", "int8") else 0.5 if cache in ("int4", "fp4") else 2.0
 
 
-def levels(names: Names, parts: dict[str, Part]) -> dict[str, Coded]:
+def levels(names: ServingNames, parts: dict[str, Part]) -> dict[str, Coded]:
     arch = names.part.map(lambda name: parts[name].architecture)
     vendor = names.part.map(lambda name: f"{parts[name].vendor} {parts[name].kind}")
     engine, source, model, part, kind = names.engine, names.source, names.model, names.part, names.kind
@@ -126,7 +126,7 @@ def warmth(part: Coded, parts: Mapping[str, Part]) -> Array:
     return part.look_up(lambda name: float(np.log((parts[name].watts_per_tflop or USUAL_WATTS) / USUAL_WATTS)))
 
 
-def question(run: Serving, load: Load, names: Names, parts: dict[str, Part], replicas: Array) -> Question:
+def question(run: Serving, load: Load, names: ServingNames, parts: dict[str, Part], replicas: Array) -> Question:
     sequences = in_flight(run, load)
     work = bases(run, load, sequences)
     scale, power = unit(load)
@@ -176,7 +176,7 @@ def question_of(cases: Sequence[InferenceCase]) -> Question:
         prefix=np.zeros(1),
         beams=column("beams"),
     )
-    names = Names(
+    names = ServingNames(
         part=Coded.of([case.part.name for case in cases]),
         weights=Coded.of([case.weights for case in cases]),
         engine=Coded.of([case.engine for case in cases]),

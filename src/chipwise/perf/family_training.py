@@ -35,7 +35,7 @@ FLOORS = {"matrix": COMPUTE_EFFICIENCY / 0.95, "elementwise": 0.3}
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class TrainingNames:
     """What rows are called, as columns."""
 
     part: Coded
@@ -53,7 +53,7 @@ def kind_of(model: str, experts: float, causal: float) -> str:
     return "experts" if experts else "dense" if causal else "encoder"
 
 
-def levels(names: Names, parts: dict[str, Part]) -> dict[str, Coded]:
+def levels(names: TrainingNames, parts: dict[str, Part]) -> dict[str, Coded]:
     arch = names.part.map(lambda name: parts[name].architecture)
     vendor = names.part.map(lambda name: f"{parts[name].vendor} {parts[name].kind}")
     family = names.precision.map(lambda name: {"fp8 or fp4": "fp4", "nf4": "4-bit", "int4": "4-bit"}.get(name, name))
@@ -104,7 +104,7 @@ def features(run: Steps, node: Array) -> dict[str, Array]:
     }
 
 
-def question(run: Steps, names: Names, node: Array, parts: dict[str, Part], scale: Array, power: Array) -> Question:
+def question(run: Steps, names: TrainingNames, node: Array, parts: dict[str, Part], scale: Array, power: Array) -> Question:
     return Question(
         bases=bases(run),
         compose=lambda base: compose(run, base),
@@ -159,7 +159,7 @@ def steps_of(cases: Sequence[TrainingCase]) -> Steps:
 def question_of(cases: Sequence[TrainingCase]) -> Question:
     """Of measurement rows: each asks for its own metric."""
     run = steps_of(cases)
-    names = Names(
+    names = TrainingNames(
         part=Coded.of([case.part.name for case in cases]),
         precision=Coded.of([case.precision for case in cases]),
         stack=Coded.of([case.stack for case in cases]),

@@ -16,7 +16,7 @@ from chipwise.perf.arrays import Array, Coded
 from chipwise.perf.collective import Network
 from chipwise.perf.networks import Net
 from chipwise.perf.part import Part
-from chipwise.perf.pooling import Block
+from chipwise.perf.pooling import FactorBlock
 from chipwise.perf.published_vision import ENGINES, FORMATS, VisionCase, clock, stacked
 from chipwise.perf.question import Question
 from chipwise.perf.vision import (
@@ -84,20 +84,20 @@ _SPREADS: dict[str, dict[str, float]] = {
     "chip|scenario": {"*": 0.03},
     "source|chip|model|scenario": {"*": 0.08},
 }
-_LEANING: tuple[Block, ...] = (
-    Block("all", "matrix", "clock", 0.51),
-    Block("architecture", "matrix", "batch", 0.04),
-    Block("source|scenario", "*", "chips", 0.06),
-    Block("source|scenario", "*", "batch", 0.03),
+_LEANING: tuple[FactorBlock, ...] = (
+    FactorBlock("all", "matrix", "clock", 0.51),
+    FactorBlock("architecture", "matrix", "batch", 0.04),
+    FactorBlock("source|scenario", "*", "chips", 0.06),
+    FactorBlock("source|scenario", "*", "batch", 0.03),
 )
-BLOCKS: tuple[Block, ...] = (
-    *(Block(level, base, "1", sd) for level, spreads in _SPREADS.items() for base, sd in spreads.items()),
+BLOCKS: tuple[FactorBlock, ...] = (
+    *(FactorBlock(level, base, "1", sd) for level, spreads in _SPREADS.items() for base, sd in spreads.items()),
     *_LEANING,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class VisionNames:
     """What rows are called, as columns."""
 
     part: Coded
@@ -110,7 +110,7 @@ class Names:
     model: Coded
 
 
-def levels(names: Names, parts: Mapping[str, Part]) -> dict[str, Coded]:
+def levels(names: VisionNames, parts: Mapping[str, Part]) -> dict[str, Coded]:
     def architecture(name: str) -> str:
         part = parts[name]
         return f"{part.architecture} {'HBM' if stacked(part) else 'GDDR'}" if part.kind == "gpu" else part.architecture
@@ -140,7 +140,7 @@ def features(run: Pass, part: Coded, parts: Mapping[str, Part], chips: Array) ->
     }
 
 
-def question(run: Pass, query: PassQuery, names: Names, parts: Mapping[str, Part], chips: Array) -> Question:
+def question(run: Pass, query: PassQuery, names: VisionNames, parts: Mapping[str, Part], chips: Array) -> Question:
     scale, power = answer(query, run.batch)
     leaning = features(run, names.part, parts, chips)
     return Question(
@@ -161,7 +161,7 @@ def question_of(cases: Sequence[VisionCase]) -> Question:
     def coded(value: Callable[[VisionCase], str]) -> Coded:
         return Coded.of([value(case) for case in cases])
 
-    names = Names(
+    names = VisionNames(
         part=coded(lambda case: case.part.name),
         precision=coded(lambda case: case.precision),
         engine=coded(lambda case: case.engine),

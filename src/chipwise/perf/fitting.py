@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.perf.arrays import Array, Coded
-from chipwise.perf.pooling import ALL_TERMS, Block, Factors
+from chipwise.perf.pooling import ALL_TERMS, FactorBlock, Factors
 
 DEGREES = 4.0
 ROW_SD = 0.2  # what one row says of a coefficient: rows of one table err together
@@ -44,7 +44,7 @@ def shares(problem: Problem, exponents: Mapping[str, Array], step: float = 0.02)
     return centre, slopes
 
 
-def fit(problem: Problem, blocks: Sequence[Block], noise: float = 0.06, rounds: int = 8) -> Factors:
+def fit(problem: Problem, blocks: Sequence[FactorBlock], noise: float = 0.06, rounds: int = 8) -> Factors:
     """Rows are fewer than coefficients, so each step is solved over rows: (V D V' + W^-1) a = r, u = D V' a.
 
     V holds the derivative of every row by every coefficient, D the priors' variances, W the rows' weights.
@@ -74,7 +74,7 @@ def fit(problem: Problem, blocks: Sequence[Block], noise: float = 0.06, rounds: 
     return _factors(columns, coefficients, spread)
 
 
-def columns_of(problem: Problem, blocks: Sequence[Block]) -> list[Column]:
+def columns_of(problem: Problem, blocks: Sequence[FactorBlock]) -> list[Column]:
     used = np.flatnonzero(problem.weight > 0)
     return [Column.of(block, problem, used) for block in blocks]
 
@@ -100,14 +100,14 @@ def linearise(
 class Column:
     """One block over the rows of a fit: which of its names each row has."""
 
-    block: Block
+    block: FactorBlock
     names: tuple[str, ...]
     place: NDArray[np.intp]
     feature: Array
     members: tuple[NDArray[np.intp], ...]
 
     @classmethod
-    def of(cls, block: Block, problem: Problem, used: NDArray[np.intp]) -> Column:
+    def of(cls, block: FactorBlock, problem: Problem, used: NDArray[np.intp]) -> Column:
         coded = problem.levels[block.level]
         index = np.broadcast_to(coded.index, problem.measured.shape)[used]
         present, place = np.unique(index, return_inverse=True)

@@ -32,7 +32,7 @@ _WHOLE_FILE = ("fp32", "bf16", "fp16", "q8_0", "q6_k", "q5_k_m", "q4_k_m")  # bi
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class EngineMemory:
     """How an engine deals with memory."""
 
     share: float  # of what `share_of` names
@@ -46,10 +46,10 @@ class Engine:
 
 
 ENGINE = {
-    "vllm": Engine(
+    "vllm": EngineMemory(
         share=0.9, share_of="chip", page=16, batched_tokens=8192, sequences=256, logit_bytes=10, graphs=True, shares_prefix=True
     ),
-    "sglang": Engine(
+    "sglang": EngineMemory(
         share=0.88,
         share_of="static",
         page=1,
@@ -59,13 +59,13 @@ ENGINE = {
         graphs=True,
         shares_prefix=True,
     ),
-    "tensorrt-llm": Engine(
+    "tensorrt-llm": EngineMemory(
         share=0.9, share_of="free", page=32, batched_tokens=8192, sequences=256, logit_bytes=10, graphs=True, shares_prefix=True
     ),
-    "llama.cpp": Engine(
+    "llama.cpp": EngineMemory(
         share=1.0, share_of="chip", page=1, batched_tokens=512, sequences=8, logit_bytes=4, graphs=False, shares_prefix=False
     ),
-    "transformers": Engine(
+    "transformers": EngineMemory(
         share=1.0,
         share_of="chip",
         page=1,
@@ -75,7 +75,7 @@ ENGINE = {
         graphs=False,
         shares_prefix=False,
     ),
-    "pytorch": Engine(
+    "pytorch": EngineMemory(
         share=1.0,
         share_of="chip",
         page=1,
@@ -85,7 +85,7 @@ ENGINE = {
         graphs=False,
         shares_prefix=False,
     ),
-    "neuron": Engine(
+    "neuron": EngineMemory(
         share=0.95,
         share_of="chip",
         page=1,
@@ -95,7 +95,7 @@ ENGINE = {
         graphs=False,
         shares_prefix=False,
     ),
-    "jetstream": Engine(
+    "jetstream": EngineMemory(
         share=0.95,
         share_of="chip",
         page=1,
@@ -105,7 +105,7 @@ ENGINE = {
         graphs=False,
         shares_prefix=False,
     ),
-    "ipex": Engine(
+    "ipex": EngineMemory(
         share=1.0,
         share_of="chip",
         page=1,
@@ -115,7 +115,7 @@ ENGINE = {
         graphs=False,
         shares_prefix=False,
     ),
-    "openvino": Engine(
+    "openvino": EngineMemory(
         share=1.0,
         share_of="chip",
         page=1,
@@ -125,10 +125,10 @@ ENGINE = {
         graphs=False,
         shares_prefix=False,
     ),
-    "tgi": Engine(
+    "tgi": EngineMemory(
         share=0.9, share_of="chip", page=16, batched_tokens=8192, sequences=256, logit_bytes=10, graphs=True, shares_prefix=True
     ),
-    "other": Engine(
+    "other": EngineMemory(
         share=0.9,
         share_of="chip",
         page=16,
@@ -141,7 +141,7 @@ ENGINE = {
 }
 
 
-def _engine(name: str) -> Engine:
+def _engine(name: str) -> EngineMemory:
     return ENGINE.get(name, ENGINE["other"])
 
 

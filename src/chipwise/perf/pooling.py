@@ -27,7 +27,7 @@ _PIECE = 512  # groups whose coefficients are summed at a time, so that they sta
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class FactorBlock:
     level: str
     base: str  # which kind of work, or WHOLE
     feature: str  # PLAIN for a factor that depends on the name alone
@@ -107,7 +107,7 @@ class Pooled:
 class Factors:
     """What a fit found: for each block a value and a variance per name."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[FactorBlock, ...]
     values: Mapping[str, Mapping[str, tuple[float, float]]]  # block key -> name -> (coefficient, variance)
 
     @cached_property
@@ -149,7 +149,7 @@ class _Table:
     base_starts: Index  # pair that each base begins with
 
     @classmethod
-    def of(cls, blocks: Sequence[Block], values: Mapping[str, Mapping[str, tuple[float, float]]]) -> _Table:
+    def of(cls, blocks: Sequence[FactorBlock], values: Mapping[str, Mapping[str, tuple[float, float]]]) -> _Table:
         places: dict[str, dict[str, int]] = {block.level: {} for block in blocks}
         for block in blocks:
             for name in values.get(block.key, {}):

@@ -15,7 +15,7 @@ import numpy as np
 
 from chipwise.errors import BadInput
 from chipwise.perf.arrays import Array, Coded, column, combinations, pick
-from chipwise.perf.family_inference import FLOORS, TERM_OF, Names, arithmetic, features, levels, warmth
+from chipwise.perf.family_inference import FLOORS, TERM_OF, ServingNames, arithmetic, features, levels, warmth
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.inference import Serving
 from chipwise.perf.memory_serving import kv_budget_bytes, kv_bytes
@@ -152,9 +152,9 @@ def _one_row(metric: str, part: Part, *labels: str) -> Groups:
     return Groups(levels(names, {part.name: part}), np.zeros(1, dtype=np.intp))
 
 
-def _names(metric: str, part: Coded, weights: Coded, engine: Coded, scenario: Coded, kind: Coded, model: Coded) -> Names:
+def _names(metric: str, part: Coded, weights: Coded, engine: Coded, scenario: Coded, kind: Coded, model: Coded) -> ServingNames:
     quantity = {"ttft_ms": "first", "tpot_ms": "token", "latency_ms": "latency"}.get(metric, "rate")
-    return Names(
+    return ServingNames(
         part=part,
         weights=weights.map(lambda name: _FORMAT.get(name, name)),
         engine=engine,
@@ -260,12 +260,12 @@ def _whole_answer(first: Estimate, token: Estimate, output: Array) -> Estimate:
     )
 
 
-def drawn(ask: Generation, found: Mapping[str, Estimate]) -> Power:
+def drawn(ask: Generation, estimates: Mapping[str, Estimate]) -> Power:
     """Watts per chip while answers are made: those of a whole answer where `found` has it, without what it waits for."""
-    whole = found.get("latency_ms") or next(iter(found.values()))
-    worked = np.maximum(sum((values for name, values in whole.terms.items() if name not in _WAITS), np.zeros(1)), 1e-12)
-    reading = (whole.terms["weights"] + whole.terms["cache"]) / worked
-    computing = sum((values for name, values in whole.terms.items() if name.startswith("prefill")), np.zeros(1)) / worked
+    answer = estimates.get("latency_ms") or next(iter(estimates.values()))
+    worked = np.maximum(sum((values for name, values in answer.terms.items() if name not in _WAITS), np.zeros(1)), 1e-12)
+    reading = (answer.terms["weights"] + answer.terms["cache"]) / worked
+    computing = sum((values for name, values in answer.terms.items() if name.startswith("prefill")), np.zeros(1)) / worked
     compute, memory = np.minimum(PROMPT_SHARE * computing, 1.0), np.minimum(READ_SHARE * reading + OTHER_READS, 1.0)
     return power(ask.hardware.kind, ask.hardware.get("power_w"), compute, memory)
 

@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from chipwise.perf.arrays import Array, Coded, Filling, column, combinations, has_nonzero, pick
-from chipwise.perf.family_training import ARITHMETIC, FLOORS, TERM_OF, WEIGHT_BYTES, Names, features, kind_of, levels
+from chipwise.perf.family_training import ARITHMETIC, FLOORS, TERM_OF, WEIGHT_BYTES, TrainingNames, features, kind_of, levels
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.memory import Memory
 from chipwise.perf.memory_training import training_memory
@@ -136,14 +136,16 @@ def _levels(ask: Training) -> Groups:
         return _one_row(
             ask.hardware.parts[part.name_at(0)], *(one.name_at(0) for one in (precision, stack, method, kind, model))
         )
-    names = Names(part=part, precision=precision, stack=stack, variant=Coded.of(""), method=method, kind=kind, model=model)
+    names = TrainingNames(
+        part=part, precision=precision, stack=stack, variant=Coded.of(""), method=method, kind=kind, model=model
+    )
     return Groups(levels(names, dict(ask.hardware.parts)), rows)
 
 
 @lru_cache(maxsize=4096)
 def _one_row(part: Part, precision: str, stack: str, method: str, kind: str, model: str) -> Groups:
     """Who asks row by row asks for the same few names again and again."""
-    names = Names(*map(Coded.of, (part.name, precision, stack, "", method, kind, model)))
+    names = TrainingNames(*map(Coded.of, (part.name, precision, stack, "", method, kind, model)))
     return Groups(levels(names, {part.name: part}), np.zeros(1, dtype=np.intp))
 
 

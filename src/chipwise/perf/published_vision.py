@@ -24,7 +24,7 @@ from chipwise.workload.model.shape import ConvShape, DecoderShape, DiffusionShap
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class VisionSoftware:
     """What software makes of a network."""
 
     unfused: float  # element-wise work that is left; 1: a pass for each norm, activation and sum
@@ -39,20 +39,20 @@ _TRAINED = re.compile(
 )
 # Starting points of the fit, from the rows themselves.
 ENGINES = {
-    "tensorrt": Engine(0.05, 0.05, 1.0, 1e-6),
-    "triton-tensorrt": Engine(0.3, 0.3, 1.5, 1e-6),
-    "fastertransformer": Engine(0.3, 0.3, 4.0, 4e-6),
-    "xla": Engine(1.2, 1.2, 6.0, 6e-6),
-    "pytorch": Engine(1.8, 0.0, 6.0, 20e-6),
-    "pytorch-1": Engine(1.8, 1.8, 6.0, 20e-6),
-    "triton-pytorch": Engine(1.8, 1.8, 4.0, 20e-6),
-    "mxnet": Engine(0.8, 0.8, 3.0, 8e-6),
-    "onnxruntime": Engine(0.6, 0.6, 2.0, 8e-6),
-    "flax": Engine(0.6, 0.6, 1.5, 2e-6),
-    "neuron": Engine(0.2, 0.2, 1.0, 0.5e-6),
-    "habana": Engine(0.6, 0.2, 2.0, 4e-6),
-    "openvino": Engine(0.4, 0.4, 1.0, 2e-6),
-    "pytorch-cpu": Engine(0.8, 0.8, 2.0, 3e-6),
+    "tensorrt": VisionSoftware(0.05, 0.05, 1.0, 1e-6),
+    "triton-tensorrt": VisionSoftware(0.3, 0.3, 1.5, 1e-6),
+    "fastertransformer": VisionSoftware(0.3, 0.3, 4.0, 4e-6),
+    "xla": VisionSoftware(1.2, 1.2, 6.0, 6e-6),
+    "pytorch": VisionSoftware(1.8, 0.0, 6.0, 20e-6),
+    "pytorch-1": VisionSoftware(1.8, 1.8, 6.0, 20e-6),
+    "triton-pytorch": VisionSoftware(1.8, 1.8, 4.0, 20e-6),
+    "mxnet": VisionSoftware(0.8, 0.8, 3.0, 8e-6),
+    "onnxruntime": VisionSoftware(0.6, 0.6, 2.0, 8e-6),
+    "flax": VisionSoftware(0.6, 0.6, 1.5, 2e-6),
+    "neuron": VisionSoftware(0.2, 0.2, 1.0, 0.5e-6),
+    "habana": VisionSoftware(0.6, 0.2, 2.0, 4e-6),
+    "openvino": VisionSoftware(0.4, 0.4, 1.0, 2e-6),
+    "pytorch-cpu": VisionSoftware(0.8, 0.8, 2.0, 3e-6),
 }
 # What in a row's engine names which of these, the first that is found.
 _MARKS = (

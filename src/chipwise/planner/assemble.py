@@ -15,9 +15,9 @@ from chipwise.money.storage import StorageChoice, Tiers
 from chipwise.perf.arrays import Array
 from chipwise.perf.part import Part
 from chipwise.planner.fleet import Fleet, Index
-from chipwise.planner.limits import Mask, Refused, Rules, shown
+from chipwise.planner.limits import Mask, Refused, Rules, offer_title
 from chipwise.planner.pricing import Priced
-from chipwise.planner.quotas import Held, above, held
+from chipwise.planner.quotas import QuotaCheck, above, quota_checks
 from chipwise.planner.ranking import Values, first_of, front, order, score
 from chipwise.planner.reasons import Beaten, MissesDeadline, MissesThroughput, NotOffered, OverBudget, Reason
 from chipwise.planner.remedies import Ease
@@ -88,7 +88,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PlanningCase:
     """What all choices of a plan have in common."""
 
     workload: str
@@ -114,7 +114,7 @@ def family_of(part: Part) -> str:
 
 
 def assemble(
-    case: Case,
+    case: PlanningCase,
     fleet: Fleet,
     priced: Priced,
     describe: Callable[[int], Described],
@@ -190,7 +190,7 @@ def assemble(
 class _Test:
     """A goal against all rows: what each comes to, what is allowed, and by how much a row misses it."""
 
-    what: Obstacle
+    obstacle: Obstacle
     value: Array
     limit: float
     miss: Callable[[int], Reason]
@@ -201,7 +201,7 @@ class _Test:
         return found
 
 
-def _tests(case: Case, fleet: Fleet, priced: Priced, layered: Array | None) -> list[_Test]:
+def _tests(case: PlanningCase, fleet: Fleet, priced: Priced, layered: Array | None) -> list[_Test]:
     goals, seconds = case.goals, priced.seconds
     tests = []
     if (deadline := goals.deadline_s) is not None:
@@ -223,16 +223,16 @@ def _tests(case: Case, fleet: Fleet, priced: Priced, layered: Array | None) -> l
             return OverBudget(float(spent[at]), budget, goals.period, layered=layered is not None)
 
         tests.append(_Test(Obstacle.BUDGET, spent, budget, dear))
-    for quota in held(fleet, priced, goals.rules):
+    for quota in quota_checks(fleet, priced, goals.rules):
 
-        def above(at: int, quota: Held = quota) -> Reason:
+        def above(at: int, quota: QuotaCheck = quota) -> Reason:
             return quota.miss(float(quota.needed[at]))
 
-        tests.append(_Test(Obstacle.QUOTA, quota.needed, quota.most, above))
+        tests.append(_Test(Obstacle.QUOTA, quota.needed, quota.maximum, above))
     return tests
 
 
-def _feasible(case: Case, fleet: Fleet, priced: Priced, layered: Array | None) -> tuple[Mask, tuple[Missing, ...]]:
+def _feasible(case: PlanningCase, fleet: Fleet, priced: Priced, layered: Array | None) -> tuple[Mask, tuple[Missing, ...]]:
     """Rows that keep everything; and, should there be none, the smallest changes after which there would be one.
 
     A change of one goal alone comes first: of the rows that keep all others, the one nearest to it. Where no single change
@@ -247,7 +247,11 @@ def _feasible(case: Case, fleet: Fleet, priced: Priced, layered: Array | None) -
 
     def missing(test: _Test, index: int, together: bool = False) -> Missing:
         return Missing(
-            what=test.what, reason=test.miss(index), remedies=(Ease(),), nearest=_label(fleet, priced, index), together=together
+            what=test.obstacle,
+            reason=test.miss(index),
+            remedies=(Ease(),),
+            nearest=_label(fleet, priced, index),
+            together=together,
         )
 
     alone = []
@@ -265,10 +269,10 @@ def _feasible(case: Case, fleet: Fleet, priced: Priced, layered: Array | None) -
 
 def _label(fleet: Fleet, priced: Priced, at: int) -> str:
     many = f"{priced.machines[at]:g} x " if priced.machines[at] > 1 else ""
-    return f"{many}{shown(fleet.catalog, int(priced.offer[at]))}"
+    return f"{many}{offer_title(fleet.catalog, int(priced.offer[at]))}"
 
 
-def _verdict(case: Case, fleet: Fleet, choice: Choice) -> Reason | None:
+def _verdict(case: PlanningCase, fleet: Fleet, choice: Choice) -> Reason | None:
     """The first goal or quota that a choice misses; None: it keeps all."""
     goals = case.goals
     if goals.deadline_s is not None and choice.seconds > goals.deadline_s:
@@ -330,7 +334,7 @@ class _Maker:
     """Makes choices of rows, each once."""
 
     def __init__(
-        self, case: Case, fleet: Fleet, priced: Priced, describe: Callable[[int], Described], grounds: Grounds
+        self, case: PlanningCase, fleet: Fleet, priced: Priced, describe: Callable[[int], Described], grounds: Grounds
     ) -> None:
         self.case, self.fleet, self.priced, self.describe, self.grounds = case, fleet, priced, describe, grounds
         self.kept: dict[int, StorageChoice] = {}

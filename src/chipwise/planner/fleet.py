@@ -41,16 +41,16 @@ class Shape:
     fabric: float  # bytes/s per chip between machines; 0: nobody states any
     memory_bytes: float  # of one chip
     share: float = 1.0  # of the catalog's chip that one chip of the shape is; of a socket, which may be more than one
-    of: str = ""  # the catalog's chip, where the part is made of it
+    base_chip: str = ""  # the catalog's chip, where the part is made of it
 
     @property
-    def whole(self) -> bool:
-        return not self.of
+    def is_whole(self) -> bool:
+        return not self.base_chip
 
     @property
     def chip(self) -> str:
         """The catalog's name."""
-        return self.of or self.part
+        return self.base_chip or self.part
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Unusable:
     """A machine of which no speed can be predicted here, and why."""
 
     machine: int
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,9 @@ def _processor(machine: Machine, part: Part, threads: Mapping[str, float], deriv
     share = machine.vcpus / threads[part.name]
     name = f"{part.name} ({machine.vcpus:g} vCPU, {machine.memory_bytes / GIB:g} GiB)"
     derived.setdefault(name, scaled(part, name, share, machine.memory_bytes))
-    return Shape(part=name, chips=1, fabric=_network(machine), memory_bytes=machine.memory_bytes, share=share, of=part.name)
+    return Shape(
+        part=name, chips=1, fabric=_network(machine), memory_bytes=machine.memory_bytes, share=share, base_chip=part.name
+    )
 
 
 def _slices(catalog: Catalog, machine: Machine, part: Part, derived: dict[str, Part]) -> Shape | str:
@@ -175,7 +177,7 @@ def _slices(catalog: Catalog, machine: Machine, part: Part, derived: dict[str, P
         fabric=_fabric(machine, part),
         memory_bytes=derived[name].memory_bytes,
         share=share,
-        of=part.name,
+        base_chip=part.name,
     )
 
 

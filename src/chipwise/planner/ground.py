@@ -129,7 +129,7 @@ def check_moment(known: Known, work: Common) -> None:
 
 def with_limits_told(known: Known, work: Common, rules: Rules, plan: Plan) -> Plan:
     """What limits left to say of a plan: quotas, doubts about what must run, and goals that nothing was held against."""
-    plan = quotas.told(plan, rules)
+    plan = quotas.with_quota_notes(plan, rules)
     notes = []
     if plan.winner is not None:
         chip = plan.winner.catalog_chip

@@ -31,7 +31,7 @@ class Required:
     machines: Mapping[tuple[str, str], str] = field(default_factory=dict)  # refused, whatever their chip
     doubts: Mapping[str, str] = field(default_factory=dict)  # chips that pass although no source states that it runs
 
-    def why(self, machine: Machine) -> str | None:
+    def refusal(self, machine: Machine) -> str | None:
         """None: fine there."""
         return self.chips.get(machine.chip or "") or self.machines.get(machine.key)
 
@@ -40,9 +40,9 @@ class Required:
 class Granted:
     """A quota of the user's own: most chips of a kind at one time, everywhere, at a provider or in a region."""
 
-    told: str  # as the user named it
+    title: str  # as the user named it
     chips: frozenset[str]
-    most: int
+    maximum: int
     provider: str | None = None
     regions: frozenset[tuple[str, str]] | None = None
 
@@ -78,7 +78,7 @@ class Refused:
     rule: Rule
     offers: int
     example: str  # one of the offers, by name
-    why: Reason | None = None  # why the example is refused, where the rule alone does not say it
+    reason: Reason | None = None  # why the example is refused, where the rule alone does not say it
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,9 @@ def allowed(fleet: Fleet, rules: Rules, among: Mask | None = None) -> Allowed:
         removed = np.flatnonzero(mask & ~fine)
         if len(removed):
             first = int(removed[0])
-            refused.append(Refused(name, len(removed), shown(catalog, first), reason(first) if reason is not None else None))
+            refused.append(
+                Refused(name, len(removed), offer_title(catalog, first), reason(first) if reason is not None else None)
+            )
             mask = mask & fine
 
     machines = catalog.machines
@@ -112,7 +114,7 @@ def allowed(fleet: Fleet, rules: Rules, among: Mask | None = None) -> Allowed:
     for name, fine in _machine_rules(fleet, rules).items():
         rule(name, fine[machine])
     for requirement in rules.requires:
-        lacks = [requirement.why(each) for each in machines]
+        lacks = [requirement.refusal(each) for each in machines]
         rule(
             Rule(RuleKind.REQUIRED, requirement.rule),
             np.array([each is None for each in lacks])[machine],
@@ -183,6 +185,6 @@ def _region_rules(catalog: Catalog, rules: Rules) -> dict[Rule, Mask]:
     return masks
 
 
-def shown(catalog: Catalog, offer: int) -> str:
+def offer_title(catalog: Catalog, offer: int) -> str:
     one = catalog.offers[offer]
     return f"{one.provider} {one.machine} in {readable(one.region)}, {one.purchase}"

@@ -23,7 +23,7 @@ from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.catalog.tables import Quota
 from chipwise.perf.arrays import Array
 from chipwise.planner.fleet import Fleet
-from chipwise.planner.limits import Granted, Mask, Refused, Rules, shown
+from chipwise.planner.limits import Granted, Mask, Refused, Rules, offer_title
 from chipwise.planner.pricing import Priced
 from chipwise.planner.reasons import OverQuota, Rule, RuleKind
 from chipwise.planner.values.plan import Choice, Plan, Turn
@@ -37,22 +37,22 @@ _BOUGHT = {  # as the table has it
 
 
 @dataclass(frozen=True)
-class Held:
+class QuotaCheck:
     """One quota against all candidates: what each needs of it; 0 where it does not speak of them."""
 
-    told: str  # "h100 at aws us-east-1"; of a provider's default its name
+    title: str  # "h100 at aws us-east-1"; of a provider's default its name
     unit: str
-    most: float
+    maximum: float
     needed: Array
     own: bool  # the user's; else what the provider grants unasked
 
     @property
     def fine(self) -> Mask:
-        found: Mask = self.needed <= self.most
+        found: Mask = self.needed <= self.maximum
         return found
 
     def miss(self, needed: float) -> OverQuota:
-        return OverQuota(name=self.told, unit=self.unit, needed=needed, limit=self.most, own=self.own)
+        return OverQuota(name=self.title, unit=self.unit, needed=needed, limit=self.maximum, own=self.own)
 
 
 def chips_of(fleet: Fleet) -> Array:
@@ -61,16 +61,16 @@ def chips_of(fleet: Fleet) -> Array:
     return np.asarray(per_shape[fleet.shape_of])
 
 
-def held(fleet: Fleet, priced: Priced, rules: Rules) -> list[Held]:
+def quota_checks(fleet: Fleet, priced: Priced, rules: Rules) -> list[QuotaCheck]:
     """Every quota that must be kept, against every candidate."""
     if not rules.quotas and not rules.default_quotas:
         return []
     chips = chips_of(fleet)[priced.machine] * priced.machines
     quotas = [
-        Held(
-            told=quota.told,
+        QuotaCheck(
+            title=quota.title,
             unit="chips",
-            most=float(quota.most),
+            maximum=float(quota.maximum),
             needed=np.where(_spoken(fleet, priced, quota), chips, 0.0),
             own=True,
         )
@@ -80,15 +80,15 @@ def held(fleet: Fleet, priced: Priced, rules: Rules) -> list[Held]:
         catalog = fleet.catalog
         vcpus = np.array([one.vcpus or 0.0 for one in catalog.machines])[priced.machine] * priced.machines
         for default in defaults(catalog):
-            if default.most is not None:
+            if default.maximum is not None:
                 covered = np.array([default.speaks_of(catalog, one) for one in catalog.machines], dtype=bool)
                 counted = covered[priced.machine] & default.purchases[priced.purchase]
                 needed = np.where(counted, vcpus if default.by_vcpu else chips, 0.0)
                 quotas.append(
-                    Held(
-                        told=f"{default.row.provider} {default.row.name}",
+                    QuotaCheck(
+                        title=f"{default.row.provider} {default.row.name}",
                         unit=default.row.unit,
-                        most=default.most,
+                        maximum=default.maximum,
                         needed=needed,
                         own=False,
                     )
@@ -104,7 +104,7 @@ def _spoken(fleet: Fleet, priced: Priced, quota: Granted) -> Mask:
     return np.asarray(matching & np.array([region.key in quota.regions for region in fleet.catalog.regions])[priced.region])
 
 
-def refused(fleet: Fleet, priced: Priced, quotas: Sequence[Held]) -> tuple[Refused, ...]:
+def refused(fleet: Fleet, priced: Priced, quotas: Sequence[QuotaCheck]) -> tuple[Refused, ...]:
     """Of each quota: offers of which no number of machines is within it, and offers of which the larger numbers are not."""
     refusals = []
     allowed = np.ones(len(priced), dtype=bool)
@@ -114,14 +114,14 @@ def refused(fleet: Fleet, priced: Priced, quotas: Sequence[Held]) -> tuple[Refus
         if not excess.any():
             continue
         touched, left = (np.bincount(priced.offer[mask], minlength=size) > 0 for mask in (excess, allowed))
-        name = quota.told if quota.own else f"{quota.unit} of {quota.told}"
+        name = quota.title if quota.own else f"{quota.unit} of {quota.title}"
         for kind, offers in ((RuleKind.QUOTA, touched & ~left), (RuleKind.QUOTA_MORE, touched & left)):
             if offers.any():
                 rows = np.flatnonzero(excess & offers[priced.offer])
                 row = int(rows[np.argmin(quota.needed[rows])])
                 count = f"{priced.machines[row]:g} x " if priced.machines[row] > 1 else ""
-                example = f"{count}{shown(fleet.catalog, int(priced.offer[row]))}"
-                rule = Rule(kind, name, quota.most, quota.own)
+                example = f"{count}{offer_title(fleet.catalog, int(priced.offer[row]))}"
+                rule = Rule(kind, name, quota.maximum, quota.own)
                 refusals.append(Refused(rule, int(np.count_nonzero(offers)), example, quota.miss(float(quota.needed[row]))))
     return tuple(refusals)
 
@@ -135,13 +135,13 @@ def above(fleet: Fleet, choice: Choice, rules: Rules) -> OverQuota | None:
     for quota in rules.quotas:
         same_chip = fleet.catalog.machines[index].chip in quota.chips and quota.provider in (None, choice.provider)
         same_region = quota.regions is None or (choice.provider, choice.region) in quota.regions
-        if same_chip and same_region and chips > quota.most:
-            return OverQuota(name=quota.told, unit="chips", needed=chips, limit=float(quota.most), own=True)
+        if same_chip and same_region and chips > quota.maximum:
+            return OverQuota(name=quota.title, unit="chips", needed=chips, limit=float(quota.maximum), own=True)
     for default in defaults(fleet.catalog) if rules.default_quotas else ():
         needed = default.needed(fleet.catalog, choice)
-        if needed is not None and default.most is not None and needed > default.most:
+        if needed is not None and default.maximum is not None and needed > default.maximum:
             row = default.row
-            return OverQuota(name=f"{row.provider} {row.name}", unit=row.unit, needed=needed, limit=default.most, own=False)
+            return OverQuota(name=f"{row.provider} {row.name}", unit=row.unit, needed=needed, limit=default.maximum, own=False)
     return None
 
 
@@ -153,7 +153,7 @@ class Default:
     """A row of the table, and what it speaks of."""
 
     row: Quota
-    most: float | None  # None: nobody states it
+    maximum: float | None  # None: nobody states it
     by_vcpu: bool  # else by chip
     purchases: Mask
 
@@ -210,12 +210,12 @@ def _of_ec2(families: Sequence[str], name: str) -> bool:
     return bool(own & set(families))
 
 
-def told(plan: Plan, rules: Rules) -> Plan:
+def with_quota_notes(plan: Plan, rules: Rules) -> Plan:
     """With what quotas refused, and what must be asked for before the choices can be started."""
     if plan.rows is None:
         return plan
     fleet, priced = plan.rows.fleet, plan.rows.priced
-    removed = refused(fleet, priced, held(fleet, priced, rules))
+    removed = refused(fleet, priced, quota_checks(fleet, priced, rules))
     asks = _to_ask(fleet.catalog, plan.choices[:1])
     turns = tuple(Turn("quota", _sentence(default, needed)) for _, default, needed in asks)
     return replace(plan, refused=(*plan.refused, *removed), turns=(*plan.turns, *turns))
@@ -234,7 +234,7 @@ def _to_ask(catalog: Catalog, choices: Sequence[Choice]) -> Iterator[tuple[int, 
     for rank, choice in enumerate(choices, start=1):
         for default in rows:
             needed = default.needed(catalog, choice)
-            if needed is not None and (default.most is None or needed > default.most):
+            if needed is not None and (default.maximum is None or needed > default.maximum):
                 yield rank, default, needed
 
 
@@ -242,9 +242,9 @@ def _sentence(default: Default, needed: float) -> str:
     row = default.row
     need = f"{row.provider}: {row.name}: {needed:,g} {_unit(default)} needed"
     code = f" ({row.code})" if row.code and row.code != row.name else ""
-    if default.most is None:
+    if default.maximum is None:
         return f"{need}; its default is not known here: look it up{code} before"
-    return f"{need}, default {default.most:g}; ask for an increase{code} before"
+    return f"{need}, default {default.maximum:g}; ask for an increase{code} before"
 
 
 def _unit(default: Default) -> str:
@@ -255,11 +255,11 @@ def _other_choices(asks: Sequence[tuple[int, Default, float]]) -> list[str]:
     """One line per quota for the choices behind the first; what the first needs is told with it."""
     groups: dict[str, list[tuple[int, Default, float]]] = {}
     for ask in asks:
-        if ask[0] > 1 and ask[1].most is not None:
+        if ask[0] > 1 and ask[1].maximum is not None:
             groups.setdefault(ask[1].row.name, []).append(ask)
     return [
         f"Choice {_ranks([rank for rank, _, _ in group])} would need {max(needed for _, _, needed in group):,g} "
-        f"{_unit(group[0][1])} of {group[0][1].row.provider} {name}, default {group[0][1].most:g}."
+        f"{_unit(group[0][1])} of {group[0][1].row.provider} {name}, default {group[0][1].maximum:g}."
         for name, group in groups.items()
     ]
 

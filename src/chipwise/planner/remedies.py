@@ -30,7 +30,7 @@ class UsePrecision:
 
 @dataclass(frozen=True, slots=True)
 class MoreChips:
-    on: str  # "8 x H100-SXM"
+    hardware: str  # "8 x H100-SXM"
     instead_of: int
 
 
@@ -38,7 +38,7 @@ class MoreChips:
 class StateNetwork:
     """Machines joined whose network nobody states."""
 
-    on: str
+    hardware: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Lighter:
     """A change of the workload after which it fits, and on what."""
 
     change: str  # "recompute: full"
-    on: str
+    hardware: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.catalog import ability, compatibility
 from chipwise.catalog.chip import Chip, ChipKind, Precision
-from chipwise.catalog.compatibility import Answer, Finding
+from chipwise.catalog.compatibility import CompatibilityAnswer, Finding
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import Purchase
 from chipwise.countries import members
@@ -109,9 +109,9 @@ def _granted(known: Known, key: str, limit: int) -> Granted:
     site = " ".join(filter(None, (provider, place[1] if len(place) > 1 else "")))
     label = f"{chip} at {site}" if site else chip
     return Granted(
-        told=label,
+        title=label,
         chips=frozenset(one.name for one in names.chips_of(chip) or names.chips(chip)),
-        most=limit,
+        maximum=limit,
         provider=provider,
         regions=regions,
     )
@@ -263,34 +263,36 @@ def _software(name: str, needs: Sequence[Need], fixed: Mapping[str, str], chips:
     refused, doubts = {}, {}
     for chip in chips:
         answer, reason = _judged(name, versions, companions, chip, data)
-        if answer is Answer.REFUSED:
+        if answer is CompatibilityAnswer.REFUSED:
             refused[chip.name] = reason
-        elif answer is Answer.UNSTATED:
+        elif answer is CompatibilityAnswer.UNSTATED:
             doubts[chip.name] = reason
     return Required(f"{text} does not run there", refused, doubts=doubts)
 
 
-def _judged(name: str, versions: Sequence[str], companions: Mapping[str, str], chip: Chip, data: Path) -> tuple[Answer, str]:
+def _judged(
+    name: str, versions: Sequence[str], companions: Mapping[str, str], chip: Chip, data: Path
+) -> tuple[CompatibilityAnswer, str]:
     """The best that any version gets on a chip; the reason is that of the version asked for."""
     verdicts = []
     for version in versions:
         answer, reason = _checked(name, version, companions, chip, data)
-        if answer is Answer.FINE:
+        if answer is CompatibilityAnswer.FINE:
             return answer, reason
         verdicts.append((answer, reason))
-    return next((one for one in verdicts if one[0] is Answer.UNSTATED), verdicts[0])
+    return next((one for one in verdicts if one[0] is CompatibilityAnswer.UNSTATED), verdicts[0])
 
 
-def _checked(name: str, version: str, companions: Mapping[str, str], chip: Chip, data: Path) -> tuple[Answer, str]:
+def _checked(name: str, version: str, companions: Mapping[str, str], chip: Chip, data: Path) -> tuple[CompatibilityAnswer, str]:
     """What usually comes along (the CUDA of the default build) refuses nobody whom another build would serve."""
     finding = _findings(name, version, companions, chip, data)[0]
     answer, reason = _weighed(finding, chip), finding.reason.replace(f"{name} 0 on ", f"{name} on ", 1)
     brings = any(rule.component == name and rule.needs == "default_cuda" for rule in compatibility.rules(data))
-    if answer is Answer.REFUSED and brings and chip.vendor == "NVIDIA" and "cuda" not in companions:
+    if answer is CompatibilityAnswer.REFUSED and brings and chip.vendor == "NVIDIA" and "cuda" not in companions:
         for cuda in OLDER_CUDA:
             findings = _findings(name, version, {**companions, "cuda": cuda}, chip, data)
-            if all(each.answer is not Answer.REFUSED for each in findings):
-                return Answer.UNSTATED, reason
+            if all(each.answer is not CompatibilityAnswer.REFUSED for each in findings):
+                return CompatibilityAnswer.UNSTATED, reason
     return answer, reason
 
 
@@ -300,10 +302,12 @@ def _findings(name: str, version: str, companions: Mapping[str, str], chip: Chip
     return tuple(sorted(findings, key=lambda one: one.component != name))
 
 
-def _weighed(finding: Finding, chip: Chip) -> Answer:
+def _weighed(finding: Finding, chip: Chip) -> CompatibilityAnswer:
     """A rule that does not name a chip with a stack of its own refuses it; silence (no source) refuses nobody."""
-    named_elsewhere = finding.answer is Answer.UNSTATED and finding.sources and chip.vendor not in ("NVIDIA", "AMD")
-    return Answer.REFUSED if named_elsewhere else finding.answer
+    named_elsewhere = (
+        finding.answer is CompatibilityAnswer.UNSTATED and finding.sources and chip.vendor not in ("NVIDIA", "AMD")
+    )
+    return CompatibilityAnswer.REFUSED if named_elsewhere else finding.answer
 
 
 def _versions(name: str, needs: Sequence[Need], data: Path) -> Iterator[str]:

@@ -26,21 +26,21 @@ class Curve:
     seconds: Array
     copies: float
 
-    def at(self, batch: float) -> float:
+    def seconds_at(self, batch: float) -> float:
         return float(np.interp(batch, self.batches, self.seconds))
 
     @property
-    def most(self) -> float:
+    def max_rate(self) -> float:
         """Samples per second that all copies do at best."""
         return float(np.max(self.batches / self.seconds)) * self.copies
 
     def settled(self, rate: float) -> float | None:
         """The batch that requests at this rate make up; None: they come faster than they are answered."""
         load = rate / self.copies
-        if load >= self.most / self.copies:
+        if load >= self.max_rate / self.copies:
             return None
         left = load * self.seconds - self.batches  # requests that come during a pass, less those it takes
-        index = int(np.argmax(left <= 0))  # the first batch that keeps up; there is one, as `most` says
+        index = int(np.argmax(left <= 0))  # the first batch that keeps up; there is one, as `max_rate` says
         if index == 0:  # below the first of them, a pass takes as long as that one
             return max(load * float(self.seconds[0]), 1.0)
         before, after = float(left[index - 1]), float(left[index])
@@ -51,11 +51,11 @@ class Curve:
         batch = self.settled(rate)
         if batch is None:
             return None
-        busy = min(rate / self.copies * self.at(batch) / batch, 1.0)
-        waited = max(share - (1.0 - busy), 0.0) / max(busy, 1e-12) * self.at(batch)
+        busy = min(rate / self.copies * self.seconds_at(batch) / batch, 1.0)
+        waited = max(share - (1.0 - busy), 0.0) / max(busy, 1e-12) * self.seconds_at(batch)
         extra = NormalDist().inv_cdf(min(max(share, 1e-6), 1 - 1e-6)) * burstiness * math.sqrt(max(batch * busy, 0.0))
         own = batch if batch * busy < 1 else min(max(batch + extra, 1.0), float(self.batches[-1]))
-        return waited + self.at(own)
+        return waited + self.seconds_at(own)
 
     def highest_rate(self, goals: Mapping[float, float], burstiness: float = 1.0, halvings: int = 60) -> float:
         """Requests per second up to which each goal {share: seconds} is met; 0: never."""
@@ -64,7 +64,7 @@ class Curve:
             found = {share: self.latency(rate, share, burstiness) for share in goals}
             return all(one is not None and one <= goals[share] for share, one in found.items())
 
-        low, high = 1e-6, self.most
+        low, high = 1e-6, self.max_rate
         if not keeps(low):
             return 0.0
         for _ in range(halvings):

@@ -43,7 +43,7 @@ def fits(known: Known, model: str, chip: str, settings: dict[str, Any]) -> FitPr
         return _fits(known, model, chip, settings)
     except InvalidSettings as error:
         spread = {} if settings.get("train") or "tp" in settings else {"tp": "--chips"}  # one copy over all of them
-        raise error.called(_FLAGS | spread) from error
+        raise error.with_names(_FLAGS | spread) from error
 
 
 def _fits(known: Known, model: str, chip: str, settings: dict[str, Any]) -> FitPrediction:

@@ -74,12 +74,12 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class _OneMore:
-    others: Models
+    models: Models
     described: Model
 
     @property
     def registry(self) -> Registry:
-        return self.others.registry
+        return self.models.registry
 
     def find(self, name: str, online: bool = True) -> Model:
-        return self.described if name == self.described.name else self.others.find(name, online)
+        return self.described if name == self.described.name else self.models.find(name, online)

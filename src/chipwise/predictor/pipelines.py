@@ -16,15 +16,15 @@ from chipwise.workload.pipeline import Pipeline
 
 
 def predict_pipeline(ask: Ask, work: Pipeline) -> PipelinePrediction:
-    chips = _chips_of_stages(ask.on, [stage.name for stage in work.stages])
+    chips = _chips_of_stages(ask.hardware, [stage.name for stage in work.stages])
     by_name = {stage.name: stage for stage in work.stages}
     stages: dict[str, Prediction] = {}
     for name in work.order:
         stage = by_name[name]
         known = options_of(stage.kind)
-        options = {key: value for key, value in ask.given.items() if key in known}
+        options = {key: value for key, value in ask.options.items() if key in known}
         try:
-            stages[name] = predict_work(replace(ask, on=chips[name], given=options), stage)
+            stages[name] = predict_work(replace(ask, hardware=chips[name], options=options), stage)
         except BadInput as error:
             hint = "Give a stage a different chip: --on CHIP,STAGE=CHIP."
             raise BadInput(f"Stage {name}: {error.message}", remedy=" ".join(filter(None, (error.remedy, hint)))) from error

@@ -26,7 +26,7 @@ def predict(known: Known, model: str, chip: str, task: str | None, settings: dic
     try:
         predicted = predict_model(known, model, chip, task or _guess(settings), settings)
     except InvalidSettings as error:
-        raise error.called(FLAGS) from error
+        raise error.with_names(FLAGS) from error
     return predicted if predicted.steadiness is not None else replace(predicted, steadiness=steadiness("dedicated"))
 
 

@@ -84,7 +84,7 @@ def training_prediction(trained: Trained, row: int = 0, notes: tuple[str, ...] =
     tokens = _cell(setup.global_batch, row) * _cell(setup.seq, row)
     chips = _cell(setup.chips, row)
     rate = tokens / _cell(step.value, row)
-    drawn = trained.found.power
+    drawn = trained.estimate.power
     return TrainingPrediction(
         model=trained.model,
         chip=trained.ask.hardware.part.name_at(row),
@@ -106,8 +106,8 @@ def training_prediction(trained: Trained, row: int = 0, notes: tuple[str, ...] =
         ),
         step_time=metric(step, "s", row),
         tokens_per_s=Interval(rate, tokens / _cell(step.high, row), tokens / _cell(step.low, row)),
-        mfu=_cell(trained.found.mfu, row),
-        scaling_efficiency=_cell(scaling_efficiency(trained.ask, trained.found, trained.fitted), row),
+        mfu=_cell(trained.estimate.mfu, row),
+        scaling_efficiency=_cell(scaling_efficiency(trained.ask, trained.estimate, trained.fitted), row),
         memory=memory_use(trained.memory, row),
         fit=None if trained.fit is None else fit_result(trained.fit, row),
         power=chip_power(drawn, row),

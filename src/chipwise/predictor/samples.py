@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 LARGEST_BATCH = 256
 ENOUGH = 0.9  # of the best rate, at which a larger batch is not worth its latency
-KEPT = 0.6  # of the touched values that training keeps
+KEPT_SHARE = 0.6  # of the touched values that training keeps
 STATE_BYTES = 16.0  # per trained parameter: 16-bit weight and gradient, fp32 master copy and two moments
 ROOM = 0.92  # of a chip's memory; the rest is context and fragments
 
@@ -177,7 +177,7 @@ class Sampled:
         return replace(estimate, provenance=estimate.provenance.map(lambda name: FORMULA))
 
     @property
-    def told(self) -> list[str]:
+    def remarks(self) -> list[str]:
         """How far the measurements are."""
         if self.part.kind == "edge":
             return ["Edge devices: rules of thumb throughout; measure before buying many."]
@@ -214,7 +214,7 @@ class Sampled:
             value_bytes = STATE_BYTES if self.task == "train" else weight
             lines, stored = {"tables": self.tables * value_bytes / self.table_ways}, self.stored - self.tables
         if self.task == "train":
-            activations = KEPT * (self.net.touched + self.net.score_map) * max(value, 2.0)
+            activations = KEPT_SHARE * (self.net.touched + self.net.score_map) * max(value, 2.0)
             return lines | {"weights and states": stored * STATE_BYTES, "activations": activations * batch}
         largest = max(
             (one.rows * one.groups * (one.columns + one.depth / one.window) for one in self.net.products), default=0.0
@@ -329,7 +329,7 @@ def predict_samples(known: Known, model: str, chip: str, settings: Mapping[str, 
         power=chip_power(drawn),
         energy_per_million_samples_kwh=float(drawn.total[0]) * ask.chips / per_s / 3.6,
         arrivals=_arriving(curve, float(settings["rate"]), float(settings.get("burstiness", 1.0))) if come else None,
-        notes=(*notes, *ask.told, *_longer(known, model, settings)),
+        notes=(*notes, *ask.remarks, *_longer(known, model, settings)),
         steadiness=steadiness("edge" if ask.part.kind == "edge" else "dedicated"),
     )
 
@@ -376,7 +376,7 @@ def _batch(ask: Sampled, curve: Curve, settings: Mapping[str, Any]) -> tuple[flo
 
 def _arriving(curve: Curve, rate: float, burstiness: float) -> Arrivals:
     latency = {share: curve.latency(rate, share, burstiness) for share in (0.5, 0.9, 0.99)}
-    return Arrivals(rate, latency, min(rate / curve.most, 1.0))
+    return Arrivals(rate, latency, min(rate / curve.max_rate, 1.0))
 
 
 def _sample(shape: Shape, settings: Mapping[str, Any], ask: Sampled) -> dict[str, float]:

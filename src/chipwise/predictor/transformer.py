@@ -52,7 +52,7 @@ class Trained:
     model: str  # as the registry calls it
     ask: Training
     step: Estimate
-    found: TrainingEstimate
+    estimate: TrainingEstimate
     fitted: Model  # what predicted it
     part: Part
     fit: Fit | None  # of one configuration
@@ -200,7 +200,7 @@ def train(
         model=shown_name(known, model),
         ask=question,
         step=predicted.step,
-        found=predicted,
+        estimate=predicted,
         fitted=fitted,
         part=part,
         fit=checked,

@@ -86,7 +86,7 @@ class Goal:
     percentile: float | None = None
 
     @property
-    def met(self) -> bool:
+    def is_met(self) -> bool:
         return self.predicted_s is not None and self.predicted_s <= self.limit_s
 
 

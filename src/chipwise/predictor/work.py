@@ -37,7 +37,7 @@ def predict_work(ask: Ask, work: Common) -> Prediction:
     try:
         predicted = _of_kind(ask, work)
     except InvalidSettings as error:
-        raise error.called(names_beside(ask.given)) from error
+        raise error.with_names(names_beside(ask.options)) from error
     part, watts = ask.known.parts[predicted.chip], work.limits.power_watts
     notes, goals = [], predicted.goals
     if watts is not None and part.kind != "edge" and part.power_w > watts:

@@ -132,7 +132,7 @@ _PAIRS = {"labels": "labels", "env": "settings", "secrets": "secrets", "stage_en
 
 
 def _run_request(work: Any, options: RunOptions) -> Any:
-    from chipwise.api.running.asking import Asked
+    from chipwise.api.running.asking import RunRequest
     from chipwise.units import parse_seconds
 
     is_command = isinstance(work, list | tuple)
@@ -150,7 +150,7 @@ def _run_request(work: Any, options: RunOptions) -> Any:
         settings["folder"] = Path(settings["folder"])
     if isinstance(work, Plan | NoPlan) and "environment" not in settings:
         settings["environment"] = work.request.environment
-    return Asked(words=words, is_command=is_command, **settings)
+    return RunRequest(words=words, is_command=is_command, **settings)
 
 
 def _ask(session: JobVerbs, jobs: Sequence[str | Job], wish: Any) -> list[Job]:

@@ -13,7 +13,7 @@ from chipwise.public.workloads import Names
 from chipwise.spelling import fold, nearest
 
 if TYPE_CHECKING:
-    from chipwise.api.catalog.feeds import Brought
+    from chipwise.api.catalog.feeds import RefreshResult
 
 _CHIPS = ("name", "kind", "vendor", "year", "memory_gb", "power_w")
 _MACHINES = ("provider", "name", "chip", "chips", "vcpus")
@@ -26,11 +26,11 @@ def _as_tuple(value: Names | None) -> tuple[str, ...]:
     return () if value is None else (value,) if isinstance(value, str) else tuple(value)
 
 
-def _brought_view(refreshed: Brought) -> dict[str, Any]:
+def _brought_view(refreshed: RefreshResult) -> dict[str, Any]:
     snapshot = refreshed.snapshot
     return {
         "provider": snapshot.provider,
-        "taken": snapshot.taken.isoformat(),
+        "taken": snapshot.day.isoformat(),
         "machines": len(snapshot.machines),
         "offers": len(snapshot.offers),
         "skipped": list(snapshot.skipped),

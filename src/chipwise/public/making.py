@@ -102,7 +102,7 @@ def rendered(
     if not targets:
         raise BadInput("No target is named.", remedy=f"Take one of {', '.join(rendering.target_names())}.")
     notes: list[str] = []
-    request = rendering.Asked(environment=environment, objective=objective, rank=choice, stage=stage)
+    request = rendering.RenderRequest(environment=environment, objective=objective, rank=choice, stage=stage)
     files_by_target = rendering.render(session.api, source, tuple(dict.fromkeys(targets)), request, notes.append)
     files = [
         RenderedFile(target, f"{target}/{file.path}" if len(files_by_target) > 1 else file.path, file.text, file.executable)

@@ -50,7 +50,7 @@ class MeasureVerbs(Opened):
 
         session, source = self.api, read_workload(workload)
         work = places.checked(session, source, environment)
-        wanted = places.Wanted(
+        wanted = places.BenchRequest(
             path=source,
             work=work,
             places=places.places(session, (on,) if isinstance(on, str) else tuple(on)),

@@ -309,7 +309,7 @@ class PlanVerbs(Opened):
         >>> found = cw.tco("h100", machines=4, years=3, utilisation="60%", country="DEU")
         >>> found.own.usd_per_year, found.cloud[0].break_even_month
         """
-        from chipwise.api.tco import Asked
+        from chipwise.api.tco import TcoRequest
         from chipwise.api.tco import tco as ask
         from chipwise.api.views.tco import tco_view
         from chipwise.units import parse_share, parse_usd, parse_watts
@@ -321,7 +321,7 @@ class PlanVerbs(Opened):
             if name in ("against", "provider", "region"):
                 value = (value,) if isinstance(value, str) else tuple(value)
             settings[_OWNED.get(name, name)] = readers[name](value) if name in readers else value
-        return Record(tco_view(ask(self.api, Asked(chip, **settings))))
+        return Record(tco_view(ask(self.api, TcoRequest(chip, **settings))))
 
     def check(
         self,

@@ -54,7 +54,7 @@ class UpkeepVerbs(JobVerbs):
         prepared = preparing.prepare(self.api, engine, fields, dry_run=dry_run)
         parts = [{"state": state, "kind": kind, "name": name} for state, kind, name in prepared.parts]
         view = {"parts": parts, "engine": {engine: dict(prepared.fields)}, "complete": prepared.complete}
-        return Record({**view, "why": prepared.why, "policy": prepared.policy})
+        return Record({**view, "why": prepared.reason, "policy": prepared.policy})
 
     def reap(self, engine: str | None = None, *, dry_run: bool = False) -> Table:
         """End machines and objects at clusters and clouds that belong to no live job of this record.

@@ -40,7 +40,7 @@ class Node:
     cores: int | None = None  # NeuronCores of one chip
     profile: str = ""  # slice of a chip that each takes, such as 1g.10gb
     sharing: str = ""  # "", slices or turns
-    held: int = 1  # users of one chip, where it is shared
+    users_per_chip: int = 1  # users of one chip, where it is shared
     vcpus: int | None = None
     memory_bytes: float | None = None
     disk_bytes: float | None = None  # local and fast, lost with the machine
@@ -74,7 +74,7 @@ class Software:
     purpose: str  # vllm, tgi, pytorch, triton, ...: the row of the image table
     version: str  # of it
     command: tuple[str, ...]
-    given: bool  # the command is the user's own; False: the usual one of the kind, to be looked at
+    is_custom: bool  # the command is the user's own; False: the usual one of the kind, to be looked at
     env: tuple[tuple[str, str], ...] = ()
     secrets: tuple[tuple[str, str, str], ...] = ()  # setting, name of the stored secret, its key
     port: int | None = None
@@ -95,23 +95,23 @@ class Volume:
     size_bytes: float
     shared: bool = False  # written or read by several machines at once
     url: str | None = None  # where its contents lie already
-    why: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
     """How many copies of a service."""
 
-    least: int
+    minimum: int
     usual: int
-    most: int
+    maximum: int
     per_replica: float | None = None  # requests per second that one answers within the goals
     slots: int | None = None  # requests that one works on at a time
-    why: str = ""  # of `least`, where it is not the plan's mean load
+    reason: str = ""  # of `minimum`, where it is not the plan's mean load
 
     @property
-    def told_least(self) -> str:
-        why = self.why or "The plan's mean load"
+    def minimum_reason(self) -> str:
+        why = self.reason or "The plan's mean load"
         return f"{why}; its peak takes {self.usual}."
 
 
@@ -171,12 +171,12 @@ class Stand:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class MachineLayer:
     """Machines that carry a part of a load over time and are bought one way."""
 
     purchase: str  # spot, on-demand, owned, or the promise that is made for them
     machines: int
-    where: str = ""  # owned ones, which stand apart from what is rented; empty: the plan's node
+    location: str = ""  # owned ones, which stand apart from what is rented; empty: the plan's node
 
     @property
     def committed(self) -> bool:
@@ -184,8 +184,8 @@ class Layer:
         return self.purchase not in ("spot", "on-demand", "owned")
 
     @property
-    def told(self) -> str:
-        return f"{self.machines} {self.purchase}{f' ({self.where})' if self.where else ''}"
+    def title(self) -> str:
+        return f"{self.machines} {self.purchase}{f' ({self.location})' if self.location else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ class Deployment:
     idle_s: float | None = None
     people: int | None = None
     trigger: str | None = None
-    others: tuple[Node, ...] = ()  # next best machines of the same place and chip kind: what a fleet may take instead
+    alternatives: tuple[Node, ...] = ()  # next best machines of the same place and chip kind: what a fleet may take instead
     regions: tuple[str, ...] = ()  # all in which it stands, where there are several
     stages: tuple[Deployment, ...] = ()
     hand_offs: tuple[HandOff, ...] = ()
@@ -251,11 +251,13 @@ class Deployment:
     stands: tuple[Stand, ...] = ()  # where a service stands, in several regions; empty: in its node's alone
     opens: str = ""  # cron expression: when a job may go on, where it may run in some hours only; in `time_zone`
     closes: str = ""  # when it is paused
-    layers: tuple[Layer, ...] = ()  # from the base of the load up, where it is carried by machines bought in several ways
+    layers: tuple[
+        MachineLayer, ...
+    ] = ()  # from the base of the load up, where it is carried by machines bought in several ways
     services: tuple[Service, ...] = ()  # paid per use, that the plan reckoned for the same traffic; those it may use first
     service: Service | None = None  # of them, what the plan takes instead of machines
     streams: int = 0  # live ones, of video: the command is that of one
-    on: Service | None = None  # what runs it instead of the node, in files of a service; see `sold`
+    host_service: Service | None = None  # what runs it instead of the node, in files of a service; see `sold`
     best: str = ""  # the plan's first machines and their price, where they are not the node's
 
     @property
@@ -263,7 +265,7 @@ class Deployment:
         return self.purchase == "spot"
 
     @property
-    def rented(self) -> tuple[Layer, ...]:
+    def rented(self) -> tuple[MachineLayer, ...]:
         """Layers that these files buy; owned machines are there already."""
         return tuple(one for one in self.layers if one.purchase != "owned")
 

@@ -30,7 +30,7 @@ from chipwise.renderer.paying import (
 from chipwise.renderer.paying_stages import own_machine, stage_notes, stage_service
 from chipwise.renderer.platforms import platforms
 from chipwise.renderer.quoting import dns_name, file_name, is_hub_id
-from chipwise.renderer.software import HANDED, QUANTIZED, Asked, images_for, software_of
+from chipwise.renderer.software import HANDED, QUANTIZED, SoftwareRequest, images_for, software_of
 from chipwise.renderer.windows import hours_of, paused, window
 from chipwise.units import GB, GIB, HOUR
 from chipwise.workload.kinds import Batch, Common, Interactive, Learning, Serve, Stream, Transcode
@@ -39,7 +39,7 @@ from chipwise.workload.model.registry import Model as Known
 from chipwise.workload.model.shape import EncoderDecoderShape
 from chipwise.workload.pipeline import Pipeline
 
-OTHERS = 4  # machine types that a fleet may take beside the chosen one
+MAX_ALTERNATIVES = 4  # machine types that a fleet may take beside the chosen one
 _BYTES = {"fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5, "int4": 0.5, "nf4": 0.5}
 
 
@@ -67,7 +67,7 @@ def describe(
         _stated(work),
     )
     loaded = _model(work, chosen, model, teacher)
-    request = Asked(
+    request = SoftwareRequest(
         work=work,
         form=form,
         node=node,
@@ -111,7 +111,7 @@ def describe(
         idle_s=getattr(work, "idle_after", None),
         people=work.people if isinstance(work, Interactive) else None,
         trigger=work.program.trigger if work.program else None,
-        others=_similar_nodes(catalog, plan, chosen, work),
+        alternatives=_similar_nodes(catalog, plan, chosen, work),
         regions=_regions(plan, chosen),
         notes=(*_notes(work, chosen, node), *_taught(teacher), *paused(hours), *notes_of(plan, chosen)),
         platforms=platforms(catalog.rows("runtimes"), node)
@@ -242,7 +242,7 @@ def _scaling(work: Common, plan: Plan, choice: Choice, form: Form, chips: int) -
     if rate is not None and answer is not None:
         slots = 1 << max(math.ceil(math.log2(max(rate * answer, 1.0) * 1.5)), 4)  # Little's law with room for bursts
     return Scaling(
-        least=min(minimum, maximum), usual=max(usual, minimum), most=max(maximum, usual), per_replica=rate, slots=slots
+        minimum=min(minimum, maximum), usual=max(usual, minimum), maximum=max(maximum, usual), per_replica=rate, slots=slots
     )
 
 
@@ -314,7 +314,7 @@ def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> l
                 size_bytes=work.data.size,
                 shared=shared,
                 url=place if place and "//" in place else None,
-                why=f"the data set, as the plan keeps it: {choice.storage or 'object store'}",
+                reason=f"the data set, as the plan keeps it: {choice.storage or 'object store'}",
             )
         )
     elif isinstance(work, Transcode) and work.streams is not None:
@@ -327,7 +327,7 @@ def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> l
                 size_bytes=100 * GB,
                 shared=shared,
                 url=None,
-                why="input and results; its size is not stated",
+                reason="input and results; its size is not stated",
             )
         )
     if model is not None and model.weight_bytes and form is not Form.DEVICES:
@@ -339,7 +339,7 @@ def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> l
                 size_bytes=size,
                 shared=shared,
                 url=None,
-                why="weights are fetched once, not at every start",
+                reason="weights are fetched once, not at every start",
             )
         )
     if isinstance(work, Learning) and model is not None and model.weight_bytes:
@@ -356,7 +356,7 @@ def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> l
                 size_bytes=max(size, 20 * GB),
                 shared=shared,
                 url=url,
-                why="room for three checkpoints",
+                reason="room for three checkpoints",
             )
         )
     elif form is Form.JOB and choice.purchase == "spot":
@@ -368,7 +368,7 @@ def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> l
                 size_bytes=50 * GB,
                 shared=shared,
                 url=url,
-                why="what is done must outlive a lost machine",
+                reason="what is done must outlive a lost machine",
             )
         )
     return volumes
@@ -394,7 +394,7 @@ def _similar_nodes(catalog: Catalog, plan: Plan, chosen: Choice, work: Common) -
         if alike and choice.machines == chosen.machines and choice.precision == chosen.precision:
             seen.add(choice.machine)
             nodes.append(node)
-    return tuple(nodes[:OTHERS])
+    return tuple(nodes[:MAX_ALTERNATIVES])
 
 
 def _regions(plan: Plan, chosen: Choice) -> tuple[str, ...]:
@@ -451,7 +451,7 @@ def _notes(work: Common, choice: Choice, node: Node) -> tuple[str, ...]:
             f"Weights in {choice.precision} are not made while they load: quantise them once, into the path of the command."
         )
     if choice.quantum is not None:
-        place = "this machine, simulated" if not choice.quantum.managed else choice.quantum.told
+        place = "this machine, simulated" if not choice.quantum.managed else choice.quantum.title
         notes.append(f"The circuits run on {place}; these files are of the machine between them.")
     if node.memory_bytes is not None and node.memory_bytes < GIB:
         notes.append("The machine has less than 1 GiB of memory.")

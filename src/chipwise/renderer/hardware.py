@@ -35,7 +35,7 @@ def node_of(catalog: Catalog, choice: Choice, work: Common | None = None) -> Nod
         cores=chip.silicon.units if chip is not None and kind == ChipKind.NEURON else None,
         profile=profile,
         sharing=sharing,
-        held=users,
+        users_per_chip=users,
         vcpus=int(machine.vcpus) if machine is not None and machine.vcpus else None,
         memory_bytes=machine.memory_bytes if machine is not None else None,
         disk_bytes=machine.disk_bytes if machine is not None else None,

@@ -17,16 +17,16 @@ def heading(deployment: Deployment, about: str = "") -> str:
     """Lines without a comment sign. Prices and dates of the day are left out, so that files change only with the plan."""
     node, predicted = deployment.node, deployment.predicted
     multiple = f"{deployment.machines} x " if deployment.machines > 1 else ""
-    bought = " + ".join(one.told for one in deployment.rented) or deployment.purchase
+    bought = " + ".join(one.title for one in deployment.rented) or deployment.purchase
     place = f"{multiple}{node.machine} ({node.provider} {node.region}, {bought})"
-    service = deployment.on
+    service = deployment.host_service
     if service is not None:
         place = f"{service.title} in {node.region}"
     lines = [f"{deployment.title}: {deployment.kind} on {place}. Written by chipwise from the plan."]
     if about:
         lines += about.splitlines()
     if service is not None:
-        lines += [line for part in sold.told(deployment, service) for line in wrap(part, WIDTH)]
+        lines += [line for part in sold.expectations(deployment, service) for line in wrap(part, WIDTH)]
     elif predicted.per == "job":
         between = f"{duration(predicted.low_s)} to {duration(predicted.high_s)}"
         lines.append(
@@ -47,8 +47,8 @@ def heading(deployment: Deployment, about: str = "") -> str:
 def service_instead(deployment: Deployment) -> list[str]:
     """Where the plan takes no machines at all: these files must not be read as its answer."""
     service = deployment.service
-    if deployment.on is not None:
-        return sold.missed(deployment.on)
+    if deployment.host_service is not None:
+        return sold.missed(deployment.host_service)
     if service is None:
         return []
     own = deployment.predicted.usd

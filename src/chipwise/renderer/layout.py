@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from chipwise.planner.values.split import Runs, Split
 from chipwise.planner.values.split import independent as works_apart
-from chipwise.renderer.deployment import Deployment, Form, Layer, Node
+from chipwise.renderer.deployment import Deployment, Form, MachineLayer, Node
 from chipwise.renderer.quoting import dns_name
 
 ALIKE = 0.5  # of the chosen machine's processors and memory: what another must have at least to stand in for it
@@ -100,7 +100,7 @@ def most_machines(deployment: Deployment) -> int:
     scaling = deployment.scaling
     if len(deployment.layers) == 1:  # a part of what is bought: the rollout has its room in the last of them
         return deployment.layers[0].machines
-    return machines_for(deployment, scaling.most + 1) if scaling is not None else deployment.machines
+    return machines_for(deployment, scaling.maximum + 1) if scaling is not None else deployment.machines
 
 
 def bought(deployment: Deployment) -> tuple[Deployment, ...]:
@@ -117,11 +117,11 @@ def bought(deployment: Deployment) -> tuple[Deployment, ...]:
         if machines > 0:
             part, scaling, usual = replace(layer, machines=machines), deployment.scaling, layer.machines
             if scaling is not None:
-                counts = (scaling.least, scaling.usual, scaling.most)
+                counts = (scaling.minimum, scaling.usual, scaling.maximum)
                 minimum, maximum, copies = (
                     min(max(count - below, 0), machines * inside) for count in (counts[0], counts[2], counts[1])
                 )
-                scaling = replace(scaling, least=minimum, usual=copies, most=maximum)
+                scaling = replace(scaling, minimum=minimum, usual=copies, maximum=maximum)
                 usual = machines_for(deployment, copies)
             deployments.append(
                 replace(
@@ -142,7 +142,7 @@ def part_word(deployment: Deployment, part: Deployment) -> str:
     return part.name.removeprefix(dns_name(deployment.name, 50)).removeprefix("-") if part.layers != deployment.layers else ""
 
 
-def _part_name(deployment: Deployment, layer: Layer, index: int) -> str:
+def _part_name(deployment: Deployment, layer: MachineLayer, index: int) -> str:
     earlier = sum(one.committed for one in deployment.rented[:index])
     word = layer.purchase if not layer.committed else f"base-{earlier + 1}" if earlier else "base"
     return f"{dns_name(deployment.name, 50)}-{word}"
@@ -159,7 +159,7 @@ def candidates(deployment: Deployment) -> tuple[Node, ...]:
     node, fits = deployment.node, []
     if len(deployment.layers) == 1 and deployment.layers[0].committed:  # a term is promised for one machine type
         return (node,)
-    for alternative in deployment.others:
+    for alternative in deployment.alternatives:
         if (not deployment.spot or deployment.layers) and alternative.chip != node.chip:
             continue
         if uses_efa(deployment) and alternative.interfaces < node.interfaces:

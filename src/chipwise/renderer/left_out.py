@@ -36,7 +36,7 @@ def _streams(deployment: Deployment, expresses: Collection[str]) -> tuple[str, .
 def _layers(deployment: Deployment, expresses: Collection[str]) -> tuple[str, ...]:
     if LAYERS in expresses or len(deployment.rented) < 2:
         return ()
-    layers = "; ".join(one.told for one in deployment.rented)
+    layers = "; ".join(one.title for one in deployment.rented)
     note = (
         f"The plan buys these machines in layers, from the base up: {layers}. These files do not tell them apart;"
         f" --to {_LAYERED.get(deployment.node.provider, 'kueue')} does."

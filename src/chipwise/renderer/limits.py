@@ -34,7 +34,7 @@ class Service:
     longest_value: int | None = None
     all_settings: int | None = None  # bytes of all of them, as JSON
     names: str = ""  # what the name of a setting looks like
-    whole: int | None = None  # bytes of everything that it is told, as JSON or as a script
+    total_bytes: int | None = None  # bytes of everything that it is told, as JSON or as a script
     packed: bool = False  # it is compressed before it is counted
 
     def settings(self, values: Mapping[str, str]) -> dict[str, str]:
@@ -64,10 +64,10 @@ class Service:
         return text
 
     def _measure(self, size: int) -> None:
-        if self.whole is not None and size > self.whole:
+        if self.total_bytes is not None and size > self.total_bytes:
             packed = ", packed," if self.packed else ""
             raise self._refused(
-                f"takes {self.whole:,} bytes{packed} of command and settings; this workload has {size:,}", _SCRIPT
+                f"takes {self.total_bytes:,} bytes{packed} of command and settings; this workload has {size:,}", _SCRIPT
             )
 
     def _refused(self, what: str, way: str) -> CannotRender:
@@ -100,14 +100,14 @@ SAGEMAKER_MODEL = Service(
     all_settings=32 * 1024,
 )
 # 24 KiB, less what the script adds around the container: image, roles, secrets, mounts, retries.
-BATCH = Service("A job definition of AWS Batch", "ec2, kubernetes or slurm", whole=22_000)
+BATCH = Service("A job definition of AWS Batch", "ec2, kubernetes or slurm", total_bytes=22_000)
 # 64 KiB, less what the script fills in.
-ECS = Service("A task definition of ECS", "kubernetes or terraform", whole=62_000)
+ECS = Service("A task definition of ECS", "kubernetes or terraform", total_bytes=62_000)
 LAMBDA = Service("Lambda", "batch or ecs", all_settings=4_096, names=r"[A-Za-z][A-Za-z0-9_]+")
 CLOUD_RUN = Service("Cloud Run", "kubernetes or terraform", most_settings=1_000, longest_value=32 * 1024)
 # An object is kept in 1.5 MiB, and a workflow holds several containers; a program is started with 2 MiB at most.
-KUBERNETES = Service("A container of Kubernetes", "compose or slurm", whole=400_000)
+KUBERNETES = Service("A container of Kubernetes", "compose or slurm", total_bytes=400_000)
 # User data: 16 KiB and 64 KiB, less what Terraform writes before the script; a value of Google's metadata: 256 KiB.
-EC2_PACKED = Service("User data of EC2", "kubernetes or batch", whole=15_000, packed=True)
-AZURE_MACHINE = Service("Custom data of an Azure machine", "kubernetes", whole=62_000)
-GOOGLE_MACHINE = Service("The start script of a Google Cloud machine", "kubernetes", whole=250_000)
+EC2_PACKED = Service("User data of EC2", "kubernetes or batch", total_bytes=15_000, packed=True)
+AZURE_MACHINE = Service("Custom data of an Azure machine", "kubernetes", total_bytes=62_000)
+GOOGLE_MACHINE = Service("The start script of a Google Cloud machine", "kubernetes", total_bytes=250_000)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.values.load import LoadPlan
 from chipwise.planner.values.plan import Choice, Plan
-from chipwise.renderer.deployment import Layer, Scaling, Service
+from chipwise.renderer.deployment import MachineLayer, Scaling, Service
 from chipwise.text import usd
 
 OWNED = "owned"
@@ -20,16 +20,19 @@ WORTH = 0.995  # of the money: what saves less is not told
 def load_of(plan: Plan, chosen: Choice) -> LoadPlan | None:
     """The plan's load over time, where it is carried by the chosen machine; of several ways to buy it, by the first."""
     load = plan.load
-    if load is None or next((one for one in plan.choices if one.where == load.where), None) != chosen:
+    if load is None or next((one for one in plan.choices if one.where == load.title), None) != chosen:
         return None
     return load
 
 
-def layers_of(load: LoadPlan | None) -> tuple[Layer, ...]:
+def layers_of(load: LoadPlan | None) -> tuple[MachineLayer, ...]:
     """Empty where one way to buy carries all of it."""
     if load is None or len(load.layers) < 2:
         return ()
-    return tuple(Layer(OWNED, one.machines, one.owned) if one.owned else Layer(one.name, one.machines) for one in load.layers)
+    return tuple(
+        MachineLayer(OWNED, layer.machines, layer.owned) if layer.owned else MachineLayer(layer.name, layer.machines)
+        for layer in load.layers
+    )
 
 
 def purchase_of(load: LoadPlan | None, chosen: Choice) -> str:
@@ -63,7 +66,7 @@ def followed(
     )
     if stated[0] and stated[0] == minimum and committed * inside < minimum:
         reason = "The fewest that the workload asks for"
-    return replace(scaling, least=minimum, usual=min(max(scaling.usual, minimum), maximum), most=maximum, why=reason)
+    return replace(scaling, minimum=minimum, usual=min(max(scaling.usual, minimum), maximum), maximum=maximum, reason=reason)
 
 
 def services_of(plan: Plan) -> tuple[Service, ...]:
@@ -112,22 +115,22 @@ def notes_of(plan: Plan, chosen: Choice) -> tuple[str, ...]:
 def _other_machine(plan: Plan, chosen: Choice) -> tuple[str, ...]:
     """Over its hours a load may be cheapest on another machine than for its peak."""
     load = plan.load
-    if load is None or chosen != plan.winner or load.where == chosen.where or load.usd >= WORTH * chosen.usd:
+    if load is None or chosen != plan.winner or load.title == chosen.where or load.usd >= WORTH * chosen.usd:
         return ()
-    rank = next((rank for rank, one in enumerate(plan.choices, start=1) if one.where == load.where), None)
+    rank = next((rank for rank, one in enumerate(plan.choices, start=1) if one.where == load.title), None)
     command = f" --choice {rank} writes that." if rank is not None else ""
     layers = ", ".join(f"{one.machines} {one.name}" for one in load.layers)
     note = (
-        f"Over the hours of the load {load.where} ({layers}) costs ${load.usd:,.0f} a month; these files are for the best"
+        f"Over the hours of the load {load.title} ({layers}) costs ${load.usd:,.0f} a month; these files are for the best"
         f" machine for the peak, ${chosen.usd:,.0f} if it runs through all its hours.{command}"
     )
     return (note,)
 
 
 def _owned(plan: Plan, chosen: Choice) -> tuple[str, ...]:
-    owned = [one for one in layers_of(load_of(plan, chosen)) if one.purchase == OWNED and one.where]
+    owned = [one for one in layers_of(load_of(plan, chosen)) if one.purchase == OWNED and one.location]
     return tuple(
-        f"{layer.machines} x {layer.where}, owned, carry the base of the load; these files are of what is rented above them."
+        f"{layer.machines} x {layer.location}, owned, carry the base of the load; these files are of what is rented above them."
         for layer in owned
     )
 
@@ -136,7 +139,7 @@ def _mix(plan: Plan, chosen: Choice) -> tuple[str, ...]:
     mix = plan.mix
     if mix is None or len(mix.members) < 2:
         return ()
-    members = ", ".join(f"{one.machines} x {one.where}, {one.purchase}" for one in mix.members)
+    members = ", ".join(f"{one.machines} x {one.title}, {one.purchase}" for one in mix.members)
     note = (
         f"The plan's mix by request size ({members}) costs ${mix.usd:,.0f} a month; these files hold one machine type,"
         f" ${chosen.usd:,.0f}. For the mix, render each type with --limit chips=[...] and send it the requests of its sizes."

@@ -27,7 +27,7 @@ class Setting:
 
     name: str
     value: object
-    why: str = ""
+    reason: str = ""
 
 
 @cache
@@ -62,7 +62,7 @@ def comment(heading: str) -> str:
 
 
 def settings_text(settings: Sequence[Setting]) -> str:
-    notes = {one.name: [one_line(line) for line in one.why.splitlines()] for one in settings if one.why}
+    notes = {one.name: [one_line(line) for line in one.reason.splitlines()] for one in settings if one.reason}
     values = {one.name: _clean(one.value) for one in settings}
     return _json({NOTES: notes, **values} if notes else values) + "\n"
 

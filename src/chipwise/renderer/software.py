@@ -31,7 +31,7 @@ _ENGINES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SoftwareRequest:
     """What the choice of software depends on."""
 
     work: Common
@@ -47,7 +47,7 @@ class Asked:
     adapters: bool = False
 
 
-def software_of(request: Asked, rows: Sequence[ImageRow]) -> Software:
+def software_of(request: SoftwareRequest, rows: Sequence[ImageRow]) -> Software:
     program = request.work.program or Program()
     purpose = _purpose(request, program)
     row = image_row(rows, purpose, request.node)
@@ -68,7 +68,7 @@ def software_of(request: Asked, rows: Sequence[ImageRow]) -> Software:
         purpose=purpose,
         version=row.version,
         command=tuple(command),
-        given=program.command is not None,
+        is_custom=program.command is not None,
         env=tuple(sorted(env.items())),
         secrets=tuple((key, name, part) for key, name, part in secrets),
         port=program.port or port,
@@ -119,7 +119,7 @@ def _replaced(rows: Sequence[ImageRow], node: Node, purpose: str, program: Progr
     )
 
 
-def _framework(request: Asked, program: Program) -> Framework:
+def _framework(request: SoftwareRequest, program: Program) -> Framework:
     if program.framework is not None:
         return program.framework
     kind = getattr(request.work, "kind", "")
@@ -128,7 +128,7 @@ def _framework(request: Asked, program: Program) -> Framework:
     return Framework.MPI if kind == "hpc" and request.machines * max(request.node.chips, 1) > 1 else Framework.NONE
 
 
-def _purpose(request: Asked, program: Program) -> str:
+def _purpose(request: SoftwareRequest, program: Program) -> str:
     if program.engine is not None and program.engine is not Engine.OWN:
         return str(program.engine)
     framework = _framework(request, program)
@@ -153,7 +153,7 @@ def _purpose(request: Asked, program: Program) -> str:
     return "cuda" if request.node.kind == "gpu" else "plain"
 
 
-def _usual(request: Asked, purpose: str, port: int | None) -> tuple[str, ...]:
+def _usual(request: SoftwareRequest, purpose: str, port: int | None) -> tuple[str, ...]:
     """What the kind usually runs: from the plan where the plan says it, a named place for the user's program elsewhere."""
     match purpose:
         case "vllm":
@@ -200,7 +200,7 @@ def _usual(request: Asked, purpose: str, port: int | None) -> tuple[str, ...]:
     )
 
 
-def _weights(asked: Asked) -> str:
+def _weights(asked: SoftwareRequest) -> str:
     assert asked.model is not None
     return asked.model.source
 
@@ -213,7 +213,7 @@ VLLM_NUMBERS = {
 }
 
 
-def _vllm(request: Asked, port: int | None) -> tuple[str, ...]:
+def _vllm(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
     model = request.model
     if model is None:
         return ("python", "batch.py")
@@ -236,7 +236,7 @@ def _vllm(request: Asked, port: int | None) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _tgi(request: Asked, port: int | None) -> tuple[str, ...]:
+def _tgi(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
     words = [
         "text-generation-launcher",
         "--model-id",
@@ -256,7 +256,7 @@ def _tgi(request: Asked, port: int | None) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _sglang(request: Asked, port: int | None) -> tuple[str, ...]:
+def _sglang(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
     words = [
         "python3",
         "-m",
@@ -318,7 +318,7 @@ _SPLITS = {
 }
 
 
-def _planned(request: Asked) -> dict[str, str]:
+def _planned(request: SoftwareRequest) -> dict[str, str]:
     """What the plan reckoned with: a program of the user's own reads it from here, or is written so."""
     ways = ("tp", "pp", "cp", "ep")  # of which one means: not split
     split = request.split.as_dict()
@@ -330,7 +330,7 @@ def _planned(request: Asked) -> dict[str, str]:
     return values
 
 
-def _settings(request: Asked, purpose: str) -> dict[str, str]:
+def _settings(request: SoftwareRequest, purpose: str) -> dict[str, str]:
     """Settings by which a program can do what the plan says, and find what it reads and keeps."""
     own = purpose not in ("vllm", "tgi", "sglang") and request.form is not Form.SESSIONS  # those are told by their flags
     values: dict[str, str] = _planned(request) if own else {}

@@ -34,21 +34,21 @@ def sold_as(deployment: Deployment, name: str, hardware: str = "", *words: str) 
         matches = (service.kind, service.provider, service.name) == ("serverless", deployment.node.provider, name)
         fits = chip in service.chips if chip is not None else not service.chips
         if matches and fits and all(word in service.hardware for word in words):
-            return replace(deployment, on=service)
+            return replace(deployment, host_service=service)
     blank = Service(kind="serverless", provider=deployment.node.provider, name=name, hardware=hardware or chip or "", usd=None)
-    return replace(deployment, on=blank)
+    return replace(deployment, host_service=blank)
 
 
 def most_instances(deployment: Deployment, otherwise: int) -> int:
     """Of what the plan has up on average, and three deviations of chance above it; never fewer than the machines would be."""
-    scaling, service = deployment.scaling, deployment.on
-    minimum = scaling.most if scaling is not None else otherwise
+    scaling, service = deployment.scaling, deployment.host_service
+    minimum = scaling.maximum if scaling is not None else otherwise
     if service is None or not service.instances:
         return minimum
     return max(minimum, ceil(service.instances + 3 * sqrt(service.instances)) + 1)
 
 
-def told(deployment: Deployment, service: Service) -> list[str]:
+def expectations(deployment: Deployment, service: Service) -> list[str]:
     """What the service is expected to cost and do, and whether the plan takes it."""
     if service.usd is None:
         first = "Expected: paid for the seconds in which it works; the plan has no price for it."

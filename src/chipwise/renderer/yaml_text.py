@@ -21,7 +21,7 @@ class Noted:
     """A value with its reason: a comment on the line above it."""
 
     value: Yaml
-    why: str
+    comment: str
 
 
 def document(*values: Yaml, title: str = "") -> str:
@@ -47,7 +47,7 @@ def plain(value: Yaml) -> Yaml:
 def _lines(value: Yaml) -> Iterator[str]:
     match value:
         case Noted():
-            yield from _comment(value.why)
+            yield from _comment(value.comment)
             yield from _lines(value.value)
         case Mapping() if value:
             for key, item in value.items():
@@ -57,7 +57,7 @@ def _lines(value: Yaml) -> Iterator[str]:
         case Sequence() if value:
             for item in value:
                 if isinstance(item, Noted):
-                    yield from _comment(item.why)
+                    yield from _comment(item.comment)
                     item = item.value
                 if isinstance(item, str) and _is_block(item):
                     yield from _block("-", item)
@@ -71,7 +71,7 @@ def _lines(value: Yaml) -> Iterator[str]:
 
 def _entry(key: str, value: Yaml) -> Iterator[str]:
     if isinstance(value, Noted):
-        yield from _comment(value.why)
+        yield from _comment(value.comment)
         value = value.value
     if isinstance(value, str) and _is_block(value):
         yield from _block(key, value)

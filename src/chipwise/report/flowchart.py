@@ -34,4 +34,4 @@ def _step(question: Question) -> str:
     heading = tag("b", "nothing is left" if question.stopped else "left out")
     side = tag("div", heading, away, class_="away stopped" if question.stopped else "away")
     left = tag("p", text(question.left), class_="left") if question.left and not question.stopped else ""
-    return tag("li", tag("div", _box("question", text(question.asked)), side, class_="step"), left)
+    return tag("li", tag("div", _box("question", text(question.text)), side, class_="step"), left)

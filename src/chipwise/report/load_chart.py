@@ -90,7 +90,7 @@ def load_table(plan: Plan) -> str:
         rows += [
             [text(f"only {one.name}"), "", "", text(usd(one.usd) if one.usd is not None else one.why)] for one in load.alone
         ]
-    changed = tag("p", text(f"Best over time is {load.where}: {load.changed}.")) if load.changed else ""
+    changed = tag("p", text(f"Best over time is {load.title}: {load.changed}.")) if load.changed else ""
     notes = tag("ul", *(tag("li", text(one)) for one in load.assumed)) if load.assumed else ""
     return "".join(
         [changed, simple(("layer", "machines", "used", "USD a month"), rows), tag("p", text(load.recommendation)), notes]

@@ -27,7 +27,7 @@ _LISTED_LIMIT = 4  # that a question lists by name; the tables list all
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    asked: str
+    text: str
     away: tuple[str, ...]  # whom it sent away, a sentence each
     left: str = ""  # who goes on
     stopped: bool = False  # nobody went on
@@ -43,7 +43,7 @@ def questions(plan: Plan) -> tuple[Question, ...]:
     if plan.winner is None:
         last = max((at for at, one in enumerate(_STAGES) if missing[one]), default=len(_STAGES) - 1)
         answered = [one for one in steps[:last] if one.away]
-        return (*answered, Question(steps[last].asked, steps[last].away or ("nothing was left",), stopped=True))
+        return (*answered, Question(steps[last].text, steps[last].away or ("nothing was left",), stopped=True))
     best = Question(_BEST.get(plan.objective, f"Which is best by {plan.objective}?"), _beaten(plan), _machine_text(plan.winner))
     return tuple(one for one in (*steps, best, *_purchase(plan, plan.winner), *_per_use(plan)) if one.away)
 

@@ -66,7 +66,7 @@ class Prepared:
     fields: Mapping[str, Any]  # of the engine, with what was made: what engines.yaml should say
     policy: Mapping[str, Any]  # of whoever starts jobs
     complete: bool
-    why: str = ""  # of a field that nobody set
+    reason: str = ""  # of a field that nobody set
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class RunsHere(Protocol):
 
 
 @runtime_checkable
-class Named(Protocol):
+class Configurable(Protocol):
     """Can be reached by its name, and by other names that engines.yaml gives it."""
 
     def settings_model(self) -> type[Any]:

@@ -22,11 +22,11 @@ class Compared:
     low: float | None = None
     high: float | None = None
     measured: float | None = None
-    whole: bool = True  # False: measured of a part, so that a ratio would mislead
+    is_complete: bool = True  # False: measured of a part, so that a ratio would mislead
 
     @property
     def ratio(self) -> float | None:
-        if not self.whole or not self.predicted or self.measured is None:
+        if not self.is_complete or not self.predicted or self.measured is None:
             return None
         return self.measured / self.predicted
 
@@ -58,7 +58,7 @@ def compare(spec: Spec, measurement: Measured | None) -> tuple[Compared, ...]:
                 low=number(predicted.get(f"{name}_low")),
                 high=number(predicted.get(f"{name}_high")),
                 measured=seen,
-                whole=measurement is None or measurement.whole or name not in OF_THE_WHOLE,
+                is_complete=measurement is None or measurement.whole or name not in OF_THE_WHOLE,
             )
         )
     return tuple(rows)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from chipwise.runner.job import Job, Lack, Where
+from chipwise.runner.job import Job, Lack, MachinePlace
 
 
 class State(StrEnum):
@@ -49,11 +49,13 @@ class Sight:
     step: int | None = None
     handle: str = ""
     leave_by: float | None = None  # its machine goes away: a notice came
-    where: Where | None = None  # the machine that it really got
+    place: MachinePlace | None = None  # the machine that it really got
     saved: int | None = None  # the step from which another attempt would go on, where it is known
-    held: float | None = None  # since when its machines are there and paid for, also while it is PENDING
+    held_since: float | None = None  # since when its machines are there and paid for, also while it is PENDING
     rate: float | None = None  # steps per second since it was warm, where it tells
-    came: int | None = None  # of its machines, while it is PENDING for the others; None: none came, or nobody counts
+    machines_arrived: int | None = (
+        None  # of its machines, while it is PENDING for the others; None: none came, or nobody counts
+    )
     ended: bool = False  # RUNNING, but only in that what it made is still looked for: there is nothing to leave or to move
     holds: Room = Room()  # devices of the place that it was given, where the job that is asked about does not say
     lack: Lack | None = None  # what the reason is about, where something is decided by it
@@ -61,11 +63,11 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    at: float
+    moment: float
     attempts: Mapping[tuple[str, int], Sight] = field(default_factory=dict)
     room: Room = Room()
     strays: tuple[str, ...] = ()  # handles of what belongs to no attempt that is under way
-    offers: Sequence[Where] | None = None  # what can be had now; None: the engine does not know
+    offers: Sequence[MachinePlace] | None = None  # what can be had now; None: the engine does not know
 
 
 # What a controller may ask of an engine.
@@ -85,7 +87,7 @@ class Leave:
     """Save and go: what a notice of interruption, an owner or a scheduler asks for."""
 
     job: Job
-    by: float
+    deadline: float
     reason: str
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from chipwise.runner.job import Attempt, Job, Lack, Outcome, Phase, Spec, Where, Why, Wish
+from chipwise.runner.job import Attempt, Job, Lack, LeaveReason, MachinePlace, Outcome, Phase, Spec, Wish
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Placed:
     """An attempt is decided on. It is recorded before the engine is asked, so that a start is never forgotten."""
 
     number: int
-    where: Where
+    where: MachinePlace
     devices: tuple[int, ...] = ()
     cpus: tuple[int, ...] = ()
     machines: int = 1
@@ -52,7 +52,7 @@ class Begun:
     handle: str = ""
     at: float | None = None  # when it really began; None: when the event was written
     held: float | None = None  # when its machines came, where it waited for them
-    where: Where | None = None  # the machine that it really got
+    where: MachinePlace | None = None  # the machine that it really got
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Leaving:
 
     number: int
     by: float
-    why: Why
+    why: LeaveReason
     reason: str = ""
     came: int | None = None  # of its machines, where it waited for the others in vain
 

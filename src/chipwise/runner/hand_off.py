@@ -21,6 +21,6 @@ def by_controller(spec: Spec, looks_at: tuple[str, ...] = ()) -> tuple[str, ...]
     return tuple(one for one in spec.produces if one not in local)
 
 
-def told(lacks: str) -> str:
+def failure_reason(lacks: str) -> str:
     """Why it has failed after all. `lacks`: such as "a.bin is not there"."""
     return f"it ended well, but {lacks}"

@@ -48,7 +48,7 @@ class Wish(StrEnum):
         return self is not Wish.RUN
 
 
-class Why(StrEnum):
+class LeaveReason(StrEnum):
     """Why an attempt was asked to leave, which decides what becomes of the job."""
 
     WISH = "wish"  # its owner stops it
@@ -138,7 +138,7 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class MachinePlace:
     """A place where an attempt may run, best first."""
 
     purchase: Purchase = Purchase.OWNED
@@ -183,7 +183,7 @@ class Spec:
     expected_s: float | None = None  # what was predicted: for backfill and for comparing
     deadline: float | None = None  # as a time
     budget_usd: float | None = None
-    places: tuple[Where, ...] = ()  # empty: the engine's own
+    places: tuple[MachinePlace, ...] = ()  # empty: the engine's own
     checkpoints: str = ""
     interruptions_per_hour: float | None = None
     health: str = ""  # URL or path that a service answers when it is well
@@ -199,7 +199,7 @@ class Spec:
 @dataclass(frozen=True, slots=True)
 class Attempt:
     number: int
-    where: Where
+    where: MachinePlace
     devices: tuple[int, ...] = ()
     cpus: tuple[int, ...] = ()
     machines: int = 1
@@ -245,7 +245,7 @@ class Job:
     waiting: str = ""  # why it does not run yet, in words
     lack: Lack | None = None  # what of it decisions depend on
     leave_by: float | None = None  # while leaving: when it is ended
-    leaving: Why | None = None
+    leaving: LeaveReason | None = None
     forgiven: int = 0  # attempts that no longer count, since its owner asked for a retry
     ended: float | None = None
     reason: str = ""

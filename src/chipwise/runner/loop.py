@@ -52,13 +52,13 @@ class Controller:
     checked: Callable[[Sequence[Job], Seen], Seen] = lambda jobs, seen: seen  # what jobs that ended well were to leave behind
     elapsed: Callable[[], float] = lambda: 0.0  # seconds on a clock that never goes back; without one a turn does all it has to
     _jobs: dict[str, Job] = field(default_factory=dict)  # of the place, not over
-    _others: dict[str, Job] = field(default_factory=dict)  # of elsewhere, or over, for which some of them wait
+    _awaited: dict[str, Job] = field(default_factory=dict)  # of elsewhere, or over, for which some of them wait
     _damaged: dict[str, Damaged] = field(default_factory=dict)  # of the place, not over
     _mark: int = 0
     _lease: Lease | None = None
-    _other: Lease | None = None  # of somebody else, as it was seen first
+    _rival_lease: Lease | None = None  # of somebody else, as it was seen first
     _other_since: float = 0.0
-    _told: dict[tuple[str, int], str] = field(default_factory=dict)
+    _reported: dict[tuple[str, int], str] = field(default_factory=dict)
     _unrecorded: list[str] = field(default_factory=list)  # what the record would not take in this turn
 
     def turn(self, now: float) -> Turn:
@@ -67,7 +67,7 @@ class Controller:
             self._lease = None
             return Turn(False)
         if self._lease is None or lease.epoch != self._lease.epoch:
-            self._jobs, self._others, self._damaged, self._mark = {}, {}, {}, 0  # somebody else may have written
+            self._jobs, self._awaited, self._damaged, self._mark = {}, {}, {}, 0  # somebody else may have written
         self._lease = lease
         if self._read():  # deciding on half of the jobs would give out devices that the other half holds
             return Turn(True, live=len(self._jobs), behind=True)
@@ -81,7 +81,7 @@ class Controller:
             return Turn(True, live=len(self._jobs) + len(unread), trouble=(*damaged, str(error)))
         seen, lives = _without_damaged(seen, unread)
         self._unrecorded = []
-        acts = step(self._jobs, seen, now, self.rules, self.policy, self._others)
+        acts = step(self._jobs, seen, now, self.rules, self.policy, self._awaited)
         try:
             standing, written = self._write(acts, now)
             orders = [order for act in standing for order in act.orders]
@@ -105,8 +105,8 @@ class Controller:
         """Whoever leads renews the lease at every turn. One that nobody renewed for as long as a lease lasts, by a clock that
         never goes back, is a dead one's, whatever time a clock that was set back since wrote into it."""
         lease, elapsed = self.record.leader(self.engine.place), self.elapsed()
-        if lease is None or lease != self._other:
-            self._other, self._other_since = lease, elapsed
+        if lease is None or lease != self._rival_lease:
+            self._rival_lease, self._other_since = lease, elapsed
             return None
         if elapsed - self._other_since <= LEASE_S:
             return None
@@ -130,11 +130,11 @@ class Controller:
             return True
         awaited = {name for job in self._jobs.values() for name in job.spec.after} - self._jobs.keys()
         # Those that are not done are looked up each time: nobody tells us of them, and one that failed may be tried again.
-        self._others = {name: job for name, job in self._others.items() if name in awaited and job.phase is Phase.DONE}
-        for name in awaited - self._others.keys():
+        self._awaited = {name: job for name, job in self._awaited.items() if name in awaited and job.phase is Phase.DONE}
+        for name in awaited - self._awaited.keys():
             with suppress(Unread):  # who waits for it waits on
                 if (awaited_job := self.record.job(name)) is not None:
-                    self._others[name] = awaited_job
+                    self._awaited[name] = awaited_job
         return False
 
     def _keep_unread(self, damaged: Damaged) -> None:
@@ -150,9 +150,9 @@ class Controller:
             self._jobs[job.id] = job
             return
         self._jobs.pop(job.id, None)
-        self._others[job.id] = job
-        if (number := len(job.attempts)) and self._told:
-            self._told.pop((job.id, number), None)
+        self._awaited[job.id] = job
+        if (number := len(job.attempts)) and self._reported:
+            self._reported.pop((job.id, number), None)
 
     def _write(self, acts: Sequence[Act], now: float) -> tuple[list[Act], int]:
         """Acts whose events stand. One that was decided on an old view is left for the next turn."""
@@ -205,8 +205,8 @@ class Controller:
     def _note(self, order: Order, now: float, text: str) -> str:
         """Once for each reason, in the job's story."""
         job = order.job if isinstance(order, Start | Leave) else None
-        if job is not None and self._told.get((job.id, len(job.attempts))) != text:
-            self._told[(job.id, len(job.attempts))] = text
+        if job is not None and self._reported.get((job.id, len(job.attempts))) != text:
+            self._reported[(job.id, len(job.attempts))] = text
             self._change(job.id, lambda held: (Told(len(held.attempts), text),), now)
         return text
 

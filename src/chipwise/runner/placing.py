@@ -13,7 +13,7 @@ from math import inf
 
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.comparing import number
-from chipwise.runner.job import Attempt, Job, Move, Outcome, Retry, Where
+from chipwise.runner.job import Attempt, Job, MachinePlace, Move, Outcome, Retry
 from chipwise.runner.policy import Decision, Policy, Standing
 
 LOST_IN_A_ROW = 2  # at one place, after which another is tried first
@@ -23,7 +23,7 @@ RESTART_S = 300.0  # to get a machine, boot, load and redo what was not saved, w
 
 
 def decision(
-    job: Job, policy: Policy, now: float, offers: Sequence[Where] | None = None, steps: int | None = None
+    job: Job, policy: Policy, now: float, offers: Sequence[MachinePlace] | None = None, steps: int | None = None
 ) -> Decision | None:
     """None where the job's places leave nothing to decide. `steps`: those that the attempt under way need not repeat."""
     if not any(one.purchase is Purchase.SPOT for one in job.spec.places):
@@ -37,7 +37,7 @@ def decision(
             now=now,
             rest_s=rest_s(job, steps),
             deadline=job.spec.deadline,
-            on=purchase,
+            purchase=purchase,
             spot=purchase is Purchase.SPOT or any(one.purchase is Purchase.SPOT for one in places),
             on_demand=purchase not in (None, Purchase.SPOT) or any(one.purchase is not Purchase.SPOT for one in places),
             restart_s=restart_s(job),
@@ -65,23 +65,25 @@ def rest_s(job: Job, steps: int | None = None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class PlacingChoice:
-    where: Where
+    place: MachinePlace
     machines: int
     reason: str
 
 
-def place(job: Job, policy: Policy, now: float, offers: Sequence[Where] | None = None) -> tuple[Where, str] | None:
+def place(
+    job: Job, policy: Policy, now: float, offers: Sequence[MachinePlace] | None = None
+) -> tuple[MachinePlace, str] | None:
     """Where, and why there; None: wait."""
     choice = choose(job, policy, now, offers)
-    return None if choice is None else (choice.where, choice.reason)
+    return None if choice is None else (choice.place, choice.reason)
 
 
-def choose(job: Job, policy: Policy, now: float, offers: Sequence[Where] | None = None) -> PlacingChoice | None:
+def choose(job: Job, policy: Policy, now: float, offers: Sequence[MachinePlace] | None = None) -> PlacingChoice | None:
     """Where, on how many machines, and why so; None: wait."""
     decided = decision(job, policy, now, offers)
     if decided is Decision.WAIT:
         return None
-    places = _open(job, decided, to_be_had(job, offers), now) if job.spec.places else [Where()]
+    places = _open(job, decided, to_be_had(job, offers), now) if job.spec.places else [MachinePlace()]
     if not places:
         return None
     count = _wanted(job, now)
@@ -102,7 +104,7 @@ def choose(job: Job, policy: Policy, now: float, offers: Sequence[Where] | None 
     return PlacingChoice(best, count, "; ".join(filter(None, reasons)))
 
 
-def _open(job: Job, decided: Decision | None, places: list[Where], now: float) -> list[Where]:
+def _open(job: Job, decided: Decision | None, places: list[MachinePlace], now: float) -> list[MachinePlace]:
     """Places of the kind that the policy wants, and of the other where it has none. Where nobody set a deadline, waiting on is
     not the policy's word but want of another: then the other kind is open too, if it may be tried, once no machine came."""
     recover, last = job.spec.recover, job.attempt
@@ -126,7 +128,7 @@ def _may(move: Move, recover: Sequence[Move]) -> bool:
     return move is Move.SAME or move in recover
 
 
-def barren(job: Job, places: Sequence[Where], now: float) -> bool:
+def barren(job: Job, places: Sequence[MachinePlace], now: float) -> bool:
     """Whether all of them were tried of late, and no machine came at any."""
     latest = [next(iter(_attempts_in(one, reversed(job.attempts))), None) for one in places]
     return all(
@@ -134,13 +136,13 @@ def barren(job: Job, places: Sequence[Where], now: float) -> bool:
     )
 
 
-def _best(job: Job, places: Sequence[Where], count: int) -> tuple[Where, bool]:
+def _best(job: Job, places: Sequence[MachinePlace], count: int) -> tuple[MachinePlace, bool]:
     """The best place, and whether it is one that comes before taking fewer machines."""
     attempts = [one for one in job.attempts if one.machines <= count]
     unlucky = {one: moment for one in places if (moment := _unlucky(one, attempts)) is not None}
     recover, last = job.spec.recover, job.attempt
 
-    def rank(one: Where) -> int:
+    def rank(one: MachinePlace) -> int:
         move = relation(last.where, one) if last is not None else Move.SAME
         return recover.index(move) if move in recover else len(recover)
 
@@ -171,7 +173,7 @@ def _wanted(job: Job, now: float) -> int:
     return needs.machines if again else max(last.machines, needs.fewest_machines)
 
 
-def relation(last: Where, place: Where) -> Move:
+def relation(last: MachinePlace, place: MachinePlace) -> Move:
     """How far it is from one place to another. What a place leaves open is the same."""
     if last.purchase is not place.purchase:
         return Move.PURCHASE
@@ -183,7 +185,7 @@ def relation(last: Where, place: Where) -> Move:
 _MOVED = {Move.ZONE: "another zone", Move.REGION: "another region", Move.PURCHASE: "another purchase option"}
 
 
-def _moved(job: Job, best: Where, places: Sequence[Where]) -> str:
+def _moved(job: Job, best: MachinePlace, places: Sequence[MachinePlace]) -> str:
     """Why not where it was."""
     last = job.attempt
     if last is None or (move := relation(last.where, best)) not in _MOVED:
@@ -214,7 +216,7 @@ def _counted(job: Job, count: int) -> str:
     return f"continues with {count} of {wanted} machines, since {cause}"
 
 
-def to_be_had(job: Job, offers: Sequence[Where] | None) -> list[Where]:
+def to_be_had(job: Job, offers: Sequence[MachinePlace] | None) -> list[MachinePlace]:
     """The job's places that are on offer, at today's price."""
     if offers is None:
         return list(job.spec.places)
@@ -226,17 +228,17 @@ def to_be_had(job: Job, offers: Sequence[Where] | None) -> list[Where]:
     ]
 
 
-def _site(where: Where) -> Where:
+def _site(where: MachinePlace) -> MachinePlace:
     """A place whatever it costs today."""
     return replace(where, usd_per_hour=None)
 
 
-def _attempts_in(place: Where, attempts: Iterable[Attempt]) -> list[Attempt]:
+def _attempts_in(place: MachinePlace, attempts: Iterable[Attempt]) -> list[Attempt]:
     """Those that were there. An attempt knows the zone that it got, where its place left that open."""
     return [one for one in attempts if relation(one.where, place) is Move.SAME]
 
 
-def _unlucky(place: Where, attempts: Sequence[Attempt]) -> float | None:
+def _unlucky(place: MachinePlace, attempts: Sequence[Attempt]) -> float | None:
     """Of a place whose latest attempts were all lost, or found no machine: when it was tried last; the longest ago is next."""
     earlier = _attempts_in(place, attempts)
     lost = [one.outcome in (Outcome.LOST, Outcome.LEFT) for one in earlier[-LOST_IN_A_ROW:]]

@@ -28,7 +28,7 @@ class Standing:
     now: float
     rest_s: float | None  # None: nobody knows
     deadline: float | None
-    on: Purchase | None  # where it runs now
+    purchase: Purchase | None  # where it runs now
     spot: bool  # whether spot machines can be had, as far as is known
     on_demand: bool
     restart_s: float  # that a move costs: booting, loading, work since the last checkpoint
@@ -50,13 +50,13 @@ class NeverLate:
         needed = self.slack * state.restart_s
         if not state.spot and not state.on_demand:
             return Decision.WAIT
-        if state.on is Purchase.ON_DEMAND and (state.rest_s is None or state.rest_s <= 2.0 * needed):
+        if state.purchase is Purchase.ON_DEMAND and (state.rest_s is None or state.rest_s <= 2.0 * needed):
             return Decision.ON_DEMAND  # the rest is not worth two moves
         if state.deadline is None or not state.on_demand:
             return Decision.SPOT if state.spot else Decision.ON_DEMAND
         if state.rest_s is None:  # a deadline, and nobody knows how long it takes
             return Decision.ON_DEMAND
         spare = state.deadline - state.now - state.rest_s
-        if spare <= (2.0 * needed if state.on is Purchase.ON_DEMAND else needed):
+        if spare <= (2.0 * needed if state.purchase is Purchase.ON_DEMAND else needed):
             return Decision.ON_DEMAND
         return Decision.SPOT if state.spot else Decision.WAIT

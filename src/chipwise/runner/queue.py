@@ -35,11 +35,11 @@ class Share:
 @dataclass(frozen=True, slots=True)
 class Rules:
     teams: Mapping[str, Share] = field(default_factory=dict)
-    other: Share = Share()  # of teams that are not named
+    default_share: Share = Share()  # of teams that are not named
     patience_s: float = 3600.0
 
     def share(self, team: str) -> Share:
-        return self.teams.get(team, self.other)
+        return self.teams.get(team, self.default_share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class _Reservation:
     """What is kept for the first job that does not fit: from when, and what is left beside it then."""
 
     job: Job
-    at: float
+    start: float
     gpus: int
     cpus: int
 
@@ -77,7 +77,7 @@ class _Reservation:
         """With how many GPUs of those the job does not stand in the way, None: with none that it can do with. If it stays
         beyond the moment, what it takes is gone."""
         lasts = limit_s(job, gpus)
-        if lasts is not None and now + lasts <= self.at:
+        if lasts is not None and now + lasts <= self.start:
             return gpus
         granted, cpus = min(gpus, self.gpus), job.spec.needs.cpus
         if granted < least_gpus(job) or cpus > self.cpus:
@@ -121,7 +121,7 @@ def admit(jobs: Iterable[Job], room: Room, rules: Rules, now: float) -> list[Sea
     for job in _in_turn(waiting, usage, rules, now):
         needs = job.spec.needs
         wanted = (least_gpus(job), needs.cpus)
-        if wanted in too_large or not within(job, usage, rules):
+        if wanted in too_large or not within_share(job, usage, rules):
             continue
         if not free.fits(*wanted):
             too_large.add(wanted)
@@ -180,7 +180,7 @@ def _small(job: Job, now: float) -> bool:
 
 def _could(job: Job, room: Room, rules: Rules) -> bool:
     """Whether one that waits may start one day as things are."""
-    return ever_fits(job, room) and within(job, {}, rules)
+    return ever_fits(job, room) and within_share(job, {}, rules)
 
 
 def _quota_left(job: Job, held: Mapping[str, tuple[int, int]], rules: Rules) -> int:
@@ -214,7 +214,7 @@ def ever_fits(job: Job, room: Room) -> bool:
     return least_gpus(job) <= len(room.gpus or ()) and job.spec.needs.cpus <= len(room.cpus or ())
 
 
-def within(job: Job, usage: Mapping[str, tuple[int, int]], rules: Rules) -> bool:
+def within_share(job: Job, usage: Mapping[str, tuple[int, int]], rules: Rules) -> bool:
     """Whether its team may hold it too."""
     share, (gpus, cpus) = rules.share(job.spec.team), usage.get(job.spec.team, (0, 0))
     fewest, cpus_needed = least_gpus(job), job.spec.needs.cpus

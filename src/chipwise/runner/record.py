@@ -37,7 +37,7 @@ class Damaged:
     number of attempts, enough to know its machines by and not enough to decide anything about it. It is never written back."""
 
     job: Job
-    why: str
+    reason: str
 
     @property
     def id(self) -> str:
@@ -49,7 +49,7 @@ class Damaged:
 
     @property
     def sentence(self) -> str:
-        return f"The record of {self.job.id} is damaged: {self.why}."
+        return f"The record of {self.job.id} is damaged: {self.reason}."
 
     @property
     def remedy(self) -> str:
@@ -83,7 +83,7 @@ class Lease:
 class Happened:
     number: int  # grows over the whole record
     job: str
-    at: float
+    moment: float
     event: Event
 
 

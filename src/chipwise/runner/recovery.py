@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from chipwise.runner.engine import Sight, State
 from chipwise.runner.events import Again, Begun, Ended, Event, Measured, Over, after
-from chipwise.runner.job import Attempt, Job, Outcome, Phase, Why
+from chipwise.runner.job import Attempt, Job, LeaveReason, Outcome, Phase
 
 NEARLY = 0.99  # of the amount, since the last step is often smaller
 FEWER_STEPS = "CHIPWISE_STEPS"  # a setting by which a program is told to do fewer steps than its workload says
@@ -48,13 +48,13 @@ def after_end(job: Job, sight: Sight, now: float) -> tuple[Event, ...]:
         step=sight.step,
         at=sight.until,
         saved=sight.saved,
-        held=sight.held,
+        held=sight.held_since,
     )
     events: tuple[Event, ...] = (ended,)
     since = attempt.begun
     if since is None and sight.since is not None:  # begun and over between two looks
         since = sight.since
-        events = (Begun(number=attempt.number, handle=sight.handle, at=since, held=sight.held, where=sight.where), ended)
+        events = (Begun(number=attempt.number, handle=sight.handle, at=since, held=sight.held_since, where=sight.place), ended)
     following = _next(job, ended, since, now)
     if isinstance(following, Over) and (outcome is Outcome.DONE or since is not None):
         events = (*events, _measured(job, events, sight.rate, now, outcome is Outcome.DONE))
@@ -102,9 +102,9 @@ def outcome_of(job: Job, sight: Sight) -> Outcome:
         return Outcome.DONE  # whatever was asked of it in the meantime: its work is done
     if job.wish.stops:
         return Outcome.STOPPED
-    if job.leaving is Why.OVERDUE:
+    if job.leaving is LeaveReason.OVERDUE:
         return Outcome.OVERDUE
-    if job.leaving is Why.BUDGET:
+    if job.leaving is LeaveReason.BUDGET:
         return Outcome.STOPPED
     if sight.state in (State.LOST, State.ABSENT):
         return Outcome.LOST
@@ -132,7 +132,7 @@ def _next(job: Job, ended: Ended, begun: float | None, now: float) -> Event:
         case Outcome.DONE:
             return Over(Phase.DONE, "")
         case Outcome.STOPPED:
-            budget = job.leaving is Why.BUDGET and not job.wish.stops
+            budget = job.leaving is LeaveReason.BUDGET and not job.wish.stops
             return Over(Phase.FAILED if budget else Phase.STOPPED, _over_budget(job, now) if budget else "as asked")
         case Outcome.OVERDUE:
             return Over(Phase.FAILED, f"longer than the {job.spec.longest_s or 0:g} s that one attempt may take")
@@ -142,7 +142,7 @@ def _next(job: Job, ended: Ended, begun: float | None, now: float) -> Event:
                 return Over(
                     Phase.FAILED, f"interrupted {_often(len(interruptions))}, more than the {retry.losses} that are allowed"
                 )
-            stuck = 0 if job.leaving is Why.MOVE else _in_a_row(job, tries, (Outcome.LOST, Outcome.LEFT)) - 1
+            stuck = 0 if job.leaving is LeaveReason.MOVE else _in_a_row(job, tries, (Outcome.LOST, Outcome.LEFT)) - 1
             hurry = retry.wait_s if begun is not None else max(retry.wait_s, REFUSED_S)
             wait = min(_wait(job, stuck), hurry) if job.spec.deadline is not None else _wait(job, stuck)
             cause = "was lost" if ended.outcome is Outcome.LOST else "left"

@@ -14,7 +14,7 @@ from chipwise.catalog.offer import Purchase
 from chipwise.runner import placing, recovery
 from chipwise.runner.engine import Clear, End, Leave, Order, Seen, Sight, Start, State
 from chipwise.runner.events import Again, Begun, Event, Leaving, Over, Placed, Told, Waiting, after
-from chipwise.runner.job import Job, Lack, Move, Phase, Where, Why, Wish
+from chipwise.runner.job import Job, Lack, LeaveReason, MachinePlace, Move, Phase, Wish
 from chipwise.runner.policy import Decision, NeverLate, Policy
 from chipwise.runner.queue import Rules, Seat, admit, grown
 
@@ -85,27 +85,31 @@ def _placed(job: Job, seen: Seen, now: float, policy: Policy) -> Act | None:
             return _under_way(job, sight, seen.offers, now, policy)
 
 
-def _under_way(job: Job, sight: Sight, offers: Sequence[Where] | None, now: float, policy: Policy) -> Act | None:
+def _under_way(job: Job, sight: Sight, offers: Sequence[MachinePlace] | None, now: float, policy: Policy) -> Act | None:
     """One that waits for its machines has nothing to save: it is ended at once where another is asked to leave."""
     attempt, pending = job.attempts[-1], sight.state is State.PENDING
-    begun = Begun(number=attempt.number, handle=sight.handle, at=sight.since, held=sight.held, where=sight.where)
+    begun = Begun(number=attempt.number, handle=sight.handle, at=sight.since, held=sight.held_since, where=sight.place)
     events: tuple[Event, ...] = (begun,) if job.phase is Phase.STARTING and not pending else ()
-    if job.wish is Wish.END and job.leaving is not Why.END:  # whatever grace it had until now
-        return Act(job, (*events, Leaving(attempt.number, now, Why.END, "its owner ends it")), (End(job),))
+    if job.wish is Wish.END and job.leaving is not LeaveReason.END:  # whatever grace it had until now
+        return Act(job, (*events, Leaving(attempt.number, now, LeaveReason.END, "its owner ends it")), (End(job),))
     if job.phase is Phase.LEAVING:
         assert job.leave_by is not None
-        late = pending or now >= job.leave_by or job.leaving is Why.END
+        late = pending or now >= job.leave_by or job.leaving is LeaveReason.END
         deadline = now + job.spec.grace_s
-        if not late and job.leave_by > deadline and job.leaving not in (None, Why.NOTICE):  # no grace is longer than its own
+        if (
+            not late and job.leave_by > deadline and job.leaving not in (None, LeaveReason.NOTICE)
+        ):  # no grace is longer than its own
             anew = Leaving(attempt.number, deadline, job.leaving, "the clock was set back")
             return Act(job, (anew,), (Leave(job, deadline, str(job.leaving)),))
         return Act(job, orders=(End(job) if late else Leave(job, job.leave_by, str(job.leaving)),))
-    unpaid = job.spec.budget_usd is not None and attempt.begun is None and (not pending or sight.held is not None)
+    unpaid = job.spec.budget_usd is not None and attempt.begun is None and (not pending or sight.held_since is not None)
     paid = after(job, begun, now) if unpaid else job  # machines cost before they work
     departure = None if sight.ended else _leaves(paid, sight, now) or _moves(job, sight, offers, now, policy)
     if departure is not None:
         cause, deadline, reason = departure
-        leaving = Leaving(number=attempt.number, by=now if pending else deadline, why=cause, reason=reason, came=sight.came)
+        leaving = Leaving(
+            number=attempt.number, by=now if pending else deadline, why=cause, reason=reason, came=sight.machines_arrived
+        )
         return Act(job, (*events, leaving), (End(job) if pending else Leave(job, deadline, reason),))
     # A service may serve with some of its replicas, and say why not with all.
     lacks = (job.spec.service or sight.ended) and not events
@@ -117,41 +121,47 @@ def _under_way(job: Job, sight: Sight, offers: Sequence[Where] | None, now: floa
     return Act(job, (Waiting(waiting, sight.lack if waiting else None), *again))
 
 
-def _leaves(job: Job, sight: Sight, now: float) -> tuple[Why, float, str] | None:
+def _leaves(job: Job, sight: Sight, now: float) -> tuple[LeaveReason, float, str] | None:
     """Whether it must go, until when, and the reason in words."""
     spec, attempt, grace = job.spec, job.attempts[-1], now + job.spec.grace_s
     pending = sight.state is State.PENDING
     if job.wish.stops:
-        return Why.WISH, grace, "its owner stops it"
+        return LeaveReason.WISH, grace, "its owner stops it"
     if sight.leave_by is not None:
-        return Why.NOTICE, sight.leave_by, sight.reason or "its machine goes away"
+        return LeaveReason.NOTICE, sight.leave_by, sight.reason or "its machine goes away"
     if spec.longest_s is not None and not pending and attempt.begun is not None and now - attempt.begun > spec.longest_s:
-        return Why.OVERDUE, grace, f"one attempt may take {spec.longest_s:g} s"
+        return LeaveReason.OVERDUE, grace, f"one attempt may take {spec.longest_s:g} s"
     if spec.budget_usd is not None and job.usd(grace) >= spec.budget_usd:  # leaving costs too
-        return Why.BUDGET, grace, f"${job.usd(now):,.2f} of ${spec.budget_usd:,.2f} are spent, and leaving takes a while"
+        return (
+            LeaveReason.BUDGET,
+            grace,
+            f"${job.usd(now):,.2f} of ${spec.budget_usd:,.2f} are spent, and leaving takes a while",
+        )
     fewer = spec.needs.fewest_machines < job.machines and Move.FEWER in spec.recover
     elsewhere = len(spec.places) > 1 or fewer
-    in_vain = sight.held is None or (fewer and sight.came is not None)
+    in_vain = sight.held_since is None or (fewer and sight.machines_arrived is not None)
     if pending and in_vain and elsewhere and now - attempt.placed > spec.retry.no_machine_s:
-        count = f"{sight.came} of {job.machines} machines" if sight.came else "no machine"
-        return Why.MOVE, grace, f"{count} came in {now - attempt.placed:.0f} s"
+        count = f"{sight.machines_arrived} of {job.machines} machines" if sight.machines_arrived else "no machine"
+        return LeaveReason.MOVE, grace, f"{count} came in {now - attempt.placed:.0f} s"
     return None
 
 
-def _moves(job: Job, sight: Sight, offers: Sequence[Where] | None, now: float, policy: Policy) -> tuple[Why, float, str] | None:
+def _moves(
+    job: Job, sight: Sight, offers: Sequence[MachinePlace] | None, now: float, policy: Policy
+) -> tuple[LeaveReason, float, str] | None:
     """Whether the policy wants it on machines of the other kind. It is asked at every look."""
     purchase, grace = job.attempts[-1].where.purchase, now + job.spec.grace_s
     if purchase not in (Purchase.SPOT, Purchase.ON_DEMAND):
         return None
     decided = placing.decision(job, policy, now, offers, sight.saved if sight.saved is not None else sight.step)
     if purchase is Purchase.SPOT and decided is Decision.ON_DEMAND:
-        return Why.MOVE, grace, "the deadline needs machines that stay"
+        return LeaveReason.MOVE, grace, "the deadline needs machines that stay"
     known = offers is not None or job.spec.deadline is not None  # else it is here because there was no spot machine
     if purchase is Purchase.ON_DEMAND and decided is Decision.SPOT and sight.state is State.RUNNING and known:
         spot = [one for one in placing.to_be_had(job, offers) if one.purchase is Purchase.SPOT]
         if placing.barren(job, spot, now):  # on offer, and yet none came
             return None
-        return Why.MOVE, grace, "there is time enough for spot machines"
+        return LeaveReason.MOVE, grace, "there is time enough for spot machines"
     return None
 
 
@@ -200,7 +210,7 @@ def _starts(
             reason = "; ".join(filter(None, (seat.short, choice.reason)))
             event = Placed(
                 number=len(job.attempts) + 1,
-                where=choice.where,
+                where=choice.place,
                 devices=seat.gpus,
                 cpus=seat.cpus,
                 machines=choice.machines,
@@ -232,4 +242,4 @@ def _grows(placed: Sequence[Job], queued: Sequence[Job], seen: Seen, now: float,
     extra, deadline = gpus - len(job.attempts[-1].devices), now + job.spec.grace_s
     are = "1 more GPU is" if extra == 1 else f"{extra} more GPUs are"
     reason = f"{are} free: it continues with {gpus} of {job.spec.needs.gpus}"
-    yield Act(job, (Leaving(len(job.attempts), deadline, Why.MOVE, reason),), (Leave(job, deadline, reason),))
+    yield Act(job, (Leaving(len(job.attempts), deadline, LeaveReason.MOVE, reason),), (Leave(job, deadline, reason),))

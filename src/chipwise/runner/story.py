@@ -19,11 +19,11 @@ from chipwise.runner.events import (
     Waiting,
     Wished,
 )
-from chipwise.runner.job import Outcome, Where, Why, Wish
+from chipwise.runner.job import LeaveReason, MachinePlace, Outcome, Wish
 from chipwise.text import elapsed, events, number, spent
 
 
-def told(event: Event) -> str:
+def event_sentence(event: Event) -> str:
     match event:
         case Submitted(spec):
             command = f": {_cut(' '.join(spec.command))}" if spec.command else ""
@@ -39,7 +39,7 @@ def told(event: Event) -> str:
             return f"attempt {number} runs"
         case Told(_, text):
             return text
-        case Leaving(number, _, Why.END, reason):
+        case Leaving(number, _, LeaveReason.END, reason):
             return f"attempt {number} is ended at once, without time to save: {reason}"
         case Leaving(number, _, _, reason):
             return f"attempt {number} is asked to save and leave: {reason}"
@@ -110,7 +110,7 @@ def _ending(outcome: Outcome) -> str:
     }[outcome]
 
 
-def _placement(place: Where, devices: tuple[int, ...], cpus: tuple[int, ...], machines: int) -> str:
+def _placement(place: MachinePlace, devices: tuple[int, ...], cpus: tuple[int, ...], machines: int) -> str:
     if place.machine:
         zone = place.zone or place.region
         return f"on {machines} x {place.provider} {place.machine} in {zone}, {place.purchase}"

@@ -30,7 +30,7 @@ class Trace(Section):
     path: Text
     format: Annotated[TraceFormat, EnumChoice(TraceFormat, "a format of traces")] = TraceFormat.CSV
 
-    def beside(self, workload_path: str) -> Path:
+    def path_from(self, workload_path: str) -> Path:
         """Where the trace is, given where the workload file is."""
         return Path(workload_path).parent / self.path
 

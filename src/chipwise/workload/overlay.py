@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from chipwise.workload.source import Document, Where, show_where
+from chipwise.workload.source import Document, FieldPath, show_where
 
 KEY = "environments"
 
@@ -27,12 +27,12 @@ class Layered:
     """What one environment amounts to, and where each value of it was written."""
 
     data: Mapping[str, object]
-    spots: Mapping[Where, Spot]
+    spots: Mapping[FieldPath, Spot]
 
 
 def layer(document: Document, environment: str | None) -> Layered:
     """The document with one of its environments laid over it; None leaves it as it is without any."""
-    spots: dict[Where, Spot] = {(): Spot("", document.lines.get((), 1))}
+    spots: dict[FieldPath, Spot] = {(): Spot("", document.lines.get((), 1))}
     base = {key: value for key, value in document.data.items() if key != KEY}
     environments = document.data.get(KEY)
     overlay = environments.get(environment) if environment is not None and isinstance(environments, Mapping) else None
@@ -44,13 +44,13 @@ def _merge(
     document: Document,
     base: Mapping[str, object],
     overlay: Mapping[str, object],
-    field_path: Where,
-    root: Where,
-    spots: dict[Where, Spot],
+    field_path: FieldPath,
+    root: FieldPath,
+    spots: dict[FieldPath, Spot],
 ) -> dict[str, object]:
     merged: dict[str, object] = {}
     for key in dict.fromkeys([*base, *overlay]):
-        inner_path: Where = (*field_path, key)
+        inner_path: FieldPath = (*field_path, key)
         below, above = base.get(key), overlay.get(key)
         if key not in overlay:
             if below is not None:
@@ -70,7 +70,7 @@ def _other_kind(below: Mapping[str, object], above: Mapping[str, object]) -> boo
     return "kind" in above and above["kind"] != below.get("kind")
 
 
-def _place(document: Document, value: object, field_path: Where, origin: Where, spots: dict[Where, Spot]) -> object:
+def _place(document: Document, value: object, field_path: FieldPath, origin: FieldPath, spots: dict[FieldPath, Spot]) -> object:
     """The value, with its spots noted and empty fields left out: a field without a value counts as not given."""
     spots[field_path] = _spot(document, origin)
     if isinstance(value, Mapping):
@@ -84,5 +84,5 @@ def _place(document: Document, value: object, field_path: Where, origin: Where, 
     return value
 
 
-def _spot(document: Document, origin: Where) -> Spot:
+def _spot(document: Document, origin: FieldPath) -> Spot:
     return Spot(show_where(origin), document.lines.get(origin, 1))

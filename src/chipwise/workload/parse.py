@@ -20,27 +20,27 @@ from chipwise.workload.overlay import KEY, Spot, layer
 from chipwise.workload.part import show_value
 from chipwise.workload.pipeline import Workload
 from chipwise.workload.problems import MAX_PROBLEMS, check, spot_of
-from chipwise.workload.source import Document, Where, read_text, read_yaml
+from chipwise.workload.source import Document, FieldPath, read_text, read_yaml
 
 MAX_ENVIRONMENTS = 20  # each is checked in full
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
+class EnvironmentData:
     """One environment of a file as plain data, before it was checked."""
 
     path: str
     environment: str | None
     data: Mapping[str, object]
-    lines: Mapping[Where, Spot]
+    lines: Mapping[FieldPath, Spot]
 
-    def problem(self, field_path: Where, message: str, allowed: str | None = None, near: tuple[str, ...] = ()) -> Problem:
+    def problem(self, field_path: FieldPath, message: str, allowed: str | None = None, near: tuple[str, ...] = ()) -> Problem:
         """A problem at the place of a `Reference` or of any field, with the file's own field name and line."""
         _, spot = spot_of(field_path, self.lines)
         return Problem(field=spot.field, message=message, line=spot.line, allowed=allowed, nearest=near)
 
 
-Look = Callable[[Laid], Iterable[Problem]]
+Look = Callable[[EnvironmentData], Iterable[Problem]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,12 @@ class Parsed:
     """A workload and the file it came from."""
 
     workload: Workload
-    laid: Laid
+    source: EnvironmentData
     environments: tuple[str, ...]
 
     @property
     def path(self) -> str:
-        return self.laid.path
+        return self.source.path
 
 
 def load(path: str | Path, environment: str | None = None) -> Workload:
@@ -83,7 +83,7 @@ def parse_with_lines(text: str, path: str = "<string>", environment: str | None 
     workloads: dict[str | None, Workload] = {}
     for name in dict.fromkeys([environment, *names]):
         layered = layer(document, name)
-        data_of[name] = Laid(path, name, layered.data, layered.spots)
+        data_of[name] = EnvironmentData(path, name, layered.data, layered.spots)
         result = check(layered)
         problems_of[name] = result if isinstance(result, list) else []
         if not isinstance(result, list):

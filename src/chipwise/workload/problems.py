@@ -23,13 +23,13 @@ from chipwise.workload.overlay import Layered, Spot
 from chipwise.workload.part import EnumChoice, Flaw, show_value
 from chipwise.workload.pipeline import KINDS, Workload
 from chipwise.workload.quantity import Quantity
-from chipwise.workload.source import Where
+from chipwise.workload.source import FieldPath
 
 MAX_PROBLEMS = 50  # beyond which nobody reads on
 
 
 EMPTY_LIST = "is an empty list; at least one is needed"
-_LocatedProblem = tuple[Where, tuple[Where, ...], Problem]  # the place, other places it depends on, the problem
+_LocatedProblem = tuple[FieldPath, tuple[FieldPath, ...], Problem]  # the place, other places it depends on, the problem
 
 
 @cache
@@ -74,9 +74,9 @@ def _without_echoes(located: list[_LocatedProblem]) -> list[_LocatedProblem]:
     ]
 
 
-def spot_of(field_path: Where, spots: Mapping[Where, Spot], *, keep_last: bool = False) -> tuple[Where, Spot]:
+def spot_of(field_path: FieldPath, spots: Mapping[FieldPath, Spot], *, keep_last: bool = False) -> tuple[FieldPath, Spot]:
     """Where the file has this value. Steps that are not in the file (the tag of a union, a shorthand) are skipped."""
-    known_path: Where = ()
+    known_path: FieldPath = ()
     for step in field_path:
         if (*known_path, step) in spots:
             known_path = (*known_path, step)
@@ -88,11 +88,11 @@ def spot_of(field_path: Where, spots: Mapping[Where, Spot], *, keep_last: bool =
     return known_path, spot
 
 
-def _located(error: ValidationError, layered: Layered) -> Iterator[tuple[Where, tuple[Where, ...], Problem]]:
+def _located(error: ValidationError, layered: Layered) -> Iterator[tuple[FieldPath, tuple[FieldPath, ...], Problem]]:
     """(the place, other places it depends on, the problem) for each error; at most as many as a person would read."""
     count = 0
     for detail in error.errors(include_url=False, include_input=True):
-        loc: Where = detail["loc"]
+        loc: FieldPath = detail["loc"]
         context = detail.get("ctx", {})
         if detail["type"] == "flaws":
             located = [_from_flaw(loc, flaw, layered) for flaw in context["flaws"][: MAX_PROBLEMS + 1]]
@@ -106,7 +106,7 @@ def _located(error: ValidationError, layered: Layered) -> Iterator[tuple[Where, 
             yield item
 
 
-def _from_flaw(loc: Where, flaw: Flaw, layered: Layered) -> tuple[Where, tuple[Where, ...], Problem]:
+def _from_flaw(loc: FieldPath, flaw: Flaw, layered: Layered) -> tuple[FieldPath, tuple[FieldPath, ...], Problem]:
     part, _ = spot_of(loc, layered.spots)
     place, spot = spot_of((*part, *_steps(flaw.field)), layered.spots, keep_last=bool(flaw.field))
     causes = tuple((*part, *_steps(name)) for name in flaw.also)
@@ -117,13 +117,13 @@ def _from_flaw(loc: Where, flaw: Flaw, layered: Layered) -> tuple[Where, tuple[W
     )
 
 
-def _steps(field: str) -> Where:
+def _steps(field: str) -> FieldPath:
     return tuple(int(step) if step.isdigit() else step for step in re.findall(r"[^.\[\]]+", field))
 
 
 def _from_detail(
-    kind: str, loc: Where, context: Mapping[str, Any], content: object, message: str, layered: Layered
-) -> tuple[Where, tuple[Where, ...], Problem]:
+    kind: str, loc: FieldPath, context: Mapping[str, Any], content: object, message: str, layered: Layered
+) -> tuple[FieldPath, tuple[FieldPath, ...], Problem]:
     keep_last = kind == "missing"
     allowed: str | None = context.get("allowed")
     near: tuple[str, ...] = ()
@@ -170,7 +170,7 @@ def _from_detail(
     return place, (), Problem(field=spot.field, message=message, line=spot.line, allowed=allowed, nearest=near)
 
 
-def _without(value: Any, bad: set[Where], field_path: Where) -> Any:
+def _without(value: Any, bad: set[FieldPath], field_path: FieldPath) -> Any:
     """A copy of the data without the bad places."""
     if isinstance(value, Mapping):
         return {key: _without(inner, bad, (*field_path, key)) for key, inner in value.items() if (*field_path, key) not in bad}
@@ -179,7 +179,7 @@ def _without(value: Any, bad: set[Where], field_path: Where) -> Any:
     return value
 
 
-def _touches(place: Where, bad: Where) -> bool:
+def _touches(place: FieldPath, bad: FieldPath) -> bool:
     """One lies inside the other."""
     short = min(len(place), len(bad))
     return place[:short] == bad[:short] and short > 0
@@ -204,7 +204,7 @@ def _tag(model: type[BaseModel]) -> object:
     return model.model_fields["kind"].default if "kind" in model.model_fields else None
 
 
-def _models_at(loc: Where) -> list[type[BaseModel]]:
+def _models_at(loc: FieldPath) -> list[type[BaseModel]]:
     """The classes whose fields may stand at a place, following pydantic's own path with its tags of unions."""
     current: list[type[BaseModel]] = list(KINDS)
     for step in loc:
@@ -213,7 +213,7 @@ def _models_at(loc: Where) -> list[type[BaseModel]]:
     return current
 
 
-def _fields(loc: Where) -> list[str]:
+def _fields(loc: FieldPath) -> list[str]:
     models = _models_at(loc)
     names = dict.fromkeys(info.alias or key for model in models for key, info in model.model_fields.items() if key != "root")
     if len(loc) == 1 and models and models[0] in KINDS:
@@ -221,14 +221,14 @@ def _fields(loc: Where) -> list[str]:
     return list(names)
 
 
-def _mapping(loc: Where) -> str | None:
+def _mapping(loc: FieldPath) -> str | None:
     """What a mapping at this place would hold."""
     if len(_models_at(loc)) > 1:
         return f"kind and the fields of that kind; kinds are {_tags(loc)}"
     return ", ".join(_fields(loc)) or None
 
 
-def _title(loc: Where) -> str:
+def _title(loc: FieldPath) -> str:
     models = _models_at(loc)
     tag = _tag(models[0]) if len(models) == 1 else None
     steps = [step for step in loc if isinstance(step, str) and step != tag]
@@ -237,11 +237,11 @@ def _title(loc: Where) -> str:
     return f"{steps[-1]} of the kind {tag}" if tag else steps[-1]
 
 
-def _tags(loc: Where) -> str:
+def _tags(loc: FieldPath) -> str:
     return ", ".join(str(tag) for model in _models_at(loc) if (tag := _tag(model)))
 
 
-def _expected(loc: Where) -> str | None:
+def _expected(loc: FieldPath) -> str | None:
     """What a missing field would take, where its type can say so."""
     info = next((info for model in _models_at(loc[:-1]) if (info := _field(model, loc[-1]))), None)
     if info is None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from chipwise.workload.data import region_of
-from chipwise.workload.source import Where, show_where
+from chipwise.workload.source import FieldPath, show_where
 
 
 class ReferenceKind(StrEnum):
@@ -27,17 +27,17 @@ class ReferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A name as written. `where` leads to its line by `Laid.problem`; `provider` is that of a region, where given."""
+    """A name as written. `field_path` leads to its line by `EnvironmentData.problem`; `provider`: of a region, where given."""
 
     kind: ReferenceKind
     text: str
-    where: Where
+    field_path: FieldPath
     provider: str | None = None
     shape: Mapping[str, object] | None = None
 
     @property
     def field(self) -> str:
-        return show_where(self.where)
+        return show_where(self.field_path)
 
 
 def references(data: Mapping[str, object]) -> list[Reference]:
@@ -60,7 +60,7 @@ _PLACES: Mapping[tuple[str, ...], ReferenceKind] = {
 }
 
 
-def _references_of(part: Mapping[str, object], root: Where) -> Iterator[Reference]:
+def _references_of(part: Mapping[str, object], root: FieldPath) -> Iterator[Reference]:
     model = part.get("model")
     if isinstance(model, str) and model.strip():
         yield Reference(ReferenceKind.MODEL, model.strip(), (*root, "model"))
@@ -84,7 +84,7 @@ def _references_of(part: Mapping[str, object], root: Where) -> Iterator[Referenc
                 yield from _references_of(stage, ("stages", index))
 
 
-def _of_quotas(quotas: object, root: Where) -> Iterator[Reference]:
+def _of_quotas(quotas: object, root: FieldPath) -> Iterator[Reference]:
     for key in quotas if isinstance(quotas, Mapping) else ():
         *place, chip = str(key).split(":")
         yield Reference(ReferenceKind.CHIP, chip, (*root, key))
@@ -100,7 +100,7 @@ def _below(value: object, steps: Sequence[str]) -> object:
     return value
 
 
-def _texts(value: object, field_path: Where) -> Iterator[tuple[Where, str]]:
+def _texts(value: object, field_path: FieldPath) -> Iterator[tuple[FieldPath, str]]:
     """One text, or those of a list."""
     if isinstance(value, str) and value.strip():
         yield field_path, value.strip()
@@ -110,7 +110,7 @@ def _texts(value: object, field_path: Where) -> Iterator[tuple[Where, str]]:
         )
 
 
-def _reference(kind: ReferenceKind, text: str, field_path: Where) -> Iterator[Reference]:
+def _reference(kind: ReferenceKind, text: str, field_path: FieldPath) -> Iterator[Reference]:
     """A region may carry its cloud: aws:eu-central-1."""
     cloud, colon, region = text.partition(":")
     if kind is ReferenceKind.REGION and colon:

@@ -51,7 +51,7 @@ class NamedText(str):
         return instance
 
 
-Where = tuple[str | int, ...]  # the way to a value: keys and positions
+FieldPath = tuple[str | int, ...]  # the way to a value: keys and positions
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the first is libyaml's, ten times as fast
 _KNOWN_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "map", "seq", "merge")}
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
@@ -79,11 +79,11 @@ class Document:
     """
 
     data: Mapping[str, object]
-    lines: Mapping[Where, int]
+    lines: Mapping[FieldPath, int]
     problems: tuple[Problem, ...] = ()
 
 
-def show_where(field_path: Where) -> str:
+def show_where(field_path: FieldPath) -> str:
     """("stages", 1, "goals") -> "stages[1].goals"."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in field_path)
     return text.removeprefix(".")[:200]
@@ -267,9 +267,9 @@ class _Unfolded:
     def __init__(self, path: str, kind: FileKind) -> None:
         self.path = path
         self.kind = kind
-        self.lines: dict[Where, int] = {}
+        self.lines: dict[FieldPath, int] = {}
 
-    def value(self, node: _Node, field_path: Where, line: int) -> object:
+    def value(self, node: _Node, field_path: FieldPath, line: int) -> object:
         self.lines[field_path] = line or node.line
         if len(self.lines) > self.kind.values:
             message = f"the aliases unfold to more than {self.kind.values:,} values"

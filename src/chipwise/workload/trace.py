@@ -82,7 +82,7 @@ class _Sum:
 
 
 def read_trace(trace: Trace, workload_path: str) -> Recording:
-    file = trace.beside(workload_path)
+    file = trace.path_from(workload_path)
     names = _COLUMNS[trace.format]
     windows: dict[int, int] = {}
     first, last, origin, rows, cut = math.inf, -math.inf, 0.0, 0, False

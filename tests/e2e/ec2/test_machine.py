@@ -22,7 +22,7 @@ from chipwise.adapters.engines.ec2.user_data import user_data
 from chipwise.errors import BadInput, NotFound
 from chipwise.renderer.launch.starting import RENDEZVOUS_PORT
 from chipwise.runner.events import Placed, Submitted, after, first
-from chipwise.runner.job import Job, Needs, Spec, Where
+from chipwise.runner.job import Job, MachinePlace, Needs, Spec
 from ec2_programs import LISTENS, READY, WAITS, python
 from engines.ec2 import REGION, SPOT, Rented
 from patience import deadline
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.e2e
 KEEP = Config(REGION, "s3://kept/team")
 
 
-def a_job(command: tuple[str, ...], where: Where = SPOT, **asked: Any) -> Job:
+def a_job(command: tuple[str, ...], where: MachinePlace = SPOT, **asked: Any) -> Job:
     spec = replace(Spec(command, "train", "ec2", places=(SPOT,)), **asked)
     return after(first("j1", Submitted(spec), 0.0), Placed(1, where), 0.0)
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from aws_stand_in import Aws
-from chipwise.adapters.engines.ec2.config import There
+from chipwise.adapters.engines.ec2.config import RegionConfig
 from chipwise.adapters.engines.ec2.engine import Ec2, connect
 from chipwise.adapters.engines.ec2.regions import RESTS_S
 from chipwise.adapters.engines.ec2.setup import prepare
 from chipwise.errors import InvalidSettings, NotAllowed, TryLater
 from chipwise.runner.engine import Clear, End, Start, State
 from chipwise.runner.events import Ended, Placed, after
-from chipwise.runner.job import Job, Move, Outcome, Where
+from chipwise.runner.job import Job, MachinePlace, Move, Outcome
 from ec2_account import NO_QUOTA, NO_SPOT, NOW, SPOT_A, STAYS, content, kept, machines, placed, see
 from ec2_machines import unpacked
 from engines.ec2 import OTHER, REGION, warning
@@ -34,17 +34,17 @@ def both(engine: Ec2, clients_north: dict[str, Any]) -> Ec2:
 
 
 def _both(engine: Ec2, clients_north: dict[str, Any], **there: Any) -> Ec2:
-    made = connect(replace(engine.config, others=(There(OTHER, image=engine.config.image, **there),)))
+    made = connect(replace(engine.config, other_regions=(RegionConfig(OTHER, image=engine.config.image, **there),)))
     made.regions.first._clients = engine.regions.first._clients
     made.regions.clouds[OTHER]._clients = clients_north
     return made
 
 
-def job(where: Where = SPOT_A, **asked: Any) -> Job:
+def job(where: MachinePlace = SPOT_A, **asked: Any) -> Job:
     return placed(where, **{"places": PLACES, **asked})
 
 
-def again(before: Job, where: Where, at: float = NOW) -> Job:
+def again(before: Job, where: MachinePlace, at: float = NOW) -> Job:
     """After an attempt that found no machine."""
     number = len(before.attempts)
     return after(after(before, Ended(number, Outcome.LOST), at), Placed(number + 1, where), at)
@@ -61,7 +61,7 @@ def test_an_attempt_starts_in_the_region_of_its_place_and_is_seen_and_ended_ther
     [one] = north(aws)
     assert {tag["Key"]: tag["Value"] for tag in one["Tags"]}["chipwise:place"] == both.place
     assert machines(aws) == []
-    found = see(both, job(NORTH)).where
+    found = see(both, job(NORTH)).place
     assert found is not None
     assert (found.region, found.usd_per_hour) == (OTHER, 0.25)
     assert f"AWS_DEFAULT_REGION={REGION}\n" in user_data_of(aws, one)  # S3 and secrets are in the first
@@ -84,7 +84,7 @@ def test_spot_elsewhere_comes_before_a_machine_that_stays_here(aws: Aws, between
     both.do(Start(second))  # both regions were asked for spot machines now
     [one] = north(aws)
     assert one.get("InstanceLifecycle") is None
-    assert see(both, second).where == replace(STAYS_NORTH, zone=one["Placement"]["AvailabilityZone"])
+    assert see(both, second).place == replace(STAYS_NORTH, zone=one["Placement"]["AvailabilityZone"])
 
 
 def test_a_job_that_may_not_move_gets_one_that_stays_at_once(aws: Aws, between: Faulty, both: Ec2) -> None:
@@ -114,7 +114,7 @@ def test_a_region_that_does_not_answer_hides_only_its_own(aws: Aws, between: Fau
     here, there, waits = job(id="here"), job(NORTH, id="there"), job(NORTH, id="waits")
     for one in (here, there, waits):
         both.do(Start(one))
-    both.kept.put(("there", 1), "begun-0", value=int(NOW))
+    both.store.put(("there", 1), "begun-0", value=int(NOW))
     between.faults.append(Fault("DescribeInstances", 503, "Unavailable", holds=THERE))
     seen = both.look([here, there, waits], NOW).attempts
     assert seen["here", 1].state is State.PENDING
@@ -124,7 +124,7 @@ def test_a_region_that_does_not_answer_hides_only_its_own(aws: Aws, between: Fau
     asked = between.count("DescribeInstances")
     both.look([here], NOW + RESTS_S / 2)
     assert between.count("DescribeInstances") == asked + 1  # it is left alone for a while
-    both.kept.put(("there", 1), "ended-0-0", at=int(NOW), reason="")
+    both.store.put(("there", 1), "ended-0-0", at=int(NOW), reason="")
     assert both.look([here, there], NOW).attempts["there", 1].state is State.EXITED
     with pytest.raises(TryLater):  # it may run until the region says that it does not
         both.do(End(waits))
@@ -208,12 +208,17 @@ def test_an_account_is_prepared_in_each_of_its_regions(aws: Aws, between: Faulty
     from chipwise.adapters.engines.ec2.engine import Config
 
     asked = Config(
-        REGION, "s3://fresh-bucket/chipwise", endpoint_url=between.url, tries=1, timeout_s=20.0, others=(There(OTHER),)
+        REGION,
+        "s3://fresh-bucket/chipwise",
+        endpoint_url=between.url,
+        tries=1,
+        timeout_s=20.0,
+        other_regions=(RegionConfig(OTHER),),
     )
     done = prepare(asked)
     own = [(one.kind, one.region) for one in done.parts if one.region]
     assert own == [("security group", OTHER), ("queue", OTHER), ("rule", OTHER)]
-    [there] = done.config.others
+    [there] = done.config.other_regions
     assert there.public_address is True
     assert aws.client("sqs", OTHER).get_queue_url(QueueName=there.queue_url.rpartition("/")[2])["QueueUrl"] == there.queue_url
     [group] = aws.client("ec2", OTHER).describe_security_groups(GroupIds=list(there.security_groups))["SecurityGroups"]
@@ -226,4 +231,4 @@ def test_an_account_is_prepared_in_each_of_its_regions(aws: Aws, between: Faulty
 
 def test_a_region_named_twice_is_refused(engine: Ec2) -> None:
     with pytest.raises(InvalidSettings, match="eu-west-1 is named twice"):
-        connect(replace(engine.config, others=(There(REGION),)))
+        connect(replace(engine.config, other_regions=(RegionConfig(REGION),)))

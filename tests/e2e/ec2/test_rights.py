@@ -19,7 +19,7 @@ import pytest
 from aws_stand_in import Aws
 from chipwise.adapters.engines.ec2 import policies
 from chipwise.adapters.engines.ec2.engine import Config, connect
-from chipwise.adapters.engines.ec2.policies import Names, Policy
+from chipwise.adapters.engines.ec2.policies import AccountNames, Policy
 from chipwise.adapters.engines.ec2.user_data import machine_program
 from chipwise.errors import NotAllowed
 from chipwise.runner.engine import Clear, End, Leave, Start
@@ -29,7 +29,7 @@ from engines.ec2 import REGION, warning
 
 pytestmark = pytest.mark.e2e
 
-NAMES = Names("aws", "123456789012", REGION, "kept", "team/", "worker", "events")
+NAMES = AccountNames("aws", "123456789012", REGION, "kept", "team/", "worker", "events")
 IN_ITS_NAME = {"ec2:RunInstances", "ec2:CreateTags", "iam:PassRole"}
 
 
@@ -119,7 +119,7 @@ def test_each_right_of_the_policy_is_needed_and_named_where_it_is_missing(mia: S
 def test_what_others_keep_in_the_bucket_is_not_the_controllers(mia: Someone, aws: Aws) -> None:
     mia.may(policies.controller(NAMES))
     with checked(aws), pytest.raises(NotAllowed, match="s3:PutObject"):
-        connect(replace(mia.config, keep="s3://kept/others")).kept.over(("j1", 1))
+        connect(replace(mia.config, keep="s3://kept/others")).store.mark_over(("j1", 1))
 
 
 def test_a_machine_may_do_what_its_program_does(mia: Someone, aws: Aws) -> None:

@@ -63,10 +63,10 @@ def test_asking_first_says_what_is_missing_and_makes_nothing(asked: Config, betw
 
 def test_what_was_made_is_found_again_and_made_once(asked: Config, aws: Aws, between: Faulty) -> None:
     first = prepare(asked)
-    assert (states(first), first.complete) == ({State.MADE}, True)
+    assert (states(first), first.complete) == ({State.CREATED}, True)
     again = prepare(asked)
-    assert (states(again), again.config, again.policy) == ({State.THERE}, first.config, first.policy)
-    assert states(prepare(first.config)) == {State.THERE}  # with what was made as settings
+    assert (states(again), again.config, again.policy) == ({State.EXISTING}, first.config, first.policy)
+    assert states(prepare(first.config)) == {State.EXISTING}  # with what was made as settings
     assert len(aws.client("sqs", REGION).list_queues(QueueNamePrefix="chipwise-")["QueueUrls"]) == 1
 
 
@@ -85,7 +85,9 @@ def test_a_job_starts_with_what_was_made(asked: Config, aws: Aws) -> None:
     iam = aws.client("iam", REGION)
     [role] = iam.get_instance_profile(InstanceProfileName=done.config.instance_profile)["InstanceProfile"]["Roles"]
     allowed = iam.get_role_policy(RoleName=role["RoleName"], PolicyName=role["RoleName"])["PolicyDocument"]
-    names = policies.Names("aws", "123456789012", REGION, "fresh-bucket", "chipwise/", role["RoleName"], role["RoleName"])
+    names = policies.AccountNames(
+        "aws", "123456789012", REGION, "fresh-bucket", "chipwise/", role["RoleName"], role["RoleName"]
+    )
     assert (allowed, done.policy) == (policies.machine(names), policies.controller(names))
     closed = aws.client("s3", REGION).get_public_access_block(Bucket="fresh-bucket")["PublicAccessBlockConfiguration"]
     assert set(closed.values()) == {True}
@@ -115,7 +117,7 @@ def _rule_off(aws: Aws, name: str) -> None:
 
 def _policy_changed(aws: Aws, name: str) -> None:
     aws.client("iam", REGION).put_role_policy(
-        RoleName=name, PolicyName=name, PolicyDocument=json.dumps(policies.machine(policies.Names()))
+        RoleName=name, PolicyName=name, PolicyDocument=json.dumps(policies.machine(policies.AccountNames()))
     )
 
 
@@ -143,8 +145,8 @@ def test_what_is_half_there_is_mended(asked: Config, aws: Aws, broken: Callable[
     prepare(asked)
     broken(aws, name_of(asked))
     assert [one.kind for one in prepare(asked, dry_run=True).parts if one.state is State.MISSING] == [kind]
-    assert [one.kind for one in prepare(asked).parts if one.state is State.MADE] == [kind]
-    assert states(prepare(asked)) == {State.THERE}
+    assert [one.kind for one in prepare(asked).parts if one.state is State.CREATED] == [kind]
+    assert states(prepare(asked)) == {State.EXISTING}
 
 
 def test_who_may_not_make_it_hears_what_is_missing(asked: Config, between: Faulty) -> None:
@@ -152,7 +154,11 @@ def test_who_may_not_make_it_hears_what_is_missing(asked: Config, between: Fault
     with pytest.raises(NotAllowed, match="iam:CreateRole"):
         prepare(asked)
     between.faults.clear()
-    assert [one.kind for one in prepare(asked).parts if one.state is State.THERE] == ["bucket", "service role", "service role"]
+    assert [one.kind for one in prepare(asked).parts if one.state is State.EXISTING] == [
+        "bucket",
+        "service role",
+        "service role",
+    ]
 
 
 def test_without_a_network_it_says_what_to_set(asked: Config, aws: Aws, between: Faulty) -> None:

@@ -32,8 +32,8 @@ def test_the_place_of_the_attempt_comes_first_and_others_of_its_purchase_behind(
     [one] = machines(aws)
     assert (one["InstanceType"], one["Placement"]["AvailabilityZone"]) == ("g6.2xlarge", "eu-west-1b")
     sight = see(engine, placed(SPOT_B))
-    assert (sight.state, sight.where) == (State.PENDING, SPOT_B)
-    assert sight.held is not None
+    assert (sight.state, sight.place) == (State.PENDING, SPOT_B)
+    assert sight.held_since is not None
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_without_spot_machines_a_job_without_deadline_gets_one_that_stays(aws: A
     engine.do(Start(placed()))
     [one] = machines(aws)
     assert one.get("InstanceLifecycle") is None
-    assert see(engine, placed()).where == STAYS
+    assert see(engine, placed()).place == STAYS
 
 
 def test_without_spot_machines_and_without_a_quota_for_others_it_waits(between: Faulty, engine: Ec2) -> None:
@@ -118,7 +118,7 @@ def test_with_a_deadline_the_policy_decides_and_the_attempt_is_over(aws: Aws, be
     with pytest.raises(TryLater, match=r"InsufficientInstanceCapacity for g6.xlarge \(spot\) in eu-west-1a"):
         engine.do(Start(job))
     sight = see(engine, job)
-    assert (sight.state, sight.since, sight.held) == (State.LOST, None, None)
+    assert (sight.state, sight.since, sight.held_since) == (State.LOST, None, None)
     assert "InsufficientInstanceCapacity" in sight.reason
     engine.do(Start(job))  # it is over: the next attempt has another number
     assert (machines(aws), templates(aws), between.count("CreateFleet")) == ([], [], 1)

@@ -18,14 +18,14 @@ from aws_stand_in import AMI, Aws, started
 from chipwise.adapters.engines.ec2.engine import Config, connect
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.engine import Engine
-from chipwise.runner.job import Job, Spec, Where
+from chipwise.runner.job import Job, MachinePlace, Spec
 from ec2_machines import Hall
 from faulty_aws import Faulty, faulty
 
 CAN = frozenset({"lose", "notice"})
 E2E = True  # a server and real processes on machines that are played: a quarter of a minute
 REGION, OTHER = "eu-west-1", "eu-north-1"
-SPOT = Where(Purchase.SPOT, "aws", REGION, "eu-west-1a", "g6.xlarge", 0.3)
+SPOT = MachinePlace(Purchase.SPOT, "aws", REGION, "eu-west-1a", "g6.xlarge", 0.3)
 READY = "import os, signal, sys, time; open(os.environ['CHIPWISE_RUN_DIR'] + '/ready', 'w').close(); "
 PROGRAMS = {
     "steps": READY + "time.sleep(0.6)",

@@ -9,7 +9,7 @@ from typing import Any
 
 from chipwise.adapters.engines.kubernetes.engine import Config, Kubernetes, connect
 from chipwise.runner.engine import Engine
-from chipwise.runner.job import Job, Spec, Where
+from chipwise.runner.job import Job, MachinePlace, Spec
 from kube import kubelet
 from kube.control_plane import Cluster
 
@@ -50,7 +50,7 @@ class Real:
     cluster: Cluster
     namespace: str
     patience_s: float = 40.0
-    where: Where = field(default_factory=Where)
+    where: MachinePlace = field(default_factory=MachinePlace)
     opened: list[Kubernetes] = field(default_factory=list)
 
     def __post_init__(self) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.runner.engine import Engine
-from chipwise.runner.job import Job, Spec, Where
+from chipwise.runner.job import Job, MachinePlace, Spec
 from patience import deadline
 
 NAME = Path(__file__).stem
@@ -35,7 +35,7 @@ PROGRAMS = {
 class Real:
     root: Path
     patience_s: float = 20.0
-    where: Where = field(default_factory=Where)
+    where: MachinePlace = field(default_factory=MachinePlace)
 
     def __post_init__(self) -> None:
         self.engine: Engine = self.again()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.runner.engine import Engine
-from chipwise.runner.job import Job, Spec, Where
+from chipwise.runner.job import Job, MachinePlace, Spec
 from run_jobs import SPOT_A
 
 NAME = Path(__file__).stem
@@ -35,7 +35,7 @@ def _engine() -> Engine:
 class Played:
     engine: Engine = field(default_factory=_engine)
     patience_s: float = 60.0
-    where: Where = SPOT_A
+    where: MachinePlace = SPOT_A
 
     @property
     def world(self) -> Any:

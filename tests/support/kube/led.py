@@ -15,7 +15,7 @@ from chipwise.adapters.engines.kubernetes.engine import Config, Kubernetes, conn
 from chipwise.adapters.stores.record import connect as open_record
 from chipwise.runner.engine import Sight
 from chipwise.runner.events import Placed, Submitted, Waiting, Wished, after, first
-from chipwise.runner.job import Job, Retry, Spec, Where, Wish
+from chipwise.runner.job import Job, MachinePlace, Retry, Spec, Wish
 from chipwise.runner.loop import Controller
 from chipwise.runner.record import Change, Record
 from kube import kubelet
@@ -106,7 +106,7 @@ def worked(made: Sequence[Mapping[str, Any]], seconds: float | None = None) -> t
 
 def placed(id: str, *objects: Mapping[str, Any], **asked: Any) -> Job:
     job = first(id, Submitted(Spec(("program",), id, "kubernetes", objects=objects, **asked)), time.time())
-    return after(job, Placed(1, Where()), time.time())
+    return after(job, Placed(1, MachinePlace()), time.time())
 
 
 def seen(engine: Kubernetes, job: Job) -> Sight:

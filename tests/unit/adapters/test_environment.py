@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from chipwise.adapters.environment import of_supervisor, passed_on
+from chipwise.adapters.environment import inherited, of_supervisor
 
 THERE = {"PATH": "/bin", "LC_ALL": "C", "AWS_SECRET_ACCESS_KEY": "k", "TOKEN": "t", "CHIPWISE_RECORD": "postgresql://u:p@h/d"}
 
 
 def test_keys_of_whoever_woke_the_controller_do_not_go_along() -> None:
-    assert passed_on(THERE) == {"PATH": "/bin", "LC_ALL": "C"}
+    assert inherited(THERE) == {"PATH": "/bin", "LC_ALL": "C"}
     assert of_supervisor(THERE, ()) == {"PATH": "/bin", "LC_ALL": "C"}
 
 

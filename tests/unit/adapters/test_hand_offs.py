@@ -16,13 +16,13 @@ from chipwise.errors import BadInput, MissingExtra, NotAllowed, TryLater
 from chipwise.runner.engine import Seen, Sight, State
 from chipwise.runner.events import Placed, Submitted, Wished, after, first
 from chipwise.runner.hand_off import CODE
-from chipwise.runner.job import Job, Spec, Where, Wish
+from chipwise.runner.job import Job, MachinePlace, Spec, Wish
 
 ENDED = Sight(State.EXITED, 0, since=1.0, until=2.0)
 
 
 def _job(*produces: str, id: str = "j", engine: str = "kubernetes") -> Job:
-    return after(first(id, Submitted(Spec(("x",), "j", engine, produces=produces)), 0.0), Placed(1, Where()), 0.0)
+    return after(first(id, Submitted(Spec(("x",), "j", engine, produces=produces)), 0.0), Placed(1, MachinePlace()), 0.0)
 
 
 def _seen(sight: Sight = ENDED, id: str = "j") -> Seen:

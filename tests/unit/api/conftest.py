@@ -10,7 +10,7 @@ import pytest
 
 from chipwise.adapters.stores.record import connect
 from chipwise.api.running import place
-from chipwise.api.running.held import Held
+from chipwise.api.running.held import Runtime
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.runner.record import Record
@@ -20,7 +20,7 @@ from chipwise.runner.record import Record
 def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
     monkeypatch.setenv("CHIPWISE_GPUS", "none")
     monkeypatch.setenv("CHIPWISE_CPUS", "0,1")
-    monkeypatch.setattr(Held, "awake", lambda self, job: None)  # no controller is needed to see what is recorded
+    monkeypatch.setattr(Runtime, "awake", lambda self, job: None)  # no controller is needed to see what is recorded
     for name in ("config", "data"):
         (tmp_path / name).mkdir()
     return Session(Config(tmp_path / "config", tmp_path / "data"), date(2026, 11, 15), [])

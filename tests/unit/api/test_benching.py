@@ -14,9 +14,9 @@ from chipwise.api.measure import measured
 from chipwise.api.measure import places as benching_places
 from chipwise.api.measure import rows as benching_rows
 from chipwise.api.measure.bench import Result, Run
-from chipwise.api.measure.places import Place, Wanted
+from chipwise.api.measure.places import BenchPlace, BenchRequest
 from chipwise.api.running import asking, predicting
-from chipwise.api.running.predicting import Held, Unknown
+from chipwise.api.running.predicting import Allocation, Unknown
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.calibration.guesses import guesses
@@ -49,17 +49,26 @@ def session(tmp_path: Path) -> Session:
 
 
 def run(speed: float | None, **more: object) -> Run:
-    told = {"job": "j", "seconds": 10.0, "steps": 5, "attempts": 1, "usd": None, "usd_per_hour": None, "beside": 0, "why": ""}
+    told = {
+        "job": "j",
+        "seconds": 10.0,
+        "steps": 5,
+        "attempts": 1,
+        "usd": None,
+        "usd_per_hour": None,
+        "neighbours": 0,
+        "reason": "",
+    }
     return Run(speed=speed, **(told | more))  # type: ignore[arg-type]
 
 
-def wanted(session: Session, text: str, *places: Place) -> Wanted:
+def wanted(session: Session, text: str, *places: BenchPlace) -> BenchRequest:
     path = session.config.config_dir / "w.yaml"
     path.write_text(text)
-    return Wanted(str(path), benching_places.checked(session, str(path), None), places or (Place("local", "local"),))
+    return BenchRequest(str(path), benching_places.checked(session, str(path), None), places or (BenchPlace("local", "local"),))
 
 
-def result(session: Session, asked: Wanted, held: Held | Unknown, *runs: Run, formula: bool = False) -> Result:
+def result(session: Session, asked: BenchRequest, held: Allocation | Unknown, *runs: Run, formula: bool = False) -> Result:
     predicted = predicting.predict(session, asked.path, asked.work, held)
     return Result(asked.places[0], "tokens", runs, predicted, held, formula)
 
@@ -70,22 +79,22 @@ def result(session: Session, asked: Wanted, held: Held | Unknown, *runs: Run, fo
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("local", Place("local", "local")),
-        ("local:gpus=1", Place("local:gpus=1", "local", gpus=1)),
-        ("local:gpus=1,cpus=4", Place("local:gpus=1,cpus=4", "local", gpus=1, cpus=4)),
-        ("kubernetes", Place("kubernetes", "kubernetes")),
-        ("kubernetes:prod", Place("kubernetes:prod", "kubernetes", context="prod")),
-        ("simulated", Place("simulated", "simulated", simulated=True)),
+        ("local", BenchPlace("local", "local")),
+        ("local:gpus=1", BenchPlace("local:gpus=1", "local", gpus=1)),
+        ("local:gpus=1,cpus=4", BenchPlace("local:gpus=1,cpus=4", "local", gpus=1, cpus=4)),
+        ("kubernetes", BenchPlace("kubernetes", "kubernetes")),
+        ("kubernetes:prod", BenchPlace("kubernetes:prod", "kubernetes", context="prod")),
+        ("simulated", BenchPlace("simulated", "simulated", simulated=True)),
     ],
 )
-def test_a_place_is_an_engine_and_what_of_it(session: Session, text: str, found: Place) -> None:
+def test_a_place_is_an_engine_and_what_of_it(session: Session, text: str, found: BenchPlace) -> None:
     assert benching_places.place(session, text) == found
 
 
 def test_a_machine_of_ec2_and_engines_of_the_user_s_own(session: Session) -> None:
     session.config.engines.write_text("ec2: {region: eu-west-1, keep: 's3://b/c'}\nbig: {kind: kubernetes, context: prod}\n")
-    assert benching_places.place(session, "ec2:g6.xlarge") == Place("ec2:g6.xlarge", "ec2", machine="g6.xlarge")
-    assert benching_places.place(session, "big") == Place("big", "big")
+    assert benching_places.place(session, "ec2:g6.xlarge") == BenchPlace("ec2:g6.xlarge", "ec2", machine="g6.xlarge")
+    assert benching_places.place(session, "big") == BenchPlace("big", "big")
     with pytest.raises(BadInput, match=r"no machine is called 'g6.xlrage'. Near it: .*g6\.xlarge"):
         benching_places.place(session, "ec2:g6.xlrage")
 
@@ -105,7 +114,7 @@ def test_a_place_that_is_none_is_refused_with_a_remedy(session: Session, text: s
 
 
 def test_a_speed_is_the_median_and_its_spread_that_of_the_runs(session: Session) -> None:
-    found = result(session, wanted(session, TINY), Held("H200"), run(100.0), run(90.0), run(104.0, attempts=2))
+    found = result(session, wanted(session, TINY), Allocation("H200"), run(100.0), run(90.0), run(104.0, attempts=2))
     assert (found.speed, found.attempts) == (100.0, 4)
     assert found.spread == pytest.approx(0.14)
     assert found.expected is not None
@@ -113,9 +122,9 @@ def test_a_speed_is_the_median_and_its_spread_that_of_the_runs(session: Session)
 
 
 def test_a_unit_costs_what_its_machines_cost_meanwhile(session: Session) -> None:
-    found = result(session, wanted(session, TINY), Held("H200"), run(1000.0, usd_per_hour=3.6))
+    found = result(session, wanted(session, TINY), Allocation("H200"), run(1000.0, usd_per_hour=3.6))
     assert found.usd_per_unit == pytest.approx(1e-6)
-    assert result(session, wanted(session, TINY), Held("H200"), run(1000.0)).usd_per_unit is None  # nobody says
+    assert result(session, wanted(session, TINY), Allocation("H200"), run(1000.0)).usd_per_unit is None  # nobody says
 
 
 def test_fewer_steps_than_all_that_nobody_tells_are_no_measurement() -> None:
@@ -127,7 +136,7 @@ def test_fewer_steps_than_all_that_nobody_tells_are_no_measurement() -> None:
 
 
 def test_a_formula_is_never_a_speed(session: Session) -> None:
-    found = result(session, wanted(session, TINY), Held("H200", usd_per_hour=3.6), formula=True)
+    found = result(session, wanted(session, TINY), Allocation("H200", usd_per_hour=3.6), formula=True)
     assert (found.speed, found.ratio) == (None, None)
     assert benching_rows.view(found)["formula"] is True
 
@@ -150,7 +159,7 @@ def test_a_row_asks_calibrate_what_was_predicted(
     session: Session, tmp_path: Path, text: str, chip: str, metric: str, per_chip: bool, chips: float
 ) -> None:
     """A run that goes exactly as predicted is a row that calibrate predicts as well: both speak of the same run."""
-    asked, held = wanted(session, text), Held(chip, chips)
+    asked, held = wanted(session, text), Allocation(chip, chips)
     expected = result(session, asked, held).expected
     assert expected is not None
     table, left_out = benching_rows.rows(session, asked, [result(session, asked, held, run(expected))])
@@ -168,9 +177,9 @@ def test_a_row_asks_calibrate_what_was_predicted(
 def test_what_is_no_measurement_of_a_whole_chip_is_left_out_and_told(session: Session) -> None:
     asked = wanted(session, TINY)
     results = [
-        result(session, asked, Held("H200"), formula=True),
-        result(session, asked, Held("H200"), run(None, why="failed")),
-        result(session, asked, Held("Xeon-Sapphire-Rapids", 1.0, 0.25), run(10.0)),
+        result(session, asked, Allocation("H200"), formula=True),
+        result(session, asked, Allocation("H200"), run(None, reason="failed")),
+        result(session, asked, Allocation("Xeon-Sapphire-Rapids", 1.0, 0.25), run(10.0)),
         result(session, asked, Unknown("nobody knows it"), run(10.0)),
     ]
     table, told = benching_rows.rows(session, asked, results)
@@ -184,18 +193,18 @@ def test_a_file_that_could_hold_no_row_is_refused_before_anything_runs(session: 
     with pytest.raises(BadInput, match="of the kind hpc"):
         benching_rows.check_rows(session, wanted(session, numbers))
     with pytest.raises(BadInput, match="simulated was not measured"):
-        benching_rows.check_rows(session, wanted(session, TINY, Place("simulated", "simulated", simulated=True)))
+        benching_rows.check_rows(session, wanted(session, TINY, BenchPlace("simulated", "simulated", simulated=True)))
     benching_rows.check_rows(session, wanted(session, TINY))
 
 
 # What is started
 
 
-def asked_for(session: Session, monkeypatch: pytest.MonkeyPatch, asked: Wanted) -> asking.Asked:
+def asked_for(session: Session, monkeypatch: pytest.MonkeyPatch, asked: BenchRequest) -> asking.RunRequest:
     """What `run` would have been asked; nothing is."""
-    seen: list[asking.Asked] = []
+    seen: list[asking.RunRequest] = []
 
-    def refuses(_: Session, one: asking.Asked, say: Callable[[str], None]) -> list[Job]:
+    def refuses(_: Session, one: asking.RunRequest, say: Callable[[str], None]) -> list[Job]:
         seen.append(one)
         raise BadInput("Nothing is started here.")
 
@@ -211,7 +220,7 @@ def asked_for(session: Session, monkeypatch: pytest.MonkeyPatch, asked: Wanted) 
 def test_a_named_machine_is_asked_for_instead_of_planned(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan would choose its own machine."""
     text = TINY.replace("{command:", "{image: 'team/t:1', env: {A: b}, checkpoints: 's3://b/c', command:")
-    asked = replace(wanted(session, text, Place("ec2:g6.xlarge", "ec2", machine="g6.xlarge")), steps=50)
+    asked = replace(wanted(session, text, BenchPlace("ec2:g6.xlarge", "ec2", machine="g6.xlarge")), steps=50)
     found = asked_for(session, monkeypatch, asked)
     assert (found.words, found.is_command, found.machine) == ((asked.path,), False, "g6.xlarge")
     assert (found.engine, found.settings) == ("ec2", ("CHIPWISE_STEPS=50",))
@@ -220,15 +229,17 @@ def test_a_named_machine_is_asked_for_instead_of_planned(session: Session, monke
 
 
 def test_a_workload_goes_to_its_engine_with_what_it_may_hold(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = asked_for(session, monkeypatch, wanted(session, TINY, Place("local:gpus=1", "local", gpus=1)))
+    found = asked_for(session, monkeypatch, wanted(session, TINY, BenchPlace("local:gpus=1", "local", gpus=1)))
     assert (found.is_command, found.engine, found.gpus, found.retries, found.checkpoints) == (False, "local", 1, 0, None)
-    cluster = asked_for(session, monkeypatch, wanted(session, TINY, Place("kubernetes:prod", "kubernetes", context="prod")))
+    cluster = asked_for(
+        session, monkeypatch, wanted(session, TINY, BenchPlace("kubernetes:prod", "kubernetes", context="prod"))
+    )
     assert (cluster.engine, cluster.context) == ("kubernetes", "prod")
 
 
 def test_devices_that_are_not_there_are_refused_before_the_first_run(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking, "run", lambda *_: pytest.fail("it started something"))
     monkeypatch.setenv("CHIPWISE_GPUS", "none")
-    places = (Place("local", "local"), Place("local:gpus=1", "local", gpus=1))
+    places = (BenchPlace("local", "local"), BenchPlace("local:gpus=1", "local", gpus=1))
     with pytest.raises(BadInput, match="asks for 1 GPUs, and this machine gives 0"):
         benching.bench(session, wanted(session, TINY, *places), lambda *_: None)

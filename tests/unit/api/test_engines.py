@@ -10,7 +10,7 @@ import pytest
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan
-from chipwise.catalog.compatibility import Answer, check, components
+from chipwise.catalog.compatibility import CompatibilityAnswer, check, components
 from chipwise.planner.explain.reason_words import example_words, rule_words
 from chipwise.planner.values.plan import Plan
 from chipwise.workload.program import Engine
@@ -36,17 +36,17 @@ def test_every_engine_of_a_file_has_rules(session: Session, engine: Engine) -> N
 @pytest.mark.parametrize(
     ("chip", "version", "answer"),
     [
-        ("L4", "", Answer.FINE),
-        ("T4", "2.60", Answer.FINE),
-        ("V100-16", "", Answer.REFUSED),
-        ("V100-16", "2.50", Answer.FINE),
-        ("TPU-v5e", "", Answer.REFUSED),
-        ("MI300X", "", Answer.UNSTATED),
-        ("Gaudi2", "", Answer.REFUSED),
-        ("M60", "2.50", Answer.REFUSED),
+        ("L4", "", CompatibilityAnswer.FINE),
+        ("T4", "2.60", CompatibilityAnswer.FINE),
+        ("V100-16", "", CompatibilityAnswer.REFUSED),
+        ("V100-16", "2.50", CompatibilityAnswer.FINE),
+        ("TPU-v5e", "", CompatibilityAnswer.REFUSED),
+        ("MI300X", "", CompatibilityAnswer.UNSTATED),
+        ("Gaudi2", "", CompatibilityAnswer.REFUSED),
+        ("M60", "2.50", CompatibilityAnswer.REFUSED),
     ],
 )
-def test_triton_runs_where_its_rules_say(session: Session, chip: str, version: str, answer: Answer) -> None:
+def test_triton_runs_where_its_rules_say(session: Session, chip: str, version: str, answer: CompatibilityAnswer) -> None:
     found = check(session.catalog.chips[chip], {"triton": version}, session.catalog.data)
     assert found[0].answer is answer
 

@@ -10,11 +10,11 @@ from itertools import islice
 import pytest
 
 from chipwise.api.running import asking, following, forgetting, giving_up, place, stages, waiting
-from chipwise.api.running.held import Held
+from chipwise.api.running.held import Runtime
 from chipwise.api.session.wiring import Session
 from chipwise.errors import BadInput, NotFound
 from chipwise.runner.events import Again, Over, Placed
-from chipwise.runner.job import Job, Phase, Spec, Where, Wish
+from chipwise.runner.job import Job, MachinePlace, Phase, Spec, Wish
 from chipwise.runner.record import Change, Record
 
 
@@ -60,7 +60,7 @@ def test_where_one_cannot_be_asked_none_is(session: Session, record: Record) -> 
 
 def test_a_stage_that_runs_here_is_waited_for_once(session: Session, record: Record) -> None:
     first, _ = chain(record, session, None, None)
-    record.write([Change(first, (Placed(1, Where(), cpus=(0,)),))], 1.0)
+    record.write([Change(first, (Placed(1, MachinePlace(), cpus=(0,)),))], 1.0)
     with asking.opened(session) as held:
         second = held.job("b")
         assert waiting.Watched(held).news(second) == ["b waits for a"]
@@ -91,7 +91,7 @@ def test_a_stage_that_printed_nothing_has_no_heading(session: Session, record: R
     with asking.opened(session) as held:
         assert b"".join(stages.follow(held, lambda: held.job("c"))) == b"--- a\none\ntwo\n"
 
-        def gone(held: Held, look: object, rank: int | None) -> Iterator[bytes]:
+        def gone(held: Runtime, look: object, rank: int | None) -> Iterator[bytes]:
             raise NotFound("Its logs are gone.")
             yield b""
 
@@ -123,7 +123,7 @@ def test_one_that_its_controller_wrote_anew_meanwhile_is_ended_as_one_that_can_b
     file.execute("UPDATE jobs SET body = '{half'")
     file.execute("UPDATE events SET body = '{half'")
 
-    def controller_writes(held: Held, damaged: object) -> None:
+    def controller_writes(held: Runtime, damaged: object) -> None:
         file.execute("UPDATE jobs SET body = ?", [body])
         record.write([Change(job, (Again(5.0, "failed"),))], 2.0)
 

@@ -16,7 +16,7 @@ from chipwise.errors import BadInput, TryLater
 from chipwise.runner.abilities import Traits
 from chipwise.runner.engine import Room
 from chipwise.runner.events import Begun, Ended, Over, Placed
-from chipwise.runner.job import Job, Needs, Outcome, Phase, Spec, Where
+from chipwise.runner.job import Job, MachinePlace, Needs, Outcome, Phase, Spec
 from chipwise.runner.queue import Rules
 from run_jobs import added, queued, spec
 
@@ -43,7 +43,7 @@ class Played:
 
 
 def _followed(engine: Played, lines: int) -> bytes:
-    running = added(queued(wanted=_there()), Placed(1, Where()), Begun(1))
+    running = added(queued(wanted=_there()), Placed(1, MachinePlace()), Begun(1))
     done = added(running, Ended(1, Outcome.DONE, 0), Over(Phase.DONE, ""))
     looks = itertools.chain([running, running], itertools.repeat(done))
     held: Any = SimpleNamespace(engine_of=lambda job: engine, root=None)
@@ -58,12 +58,12 @@ def test_who_attaches_gets_the_last_lines_and_on_from_there_and_nothing_twice() 
 
 def test_the_last_lines_end_where_the_output_does() -> None:
     held: Any = SimpleNamespace(engine_of=lambda job: Played(b"1\n2\n", b""), root=None)
-    job = added(queued(wanted=_there()), Placed(1, Where()))
+    job = added(queued(wanted=_there()), Placed(1, MachinePlace()))
     assert [following.tail_of(held, job, None, lines) for lines in (0, 1, 9)] == [b"", b"2\n", b"1\n2\n"]
 
 
 def test_a_pod_that_is_not_there_is_no_empty_output() -> None:
-    two = added(queued(wanted=_there(needs=Needs(machines=2))), Placed(1, Where(), machines=2))
+    two = added(queued(wanted=_there(needs=Needs(machines=2))), Placed(1, MachinePlace(), machines=2))
     following.check_rank(two, None, 1)
     with pytest.raises(BadInput, match="has 2 pods, and none is 2"):
         following.check_rank(two, None, 2)
@@ -71,11 +71,13 @@ def test_a_pod_that_is_not_there_is_no_empty_output() -> None:
 
 
 def test_a_service_on_a_cluster_is_told_with_its_address_while_it_is_there() -> None:
-    service = added(queued("chat-1", _there(service=True, objects=(SERVICE,))), Placed(1, Where()))
+    service = added(queued("chat-1", _there(service=True, objects=(SERVICE,))), Placed(1, MachinePlace()))
     told = "http://chat-1-a1.train.svc in the cluster; from here: kubectl -n train port-forward svc/chat-1-a1 8080:80"
     assert jobs.serves_at(service) == told
     assert jobs.serves_at(queued("chat-1", _there(service=True, objects=(SERVICE,)))) == ""
-    assert jobs.serves_at(added(queued("chat-1", _there(objects=(SERVICE,))), Placed(1, Where()))) == "", "pods meet by it"
+    assert jobs.serves_at(added(queued("chat-1", _there(objects=(SERVICE,))), Placed(1, MachinePlace()))) == "", (
+        "pods meet by it"
+    )
 
 
 def test_a_stage_elsewhere_is_named_by_whoever_waits_for_it_here_and_there() -> None:
@@ -92,7 +94,7 @@ def test_a_stage_elsewhere_is_named_by_whoever_waits_for_it_here_and_there() -> 
 def test_of_an_engine_that_is_not_installed_nothing_is_known_and_nothing_fails() -> None:
     """As in a team's record, to which somebody submits with a package of their own."""
     wanted = replace(_there(service=True, objects=(SERVICE,)), engine="nowhere")
-    job = added(queued(wanted=wanted), Placed(1, Where()), Begun(1))
+    job = added(queued(wanted=wanted), Placed(1, MachinePlace()), Begun(1))
     assert jobs.serves_at(job) == ""
     following.check_rank(job, None, 7)
     assert (installed.traits("nowhere"), installed.runs_here("nowhere")) == (Traits(), False)

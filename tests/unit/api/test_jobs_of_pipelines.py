@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chipwise.api.running import asking, jobs, place, submitting, wanted
-from chipwise.api.running.held import Held
+from chipwise.api.running.held import Runtime
 from chipwise.api.session.wiring import Session
 from chipwise.errors import BadInput, UnknownName
 from chipwise.runner.events import Over
@@ -106,11 +106,11 @@ def test_where_no_stage_can_be_asked_each_is_told(
 def test_a_stage_that_ends_meanwhile_is_passed_over(session: Session, record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = submitted(record, session, "flow", 2.0, None, None, None)
 
-    def ends(held: Held, job: Job) -> None:
+    def ends(held: Runtime, job: Job) -> None:
         if job.id == ids[2] and (first := record.job(ids[1])):
             record.write([Change(first, (Over(Phase.DONE, ""),))], 3.0)
 
-    monkeypatch.setattr(Held, "awake", ends)
+    monkeypatch.setattr(Runtime, "awake", ends)
     assert asking.ask(session, ["flow"], Wish.STOP) == [ids[2], ids[0]]
 
 
@@ -204,13 +204,13 @@ def test_a_workload_is_called_as_the_command_line_says(session: Session, tmp_pat
         ("nightly-a", "nightly-a", "nightly"),
         ("nightly-b", "nightly-b", "nightly"),
     ]
-    played = asking.simulate(session, wanted.Asked((str(tmp_path / "two.yaml"),), False, name="nightly"), 0)
+    played = asking.simulate(session, wanted.RunRequest((str(tmp_path / "two.yaml"),), False, name="nightly"), 0)
     assert [one.job.spec.name for one in played.courses] == ["nightly-a", "nightly-b"]
 
 
 def _named(session: Session, path: Path, name: str | None) -> list[Job]:
     with asking.opened(session) as held:
-        found = wanted.named_specs(session, wanted.Asked((str(path),), False, name=name), held)
+        found = wanted.named_specs(session, wanted.RunRequest((str(path),), False, name=name), held)
         return [Job(id, spec, 0.0) for id, spec in found]
 
 

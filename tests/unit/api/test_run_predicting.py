@@ -12,7 +12,7 @@ from chipwise.adapters import this_machine
 from chipwise.adapters.this_machine import Processor
 from chipwise.api.catalog.check import check
 from chipwise.api.running import predicting
-from chipwise.api.running.predicting import Held, Unknown
+from chipwise.api.running.predicting import Allocation, Unknown
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.runner.job import Needs, Spec, Work
@@ -54,13 +54,13 @@ def test_a_gpu_is_the_chip_that_its_driver_names(
     session: Session, monkeypatch: pytest.MonkeyPatch, name: str, chip: str
 ) -> None:
     called(monkeypatch, {0: name, 1: name})
-    assert predicting.local_allocation(session, Needs(gpus=2)) == Held(chip, 2.0)
+    assert predicting.local_allocation(session, Needs(gpus=2)) == Allocation(chip, 2.0)
 
 
 def test_some_cores_of_a_processor_are_a_share_of_it(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     called(monkeypatch, name="Intel Xeon", known_as="Xeon-Sapphire-Rapids")
-    assert predicting.local_allocation(session, Needs(cpus=12)) == Held("Xeon-Sapphire-Rapids", 1.0, 12 / 48)
-    assert predicting.local_allocation(session, Needs(cpus=96)) == Held("Xeon-Sapphire-Rapids", 2.0, 1.0)
+    assert predicting.local_allocation(session, Needs(cpus=12)) == Allocation("Xeon-Sapphire-Rapids", 1.0, 12 / 48)
+    assert predicting.local_allocation(session, Needs(cpus=96)) == Allocation("Xeon-Sapphire-Rapids", 2.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -85,14 +85,14 @@ def test_a_machine_that_nobody_knows_is_a_reason(
 def test_what_the_user_says_it_is_comes_first(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     called(monkeypatch, {0: "NVIDIA H200"}, name="Intel Xeon")
     monkeypatch.setenv("CHIPWISE_CHIP", "l4, epyc-genoa")
-    assert predicting.local_allocation(session, Needs(gpus=1)) == Held("L4", 1.0)
-    assert predicting.local_allocation(session, Needs(cpus=96)) == Held("EPYC-Genoa", 1.0)
+    assert predicting.local_allocation(session, Needs(gpus=1)) == Allocation("L4", 1.0)
+    assert predicting.local_allocation(session, Needs(cpus=96)) == Allocation("EPYC-Genoa", 1.0)
     monkeypatch.setenv("CHIPWISE_CHIP", "l5")
     assert "l5" in str(predicting.local_allocation(session, Needs(gpus=1)))
 
 
 def test_figures_have_intervals_and_agree_with_each_other(session: Session) -> None:
-    found = predicting.predict(session, "w.yaml", work(session, TINY), Held("H200", usd_per_hour=3.6))
+    found = predicting.predict(session, "w.yaml", work(session, TINY), Allocation("H200", usd_per_hour=3.6))
     seconds, speed = float(str(found["seconds"])), float(str(found["throughput"]))
     assert seconds * speed == pytest.approx(1e6)
     assert float(str(found["throughput_low"])) < speed < float(str(found["throughput_high"]))
@@ -105,7 +105,11 @@ def test_figures_have_intervals_and_agree_with_each_other(session: Session) -> N
 def test_a_smaller_share_is_never_faster(session: Session) -> None:
     speeds = [
         float(
-            str(predicting.predict(session, "w.yaml", work(session, text), Held("Xeon-Sapphire-Rapids", 1.0, share))["seconds"])
+            str(
+                predicting.predict(session, "w.yaml", work(session, text), Allocation("Xeon-Sapphire-Rapids", 1.0, share))[
+                    "seconds"
+                ]
+            )
         )
         for text in (TINY, HEAT)
         for share in (1.0, 0.5, 0.1)
@@ -133,7 +137,7 @@ def test_a_file_says_what_is_counted(session: Session, text: str, unit: Work) ->
 
 
 def test_a_kind_without_a_model_for_the_chip_is_a_reason(session: Session) -> None:
-    found = predicting.predict(session, "w.yaml", work(session, TINY), Held("VU9P"))
+    found = predicting.predict(session, "w.yaml", work(session, TINY), Allocation("VU9P"))
     assert list(found) == ["why_not"]
     assert "VU9P" in str(found["why_not"])
 
@@ -157,7 +161,7 @@ def test_no_model_is_fetched_for_a_prediction(session: Session, monkeypatch: pyt
 
     monkeypatch.setattr(hub, "fetch_config", lambda *_: pytest.fail("it asked the hub"))
     text = TINY.replace("{layers: 4, hidden: 256, heads: 4, kv_heads: 4, ffn: 1024, vocab: 8000}", "some-org/some-model")
-    found = predicting.predict(session, "w.yaml", work(session, text), Held("H200"))
+    found = predicting.predict(session, "w.yaml", work(session, text), Allocation("H200"))
     assert "some-org/some-model" in str(found["why_not"])
 
 
@@ -167,7 +171,7 @@ def test_an_own_machine_costs_what_the_user_s_catalog_says(tmp_path: Path, monke
     (folder / "own.yaml").write_text("machines:\n  - {name: box, chip: H200, chips: 8, vcpus: 64, price_per_hour: 16}\n")
     own = Session(Config(tmp_path / "config", tmp_path / "data"), date(2026, 11, 15), [])
     called(monkeypatch, {0: "NVIDIA H200"})
-    assert predicting.local_allocation(own, Needs(gpus=2)) == Held("H200", 2.0, 1.0, 4.0)
+    assert predicting.local_allocation(own, Needs(gpus=2)) == Allocation("H200", 2.0, 1.0, 4.0)
     spec = predicting.with_prediction(own, "w.yaml", work(own, TINY), Spec(("true",), "a", needs=Needs(gpus=2)))
     assert [one.usd_per_hour for one in spec.places] == [4.0]
     assert spec.predicted["usd"] == pytest.approx(float(str(spec.predicted["seconds"])) / 900.0)
@@ -181,8 +185,8 @@ def test_what_its_owner_expects_is_not_overruled(session: Session, monkeypatch: 
 
 
 def test_a_machine_of_a_cloud_is_its_chips(session: Session) -> None:
-    assert predicting.on_machine(session, "aws g6.xlarge", 2, 0.8) == Held("L4", 2.0, 1.0, 1.6)
+    assert predicting.on_machine(session, "aws g6.xlarge", 2, 0.8) == Allocation("L4", 2.0, 1.0, 1.6)
     part = predicting.on_machine(session, "c7i.large")
-    assert isinstance(part, Held)
+    assert isinstance(part, Allocation)
     assert (part.chip, part.share) == ("Xeon-Sapphire-Rapids", 1 / 48)
     assert isinstance(predicting.on_machine(session, "z99.huge"), Unknown)

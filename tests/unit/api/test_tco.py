@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
-from chipwise.api.tco import YEAR_HOURS, Asked, tco
+from chipwise.api.tco import YEAR_HOURS, TcoRequest, tco
 from chipwise.api.views.tco import tco_view
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput
@@ -21,7 +21,7 @@ from chipwise.money.tco import sensitivity
 from effort import cases
 
 SESSION = Session(Config(Path("none/config"), Path("none/data")), date(2026, 11, 15), [])
-H100 = Asked("h100", machines=4, years=3, utilisation=0.6, country="DEU")
+H100 = TcoRequest("h100", machines=4, years=3, utilisation=0.6, country="DEU")
 
 
 def test_what_is_not_given_comes_from_the_catalog_and_says_so() -> None:
@@ -30,10 +30,10 @@ def test_what_is_not_given_comes_from_the_catalog_and_says_so() -> None:
     assert told["purchase_usd"].low is not None
     assert told["purchase_usd"].low < told["purchase_usd"].value < (told["purchase_usd"].high or 0)
     assert told["usd_per_kwh"].value == pytest.approx(0.1552)
-    assert "DEU" in told["usd_per_kwh"].how
+    assert "DEU" in told["usd_per_kwh"].basis
     assert 1.3 < told["pue"].value < 1.7
-    assert not any(one.given for one in found.settings)
-    assert all(one.how for one in found.settings)
+    assert not any(one.is_given for one in found.settings)
+    assert all(one.basis for one in found.settings)
     assert any("large industry" in note for note in found.notes)
 
 
@@ -41,7 +41,7 @@ def test_what_is_given_wins_and_is_marked() -> None:
     found = tco(
         SESSION, replace(H100, purchase_usd=250e3, usd_per_kwh=0.2, pue=1.3, power_w=10_200, staff_usd_per_machine_year=0)
     )
-    given_ = {one.name: one.value for one in found.settings if one.given}
+    given_ = {one.name: one.value for one in found.settings if one.is_given}
     assert given_ == {
         "purchase_usd": 250e3,
         "usd_per_kwh": 0.2,

@@ -31,7 +31,7 @@ def flow(tmp_path: Path) -> str:
 
 def specs(session: Session, path: str, **given: Any) -> list[Spec]:
     with asking.opened(session) as held:
-        return [spec for _, spec in wanted.named_specs(session, wanted.Asked((path,), path == "true", **given), held)]
+        return [spec for _, spec in wanted.named_specs(session, wanted.RunRequest((path,), path == "true", **given), held)]
 
 
 # What is to be there in the end.
@@ -67,14 +67,14 @@ def test_which_stage_leaves_a_file_the_stage_says(session: Session, flow: str) -
 def test_a_simulation_plays_the_machines_of_the_plan(session: Session, one: str) -> None:
     [spec] = specs(session, one, machines="1-", played=True)
     assert spec.needs.machines_least == 1
-    played = asking.simulate(session, wanted.Asked((one,), False, machines="1-"), 0)
+    played = asking.simulate(session, wanted.RunRequest((one,), False, machines="1-"), 0)
     assert [course.job.spec.needs.fewest_machines for course in played.courses] == [1]
 
 
 def test_of_a_simulation_the_least_is_not_more_than_is_planned(session: Session, one: str, flow: str) -> None:
     with pytest.raises(BadInput, match=r"small takes 1 machine by its plan, and 3 are to be the least\. Write --machines 1-"):
-        asking.simulate(session, wanted.Asked((one,), False, machines="3-"), 0)
-    played = asking.simulate(session, wanted.Asked((flow,), False, machines="3-"), 0)  # as much as each stage can do
+        asking.simulate(session, wanted.RunRequest((one,), False, machines="3-"), 0)
+    played = asking.simulate(session, wanted.RunRequest((flow,), False, machines="3-"), 0)  # as much as each stage can do
     assert [course.job.spec.needs.machines_least for course in played.courses] == [None, None]
 
 
@@ -100,7 +100,7 @@ def test_where_all_runs_on_this_machine_it_is_one(session: Session, flow: str, o
 )
 def test_a_simulation_names_the_option_that_it_does_not_take(session: Session, given: dict[str, Any], said: str) -> None:
     with pytest.raises(BadInput, match=said):
-        asking.simulate(session, wanted.Asked(("flow.yaml",), False, **given), 0)
+        asking.simulate(session, wanted.RunRequest(("flow.yaml",), False, **given), 0)
 
 
 def test_a_command_without_its_dashes_is_told_of_them(session: Session) -> None:
@@ -114,5 +114,5 @@ def test_a_command_without_its_dashes_is_told_of_them(session: Session) -> None:
 
 
 def test_a_stage_on_this_machine_is_on_one(session: Session) -> None:
-    needs = wanted._needs(wanted.Asked(("flow.yaml",), False, machines="2-"), Reach("local"))
+    needs = wanted._needs(wanted.RunRequest(("flow.yaml",), False, machines="2-"), Reach("local"))
     assert (needs.machines, needs.machines_least) == (1, None)

@@ -11,7 +11,7 @@ from chipwise.calibration import priors
 from chipwise.calibration.priors import LeaveOut, learn
 from chipwise.perf.arrays import Array, Coded
 from chipwise.perf.fitting import Problem, columns_of, fit, linearise
-from chipwise.perf.pooling import Block
+from chipwise.perf.pooling import FactorBlock
 
 NOISE = 0.05
 GROUPS = 12
@@ -34,7 +34,7 @@ def problem_of(rng: np.random.Generator, spread: float) -> Problem:
     return Problem(formula, (), levels, {}, measured, np.ones(len(measured)))
 
 
-BLOCKS = [Block("group", "*", "1", 0.2), Block("idle", "*", "1", 0.2)]
+BLOCKS = [FactorBlock("group", "*", "1", 0.2), FactorBlock("idle", "*", "1", 0.2)]
 
 
 def single_rows(count: int) -> LeaveOut:

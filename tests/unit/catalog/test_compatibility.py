@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from chipwise.catalog.catalog import Catalog
-from chipwise.catalog.compatibility import Answer, check, components
+from chipwise.catalog.compatibility import CompatibilityAnswer, check, components
 from chipwise.catalog.load import DATA
 from chipwise.errors import BadInput, UnknownName
 
@@ -48,7 +48,7 @@ def test_software_that_does_not_run_is_refused_with_the_reason(
     catalog: Catalog, chip: str, wanted: dict[str, str], reason: str
 ) -> None:
     first = check(catalog.chips[chip], wanted, DATA)[0]
-    assert first.answer is Answer.REFUSED
+    assert first.answer is CompatibilityAnswer.REFUSED
     assert reason in first.reason
     assert first.sources
 
@@ -75,17 +75,17 @@ def test_software_that_does_not_run_is_refused_with_the_reason(
     ],
 )
 def test_software_that_runs_is_not_refused(catalog: Catalog, chip: str, wanted: dict[str, str]) -> None:
-    assert Answer.REFUSED not in {finding.answer for finding in check(catalog.chips[chip], wanted, DATA)}
+    assert CompatibilityAnswer.REFUSED not in {finding.answer for finding in check(catalog.chips[chip], wanted, DATA)}
 
 
 def test_one_component_is_not_judged_with_the_cuda_that_another_brings(catalog: Catalog) -> None:
     found = check(catalog.chips["L4"], {"pytorch": "2.8", "jax": ""}, DATA)
-    assert {finding.answer for finding in found} <= {Answer.FINE, Answer.UNSTATED}
+    assert {finding.answer for finding in found} <= {CompatibilityAnswer.FINE, CompatibilityAnswer.UNSTATED}
 
 
 def test_what_nobody_states_is_neither_refused_nor_promised(catalog: Catalog) -> None:
     found = check(catalog.chips["B200"], {"flash-attention": "2"}, DATA)
-    assert [finding.answer for finding in found] == [Answer.UNSTATED]
+    assert [finding.answer for finding in found] == [CompatibilityAnswer.UNSTATED]
 
 
 def test_an_unknown_component_is_refused_with_the_nearest() -> None:
@@ -107,8 +107,8 @@ def test_newer_hardware_never_loses_a_cuda_that_older_hardware_of_the_line_needs
     line = ["T4", "A100-80", "L4", "H100-SXM", "B200"]
     for version in ("10.2", "11.0", "11.6", "11.8", "12.4", "12.8"):
         answers = [check(catalog.chips[chip], {"cuda": version}, DATA)[0].answer for chip in line]
-        first = answers.index(Answer.REFUSED) if Answer.REFUSED in answers else len(answers)
-        assert set(answers[first:]) <= {Answer.REFUSED}, version
+        first = answers.index(CompatibilityAnswer.REFUSED) if CompatibilityAnswer.REFUSED in answers else len(answers)
+        assert set(answers[first:]) <= {CompatibilityAnswer.REFUSED}, version
 
 
 def test_every_component_can_be_asked_about_on_every_chip(catalog: Catalog) -> None:

@@ -56,12 +56,12 @@ def test_a_typed_name_means_these_chips_in_a_filter(typed: str, meant: set[str])
 def test_where_one_chip_is_needed_the_common_form_is_taken_and_said(family: str, chosen: str) -> None:
     one = NAMES.one_chip(family)
     assert one.chip.name == chosen
-    assert one.said is not None
-    assert chosen in one.said
+    assert one.remark is not None
+    assert chosen in one.remark
 
 
 def test_a_chips_own_name_is_taken_without_a_word() -> None:
-    assert NAMES.one_chip("H200").said is None
+    assert NAMES.one_chip("H200").remark is None
 
 
 @pytest.mark.parametrize(("typo", "right"), [("h10", "H100"), ("a10gg", "A10G"), ("trainum1", "Trainium1"), ("L40SS", "L40S")])

@@ -9,7 +9,7 @@ import pytest
 
 from chipwise.cli.describe import _cells, _holds, _leaves, _show_compared, _waits
 from chipwise.runner.comparing import Compared
-from chipwise.runner.job import Attempt, Job, Lack, Needs, Phase, Spec, Where, Why
+from chipwise.runner.job import Attempt, Job, Lack, LeaveReason, MachinePlace, Needs, Phase, Spec
 
 
 def test_of_a_plain_command_only_what_was_measured_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,8 +27,12 @@ def test_of_a_plain_command_only_what_was_measured_is_shown(capsys: pytest.Captu
     ("needs", "attempt", "said"),
     [
         (Needs(4, 1, gpus_least=2), None, "2 to 4 GPUs, 1 CPU"),
-        (Needs(4, 1, processes=4, gpus_least=2), Attempt(1, Where(), (0, 1), (0,)), "2 of 4 GPUs, 1 CPU, 2 processes"),
-        (Needs(8, 2, 4, machines_least=2), Attempt(1, Where(), machines=3), "8 GPUs, 2 CPUs, on each of 3 of 4 machines"),
+        (Needs(4, 1, processes=4, gpus_least=2), Attempt(1, MachinePlace(), (0, 1), (0,)), "2 of 4 GPUs, 1 CPU, 2 processes"),
+        (
+            Needs(8, 2, 4, machines_least=2),
+            Attempt(1, MachinePlace(), machines=3),
+            "8 GPUs, 2 CPUs, on each of 3 of 4 machines",
+        ),
         (Needs(1, 1), None, "1 GPU, 1 CPU"),
     ],
 )
@@ -49,16 +53,18 @@ def test_what_is_held_is_told_while_it_is(needs: Needs, attempt: Attempt | None,
     ],
 )
 def test_behind_its_label_the_reason_stands_alone(reason: str, lack: Lack | None, said: str) -> None:
-    job = Job("a", Spec(("true",), "a"), 0.0, phase=Phase.RUNNING, lack=lack, attempts=(Attempt(1, Where(), begun=10.0),))
+    job = Job(
+        "a", Spec(("true",), "a"), 0.0, phase=Phase.RUNNING, lack=lack, attempts=(Attempt(1, MachinePlace(), begun=10.0),)
+    )
     assert _waits(job, reason, 100.0) == said
 
 
 def test_one_that_is_leaving_is_told_with_its_time() -> None:
-    job = Job("a", Spec(("true",), "a"), 0.0, phase=Phase.LEAVING, leave_by=130.0, leaving=Why.WISH)
+    job = Job("a", Spec(("true",), "a"), 0.0, phase=Phase.LEAVING, leave_by=130.0, leaving=LeaveReason.WISH)
     at = time.strftime("%m-%d %H:%M:%S", time.localtime(130.0))
     assert _leaves(job, 100.0) == f"by {at}, in 30 s; then it is ended"
     assert _leaves(job, 131.0) == f"by {at}, which is over: it is being ended"
-    assert _leaves(replace(job, leaving=Why.END), 100.0) == "at once, without time to save"
+    assert _leaves(replace(job, leaving=LeaveReason.END), 100.0) == "at once, without time to save"
     assert _leaves(replace(job, phase=Phase.RUNNING), 100.0) == ""
 
 

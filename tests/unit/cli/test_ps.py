@@ -16,7 +16,7 @@ from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.cli.ps import ps
 from chipwise.runner.events import Again, Begun, Ended, Over, Placed
-from chipwise.runner.job import Job, Outcome, Phase, Spec, Where
+from chipwise.runner.job import Job, MachinePlace, Outcome, Phase, Spec
 from chipwise.runner.record import Change, Record, Wanted
 
 
@@ -38,7 +38,7 @@ def test_jobs_of_several_phases_are_listed_together(record: Record) -> None:
 
 def test_a_job_that_went_back_waits_since_then(record: Record) -> None:
     again, _ = record.submit([(id, Spec(("true",), id, place="elsewhere")) for id in ("a", "b")], 1.0)
-    [begun] = record.write([Change(again, (Placed(1, Where()), Begun(1)))], 2.0)
+    [begun] = record.write([Change(again, (Placed(1, MachinePlace()), Begun(1)))], 2.0)
     assert isinstance(begun, Job)
     record.write([Change(begun, (Ended(1, Outcome.LOST, None, "gone"), Again(0.0, "was lost")))], 50.0)
     rows = record.rows(Wanted())

@@ -10,10 +10,14 @@ from hypothesis import strategies as st
 from chipwise.perf import bands
 from chipwise.perf.arrays import Array, Coded, combinations
 from chipwise.perf.fitting import Problem, fit
-from chipwise.perf.pooling import ALL_TERMS, Block, Factors, Groups
+from chipwise.perf.pooling import ALL_TERMS, FactorBlock, Factors, Groups
 from effort import cases
 
-BLOCKS = (Block("all", "work", "1", 0.5), Block("chip", "work", "1", 0.3), Block("chip", ALL_TERMS, "1", 0.05))
+BLOCKS = (
+    FactorBlock("all", "work", "1", 0.5),
+    FactorBlock("chip", "work", "1", 0.3),
+    FactorBlock("chip", ALL_TERMS, "1", 0.05),
+)
 
 
 def problem(chips: list[str], truth: Array, weight: Array | None = None) -> Problem:
@@ -60,7 +64,11 @@ def test_one_wild_row_among_many_moves_little() -> None:
 
 
 LEANING = Factors(
-    (Block("chip", "work", "1", 0.3), Block("engine", "work", "batch", 0.2), Block("engine", ALL_TERMS, "hidden", 0.1)),
+    (
+        FactorBlock("chip", "work", "1", 0.3),
+        FactorBlock("engine", "work", "batch", 0.2),
+        FactorBlock("engine", ALL_TERMS, "hidden", 0.1),
+    ),
     {
         "chip/work/1": {"a": (0.2, 0.01), "b": (-0.1, 0.02)},
         "engine/work/batch": {"x": (0.05, 0.001)},

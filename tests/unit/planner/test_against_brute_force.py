@@ -116,7 +116,7 @@ def test_a_factor_that_grows_with_the_micro_batch_keeps_all_of_them() -> None:
 @pytest.mark.parametrize("seed", seeds(6))
 def test_bounds_are_never_above_the_predicted_time(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    least = learning._Candidates.least
+    least = learning._Candidates.lower_bounds
 
     def watched(self: learning._Candidates) -> Array:
         bound = least(self)
@@ -124,7 +124,7 @@ def test_bounds_are_never_above_the_predicted_time(seed: int, tmp_path: Path, mo
         seen.append(float((bound / took).max()))
         return bound
 
-    monkeypatch.setattr(learning._Candidates, "least", watched)
+    monkeypatch.setattr(learning._Candidates, "lower_bounds", watched)
     planned(random_training(Random(f"bound {seed}")), tmp_path)
     assert all(one <= 1 + learning._MARGIN for one in seen)
 

@@ -28,7 +28,7 @@ def shape_of(fleet: Fleet, provider: str, machine: str) -> Shape:
 
 def test_a_narrow_fleet_has_whole_accelerators_only(session: Session) -> None:
     narrow = fleet_of(session.catalog, session.parts)
-    assert all(shape.whole and shape.share == 1 for shape in narrow.shapes)
+    assert all(shape.is_whole and shape.share == 1 for shape in narrow.shapes)
     assert not {narrow.part(at).kind for at in range(len(narrow.shapes))} & {"cpu", "fpga", "edge"}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from chipwise.planner.pipeline.grouped import MANY, first_least, least_by, runs_of, unbeaten
+from chipwise.planner.pipeline.grouped import SWEEP_ROWS, first_least, group_minima, runs_of, unbeaten
 from effort import seeds
 
 
@@ -36,20 +36,20 @@ def test_those_stay_that_none_beats(seed: int, columns: int) -> None:
 def test_a_sweep_before_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three columns of many rows, with ties in all of them; one group holds most."""
     draw = np.random.default_rng(seed)
-    many = MANY + 500
+    many = SWEEP_ROWS + 500
     values = draw.lognormal(0, 1, (many, 3))
     if seed % 2:
         values = np.round(values, 1)
     group, ties = np.minimum(draw.integers(0, 40, many), 7), draw.integers(0, 3, many).astype(float)
     swept = unbeaten(values, group, (ties,))
-    monkeypatch.setattr("chipwise.planner.pipeline.grouped.MANY", many)
+    monkeypatch.setattr("chipwise.planner.pipeline.grouped.SWEEP_ROWS", many)
     assert swept.tolist() == unbeaten(values, group, (ties,)).tolist()
     assert 8 <= len(swept) < many / 4
 
 
 def test_the_least_of_every_group_is_found_and_of_none_infinite() -> None:
     values, group = np.array([[3.0, 1.0], [2.0, 5.0], [9.0, 9.0]]), np.array([2, 2, 0])
-    assert least_by(values, group, 4).tolist() == [[9.0, 9.0], [np.inf, np.inf], [2.0, 1.0], [np.inf, np.inf]]
+    assert group_minima(values, group, 4).tolist() == [[9.0, 9.0], [np.inf, np.inf], [2.0, 1.0], [np.inf, np.inf]]
     runs, starts = runs_of(np.array([5, 5, 1, 5]))
     assert runs.tolist() == [0, 0, 1, 2]
     assert starts.tolist() == [0, 2, 3]

@@ -225,7 +225,7 @@ def test_refusals_are_counted_by_offer_as_plain_loops_count_them() -> None:
     assert rows is not None
     fleet, priced = rows.fleet, rows.priced
     catalog = fleet.catalog
-    fine = np.logical_and.reduce([one.fine for one in quotas.held(fleet, priced, rules)])
+    fine = np.logical_and.reduce([one.fine for one in quotas.quota_checks(fleet, priced, rules)])
     for at in np.random.default_rng(7).choice(len(priced), 300, replace=False).tolist():
         machine = catalog.machines[priced.machine[at]]
         many = (machine.chips or 0) * priced.machines[at]
@@ -233,7 +233,7 @@ def test_refusals_are_counted_by_offer_as_plain_loops_count_them() -> None:
         above |= machine.chip == "L4" and machine.provider == "gcp" and many > 2
         assert fine[at] == (not above)
     gone = {int(one) for one in priced.offer[~fine]} - {int(one) for one in priced.offer[fine]}
-    told = quotas.refused(fleet, priced, quotas.held(fleet, priced, rules))
+    told = quotas.refused(fleet, priced, quotas.quota_checks(fleet, priced, rules))
     assert sum(one.offers for one in told if "with more" not in rule_words(one.rule)) == len(gone)
 
 
@@ -471,7 +471,7 @@ def test_nothing_is_held_where_there_are_no_quotas() -> None:
     rows = planned(TRAIN).rows
     assert rows is not None
     assert isinstance(rows.priced, Priced)
-    assert quotas.held(rows.fleet, rows.priced, Rules()) == []
+    assert quotas.quota_checks(rows.fleet, rows.priced, Rules()) == []
 
 
 def test_geforce_cards_are_refused_where_the_driver_must_be_licensed_for_data_centres() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from chipwise.planner.pipeline import joint as joint_plan
 from chipwise.planner.pipeline.beside import SharedQuota, crowds
-from chipwise.planner.pipeline.joint import HandOff, Joint, Stage, Wanted, beyond, reckon, single_region, solve, swapped
+from chipwise.planner.pipeline.joint import Joint, Stage, StageHandOff, Wanted, beyond, reckon, single_region, solve, swapped
 from effort import seeds
 
 OBJECTIVES = ("cost", "time", "carbon", "balanced")
@@ -63,14 +63,15 @@ class Case:
     def _table(self, number: Callable[[], float], scale: float) -> list[list[float]]:
         return [[0.0 if here == there else scale * number() for there in range(self.regions)] for here in range(self.regions)]
 
-    def as_columns(self) -> tuple[list[Stage], list[HandOff]]:
+    def as_columns(self) -> tuple[list[Stage], list[StageHandOff]]:
         stages = []
         for at, rows in enumerate(self.stages):
             region, usd, seconds, kg, share = (np.array(one) for one in zip(*rows, strict=True))
             draws = np.array(self.draws[at])
             stages.append(Stage(f"s{at}", region.astype(np.intp), usd, seconds, kg, usd * share, draws))
         edges = [
-            HandOff(giver, taker, np.array(usd), np.array(seconds), np.array(usd)) for giver, taker, usd, seconds in self.edges
+            StageHandOff(giver, taker, np.array(usd), np.array(seconds), np.array(usd))
+            for giver, taker, usd, seconds in self.edges
         ]
         return stages, edges
 
@@ -303,9 +304,9 @@ def test_dear_egress_keeps_stages_together_and_cheap_egress_lets_them_part() -> 
 
     stages = [stage("first", [10.0, 12.0]), stage("second", [9.0, 5.0])]
 
-    def moved(usd: float) -> list[HandOff]:
+    def moved(usd: float) -> list[StageHandOff]:
         table = np.array([[0.0, usd], [usd, 0.0]])
-        return [HandOff(0, 1, table, np.zeros((2, 2)), table)]
+        return [StageHandOff(0, 1, table, np.zeros((2, 2)), table)]
 
     parted, together = solve(stages, moved(1.0), Wanted()), solve(stages, moved(3.0), Wanted())
     assert parted is not None
@@ -340,4 +341,4 @@ def test_stages_out_of_order_are_our_own_mistake() -> None:
     stages, _ = case_of(8).as_columns()
     table = np.zeros((4, 4))
     with pytest.raises(AssertionError, match="order"):
-        solve([stages[0], replace(stages[0], name="other")], [HandOff(1, 0, table, table, table)], Wanted())
+        solve([stages[0], replace(stages[0], name="other")], [StageHandOff(1, 0, table, table, table)], Wanted())

@@ -16,8 +16,8 @@ from chipwise.planner.load.curve import (
     WEEKS,
     Answering,
     Base,
-    Kind,
     LoadCurve,
+    MachineKind,
     carry,
     hours_of,
     machines_of,
@@ -35,8 +35,8 @@ NIGHTLY = Cron(expression="0 2 * * *", runs_for=3600.0)
 DEAR, HELD = Option("on-demand", 3.0), Option("reserved-1y", 2.0, committed=True)
 
 
-def kind(per_replica: float = 1.0, chips: int = 1, width: int = 1, options: tuple[Option, ...] = (DEAR, HELD)) -> Kind:
-    return Kind("aws", "m", "r", "L4", Answering(per_replica, chips, width), options)
+def kind(per_replica: float = 1.0, chips: int = 1, width: int = 1, options: tuple[Option, ...] = (DEAR, HELD)) -> MachineKind:
+    return MachineKind("aws", "m", "r", "L4", Answering(per_replica, chips, width), options)
 
 
 curves = st.builds(
@@ -65,7 +65,7 @@ def test_layers_cost_no_more_than_any_option_alone(
     curve: LoadCurve, answering: Answering, prices: list[tuple[float, bool]]
 ) -> None:
     options = tuple(Option(f"o{at}", usd, held) for at, (usd, held) in enumerate(prices))
-    found = carry(curve, Kind("p", "m", "r", "c", answering, options))
+    found = carry(curve, MachineKind("p", "m", "r", "c", answering, options))
     assert all(one.usd is None or found.usd <= one.usd * (1 + 1e-9) for one in found.layering.alone)
     assert isclose(found.usd, sum(one.usd for one in found.layers), rel_tol=1e-9, abs_tol=1e-9)
 

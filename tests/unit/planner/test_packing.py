@@ -136,11 +136,11 @@ def checked(found: Packing | None, items: Sequence[Item], hosts: Sequence[Host])
     for one in found.bins:
         mine = [items[at] for at in one.items]
         assert len({item.model for item in mine}) == len(mine)
-        assert (one.how == ALONE) == (len(mine) == 1)
-        if one.how == IN_TURNS:
+        assert (one.sharing == ALONE) == (len(mine) == 1)
+        if one.sharing == IN_TURNS:
             assert sum(item.share[one.host] for item in mine) <= MOST_SHARE + 1e-9
             assert sum(item.memory[one.host] for item in mine) <= MOST_MEMORY * hosts[one.host].memory_bytes
-        if one.how == IN_SLICES:
+        if one.sharing == IN_SLICES:
             assert fits_slices([hosts[one.host].profiles[item.profile[one.host]] for item in mine], hosts[one.host].compute)
     return found
 
@@ -233,7 +233,7 @@ def test_small_models_share_a_chip_and_cost_less_than_apart(session: Session, tm
     assert len(found.apart) == 3
     assert found.usd < found.apart_usd
     shared = found.machines[0]
-    assert shared.how != ALONE
+    assert shared.sharing != ALONE
     assert {one.name for one in shared.residents} == {"chat0", "chat1", "chat2"}
 
 

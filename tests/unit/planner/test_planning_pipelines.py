@@ -148,7 +148,7 @@ def test_sizes_per_item_count_the_items_of_the_giver_or_else_of_the_taker() -> N
     work = parse(pipeline(single, SECOND, rest="hand_offs: [{from: first, to: second, size_per_item: 3GB}]\n"))
     assert isinstance(work, Pipeline)
     assert flows_of(work, work.stages)[0].size_bytes == 3e12
-    assert "items of second" in flows_of(work, work.stages)[0].how
+    assert "items of second" in flows_of(work, work.stages)[0].basis
 
 
 def test_what_a_service_gives_flows_every_month_and_delays_nobody(session: Session) -> None:
@@ -190,10 +190,10 @@ def test_storage_is_what_the_planner_chooses_for_the_row(session: Session) -> No
     work = check(session, "workload.yaml", text=text).workload
     at = stage_candidates.machines_of(found)
     some = stage_candidates.candidates_of(found, work, at, np.zeros((len(at), 0)), (), stage_candidates.Counts(), {}, set())
-    rows = np.linspace(0, len(some.at) - 1, 40).astype(np.intp)
+    rows = np.linspace(0, len(some.positions) - 1, 40).astype(np.intp)
     some.settle(rows)
-    assert some.usd[rows] == pytest.approx([found.rows.choice(int(at)).usd for at in some.at[rows]])
-    assert (some.usd[rows] > found.rows.priced.usd[some.at[rows]]).any()
+    assert some.usd[rows] == pytest.approx([found.rows.choice(int(at)).usd for at in some.positions[rows]])
+    assert (some.usd[rows] > found.rows.priced.usd[some.positions[rows]]).any()
 
 
 # --- goals

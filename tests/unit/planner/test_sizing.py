@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.planner.generation.sizing import CELLS, bands, grid, held, recorded, spread
+from chipwise.planner.generation.sizing import CELLS, bands, goals_by_bucket, grid, recorded, spread
 from chipwise.planner.values.mix import Band, Bucket
 from chipwise.workload.demand import Length
 
@@ -63,7 +63,7 @@ def test_recorded_requests_keep_prompt_and_answer_together() -> None:
 def test_goals_of_the_sizes_keep_the_goal_of_the_whole() -> None:
     buckets = grid(Length(mean=900, p95=3000), Length(mean=200, p95=600))
     goals = {("ttft", 0.5): 0.3, ("ttft", 0.95): 1.0, ("tpot", 0.9): 0.05, ("latency", 0.99): 30.0}
-    mine = held(buckets, goals)
+    mine = goals_by_bucket(buckets, goals)
     for (name, share), limit in goals.items():
         kept = sum(
             bucket.share * max((p for (kind, p), most in one.items() if kind == name and most == limit), default=0.0)
@@ -76,4 +76,4 @@ def test_goals_of_the_sizes_keep_the_goal_of_the_whole() -> None:
 
 def test_one_size_keeps_the_goals_as_they_are() -> None:
     band = Band(100, 100, 100, 1.0)
-    assert held([Bucket(band, band, 1.0)], {("tpot", 0.95): 0.04}) == [{("tpot", 0.95): 0.04}]
+    assert goals_by_bucket([Bucket(band, band, 1.0)], {("tpot", 0.95): 0.04}) == [{("tpot", 0.95): 0.04}]

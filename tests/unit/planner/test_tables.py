@@ -22,7 +22,7 @@ from chipwise.perf.vision import bases, compose, exchanged_bytes
 from chipwise.planner.explain.reason_words import missing_words, words
 from chipwise.planner.explain.words import brief
 from chipwise.planner.fleet import Shape
-from chipwise.planner.kinds.tables import held, trained
+from chipwise.planner.kinds.tables import fitted_copy, trained
 from chipwise.planner.kinds.ways import COUNT, MEMORY, Cannot
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import width
@@ -161,21 +161,21 @@ def test_what_is_exchanged_only_adds_to_the_time(ways: float, batch: float) -> N
 
 def test_the_fewest_chips_of_a_machine_that_hold_it_are_one_copy(session: Session) -> None:
     ask = asked(session)
-    assert isinstance(found := held(ask, 8), Sampled)
+    assert isinstance(found := fitted_copy(ask, 8), Sampled)
     assert (found.table_ways, found.chips, found.together) == (2, 2, 2)
     small = asked(session, on="l4")
-    assert isinstance(found := held(small, 8), Sampled)
+    assert isinstance(found := fitted_copy(small, 8), Sampled)
     assert found.table_ways == 8  # 13.1 GB each of 24
-    assert isinstance(lacks := held(small, 4), Cannot)
+    assert isinstance(lacks := fitted_copy(small, 4), Cannot)
     assert lacks.passed == MEMORY
     assert "over 4" in words(lacks.why)
-    assert isinstance(lacks := held(small, 1), Cannot)
+    assert isinstance(lacks := fitted_copy(small, 1), Cannot)
     assert "over" not in words(lacks.why)
 
 
 def test_a_chip_that_holds_all_is_left_alone(session: Session) -> None:
     ask = asked(session, on="h200")
-    assert held(ask, 8) == ask
+    assert fitted_copy(ask, 8) == ask
 
 
 def test_training_over_machines_needs_a_network_that_is_stated(session: Session) -> None:

@@ -32,7 +32,7 @@ def served(**settings: object) -> Served:
 
 def test_the_example_of_the_help_gives_a_believable_step() -> None:
     found = trained(chips=8, seq=4096, micro_batch=2)
-    assert 0.3 < found.found.mfu[0] < 0.55
+    assert 0.3 < found.estimate.mfu[0] < 0.55
     assert found.fit is not None
     assert found.fit.fits[0]
     assert found.memory.total[0] < 85.9e9

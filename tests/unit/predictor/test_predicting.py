@@ -148,7 +148,7 @@ def passes(copies: float = 1.0) -> Curve:
 def test_nobody_is_answered_before_one_pass(rate: float, share: float) -> None:
     found = passes().latency(rate, share)
     assert found is not None
-    assert found >= passes().at(1.0)
+    assert found >= passes().seconds_at(1.0)
 
 
 @given(rates, rates, shares)
@@ -166,9 +166,9 @@ def test_a_higher_percentile_waits_longer(rate: float) -> None:
 
 
 def test_beyond_the_most_that_is_answered_the_queue_has_no_end() -> None:
-    assert passes().settled(passes().most * 1.01) is None
-    assert passes().latency(passes().most * 1.01, 0.5) is None
-    assert passes(2.0).latency(passes().most * 1.01, 0.5) is not None
+    assert passes().settled(passes().max_rate * 1.01) is None
+    assert passes().latency(passes().max_rate * 1.01, 0.5) is None
+    assert passes(2.0).latency(passes().max_rate * 1.01, 0.5) is not None
 
 
 @pytest.mark.parametrize("limit", [2e-3, 5e-3, 20e-3])

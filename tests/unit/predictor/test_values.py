@@ -14,9 +14,9 @@ def test_what_an_amount_takes_is_long_where_the_rate_is_low() -> None:
 
 
 def test_a_goal_that_is_never_reached_is_missed() -> None:
-    assert Goal("latency", 1.0, 1.0).met
-    assert not Goal("latency", 1.0, 1.5).met
-    assert not Goal("latency", 1.0, None).met
+    assert Goal("latency", 1.0, 1.0).is_met
+    assert not Goal("latency", 1.0, 1.5).is_met
+    assert not Goal("latency", 1.0, None).is_met
 
 
 def test_the_view_has_what_a_file_adds_only_where_there_is_one() -> None:

@@ -136,7 +136,7 @@ def test_down_waits_for_each_change_before_the_next(status: str, monkeypatch: py
 
 def test_an_invalid_queue_stops_a_start_with_the_reason() -> None:
     inside = loaded(texts(batch.render(deployment("render", ON_AWS))), "batch_job.py")
-    with pytest.raises(inside["Failed"], match=r"its role is gone\. Remove it with --down"):
+    with pytest.raises(inside["JobFailed"], match=r"its role is gone\. Remove it with --down"):
         inside["valid"](Slow("INVALID"), *inside["QUEUES"])
 
 

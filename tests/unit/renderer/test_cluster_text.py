@@ -68,7 +68,7 @@ def kinds(target: str, planned: Deployment) -> list[str]:
 def test_hostile_text_makes_no_object_and_breaks_no_file(target: str, texts: list[str]) -> None:
     planned = deployment(*CASES[target])
     title, label, setting, word = texts
-    software = replace(planned.software, command=("run", word), given=True, env=(("A", setting),))
+    software = replace(planned.software, command=("run", word), is_custom=True, env=(("A", setting),))
     hostile = replace(planned, title=title, software=software, labels={"team": label, title: label}, description=word)
-    given = replace(planned, software=replace(planned.software, given=True))
+    given = replace(planned, software=replace(planned.software, is_custom=True))
     assert kinds(target, hostile) == kinds(target, given)

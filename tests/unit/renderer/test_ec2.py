@@ -55,7 +55,7 @@ def test_other_spot_machines_are_tried_before_the_full_price() -> None:
     planned = deployment("train", ON_AWS)
     attempts = constants(rendered("train")["launch.json"])["ATTEMPTS"]
     assert isinstance(attempts, list)
-    names = [one.machine for one in (planned.node, *planned.others)]
+    names = [one.machine for one in (planned.node, *planned.alternatives)]
     assert [(machine, purchase) for machine, purchase, _, _ in attempts] == [
         *((name, "spot") for name in names),
         *((name, "on-demand") for name in names),
@@ -96,7 +96,7 @@ def test_a_chip_before_the_open_driver_has_no_public_image() -> None:
 def test_no_fallback_needs_another_driver_than_the_image_has() -> None:
     planned = deployment("hpc", ON_AWS)
     volta = replace(planned.node, machine="p3dn.24xlarge", chip="V100-32", capability=7.0)
-    said = constants({file.path: file.text for file in ec2.render(replace(planned, others=(volta,)))}["launch.json"])
+    said = constants({file.path: file.text for file in ec2.render(replace(planned, alternatives=(volta,)))}["launch.json"])
     assert {machine for machine, *_ in said["ATTEMPTS"]} == {planned.node.machine}
 
 
@@ -113,7 +113,7 @@ def test_what_is_not_on_aws_is_refused_with_what_can() -> None:
 def test_a_command_that_user_data_cannot_hold_is_refused_with_its_size() -> None:
     planned = deployment("finetune", ON_AWS)
     long = replace(
-        planned, software=replace(planned.software, command=("python", Random(1).randbytes(20_000).hex()), given=True)
+        planned, software=replace(planned.software, command=("python", Random(1).randbytes(20_000).hex()), is_custom=True)
     )
     with pytest.raises(CannotRender, match="User data of EC2 takes 15,000 bytes, packed"):
         ec2.render(long)
@@ -207,7 +207,7 @@ def test_where_a_machine_was_just_taken_is_tried_last_and_the_full_price_after_s
     allowed = SimpleNamespace(or_on_demand=True)
 
     def lost(many: int) -> list[tuple[str, str, str]]:
-        one = inside["Machine"]("i-1", 0, names[0], "spot", "a", None, "lost")
+        one = inside["LaunchedMachine"]("i-1", 0, names[0], "spot", "a", None, "lost")
         return [(attempt[0], attempt[1], subnet) for attempt, subnet in inside["order"](allowed, ["a", "b"], [one] * many)]
 
     assert lost(0)[:2] == [(names[0], "spot", "a"), (names[0], "spot", "b")]

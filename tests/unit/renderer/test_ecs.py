@@ -47,7 +47,7 @@ def test_a_service_rolls_within_the_chips_it_has_and_sleeps_out_of_hours() -> No
     assert said["ROLLOUT"]["maximumPercent"] == 100
     assert said["SCHEDULE"]["close"][2:] == [0, 0]
     planned = serve()
-    alone = replace(planned, scaling=replace(planned.scaling, least=1)) if planned.scaling else planned
+    alone = replace(planned, scaling=replace(planned.scaling, minimum=1)) if planned.scaling else planned
     assert constants(texts(ecs.render(alone))["ecs_deploy.json"])["ROLLOUT"]["minimumHealthyPercent"] == 100
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from chipwise.renderer.deployment import Deployment, Layer
+from chipwise.renderer.deployment import Deployment, MachineLayer
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.targets import eksctl
 from deployments import deployment
@@ -100,7 +100,7 @@ def sized(config: Any) -> None:
 
 
 @pytest.mark.parametrize("layers", [RESERVED_SPOT, RESERVED_ON_DEMAND, ALL], ids=["spot", "on-demand", "all"])
-def test_layers_are_groups_by_the_same_rules(layers: tuple[Layer, ...]) -> None:
+def test_layers_are_groups_by_the_same_rules(layers: tuple[MachineLayer, ...]) -> None:
     config = parsed(layered(layers))
     names = [one["name"] for one in groups(config)]
     assert len(names) == 1 + len(layers) == len(set(names))
@@ -153,7 +153,7 @@ def test_with_efa_the_placement_group_is_eksctls_own() -> None:
 def test_machines_that_meet_without_efa_name_a_placement_group() -> None:
     """`placement` with an empty name is refused, and eksctl makes no group without EFA."""
     planned = deployment("train", AWS)
-    plain = replace(planned, node=replace(planned.node, interfaces=0), others=())
+    plain = replace(planned, node=replace(planned.node, interfaces=0), alternatives=())
     [_, group] = groups(parsed(plain))
     assert group["placement"] == {"groupName": planned.name}
     assert "efaEnabled" not in group
@@ -166,8 +166,8 @@ def test_efa_on_a_later_card_is_refused() -> None:
     with pytest.raises(CannotRender, match="first network card") as refused:
         eksctl.render(replace(planned, node=replace(planned.node, machine="p6-b300.48xlarge", first_card=1)))
     assert "terraform" in str(refused.value.remedy)
-    late = replace(planned.others[0], machine="p6-b300.48xlarge", first_card=1, interfaces=planned.node.interfaces)
-    [_, group] = groups(parsed(replace(planned, others=(late, *planned.others))))
+    late = replace(planned.alternatives[0], machine="p6-b300.48xlarge", first_card=1, interfaces=planned.node.interfaces)
+    [_, group] = groups(parsed(replace(planned, alternatives=(late, *planned.alternatives))))
     assert "p6-b300.48xlarge" not in group["instanceTypes"], "it only stood in: the others remain"
 
 

@@ -63,7 +63,7 @@ def test_half_a_surrogate_pair_becomes_the_sign_for_it() -> None:
 
 @given(plain)
 def test_a_comment_ends_where_its_line_ends(text: str) -> None:
-    made = document([Block("locals", (), {"x": Noted(1, text)}, why=text)], title=text)
+    made = document([Block("locals", (), {"x": Noted(1, text)}, comment=text)], title=text)
     assert [one.kind for one in blocks(made)] == ["locals"]
 
 

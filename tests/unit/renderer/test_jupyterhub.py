@@ -15,8 +15,8 @@ from fixed_deployments import CASES, NOTEBOOKS
 
 # What the chart's own schema allows at its top (values.schema.yaml of zero-to-jupyterhub).
 TOP = {"hub", "proxy", "singleuser", "cull", "scheduling", "prePuller", "ingress", "debug", "rbac", "global", "custom"}
-TURNS = replace(NOTEBOOKS, node=replace(NOTEBOOKS.node, profile="", sharing="turns", held=4))
-WHOLE = replace(NOTEBOOKS, node=replace(NOTEBOOKS.node, profile="", sharing="", held=1))
+TURNS = replace(NOTEBOOKS, node=replace(NOTEBOOKS.node, profile="", sharing="turns", users_per_chip=4))
+WHOLE = replace(NOTEBOOKS, node=replace(NOTEBOOKS.node, profile="", sharing="", users_per_chip=1))
 
 
 def values(planned: Deployment) -> Any:
@@ -49,7 +49,7 @@ def test_a_notebook_without_a_chip_stands_on_the_processor_of_its_image() -> Non
 def test_all_seats_of_a_machine_fit_on_it() -> None:
     for planned in (NOTEBOOKS, TURNS, WHOLE):
         seat = values(planned)["singleuser"]["profileList"][0]["kubespawner_override"]
-        held = planned.node.chips * planned.node.held
+        held = planned.node.chips * planned.node.users_per_chip
         assert planned.node.vcpus is not None
         assert planned.node.memory_bytes is not None
         assert seat["cpu_guarantee"] * held <= planned.node.vcpus

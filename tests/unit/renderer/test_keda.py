@@ -24,7 +24,7 @@ def made(planned: Deployment, kind: str) -> dict[str, Any]:
 
 def consuming(planned: Deployment) -> Deployment:
     """With a program of the user's own, which takes its work from the queue."""
-    return replace(planned, software=replace(planned.software, given=True, command=("python", "consume.py")))
+    return replace(planned, software=replace(planned.software, is_custom=True, command=("python", "consume.py")))
 
 
 def wanted(formula: str, **signals: float) -> float:
@@ -57,7 +57,7 @@ def test_a_service_with_hours_is_off_outside_them() -> None:
     assert (cron["start"], cron["end"], cron["timezone"]) == (planned.starts, planned.stops, "Europe/Berlin")
     assert spec["minReplicaCount"] == 0
     always = made(replace(planned, starts="", stops=""), "ScaledObject")["spec"]
-    assert always["minReplicaCount"] == planned.scaling.least if planned.scaling else False
+    assert always["minReplicaCount"] == planned.scaling.minimum if planned.scaling else False
     assert all(one["type"] != "cron" for one in always["triggers"])
 
 
@@ -111,7 +111,7 @@ def test_the_queue_is_that_of_the_cloud(limits: tuple[str, ...], kind: str) -> N
 
 def test_our_own_program_takes_nothing_from_a_queue_and_is_refused() -> None:
     planned = deployment("batch", AWS)
-    assert not planned.software.given
+    assert not planned.software.is_custom
     with pytest.raises(CannotRender, match="acknowledge") as refused:
         keda.render(planned)
     assert "program.command with a consumer of the queue" in str(refused.value.remedy)
@@ -134,7 +134,7 @@ def test_a_worker_has_no_number_and_finds_its_volumes() -> None:
 def test_what_its_hours_begin_with_comes_at_once() -> None:
     planned = deployment("serve", AWS)
     assert planned.scaling is not None
-    many = replace(planned, scaling=replace(planned.scaling, least=8, usual=8, most=20))
+    many = replace(planned, scaling=replace(planned.scaling, minimum=8, usual=8, maximum=20))
     for what, wanted in ((many, 8), (replace(many, starts="", stops=""), 1)):
         behavior = made(what, "ScaledObject")["spec"]["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
         [pods_a_minute] = [one for one in behavior["scaleUp"]["policies"] if one["type"] == "Pods"]

@@ -119,7 +119,7 @@ def test_a_machine_without_chips_and_a_cluster_of_google_need_no_plugin() -> Non
 
 def test_turns_on_a_gpu_are_a_resource_of_their_own() -> None:
     planned = deployment("serve", AWS)
-    shared = replace(planned, node=replace(planned.node, sharing="turns", held=4))
+    shared = replace(planned, node=replace(planned.node, sharing="turns", users_per_chip=4))
     turns = config(shared)["sharing"]["timeSlicing"]
     assert turns["resources"] == [{"name": "nvidia.com/gpu", "replicas": 4}]
     assert turns["renameByDefault"]
@@ -131,13 +131,13 @@ def test_turns_on_a_gpu_are_a_resource_of_their_own() -> None:
 
 def test_processes_together_on_a_gpu_go_through_mps() -> None:
     planned = deployment("serve", AWS)
-    shared = replace(planned, node=replace(planned.node, sharing="mps", held=60))
+    shared = replace(planned, node=replace(planned.node, sharing="mps", users_per_chip=60))
     assert config(shared)["sharing"]["mps"]["resources"] == [{"name": "nvidia.com/gpu", "replicas": 48}]
 
 
 def test_slices_of_a_gpu_are_asked_for_by_their_profile() -> None:
     planned = deployment("serve", AWS)
-    sliced = replace(planned, node=replace(planned.node, sharing="slices", held=7, profile="1g.10gb"))
+    sliced = replace(planned, node=replace(planned.node, sharing="slices", users_per_chip=7, profile="1g.10gb"))
     assert config(sliced)["flags"]["migStrategy"] == "mixed"
     assert requests(one(sliced, "Deployment"))["nvidia.com/mig-1g.10gb"] == 1
     daemon = plugins(sliced)["nvidia-device-plugin"]["spec"]["template"]["spec"]["containers"][0]
@@ -168,7 +168,7 @@ SIX_RUNS = mpi(
     purchase="on-demand",
     split=Runs(at_once=4, chips_each=4),
     runs=6,
-    others=(),
+    alternatives=(),
 )
 
 
@@ -227,7 +227,7 @@ def test_a_command_of_ours_finds_its_files_in_a_claim_that_says_where_they_lie()
 
 
 def test_a_program_of_the_users_own_reads_the_object_store_itself() -> None:
-    own = replace(CASES["batch"], software=replace(CASES["batch"].software, given=True))
+    own = replace(CASES["batch"], software=replace(CASES["batch"].software, is_custom=True))
     assert "archive-summaries-data" not in str(made(own))
 
 

@@ -50,7 +50,7 @@ def test_the_quota_is_what_the_pods_of_the_plan_ask_for(case: tuple[str, ...]) -
     planned = deployment(*case)
     found = made(planned)
     container = worker(found)["spec"]["template"]["spec"]["containers"][0]
-    many = planned.scaling.most if planned.scaling else pods(planned)
+    many = planned.scaling.maximum if planned.scaling else pods(planned)
     [group] = one(found, "ClusterQueue")["spec"]["resourceGroups"]
     quota = {it["name"]: amount(it["nominalQuota"]) for it in group["flavors"][0]["resources"]}
     assert quota == pytest.approx({key: amount(value) * many for key, value in container["resources"]["requests"].items()})

@@ -12,7 +12,7 @@ from chipwise.api.render import files, target
 from chipwise.api.verbs import plan_any_checked
 from chipwise.money.layering import Layer as Paid
 from chipwise.planner.values.plan import Plan
-from chipwise.renderer.deployment import Deployment, Layer
+from chipwise.renderer.deployment import Deployment, MachineLayer
 from chipwise.renderer.describing import describe
 from chipwise.renderer.layout import bought, most_machines, part_word
 from deployments import EXAMPLES, session
@@ -25,13 +25,13 @@ def written(name: str, deployment: Deployment) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("layers", [RESERVED_SPOT, RESERVED_ON_DEMAND, ALL])
-def test_parts_hold_together_what_the_whole_may_hold(layers: tuple[Layer, ...]) -> None:
+def test_parts_hold_together_what_the_whole_may_hold(layers: tuple[MachineLayer, ...]) -> None:
     whole = layered(layers)
     parts = bought(whole)
     assert sum(most_machines(part) for part in parts) == most_machines(whole)
     assert [part.purchase for part in parts] == [one.purchase for one in layers]
     assert whole.scaling is not None
-    for size in ("least", "usual", "most"):
+    for size in ("minimum", "usual", "maximum"):
         assert sum(getattr(part.scaling, size) for part in parts) == getattr(whole.scaling, size)
     assert len({part.name for part in parts}) == len(parts)
 
@@ -39,7 +39,7 @@ def test_parts_hold_together_what_the_whole_may_hold(layers: tuple[Layer, ...]) 
 def test_what_is_promised_is_never_more_than_the_most_that_may_run() -> None:
     whole = layered(RESERVED_SPOT)
     assert whole.scaling is not None
-    small = replace(whole, scaling=replace(whole.scaling, least=1, usual=1, most=1))
+    small = replace(whole, scaling=replace(whole.scaling, minimum=1, usual=1, maximum=1))
     assert sum(most_machines(part) for part in bought(small)) == most_machines(small)
 
 
@@ -50,7 +50,12 @@ def test_one_way_to_buy_is_one_part() -> None:
 
 
 def test_two_terms_have_names_of_their_own() -> None:
-    names = [part.name for part in bought(layered((Layer("reserved-3y", 1), Layer("reserved-1y", 2), Layer("on-demand", 1))))]
+    names = [
+        part.name
+        for part in bought(
+            layered((MachineLayer("reserved-3y", 1), MachineLayer("reserved-1y", 2), MachineLayer("on-demand", 1)))
+        )
+    ]
     assert names == ["chat-api-base", "chat-api-base-2", "chat-api-on-demand"]
 
 
@@ -123,7 +128,7 @@ def test_pods_of_a_load_in_layers_run_on_any_of_them() -> None:
 
 def test_only_machines_of_one_chip_are_mixed_in_layers() -> None:
     other = replace(CASES["serve"].node, machine="g6.xlarge", chip="L4")
-    pools = list(yaml.safe_load_all(written("karpenter", layered(RESERVED_SPOT, others=(other,)))["nodes.yaml"]))
+    pools = list(yaml.safe_load_all(written("karpenter", layered(RESERVED_SPOT, alternatives=(other,)))["nodes.yaml"]))
     assert "g6.xlarge" not in str(pools[:2])
 
 
@@ -147,10 +152,10 @@ def described(layers: tuple[Paid, ...], steps: tuple[tuple[int, float], ...], ra
 
 def test_the_layers_of_a_plan_are_those_of_its_files() -> None:
     made = described((Paid("reserved-3y", 3, 1, 1, 1), Paid("on-demand", 2, 1, 1, 1)), ((3, 600.0), (5, 130.0)))
-    assert made.layers == (Layer("reserved-3y", 3), Layer("on-demand", 2))
+    assert made.layers == (MachineLayer("reserved-3y", 3), MachineLayer("on-demand", 2))
     assert made.scaling is not None
-    assert made.scaling.least == 3  # paid for whether they run or not, though the workload asks for two at least
-    assert made.scaling.most == 12  # as the workload says; the last layer takes what is above the plan's five
+    assert made.scaling.minimum == 3  # paid for whether they run or not, though the workload asks for two at least
+    assert made.scaling.maximum == 12  # as the workload says; the last layer takes what is above the plan's five
     assert sum(most_machines(part) for part in bought(made)) == most_machines(made)
     assert made.predicted.followed_usd == 900.0
 

@@ -43,7 +43,7 @@ SIGNS = string.ascii_letters + string.digits
 def told(planned: Deployment, *command: str, **env: str) -> Deployment:
     software = planned.software
     words = (*software.command, *command)
-    return replace(planned, software=replace(software, command=words, env=(*software.env, *env.items()), given=True))
+    return replace(planned, software=replace(software, command=words, env=(*software.env, *env.items()), is_custom=True))
 
 
 def many(planned: Deployment, settings: int, length: int) -> Deployment:
@@ -148,9 +148,9 @@ def test_names_leave_room_for_what_is_added_to_them() -> None:
 
 def test_comments_do_not_count_and_what_is_measured_is_given_back() -> None:
     made = {"command": Noted(["x" * 100], "because " * 10_000)}
-    assert replace(limits.BATCH, whole=200).document(made) is made
+    assert replace(limits.BATCH, total_bytes=200).document(made) is made
     with pytest.raises(CannotRender, match=r"50 bytes of command and settings; this workload has 1\d\d"):
-        replace(limits.BATCH, whole=50).document(made)
+        replace(limits.BATCH, total_bytes=50).document(made)
 
 
 def test_signs_of_other_languages_are_counted_as_they_are_sent() -> None:

@@ -125,7 +125,9 @@ def test_what_ray_cannot_do_is_refused_with_another_way(planned: Deployment) -> 
 
 
 def test_an_application_of_the_users_own_is_served() -> None:
-    own = replace(SERVE, model=None, software=replace(SERVE.software, given=True, command=("serve", "run", "shop.app:main")))
+    own = replace(
+        SERVE, model=None, software=replace(SERVE.software, is_custom=True, command=("serve", "run", "shop.app:main"))
+    )
     serving = yaml.safe_load(objects(own)["RayService"]["spec"]["serveConfigV2"])
     assert serving["applications"][0]["import_path"] == "shop.app:main"
 
@@ -143,7 +145,7 @@ def test_no_container_may_become_root() -> None:
 
 
 def test_a_slice_of_tpus_that_serves_is_found_by_its_labels() -> None:
-    served = replace(SERVE, node=replace(TPU.node, chips=4), others=(), chips_each=4)
+    served = replace(SERVE, node=replace(TPU.node, chips=4), alternatives=(), chips_each=4)
     workers = cluster(served)["workerGroupSpecs"][0]["template"]["spec"]
     assert "affinity" not in workers
     assert workers["nodeSelector"]

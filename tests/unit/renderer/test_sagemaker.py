@@ -53,7 +53,7 @@ def test_spot_comes_with_checkpoints_and_an_end_of_waiting() -> None:
 def test_the_words_of_a_command_are_short_enough_for_sagemaker() -> None:
     said = constants(texts(sagemaker.render(train()))["sagemaker_job.json"])
     assert max(map(len, [*said["ENTRYPOINT"], *said["ARGUMENTS"]])) <= 256
-    long = replace(finetune(), software=replace(finetune().software, command=("x", "y" * 300), given=True))
+    long = replace(finetune(), software=replace(finetune().software, command=("x", "y" * 300), is_custom=True))
     with pytest.raises(CannotRender, match="256 characters"):
         sagemaker.render(long)
 
@@ -72,7 +72,7 @@ def test_an_engine_listens_where_sagemaker_asks() -> None:
     said = constants(files["sagemaker_endpoint.json"])
     scaling = serve().scaling
     assert scaling is not None
-    assert (said["LEAST"], said["MOST"]) == (scaling.least, scaling.most)
+    assert (said["LEAST"], said["MOST"]) == (scaling.minimum, scaling.maximum)
     assert said["SCHEDULE"]["open"][0] == "cron(0 7 ? * MON,TUE,WED,THU,FRI,SAT *)"
 
 
@@ -96,7 +96,7 @@ def test_an_asynchronous_endpoint_without_machines_wakes_when_anything_waits() -
     )
     clients["cloudwatch"].put_metric_alarm = asked.update
     inside["scale"](SimpleNamespace(client=clients.__getitem__))
-    assert inside["LEAST"] == 0
+    assert inside["MIN_MACHINES"] == 0
     steps = policies["wake"]["StepScalingPolicyConfiguration"]["StepAdjustments"]
     assert steps == [{"MetricIntervalLowerBound": 0.0, "ScalingAdjustment": 1}]
     assert (asked["MetricName"], asked["AlarmActions"]) == ("HasBacklogWithoutCapacity", ["arn:wake"])

@@ -363,7 +363,7 @@ def test_every_replica_has_the_same_number_of_shards_and_names_have_room_for_all
 
 def test_a_command_of_the_users_own_is_left_as_it_is() -> None:
     batch = CASES["batch"]
-    own = replace(batch, software=replace(batch.software, given=True))
+    own = replace(batch, software=replace(batch.software, is_custom=True))
     assert not shards.in_shards(own)
     assert not shards.in_shards(SERVE)
     assert not shards.in_shards(replace(batch, form=Form.SERVICE))

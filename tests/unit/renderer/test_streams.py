@@ -54,7 +54,7 @@ def objects(planned: Deployment, name: str = "kubernetes") -> dict[str, Any]:
 def test_every_stream_is_of_one_group_and_no_group_has_more_than_its_part(machines: int, chips: int, many: int) -> None:
     planned = live(machines, many)
     planned = replace(planned, node=replace(planned.node, chips=chips))
-    each, groups = streams.each(planned), streams.groups(planned)
+    each, groups = streams.streams_per_group(planned), streams.groups(planned)
     dealt = Counter(at // each for at in range(many))
     assert set(dealt) <= set(range(groups))
     assert groups <= machines * max(chips, 1)
@@ -64,7 +64,7 @@ def test_every_stream_is_of_one_group_and_no_group_has_more_than_its_part(machin
 @pytest.mark.parametrize("cloud", ["aws", "gcp", "azure"])
 def test_the_plans_streams_a_chip_hold(cloud: str) -> None:
     planned = deployment("transcode", f"clouds=[{cloud}]")
-    assert streams.each(planned) <= planned.split.as_dict()["streams a chip"]
+    assert streams.streams_per_group(planned) <= planned.split.as_dict()["streams a chip"]
     assert planned.scaling is not None
     assert planned.scaling.usual == streams.groups(planned)
 
@@ -213,7 +213,7 @@ def test_a_stream_without_a_line_is_told_and_stops_no_other(tmp_path: Path) -> N
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_command_of_the_users_own_finds_its_stream_as_settings_and_stays_text(tmp_path: Path, text: str) -> None:
     own = live(1, 1)
-    own = replace(own, software=replace(own.software, command=("own", text), given=True))
+    own = replace(own, software=replace(own.software, command=("own", text), is_custom=True))
     running = Running(tmp_path, ["/bin/sh", "-c", "exec " + shell(streams.stream_words(own))], ["here there"], 0)
     running.until(lambda: bool(running.lines("started")))
     running.stopped()

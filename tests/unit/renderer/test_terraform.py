@@ -261,8 +261,8 @@ def test_hostile_text_stays_text(case: str, text: str, tmp_path: Path) -> None:
 
 
 def _hostile(what: Deployment, text: str) -> Deployment:
-    software = replace(what.software, command=("prog", text), env=(("SETTING", text),), given=True, framework="none")
-    volumes = tuple(replace(one, url=one.url and f"{one.url}{text}", why=text) for one in what.volumes)
+    software = replace(what.software, command=("prog", text), env=(("SETTING", text),), is_custom=True, framework="none")
+    volumes = tuple(replace(one, url=one.url and f"{one.url}{text}", reason=text) for one in what.volumes)
     return replace(
         what, title=text, description=text, labels={"owner": text}, software=software, volumes=volumes, notes=(text,)
     )

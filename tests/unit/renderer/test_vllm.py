@@ -80,5 +80,5 @@ def test_secrets_must_be_set_and_are_not_written() -> None:
 
 def test_a_command_of_the_users_own_is_run_as_it_is() -> None:
     own = ("vllm", "serve", "x'y", "$(touch z)", "${HOME}")
-    text = written(replace(SERVE, software=replace(SERVE.software, command=own, given=True)))["serve.sh"]
+    text = written(replace(SERVE, software=replace(SERVE.software, command=own, is_custom=True)))["serve.sh"]
     assert tuple(shlex.split(text.splitlines()[-1])[1:]) == own

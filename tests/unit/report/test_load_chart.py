@@ -34,7 +34,7 @@ LOAD = LoadPlan(
     steps=((4, 670.0), (10, 60.0)),
     recommendation="Keep <4>.",
     changed="",
-    tried=3,
+    kind_count=3,
 )
 
 

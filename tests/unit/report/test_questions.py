@@ -14,7 +14,7 @@ from chipwise.report.questions import questions
 
 
 def asked(plan: Plan) -> dict[str, str]:
-    return {one.asked: " | ".join(one.away) for one in questions(plan)}
+    return {one.text: " | ".join(one.away) for one in questions(plan)}
 
 
 def test_every_family_is_sent_away_by_one_question() -> None:
@@ -65,7 +65,7 @@ def test_the_last_question_is_about_the_objective() -> None:
 )
 def test_where_nothing_fits_the_chart_ends_at_what_was_missing(what: str, question: str) -> None:
     found = questions(plans.nothing(Missing(Obstacle(what), Unpredicted("so much"), (Advice("this"),))))
-    assert found[-1].asked == question
+    assert found[-1].text == question
     assert found[-1].stopped
     assert f"{what}: so much. Would help: this." in found[-1].away
     assert not any(one.stopped for one in found[:-1])

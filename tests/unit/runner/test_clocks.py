@@ -12,7 +12,7 @@ from chipwise.adapters.engines.simulated.world import Program, World
 from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.runner.engine import End, Leave, Room, Seen, Sight, Start, State
 from chipwise.runner.events import Again, Ended, Leaving, Placed, Wished
-from chipwise.runner.job import Job, Needs, Outcome, Phase, Retry, Where, Why, Wish
+from chipwise.runner.job import Job, LeaveReason, MachinePlace, Needs, Outcome, Phase, Retry, Wish
 from chipwise.runner.loop import LEASE_S, Controller
 from chipwise.runner.queue import Rules, why_waiting
 from chipwise.runner.step import step
@@ -25,7 +25,7 @@ rooms = st.sampled_from([Room(), Room((0,), (0, 1))])
 
 def waiting(wait_s: float, retry: Retry) -> Job:
     job = queued(wanted=spec(retry=retry, needs=Needs(0, 1)), at=NOW - 100.0)
-    events = (Placed(1, Where()), Ended(1, Outcome.FAILED, 1), Again(NOW + wait_s, "failed"))
+    events = (Placed(1, MachinePlace()), Ended(1, Outcome.FAILED, 1), Again(NOW + wait_s, "failed"))
     return added(job, *events, at=NOW)
 
 
@@ -52,10 +52,14 @@ def test_a_clock_that_goes_on_as_it_should_is_heeded(wait_s: float, part: float,
     assert "tried again in" in why_waiting(job, [job], room, Rules(), NOW + part * wait_s)
 
 
-@given(clocks, st.floats(0.0, 120.0), st.sampled_from([Why.WISH, Why.MOVE, Why.OVERDUE, Why.BUDGET]))
-def test_a_grace_is_not_made_longer_either(back: float, grace_s: float, why: Why) -> None:
+@given(
+    clocks,
+    st.floats(0.0, 120.0),
+    st.sampled_from([LeaveReason.WISH, LeaveReason.MOVE, LeaveReason.OVERDUE, LeaveReason.BUDGET]),
+)
+def test_a_grace_is_not_made_longer_either(back: float, grace_s: float, why: LeaveReason) -> None:
     job = leaving(running(queued(wanted=spec(grace_s=grace_s)), at=NOW), why, NOW + grace_s)
-    job = added(job, Wished(Wish.STOP)) if why is Why.WISH else job
+    job = added(job, Wished(Wish.STOP)) if why is LeaveReason.WISH else job
     seen, sight = NOW + back, Sight(State.RUNNING)
     for now in (seen, seen + grace_s / 2, seen + grace_s + 1e-3):
         [act] = step({job.id: job}, Seen(now, {(job.id, 1): sight}), now)
@@ -67,7 +71,7 @@ def test_a_grace_is_not_made_longer_either(back: float, grace_s: float, why: Why
 
 
 def test_a_notice_keeps_the_time_that_the_machine_was_given() -> None:
-    job = leaving(running(queued(wanted=spec(grace_s=30.0)), at=NOW), Why.NOTICE, NOW + 120.0)
+    job = leaving(running(queued(wanted=spec(grace_s=30.0)), at=NOW), LeaveReason.NOTICE, NOW + 120.0)
     [act] = step({job.id: job}, Seen(NOW, {(job.id, 1): Sight(State.RUNNING)}), NOW)
     assert act.events == ()
     assert act.orders == (Leave(job, NOW + 120.0, "notice"),)

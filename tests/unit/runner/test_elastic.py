@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from chipwise.runner.engine import End, Leave, Room, Seen, Sight, Start, State
 from chipwise.runner.events import Ended, Leaving, Measured, Placed, Waiting, after
-from chipwise.runner.job import RECOVER, Job, Move, Needs, Outcome, Retry, Spec, Where, Why
+from chipwise.runner.job import RECOVER, Job, LeaveReason, MachinePlace, Move, Needs, Outcome, Retry, Spec
 from chipwise.runner.queue import Rules, Seat, Share, admit, least_gpus, limit_s, why_waiting
 from chipwise.runner.recovery import after_end
 from chipwise.runner.step import Act, step
-from chipwise.runner.story import told
+from chipwise.runner.story import event_sentence
 from effort import cases
 from run_jobs import added, asking, leaving, queued, running, spec, starting
 
@@ -210,16 +210,16 @@ def small(**asked: Any) -> Job:
 
 
 def grows(found: list[Act]) -> bool:
-    return any(isinstance(event, Leaving) and event.why is Why.MOVE for act in found for event in act.events)
+    return any(isinstance(event, Leaving) and event.why is LeaveReason.MOVE for act in found for event in act.events)
 
 
 def test_when_more_are_free_for_a_while_it_is_asked_to_leave_for_them() -> None:
     assert turn([small()], 299.0) == []
     [act] = turn([small()], 300.0)
     [event] = act.events
-    assert event == Leaving(1, 330.0, Why.MOVE, "2 more GPUs are free: it continues with 4 of 4")
+    assert event == Leaving(1, 330.0, LeaveReason.MOVE, "2 more GPUs are free: it continues with 4 of 4")
     assert [type(order) for order in act.orders] == [Leave]
-    assert "asked to save and leave: 2 more GPUs are free" in told(event)
+    assert "asked to save and leave: 2 more GPUs are free" in event_sentence(event)
     gone = added(after(small(), event, 300.0), Ended(1, Outcome.LEFT, 75), at=310.0)
     [again] = turn([gone], 310.0)
     assert [order.job.attempts[-1].devices for order in again.orders if isinstance(order, Start)] == [(0, 1, 2, 3)]
@@ -249,7 +249,7 @@ def test_it_does_not_take_what_others_wait_for() -> None:
 def test_it_does_not_move_while_something_else_does() -> None:
     coming = starting(asking("coming", 1), gpus=(2,), cpus=(1,))
     assert not grows(turn([small(), coming], 400.0))
-    going = leaving(running(asking("going", 1), gpus=(2,), cpus=(1,)), Why.WISH, 500.0)
+    going = leaving(running(asking("going", 1), gpus=(2,), cpus=(1,)), LeaveReason.WISH, 500.0)
     assert not grows(turn([small(), going], 400.0))
     waits = added(coming, Waiting("it starts"))
     sights = {("wide", 1): SAVED, ("coming", 1): Sight(State.PENDING, reason="it starts")}
@@ -286,7 +286,7 @@ def wide(**asked: Any) -> Spec:
 
 
 def test_one_that_waits_for_its_machines_in_vain_is_ended_to_try_with_fewer() -> None:
-    job = added(queued(wanted=wide()), Placed(1, Where(), machines=8))
+    job = added(queued(wanted=wide()), Placed(1, MachinePlace(), machines=8))
     pending = Sight(State.PENDING, reason="no machine")
     [act] = step({job.id: job}, Seen(700.0, {(job.id, 1): pending}), 700.0)
     assert [type(order) for order in act.orders] == [End]
@@ -298,7 +298,7 @@ def test_one_that_waits_for_its_machines_in_vain_is_ended_to_try_with_fewer() ->
 
 
 def test_an_exact_number_of_machines_is_waited_for() -> None:
-    job = added(queued(wanted=spec("exact", needs=Needs(machines=8))), Placed(1, Where(), machines=8))
+    job = added(queued(wanted=spec("exact", needs=Needs(machines=8))), Placed(1, MachinePlace(), machines=8))
     assert [act for act in step({job.id: job}, Seen(7e5, {(job.id, 1): Sight(State.PENDING)}), 7e5) if act.orders] == []
 
 
@@ -312,7 +312,7 @@ def test_a_run_on_fewer_workers_is_not_held_against_what_was_predicted_of_all() 
     assert measured.measured["least_share_of_workers"] == 0.5
     assert "steps_per_s" not in measured.measured
     assert not measured.whole
-    assert told(measured).startswith("measured on fewer workers at times: 100 s")
+    assert event_sentence(measured).startswith("measured on fewer workers at times: 100 s")
     full = running(elastic("wide", 2, 4, predicted={"seconds": 50.0}), gpus=(0, 1, 2, 3), cpus=(0,))
     [measured] = [event for event in after_end(full, done, 100.0) if isinstance(event, Measured)]
     assert measured.whole

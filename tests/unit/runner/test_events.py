@@ -24,7 +24,7 @@ from chipwise.runner.events import (
     after,
     first,
 )
-from chipwise.runner.job import Job, Outcome, Phase, Where, Why, Wish
+from chipwise.runner.job import Job, LeaveReason, MachinePlace, Outcome, Phase, Wish
 from effort import cases
 from run_jobs import SPOT_A, STAYS, added, asking, queued, running, spec, starting
 
@@ -48,26 +48,26 @@ def test_the_events_of_a_job_fold_to_the_job(losses: list[float], code: int, sto
     for course in done.courses:
         events = [one for one in done.story if one.job == course.job.id]
         assert isinstance(events[0].event, Submitted)
-        job = first(course.job.id, events[0].event, events[0].at)
+        job = first(course.job.id, events[0].event, events[0].moment)
         for one in events[1:]:
-            job = after(job, one.event, one.at)
+            job = after(job, one.event, one.moment)
         assert job == course.job
         assert job.version == len(events)
 
 
 IMPOSSIBLE: list[tuple[Job, Event]] = [
     (queued(), Submitted(spec())),
-    (queued(), Placed(2, Where())),
-    (starting(queued()), Placed(2, Where())),
+    (queued(), Placed(2, MachinePlace())),
+    (starting(queued()), Placed(2, MachinePlace())),
     (queued(), Begun(1)),
     (running(queued()), Begun(2)),
     (running(queued()), Ended(0, Outcome.LOST)),
     (queued(), Ended(1, Outcome.LOST)),
-    (queued(), Leaving(1, 5.0, Why.WISH)),
+    (queued(), Leaving(1, 5.0, LeaveReason.WISH)),
     (running(queued()), Again(0.0, "")),
     (running(queued()), Over(Phase.DONE, "")),
     (added(queued(), Over(Phase.STOPPED, "")), Over(Phase.STOPPED, "")),
-    (added(queued(), Over(Phase.STOPPED, "")), Placed(1, Where())),
+    (added(queued(), Over(Phase.STOPPED, "")), Placed(1, MachinePlace())),
     (added(queued(), Over(Phase.STOPPED, "")), Waiting("a machine")),
     (queued(), Over(Phase.RUNNING, "")),
 ]
@@ -80,7 +80,7 @@ def test_what_cannot_follow_is_refused(job: Job, event: Event) -> None:
 
 
 def test_what_is_told_late_of_an_attempt_that_is_over_is_refused() -> None:
-    again = added(running(queued()), Ended(1, Outcome.LOST), Placed(2, Where()))
+    again = added(running(queued()), Ended(1, Outcome.LOST), Placed(2, MachinePlace()))
     with pytest.raises(Impossible):
         after(again, Ended(1, Outcome.DONE), 5.0)
 

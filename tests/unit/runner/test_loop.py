@@ -76,7 +76,7 @@ def world(fate: dict[str, object], gpus: int | None = None) -> World:
         gpus=gpus,
         cpus=gpus and 8,
         other=replace(QUICK, exits=(Exit(1, 3, attempts=frozenset({1})),) if fate["code"] else ()),
-        losses=tuple(Loss(at, notice, told=told) for at, notice, told in fate["losses"]),  # type: ignore[attr-defined]
+        losses=tuple(Loss(at, notice, announced=told) for at, notice, told in fate["losses"]),  # type: ignore[attr-defined]
         outages=tuple(Outage(at, at + lasts, of) for at, lasts, of in fate["outages"]),  # type: ignore[attr-defined]
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chipwise.runner.events import Ended, Placed
-from chipwise.runner.job import Job, Outcome, Where
+from chipwise.runner.job import Job, MachinePlace, Outcome
 from chipwise.runner.placing import place, rest_s
 from chipwise.runner.policy import NeverLate
 from run_jobs import SPOT_A, SPOT_B, STAYS, added, queued, running, spec
@@ -17,22 +17,22 @@ def job(**asked: object) -> Job:
     return queued(wanted=spec("train", **{"places": PLACES, **asked}))
 
 
-def lost(held: Job, where: Where, at: float = 0.0, outcome: Outcome = Outcome.LOST) -> Job:
+def lost(held: Job, where: MachinePlace, at: float = 0.0, outcome: Outcome = Outcome.LOST) -> Job:
     return added(running(held, where, at=at), Ended(len(held.attempts) + 1, outcome), at=at + 1.0)
 
 
-def never_came(held: Job, where: Where, at: float = 0.0) -> Job:
+def never_came(held: Job, where: MachinePlace, at: float = 0.0) -> Job:
     number = len(held.attempts) + 1
     return added(held, Placed(number, where), Ended(number, Outcome.LEFT), at=at)
 
 
-def goes(held: Job, now: float = 0.0, offers: tuple[Where, ...] | None = None) -> Where | None:
+def goes(held: Job, now: float = 0.0, offers: tuple[MachinePlace, ...] | None = None) -> MachinePlace | None:
     found = place(held, NeverLate(), now, offers)
     return found[0] if found is not None else None
 
 
 def test_a_job_without_places_goes_where_its_engine_likes() -> None:
-    assert place(queued(), NeverLate(), 0.0) == (Where(), "")
+    assert place(queued(), NeverLate(), 0.0) == (MachinePlace(), "")
 
 
 def test_the_first_place_is_the_best() -> None:
@@ -53,7 +53,7 @@ def test_a_place_where_no_machine_came_is_left_at_once() -> None:
 
 
 def test_where_all_places_are_unlucky_the_one_longest_ago_is_next() -> None:
-    seen: list[Where | None] = []
+    seen: list[MachinePlace | None] = []
     held = replace(job(), spec=replace(job().spec, places=(SPOT_A, SPOT_B)))
     for turn in range(6):
         where = goes(held, float(turn))

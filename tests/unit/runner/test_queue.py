@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chipwise.runner.engine import Room
 from chipwise.runner.events import Ended, Placed
-from chipwise.runner.job import Job, Outcome, Phase, Where
+from chipwise.runner.job import Job, MachinePlace, Outcome, Phase
 from chipwise.runner.queue import Rules, Seat, Share, admit, why_waiting
 from effort import cases
 from run_jobs import added, asking, queued, running, spec
@@ -275,6 +275,6 @@ def test_an_engine_that_finds_machines_says_itself_why_one_waits() -> None:
 
 
 def test_a_job_that_is_over_holds_nothing() -> None:
-    ended = added(asking("j", 8), Placed(1, Where(), tuple(range(8))), Ended(1, Outcome.LOST))
+    ended = added(asking("j", 8), Placed(1, MachinePlace(), tuple(range(8))), Ended(1, Outcome.LOST))
     assert ended.phase is Phase.QUEUED
     assert ids(admit([ended], ROOM, Rules(), 1.0)) == ["j"]

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from chipwise.runner.engine import Sight, State
 from chipwise.runner.events import Again, Begun, Ended, Measured, Over, Wished
-from chipwise.runner.job import Job, Outcome, Phase, Retry, Spec, Why, Wish, Work
+from chipwise.runner.job import Job, LeaveReason, Outcome, Phase, Retry, Spec, Wish, Work
 from chipwise.runner.recovery import LEFT, after_end
-from chipwise.runner.story import told
+from chipwise.runner.story import event_sentence
 from run_jobs import SPOT_A, added, leaving, queued, running, spec, starting
 
 LOST = Sight(State.LOST)
@@ -87,7 +87,7 @@ def test_losses_have_an_end_all_the_same() -> None:
 def test_machines_that_never_came_are_not_counted_as_losses() -> None:
     job = queued(wanted=spec(retry=Retry(losses=2)))
     for _ in range(20):
-        job = end(leaving(starting(job, SPOT_A), Why.MOVE, 5.0), Sight(State.ABSENT))
+        job = end(leaving(starting(job, SPOT_A), LeaveReason.MOVE, 5.0), Sight(State.ABSENT))
     assert job.phase is Phase.QUEUED
 
 
@@ -105,8 +105,8 @@ def test_what_an_engine_says_of_a_start_that_it_refuses_is_the_reason() -> None:
 
 
 @pytest.mark.parametrize("sight", [LOST, Sight(State.ABSENT), exited(0), exited(1), exited(LEFT, 3), exited(143), exited(127)])
-@pytest.mark.parametrize("why", [Why.WISH, Why.NOTICE, Why.MOVE])
-def test_a_job_that_is_stopped_while_it_leaves_is_stopped_however_it_ends(sight: Sight, why: Why) -> None:
+@pytest.mark.parametrize("why", [LeaveReason.WISH, LeaveReason.NOTICE, LeaveReason.MOVE])
+def test_a_job_that_is_stopped_while_it_leaves_is_stopped_however_it_ends(sight: Sight, why: LeaveReason) -> None:
     asked = added(leaving(running(queued()), why, 30.0), Wished(Wish.STOP))
     job = end(asked, sight)
     assert job.phase is Phase.STOPPED
@@ -114,13 +114,13 @@ def test_a_job_that_is_stopped_while_it_leaves_is_stopped_however_it_ends(sight:
 
 
 def test_exit_code_0_of_one_that_was_asked_to_go_does_not_mean_that_its_work_is_done() -> None:
-    job = end(leaving(running(queued()), Why.NOTICE, 30.0), exited(0))
+    job = end(leaving(running(queued()), LeaveReason.NOTICE, 30.0), exited(0))
     assert job.phase is Phase.QUEUED
     assert job.attempts[-1].outcome is Outcome.LEFT
 
 
 def test_exit_code_0_of_one_that_tells_its_steps_means_that_its_work_is_done() -> None:
-    assert end(leaving(running(queued()), Why.NOTICE, 30.0), exited(0, step=100)).phase is Phase.DONE
+    assert end(leaving(running(queued()), LeaveReason.NOTICE, 30.0), exited(0, step=100)).phase is Phase.DONE
 
 
 def test_whoever_exits_after_a_notice_that_only_its_engine_saw_has_left() -> None:
@@ -129,18 +129,20 @@ def test_whoever_exits_after_a_notice_that_only_its_engine_saw_has_left() -> Non
 
 
 def test_a_job_that_is_wanted_again_while_it_is_stopped_goes_on() -> None:
-    asked = added(leaving(running(queued()), Why.WISH, 30.0), Wished(Wish.RUN))
+    asked = added(leaving(running(queued()), LeaveReason.WISH, 30.0), Wished(Wish.RUN))
     assert end(asked, exited(143)).phase is Phase.QUEUED
 
 
 def test_one_that_took_too_long_is_not_started_again() -> None:
-    job = end(leaving(running(queued(wanted=spec(longest_s=60.0))), Why.OVERDUE, 30.0), exited(137))
+    job = end(leaving(running(queued(wanted=spec(longest_s=60.0))), LeaveReason.OVERDUE, 30.0), exited(137))
     assert job.phase is Phase.FAILED
     assert "60 s" in job.reason
 
 
 def test_one_that_spent_its_budget_failed_and_says_so() -> None:
-    job = end(leaving(running(queued(wanted=spec(budget_usd=1.0)), SPOT_A), Why.BUDGET, 30.0), exited(LEFT), now=36_000.0)
+    job = end(
+        leaving(running(queued(wanted=spec(budget_usd=1.0)), SPOT_A), LeaveReason.BUDGET, 30.0), exited(LEFT), now=36_000.0
+    )
     assert job.phase is Phase.FAILED
     assert "$3.00 spent" in job.reason
 
@@ -191,7 +193,7 @@ def test_a_signal_is_told_by_its_name() -> None:
 
 def test_want_of_memory_is_not_blamed_for_what_its_owner_or_its_time_ended() -> None:
     asked = added(running(queued()), Wished(Wish.END, "mia"))
-    for job in (asked, leaving(running(queued()), Why.OVERDUE, 5.0)):
+    for job in (asked, leaving(running(queued()), LeaveReason.OVERDUE, 5.0)):
         [ended] = [one for one in after_end(job, exited(137), 10.0) if isinstance(one, Ended)]
         assert ended.reason == "ended by signal KILL"
 
@@ -217,7 +219,7 @@ def test_what_is_done_leaves_a_measurement_beside_what_was_predicted() -> None:
     ]
     assert measured.predicted == {"seconds": 50.0}
     assert measured.measured["steps"] == 7
-    assert "50 s predicted" in told(measured)
+    assert "50 s predicted" in event_sentence(measured)
 
 
 def measured_of(wanted: Spec, sight: Sight, stops: bool = False) -> Measured:
@@ -239,15 +241,15 @@ def test_a_speed_is_that_of_the_steps_once_they_were_warm() -> None:
     found = measured_of(spec(work=TOKENS, predicted={"throughput": 40.0, "seconds": 50.0}), done(100, 5.0))
     assert (found.measured["throughput"], found.measured["unit"], found.measured["steps_per_s"]) == (50.0, "tokens", 5.0)
     assert found.whole
-    assert "50 tokens/s (40 predicted)" in told(found)
+    assert "50 tokens/s (40 predicted)" in event_sentence(found)
 
 
 def test_a_part_of_the_work_is_not_held_against_a_prediction_of_all_of_it() -> None:
     found = measured_of(spec(work=TOKENS, predicted={"throughput": 40.0, "seconds": 50.0}), done(20, 5.0))
     assert not found.whole
-    assert "of a part of the work" in told(found)
-    assert "50 s predicted" not in told(found)
-    assert "40 predicted" in told(found)  # its speed can be compared all the same
+    assert "of a part of the work" in event_sentence(found)
+    assert "50 s predicted" not in event_sentence(found)
+    assert "40 predicted" in event_sentence(found)  # its speed can be compared all the same
 
 
 def test_what_tells_no_steps_has_the_speed_of_the_whole_run() -> None:

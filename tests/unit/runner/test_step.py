@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chipwise.runner.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
 from chipwise.runner.events import Again, Begun, Ended, Leaving, Over, Placed, Waiting, Wished, after
-from chipwise.runner.job import Job, Lack, Outcome, Phase, Why, Wish
+from chipwise.runner.job import Job, Lack, LeaveReason, Outcome, Phase, Wish
 from chipwise.runner.placing import NO_MACHINE_S
 from chipwise.runner.step import NO_PLACE, UNREAD, Act, step
 from run_jobs import SPOT_A, SPOT_B, STAYS, added, asking, leaving, queued, running, spec, starting
@@ -20,7 +20,7 @@ PHASES = {
     Phase.QUEUED: queued(),
     Phase.STARTING: starting(queued()),
     Phase.RUNNING: running(queued()),
-    Phase.LEAVING: leaving(running(queued()), Why.NOTICE, 60.0),
+    Phase.LEAVING: leaving(running(queued()), LeaveReason.NOTICE, 60.0),
 }
 
 
@@ -54,7 +54,7 @@ sights = st.builds(
     until=st.none() | st.just(9.0),
     step=st.none() | st.integers(0, 5),
     leave_by=st.none() | st.just(70.0),
-    held=st.none() | st.just(4.0),
+    held_since=st.none() | st.just(4.0),
 )
 
 
@@ -116,7 +116,7 @@ def test_one_that_ran_and_is_absent_was_lost() -> None:
 
 
 def test_what_runs_has_begun_when_its_engine_says_so() -> None:
-    [begun] = act(PHASES[Phase.STARTING], Sight(State.RUNNING, since=7.0, held=3.0, handle="h", where=STAYS)).events
+    [begun] = act(PHASES[Phase.STARTING], Sight(State.RUNNING, since=7.0, held_since=3.0, handle="h", place=STAYS)).events
     assert begun == Begun(1, "h", 7.0, 3.0, STAYS)
 
 
@@ -152,7 +152,7 @@ def test_one_that_is_asked_to_leave_is_ended_when_its_time_is_up_and_not_before(
 def test_a_stop_leaves_the_grace_that_was_asked_for() -> None:
     job = stopped(running(queued(wanted=spec(grace_s=45.0))))
     [event] = act(job, Sight(State.RUNNING), 100.0).events
-    assert event == Leaving(1, 145.0, Why.WISH, "its owner stops it")
+    assert event == Leaving(1, 145.0, LeaveReason.WISH, "its owner stops it")
 
 
 def test_what_only_waits_for_a_machine_is_ended_at_once() -> None:
@@ -165,7 +165,7 @@ def test_what_only_waits_for_a_machine_is_ended_at_once() -> None:
 
 def test_a_notice_becomes_an_order_to_leave_within_its_time() -> None:
     found = act(PHASES[Phase.RUNNING], Sight(State.RUNNING, leave_by=70.0))
-    assert found.events == (Leaving(1, 70.0, Why.NOTICE, "its machine goes away"),)
+    assert found.events == (Leaving(1, 70.0, LeaveReason.NOTICE, "its machine goes away"),)
     assert found.orders == (Leave(PHASES[Phase.RUNNING], 70.0, "its machine goes away"),)
 
 
@@ -174,7 +174,7 @@ def test_one_attempt_may_not_take_longer_than_it_may() -> None:
     assert acts(job, Sight(State.RUNNING), 100.0) == []
     [event] = act(job, Sight(State.RUNNING), 101.0).events
     assert isinstance(event, Leaving)
-    assert event.why is Why.OVERDUE
+    assert event.why is LeaveReason.OVERDUE
 
 
 def test_one_that_has_ended_is_not_asked_to_leave_while_what_it_made_is_looked_for_and_says_what_is_in_the_way() -> None:
@@ -190,12 +190,12 @@ def test_the_budget_counts_what_leaving_costs() -> None:
     assert acts(job, Sight(State.RUNNING), 3239.0) == []
     [event] = act(job, Sight(State.RUNNING), 3240.0).events
     assert isinstance(event, Leaving)
-    assert event.why is Why.BUDGET
+    assert event.why is LeaveReason.BUDGET
 
 
 def test_a_machine_that_boots_for_ever_spends_the_budget_too() -> None:
     job = starting(queued(wanted=spec(budget_usd=1.0, places=(STAYS,))), STAYS)
-    [found] = acts(job, Sight(State.PENDING, held=0.0), 4000.0)
+    [found] = acts(job, Sight(State.PENDING, held_since=0.0), 4000.0)
     assert isinstance(found.orders[0], End)
 
 
@@ -205,7 +205,7 @@ def test_a_spot_job_moves_when_the_deadline_comes_near() -> None:
     assert acts(job, Sight(State.RUNNING, step=0, saved=0), 300.0) == []
     [moved] = acts(job, Sight(State.RUNNING, step=5, saved=0), 400.0)
     assert isinstance(moved.events[0], Leaving)
-    assert moved.events[0].why is Why.MOVE
+    assert moved.events[0].why is LeaveReason.MOVE
     assert acts(job, Sight(State.RUNNING, step=50, saved=50), 400.0) == []  # what is saved need not be done again
 
 
@@ -222,7 +222,7 @@ def test_one_that_is_much_faster_than_was_thought_goes_back_to_spot() -> None:
     assert acts(job, Sight(State.RUNNING, step=10, saved=10), 6000.0) == []
     [found] = acts(job, Sight(State.RUNNING, step=60, saved=60), 6000.0)
     assert isinstance(found.events[0], Leaving)
-    assert found.events[0].why is Why.MOVE
+    assert found.events[0].why is LeaveReason.MOVE
     assert acts(job, Sight(State.RUNNING, step=95, saved=95), 6000.0) == []  # what is left is not worth a move
     seen = replace(see(job, Sight(State.RUNNING, step=60, saved=60)), offers=(STAYS,))
     assert step({job.id: job}, seen, 6000.0) == []  # no spot machine is to be had
@@ -248,7 +248,7 @@ def test_where_no_machine_comes_another_place_is_tried() -> None:
     job = starting(queued(wanted=spec(places=(SPOT_A, SPOT_B))), SPOT_A)
     assert acts(job, Sight(State.PENDING), NO_MACHINE_S) == []
     assert isinstance(act(job, Sight(State.PENDING), NO_MACHINE_S + 1).orders[0], End)
-    assert acts(job, Sight(State.PENDING, held=5.0), 1e6) == []  # it came, and loads its image
+    assert acts(job, Sight(State.PENDING, held_since=5.0), 1e6) == []  # it came, and loads its image
     only = starting(queued(wanted=spec(places=(SPOT_A,))), SPOT_A)
     assert acts(only, Sight(State.PENDING), 1e6) == []
 
@@ -349,7 +349,7 @@ def test_one_that_its_owner_ends_gets_no_grace_whatever_it_was_doing(
     if phase.placed and sight.state in (State.PENDING, State.RUNNING):
         assert orders(found) == [End(job)]
         later = added(job, *found[0].events, at=now)
-        assert (later.phase, later.leaving) == (Phase.LEAVING, Why.END)
+        assert (later.phase, later.leaving) == (Phase.LEAVING, LeaveReason.END)
         assert later.leave_by is not None
         assert later.leave_by <= now
         again = acts(later, sight, now)

@@ -5,22 +5,22 @@ from __future__ import annotations
 import pytest
 
 from chipwise.runner.events import Again, Ended, Leaving, Measured, Submitted, Waiting, Wished
-from chipwise.runner.job import Outcome, Spec, Why, Wish
-from chipwise.runner.story import told
+from chipwise.runner.job import LeaveReason, Outcome, Spec, Wish
+from chipwise.runner.story import event_sentence
 
 
 def test_a_long_command_is_cut_with_a_mark() -> None:
-    assert told(Submitted(Spec(("python", "x" * 500), "a"))).endswith("x…")
-    assert "…" not in told(Submitted(Spec(("python", "x" * 20), "a")))
+    assert event_sentence(Submitted(Spec(("python", "x" * 500), "a"))).endswith("x…")
+    assert "…" not in event_sentence(Submitted(Spec(("python", "x" * 20), "a")))
 
 
 def test_where_there_is_no_command_none_is_announced() -> None:
-    assert told(Submitted(Spec((), "a", owner="mia"))) == "submitted by mia"
+    assert event_sentence(Submitted(Spec((), "a", owner="mia"))) == "submitted by mia"
 
 
 def test_one_that_was_lost_was_last_seen_at_a_step_and_may_have_come_further() -> None:
-    assert told(Ended(1, Outcome.LOST, step=876)) == "attempt 1 was lost, last seen at step 876"
-    assert told(Ended(1, Outcome.DONE, step=900)) == "attempt 1 is done at step 900"
+    assert event_sentence(Ended(1, Outcome.LOST, step=876)) == "attempt 1 was lost, last seen at step 876"
+    assert event_sentence(Ended(1, Outcome.DONE, step=900)) == "attempt 1 is done at step 900"
 
 
 @pytest.mark.parametrize(
@@ -36,26 +36,26 @@ def test_one_that_was_lost_was_last_seen_at_a_step_and_may_have_come_further() -
     ],
 )
 def test_figures_are_those_that_people_read(name: str, value: float, shown: str) -> None:
-    assert told(Measured({}, {name: value})) == f"measured: {shown}"
-    assert told(Measured({name: value}, {name: 1})).endswith(f"({shown.removesuffix(' interruptions')} predicted)")
+    assert event_sentence(Measured({}, {name: value})) == f"measured: {shown}"
+    assert event_sentence(Measured({name: value}, {name: 1})).endswith(f"({shown.removesuffix(' interruptions')} predicted)")
 
 
 def test_a_story_says_that_there_was_no_time_to_save() -> None:
-    assert told(Wished(Wish.END, "alice")) == "asked to end at once by alice"
-    assert told(Leaving(2, 5.0, Why.END, "its owner ends it")) == (
+    assert event_sentence(Wished(Wish.END, "alice")) == "asked to end at once by alice"
+    assert event_sentence(Leaving(2, 5.0, LeaveReason.END, "its owner ends it")) == (
         "attempt 2 is ended at once, without time to save: its owner ends it"
     )
 
 
 def test_why_an_attempt_ended_is_told_once() -> None:
-    assert told(Ended(1, Outcome.FAILED, 3, reason="exit code 3")) == "attempt 1 failed: exit code 3"
-    assert told(Again(5.0, "failed: exit code 3")) == "goes back to the queue, since it failed"
+    assert event_sentence(Ended(1, Outcome.FAILED, 3, reason="exit code 3")) == "attempt 1 failed: exit code 3"
+    assert event_sentence(Again(5.0, "failed: exit code 3")) == "goes back to the queue, since it failed"
 
 
 def test_one_that_was_killed_is_not_said_to_have_saved() -> None:
-    killed = told(Ended(1, Outcome.LEFT, 137, "ended by signal KILL"))
+    killed = event_sentence(Ended(1, Outcome.LEFT, 137, "ended by signal KILL"))
     assert killed == "attempt 1 did not leave in time: ended by signal KILL"
-    assert told(Ended(1, Outcome.LEFT, 75, step=4)) == "attempt 1 saved and left at step 4"
+    assert event_sentence(Ended(1, Outcome.LEFT, 75, step=4)) == "attempt 1 saved and left at step 4"
 
 
 @pytest.mark.parametrize(
@@ -70,4 +70,4 @@ def test_one_that_was_killed_is_not_said_to_have_saved() -> None:
     ],
 )
 def test_that_it_waits_is_said_once(reason: str, said: str) -> None:
-    assert told(Waiting(reason)) == said
+    assert event_sentence(Waiting(reason)) == said

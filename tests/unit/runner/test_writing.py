@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import run_values
 from chipwise.runner import writing
 from chipwise.runner.events import Event, Measured, Placed, Submitted, first
-from chipwise.runner.job import RECOVER, Job, Move, Needs, Retry, Spec, Where
+from chipwise.runner.job import RECOVER, Job, MachinePlace, Move, Needs, Retry, Spec
 from effort import cases
 
 SPEC = Spec(("true",), "a")
@@ -71,7 +71,7 @@ def test_a_number_that_json_has_not_is_refused(number: float) -> None:
 
 def test_a_default_of_another_type_is_written() -> None:
     """1 equals True, and 0 equals 0.0: what looks like a default by value alone would come back as another type."""
-    assert '"machines":true' in writing.event_text(Placed(1, Where(), machines=True))[1]
+    assert '"machines":true' in writing.event_text(Placed(1, MachinePlace(), machines=True))[1]
     assert "gpus" not in writing.job_text(first("j", Submitted(Spec((), "a", needs=Needs(gpus=0))), 1.0))
 
 
@@ -110,5 +110,5 @@ def test_a_record_from_before_there_were_ranges_is_read_and_means_what_it_meant(
     assert job.spec.recover == RECOVER
     assert job.machines == 2
     placed = writing.event_of("placed", '{"number":2,"where":{},"devices":[0,1],"machines":2}')
-    assert placed == Placed(2, Where(), (0, 1), (), 2)
+    assert placed == Placed(2, MachinePlace(), (0, 1), (), 2)
     assert json.loads(writing.job_text(job)) == json.loads(text)

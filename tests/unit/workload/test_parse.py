@@ -19,7 +19,7 @@ from chipwise.workload.demand import Arrival, Length
 from chipwise.workload.goals import Objective, Period, Precision
 from chipwise.workload.kinds import Batch, Finetune, Method, Serve, Train
 from chipwise.workload.overlay import layer
-from chipwise.workload.parse import Laid, load, parse, parse_with_lines
+from chipwise.workload.parse import EnvironmentData, load, parse, parse_with_lines
 from chipwise.workload.pipeline import KINDS, Pipeline, Workload
 from chipwise.workload.problems import MAX_PROBLEMS
 from chipwise.workload.references import Reference, ReferenceKind, references
@@ -354,14 +354,18 @@ def test_names_to_resolve_lead_back_to_their_lines() -> None:
         "    regions: ['aws:us-east-1', us-west-2]\n    quotas: {'gcp:h100': 8}\ndata: {size: 1TB, place: 'aws:eu-west-1'}\n",
         "w.yaml",
     )
-    found = references(parsed.laid.data)
+    found = references(parsed.source.data)
     model = next(reference for reference in found if reference.text == "llama-9b")
     assert model == Reference(ReferenceKind.MODEL, "llama-9b", ("stages", 3, "model"))
-    assert parsed.laid.problem(model.where, "no such model", near=("llama-3.1-8b",)) == Problem(
+    assert parsed.source.problem(model.field_path, "no such model", near=("llama-3.1-8b",)) == Problem(
         "stages[3].model", "no such model", 9, None, ("llama-3.1-8b",)
     )
     chip = next(reference for reference in found if reference.text == "h100")
-    assert (chip.field, parsed.laid.problem(chip.where, "x").field, parsed.laid.problem(chip.where, "x").line) == (
+    assert (
+        chip.field,
+        parsed.source.problem(chip.field_path, "x").field,
+        parsed.source.problem(chip.field_path, "x").line,
+    ) == (
         "stages[3].limits.chips",
         "stages[3].limits.chips",
         12,
@@ -375,12 +379,12 @@ def test_a_model_given_by_its_shape_is_kept_as_it_is() -> None:
     parsed = parse_with_lines("kind: batch\nname: b\nitems: 5\nmodel: {kind: decoder, layers: 2, hidden: 64}\n")
     assert isinstance(parsed.workload, Batch)
     assert parsed.workload.model == {"kind": "decoder", "layers": 2, "hidden": 64}
-    assert [(r.kind, r.shape) for r in references(parsed.laid.data)] == [(ReferenceKind.SHAPE, parsed.workload.model)]
+    assert [(r.kind, r.shape) for r in references(parsed.source.data)] == [(ReferenceKind.SHAPE, parsed.workload.model)]
 
 
 def test_names_are_looked_up_in_a_file_that_has_other_mistakes_too() -> None:
-    def look(laid: Laid) -> list[Problem]:
-        return [laid.problem(r.where, f"no {r.kind} is called {r.text}") for r in references(laid.data)]
+    def look(laid: EnvironmentData) -> list[Problem]:
+        return [laid.problem(r.field_path, f"no {r.kind} is called {r.text}") for r in references(laid.data)]
 
     text = "kind: serve\nname: x\nmodel: lama\narrival: {rate: 3 elephants}\nlimits: {chips: [h10, 7], clouds: awz}\n"
     with pytest.raises(InvalidFile) as error:
@@ -398,7 +402,7 @@ def test_a_trace_lies_beside_its_workload() -> None:
     workload = parse("kind: serve\nname: x\nmodel: m\narrival: {trace: traces/monday.csv}\n")
     assert isinstance(workload, Serve)
     assert workload.arrival.trace is not None
-    assert workload.arrival.trace.beside("/jobs/chat/workload.yaml") == Path("/jobs/chat/traces/monday.csv")
+    assert workload.arrival.trace.path_from("/jobs/chat/workload.yaml") == Path("/jobs/chat/traces/monday.csv")
 
 
 def test_a_workload_cannot_be_changed() -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from chipwise.adapters.wire import pricelist
 from chipwise.adapters.wire.ec2 import Entry, read_machine
 from chipwise.adapters.wire.options import check_options, service_address, whole_number, words
-from chipwise.adapters.wire.parallel import Progress, each
+from chipwise.adapters.wire.parallel import Progress, run_parallel
 from chipwise.adapters.wire.prices import spot_verdict, usable_price
 from chipwise.adapters.wire.skipped import Skipped
 from chipwise.catalog.feed import FeedSettings, Report, Snapshot
@@ -134,16 +134,16 @@ def fetch(settings: FeedSettings, report: Report) -> Snapshot:
     aws = _connect(settings)
     progress, skipped = Progress(report), Skipped()
     regions = aws.regions(settings.regions)
-    offered = _answered(each(regions, aws.offered, progress, "machines on offer"), skipped)
+    offered = _answered(run_parallel(regions, aws.offered, progress, "machines on offer"), skipped)
     if not offered:
         raise NoResult(
             f"AWS offers no machine of {', '.join(aws.families)} in {', '.join(regions)}.", remedy="Try families=all."
         )
     home = _first_region(offered)
-    described = each(home, lambda region: aws.described(region, home[region]), progress, "what the machines are")
+    described = run_parallel(home, lambda region: aws.described(region, home[region]), progress, "what the machines are")
     machines = _machines(described, offered, settings, skipped)
-    listed = each(offered, lambda region: aws.products(region, settings), progress, "list prices")
-    spot = each(offered, lambda region: aws.spot(region, offered[region]), progress, "spot prices")
+    listed = run_parallel(offered, lambda region: aws.products(region, settings), progress, "list prices")
+    spot = run_parallel(offered, lambda region: aws.spot(region, offered[region]), progress, "spot prices")
     offers: list[Offer] = []
     for region, names in offered.items():
         sold = names & machines.keys()
@@ -155,7 +155,7 @@ def fetch(settings: FeedSettings, report: Report) -> Snapshot:
         )
     return Snapshot(
         provider=PROVIDER,
-        taken=settings.today,
+        day=settings.today,
         machines=tuple(machines.values()),
         offers=tuple(offers),
         skipped=skipped.lines(),

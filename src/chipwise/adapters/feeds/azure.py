@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from chipwise.adapters.wire.http import Json, JsonService, connected
 from chipwise.adapters.wire.options import check_options, service_address, whole_number, words
-from chipwise.adapters.wire.parallel import Progress, each
+from chipwise.adapters.wire.parallel import Progress, run_parallel
 from chipwise.adapters.wire.prices import spot_verdict, usable_price
 from chipwise.adapters.wire.skipped import Skipped
 from chipwise.catalog.fact import Fact
@@ -52,7 +52,7 @@ def fetch(settings: FeedSettings, report: Report) -> Snapshot:
             raise BadInput(f"{word[:60]!r} is not an Azure name.", remedy="Regions look like eastus, families like NC or all.")
     progress = Progress(report)
     with connected(SOURCE, attempts) as service:
-        listings = each(
+        listings = run_parallel(
             settings.regions or ("all regions",),
             lambda region: list(_rows(service, address, region if settings.regions else None, families, progress)),
             progress,
@@ -196,5 +196,5 @@ def _snapshot(rows: Iterable[Mapping[str, object]], families: tuple[str, ...], s
         if name.casefold() not in known:
             skipped.note("priced, and its size and chip are not in the catalog", name)
     return Snapshot(
-        provider=PROVIDER, taken=settings.today, machines=tuple(machines), offers=tuple(offers), skipped=skipped.lines()
+        provider=PROVIDER, day=settings.today, machines=tuple(machines), offers=tuple(offers), skipped=skipped.lines()
     )

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from chipwise.adapters.wire.gcpskus import Part, Rate, read_sku
+from chipwise.adapters.wire.gcpskus import Rate, SkuPart, read_sku
 from chipwise.adapters.wire.http import Json, JsonService, connected
 from chipwise.adapters.wire.options import check_options, service_address, whole_number
 from chipwise.adapters.wire.parallel import Progress
@@ -35,24 +35,28 @@ SOURCE = "Google Cloud Billing Catalog"
 _PAGES = 500  # a page has up to 5,000 SKUs; Compute Engine has a few tens of thousands
 _SSD_GIB = 375.0  # local SSD comes in pieces of 375 GiB, printed as 375 GB
 # Machine names -> the family that prices the host (None: inside the accelerator's price) and the accelerator's part.
-_RECIPES: tuple[tuple[str, str | None, tuple[Part, ...]], ...] = (
-    (r"a2-(highgpu|megagpu)-.*", "a2", (Part("gpu", "a100"), Part("gpu", "a100 40gb"))),
-    (r"a2-ultragpu-.*", "a2", (Part("gpu", "a100 80gb"),)),
-    (r"a3-(highgpu|edgegpu)-.*", "a3", (Part("gpu", "h100 80gb"), Part("gpu", "h100"))),
-    (r"a3-megagpu-.*", "a3plus", (Part("gpu", "h100 80gb plus"), Part("gpu", "h100 80gb mega"), Part("gpu", "h100 mega 80gb"))),
-    (r"a3-ultragpu-.*", "a3ultra", (Part("gpu", "h200 141gb"),)),
-    (r"a4-.*", None, (Part("slice", "a4"),)),
-    (r"a4x-.*", None, (Part("slice", "a4x"),)),
-    (r"g2-.*", "g2", (Part("gpu", "l4"),)),
-    (r"g4-.*", "g4", (Part("gpu", "rtx 6000 96gb"), Part("gpu", "rtx pro 6000 96gb"))),
-    (r"ct5lp-.*|tpu-v5litepod-.*", None, (Part("tpu", "v5e"),)),
-    (r"ct5p-.*|tpu-v5p-.*", None, (Part("tpu", "v5p"),)),
-    (r"ct6e-.*|tpu-v6e-.*", None, (Part("tpu", "v6e"),)),
-    (r"tpu7x-.*", None, (Part("tpu", "v7x"),)),
+_RECIPES: tuple[tuple[str, str | None, tuple[SkuPart, ...]], ...] = (
+    (r"a2-(highgpu|megagpu)-.*", "a2", (SkuPart("gpu", "a100"), SkuPart("gpu", "a100 40gb"))),
+    (r"a2-ultragpu-.*", "a2", (SkuPart("gpu", "a100 80gb"),)),
+    (r"a3-(highgpu|edgegpu)-.*", "a3", (SkuPart("gpu", "h100 80gb"), SkuPart("gpu", "h100"))),
+    (
+        r"a3-megagpu-.*",
+        "a3plus",
+        (SkuPart("gpu", "h100 80gb plus"), SkuPart("gpu", "h100 80gb mega"), SkuPart("gpu", "h100 mega 80gb")),
+    ),
+    (r"a3-ultragpu-.*", "a3ultra", (SkuPart("gpu", "h200 141gb"),)),
+    (r"a4-.*", None, (SkuPart("slice", "a4"),)),
+    (r"a4x-.*", None, (SkuPart("slice", "a4x"),)),
+    (r"g2-.*", "g2", (SkuPart("gpu", "l4"),)),
+    (r"g4-.*", "g4", (SkuPart("gpu", "rtx 6000 96gb"), SkuPart("gpu", "rtx pro 6000 96gb"))),
+    (r"ct5lp-.*|tpu-v5litepod-.*", None, (SkuPart("tpu", "v5e"),)),
+    (r"ct5p-.*|tpu-v5p-.*", None, (SkuPart("tpu", "v5p"),)),
+    (r"ct6e-.*|tpu-v6e-.*", None, (SkuPart("tpu", "v6e"),)),
+    (r"tpu7x-.*", None, (SkuPart("tpu", "v7x"),)),
 )
 _ATTACHED = re.compile(r"(?P<host>[a-z]\w*)-\w+-\d+\+\d+x(?P<gpu>\w+)")  # n1-standard-8+1xT4
 
-Rates = Mapping[tuple[str, Purchase], Mapping[Part, float]]
+Rates = Mapping[tuple[str, Purchase], Mapping[SkuPart, float]]
 
 
 def fetch(settings: FeedSettings, report: Report) -> Snapshot:
@@ -85,7 +89,7 @@ def fetch(settings: FeedSettings, report: Report) -> Snapshot:
         )
     priced = {offer.machine for offer in offers}
     rows = tuple(machine for machine in machines if machine.name in priced)  # a snapshot stands by itself
-    return Snapshot(provider=PROVIDER, taken=settings.today, machines=rows, offers=tuple(offers), skipped=skipped.lines())
+    return Snapshot(provider=PROVIDER, day=settings.today, machines=rows, offers=tuple(offers), skipped=skipped.lines())
 
 
 def _skus(service: JsonService, address: str, progress: Progress) -> Iterator[Json]:
@@ -110,7 +114,7 @@ def _skus(service: JsonService, address: str, progress: Progress) -> Iterator[Js
 
 
 def _rates(skus: Iterator[Json], settings: FeedSettings, skipped: Skipped) -> Rates:
-    rates: dict[tuple[str, Purchase], dict[Part, float]] = {}
+    rates: dict[tuple[str, Purchase], dict[SkuPart, float]] = {}
     for sku in skus:
         rate = read_sku(sku, settings.today)
         if isinstance(rate, str):
@@ -127,8 +131,8 @@ def _rates(skus: Iterator[Json], settings: FeedSettings, skipped: Skipped) -> Ra
 class Recipe:
     """Parts of a machine with their amounts; of `choices` exactly one is needed (one part under several names)."""
 
-    amounts: Mapping[Part, float]
-    choices: tuple[Part, ...]
+    amounts: Mapping[SkuPart, float]
+    choices: tuple[SkuPart, ...]
     count: float
     ssd_gib: float
 
@@ -138,7 +142,7 @@ def read_recipe(machine: Machine) -> Recipe | str:
     attached = _ATTACHED.fullmatch(machine.name)
     if attached:
         host: str | None = attached["host"]
-        choices: tuple[Part, ...] = (Part("gpu", attached["gpu"].lower()),)
+        choices: tuple[SkuPart, ...] = (SkuPart("gpu", attached["gpu"].lower()),)
     else:
         host, choices = machine.name.split("-")[0], ()
         for pattern, family, parts in _RECIPES:
@@ -148,11 +152,11 @@ def read_recipe(machine: Machine) -> Recipe | str:
         return "the number of chips is not known"
     if not choices and machine.chips:
         return "no SKU is known for its accelerator"
-    amounts: dict[Part, float] = {}
+    amounts: dict[SkuPart, float] = {}
     if host is not None:
         if not machine.vcpus or not machine.memory_bytes:
             return "the cores or the memory are not known"
-        amounts = {Part("core", host): machine.vcpus, Part("ram", host): machine.memory_bytes / GIB}
+        amounts = {SkuPart("core", host): machine.vcpus, SkuPart("ram", host): machine.memory_bytes / GIB}
     ssd = machine.disk_bytes if host is not None and machine.disk_bytes else 0.0
     pieces = round(ssd / (_SSD_GIB * GIB)) if ssd % (_SSD_GIB * GIB) == 0 else round(ssd / (_SSD_GIB * 1e9))
     return Recipe(amounts, choices, machine.chips or 0.0, pieces * _SSD_GIB)
@@ -192,7 +196,7 @@ def _offers(machine: Machine, regions: list[str], rates: Rates, settings: FeedSe
         skipped.note(f"no price in any region for {', '.join(missing) or 'its parts'}", machine.name)
 
 
-def _total(recipe: Recipe, parts: Mapping[Part, float]) -> tuple[float | None, str, str]:
+def _total(recipe: Recipe, parts: Mapping[SkuPart, float]) -> tuple[float | None, str, str]:
     """USD per hour with a note on how it was made, or None with the part that is missing."""
     amounts = dict(recipe.amounts)
     if recipe.choices:
@@ -206,7 +210,7 @@ def _total(recipe: Recipe, parts: Mapping[Part, float]) -> tuple[float | None, s
     price = sum(parts[part] * amount for part, amount in amounts.items())
     note = "sum of " + ", ".join(part.kind for part in amounts)
     if recipe.ssd_gib:
-        ssd = parts.get(Part("ssd", ""))
+        ssd = parts.get(SkuPart("ssd", ""))
         price += (ssd or 0.0) * recipe.ssd_gib / (MONTH / HOUR)
         note += ", local SSD" if ssd is not None else "; local SSD not included, no price for it"
     return usable_price(price), note, "its parts, which sum to no plausible price"

@@ -31,7 +31,7 @@ from chipwise.spelling import fold, nearest
 from chipwise.units import GB, GIB, YEAR, parse_bandwidth, parse_bytes, parse_count, parse_usd, parse_watts
 
 OPTIONS = ("path", "provider", "lifetime_years", "usd_per_kwh", "pue")
-OURS = "onprem"
+OWN_PROVIDER = "onprem"
 
 _COLUMNS = (
     "name",
@@ -93,7 +93,7 @@ def takes(path: Path) -> bool:
 
 def parts(options: Mapping[str, str]) -> list[tuple[str, Mapping[str, str]]]:
     """All machines of a file are of one provider."""
-    return [(options.get("provider") or OURS, options)]
+    return [(options.get("provider") or OWN_PROVIDER, options)]
 
 
 def fetch(settings: FeedSettings, report: Report) -> Snapshot:
@@ -101,7 +101,7 @@ def fetch(settings: FeedSettings, report: Report) -> Snapshot:
     location = settings.options.get("path", "").strip()
     if not location:
         raise BadInput("The inventory feed needs a CSV file of machines.", remedy="Give path=FILE.")
-    provider = settings.options.get("provider", "").strip() or OURS
+    provider = settings.options.get("provider", "").strip() or OWN_PROVIDER
     if not fold(provider) or len(provider) > 60 or not provider.isprintable():
         raise BadInput(f"provider={provider[:60]!r} is not a name.", remedy="Try provider=onprem.")
     defaults = _defaults(settings.options)
@@ -126,7 +126,7 @@ def fetch(settings: FeedSettings, report: Report) -> Snapshot:
     skipped = (f"no hourly cost and no lifetime, so no price: {', '.join(sheet.unpriced)}",) if sheet.unpriced else ()
     return Snapshot(
         provider=provider,
-        taken=settings.today,
+        day=settings.today,
         machines=tuple(sheet.machines.values()),
         offers=tuple(sheet.offers.values()),
         regions=regions,

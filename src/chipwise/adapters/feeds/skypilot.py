@@ -36,7 +36,7 @@ _SOLD_WITH_GPU = re.compile(r"(a2|a3|a4|a4x|g2|g4)-")  # GCP families whose rows
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PriceRow:
     machine: str
     part: str  # accelerator
     count: float | None
@@ -54,7 +54,7 @@ class Zones:
     price: tuple[float, ...] = ()
     spot: tuple[float, ...] = ()
 
-    def with_row(self, row: Row) -> Zones:
+    def with_row(self, row: PriceRow) -> Zones:
         return Zones(
             self.price + (() if row.price is None else (row.price,)), self.spot + (() if row.spot is None else (row.spot,))
         )
@@ -133,11 +133,11 @@ def _read(file: Path, cloud: str, settings: FeedSettings) -> Snapshot:
     if not offers:
         raise NoResult(f"{file} has no machine with a price.", remedy="Check that it is a SkyPilot catalog.")
     return Snapshot(
-        provider=cloud, taken=settings.today, machines=tuple(machines.values()), offers=offers, skipped=skipped.lines()
+        provider=cloud, day=settings.today, machines=tuple(machines.values()), offers=offers, skipped=skipped.lines()
     )
 
 
-def _rows(file: Path, skipped: Skipped) -> Iterator[Row]:
+def _rows(file: Path, skipped: Skipped) -> Iterator[PriceRow]:
     first = True
     for line, cells in read_table(file):
         if first:
@@ -150,7 +150,7 @@ def _rows(file: Path, skipped: Skipped) -> Iterator[Row]:
             continue
         # A usable count is what a usable price is: finite, above zero, not absurd.
         count, vcpus, memory = (usable_price(cells.get(name, "")) for name in ("acceleratorcount", "vcpus", "memorygib"))
-        yield Row(
+        yield PriceRow(
             machine=cells.get("instancetype", ""),
             part=cells.get("acceleratorname", ""),
             count=count,
@@ -163,7 +163,7 @@ def _rows(file: Path, skipped: Skipped) -> Iterator[Row]:
 
 
 def _as_listed(
-    rows: Iterable[Row], cloud: str, day: str, settings: FeedSettings, skipped: Skipped
+    rows: Iterable[PriceRow], cloud: str, day: str, settings: FeedSettings, skipped: Skipped
 ) -> tuple[dict[str, Machine], dict[tuple[str, str], Zones]]:
     machines: dict[str, Machine] = {}
     prices: dict[tuple[str, str], Zones] = {}
@@ -193,7 +193,7 @@ def _as_listed(
 
 
 def _put_together(
-    rows: Iterable[Row], settings: FeedSettings, skipped: Skipped
+    rows: Iterable[PriceRow], settings: FeedSettings, skipped: Skipped
 ) -> tuple[dict[str, Machine], dict[tuple[str, str], Zones]]:
     """GCP: hosts and accelerators are added up to the machines the catalog knows, region by region."""
     hosts: dict[tuple[str, str], Zones] = {}

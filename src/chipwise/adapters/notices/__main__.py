@@ -74,7 +74,7 @@ def _pass_on(child: subprocess.Popen[bytes], number: int) -> None:
 def _write(folder: Path, notice: Notice) -> None:
     """Whole or not at all."""
     new = folder / ".notice.json.new"
-    new.write_text(json.dumps({"reason": notice.reason, "until": notice.by}))
+    new.write_text(json.dumps({"reason": notice.reason, "until": notice.deadline}))
     os.replace(new, folder / "notice.json")
 
 

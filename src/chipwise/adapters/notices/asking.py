@@ -15,7 +15,7 @@ _MOST_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class MetadataAnswer:
     status: int
     text: str
     etag: str = ""
@@ -31,7 +31,7 @@ _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Stays())
 
 def ask(
     url: str, headers: Mapping[str, str], within_s: float = WITHIN_S, method: str = "GET", body: bytes | None = None
-) -> Answer:
+) -> MetadataAnswer:
     """Any status but those from 500 on is an answer."""
     request = urllib.request.Request(url, body, dict(headers), method=method)
     try:
@@ -48,6 +48,6 @@ def ask(
     return answer
 
 
-def _read(reply: http.client.HTTPResponse | urllib.error.HTTPError) -> Answer:
+def _read(reply: http.client.HTTPResponse | urllib.error.HTTPError) -> MetadataAnswer:
     text = reply.read(_MOST_BYTES).decode("utf-8", "replace")
-    return Answer(int(reply.status or 0), text, reply.headers.get("ETag") or "")
+    return MetadataAnswer(int(reply.status or 0), text, reply.headers.get("ETag") or "")

@@ -36,7 +36,7 @@ def scheduled(text: str, name: str, now: float) -> Notice | None:
         notices = [one for one in (_read(event, name, now) for event in events) if one is not None]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Silent(f"scheduled events that cannot be read: {error!r:.200}") from None
-    return min(notices, key=lambda one: one.by, default=None)
+    return min(notices, key=lambda one: one.deadline, default=None)
 
 
 def _read(event: dict[str, Any], name: str, now: float) -> Notice | None:
@@ -69,7 +69,7 @@ class Azure:
         notice = scheduled(answer.text, self.name, time.time())
         self.within_s = WITHIN_S
         if notice is not None and self.standing is not None and notice.event == self.standing.event:
-            notice = min(notice, self.standing, key=lambda one: one.by)
+            notice = min(notice, self.standing, key=lambda one: one.deadline)
         self.standing = notice
         return notice
 

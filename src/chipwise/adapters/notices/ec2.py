@@ -11,7 +11,7 @@ import os
 import time
 from datetime import datetime
 
-from chipwise.adapters.notices.asking import Answer, ask
+from chipwise.adapters.notices.asking import MetadataAnswer, ask
 from chipwise.adapters.notices.notice import SPARE_S, Notice, Silent
 
 BASE = "http://169.254.169.254"
@@ -70,15 +70,15 @@ class Ec2:
 
     def _get(self, path: str) -> str:
         """Empty: there is nothing."""
-        answer = self._asked(path)
+        answer = self._request(path)
         if answer.status == 401:  # the token is no longer good
             self.until = 0.0
-            answer = self._asked(path)
+            answer = self._request(path)
         if answer.status not in (200, 404):
             raise Silent(f"{path}: status {answer.status}")
         return answer.text if answer.status == 200 else ""
 
-    def _asked(self, path: str) -> Answer:
+    def _request(self, path: str) -> MetadataAnswer:
         if time.monotonic() >= self.until:
             wanted = {"X-aws-ec2-metadata-token-ttl-seconds": str(_TOKEN_S)}
             answer = ask(f"{self.base}/latest/api/token", wanted, method="PUT")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 
-from chipwise.adapters.notices.asking import Answer, ask
+from chipwise.adapters.notices.asking import MetadataAnswer, ask
 from chipwise.adapters.notices.notice import SPARE_S, Notice, Silent
 
 BASE = "http://169.254.169.254"  # metadata.google.internal, without asking for its name
@@ -54,10 +54,10 @@ class Google:
     def acknowledge(self, notice: Notice) -> None:
         """Google waits for nobody."""
 
-    def _get(self, key: str, waits_s: float = 0.0) -> Answer:
+    def _get(self, key: str, waits_s: float = 0.0) -> MetadataAnswer:
         answer = ask(f"{self.base}/{key}", _HEADERS, waits_s + 5.0)
         if answer.status == 404:  # not on this kind of machine
-            return Answer(404, "")
+            return MetadataAnswer(404, "")
         if answer.status != 200:
             raise Silent(f"{key}: status {answer.status}")
         return answer

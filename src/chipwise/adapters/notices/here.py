@@ -18,7 +18,7 @@ AZURE_TAG = "7783-7084-3265-9085-8269-3286-77"  # that of every machine of Azure
 CLOUDS = ("ec2", "google", "azure")
 
 
-def which(dmi: Path = DMI) -> str:
+def cloud_name(dmi: Path = DMI) -> str:
     """Empty: of no cloud that gives notices."""
     fields = {name: _read(dmi / name) for name in ("sys_vendor", "product_name", "bios_version", "chassis_asset_tag")}
     if fields["sys_vendor"] == "Amazon EC2" or "amazon" in fields["bios_version"].lower():  # the latter on machines under Xen
@@ -30,7 +30,7 @@ def which(dmi: Path = DMI) -> str:
 
 def connect(env: Mapping[str, str] = os.environ, dmi: Path = DMI) -> Cloud | None:
     """None: nobody is asked."""
-    name = env.get("CHIPWISE_CLOUD", "").strip().lower() or which(dmi)
+    name = env.get("CHIPWISE_CLOUD", "").strip().lower() or cloud_name(dmi)
     if name not in CLOUDS:
         return None
     cloud = importlib.import_module(f"chipwise.adapters.notices.{name}")

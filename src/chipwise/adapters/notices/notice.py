@@ -15,7 +15,7 @@ class Silent(Exception):
 @dataclass(frozen=True, slots=True)
 class Notice:
     reason: str
-    by: float  # until when all must be saved
+    deadline: float  # until when all must be saved
     event: str = ""  # what may be acknowledged when all have left; empty: nothing waits for that
 
 

@@ -32,7 +32,7 @@ class Watch:
         the machine works, and the notice may be withdrawn."""
         notice = self.notice
         ahead = max(2.0 * grace_s, LEAST_AHEAD_S)
-        return notice if notice is not None and notice.by - time.time() <= ahead else None
+        return notice if notice is not None and notice.deadline - time.time() <= ahead else None
 
     def acknowledge(self) -> None:
         if self.cloud is not None and self.notice is not None:

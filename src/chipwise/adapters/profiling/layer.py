@@ -17,7 +17,7 @@ from chipwise.adapters.profiling.device import Device, width
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class BenchLayer:
     hidden: int
     ffn: int
     heads: int
@@ -36,8 +36,8 @@ class Layer:
         return 2 * self.hidden * (self.hidden + self.keys) + 3 * self.hidden * self.ffn
 
 
-_LLAMA_8B = Layer(4096, 14336, 32, 8)
-_ON_CPU = Layer(512, 1792, 8, 2)  # a sixty-fourth of the work; its shape says so
+_LLAMA_8B = BenchLayer(4096, 14336, 32, 8)
+_ON_CPU = BenchLayer(512, 1792, 8, 2)  # a sixty-fourth of the work; its shape says so
 _TOKENS = ((1, 2048), (4, 2048), (1, 128))  # batch x length
 
 
@@ -54,7 +54,7 @@ def cases(device: Device) -> list[Case]:
     ]
 
 
-def _case(device: Device, layer: Layer, batch: int, length: int, *, gradients: bool, compiled: bool, core: bool) -> Case:
+def _case(device: Device, layer: BenchLayer, batch: int, length: int, *, gradients: bool, compiled: bool, core: bool) -> Case:
     precision = "bf16" if device.gpu else "fp32"
     tokens = batch * length
     flop = 2.0 * layer.weights * tokens + 4.0 * batch * layer.hidden * length * (length + 1) / 2
@@ -88,7 +88,7 @@ def _case(device: Device, layer: Layer, batch: int, length: int, *, gradients: b
     )
 
 
-def _weights(device: Device, layer: Layer, precision: str) -> dict[str, Any]:
+def _weights(device: Device, layer: BenchLayer, precision: str) -> dict[str, Any]:
     shapes = {
         "qkv": (layer.hidden + 2 * layer.keys, layer.hidden),
         "out": (layer.hidden, layer.hidden),
@@ -101,7 +101,7 @@ def _weights(device: Device, layer: Layer, precision: str) -> dict[str, Any]:
     return {name: device.random(precision, *shape).mul_(0.02) for name, shape in shapes.items()}
 
 
-def _turns(device: Device, layer: Layer, length: int, precision: str) -> tuple[Any, Any]:
+def _turns(device: Device, layer: BenchLayer, length: int, precision: str) -> tuple[Any, Any]:
     """Cosines and sines of the rotary positions."""
     torch, half = device.torch, layer.head // 2
     rates = 500000.0 ** -(torch.arange(half, device=device.place) / half)
@@ -109,7 +109,7 @@ def _turns(device: Device, layer: Layer, length: int, precision: str) -> tuple[A
     return angles.cos().to(device.dtype(precision)), angles.sin().to(device.dtype(precision))
 
 
-def _forward(device: Device, layer: Layer) -> Callable[..., Any]:
+def _forward(device: Device, layer: BenchLayer) -> Callable[..., Any]:
     torch = device.torch
     functional = torch.nn.functional
 

@@ -35,7 +35,7 @@ FAMILIES = (*_FAMILIES, _COLLECTIVES)
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ProfileSettings:
     date: str  # ISO; the caller has the clock
     chip: str | None = None  # the catalog's name, where somebody knows it
     device: str = "auto"
@@ -48,7 +48,7 @@ class Settings:
         return self.seconds if self.seconds is not None else 30.0 if self.quick else 180.0
 
     @property
-    def each(self) -> float:
+    def case_seconds(self) -> float:
         """Seconds to measure one case."""
         return 0.03 if self.quick else 0.1
 
@@ -60,7 +60,7 @@ class _Outcome:
     cases: int  # tried or left out
 
 
-def measure(settings: Settings, tell: Tell) -> Profile:
+def measure(settings: ProfileSettings, tell: Tell) -> Profile:
     """Measures; raises MissingExtra without torch and NotFound without the device that was asked for."""
     wrong = [name for name in settings.only if name not in FAMILIES]
     if wrong:
@@ -103,7 +103,7 @@ def _printable(notes: tuple[str, ...]) -> tuple[str, ...]:
     return tuple("".join(c if c.isprintable() else " " for c in note)[:1000] for note in notes)
 
 
-def _all(device: Device, settings: Settings, tell: Tell) -> _Outcome:
+def _all(device: Device, settings: ProfileSettings, tell: Tell) -> _Outcome:
     began = time.perf_counter()
     notes = [] if device.gpu else ["No GPU: this is the processor, at smaller sizes."]
     samples: list[Sample] = []
@@ -118,7 +118,7 @@ def _all(device: Device, settings: Settings, tell: Tell) -> _Outcome:
     for name, cases in plan.items():
         share += _FAMILIES[name][1] / weight
         until = began + settings.limit * (1.0 if settings.only else 0.95) * share
-        outcome = _family(name, device, cases, settings.each, until, partial(_tell_of, tell, finished, total))
+        outcome = _family(name, device, cases, settings.case_seconds, until, partial(_tell_of, tell, finished, total))
         samples += outcome.samples
         notes += outcome.notes
         finished += len(cases)

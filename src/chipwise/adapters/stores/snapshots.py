@@ -44,14 +44,14 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Column(Generic[T]):
+class PackedColumn(Generic[T]):
     """One field of many offers: offer `i` has `values[at[i]]`."""
 
     values: tuple[T, ...]
-    at: list[int]
+    index: list[int]
 
     def spread(self) -> list[T]:
-        return [self.values[index] for index in self.at]
+        return [self.values[index] for index in self.index]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +61,14 @@ class OfferColumns:
     provider: str
     price: list[float]
     price_max: list[float | None]
-    machine: Column[str]
-    region: Column[str]
-    purchase: Column[Purchase]
-    as_of: Column[str]
-    verdict: Column[Verdict]
-    why: Column[str]
-    source: Column[str]
-    notes: Column[str]
+    machine: PackedColumn[str]
+    region: PackedColumn[str]
+    purchase: PackedColumn[Purchase]
+    as_of: PackedColumn[str]
+    verdict: PackedColumn[Verdict]
+    why: PackedColumn[str]
+    source: PackedColumn[str]
+    notes: PackedColumn[str]
 
     def __len__(self) -> int:
         return len(self.price)
@@ -195,7 +195,7 @@ def _packed(snapshot: Snapshot) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "provider": snapshot.provider,
-        "taken": snapshot.taken.isoformat(),
+        "taken": snapshot.day.isoformat(),
         "machines": _rows(snapshot.machines, Machine),
         "regions": _rows(snapshot.regions, Region),
         "skipped": list(snapshot.skipped),
@@ -241,7 +241,7 @@ def _unpacked(data: Any) -> tuple[Snapshot, OfferColumns]:
     regions = tuple(_built(Region, data["regions"]))
     skipped = tuple(_text(line) for line in data["skipped"])
     day = date.fromisoformat(data["taken"])
-    return Snapshot(provider=provider, taken=day, machines=machines, offers=(), regions=regions, skipped=skipped), _columns(
+    return Snapshot(provider=provider, day=day, machines=machines, offers=(), regions=regions, skipped=skipped), _columns(
         provider, data["offers"]
     )
 
@@ -254,14 +254,14 @@ def _columns(provider: str, data: Any) -> OfferColumns:
     if len(highest) != count:
         raise ValueError(f"its column price_max has {len(highest)} of {count} values")
 
-    def column(name: str, make: Callable[[Any], T]) -> Column[T]:
+    def column(name: str, make: Callable[[Any], T]) -> PackedColumn[T]:
         values, indices = tuple(make(text) for text in data[name]["texts"]), data[name]["at"]
         places = [0] * count if indices == 0 else indices
         if not isinstance(places, list) or len(places) != count:
             raise ValueError(f"its column {name} is not one of {count} values")
         if count and not (set(map(type, places)) == {int} and min(places) >= 0 and max(places) < len(values)):
             raise ValueError(f"its column {name} points outside its texts")
-        return Column(values, places)
+        return PackedColumn(values, places)
 
     return OfferColumns(
         provider=provider,

@@ -18,7 +18,7 @@ from chipwise.errors import BadInput
 PREFIX = ".chipwise-"  # of a directory in which files are made ready; one that is left belongs to a writer that was killed
 
 
-def taken(folder: Path, names: Sequence[str]) -> list[str]:
+def existing_files(folder: Path, names: Sequence[str]) -> list[str]:
     """Those of the files that are there already."""
     return [name for name in names if (folder / name).exists() or (folder / name).is_symlink()]
 
@@ -63,7 +63,7 @@ def write(folder: Path, files: Sequence[tuple[str, str, bool]], force: bool) -> 
 
 def refuse(folder: Path, names: Sequence[str], force: bool) -> None:
     """Tells which of the files cannot be put there."""
-    existing = taken(folder, names)
+    existing = existing_files(folder, names)
     if existing and not force:
         raise _in_the_way(folder, existing)
     for name in existing:

@@ -29,14 +29,14 @@ _MISREPORTED_MIB = {("Trainium2", 524288)}
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Accelerator:
     """The accelerators of one machine, as EC2 names them."""
 
     name: str
     maker: str
     count: float
     memory_bytes: float | None
-    whole: bool  # False: a slice, so the memory does not identify the part
+    is_whole: bool  # False: a slice, so the memory does not identify the part
 
 
 def read_machine(entry: Entry, chip_of: Mapping[str, str], today: date) -> tuple[Machine, str | None]:
@@ -46,7 +46,7 @@ def read_machine(entry: Entry, chip_of: Mapping[str, str], today: date) -> tuple
     part = parts[0] if parts else None
     chip = problem = None
     if part is not None:
-        known_size = part.memory_bytes if part.whole else None
+        known_size = part.memory_bytes if part.is_whole else None
         chip = find_chip(chip_of, _SPELLINGS.get(part.name, part.name), known_size, part.maker)
         if chip is None:
             problem = f"the catalog has no chip for {part.maker} {part.name}".replace("  ", " ")
@@ -73,7 +73,7 @@ def read_machine(entry: Entry, chip_of: Mapping[str, str], today: date) -> tuple
     return machine, problem
 
 
-def _parts(entry: Entry) -> Iterator[Part]:
+def _parts(entry: Entry) -> Iterator[Accelerator]:
     """GPUs, Neuron devices, FPGAs, media and other accelerators, whichever EC2 lists first in this order.
 
     Inferentia is listed twice, under NeuronInfo and under InferenceAcceleratorInfo; the first answers.
@@ -93,7 +93,9 @@ def _parts(entry: Entry) -> Iterator[Part]:
             memory = _dict(item, "MemoryInfo")
             misreported = (name, memory.get("SizeInMiB")) in _MISREPORTED_MIB
             size = None if misreported else _number(memory, "SizeInMiB", MIB)
-            yield Part(name=name, maker=str(item.get("Manufacturer") or ""), count=count, memory_bytes=size, whole=share == 1)
+            yield Accelerator(
+                name=name, maker=str(item.get("Manufacturer") or ""), count=count, memory_bytes=size, is_whole=share == 1
+            )
         if items:
             return
 

@@ -39,7 +39,7 @@ _UNIT = {"core": "h", "ram": "GiBy.h", "gpu": "h", "slice": "h", "tpu": "h", "ss
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SkuPart:
     """What a SKU prices: ("core", "a2"), ("ram", "a2"), ("gpu", "a100 80gb"), ("slice", "a4"), ("tpu", "v5e"), ("ssd", "")."""
 
     kind: str
@@ -51,7 +51,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    part: Part
+    part: SkuPart
     purchase: Purchase
     regions: tuple[str, ...]
     usd: float  # per core-hour, GiB-hour, GPU-hour, chip-hour; of local SSD per GiB-month
@@ -80,7 +80,7 @@ def read_sku(sku: Json, today: date) -> Rate | str | None:
     return Rate(part, purchase, tuple(str(region) for region in regions), price)
 
 
-def read_description(description: str, group: str) -> Part | None:
+def read_description(description: str, group: str) -> SkuPart | None:
     text = description
     for _ in range(2):  # the term stands after the place
         text = _PLACE.sub("", text)
@@ -88,22 +88,22 @@ def read_description(description: str, group: str) -> Part | None:
     text = text.removeprefix("Commitment v1: ").removeprefix("Spot Preemptible ").strip()
     if group == "GPU":
         if (match := _SLICE.fullmatch(text)) is not None:
-            return Part("slice", match["family"].lower())
+            return SkuPart("slice", match["family"].lower())
         match = _RTX.fullmatch(text) or _GPU.fullmatch(text)
-        return Part("gpu", match["name"].lower()) if match else None
+        return SkuPart("gpu", match["name"].lower()) if match else None
     if group == "TPU":
         match = _TPU.fullmatch(text)
-        return Part("tpu", "v" + match["name"].lower().removeprefix("v")) if match else None
+        return SkuPart("tpu", "v" + match["name"].lower().removeprefix("v")) if match else None
     if group == "LocalSSD":
-        return Part("ssd", "") if _SSD.fullmatch(text) else None
+        return SkuPart("ssd", "") if _SSD.fullmatch(text) else None
     if group not in ("CPU", "RAM", "N1Standard"):
         return None
     if text in ("Cpu", "Ram"):  # N1 came first, and its commitments say only this
-        return Part("core" if text == "Cpu" else "ram", "n1")
+        return SkuPart("core" if text == "Cpu" else "ram", "n1")
     match = _HOST.fullmatch(text)
     if match is None:
         return None
-    return Part("ram" if match["part"] == "Ram" else "core", match["family"].lower())
+    return SkuPart("ram" if match["part"] == "Ram" else "core", match["family"].lower())
 
 
 def _price(sku: Json, today: date) -> tuple[str, float | None]:

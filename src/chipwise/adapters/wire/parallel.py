@@ -30,7 +30,7 @@ class Progress:
             self._report(self._done, max(self._total, self._done), message)
 
 
-def each(keys: Iterable[K], work: Callable[[K], T], progress: Progress, subject: str, workers: int = 8) -> dict[K, T]:
+def run_parallel(keys: Iterable[K], work: Callable[[K], T], progress: Progress, subject: str, workers: int = 8) -> dict[K, T]:
     """`work` of every key, in the order of the keys."""
     ordered = list(keys)
     if not ordered:

@@ -11,7 +11,7 @@ from chipwise.catalog.names import find_retired
 from chipwise.errors import BadInput, InvalidFile, OutsideFailed, Problem, UnknownName
 from chipwise.spelling import fold, nearest
 from chipwise.workload.goals import MOST_NEEDS
-from chipwise.workload.parse import Laid, Parsed, load_with_lines, parse_with_lines
+from chipwise.workload.parse import EnvironmentData, Parsed, load_with_lines, parse_with_lines
 from chipwise.workload.pipeline import Workload
 from chipwise.workload.references import Reference, ReferenceKind, references
 from chipwise.workload.source import MAX_BYTES as MAX_BYTES
@@ -50,15 +50,15 @@ class _Look:
     notes: dict[str, None] = field(default_factory=dict)
     needs: dict[str, tuple[str, str, tuple[str, ...]] | None] = field(default_factory=dict)  # what each lacks
 
-    def __call__(self, laid: Laid) -> Iterator[Problem]:
+    def __call__(self, laid: EnvironmentData) -> Iterator[Problem]:
         for reference in references(laid.data):
             yield from self._resolve(laid, reference)
 
-    def _resolve(self, variant: Laid, reference: Reference) -> Iterator[Problem]:
+    def _resolve(self, variant: EnvironmentData, reference: Reference) -> Iterator[Problem]:
         text, names, catalog = reference.text, self.session.names, self.session.catalog
 
         def unknown(what: str, near: tuple[str, ...], allowed: str | None = None) -> Problem:
-            return variant.problem(reference.where, f"no {what} is called {text!r}", allowed, near)
+            return variant.problem(reference.field_path, f"no {what} is called {text!r}", allowed, near)
 
         match reference.kind:
             case ReferenceKind.MODEL:
@@ -66,7 +66,7 @@ class _Look:
             case ReferenceKind.SHAPE:
                 yield from self._shape(variant, reference)
             case ReferenceKind.CHIP:
-                if (names.chips_of if "limits" in reference.where else names.chips_or_none)(text) is None:
+                if (names.chips_of if "limits" in reference.field_path else names.chips_or_none)(text) is None:
                     yield unknown("chip", names.nearest_chips(text))
                 elif (retired := find_retired(text, catalog.data)) is not None:
                     self.notes.setdefault(f"{retired.name} is old: {retired.reason}. Use {retired.successor}.")
@@ -92,9 +92,9 @@ class _Look:
                     allowed = "a CSV file; a relative path starts at the workload file"
                     description = f"{str(file)!r} is {'a folder' if file.is_dir() else 'no plain file'}"
                     message = description if file.exists() else f"there is no file {str(file)!r}"
-                    yield variant.problem(reference.where, message, allowed)
+                    yield variant.problem(reference.field_path, message, allowed)
 
-    def _need(self, variant: Laid, reference: Reference) -> Iterator[Problem]:
+    def _need(self, variant: EnvironmentData, reference: Reference) -> Iterator[Problem]:
         text = reference.text
         if text not in self.needs:
             if len(self.needs) >= MOST_NEEDS:  # each is held against every chip; that they are too many is told elsewhere
@@ -102,7 +102,7 @@ class _Look:
             self.needs[text] = self._lack(text)
         problem = self.needs[text]
         if problem is not None:
-            yield variant.problem(reference.where, *problem)
+            yield variant.problem(reference.field_path, *problem)
 
     def _lack(self, text: str) -> tuple[str, str, tuple[str, ...]] | None:
         """What is wrong with a requirement, what would do, and what looks like it; None: nothing."""
@@ -116,7 +116,7 @@ class _Look:
             return error.message.removeprefix("limits.requires: ").rstrip("."), (error.remedy or "").rstrip("."), ()
         return None
 
-    def _model(self, variant: Laid, reference: Reference) -> Iterator[Problem]:
+    def _model(self, variant: EnvironmentData, reference: Reference) -> Iterator[Problem]:
         text = reference.text
         path = Path(variant.path).parent / text
         is_path = text.endswith(".json") or text.startswith(".") or ("/" in text and path.exists())
@@ -129,15 +129,15 @@ class _Look:
                 self.notes.setdefault(f"{text} is not in the registry; with --online its shape is read from the hub.")
             else:
                 allowed = "a registry name, a hub id, a config.json or a shape"
-                yield variant.problem(reference.where, error.message.rstrip("."), allowed, error.nearest)
+                yield variant.problem(reference.field_path, error.message.rstrip("."), allowed, error.nearest)
         except OutsideFailed as error:
             self.notes.setdefault(f"{text} could not be looked up: {error}")
         except InvalidFile as error:
-            yield from (variant.problem(reference.where, f"{path}: {problem}") for problem in error.problems)
+            yield from (variant.problem(reference.field_path, f"{path}: {problem}") for problem in error.problems)
         except BadInput as error:
-            yield variant.problem(reference.where, str(error))
+            yield variant.problem(reference.field_path, str(error))
 
-    def _shape(self, variant: Laid, reference: Reference) -> Iterator[Problem]:
+    def _shape(self, variant: EnvironmentData, reference: Reference) -> Iterator[Problem]:
         from chipwise.workload.model.inline import shape_from_mapping
 
         try:
@@ -146,7 +146,9 @@ class _Look:
                 self.parameters[f"shape in {reference.field}"] = shape.parameters
         except InvalidFile as error:
             for problem in error.problems:
-                located = variant.problem((*reference.where, problem.field), problem.message, problem.allowed, problem.nearest)
+                located = variant.problem(
+                    (*reference.field_path, problem.field), problem.message, problem.allowed, problem.nearest
+                )
                 yield replace(located, field=f"{reference.field}.{problem.field}")
         except BadInput as error:
-            yield variant.problem(reference.where, str(error))
+            yield variant.problem(reference.field_path, str(error))

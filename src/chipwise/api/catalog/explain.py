@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class ChipMeaning:
     chip: Chip
-    said: str | None  # when the name could have meant others
+    remark: str | None  # when the name could have meant others
     abilities: tuple[Ability, ...]
     modes: tuple[sharing.SharingMode, ...]
     slices: tuple[sharing.Slice, ...]
@@ -116,7 +116,7 @@ def _chip(session: Session, text: str, wanted: Mapping[str, str]) -> ChipMeaning
     slices = tuple(s for s in (*sharing.mig_profiles(data), *sharing.vgpu_profiles(data)) if s.chip == resolved.chip.name)
     return ChipMeaning(
         chip=resolved.chip,
-        said=resolved.said,
+        remark=resolved.remark,
         abilities=abilities(resolved.chip, data),
         modes=sharing.modes_of(resolved.chip, data),
         slices=slices,

@@ -40,7 +40,7 @@ def _feed(name: str) -> Feed:
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class RefreshResult:
     """What a refresh or an import brought, and what of it was left out."""
 
     snapshot: Snapshot
@@ -48,7 +48,9 @@ class Brought:
     refused: tuple[Complaint, ...]
 
 
-def refresh(session: Session, provider: str, regions: tuple[str, ...], options: Mapping[str, str], report: Report) -> Brought:
+def refresh(
+    session: Session, provider: str, regions: tuple[str, ...], options: Mapping[str, str], report: Report
+) -> RefreshResult:
     """Fetch a provider's machines and prices through its own API into the data directory."""
     known = refreshed()
     name = plugins.typed(provider)
@@ -65,7 +67,9 @@ def refresh(session: Session, provider: str, regions: tuple[str, ...], options: 
     return _bring(session, name, getattr(feed, "PROVIDER", name), regions, {**defaults, **options}, report)
 
 
-def import_file(session: Session, kind: str | None, path: Path, options: Mapping[str, str], report: Report) -> list[Brought]:
+def import_file(
+    session: Session, kind: str | None, path: Path, options: Mapping[str, str], report: Report
+) -> list[RefreshResult]:
     """Import a SkyPilot catalog directory (every cloud in it) or an inventory CSV of own machines. Without a kind that feed
     takes it which says that it can."""
     if not path.exists():
@@ -87,7 +91,7 @@ def _taking(path: Path) -> str:
 
 def _bring(
     session: Session, feed_name: str, provider: str, regions: tuple[str, ...], options: Mapping[str, str], report: Report
-) -> Brought:
+) -> RefreshResult:
     from chipwise.adapters.stores import snapshots
 
     feed = _feed(feed_name)
@@ -105,7 +109,7 @@ def _bring(
     packaged_machines = {machine.key: machine for machine in session.catalog.machines if machine.key in packaged.machine_index}
     machines = tuple(machine for machine in snapshot.machines if packaged_machines.get(machine.key) != machine)
     combined = _with_other_regions(session, replace(snapshot, machines=machines), regions)
-    return Brought(snapshot, snapshots.save(session.config.feeds_dir, combined), refused)
+    return RefreshResult(snapshot, snapshots.save(session.config.feeds_dir, combined), refused)
 
 
 def _with_other_regions(session: Session, snapshot: Snapshot, regions: tuple[str, ...]) -> Snapshot:

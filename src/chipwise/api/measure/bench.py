@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chipwise.api.measure.places import Place, Wanted
+from chipwise.api.measure.places import BenchPlace, BenchRequest
 from chipwise.api.running import asking, jobs, predicting
 from chipwise.api.running.installed import runs_here
 from chipwise.errors import BadInput, ChipwiseError
@@ -26,7 +26,7 @@ from chipwise.runner.record import Wanted as WantedJobs
 from chipwise.workload.kinds import Common
 
 if TYPE_CHECKING:
-    from chipwise.api.running.asking import Asked, Held
+    from chipwise.api.running.asking import RunRequest, Runtime
     from chipwise.api.session.wiring import Session
 
 LOOKS_S = 0.2
@@ -46,17 +46,17 @@ class Run:
     attempts: int
     usd: float | None
     usd_per_hour: float | None
-    beside: int  # other jobs that held devices of the same place at its end
-    why: str  # there is no speed; empty where there is one
+    neighbours: int  # other jobs that held devices of the same place at its end
+    reason: str  # there is no speed; empty where there is one
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    place: Place
+    place: BenchPlace
     unit: str
     runs: tuple[Run, ...]
     predicted: Mapping[str, object]
-    held: predicting.Held | predicting.Unknown
+    allocation: predicting.Allocation | predicting.Unknown
     formula: bool = False
 
     @property
@@ -94,22 +94,24 @@ class Result:
         """What the machines cost for as long as one unit takes; None where nobody says what an hour of them costs."""
         hourly = next((run.usd_per_hour for run in self.runs if run.usd_per_hour), None)
         speed = self.speed if not self.formula else self.expected
-        if self.formula and isinstance(self.held, predicting.Held):
-            hourly = self.held.usd_per_hour
+        if self.formula and isinstance(self.allocation, predicting.Allocation):
+            hourly = self.allocation.usd_per_hour
         return hourly / 3600.0 / speed if hourly and speed else None
 
     @property
-    def why(self) -> str:
+    def reason(self) -> str:
         """Why it was not measured."""
-        if not self.runs and not self.formula and isinstance(self.held, predicting.Unknown):
-            return self.held.reason
-        return next((run.why for run in self.runs if run.why), "")
+        if not self.runs and not self.formula and isinstance(self.allocation, predicting.Unknown):
+            return self.allocation.reason
+        return next((run.reason for run in self.runs if run.reason), "")
 
 
 # What is done
 
 
-def bench(session: Session, wanted: Wanted, report: Report, say: Callable[[str], None] = lambda line: None) -> list[Result]:
+def bench(
+    session: Session, wanted: BenchRequest, report: Report, say: Callable[[str], None] = lambda line: None
+) -> list[Result]:
     """One place after the other. Whoever interrupts it leaves no job behind. What a place refuses is told with the rest.
     `say`: for what is sent to a rented machine, once."""
     mark = f"{LABEL}={secrets.token_hex(4)}"
@@ -123,7 +125,9 @@ def bench(session: Session, wanted: Wanted, report: Report, say: Callable[[str],
                     results.append(_bench_place(runtime, wanted, place, mark, _part(report, wanted, len(results)), say))
                 except ChipwiseError as error:
                     refused.append(error)
-                    results.append(Result(place=place, unit="", runs=(), predicted={}, held=predicting.Unknown(str(error))))
+                    results.append(
+                        Result(place=place, unit="", runs=(), predicted={}, allocation=predicting.Unknown(str(error)))
+                    )
         except BaseException:
             _stop(runtime, mark)
             raise
@@ -132,7 +136,7 @@ def bench(session: Session, wanted: Wanted, report: Report, say: Callable[[str],
     return results
 
 
-def _check_devices(runtime: Held, wanted: Wanted) -> None:
+def _check_devices(runtime: Runtime, wanted: BenchRequest) -> None:
     """What this machine does not have is known before the first run."""
     config = runtime.engine.config
     for place in wanted.places:
@@ -144,7 +148,7 @@ def _check_devices(runtime: Held, wanted: Wanted) -> None:
                 )
 
 
-def _part(report: Report, wanted: Wanted, before: int) -> Tell:
+def _part(report: Report, wanted: BenchRequest, before: int) -> Tell:
     """Steps so far over all runs where their number is given, else those of the run."""
     runs = len(wanted.places) * wanted.repeat
 
@@ -158,7 +162,9 @@ def _part(report: Report, wanted: Wanted, before: int) -> Tell:
     return tell
 
 
-def _bench_place(runtime: Held, wanted: Wanted, place: Place, mark: str, tell: Tell, say: Callable[[str], None]) -> Result:
+def _bench_place(
+    runtime: Runtime, wanted: BenchRequest, place: BenchPlace, mark: str, tell: Tell, say: Callable[[str], None]
+) -> Result:
     work = wanted.work
     unit = predicting.work_of(work)
     if place.simulated:
@@ -177,14 +183,14 @@ def _bench_place(runtime: Held, wanted: Wanted, place: Place, mark: str, tell: T
     predicted = dict(job.spec.predicted)
     if number(predicted.get("throughput")) is None and "why_not" not in predicted:
         predicted = {**predicted, **predicting.predict(runtime.session, wanted.path, work, allocation)}
-    return Result(place=place, unit=unit.unit or "steps", runs=tuple(runs), predicted=predicted, held=allocation)
+    return Result(place=place, unit=unit.unit or "steps", runs=tuple(runs), predicted=predicted, allocation=allocation)
 
 
-def _request(wanted: Wanted, place: Place, mark: str) -> Asked:
+def _request(wanted: BenchRequest, place: BenchPlace, mark: str) -> RunRequest:
     """On a named machine nothing is planned: a plan would choose the machine itself."""
     work = wanted.work
     settings = [f"CHIPWISE_STEPS={wanted.steps}"] if wanted.steps is not None else []
-    return asking.Asked(
+    return asking.RunRequest(
         words=(wanted.path,),
         is_command=False,
         engine=place.engine,
@@ -207,7 +213,7 @@ def _own(work: Common, mark: str) -> str | None:
     return None if folder is None else f"{folder.rstrip('/')}/{mark.replace('=', '-')}-{secrets.token_hex(3)}"
 
 
-def _watched(runtime: Held, id: str, wanted: Wanted, tell: Callable[[int, int], None]) -> Job:
+def _watched(runtime: Runtime, id: str, wanted: BenchRequest, tell: Callable[[int, int], None]) -> Job:
     stopping = False
     while not (job := runtime.job(id)).phase.over:
         attempt, now = job.attempt, time.time()
@@ -221,15 +227,15 @@ def _watched(runtime: Held, id: str, wanted: Wanted, tell: Callable[[int, int], 
     return job
 
 
-def _step(runtime: Held, job: Job, now: float) -> int:
+def _step(runtime: Runtime, job: Job, now: float) -> int:
     """Of other engines it is known when the job is over: looking costs them requests."""
     if not runs_here(job.spec.engine):
         return 0
-    sight = runtime.here(job).look([job], now).attempts.get((job.id, len(job.attempts)))
+    sight = runtime.local_engine(job).look([job], now).attempts.get((job.id, len(job.attempts)))
     return sight.step or 0 if sight is not None else 0
 
 
-def _run(runtime: Held, job: Job, work: Work, step_limit: int | None) -> Run:
+def _run(runtime: Runtime, job: Job, work: Work, step_limit: int | None) -> Run:
     events = [one.event for one in runtime.record.events(job.id) if isinstance(one.event, Measured)]
     measured: Mapping[str, object] = events[-1].measured if events else {}
     last = job.attempt
@@ -246,8 +252,8 @@ def _run(runtime: Held, job: Job, work: Work, step_limit: int | None) -> Run:
         attempts=len(job.attempts),
         usd=job.usd(now) if price else None,
         usd_per_hour=None if price is None or last is None else price * last.machines,
-        beside=len(neighbours),
-        why="" if speed is not None else _failure(job, measured, work, step_limit),
+        neighbours=len(neighbours),
+        reason="" if speed is not None else _failure(job, measured, work, step_limit),
     )
 
 
@@ -275,7 +281,7 @@ def _failure(job: Job, measured: Mapping[str, object], work: Work, step_limit: i
     return f"its file does not say how many {work.unit} a step is: let it run to its end"
 
 
-def _allocation(session: Session, job: Job) -> predicting.Held | predicting.Unknown:
+def _allocation(session: Session, job: Job) -> predicting.Allocation | predicting.Unknown:
     if runs_here(job.spec.engine):
         return predicting.local_allocation(session, job.spec.needs)
     location = job.attempts[-1].where if job.attempts else None
@@ -286,7 +292,7 @@ def _allocation(session: Session, job: Job) -> predicting.Held | predicting.Unkn
     )
 
 
-def _simulated(runtime: Held, wanted: Wanted, place: Place, unit: Work) -> Result:
+def _simulated(runtime: Runtime, wanted: BenchRequest, place: BenchPlace, unit: Work) -> Result:
     """The machines of the plan by the formulas: what nobody ran."""
     from chipwise.api.running.planned import with_plan
     from chipwise.runner.job import Spec
@@ -296,7 +302,7 @@ def _simulated(runtime: Held, wanted: Wanted, place: Place, unit: Work) -> Resul
     allocation = predicting.on_machine(
         runtime.session, f"{first.provider} {first.machine}", spec.needs.machines, first.usd_per_hour
     )
-    if isinstance(allocation, predicting.Held):
+    if isinstance(allocation, predicting.Allocation):
         allocation = replace(allocation, chips=float(spec.needs.gpus * spec.needs.machines) or allocation.chips)
     predicted = {
         **predicting.predict(runtime.session, wanted.path, wanted.work, allocation),
@@ -308,16 +314,16 @@ def _simulated(runtime: Held, wanted: Wanted, place: Place, unit: Work) -> Resul
         seconds, start_s = (number(spec.predicted[name]) or 0.0 for name in ("seconds", "start_s"))
         part = min(wanted.steps / total_steps, 1.0)
         predicted |= {"steps": min(wanted.steps, total_steps), "seconds": start_s + (seconds - start_s) * part}
-    return Result(place=place, unit=unit.unit or "steps", runs=(), predicted=predicted, held=allocation, formula=True)
+    return Result(place=place, unit=unit.unit or "steps", runs=(), predicted=predicted, allocation=allocation, formula=True)
 
 
-def _sweep(runtime: Held, job: Job) -> None:
+def _sweep(runtime: Runtime, job: Job) -> None:
     """Checkpoints of a run that nobody will go on with; its output stays."""
     if runs_here(job.spec.engine) and not job.spec.checkpoints:
         shutil.rmtree(runtime.root / job.id / "checkpoints", ignore_errors=True)
 
 
-def _stop(runtime: Held, mark: str) -> None:
+def _stop(runtime: Runtime, mark: str) -> None:
     """Whatever was begun under this mark, be it recorded a moment ago."""
     name, _, value = mark.partition("=")
     live = runtime.record.jobs(WantedJobs(phases=LIVE))

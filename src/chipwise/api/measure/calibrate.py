@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 
 from chipwise import __version__
-from chipwise.api.measure.measured import Measured, read
+from chipwise.api.measure.measured import MeasurementFile, read
 from chipwise.api.session.calibration import FORMAT
 from chipwise.api.session.wiring import Session
 from chipwise.calibration import own
@@ -27,7 +27,7 @@ from chipwise.perf.model import packaged
 class Calibration:
     """What a file of runs said. `trial` is None where held-out runs cannot tell; `path` where nothing was stored."""
 
-    measured: Measured
+    measured: MeasurementFile
     factors: OwnFactors
     trial: Trial | None
     used: int

@@ -19,7 +19,7 @@ _MOST_BYTES = 4 * int(LARGEST)  # UTF-8 takes at most four for a character
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasurementFile:
     """A file as it is written and as it is read. `rows` name a chip the model knows wherever the catalog could tell."""
 
     name: str
@@ -29,13 +29,13 @@ class Measured:
     notes: tuple[str, ...]
 
 
-def read(session: Session, path: str, typed: bytes | None) -> Measured:
+def read(session: Session, path: str, typed: bytes | None) -> MeasurementFile:
     """`typed` is standard input, already read; else the file at `path` is."""
     name = path if typed is None else "standard input"
     text = _text(name, _bytes(Path(path)) if typed is None else typed)
     table = parse(text, name)
     rows, notes = _resolved(table.rows, session.parts, session)
-    return Measured(name=name, text=text, table=table, rows=rows, notes=notes)
+    return MeasurementFile(name=name, text=text, table=table, rows=rows, notes=notes)
 
 
 def _bytes(path: Path) -> bytes:

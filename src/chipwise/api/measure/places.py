@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BenchPlace:
     """Where it is to run: `--on` as it was written, and what that says."""
 
     text: str
@@ -30,17 +30,17 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class BenchRequest:
     path: str
     work: Common
-    places: tuple[Place, ...]
+    places: tuple[BenchPlace, ...]
     repeat: int = 1
     steps: int | None = None
     longest: float | None = None
     environment: str | None = None
 
 
-def place(session: Session, text: str) -> Place:
+def place(session: Session, text: str) -> BenchPlace:
     """local, local:gpus=1,cpus=2; kubernetes, kubernetes:CONTEXT; ec2:INSTANCE_TYPE; simulated; or a name of engines.yaml."""
     name, colon, detail = text.partition(":")
     if not name.strip() or (colon and not detail):
@@ -51,19 +51,19 @@ def place(session: Session, text: str) -> Place:
     if traits(name).plays:
         if detail:
             raise BadInput(f"--on {text[:60]}: a simulation takes the machines of the plan.", remedy="Write simulated.")
-        return Place(text, name, simulated=True)
+        return BenchPlace(text, name, simulated=True)
     takes = traits(reach(session, name).kind).detail
     if takes == "devices":
         devices = _devices(text, detail)
-        return Place(text, name, devices.get("gpus"), devices.get("cpus"))
+        return BenchPlace(text, name, devices.get("gpus"), devices.get("cpus"))
     if takes == "machine":
         if detail and session.names.machines_or_none(detail) is None:
             near = ", ".join(session.names.nearest_machines(detail))
             raise BadInput(f"--on {text[:60]}: no machine is called {detail[:60]!r}.", remedy=f"Near it: {near}.")
-        return Place(text, name, machine=detail or None)
+        return BenchPlace(text, name, machine=detail or None)
     if detail and not takes:
         raise BadInput(f"--on {text[:60]}: {name} takes nothing behind its name.", remedy=f"Write {name}.")
-    return Place(text, name, context=detail or None)
+    return BenchPlace(text, name, context=detail or None)
 
 
 def _devices(text: str, detail: str) -> dict[str, int]:
@@ -94,7 +94,7 @@ def checked(session: Session, path: str, environment: str | None) -> Common:
     return work
 
 
-def places(session: Session, texts: Sequence[str]) -> tuple[Place, ...]:
+def places(session: Session, texts: Sequence[str]) -> tuple[BenchPlace, ...]:
     if len(set(texts)) != len(texts):
         raise BadInput("A place is there twice.", remedy="Write --repeat 2 to run everywhere twice.")
     return tuple(place(session, one) for one in texts)

@@ -34,12 +34,14 @@ class Wish:
 
 def measure(session: Session, wish: Wish, report: Report) -> Profiled:
     """Measures and stores; the chip is the one that was named, else what the driver's name means in the catalog."""
-    from chipwise.adapters.profiling.measure import Settings
+    from chipwise.adapters.profiling.measure import ProfileSettings
     from chipwise.adapters.profiling.measure import measure as run
     from chipwise.adapters.stores import whole
 
     chip = session.names.one_chip(wish.chip).chip.name if wish.chip else None  # a bad name is told before minutes of work
-    settings = Settings(date=session.today.isoformat(), chip=chip, device=wish.device, quick=wish.quick, seconds=wish.seconds)
+    settings = ProfileSettings(
+        date=session.today.isoformat(), chip=chip, device=wish.device, quick=wish.quick, seconds=wish.seconds
+    )
     profile = run(settings, lambda done, total, what: report(done, total, _kind(what)))
     if profile.chip is None and session.names.chips_or_none(profile.device) is not None:
         profile = replace(profile, chip=session.names.one_chip(profile.device).chip.name)
@@ -113,11 +115,11 @@ def _stem(name: str) -> str:
 class Line:
     """One line of a profile's summary: the best that was seen, and its share of the data sheet where that says one."""
 
-    what: str
+    title: str
     value: float
     unit: str  # B/s, FLOP/s or s
     share: float | None
-    at: str  # the size, every number by its name
+    full_size: str  # the size, every number by its name
     size: str  # the same for a narrow column
 
 
@@ -163,11 +165,11 @@ def _best(label: str, samples: Sequence[Sample], unit: str, nominal: float | Non
     top = max(samples, key=rate)
     shape = " ".join(f"{name} {size:,}" for name, size in top.shape if name != "pinned")
     return Line(
-        what=label,
+        title=label,
         value=abs(rate(top)),
         unit=unit,
         share=rate(top) / nominal if nominal and unit != "s" else None,
-        at=shape,
+        full_size=shape,
         size=_size(top),
     )
 
@@ -202,7 +204,7 @@ def view(result: Profiled) -> dict[str, Any]:
         "notes": list(profile.notes),
         "path": str(result.path) if result.path else None,
         "best": [
-            {"what": line.what, "value": line.value, "unit": line.unit, "share_of_nominal": line.share, "at": line.at}
+            {"what": line.title, "value": line.value, "unit": line.unit, "share_of_nominal": line.share, "at": line.full_size}
             for line in lines(result)
         ],
         "compute_share": dict(result.measured.compute) if result.measured else {},

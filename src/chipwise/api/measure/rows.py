@@ -21,7 +21,7 @@ from chipwise.workload.model.shape import DecoderShape, Shape
 
 if TYPE_CHECKING:
     from chipwise.api.measure.bench import Result
-    from chipwise.api.measure.places import Wanted
+    from chipwise.api.measure.places import BenchRequest
     from chipwise.api.session.wiring import Session
 
 COLUMNS = (
@@ -61,15 +61,15 @@ Row = dict[str, object]
 
 
 def view(result: Result) -> dict[str, Any]:
-    allocation = result.held
+    allocation = result.allocation
     return {
         "on": result.place.text,
         "engine": result.place.engine,
         "formula": result.formula,
         "unit": result.unit,
-        "chip": allocation.chip if isinstance(allocation, predicting.Held) else None,
-        "chips": allocation.chips if isinstance(allocation, predicting.Held) else None,
-        "share": allocation.share if isinstance(allocation, predicting.Held) else None,
+        "chip": allocation.chip if isinstance(allocation, predicting.Allocation) else None,
+        "chips": allocation.chips if isinstance(allocation, predicting.Allocation) else None,
+        "share": allocation.share if isinstance(allocation, predicting.Allocation) else None,
         "speed": result.speed,
         "speeds": result.speeds,
         "spread": result.spread,
@@ -82,7 +82,7 @@ def view(result: Result) -> dict[str, Any]:
         "usd_per_unit": result.usd_per_unit,
         "seconds": result.seconds,
         "attempts": result.attempts,
-        "why_not_measured": result.why or None,
+        "why_not_measured": result.reason or None,
         "runs": [
             {
                 "job": run.job,
@@ -92,15 +92,15 @@ def view(result: Result) -> dict[str, Any]:
                 "attempts": run.attempts,
                 "usd": run.usd,
                 "usd_per_hour": run.usd_per_hour,
-                "jobs_beside": run.beside,
-                "why_not_measured": run.why or None,
+                "jobs_beside": run.neighbours,
+                "why_not_measured": run.reason or None,
             }
             for run in result.runs
         ],
     }
 
 
-def check_rows(session: Session, wanted: Wanted) -> None:
+def check_rows(session: Session, wanted: BenchRequest) -> None:
     """Refuses a file that could hold no row, before anything runs."""
     if all(one.simulated for one in wanted.places):
         raise BadInput("What is simulated was not measured: there is nothing to write.", remedy="Leave --out out.")
@@ -112,7 +112,7 @@ def check_rows(session: Session, wanted: Wanted) -> None:
         )
 
 
-def rows(session: Session, wanted: Wanted, results: Sequence[Result]) -> tuple[str, list[str]]:
+def rows(session: Session, wanted: BenchRequest, results: Sequence[Result]) -> tuple[str, list[str]]:
     """A CSV, which is empty where there is no row, and why places are not in it."""
     described = _described(session, wanted.path, wanted.work)
     assert described is not None, "check_rows was asked before"
@@ -122,17 +122,17 @@ def rows(session: Session, wanted: Wanted, results: Sequence[Result]) -> tuple[s
         if reason := _unfit(result):
             left_out.append(f"{result.place.text} is not in the file: {reason}.")
             continue
-        assert isinstance(result.held, predicting.Held)
+        assert isinstance(result.allocation, predicting.Allocation)
         assert result.speed is not None
         metric, per_chip = described["metric_name"], described["metric_name"] == "tokens_per_s_per_chip"
         records.append(
             described
             | _as_run(result)
             | {
-                "chip": result.held.chip,
-                "chips": f"{result.held.chips:g}",
+                "chip": result.allocation.chip,
+                "chips": f"{result.allocation.chips:g}",
                 "metric_name": metric,
-                "metric_value": f"{result.speed / (result.held.chips if per_chip else 1.0):.6g}",
+                "metric_value": f"{result.speed / (result.allocation.chips if per_chip else 1.0):.6g}",
                 "spread": "" if result.spread is None else f"{result.spread:.4g}",
                 "notes": f"chipwise bench {result.place.text}, {len(result.speeds)} runs, {session.today.isoformat()}",
             }
@@ -151,10 +151,10 @@ def _unfit(result: Result) -> str:
         return "it is a formula, and was not run"
     if result.speed is None:
         return "it was not measured"
-    if isinstance(result.held, predicting.Unknown):
-        return result.held.reason
-    if result.held.share < 1.0:
-        return f"it held {result.held.share:.1%} of a {result.held.chip}, and a row is about whole chips"
+    if isinstance(result.allocation, predicting.Unknown):
+        return result.allocation.reason
+    if result.allocation.share < 1.0:
+        return f"it held {result.allocation.share:.1%} of a {result.allocation.chip}, and a row is about whole chips"
     return ""
 
 
@@ -163,7 +163,7 @@ def _as_run(result: Result) -> Row:
     settings = result.predicted.get("as_run")
     assumed: dict[str, object] = dict(settings) if isinstance(settings, dict) else {}
     zero = {0.0: "DDP", 2.0: "ZeRO-2", 3.0: "FSDP"}.get(number(assumed.pop("zero_stage", None)) or 0.0)
-    if zero is not None and isinstance(result.held, predicting.Held) and result.held.chips > 1:
+    if zero is not None and isinstance(result.allocation, predicting.Allocation) and result.allocation.chips > 1:
         assumed["zero"] = zero
     names = {
         "tp": "tp",

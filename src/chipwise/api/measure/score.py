@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.api.measure.measured import Measured, read
+from chipwise.api.measure.measured import MeasurementFile, read
 from chipwise.api.session.wiring import Session
 from chipwise.calibration import score as scoring
 from chipwise.calibration.crossvalidate import LEAVE_OUT, group_key
@@ -44,7 +44,7 @@ class Ask:
 class Score:
     """A file's rows with their answers; figures are of rows that were both measured and answered."""
 
-    measured: Measured
+    measured: MeasurementFile
     answers: tuple[Scored, ...]
     own: bool  # the user's calibration or profiles had a say
     notes: tuple[str, ...]
@@ -54,7 +54,7 @@ class Score:
         return scoring.figures(self.measured.rows, self.answers)
 
     @cached_property
-    def by(self) -> dict[str, dict[str, Figures]]:
+    def groups(self) -> dict[str, dict[str, Figures]]:
         found = scoring.figures_by(self.measured.rows, self.answers)
         return {name: found[column] for name, column in GROUPINGS.items()}
 
@@ -113,7 +113,7 @@ def score(session: Session, path: str, typed: bytes | None, ask: Ask, report: Re
     return Score(measured, tuple(map(_finite, answers)), model is not packaged_model(), (*notes, *_replaced(measured)))
 
 
-def _in_sample(measured: Measured, answers: list[Scored]) -> list[str]:
+def _in_sample(measured: MeasurementFile, answers: list[Scored]) -> list[str]:
     notes = []
     if any(row.text("row_id") for row in measured.rows):
         fitted = {identity(row) for row in packaged()}
@@ -129,7 +129,7 @@ def _in_sample(measured: Measured, answers: list[Scored]) -> list[str]:
     return notes
 
 
-def _replaced(measured: Measured) -> list[str]:
+def _replaced(measured: MeasurementFile) -> list[str]:
     there = [name for name in ADDED if name in measured.table.columns]
     return [f"The file has columns called {', '.join(there)}; --out replaces what they hold."] if there else []
 
@@ -155,7 +155,7 @@ def view(score: Score) -> dict[str, Any]:
         "scored": scored,
         "own": score.own,
         **figures,
-        "by": {name: {value: asdict(one) for value, one in found.items()} for name, found in score.by.items()},
+        "by": {name: {value: asdict(one) for value, one in found.items()} for name, found in score.groups.items()},
         "refused": [{"reason": reason, "rows": count} for reason, count in score.refused],
         "guessed": [{"reason": reason, "rows": count} for reason, count in score.guessed],
         "pairs": {"right": right, "pairs": pairs},
@@ -187,7 +187,7 @@ def predictions(score: Score) -> str:
     return out.getvalue()
 
 
-def _raw(measured: Measured) -> list[list[str]]:
+def _raw(measured: MeasurementFile) -> list[list[str]]:
     """Header and rows by position: two columns without a name are two columns."""
     if measured.text.lstrip().startswith("{"):
         columns = list(measured.table.columns)

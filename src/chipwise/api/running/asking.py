@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chipwise.api.running import place, submitting, wanted
-from chipwise.api.running.held import Held as Held
+from chipwise.api.running.held import Runtime as Runtime
 from chipwise.api.running.held import opened as opened
 from chipwise.api.running.installed import package, runs_here, traits
-from chipwise.api.running.wanted import Asked as Asked
+from chipwise.api.running.wanted import RunRequest as RunRequest
 from chipwise.errors import BadInput
 from chipwise.runner.abilities import BringsFolders, LosesFiles
 from chipwise.runner.job import Job, Phase, Spec, Wish
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
 
 
-def run(session: Session, request: Asked, say: Callable[[str], None] = lambda line: None) -> list[Job]:
+def run(session: Session, request: RunRequest, say: Callable[[str], None] = lambda line: None) -> list[Job]:
     """Submitted, and a controller is there. `say`: for asides to whoever asks."""
     from chipwise.adapters import hand_offs
     from chipwise.api.running import engines
@@ -50,7 +50,7 @@ def run(session: Session, request: Asked, say: Callable[[str], None] = lambda li
     return jobs
 
 
-def _with_folders(runtime: Held, specs: Sequence[tuple[str, Spec]], say: Callable[[str], None]) -> list[tuple[str, Spec]]:
+def _with_folders(runtime: Runtime, specs: Sequence[tuple[str, Spec]], say: Callable[[str], None]) -> list[tuple[str, Spec]]:
     """A folder of this machine goes along to a rented one, once for all jobs; a cluster has what its image has."""
     sent: dict[tuple[str, str], str] = {}
     for _, spec in specs:
@@ -71,7 +71,7 @@ def _sends(folder: str, size: int) -> str:
     return f"uploads the folder {folder} ({max(round(size / 1e3), 1):,} kB)"
 
 
-def simulate(session: Session, request: Asked, seed: int) -> Played:
+def simulate(session: Session, request: RunRequest, seed: int) -> Played:
     """What would happen, by a virtual clock: a workload on the machines of its plan, the stages of a pipeline in their order,
     a command for its expected time."""
     from chipwise.api.running import simulate as simulating
@@ -97,14 +97,14 @@ def simulate(session: Session, request: Asked, seed: int) -> Played:
     plan = Planned(tuple(specs))
     if not request.is_command:
         plan = with_plans(session, request.words[0], request.environment, specs, now, request.text)
-    world = simulating.world_of([spec for _, spec in plan.named], begins=now)
+    world = simulating.world_of([spec for _, spec in plan.specs], begins=now)
     ends = (
-        () if plan.served_s is None else [simulating.Wishes(now + plan.served_s, id) for id, one in plan.named if one.service]
+        () if plan.served_s is None else [simulating.Wishes(now + plan.served_s, id) for id, one in plan.specs if one.service]
     )
-    return replace(simulating.simulate(plan.named, world, seed, rules=rules, wishes=ends), asides=plan.asides)
+    return replace(simulating.simulate(plan.specs, world, seed, rules=rules, wishes=ends), asides=plan.asides)
 
 
-def short(runtime: Held, job: Job) -> str:
+def short(runtime: Runtime, job: Job) -> str:
     """Where it stands, for whoever watches; empty while it runs."""
     if job.phase is Phase.QUEUED and job.waiting and job.attempts:
         return f"{job.id} goes back to the queue: {job.waiting}"

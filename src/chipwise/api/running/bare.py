@@ -14,7 +14,7 @@ from chipwise.catalog.offer import Purchase
 from chipwise.catalog.query import MachineQuery, OfferQuery, cheapest
 from chipwise.errors import BadInput, UnknownName
 from chipwise.runner.abilities import AppliesObjects, Market
-from chipwise.runner.job import Spec, Where
+from chipwise.runner.job import MachinePlace, Spec
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
@@ -72,9 +72,9 @@ _TYPE = re.compile(
 )  # a cloud has more types than the catalog; it will say itself which it has not
 
 
-def priced(session: Session, cloud: str, machine: str, region: str, purchase: Purchase) -> Where:
+def priced(session: Session, cloud: str, machine: str, region: str, purchase: Purchase) -> MachinePlace:
     """At the price of the catalog, where it knows one: by it a budget is held."""
     query = OfferQuery(MachineQuery(machines={(cloud, machine)}), {(cloud, region)}, {purchase})
     offers = cheapest(session.catalog, query, session.year_ago)
     price = session.catalog.offers.price[offers[purchase]] if purchase in offers else None
-    return Where(purchase=purchase, provider=cloud, region=region, zone="", machine=machine, usd_per_hour=price)
+    return MachinePlace(purchase=purchase, provider=cloud, region=region, zone="", machine=machine, usd_per_hour=price)

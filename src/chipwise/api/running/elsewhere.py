@@ -22,7 +22,7 @@ from chipwise.renderer.cluster.work import work
 from chipwise.renderer.deployment import Form
 from chipwise.renderer.layout import meets
 from chipwise.runner.abilities import AppliesObjects, Market, Sells
-from chipwise.runner.job import Needs, Spec, Where
+from chipwise.runner.job import MachinePlace, Needs, Spec
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
@@ -52,7 +52,7 @@ def planned(
             f"Nothing that {reach.kind} may take fits {plan.workload}.",
             remedy=f"chipwise plan {path} {_as_options(engine_limits)} says how much is missing.",
         )
-    deployment = rendering.deployment_from(session, checked.workload, plan, rendering.Asked(stage=stage))
+    deployment = rendering.deployment_from(session, checked.workload, plan, rendering.RenderRequest(stage=stage))
     spec = replace(
         spec,
         command=spec.command or deployment.software.command,
@@ -88,7 +88,7 @@ def market_of(reach: Reach) -> Market:
     return kind.market(reach.settings) if isinstance(kind, Sells) else Market()
 
 
-def _in_each_region(session: Session, places: Sequence[Where], market: Market) -> tuple[Where, ...]:
+def _in_each_region(session: Session, places: Sequence[MachinePlace], market: Market) -> tuple[MachinePlace, ...]:
     """A plan names each machine where it is cheapest; the same one in the engine's other regions, as far as it is sold there,
     is what a job can move to. Those of the plan come first, then the others by their price."""
     alternatives = [
@@ -123,15 +123,15 @@ def _shared(path: str, reached: Sequence[str], stated: Sequence[str], allowed: s
     return common or list(reached or stated)
 
 
-def _place(deployment: Deployment) -> Where:
-    node, each = deployment.node, deployment.predicted.usd_per_hour / max(deployment.machines, 1)
-    return Where(
+def _place(deployment: Deployment) -> MachinePlace:
+    node, machine_usd = deployment.node, deployment.predicted.usd_per_hour / max(deployment.machines, 1)
+    return MachinePlace(
         purchase=Purchase(deployment.purchase),
         provider=node.provider,
         region=node.region,
         zone="",
         machine=node.machine,
-        usd_per_hour=each,
+        usd_per_hour=machine_usd,
     )
 
 

@@ -27,7 +27,7 @@ from chipwise.adapters import plugins
 from chipwise.api.running.installed import DEFAULT, choices, configurable, names, package, runs_here, traits
 from chipwise.api.running.place import PLACES, engine_here, home_of, record_url
 from chipwise.errors import BadInput, InvalidFile, NotFound, Problem, UnknownName
-from chipwise.runner.abilities import Home, Named
+from chipwise.runner.abilities import Configurable, Home
 from chipwise.spelling import nearest
 from chipwise.workload.source import FileKind, read_text, read_yaml
 
@@ -50,7 +50,7 @@ class Reach:
     settings: BaseModel = field(default_factory=_None)
 
     @property
-    def here(self) -> bool:
+    def is_local(self) -> bool:
         """On this machine, where nothing needs to be reached."""
         return runs_here(self.kind)
 
@@ -87,7 +87,7 @@ def reach(session: Session, name: str | None, options: Mapping[str, str] | None 
 def connect(session: Session, reach: Reach) -> Engine:
     """Nothing outside is asked yet."""
     kind = package(reach.kind)
-    if isinstance(kind, Named):
+    if isinstance(kind, Configurable):
         return kind.connect(kind.configured(reach.settings, Home(session.config.run_dir, record_id(session))))
     return engine_here(session, reach.kind)
 
@@ -187,7 +187,7 @@ def _configured(session: Session) -> dict[str, tuple[str, dict[str, Any]]]:
 
 def _checked(kind: str, fields: Mapping[str, Any], path: str, name: str) -> BaseModel:
     engine_package = package(kind)
-    assert isinstance(engine_package, Named)
+    assert isinstance(engine_package, Configurable)
     model: type[BaseModel] = engine_package.settings_model()
     try:
         return model.model_validate(dict(fields))

@@ -18,7 +18,7 @@ from chipwise.runner.abilities import NumbersRanks, TellsLogs
 from chipwise.runner.job import Job
 
 if TYPE_CHECKING:
-    from chipwise.api.running.held import Held
+    from chipwise.api.running.held import Runtime
 
 CHUNK = 1 << 16
 LOOK_S = 0.1
@@ -176,7 +176,7 @@ def _past(job: Job, number: int) -> bool:
 # Wherever it runs.
 
 
-def follow_job(runtime: Held, look: Callable[[], Job], rank: int | None = None) -> Iterator[bytes]:
+def follow_job(runtime: Runtime, look: Callable[[], Job], rank: int | None = None) -> Iterator[bytes]:
     job = look()
     engine = _logs(runtime, job)
     if engine is None:
@@ -185,7 +185,7 @@ def follow_job(runtime: Held, look: Callable[[], Job], rank: int | None = None) 
     return follow_told(engine, look, rank)
 
 
-def follow_from(runtime: Held, look: Callable[[], Job], lines: int, rank: int | None = None) -> Iterator[bytes]:
+def follow_from(runtime: Runtime, look: Callable[[], Job], lines: int, rank: int | None = None) -> Iterator[bytes]:
     """The last lines of the newest attempt, and on from there. Elsewhere of one machine or pod, the first unless another is
     named: what follows can only be of one."""
     job = look()
@@ -206,7 +206,7 @@ def follow_from(runtime: Held, look: Callable[[], Job], lines: int, rank: int | 
     yield from follow_told(engine, look, rank, number, so_far)
 
 
-def _logs(runtime: Held, job: Job) -> TellsLogs | None:
+def _logs(runtime: Runtime, job: Job) -> TellsLogs | None:
     """None: they are files of this machine."""
     engine = runtime.engine_of(job)
     if engine is not None and not isinstance(engine, TellsLogs):
@@ -239,7 +239,7 @@ def check_rank(job: Job, number: int | None, rank: int | None) -> None:
         kind.check_rank(job, number, rank)
 
 
-def printed_by(runtime: Held, job: Job, number: int | None, rank: int | None = None) -> Iterator[bytes]:
+def printed_by(runtime: Runtime, job: Job, number: int | None, rank: int | None = None) -> Iterator[bytes]:
     engine = _logs(runtime, job)
     if engine is None:
         _still_here(runtime, job, number)
@@ -247,7 +247,7 @@ def printed_by(runtime: Held, job: Job, number: int | None, rank: int | None = N
     return attempt_logs(engine, job, number, rank)
 
 
-def tail_of(runtime: Held, job: Job, number: int | None, lines: int, rank: int | None = None) -> bytes:
+def tail_of(runtime: Runtime, job: Job, number: int | None, lines: int, rank: int | None = None) -> bytes:
     engine = _logs(runtime, job)
     if engine is None:
         _still_here(runtime, job, number)
@@ -258,7 +258,7 @@ def tail_of(runtime: Held, job: Job, number: int | None, lines: int, rank: int |
     return end.text
 
 
-def _still_here(runtime: Held, job: Job, number: int | None) -> None:
+def _still_here(runtime: Runtime, job: Job, number: int | None) -> None:
     """An empty output is one thing, one that somebody removed another: an attempt that is kept has its order."""
     folders = attempts(runtime.root, job, number)
     if not job.phase.over or not folders or any((one / ORDER).exists() or parts(one) for one in folders):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from chipwise.api.running import jobs, place, submitting
-from chipwise.api.running.held import Held, opened
+from chipwise.api.running.held import Runtime, opened
 from chipwise.api.running.installed import runs_here
 from chipwise.errors import BadInput, TryLater
 from chipwise.runner.engine import End, Engine, State
@@ -42,7 +42,7 @@ def give_up(session: Session, names: Sequence[str], *, dry_run: bool = False) ->
         return [GivenUp(one) if dry_run else _given_up(runtime, one) for one in damaged]
 
 
-def _given_up(runtime: Held, damaged: Damaged) -> GivenUp:
+def _given_up(runtime: Runtime, damaged: Damaged) -> GivenUp:
     _end(runtime, damaged)
     author = runtime.record.login or submitting.submitter()
     try:
@@ -52,7 +52,7 @@ def _given_up(runtime: Held, damaged: Damaged) -> GivenUp:
     return GivenUp(damaged)
 
 
-def _damaged(runtime: Held, name: str) -> Damaged:
+def _damaged(runtime: Runtime, name: str) -> Damaged:
     try:
         job = jobs.find(runtime.record, name)
     except Unread as error:
@@ -62,7 +62,7 @@ def _damaged(runtime: Held, name: str) -> Damaged:
     )
 
 
-def _ended_as_read(runtime: Held, damaged: Damaged, author: str, error: Stale) -> str:
+def _ended_as_read(runtime: Runtime, damaged: Damaged, author: str, error: Stale) -> str:
     """Its controller still knew it, and wrote all of it anew when it saw it end. It would be started again like any other that
     was lost, so it is ended as one that can be read."""
     try:
@@ -78,13 +78,13 @@ def _ended_as_read(runtime: Held, damaged: Damaged, author: str, error: Stale) -
     return f"{stands}, and can be read again: its controller knew all of it"
 
 
-def _end(runtime: Held, damaged: Damaged) -> None:
+def _end(runtime: Runtime, damaged: Damaged) -> None:
     job = damaged.job
     if job.phase.over or not job.attempts:
         return
     if runs_here(job.spec.engine) and not place.is_here(runtime.session, job.spec):
         raise BadInput(f"{job.id} belongs to {job.spec.place}, and may run there.", remedy="Give it up on that machine.")
-    engine: Engine = runtime.engine_of(job) or runtime.here(job)
+    engine: Engine = runtime.engine_of(job) or runtime.local_engine(job)
     starting = replace(job, phase=Phase.STARTING)
     until = time.monotonic() + ENDS_WITHIN_S
     while True:

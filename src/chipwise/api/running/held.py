@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Runtime:
     """The parts that stay open while a job is followed."""
 
     record: Record
@@ -51,7 +51,7 @@ class Held:
         elif not runs_here(job.spec.engine) or place.is_here(self.session, job.spec):
             controlling.awake(self.session, site)
 
-    def here(self, job: Job) -> OnThisMachine:
+    def local_engine(self, job: Job) -> OnThisMachine:
         """Its engine on this machine."""
         if job.spec.place == self.engine.place:
             return self.engine
@@ -70,12 +70,12 @@ class Held:
 
 
 @contextmanager
-def opened(session: Session) -> Iterator[Held]:
+def opened(session: Session) -> Iterator[Runtime]:
     record = place.open_record(session)
     elsewhere: dict[str, Engine] = {}
     try:
         engine = place.engine_here(session)
-        yield Held(
+        yield Runtime(
             record=record,
             engine=engine,
             rules=place.rules(session),

@@ -11,7 +11,7 @@ from typing import cast
 
 from chipwise.adapters import plugins
 from chipwise.errors import UnknownName
-from chipwise.runner.abilities import Connects, Named, RunsHere, Traits
+from chipwise.runner.abilities import Configurable, Connects, RunsHere, Traits
 from chipwise.spelling import nearest
 
 FOLDER, GROUP = "chipwise.adapters.engines", "chipwise.engines"
@@ -25,13 +25,13 @@ def names() -> tuple[str, ...]:
 
 def choices() -> tuple[str, ...]:
     """Those that a job can be given to, the default first."""
-    real = {name for name in names() if isinstance(package(name), RunsHere | Named)}
+    real = {name for name in names() if isinstance(package(name), RunsHere | Configurable)}
     return (DEFAULT, *sorted(real - {DEFAULT}))
 
 
 def configurable() -> tuple[str, ...]:
     """Those that engines.yaml can give settings and other names."""
-    return tuple(name for name in names() if isinstance(package(name), Named))
+    return tuple(name for name in names() if isinstance(package(name), Configurable))
 
 
 @cache

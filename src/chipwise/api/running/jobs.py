@@ -18,7 +18,7 @@ from chipwise.runner.events import Wished
 from chipwise.runner.job import LIVE, Job, Phase, Wish
 from chipwise.runner.queue import Rules, why_short, why_waiting
 from chipwise.runner.record import Change, Happened, Stale, Wanted
-from chipwise.runner.story import told
+from chipwise.runner.story import event_sentence
 from chipwise.spelling import nearest
 
 if TYPE_CHECKING:
@@ -207,4 +207,4 @@ def serves_at(job: Job) -> str:
 
 
 def story(happened: Sequence[Happened]) -> list[tuple[float, str]]:
-    return [(one.at, line) for one in happened if (line := told(one.event))]
+    return [(one.moment, line) for one in happened if (line := event_sentence(one.event))]

@@ -14,7 +14,7 @@ from chipwise.planner.pricing import BOOT_S
 from chipwise.planner.values.pipeline import PipelinePlan, Placed, by_use
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.runner.comparing import steps_of
-from chipwise.runner.job import Needs, Spec, Where
+from chipwise.runner.job import MachinePlace, Needs, Spec
 from chipwise.text import elapsed, spent
 from chipwise.workload.pipeline import Pipeline
 
@@ -30,7 +30,7 @@ MONTH_S = 30 * 86400.0
 class Planned:
     """Jobs on the machines of their plan, by id."""
 
-    named: tuple[tuple[str, Spec], ...]
+    specs: tuple[tuple[str, Spec], ...]
     served_s: float | None = None  # after which services beside jobs are stopped, since they have no end; None: there are none
     asides: tuple[str, ...] = ()  # of what the plan counts and no machine does
 
@@ -39,7 +39,7 @@ def with_plan(session: Session, path: str, environment: str | None, spec: Spec, 
     """Of one workload, which is no pipeline."""
     if isinstance(check(session, path, environment).workload, Pipeline):
         raise BadInput(f"{path} is a pipeline, of which stages are planned together.", remedy="Give one stage as a workload.")
-    return with_plans(session, path, environment, [("", spec)], now).named[0][1]
+    return with_plans(session, path, environment, [("", spec)], now).specs[0][1]
 
 
 def with_plans(
@@ -153,11 +153,11 @@ def _figures(best: Choice) -> dict[str, object]:
     return {"seconds": best.seconds, "usd": best.usd, "kg": best.kg, "interruptions": best.interruptions}
 
 
-def place_of(choice: Choice) -> Where:
+def place_of(choice: Choice) -> MachinePlace:
     hours = choice.seconds / 3600.0
     compute = sum(line.usd for line in choice.cost.lines if line.name == "compute")
     usd_per_hour = compute / (hours * choice.machines) if hours else None
-    return Where(
+    return MachinePlace(
         purchase=Purchase(choice.purchase),
         provider=choice.provider,
         region=choice.region,

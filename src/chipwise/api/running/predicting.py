@@ -18,7 +18,7 @@ from chipwise.api.session.wiring import Session
 from chipwise.catalog.chip import ChipKind
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import ChipwiseError
-from chipwise.runner.job import Needs, Spec, Where, Work
+from chipwise.runner.job import MachinePlace, Needs, Spec, Work
 from chipwise.workload.kinds import Batch, Common, Hpc, Learning, Render, Transcode
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _AS_TRAINED = ("tp", "pp", "cp", "ep", "micro_batch", "global_batch", "seq", "re
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Allocation:
     """What a job holds: so many chips of the catalog, or a share of one processor."""
 
     chip: str
@@ -69,8 +69,8 @@ def with_prediction(session: Session, path: str, work: Common, spec: Spec) -> Sp
     predicted = predict(session, path, work, allocation)
     seconds = predicted.get("seconds")
     expected = seconds if isinstance(seconds, float) and not spec.service else None
-    cost = allocation.usd_per_hour if isinstance(allocation, Held) else None
-    places = (Where(Purchase.OWNED, usd_per_hour=cost),) if cost and not spec.places else spec.places
+    cost = allocation.usd_per_hour if isinstance(allocation, Allocation) else None
+    places = (MachinePlace(Purchase.OWNED, usd_per_hour=cost),) if cost and not spec.places else spec.places
     return replace(
         spec,
         predicted=predicted,
@@ -101,27 +101,27 @@ def work_of(work: Common) -> Work:
 # What this machine is
 
 
-def local_allocation(session: Session, needs: Needs) -> Held | Unknown:
+def local_allocation(session: Session, needs: Needs) -> Allocation | Unknown:
     try:
         return _of_gpus(session, needs) if needs.gpus else _of_processor(session, needs)
     except ChipwiseError as error:
         return Unknown(str(error))
 
 
-def on_machine(session: Session, name: str, machines: int = 1, usd_per_hour: float | None = None) -> Held | Unknown:
+def on_machine(session: Session, name: str, machines: int = 1, usd_per_hour: float | None = None) -> Allocation | Unknown:
     """Machines that a cloud rents, by the catalog's name."""
     matches = session.names.machines_or_none(name)
     if not matches or not matches[0].chip:
         return Unknown(f"the machine {name} is not in the catalog, or its chip is not")
     machine, cost = matches[0], None if usd_per_hour is None else usd_per_hour * machines
     if machine.chips:
-        return Held(str(machine.chip), max(machine.chips, 1.0) * machines, usd_per_hour=cost)
+        return Allocation(str(machine.chip), max(machine.chips, 1.0) * machines, usd_per_hour=cost)
     cores = next((row.cores for row in session.catalog.rows("cpus") if row.name == machine.chip and row.cores), None)
     used_cores = (machine.vcpus or 2.0) / THREADS  # a vCPU is a thread, and two of them share a core on most machines
-    return Held(str(machine.chip), float(machines), min(used_cores / cores, 1.0) if cores else 1.0, cost)
+    return Allocation(str(machine.chip), float(machines), min(used_cores / cores, 1.0) if cores else 1.0, cost)
 
 
-def _of_gpus(session: Session, needs: Needs) -> Held | Unknown:
+def _of_gpus(session: Session, needs: Needs) -> Allocation | Unknown:
     from chipwise.adapters.this_machine import gpu_names
 
     chip = _stated_chip(session, ACCELERATORS)
@@ -134,10 +134,10 @@ def _of_gpus(session: Session, needs: Needs) -> Held | Unknown:
         chip = session.names.chip_within(names[0])
         if chip is None or session.catalog.chips[chip].kind.value not in ACCELERATORS:
             return Unknown(f"the GPU {names[0]} is not in the catalog; {CHIP} may name one that is like it")
-    return Held(chip, float(needs.gpus), usd_per_hour=_cost(session, chip, needs))
+    return Allocation(chip, float(needs.gpus), usd_per_hour=_cost(session, chip, needs))
 
 
-def _of_processor(session: Session, needs: Needs) -> Held | Unknown:
+def _of_processor(session: Session, needs: Needs) -> Allocation | Unknown:
     from chipwise.adapters.this_machine import processor
 
     chip = _stated_chip(session, PROCESSORS)
@@ -150,7 +150,7 @@ def _of_processor(session: Session, needs: Needs) -> Held | Unknown:
     cores = next((row.cores for row in session.catalog.rows("cpus") if row.name == chip and row.cores), None)
     cores = cores or os.cpu_count() or 1  # a chip of the user's own is this machine's
     sockets = max(math.ceil(needs.cpus / cores), 1)
-    return Held(chip, float(sockets), min(needs.cpus / (cores * sockets), 1.0), _cost(session, chip, needs))
+    return Allocation(chip, float(sockets), min(needs.cpus / (cores * sockets), 1.0), _cost(session, chip, needs))
 
 
 def _stated_chip(session: Session, kinds: tuple[str, ...]) -> str | None:
@@ -186,7 +186,7 @@ def _cost(session: Session, chip: str, needs: Needs) -> float | None:
 # What that takes
 
 
-def predict(session: Session, path: str, work: Common, allocation: Held | Unknown) -> Figures:
+def predict(session: Session, path: str, work: Common, allocation: Allocation | Unknown) -> Figures:
     """Figures by name, each with its interval where it has one; only `why_not` where nothing can be predicted."""
     if isinstance(allocation, Unknown):
         return {"why_not": allocation.reason}
@@ -206,7 +206,7 @@ def predict(session: Session, path: str, work: Common, allocation: Held | Unknow
         return {"why_not": f"our own mistake: {type(error).__name__}: {str(error)[:200]}"}
 
 
-def figures(predicted: Prediction, work: Work, allocation: Held) -> Figures:
+def figures(predicted: Prediction, work: Work, allocation: Allocation) -> Figures:
     values: Figures = {"chip": allocation.chip, "chips": allocation.chips}
     if allocation.share < 1.0:
         values["share"] = allocation.share
@@ -264,7 +264,7 @@ def _memory(memory: MemoryUse, fit: FitResult | None) -> Figures:
     return found if fit is None or fit.fits else found | {"fits": False}
 
 
-def _apart(known: Known, allocation: Held) -> Known:
+def _apart(known: Known, allocation: Allocation) -> Known:
     """Without a hub and, where the job holds a share of a processor, with that share as the part."""
     models = _Offline(known.models)
     if allocation.share < 1.0 and known.catalog.chips[allocation.chip].kind is ChipKind.CPU:

@@ -63,12 +63,12 @@ def _engines(session: Session, name: str | None) -> Iterator[Callable[[], Engine
         yield from (partial(engines.of_place, session, place) for place in engines.places(session))
         return
     reach = engines.reach(session, name)
-    if reach.here:
+    if reach.is_local:
         raise BadInput("The controller of this machine clears up after its jobs itself.", remedy="Name another engine.")
     yield partial(engines.connect, session, reach)
 
 
-def _leftovers(runtime: asking.Held, engine: Engine, dry_run: bool) -> list[Left]:
+def _leftovers(runtime: asking.Runtime, engine: Engine, dry_run: bool) -> list[Left]:
     def live() -> list[Job]:
         wanted = Wanted(phases=PLACED, place=engine.place)
         return [

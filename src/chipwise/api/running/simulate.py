@@ -16,7 +16,7 @@ from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.comparing import number, steps_of
 from chipwise.runner.events import Wished
-from chipwise.runner.job import Job, Outcome, Spec, Where, Wish
+from chipwise.runner.job import Job, MachinePlace, Outcome, Spec, Wish
 from chipwise.runner.loop import Controller
 from chipwise.runner.policy import NeverLate, Policy
 from chipwise.runner.queue import Rules
@@ -36,7 +36,7 @@ _UNKNOWN_S = 3600.0  # that a job takes of which nobody knows
 class Wishes:
     """What an owner asks for in the middle of the play."""
 
-    at: float
+    moment: float
     job: str
     wish: Wish = Wish.STOP
 
@@ -64,7 +64,7 @@ class Course:
 class Played:
     begins: float
     until: float
-    over: bool  # all jobs
+    is_over: bool  # all jobs
     courses: tuple[Course, ...]
     story: tuple[Happened, ...]
     turns: int = 0
@@ -114,9 +114,9 @@ class Play:
 
     def __post_init__(self) -> None:
         self.engine, self.now = connect(self.world), self.world.begins
-        self.controller = self.another("controller")
+        self.controller = self.make_controller("controller")
 
-    def another(self, holder: str) -> Controller:
+    def make_controller(self, holder: str) -> Controller:
         return Controller(record=self.record, engine=self.engine, holder=holder, rules=self.rules, policy=self.policy)
 
     def submit(self, specs: Sequence[tuple[str, Spec]]) -> list[Job]:
@@ -128,17 +128,17 @@ class Play:
 
     def turns(self, until: float) -> Iterator[float]:
         """The time of each tick, until all is over, nothing can happen any more, or the time is reached."""
-        wishes = sorted(self.wishes, key=lambda one: one.at)
+        wishes = sorted(self.wishes, key=lambda one: one.moment)
         quiet_since = self.now
         while True:
-            while wishes and wishes[0].at <= self.now:
+            while wishes and wishes[0].moment <= self.now:
                 self._wish(wishes.pop(0))
             turn = self.controller.turn(self.now)
             self.trouble |= dict.fromkeys(turn.trouble)
             yield self.now
             if (turn.leads and not turn.live and not turn.behind and not wishes) or self.now >= until:
                 return
-            due = [at for at in (self.engine.next_at, turn.next_at, wishes[0].at if wishes else None) if at is not None]
+            due = [at for at in (self.engine.next_at, turn.next_at, wishes[0].moment if wishes else None) if at is not None]
             if turn.written or turn.ordered or turn.trouble or due:
                 quiet_since = self.now
             elif self.now - quiet_since > max(_HOPELESS_S, 2 * self.rules.patience_s):
@@ -188,7 +188,7 @@ def played(play: Play, turns: int = 0) -> Played:
     return Played(
         begins=play.world.begins,
         until=play.now,
-        over=finished,
+        is_over=finished,
         courses=courses,
         story=tuple(story),
         turns=turns,
@@ -215,7 +215,7 @@ def _course(job: Job, program: Program, lost_s: float, until: float) -> Course:
 
 def world_of(specs: Sequence[Spec], begins: float = 0.0) -> World:
     """What the jobs say of themselves and of their places; of what they do not say the usual is taken."""
-    pools: dict[Where, Pool] = {}
+    pools: dict[MachinePlace, Pool] = {}
     for spec in specs:
         for place in spec.places:
             rate = spec.interruptions_per_hour or 0.0 if place.purchase is Purchase.SPOT else 0.0

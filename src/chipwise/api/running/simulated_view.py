@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from chipwise.api.running.simulate import Course, Played
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.events import Event, Measured
-from chipwise.runner.story import told
+from chipwise.runner.story import event_sentence
 from chipwise.text import plural, span, spent
 
 _STORY_LINES = 200  # after which a story is only summed up
@@ -37,7 +37,7 @@ def story(played: Played, limit: int = _STORY_LINES) -> list[tuple[str, str]]:
     names = {one.job.id: one.job.spec.name for one in played.courses}
     has_names = len(names) > 1
     lines = [
-        (f"{span(entry.at - played.begins):>{_TIME}}", f"{f'{names[entry.job]}: ' if has_names else ''}{text}")
+        (f"{span(entry.moment - played.begins):>{_TIME}}", f"{f'{names[entry.job]}: ' if has_names else ''}{text}")
         for entry in played.story
         if (text := _event_text(entry.event))
     ]
@@ -49,7 +49,7 @@ def story(played: Played, limit: int = _STORY_LINES) -> list[tuple[str, str]]:
 
 def _event_text(event: Event) -> str:
     """Nobody measured anything."""
-    text = told(event)
+    text = event_sentence(event)
     return f"played{text.removeprefix('measured')}" if isinstance(event, Measured) else text
 
 
@@ -59,14 +59,14 @@ def _an_hour(seconds: float) -> str:
 
 def view(played: Played) -> dict[str, object]:
     return {
-        "over": played.over,
+        "over": played.is_over,
         "seconds": played.until - played.begins,
         "usd": round(played.usd, 4),
         "hours": {str(purchase): round(hours, 4) for purchase, hours in played.hours.items()},
         "interruptions": played.interruptions,
         "lost_work_s": round(played.lost_work_s, 3),
         "jobs": [_course_view(one, played) for one in played.courses],
-        "story": [{"at": one.at, "job": one.job, "text": text} for one in played.story if (text := _event_text(one.event))],
+        "story": [{"at": one.moment, "job": one.job, "text": text} for one in played.story if (text := _event_text(one.event))],
         "trouble": list(played.trouble),
         "not_played": list(played.asides),
     }
@@ -107,9 +107,9 @@ def _sum(played: Played) -> Iterator[str]:
         machine = ", ".join(f"{spent:,.1f} {_bought(purchase)}" for purchase, spent in hours.items())
         yield f"Machine-hours: {machine}{f'; {spent(played.usd)}' if played.usd else ''}."
     ends = [one.job.ended for one in played.courses if one.job.ended is not None]
-    if played.over and len(ends) > 1:
+    if played.is_over and len(ends) > 1:
         yield f"All {len(ends)} jobs are over after {span(max(ends) - played.begins)}."
-    if not played.over:
+    if not played.is_over:
         open_ = sum(not one.job.phase.over for one in played.courses)
         yield f"{plural(open_, 'job')} would not be over after {span(played.until - played.begins)}."
 

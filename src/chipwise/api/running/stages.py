@@ -10,10 +10,10 @@ from chipwise.errors import NotFound
 from chipwise.runner.job import Job
 
 if TYPE_CHECKING:
-    from chipwise.api.running.held import Held
+    from chipwise.api.running.held import Runtime
 
 
-def before(runtime: Held, job: Job) -> list[str]:
+def before(runtime: Runtime, job: Job) -> list[str]:
     """Stages of the same pipeline, in an order in which they may run. They were submitted in one go; another job that was to be
     done first is none of them."""
     ids: dict[str, None] = {}
@@ -29,7 +29,11 @@ def before(runtime: Held, job: Job) -> list[str]:
 
 
 def follow(
-    runtime: Held, look: Callable[[], Job], lines: int | None = None, rank: int | None = None, tell: Callable[[], object] = bool
+    runtime: Runtime,
+    look: Callable[[], Job],
+    lines: int | None = None,
+    rank: int | None = None,
+    tell: Callable[[], object] = bool,
 ) -> Iterator[bytes]:
     """The stages before a job to their end, and then the job itself; those that run side by side come one after the other, each
     whole. With `lines` from now on: stages that are over are passed over, and of what was printed the last lines are shown.
@@ -48,7 +52,7 @@ def follow(
     yield from _headed(job, printed) if stages else printed
 
 
-def _follow_stage(held: Held, look: Callable[[], Job], lines: int | None, rank: int | None) -> Iterator[bytes]:
+def _follow_stage(held: Runtime, look: Callable[[], Job], lines: int | None, rank: int | None) -> Iterator[bytes]:
     return following.follow_job(held, look, rank) if lines is None else following.follow_from(held, look, lines, rank)
 
 

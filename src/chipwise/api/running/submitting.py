@@ -18,7 +18,7 @@ from chipwise.adapters import environment as environment_of
 from chipwise.api.running.installed import runs_here
 from chipwise.errors import BadInput, NotFound
 from chipwise.runner.abilities import Checks
-from chipwise.runner.job import Attempt, Job, Spec, Where
+from chipwise.runner.job import Attempt, Job, MachinePlace, Spec
 from chipwise.runner.queue import Rules
 from chipwise.text import plural
 
@@ -51,7 +51,7 @@ def submitter() -> str:
 def environment(settings: Sequence[str], environ: Mapping[str, str] | None = None, *, inherit: bool = True) -> dict[str, str]:
     """What goes along by itself, and what was asked for: NAME=VALUE, or NAME as it is now."""
     env = dict(os.environ) if environ is None else dict(environ)
-    values = environment_of.passed_on(env) if inherit else {}
+    values = environment_of.inherited(env) if inherit else {}
     for setting in settings:
         name, equals, value = setting.partition("=")
         if not _SETTING.fullmatch(name):
@@ -126,7 +126,7 @@ def checked_elsewhere(id: str, spec: Spec, engine: Engine) -> None:
         return
     now = time.time()
     job = Job(id, spec, now)
-    first_place = spec.places[0] if spec.places else Where()
+    first_place = spec.places[0] if spec.places else MachinePlace()
     engine.check(replace(job, attempts=(Attempt(1, first_place, machines=spec.needs.machines, placed=now),)))
 
 

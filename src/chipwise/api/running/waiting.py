@@ -16,7 +16,7 @@ from chipwise.runner.record import Row, Unread, Wanted
 from chipwise.runner.story import waits as waits
 
 if TYPE_CHECKING:
-    from chipwise.api.running.held import Held
+    from chipwise.api.running.held import Runtime
     from chipwise.api.session.wiring import Session
     from chipwise.runner.record import Record
 
@@ -90,7 +90,7 @@ def _gpu_count(job: Job) -> str:
 class Watched:
     """What somebody who follows a job is told before it runs: why it waits, when that changes, and which stages are done."""
 
-    def __init__(self, held: Held, before: Sequence[str] = ()) -> None:
+    def __init__(self, held: Runtime, before: Sequence[str] = ()) -> None:
         self._held, self._open, self._said, self._next = held, list(before), "", 0.0
         self._free = 0.0  # since when nothing that we see stands in its way
 
@@ -109,13 +109,13 @@ class Watched:
         if not due:
             return lines
         self._next = now + LOOKS_S
-        reason = self._why(job, now)
+        reason = self._reason(job, now)
         if reason and reason != self._said:
             self._said = reason
             lines.append(f"{job.id} {waits(reason)}")
         return lines
 
-    def _why(self, job: Job, now: float) -> str:
+    def _reason(self, job: Job, now: float) -> str:
         """Of what is tried again something is said already; what starts at once needs no reason."""
         if job.phase in (Phase.STARTING, Phase.RUNNING) and not runs_here(job.spec.engine):
             return job.waiting  # of one that runs: why some of it does not

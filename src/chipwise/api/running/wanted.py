@@ -22,7 +22,7 @@ from chipwise.text import elapsed
 
 if TYPE_CHECKING:
     from chipwise.api.running.engines import Reach
-    from chipwise.api.running.held import Held
+    from chipwise.api.running.held import Runtime
     from chipwise.api.session.wiring import Session
     from chipwise.runner.engine import Engine
 
@@ -31,7 +31,7 @@ LONGEST = 200  # characters of a name, team, project or label
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RunRequest:
     """Options of `chipwise run`. None: not given."""
 
     words: tuple[str, ...]
@@ -67,30 +67,30 @@ class Asked:
     after: tuple[str, ...] = ()
     produces: tuple[str, ...] = ()
     environment: str | None = None
-    within: Constraints = field(default_factory=Constraints)  # of the plan of a workload, over what its file says
+    constraints: Constraints = field(default_factory=Constraints)  # of the plan of a workload, over what its file says
     text: str | None = None  # of the workload within them; None: the file as it is
     played: bool = False  # by a virtual clock: nothing is run, so nobody needs to say what
 
 
-def with_text(session: Session, request: Asked) -> Asked:
+def with_text(session: Session, request: RunRequest) -> RunRequest:
     """With the text that stands for the file where constraints are given. Without --machine, --spot of a workload is one."""
     if request.is_command or not request.words or request.machine:
-        if request.within:
+        if request.constraints:
             raise BadInput(
                 "--cloud, --region, --chip, --on-demand and --limit are for the plan of a workload file.",
                 remedy="Name the machine of a command with --machine, such as g5.xlarge.",
             )
         return request
-    constraints = replace(request.within, spot=request.spot)
+    constraints = replace(request.constraints, spot=request.spot)
     if constraints and (request.engine is None or runs_here(request.engine)) and not request.stages and not request.played:
         raise BadInput(
             "--cloud, --region, --chip, --on-demand, --spot and --limit say which machines to rent, and this runs here.",
             remedy="Name another engine with --engine, add --simulate, or leave them out.",
         )
-    return replace(request, spot=False, within=constraints, text=over_file(session, request.words[0], constraints))
+    return replace(request, spot=False, constraints=constraints, text=over_file(session, request.words[0], constraints))
 
 
-def named_specs(session: Session, request: Asked, runtime: Held) -> list[tuple[str, Spec]]:
+def named_specs(session: Session, request: RunRequest, runtime: Runtime) -> list[tuple[str, Spec]]:
     """Jobs by id."""
     if request.is_command:
         if request.stages:
@@ -128,9 +128,9 @@ def named_specs(session: Session, request: Asked, runtime: Held) -> list[tuple[s
     for id, stage, spec in stages:
         reach = aims[wanted.get(stage, request.engine)][0]
         spec = _with_code(runtime, request, reach, spec, path)
-        if not reach.here and request.machine:  # named, instead of planned
+        if not reach.is_local and request.machine:  # named, instead of planned
             spec = _bare(runtime, request, reach, spec)
-        elif not reach.here:
+        elif not reach.is_local:
             from chipwise.api.running import elsewhere
 
             queues = _queues(runtime, spec.place)
@@ -142,7 +142,7 @@ def named_specs(session: Session, request: Asked, runtime: Held) -> list[tuple[s
     return specs
 
 
-def _with_code(runtime: Held, request: Asked, reach: Reach, spec: Spec, path: str) -> Spec:
+def _with_code(runtime: Runtime, request: RunRequest, reach: Reach, spec: Spec, path: str) -> Spec:
     """Where no image is named that may hold the code of a workload, its folder goes along to a rented machine."""
     from chipwise.api.running.workloads import IMAGE
 
@@ -160,7 +160,7 @@ def _with_code(runtime: Held, request: Asked, reach: Reach, spec: Spec, path: st
 
 
 def _check_elsewhere(reaches: Iterable[Reach]) -> None:
-    if all(reach.here for reach in reaches):
+    if all(reach.is_local for reach in reaches):
         raise BadInput("This machine is one.", remedy="Leave --machines out, or take another engine.")
 
 
@@ -174,7 +174,7 @@ def _check_deadline(path: str, spec: Spec, now: float) -> None:
         )
 
 
-def _check_budget(request: Asked, spec: Spec) -> None:
+def _check_budget(request: RunRequest, spec: Spec) -> None:
     if request.budget is not None and not traits(spec.engine).holds_budget and not any(one.usd_per_hour for one in spec.places):
         raise BadInput(
             f"The price of an hour of {spec.place} is not known, so --budget cannot be enforced.",
@@ -197,7 +197,7 @@ def _stages(texts: Sequence[str]) -> dict[str, str]:
     return {stage: engine for stage, _, engine in pairs}
 
 
-def _aim(session: Session, request: Asked, runtime: Held, name: str | None) -> tuple[Reach, str]:
+def _aim(session: Session, request: RunRequest, runtime: Runtime, name: str | None) -> tuple[Reach, str]:
     """The engine that a name means, and its place."""
     from chipwise.api.running import engines
 
@@ -221,12 +221,12 @@ def _aim(session: Session, request: Asked, runtime: Held, name: str | None) -> t
     return remote, engine.place
 
 
-def _of_command(request: Asked, runtime: Held, aim: tuple[Reach, str]) -> Spec:
+def _of_command(request: RunRequest, runtime: Runtime, aim: tuple[Reach, str]) -> Spec:
     reach, site = aim
     # What a person types at a terminal fails at once, so that they can mend it; a lost machine is made good all the same.
     retry = Retry(failures=request.retries if request.retries is not None else 0 if request.is_command else Retry().failures)
     retry = replace(retry, no_machine_s=request.patience if request.patience is not None else retry.no_machine_s)
-    folder = str((request.folder or Path.cwd()).absolute()) if reach.here else _folder(request, runtime.elsewhere[site])
+    folder = str((request.folder or Path.cwd()).absolute()) if reach.is_local else _folder(request, runtime.elsewhere[site])
     spec = Spec(
         command=request.words,
         name=_checked_text("--name", request.name) or _job_name(request.words),
@@ -234,8 +234,8 @@ def _of_command(request: Asked, runtime: Held, aim: tuple[Reach, str]) -> Spec:
         place=site,
         folder=folder,
         # What is set on this machine means nothing on another.
-        env=submitting.environment(request.settings, inherit=reach.here),
-        secrets=submitting.secrets_of(request.secrets, is_local=reach.here),
+        env=submitting.environment(request.settings, inherit=reach.is_local),
+        secrets=submitting.secrets_of(request.secrets, is_local=reach.is_local),
         needs=_needs(request, reach),
         owner=runtime.record.login or submitting.submitter(),
         team=_checked_text("--team", request.team),
@@ -252,7 +252,7 @@ def _of_command(request: Asked, runtime: Held, aim: tuple[Reach, str]) -> Spec:
         after=tuple(_known(runtime, one) for one in request.after),
         produces=_produces(request.produces),
     )
-    return spec if reach.here or not request.is_command else _bare(runtime, request, reach, spec)
+    return spec if reach.is_local or not request.is_command else _bare(runtime, request, reach, spec)
 
 
 def _produces(paths: tuple[str, ...]) -> tuple[str, ...]:
@@ -265,7 +265,7 @@ def _produces(paths: tuple[str, ...]) -> tuple[str, ...]:
     return paths
 
 
-def _folder(request: Asked, engine: Engine) -> str:
+def _folder(request: RunRequest, engine: Engine) -> str:
     """Of an image: as it is there. For rented machines: of this one, and sent to them, or of S3."""
     folder = str(request.folder or "")
     if not folder or not isinstance(engine, BringsFolders) or folder.startswith("s3:/"):
@@ -275,7 +275,7 @@ def _folder(request: Asked, engine: Engine) -> str:
     return str(Path(folder).absolute())
 
 
-def _needs(request: Asked, reach: Reach) -> Needs:
+def _needs(request: RunRequest, reach: Reach) -> Needs:
     gpus, gpus_least = ranges.workers(str(request.gpus), "--gpus") if request.gpus is not None else (0, None)
     machines: int = 1
     machines_least: int | None = None
@@ -285,9 +285,9 @@ def _needs(request: Asked, reach: Reach) -> Needs:
         machines, machines_least = counts
     if machines < 1 or machines_least == 0:
         raise BadInput("A job needs a machine.", remedy="Write --machines 1 or more.")
-    if reach.here and not request.is_command and not request.played:
+    if reach.is_local and not request.is_command and not request.played:
         machines_least = None  # of a pipeline: this stage is on one machine, others may be on several
-    if gpus_least is not None and not reach.here:
+    if gpus_least is not None and not reach.is_local:
         raise BadInput(
             f"{reach.kind} gives each machine its GPUs whole.", remedy="Give a range of machines instead: --machines 2-4."
         )
@@ -302,7 +302,7 @@ def _needs(request: Asked, reach: Reach) -> Needs:
     )
 
 
-def _bare(runtime: Held, request: Asked, reach: Reach, spec: Spec) -> Spec:
+def _bare(runtime: Runtime, request: RunRequest, reach: Reach, spec: Spec) -> Spec:
     """A command without a workload: nobody planned it, so whoever asks says on what."""
     from chipwise.api.running import bare
 
@@ -316,12 +316,12 @@ def _bare(runtime: Held, request: Asked, reach: Reach, spec: Spec) -> Spec:
     return bare.on_cluster(spec, request.image or reach.setting("image"), queue, reach)
 
 
-def _queues(held: Held, where: str) -> Callable[[str, str], str]:
+def _queues(held: Runtime, where: str) -> Callable[[str, str], str]:
     engine = held.elsewhere[where]
     return engine.queue_for if isinstance(engine, HasQueues) else lambda team, asked: asked
 
 
-def _known(runtime: Held, text: str) -> str:
+def _known(runtime: Runtime, text: str) -> str:
     from chipwise.api.running import jobs
 
     return jobs.find(runtime.record, text).id

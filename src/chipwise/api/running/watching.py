@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import psutil
 
     from chipwise.adapters.gpu_use import GpuUse
-    from chipwise.api.running.asking import Held
+    from chipwise.api.running.asking import Runtime
     from chipwise.runner.job import Job
 
 _KNOWN: dict[int, psutil.Process] = {}  # the share of a processor is counted between two looks at the same process
@@ -43,13 +43,13 @@ class Standing:
     machines: int = 1
 
 
-def look(runtime: Held, measure_s: float) -> list[Standing]:
+def look(runtime: Runtime, measure_s: float) -> list[Standing]:
     """Jobs that hold devices; the processor's share is measured over `measure_s`, or since the last look. Those elsewhere
     stand behind: no cluster or cloud is asked for a list that is shown every two seconds."""
     rows = runtime.record.rows(Wanted(phases=PLACED))
     own = {runtime.engine.place, *(row.place for row in rows if is_here(runtime.session, row))}
     jobs = [job for where in sorted(own) for job in _jobs_at(runtime, where)]
-    processes = {job.id: runtime.here(job).processes_of(job.id, len(job.attempts)) for job in jobs}
+    processes = {job.id: runtime.local_engine(job).processes_of(job.id, len(job.attempts)) for job in jobs}
     all_processes = [process for group in processes.values() for process in group]
     for process in all_processes:
         known = _KNOWN.setdefault(process.pid, process)
@@ -74,7 +74,7 @@ def look(runtime: Held, measure_s: float) -> list[Standing]:
                 memory += process.memory_info().rss
         last = job.attempts[-1]
         since = last.begun if last.begun is not None else last.placed
-        engine = runtime.here(job)
+        engine = runtime.local_engine(job)
         step = engine.look([job], now).attempts[(job.id, last.number)].step
         supervisor = engine.supervisor_of(job.id, last.number)
         gpu = _used([use[one] for one in last.devices if one in use])
@@ -97,7 +97,7 @@ def look(runtime: Held, measure_s: float) -> list[Standing]:
     return [*standings, *(_elsewhere(job, now) for where in sorted(remote_places) for job in _jobs_at(runtime, where))]
 
 
-def _jobs_at(held: Held, where: str) -> list[Job]:
+def _jobs_at(held: Runtime, where: str) -> list[Job]:
     return held.record.jobs(Wanted(phases=PLACED, place=where))
 
 

@@ -46,7 +46,7 @@ from chipwise.catalog.owned import hourly_cost
 from chipwise.catalog.region import Region
 from chipwise.errors import InvalidFile, Problem
 from chipwise.spelling import nearest
-from chipwise.workload.source import Document, FileKind, Where, read_text, read_yaml, show_where
+from chipwise.workload.source import Document, FieldPath, FileKind, read_text, read_yaml, show_where
 
 KIND = FileKind(
     "catalog", "Sections are chips, machines, regions, offers and discounts; see docs/adding/own-catalog.md.", 200_000
@@ -70,11 +70,11 @@ class Source:
     def day(self) -> str:
         return datetime.fromtimestamp(self.path.stat().st_mtime, UTC).date().isoformat()
 
-    def wrong(self, where: Where, message: str, near: tuple[str, ...] = ()) -> None:
+    def wrong(self, where: FieldPath, message: str, near: tuple[str, ...] = ()) -> None:
         line = next((self.document.lines[where[:n]] for n in range(len(where), -1, -1) if where[:n] in self.document.lines), 1)
         self.problems.append(Problem(field=show_where(where), message=message, line=line, allowed=None, nearest=near))
 
-    def complain(self, field: Where, *complaints: Iterable[Complaint]) -> None:
+    def complain(self, field: FieldPath, *complaints: Iterable[Complaint]) -> None:
         """What the integrity suite says of a row; that a chip is not named needs no note here."""
         for complaint in (one for several in complaints for one in several):
             if complaint.rule not in (CHIP_KNOWN, CHIP_EXPLAINED):
@@ -101,7 +101,7 @@ def _read(path: Path) -> Source:
         raise InvalidFile(str(path), sorted(source.problems, key=lambda p: p.line or 0), remedy=KIND.remedy) from None
 
 
-def _in_words(detail: Any, field: Where) -> tuple[str, tuple[str, ...]]:
+def _in_words(detail: Any, field: FieldPath) -> tuple[str, tuple[str, ...]]:
     """What pydantic found, as a sentence, with the nearest field where one was misspelt."""
     match detail["type"]:
         case "extra_forbidden":
@@ -220,7 +220,7 @@ def _refuse_bad(files: Sequence[Source]) -> None:
             raise InvalidFile(str(file.path), sorted(file.problems, key=lambda p: p.line or 0), remedy=KIND.remedy)
 
 
-def _one_chip(file: Source, field: Where, text: str | None, names: Names) -> Chip | None:
+def _one_chip(file: Source, field: FieldPath, text: str | None, names: Names) -> Chip | None:
     if text is None:
         return None
     if names.chips_or_none(text) is None:

@@ -61,11 +61,11 @@ Watts = Annotated[float, _validator(parse_watts), Field(gt=0, le=1e7)]
 Fraction = Annotated[float, _validator(_fraction)]
 
 
-class Row(BaseModel):
+class OwnRow(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True, allow_inf_nan=False)
 
 
-class OwnChip(Row):
+class OwnChip(OwnRow):
     """`like` takes over what is not stated from a chip of the catalog."""
 
     name: Text
@@ -83,7 +83,7 @@ class OwnChip(Row):
     note: Note = ""
 
 
-class OwnMachine(Row):
+class OwnMachine(OwnRow):
     """A server that somebody owns, or a private offer. Its cost is `price_per_hour`, or follows from what it cost."""
 
     name: Text
@@ -106,7 +106,7 @@ class OwnMachine(Row):
     note: Note = ""
 
 
-class OwnRegion(Row):
+class OwnRegion(OwnRow):
     name: Text
     provider: Text = "onprem"
     location: Text | None = None
@@ -117,7 +117,7 @@ class OwnRegion(Row):
     pue: Annotated[float, Field(ge=1, le=4)] | None = None
 
 
-class OwnOffer(Row):
+class OwnOffer(OwnRow):
     provider: Text
     machine: Text
     region: Text
@@ -127,7 +127,7 @@ class OwnOffer(Row):
     note: Note = ""
 
 
-class OwnDiscount(Row):
+class OwnDiscount(OwnRow):
     """A negotiated share off the list price. `machine` is a machine or a family; left open, all of the provider's.
 
     Without `purchase` it holds for everything but spot.
@@ -142,7 +142,7 @@ class OwnDiscount(Row):
     note: Note = ""
 
 
-class OwnFile(Row):
+class OwnFile(OwnRow):
     """One file in the catalog directory."""
 
     chips: tuple[OwnChip, ...] = ()

@@ -43,13 +43,13 @@ class Session:
         from chipwise.catalog.load import load
 
         if not any(self.config.catalog_dir.glob("*.y*ml")):
-            snapshot = self._brought(())
+            snapshot = self._stored_rows(())
             return load((), snapshot.machines, snapshot.regions, snapshot.offers)
         from chipwise.api.session.own import join, read, read_chips
 
         files = read(self.config.catalog_dir)
         chips = read_chips(files)
-        return join(files, chips, self._brought(chips), self.today)
+        return join(files, chips, self._stored_rows(chips), self.today)
 
     @cached_property
     def stored(self) -> tuple[Snapshot, ...]:
@@ -62,7 +62,7 @@ class Session:
         self.problems.extend(problems)
         return tuple(loaded)
 
-    def _brought(self, chips: Sequence[Chip]) -> Snapshot:
+    def _stored_rows(self, chips: Sequence[Chip]) -> Snapshot:
         """The rows of all stored snapshots, as one, that pass the integrity suite; of what does not, `problems` tells."""
         if not self.stored:
             return Snapshot("", self.today, (), ())
@@ -73,7 +73,7 @@ class Session:
         machines: list[Machine] = []
         regions: list[Region] = []
         offers: list[Offer] = []
-        for snapshot in sorted(self.stored, key=lambda one: one.taken):
+        for snapshot in sorted(self.stored, key=lambda one: one.day):
             good, refused = sound(snapshot, packaged.chips, packaged.machine_index)
             if refused:
                 message = f"{len(refused)} rows of the stored prices of {snapshot.provider} are skipped: {refused[0]}."
@@ -81,7 +81,7 @@ class Session:
             machines.extend(good.machines)
             regions.extend(good.regions)
             offers.extend(good.offers)
-        return Snapshot(provider="", taken=self.today, machines=tuple(machines), offers=tuple(offers), regions=tuple(regions))
+        return Snapshot(provider="", day=self.today, machines=tuple(machines), offers=tuple(offers), regions=tuple(regions))
 
     @property
     def year_ago(self) -> int:

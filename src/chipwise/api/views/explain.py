@@ -17,7 +17,7 @@ def meaning_view(session: Session, meaning: kinds.Meaning) -> View:
         case kinds.ChipMeaning():
             return {
                 "meaning": "chip",
-                "said": meaning.said,
+                "said": meaning.remark,
                 **chip_view(meaning.chip, session.catalog),
                 "sharing": [mode._asdict() for mode in meaning.modes],
                 "slices": [s._asdict() for s in meaning.slices],

@@ -41,7 +41,7 @@ def status(session: Session) -> dict[str, Any]:
     days: dict[str, list[int]] = {}
     for day, machine in zip(offers.as_of, offers.machine, strict=True):
         days.setdefault(catalog.machines[machine].provider, []).append(day)
-    fed = {snapshot.provider: f"feed {snapshot.taken}" for snapshot in session.stored}
+    fed = {snapshot.provider: f"feed {snapshot.day}" for snapshot in session.stored}
     packaged = {provider.name for provider in names.providers(catalog.data)}
     rows = []
     for provider in catalog.providers:

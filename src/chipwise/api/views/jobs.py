@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chipwise.runner.job import Attempt, Job, Where
+from chipwise.runner.job import Attempt, Job, MachinePlace
 from chipwise.runner.record import Row
 
 
@@ -44,7 +44,7 @@ def job_view(job: Job) -> dict[str, Any]:
     }
 
 
-def place_view(place: Where) -> dict[str, Any]:
+def place_view(place: MachinePlace) -> dict[str, Any]:
     return {
         "purchase": str(place.purchase),
         "provider": place.provider,

@@ -52,7 +52,7 @@ def load_view(load: LoadPlan) -> View:
         "duration_curve": [{"machines": machines, "hours": hours} for machines, hours in load.steps],
         "recommendation": load.recommendation,
         "changed": load.changed or None,
-        "tried": load.tried,
+        "tried": load.kind_count,
         "assumed": list(load.assumed),
     }
 
@@ -78,7 +78,7 @@ def placement_view(placement: Placement) -> View:
         "round_trip_limit_s": placement.limit_s,
         "limit_basis": placement.basis,
         "losses": [{"region": one.region, "round_trip_s": one.farthest_s, "carried": one.carried} for one in placement.losses],
-        "tried": placement.tried,
+        "tried": placement.set_count,
         "regions_known": placement.sites,
         "missing": placement.missing or None,
         "assumed": list(placement.assumed),

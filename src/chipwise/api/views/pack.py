@@ -32,7 +32,7 @@ def _shared_view(shared: Shared) -> View:
         "chip": shared.chip,
         "memory_bytes": shared.memory_bytes,
         "purchase": shared.purchase,
-        "how": shared.how,
+        "how": shared.sharing,
         "usd": shared.usd,
         "models": [
             {

@@ -135,7 +135,7 @@ def _refused_view(refused: Refused) -> View:
         "limit": asdict(refused.rule),
         "offers": refused.offers,
         "example": example_words(refused),
-        "reason": None if refused.why is None else reason_data(refused.why),
+        "reason": None if refused.reason is None else reason_data(refused.reason),
     }
 
 

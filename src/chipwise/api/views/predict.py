@@ -100,7 +100,7 @@ def _goal(goal: Goal) -> View:
         "percentile": goal.percentile,
         "limit_s": goal.limit_s,
         "predicted_s": goal.predicted_s,
-        "met": goal.met,
+        "met": goal.is_met,
     }
 
 

@@ -17,18 +17,18 @@ def tco_view(result: Tco) -> dict[str, Any]:
 
     return {
         "chip": result.chip,
-        "chips": result.asked.chips,
+        "chips": result.request.chips,
         "machines": own.machines,
         "years": own.years,
         "utilisation": own.utilisation,
-        "country": result.asked.country,
+        "country": result.request.country,
         "settings": {
             setting.name: {
                 "value": setting.value,
                 "low": setting.low,
                 "high": setting.high,
-                "given": setting.given,
-                "how": setting.how,
+                "given": setting.is_given,
+                "how": setting.basis,
             }
             for setting in result.settings
         },
@@ -40,7 +40,7 @@ def tco_view(result: Tco) -> dict[str, Any]:
             "lines": [{"name": one.name, "usd_per_year": one.usd * YEAR_HOURS, "how": one.how} for one in cost.cost.lines],
             "usd_per_machine_hour": ends("usd_per_machine_hour"),
             "usd_per_useful_hour": ends("usd_per_useful_hour"),
-            "usd_per_useful_chip_hour": cost.usd_per_useful_hour / result.asked.chips,
+            "usd_per_useful_chip_hour": cost.usd_per_useful_hour / result.request.chips,
         },
         "cloud": [_alternative_view(one) for one in result.cloud],
         "left_out": [{"purchase": str(option), "why": why} for option, why in result.left_out],

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.source import Block, Sources, line_of, listed, look
+from chipwise.auditor.source import Sources, TerraformBlock, line_of, listed, look
 from chipwise.auditor.terraform import inner, text_of
 
 ABOUT = "nothing is open to the whole internet by accident"
@@ -80,7 +80,7 @@ def _everywhere(port: Any) -> bool:
     return str(port).count(":") == 1
 
 
-def _block(block: Block) -> Iterator[Finding]:
+def _block(block: TerraformBlock) -> Iterator[Finding]:
     kind = block.labels[0] if block.labels else ""
     if block.type != "resource":
         return

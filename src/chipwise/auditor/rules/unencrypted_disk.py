@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.source import Block, Sources, line_of, listed, look
+from chipwise.auditor.source import Sources, TerraformBlock, line_of, listed, look
 from chipwise.auditor.terraform import inner, is_true
 
 ABOUT = "disks are encrypted"
@@ -39,7 +39,7 @@ def check(sources: Sources) -> Iterator[Finding]:
             yield _finding(block.path, block.line, f"{block.title} has a disk that is not encrypted")
 
 
-def _bare(block: Block) -> bool:
+def _bare(block: TerraformBlock) -> bool:
     kind, body = block.labels[0] if block.labels else "", block.body
     if kind in ("aws_ebs_volume", "aws_efs_file_system"):
         return not is_true(body.get("encrypted"))

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.compatibility import Answer, check, rules
+from chipwise.catalog.compatibility import CompatibilityAnswer, check, rules
 from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.perf.arrays import Array
 from chipwise.perf.model import FORMULA
@@ -201,10 +201,12 @@ def framework_support(chip: Chip, frameworks: Sequence[str], data: Path) -> tupl
         finding = check(chip, {name: ""}, data)[0]
         properties = {"kind": str(chip.kind), "vendor": chip.vendor}
         stating = [rule for rule in rules(data) if rule.component == name and properties.get(rule.needs) in rule.values.split()]
-        if finding.answer is Answer.UNSTATED and stating and not finding.sources:  # no rule spoke against the chip
+        if finding.answer is CompatibilityAnswer.UNSTATED and stating and not finding.sources:  # no rule spoke against the chip
             supported.append(Support(name, 1.0, f"{stating[0].reason}."))
         else:
-            counts = {Answer.FINE: 1.0, Answer.UNSTATED: 0.5, Answer.REFUSED: 0.0}[finding.answer]
+            counts = {CompatibilityAnswer.FINE: 1.0, CompatibilityAnswer.UNSTATED: 0.5, CompatibilityAnswer.REFUSED: 0.0}[
+                finding.answer
+            ]
             supported.append(Support(name, counts, finding.reason))
     return tuple(supported)
 

@@ -65,7 +65,7 @@ _RULES = {
 
 def example_words(refused: Refused) -> str:
     """One of the offers that a rule refused, and why where the rule alone does not say it."""
-    return refused.example if refused.why is None else f"{refused.example}: {words(refused.why)}"
+    return refused.example if refused.reason is None else f"{refused.example}: {words(refused.reason)}"
 
 
 def missing_words(missing: Missing) -> str:

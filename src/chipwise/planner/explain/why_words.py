@@ -42,7 +42,7 @@ def _answer(finding: Why, per: str) -> str:
             return f"{finding.subject}: at best {_did(finding.best, per)}. It {words(finding.reason)}.{helps}"
         case Outcome.REFUSED:
             rules = "; ".join(f"{one.offers:,} {rule_words(one.rule)}" for one in finding.refused)
-            example = finding.refused[-1].why
+            example = finding.refused[-1].reason
             detail = f" ({words(example)})" if example is not None else ""
             return f"{finding.subject}: limits refuse all of its {finding.offers:,} offers: {rules}{detail}."
         case Outcome.UNABLE:

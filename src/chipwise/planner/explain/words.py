@@ -73,7 +73,7 @@ def _over_time(plan: Plan, choice: Choice) -> str:
 
 def _circuits(part: QuantumPart) -> str:
     paid = f" ({usd(part.usd)})" if part.usd else ""
-    return f" with circuits on {part.told}{paid}" if part.managed else f" with circuits {part.told}"
+    return f" with circuits on {part.title}{paid}" if part.managed else f" with circuits {part.title}"
 
 
 def watts(choice: Choice) -> str:
@@ -94,7 +94,7 @@ def brief(choice: Choice, per: str) -> str:
     split = ", ".join(_way(name, value) for name, value in ways if value > 1 and name not in ("recompute", "replicas"))
     parts = [choice.purchase, split, f"${number(choice.usd_per_unit)}/{choice.unit.replace('million ', 'M').removesuffix('s')}"]
     if choice.quantum is not None:
-        parts.append(choice.quantum.told)
+        parts.append(choice.quantum.title)
     if choice.provider == EDGE:
         parts.append(f"{power(choice.machine_watts)} a device")
     if choice.latency:
@@ -179,7 +179,7 @@ def running(choice: Choice) -> list[tuple[str, str]]:
         runs = (
             f"{part.tasks:,} circuits x {part.shots:,} shots of {part.qubits} qubits: {duration(part.seconds)}, {usd(part.usd)}"
         )
-        rows.append(("circuits", f"{part.told}; {runs}"))
+        rows.append(("circuits", f"{part.title}; {runs}"))
     if choice.storage:
         rows.append(("data", f"from {choice.storage}{_fed(choice)}"))
     rows.append(("power", watts(choice)))

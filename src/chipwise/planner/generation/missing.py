@@ -16,7 +16,7 @@ from chipwise.planner.assemble import family_of
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.generation import search as generation
 from chipwise.planner.generation.search import Serving, ServingJob
-from chipwise.planner.limits import Refused, shown
+from chipwise.planner.limits import Refused, offer_title
 from chipwise.planner.missing import Searched, no_way
 from chipwise.planner.reasons import (
     LacksMemory,
@@ -175,7 +175,7 @@ def refused_replicas(fleet: Fleet, offers: Index, rows: Serving, job: ServingJob
     first = int(removed[0])
     needed = NeedsReplicas(int(above[int(shape[first])]), int(job.most_replicas))
     rule = Rule(RuleKind.REPLICAS, limit=job.most_replicas)
-    return (Refused(rule, len(removed), shown(fleet.catalog, int(offers[first])), needed),)
+    return (Refused(rule, len(removed), offer_title(fleet.catalog, int(offers[first])), needed),)
 
 
 # -- nothing fits at all

@@ -14,7 +14,7 @@ from chipwise.perf.rows import model_key
 from chipwise.perf.setup import KV_BITS, WEIGHT_BITS
 from chipwise.perf.transformer import layer_of
 from chipwise.planner import missing
-from chipwise.planner.assemble import Case, Described, assemble, family_of
+from chipwise.planner.assemble import Described, PlanningCase, assemble, family_of
 from chipwise.planner.defaults import HOURS_PER_WEEK, SERVING_PRECISIONS, with_spot_default
 from chipwise.planner.fleet import COUNTS, MOST_CHIPS, Index
 from chipwise.planner.generation import search as generation
@@ -184,7 +184,7 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
     mean = work.arrival.rate if isinstance(work, Serve) else None  # machines are for the peak, tokens come at the mean
     arriving = mean or (float(np.median(rows.rate[best] * rows.replicas[best])) if len(best) else 0.0)
     units = (work.items if isinstance(work, Batch) else arriving * float(seconds[0]) if len(seconds) else 0.0) * tokens
-    case = Case(
+    case = PlanningCase(
         workload=work.name,
         kind=work.kind,
         per="month" if online else "job",
@@ -197,7 +197,7 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
     splits = (
         rows.counts if online else np.array([sum(n * k <= chip_limit for n in COUNTS) for k in chips.tolist()], dtype=np.intp)
     )
-    tested = (rows.tried > 0).astype(np.intp)
+    tested = (rows.predicted > 0).astype(np.intp)
     minimum = Work(
         shape=rows.shape,
         machines=np.ceil(rows.tp * rows.pp / chips),

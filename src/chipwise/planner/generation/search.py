@@ -79,7 +79,7 @@ class Serving:
     per_machine: Array  # requests per second; a replica over several machines counts in parts
     counts: Index  # numbers of machines that the limits leave to choose from
     provenance: Coded  # how near to measurements
-    tried: Array  # 1: predicted; 0: left out, because it does not fit or no load keeps the goals
+    predicted: Array  # 1: predicted; 0: left out, because it does not fit or no load keeps the goals
     alone: Array  # `rate`, also where so many replicas or chips are not allowed
 
 
@@ -110,7 +110,7 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
             per_machine=none,
             counts=empty,
             provenance=Coded.of(""),
-            tried=none,
+            predicted=none,
             alone=none,
         )
     shape = np.array([row[0] for row in rows], dtype=np.intp)
@@ -159,7 +159,7 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
         per_machine=rate * np.maximum(np.floor(chips / (tp * pp)), 1.0) / np.ceil(tp * pp / chips),
         counts=np.maximum(chip_limits[1] // chips - np.ceil(chip_limits[0] / chips) + 1, 0).astype(np.intp),
         provenance=provenance,
-        tried=hopeful.astype(float),
+        predicted=hopeful.astype(float),
         alone=alone,
     )
 
@@ -199,7 +199,7 @@ def _hopeless(job: ServingJob, ask: Generation) -> Mask:
 def _splits(job: ServingJob, shape: Shape, reach: float) -> list[tuple[int, int]]:
     """`reach` is the most machines that one replica can be spread over."""
     layer, chips = job.layer, shape.chips
-    if not shape.whole:  # slices do not reach each other, and a processor's sockets count as one
+    if not shape.is_whole:  # slices do not reach each other, and a processor's sockets count as one
         return [(1, 1)]
     widths = [t for t in (1, 2, 4, 8, 16) if t <= min(WIDEST_TENSOR, chips) and layer.heads % t == 0 and layer.hidden % t == 0]
     depths = [p for p in (1, 2, 4) if p <= layer.layers]

@@ -25,7 +25,7 @@ from chipwise.planner.values.mix import Band, Bucket
 from chipwise.workload.demand import Length
 
 CELLS = 5  # of one length at most
-LEAST = 0.02  # of all requests: a smaller cell joins its neighbour
+MIN_CELL_SHARE = 0.02  # of all requests: a smaller cell joins its neighbour
 LONGEST = 0.999  # percentile that a stated `max` stands for, where nothing else tells the spread
 _NARROW = 0.05  # sigma below which all lengths are one
 _NORMAL = NormalDist()
@@ -76,7 +76,7 @@ def _merged(edges: Sequence[float], shares: Sequence[float], amounts: Sequence[f
     total = sum(shares)
     cells: list[tuple[float, float, float, float]] = []  # low, high, share, amount
     for (low, high), share, amount in zip(pairwise(edges), shares, amounts, strict=True):
-        if cells and (cells[-1][2] < LEAST * total or share < LEAST * total):
+        if cells and (cells[-1][2] < MIN_CELL_SHARE * total or share < MIN_CELL_SHARE * total):
             before = cells.pop()
             cells.append((before[0], high, before[2] + share, before[3] + amount))
         else:
@@ -113,12 +113,12 @@ def recorded(prompts: Array, answers: Array) -> tuple[Bucket, ...]:
 def _band_of(values: Array) -> Array:
     """The band of every recorded length, by powers of at least two from the longest down."""
     top = float(values.max())
-    low = max(float(np.quantile(values, LEAST)), 1.0)
+    low = max(float(np.quantile(values, MIN_CELL_SHARE)), 1.0)
     step = max(2.0, (top / low) ** (1.0 / CELLS))
     return np.minimum(np.floor(np.log(top / np.maximum(values, 1.0)) / math.log(step) + 1e-9), CELLS - 1.0)
 
 
-def held(buckets: Sequence[Bucket], goals: Goals) -> list[dict[tuple[str, float], float]]:
+def goals_by_bucket(buckets: Sequence[Bucket], goals: Goals) -> list[dict[tuple[str, float], float]]:
     """The goals of every bucket, so that all requests together keep `goals`."""
     bucket_goals: list[dict[tuple[str, float], float]] = [{} for _ in buckets]
     for (name, share), limit in goals.items():

@@ -52,7 +52,7 @@ class Device:
 
     name: str
     lines: tuple[Line, ...]
-    each: Terms | None  # None: simulated, by the speed of the classical chip
+    terms: Terms | None  # None: simulated, by the speed of the classical chip
     usd_per_minute: float = 0.0  # of a simulator that is rented
     managed: bool = True
 
@@ -195,7 +195,7 @@ def _turns(question: Question, ground: Ground, work: Hybrid, devices: Sequence[D
     trials.largest_bytes = max(trials.largest_bytes, room)
     ways, too_large = [], None
     for device in devices:
-        run, lines = device.each, device.lines
+        run, lines = device.terms, device.lines
         if run is None:
             if not quantum.fits(chips, work.quantum.qubits, shape.chips)[0]:
                 state = float(quantum.state_bytes(work.quantum.qubits)[0])
@@ -211,7 +211,7 @@ def _turns(question: Question, ground: Ground, work: Hybrid, devices: Sequence[D
         terms = quantum.hybrid(work, run, chips, rate)
         part_of_it = QuantumPart(
             device=device.name,
-            kind="qpu" if device.each is not None else "simulator",
+            kind="qpu" if device.terms is not None else "simulator",
             managed=device.managed,
             qubits=work.quantum.qubits,
             tasks=work.iterations * work.quantum.circuits,
@@ -229,7 +229,7 @@ def _turns(question: Question, ground: Ground, work: Hybrid, devices: Sequence[D
                 precision=precision,
                 lines=lines,
                 quantum=part_of_it,
-                use=_use(reached, terms, device.each is None and not device.managed),
+                use=_use(reached, terms, device.terms is None and not device.managed),
             )
         )
         trials.devices.append(device)

@@ -147,7 +147,7 @@ def _answers(question: Question, ground: Ground, work: Serve, model: str, rate: 
         late = [
             TooSlow(str(goal.goal), goal.predicted_s or math.inf, goal.limit_s)
             for goal in predicted.goals or ()
-            if not goal.met
+            if not goal.is_met
         ]
         if late:
             slow = max(late, key=lambda reason: reason.seconds / reason.limit_s)

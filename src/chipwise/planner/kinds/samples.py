@@ -24,7 +24,7 @@ from chipwise.perf.power import Utilisation
 from chipwise.planner.defaults import STEP_SAMPLES, UTILISATION
 from chipwise.planner.fleet import Shape as MachineShape
 from chipwise.planner.fleet import placed
-from chipwise.planner.kinds.tables import held, noted, trained
+from chipwise.planner.kinds.tables import fitted_copy, noted, trained
 from chipwise.planner.kinds.ways import (
     COUNT,
     FORMAT,
@@ -62,7 +62,9 @@ WORKERS = 8.0  # vCPUs of a chip that prepare its data
 _OF_A_SAMPLE = ("input_tokens", "output_tokens", "precision")
 
 
-def asked(question: Question, ground: Ground, model: str, settings: Mapping[str, Any]) -> Callable[[int], Sampled | Cannot]:
+def sampled_by_shape(
+    question: Question, ground: Ground, model: str, settings: Mapping[str, Any]
+) -> Callable[[int], Sampled | Cannot]:
     """What is asked of a shape's chip, if it can do it. Names are resolved once per chip of the catalog."""
 
     @cache
@@ -84,7 +86,7 @@ def asked(question: Question, ground: Ground, model: str, settings: Mapping[str,
         ask = replace(ask_of_chip, part=placed(ground.fleet, index))
         if ask.task == "train" and ask.tables:
             return ask  # it depends on the number of machines
-        return held(ask, ground.fleet.shapes[index].chips)
+        return fitted_copy(ask, ground.fleet.shapes[index].chips)
 
     return of_shape
 
@@ -116,7 +118,7 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
     load, _ = load_of(Ask(ground.known, question.path, "", {}), work)
     settings: dict[str, Any] = {name: load[name] for name in _OF_A_SAMPLE if name in load}
     settings |= {"task": "serve", "power_watts": work.limits.power_watts}
-    of_shape = asked(question, ground, model, settings)
+    of_shape = sampled_by_shape(question, ground, model, settings)
     goals = {min(percentile / 100, 0.9999): limit for _, percentile, limit in wanted_goals(work.goals, {})}
     burst, month, fewest = work.arrival.burstiness, question.month_s, work.replicas.min or 1
     speeds: dict[tuple[str, float], tuple[float, float]] = {}
@@ -131,7 +133,7 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
         if place not in speeds:
             curve = curves[place] = sample_curve(ask)
             fastest = float(np.min(curve.seconds))
-            speeds[place] = (curve.highest_rate(goals, burst, HALVINGS) if goals else UTILISATION * curve.most, fastest)
+            speeds[place] = (curve.highest_rate(goals, burst, HALVINGS) if goals else UTILISATION * curve.max_rate, fastest)
         capacity, fastest = speeds[place]
         if goals and capacity <= 1e-3:  # without goals a sample may take as long as it does
             limit = min(goals.values())
@@ -183,7 +185,7 @@ def plan_batch(question: Question, work: Batch) -> Plan:
     ground = ground_of(known, question.rules)
     load, notes = load_of(Ask(known, question.path, "", {}), work)
     settings: dict[str, Any] = {name: load[name] for name in _OF_A_SAMPLE if name in load}
-    of_shape = asked(question, ground, model, settings | {"task": "serve"})
+    of_shape = sampled_by_shape(question, ground, model, settings | {"task": "serve"})
     speeds: dict[tuple[str, float], tuple[float, float, float]] = {}
     uses: dict[tuple[str, float], Utilisation] = {}
 
@@ -238,7 +240,7 @@ def plan_learning(question: Question, work: Learning) -> Plan:
     settings: dict[str, Any] = {"task": "train"}
     if "precision" in work.model_fields_set:
         settings["precision"] = work.precision.value
-    of_shape = asked(question, ground, model, settings)
+    of_shape = sampled_by_shape(question, ground, model, settings)
     total = work.samples * work.epochs
 
     trials = {at: _passes(question, work, of_shape(at), ground.fleet.shapes[at]) for at in ground.shapes}

@@ -32,7 +32,7 @@ def lacking(ask: Sampled) -> Cannot | None:
     return Cannot(HoldsTooLittle(ask.part.name, room, needed, f"{ask.model}{spread}"), needed / room, MEMORY)
 
 
-def held(ask: Sampled, chips: int) -> Sampled | Cannot:
+def fitted_copy(ask: Sampled, chips: int) -> Sampled | Cannot:
     """On one chip where it holds all; else one copy over the fewest chips of a machine that hold its tables together."""
     if ask.fits(1.0) or not ask.tables or ask.part.kind == "edge":
         return lacking(ask) or ask

@@ -18,7 +18,7 @@ from chipwise.money.storage import Tiers
 from chipwise.perf.arrays import Array, Coded
 from chipwise.perf.part import Part
 from chipwise.perf.power import Utilisation, power
-from chipwise.planner.assemble import Case, Described, assemble, family_of
+from chipwise.planner.assemble import Described, PlanningCase, assemble, family_of
 from chipwise.planner.defaults import HOURS_PER_WEEK
 from chipwise.planner.fleet import COUNTS, MOST_CHIPS, SLOWEST_FABRIC, Fleet
 from chipwise.planner.ground import goals_of, ground_for, market_of, slowest_s, stored, tiers_of
@@ -269,7 +269,7 @@ def _assembled(
     monthly = table.per == "month"
     # Every row of a month lasts the month: among those that keep the goals, cost decides where time was asked for.
     aim = "cost" if monthly and question.aim == "time" else question.aim
-    case = Case(
+    case = PlanningCase(
         workload=question.work.name,
         kind=table.kind,
         per=table.per,

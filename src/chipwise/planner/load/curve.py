@@ -198,7 +198,7 @@ def load_of(curve: LoadCurve, machines: Floats) -> Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class MachineKind:
     """Machines of one kind in one place, and what can be paid for them."""
 
     provider: str
@@ -210,7 +210,7 @@ class Kind:
     terms: tuple[tuple[str, str], ...] = ()  # option and what is promised for it
 
     @property
-    def where(self) -> str:
+    def title(self) -> str:
         return f"{self.provider} {self.machine} in {readable(self.region)}"
 
 
@@ -218,7 +218,7 @@ class Kind:
 class Base:
     """Machines that somebody owns: paid for every hour, whether they work or not."""
 
-    where: str
+    title: str
     answering: Answering
     usd_per_hour: float
 
@@ -227,7 +227,7 @@ class Base:
 class Carried:
     """A curve on one kind of machine, with owned ones as the base where there are any."""
 
-    kind: Kind
+    kind: MachineKind
     load: Load  # of rented machines
     layering: Layering
     base: Layer | None = None
@@ -241,7 +241,7 @@ class Carried:
         return ((self.base,) if self.base else ()) + self.layering.layers
 
 
-def carry(curve: LoadCurve, kind: Kind, base: Base | None = None) -> Carried:
+def carry(curve: LoadCurve, kind: MachineKind, base: Base | None = None) -> Carried:
     """The cheapest way; `base` is used only where it makes it cheaper."""
     load = load_of(curve, machines_of(curve, kind.answering))
     best = Carried(kind, load, layer(load, kind.options))
@@ -261,12 +261,12 @@ def carry(curve: LoadCurve, kind: Kind, base: Base | None = None) -> Carried:
         used = float(share @ curve.hours) * WEEKS * count
         paid = count * month
         owned = Layer(
-            name=f"owned: {base.where}",
+            name=f"owned: {base.title}",
             machines=count,
             hours_used=used,
             hours_paid=paid,
             usd=paid * base.usd_per_hour,
-            owned=base.where,
+            owned=base.title,
         )
         if owned.usd >= best.usd:
             break
@@ -286,7 +286,7 @@ def pattern_of(curve: LoadCurve, schedule: Timetable) -> str:
     return "bursty" if curve.peak > BURSTY * curve.mean else "continuous"
 
 
-def best_of(curve: LoadCurve, kinds: Sequence[Kind], bases: Sequence[Base] = ()) -> Carried:
+def best_of(curve: LoadCurve, kinds: Sequence[MachineKind], bases: Sequence[Base] = ()) -> Carried:
     """The least cost of all; of equals the first."""
     carried = [carry(curve, kind, base) for kind in kinds for base in (bases or (None,))]
     return min(carried, key=lambda one: one.usd)

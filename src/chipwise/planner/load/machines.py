@@ -13,7 +13,7 @@ from chipwise.catalog.region import Region
 from chipwise.money.commitment import Commitments
 from chipwise.money.layering import Option
 from chipwise.planner.fleet import Index
-from chipwise.planner.load.curve import Answering, Base, Kind, LoadCurve
+from chipwise.planner.load.curve import Answering, Base, LoadCurve, MachineKind
 from chipwise.planner.pricing import COMMITTED_H
 from chipwise.planner.values.plan import Choice, Rows
 from chipwise.planner.values.split import Seats, width
@@ -90,12 +90,12 @@ class Kinds:
             self.by_way[way] = self.choice(row)
         return answering_of(self.by_way[way], self.work, self.curve)
 
-    def kind(self, row: int) -> Kind | None:
-        machine, region = self._where(row)
+    def kind(self, row: int) -> MachineKind | None:
+        machine, region = self._place(row)
         options = tuple(self._options(row))
         if not options:
             return None
-        return Kind(
+        return MachineKind(
             provider=machine.provider,
             machine=machine.name,
             region=region.name,
@@ -105,11 +105,11 @@ class Kinds:
         )
 
     def base(self, row: int) -> Base:
-        machine, region = self._where(row)
+        machine, region = self._place(row)
         price = self.rows.fleet.catalog.offers.price[self.rows.priced.offer[row]]
         return Base(f"{machine.provider} {machine.name} in {region.name}", self.answering(row), price)
 
-    def _where(self, row: int) -> tuple[Machine, Region]:
+    def _place(self, row: int) -> tuple[Machine, Region]:
         catalog, priced = self.rows.fleet.catalog, self.rows.priced
         return catalog.machines[priced.machine[row]], catalog.regions[priced.region[row]]
 
@@ -131,7 +131,7 @@ class Kinds:
         for purchase, price in prices.items():
             yield Option(str(purchase), price, committed=purchase in COMMITTED_H or purchase is Purchase.OWNED)
         if (hourly := prices.get(Purchase.ON_DEMAND)) is not None and self.may_commit:
-            machine, region = self._where(index)
+            machine, region = self._place(index)
             for commitment in self.commitments.of(machine.provider, machine.name, region.name, hourly, machine.chips):
                 listed = prices.get(_TERMS.get(commitment.term, Purchase.ON_DEMAND), np.inf)
                 same_price = abs(commitment.usd_per_hour / listed - 1.0) < 0.01  # the offer says it already

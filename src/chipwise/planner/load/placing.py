@@ -95,7 +95,7 @@ def place(origins: Sequence[Origin], sites: Sequence[Site], rate: float, limit_s
             limit_s=limit_s,
             basis=basis,
             losses=(),
-            tried=0,
+            set_count=0,
             sites=len(sites),
             missing=none,
         )
@@ -128,13 +128,20 @@ def place(origins: Sequence[Origin], sites: Sequence[Site], rate: float, limit_s
             limit_s=limit_s,
             basis=basis,
             losses=(),
-            tried=count,
+            set_count=count,
             sites=len(sites),
             missing=_lacking(len(candidates), nearest, limit_s),
         )
     stands, losses = _stands(best[1], candidates, trips, share, rate)
     return Placement(
-        stands=stands, usd=best[0], single_usd=alone, limit_s=limit_s, basis=basis, losses=losses, tried=count, sites=len(sites)
+        stands=stands,
+        usd=best[0],
+        single_usd=alone,
+        limit_s=limit_s,
+        basis=basis,
+        losses=losses,
+        set_count=count,
+        sites=len(sites),
     )
 
 

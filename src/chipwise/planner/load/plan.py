@@ -74,7 +74,7 @@ def _recording(known: Known, work: Serve, path: str) -> Recording:
     """Read once, as long as the file stays the same."""
     trace = work.arrival.trace
     assert trace is not None
-    file = trace.beside(path)
+    file = trace.path_from(path)
     stamp = file.stat() if file.is_file() else None
     key = ("trace", f"{file}|{trace.format}|{stamp.st_mtime_ns if stamp else 0}|{stamp.st_size if stamp else 0}")
     recording = known.memo.get(key)
@@ -112,7 +112,7 @@ def with_load(known: Known, path: str, work: Common, plan: Plan) -> Plan:
     load, first = load_plan(known, work, plan, path), plan.winner
     if load is not None and first is not None and first.layered_usd is not None and load.usd < 0.995 * first.usd:
         costs = (
-            f"{load.where} in layers costs ${load.usd:,.0f} a month; {first.where}, {first.purchase}, for the peak at all times"
+            f"{load.title} in layers costs ${load.usd:,.0f} a month; {first.where}, {first.purchase}, for the peak at all times"
         )
         notes = (*notes, f"The budget is compared with the cost of the load over time: {costs} would cost ${first.usd:,.0f}.")
     return replace(plan, load=load, placement=placement(known, work, plan, path), notes=notes)
@@ -173,7 +173,7 @@ def curve_of(known: Known, work: Serve | Interactive, path: str) -> LoadCurve:
 def _finished(
     work: Serve | Interactive, plan: Plan, curve: LoadCurve, kinds: Kinds, best: Carried, row: int, count: int
 ) -> LoadPlan:
-    choice = kinds.choice(row) if best.kind.where != (plan.winner.where if plan.winner else "") else plan.winner
+    choice = kinds.choice(row) if best.kind.title != (plan.winner.where if plan.winner else "") else plan.winner
     assert choice is not None
     answering = answering_of(choice, work, curve)
     mean, peak = np.array([curve.mean]), np.array([curve.peak])
@@ -209,7 +209,7 @@ def _finished(
         recommendation=advice,
         changed=_changed(plan, best, kinds, curve),
         steps=tuple(zip(best.load.machines.tolist(), best.load.hours.tolist(), strict=True)),
-        tried=count,
+        kind_count=count,
         assumed=tuple(assumed),
     )
 
@@ -233,11 +233,11 @@ def _assumed(work: Serve | Interactive, curve: LoadCurve, span_s: float | None) 
 
 def _changed(plan: Plan, best: Carried, kinds: Kinds, curve: LoadCurve) -> str:
     winner = plan.winner
-    if winner is None or best.kind.where == winner.where:
+    if winner is None or best.kind.title == winner.where:
         return ""
     first = kinds.kind(int(kinds.rows.ranked[0]))
-    if first is None or first.where != winner.where or beyond(curve, first.answering):
-        return f"over the load's curve {best.kind.where} costs less than {winner.where}"
+    if first is None or first.title != winner.where or beyond(curve, first.answering):
+        return f"over the load's curve {best.kind.title} costs less than {winner.where}"
     usd = carry(curve, first).usd
     if usd <= best.usd * (1 + 1e-9):  # as cheap: not another answer
         return f"{winner.where} costs the same"

@@ -22,9 +22,9 @@ from chipwise.planner.pipeline.bounds import ROUNDING
 class SharedQuota:
     """What stages may use at one time, all together. `crowds` are places of stages."""
 
-    told: str  # "h100 at aws us-east-1"; of a provider's default its name
+    title: str  # "h100 at aws us-east-1"; of a provider's default its name
     unit: str
-    most: float
+    maximum: float
     own: bool  # the user's; else what the provider grants unasked
     regional: bool  # holds in every region by itself
     crowds: tuple[tuple[int, ...], ...]
@@ -89,6 +89,6 @@ def excesses(quotas: Sequence[SharedQuota], draws: Sequence[Array], regions: Seq
             for region in sorted({regions[one] for one in crowd}) if quota.regional else (None,):
                 needs = [(one, float(draws[one][index])) for one in crowd if region is None or regions[one] == region]
                 total = sum(need for _, need in needs)
-                if total > quota.most * (1 + ROUNDING):
+                if total > quota.maximum * (1 + ROUNDING):
                     exceeded.append(Excess(Cap(index, crowd, region), total, tuple(one for one in needs if one[1])))
     return exceeded

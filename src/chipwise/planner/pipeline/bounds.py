@@ -25,7 +25,7 @@ import numpy as np
 from chipwise.perf.arrays import Array
 from chipwise.planner.fleet import Index
 from chipwise.planner.limits import Mask
-from chipwise.planner.pipeline.grouped import first_least, least_by, runs_of
+from chipwise.planner.pipeline.grouped import first_least, group_minima, runs_of
 
 TIE = 1e-9  # of a score: what differs by less differs by rounding
 ROUNDING = 1e-12  # relative: sums of the same numbers in another order
@@ -47,7 +47,7 @@ class Node:
     adds: Array  # [candidate, column]
     seconds: Array
 
-    def some(self, rows: Index) -> Node:
+    def subset(self, rows: Index) -> Node:
         return Node(self.row[rows], self.region[rows], self.adds[rows], self.seconds[rows])
 
 
@@ -140,11 +140,11 @@ class Space:
             order = np.argsort(node.region, kind="stable")
             _, starts = runs_of(node.region[order])
             rows.append(dict(zip(node.region[order[starts]].tolist(), np.split(order, starts[1:]), strict=True)))
-        return [self._within(code, [one[code] for one in rows]) for code in sorted(set(rows[0]).intersection(*rows[1:]))]
+        return [self._region_space(code, [one[code] for one in rows]) for code in sorted(set(rows[0]).intersection(*rows[1:]))]
 
-    def _within(self, code: int, rows: Sequence[Index]) -> Space:
+    def _region_space(self, code: int, rows: Sequence[Index]) -> Space:
         nodes = [
-            replace(subset := node.some(mine), region=subset.region * 0) for node, mine in zip(self.nodes, rows, strict=True)
+            replace(subset := node.subset(mine), region=subset.region * 0) for node, mine in zip(self.nodes, rows, strict=True)
         ]
         block = slice(code, code + 1)
         edges = [replace(edge, adds=edge.adds[block, block], seconds=edge.seconds[block, block]) for edge in self.edges]
@@ -158,7 +158,7 @@ class Space:
             runs, starts = runs_of(node.region[order])
             columns = [node.seconds, *node.adds[:, : self.summed].T]
             columns.append(np.log(np.maximum([node.seconds, node.adds[:, USD], node.adds[:, KG]], 1e-12)).sum(axis=0))
-            nodes.append(node.some(np.unique([order[first_least(one[order], runs, starts)] for one in columns])))
+            nodes.append(node.subset(np.unique([order[first_least(one[order], runs, starts)] for one in columns])))
         return replace(self, nodes=tuple(nodes))
 
     def trimmed(self, limit: tuple[float, float]) -> Space:
@@ -176,7 +176,7 @@ class Space:
             for number, edge in enumerate(self.edges):
                 if edge.taker == index:
                     giver = self.nodes[edge.giver]
-                    finish = least_by(early[edge.giver][giver.region] + giver.seconds, giver.region, len(early[index]))
+                    finish = group_minima(early[edge.giver][giver.region] + giver.seconds, giver.region, len(early[index]))
                     early[index] = np.maximum(
                         early[index], (finish[:, None] + edge.seconds[: len(finish), : len(finish)]).min(axis=0)
                     )
@@ -186,7 +186,7 @@ class Space:
             after, behind = self.behind(index, node.region)
             adds = above[index][node.region] + node.adds + behind
             seconds = np.maximum(longest, early[index][node.region] + node.seconds + after)
-            nodes.append(node.some(np.flatnonzero(self.judge(adds, seconds, limit)[1])))
+            nodes.append(node.subset(np.flatnonzero(self.judge(adds, seconds, limit)[1])))
         return replace(self, nodes=tuple(nodes))
 
     def tightened(self, mix: Mix, limits: Mapping[str, float]) -> Mix:
@@ -195,7 +195,7 @@ class Space:
 
         def bound(weights: Mapping[str, float]) -> float:
             one = replace(mix, **weights)  # type: ignore[arg-type]
-            return self._least_of(one) - sum(weights[name] * limit for name, limit in limits.items())
+            return self._minimum_of(one) - sum(weights[name] * limit for name, limit in limits.items())
 
         weights = {name: float(getattr(mix, name)) for name in limits}
         for name in (*limits, *limits) if len(limits) > 1 else limits:
@@ -209,14 +209,14 @@ class Space:
             weights[name] = exp((low + high) / 2)
         return replace(mix, **weights)  # type: ignore[arg-type]
 
-    def _least_of(self, mix: Mix) -> float:
+    def _minimum_of(self, mix: Mix) -> float:
         """The least that a weighted sum can be along the tree."""
         regions = 1 + max(int(node.region.max()) for node in self.nodes)
         suffix = [np.zeros(0) for _ in self.nodes]
         total = 0.0
         for index in range(len(self.nodes) - 1, -1, -1):
             node = self.nodes[index]
-            suffix[index] = least_by(mix.of(node.adds, node.seconds, index in mix.stages), node.region, regions)
+            suffix[index] = group_minima(mix.of(node.adds, node.seconds, index in mix.stages), node.region, regions)
             for number, edge in enumerate(self.edges):
                 if edge.giver == index and number in self._tree:
                     moved = mix.of(edge.adds[:regions, :regions], edge.seconds[:regions, :regions], number in mix.edges)
@@ -260,7 +260,7 @@ class Space:
                 adds += reach[number][codes] if number in self._tree else 0.0
         return seconds, adds
 
-    def least(self) -> float:
+    def lower_bound(self) -> float:
         """A score that no answer is better than."""
         suffix, late, _, _ = self._bounds
         taking = {edge.taker for edge in self.edges}
@@ -329,7 +329,10 @@ class Space:
         way: dict[int, Array] = {}
         for index in range(len(self.nodes) - 1, -1, -1):
             node = self.nodes[index]
-            suffix[index], late[index] = least_by(node.adds, node.region, regions), least_by(node.seconds, node.region, regions)
+            suffix[index], late[index] = (
+                group_minima(node.adds, node.region, regions),
+                group_minima(node.seconds, node.region, regions),
+            )
             after = np.zeros(regions)
             for number, edge in enumerate(self.edges):
                 if edge.giver == index:

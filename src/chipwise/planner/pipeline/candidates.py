@@ -40,7 +40,7 @@ class Candidates:
     the stage is out."""
 
     rows: Rows | None  # None: no machine can do it
-    at: Index  # positions of machines among the rows
+    positions: Index  # positions of machines among the rows
     offered: Sequence[Offered]
     region: Index  # codes that all stages share
     usd: Array
@@ -53,7 +53,7 @@ class Candidates:
     choices: dict[int, Choice] = field(default_factory=dict)
 
     def service(self, row: int) -> Offered | None:
-        return self.offered[row - len(self.at)] if row >= len(self.at) else None
+        return self.offered[row - len(self.positions)] if row >= len(self.positions) else None
 
     def choice(self, row: int) -> Choice:
         if row not in self.choices:
@@ -63,7 +63,7 @@ class Candidates:
 
     def _machine(self, row: int) -> Choice:
         assert self.rows is not None
-        return self.rows.choice(int(self.at[row]))
+        return self.rows.choice(int(self.positions[row]))
 
     def settle(self, rows: Index) -> None:
         """With storage. A choice in full is made only to hold it against a budget: how bad one run in ten is takes long."""
@@ -75,7 +75,7 @@ class Candidates:
                 choice = self.choice(row)
                 self.usd[row], self.fine[row] = choice.usd, not self.rows.verdict(choice)
             elif self.rows.storage_usd is not None:
-                self.usd[row] += self.rows.storage_usd(int(self.at[row]))
+                self.usd[row] += self.rows.storage_usd(int(self.positions[row]))
 
     def stage(self, name: str, share: float) -> Stage:
         """`share`: of what it costs, how much the budget of the whole counts."""
@@ -136,7 +136,7 @@ def candidates_of(
     places = np.array([codes.setdefault(one.place, len(codes)) for one in offered], np.intp)
     return Candidates(
         rows=plan.rows,
-        at=positions,
+        positions=positions,
         offered=offered,
         region=np.concatenate([region, places]),
         usd=np.concatenate([cost, [one.choice.usd for one in offered]]),

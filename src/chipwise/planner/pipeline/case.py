@@ -19,10 +19,21 @@ from chipwise.planner.kinds.edge_catalog import PROVIDER as EDGE
 from chipwise.planner.pipeline.beside import Excess
 from chipwise.planner.pipeline.candidates import Candidates, Counts, candidates_of, machines_of
 from chipwise.planner.pipeline.hand_offs import Flow, Place, Ways, tables
-from chipwise.planner.pipeline.joint import HandOff, Joint, Stage, Wanted, able, beyond, reckon, single_region, solve, swapped
+from chipwise.planner.pipeline.joint import (
+    Joint,
+    Stage,
+    StageHandOff,
+    Wanted,
+    able,
+    beyond,
+    reckon,
+    single_region,
+    solve,
+    swapped,
+)
 from chipwise.planner.pipeline.quotas import shared_quotas
 from chipwise.planner.pipeline.services import Offered
-from chipwise.planner.quotas import Held
+from chipwise.planner.quotas import QuotaCheck
 from chipwise.planner.reasons import DeadlineAndBudget, MissesDeadline, OverBudget, Reason, StageOverBudget, StagesOverQuota
 from chipwise.planner.remedies import Advice, Ease
 from chipwise.planner.values.pipeline import Alternative, Lack, Moved, Placed, Totals, by_use, what
@@ -39,7 +50,7 @@ if TYPE_CHECKING:
 AHEAD = 250  # candidates whose storage is chosen at a time; twice as many with every round
 _MONTHS = {Period.HOUR: HOUR / MONTH, Period.DAY: DAY / MONTH, Period.YEAR: 12.0}
 _OF_A_STAGE = ("latency", "ttft", "tpot", "throughput")
-Solver = Callable[[Sequence[Stage], Sequence[HandOff], Wanted], Joint | None]
+Solver = Callable[[Sequence[Stage], Sequence[StageHandOff], Wanted], Joint | None]
 
 
 def counted_months(budget: Budget | None) -> float:
@@ -83,7 +94,7 @@ class Case:
     places: Sequence[Place]
     ways: Ways
     candidates: Sequence[Candidates]
-    hand_offs: Sequence[HandOff]
+    hand_offs: Sequence[StageHandOff]
 
     @classmethod
     def of(
@@ -211,19 +222,22 @@ class Case:
         """Which quota of the whole a combination exceeds; None: none."""
         return next((self._crowded(one, one.needed) for one in beyond(self.stages, self.wanted, joint)), None)
 
-    def _held(self, excess: Excess) -> Held:
+    def _quota_check(self, excess: Excess) -> QuotaCheck:
         quota = self.wanted.quotas[excess.cap.quota]
         region = "" if excess.cap.region is None else f" in {self.places[excess.cap.region][1]}"
-        return Held(told=f"{quota.told}{region}", unit=quota.unit, most=quota.most, needed=np.zeros(0), own=quota.own)
+        return QuotaCheck(
+            title=f"{quota.title}{region}", unit=quota.unit, maximum=quota.maximum, needed=np.zeros(0), own=quota.own
+        )
 
-    def _crowded(self, one: Excess, needed: float) -> StagesOverQuota:
-        return StagesOverQuota(tuple((self.order[at].name, need) for at, need in one.by_stage), self._held(one).miss(needed))
+    def _crowded(self, excess: Excess, needed: float) -> StagesOverQuota:
+        stages = tuple((self.order[at].name, need) for at, need in excess.by_stage)
+        return StagesOverQuota(stages, self._quota_check(excess).miss(needed))
 
     def _too_much(self, excess: Excess) -> Missing:
         """With the least that any combination within the other goals needs of it."""
         cap, quotas = excess.cap, self.wanted.quotas
 
-        def by_need(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted) -> Joint | None:
+        def by_need(stages: Sequence[Stage], hand_offs: Sequence[StageHandOff], wanted: Wanted) -> Joint | None:
             needing = [replace(stage, usd=cap.needed(at, stage.draws, stage.region)) for at, stage in enumerate(stages)]
             return solve(needing, [replace(way, usd=np.zeros_like(way.usd)) for way in hand_offs], wanted)
 
@@ -234,7 +248,7 @@ class Case:
             draws = [stage.draws[pick : pick + 1] for stage, pick in zip(self.stages, joint.picks, strict=True)]
             regions = [stage.region[pick : pick + 1] for stage, pick in zip(self.stages, joint.picks, strict=True)]
             needs = [float(cap.needed(at, *pair)[0]) for at, pair in enumerate(zip(draws, regions, strict=True))]
-            needed = max(sum(needs), min(needed, self._held(excess).most))
+            needed = max(sum(needs), min(needed, self._quota_check(excess).maximum))
             excess = replace(excess, needed=needed, by_stage=tuple((at, need) for at, need in enumerate(needs) if need))
         return Missing(Obstacle.QUOTA, self._crowded(excess, needed), (Ease(),))
 
@@ -275,7 +289,7 @@ class Case:
                     path=path,
                     usd=transfer.usd,
                     seconds=0.0 if flow.monthly else seconds,
-                    how=flow.how,
+                    how=flow.basis,
                     assumed=transfer.assumed if giver != taker and flow.size_bytes else (),
                 )
             )
@@ -304,7 +318,7 @@ class Case:
             unknown_kg=tuple(unknown),
         )
 
-    def told(self, joint: Joint) -> str:
+    def summary(self, joint: Joint) -> str:
         """In a few words: what it runs on, and what it comes to."""
         chosen = [one.choice(pick) for one, pick in zip(self.candidates, joint.picks, strict=True)]
         runs = (f"{stage.name} on {what(one)}" for stage, one in zip(self.order, chosen, strict=True))
@@ -332,7 +346,7 @@ def _subset(stage: Stage, rows: Index) -> Stage:
     return Stage(stage.name, stage.region[rows], *columns)
 
 
-def _by_charge(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted) -> Joint | None:
+def _by_charge(stages: Sequence[Stage], hand_offs: Sequence[StageHandOff], wanted: Wanted) -> Joint | None:
     """The least that a budget would be charged with; time does not count."""
     charged = [replace(one, usd=one.charged) for one in stages]
     return solve(charged, [replace(one, usd=one.charged) for one in hand_offs], Wanted("cost", quotas=wanted.quotas))

@@ -10,7 +10,7 @@ from chipwise.perf.arrays import Array
 from chipwise.planner.fleet import Index
 from chipwise.planner.limits import Mask
 
-MANY, SWEPT, STEPS = 4000, 3, 16  # rows from which a sweep pays, columns that it is for, shares that it looks at
+SWEEP_ROWS, SWEPT, STEPS = 4000, 3, 16  # rows from which a sweep pays, columns that it is for, shares that it looks at
 
 
 def unbeaten(values: Array, group: Index, ties_by: Sequence[Array] = ()) -> Index:
@@ -24,7 +24,7 @@ def unbeaten(values: Array, group: Index, ties_by: Sequence[Array] = ()) -> Inde
     columns = _telling(values)
     sums = np.sum([np.log(np.maximum(one, np.finfo(float).tiny)) for one in columns], axis=0)
     left = np.argsort(group, kind="stable")
-    if len(left) > MANY and len(columns) == SWEPT:
+    if len(left) > SWEEP_ROWS and len(columns) == SWEPT:
         left = _swept(columns, group, np.lexsort(tuple(reversed(ties_by))) if ties_by else np.arange(len(group)))
     keys = (*(one[left] for one in reversed(ties_by)), *(one[left] for one in reversed(columns)), sums[left], group[left])
     left = left[np.lexsort(keys)]
@@ -97,7 +97,7 @@ def _somewhere(columns: Sequence[Array], rows: Index, rivals: Index, holds: Call
     return mask
 
 
-def least_by(values: Array, group: Index, groups: int) -> Array:
+def group_minima(values: Array, group: Index, groups: int) -> Array:
     """The least of every column in every group; of groups without rows infinite."""
     minima = np.full((groups, *values.shape[1:]), np.inf)
     if len(group):

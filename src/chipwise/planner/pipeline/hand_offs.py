@@ -11,7 +11,7 @@ import numpy as np
 from chipwise.errors import BadInput
 from chipwise.money.transfer import Gravity, Path, Transfer
 from chipwise.planner.fleet import Index
-from chipwise.planner.pipeline.joint import HandOff
+from chipwise.planner.pipeline.joint import StageHandOff
 from chipwise.text import decimal_size
 from chipwise.units import HOUR, MONTH, WEEK
 from chipwise.workload.kinds import Batch, Common, Hpc, Hybrid, Learning, Render, Serve, Stream, Transcode
@@ -31,7 +31,7 @@ class Flow:
     taker: int
     size_bytes: float
     monthly: bool  # flows out of a service: so much every month
-    how: str
+    basis: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Ways:
         transfer = bring(_OWN_SITE, *taker, size_bytes) if from_own else hand_off(giver, taker, size_bytes)
         return transfer, self.between(giver, taker).seconds(size_bytes)
 
-    def laid(self, givers: Sequence[int], places: Sequence[Place]) -> tuple[list[Way], Index]:
+    def table(self, givers: Sequence[int], places: Sequence[Place]) -> tuple[list[Way], Index]:
         """(ways, of every giver to every place which of them it is). Takers that a giver pays the same for share a way: egress
         has a price by provider and, to few countries, by country."""
         ways: list[Way] = []
@@ -96,7 +96,7 @@ def flows_of(work: Pipeline, order: Sequence[Common]) -> list[Flow]:
                 taker=positions[taker],
                 size_bytes=0.0,
                 monthly=False,
-                how="no size is given: nothing moves",
+                basis="no size is given: nothing moves",
             )
             for giver, taker in work.edges
         ]
@@ -105,7 +105,7 @@ def flows_of(work: Pipeline, order: Sequence[Common]) -> list[Flow]:
         giver, taker = positions[hand_off.source], positions[hand_off.to]
         if hand_off.size_per_item is None:
             basis = "in all" if hand_off.size is not None else "no size is given: nothing moves"
-            flows.append(Flow(giver=giver, taker=taker, size_bytes=hand_off.size or 0.0, monthly=False, how=basis))
+            flows.append(Flow(giver=giver, taker=taker, size_bytes=hand_off.size or 0.0, monthly=False, basis=basis))
             continue
         counted = next(((items, stage) for stage in (order[giver], order[taker]) if (items := _items(stage))), None)
         if counted is None:
@@ -116,7 +116,7 @@ def flows_of(work: Pipeline, order: Sequence[Common]) -> list[Flow]:
             )
         (count, noun, monthly), stage = counted
         basis = f"{count:,.0f} {noun} of {stage.name} x {decimal_size(hand_off.size_per_item)}"
-        flows.append(Flow(giver=giver, taker=taker, size_bytes=count * hand_off.size_per_item, monthly=monthly, how=basis))
+        flows.append(Flow(giver=giver, taker=taker, size_bytes=count * hand_off.size_per_item, monthly=monthly, basis=basis))
     return flows
 
 
@@ -151,11 +151,11 @@ def _items(stage: Common) -> tuple[float, str, bool] | None:
 
 def tables(
     flows: Sequence[Flow], used: Sequence[Sequence[int]], places: Sequence[Place], ways: Ways, months: float
-) -> list[HandOff]:
+) -> list[StageHandOff]:
     """Cost and time of every flow by the codes of both places; `used` are those that each stage may run in. `months` is what a
     budget counts of money that is paid monthly."""
     givers = sorted({here for flow in flows if flow.size_bytes for here in used[flow.giver]})
-    distinct, numbers = ways.laid(givers, places)
+    distinct, numbers = ways.table(givers, places)
     hand_offs = []
     for flow in flows:
         usd, seconds = np.zeros((len(places), len(places))), np.zeros((len(places), len(places)))
@@ -164,7 +164,7 @@ def tables(
             if not flow.monthly:
                 seconds[givers] = np.array([way.seconds(flow.size_bytes) for way in distinct])[numbers[givers]]
         hand_offs.append(
-            HandOff(
+            StageHandOff(
                 giver=flow.giver, taker=flow.taker, usd=usd, seconds=seconds, charged=usd * (months if flow.monthly else 1.0)
             )
         )

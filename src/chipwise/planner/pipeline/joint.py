@@ -46,7 +46,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HandOff:
+class StageHandOff:
     """What one stage gives to a later one, by [region of the giver, region of the taker]."""
 
     giver: int
@@ -103,7 +103,7 @@ def worthwhile(stage: Stage, timed: bool = True, carbon: bool = True) -> Index:
     return unbeaten(np.column_stack(columns), stage.region, (stage.seconds, stage.kg))
 
 
-def reckon(stages: Sequence[Stage], hand_offs: Sequence[HandOff], picks: Sequence[int]) -> Joint:
+def reckon(stages: Sequence[Stage], hand_offs: Sequence[StageHandOff], picks: Sequence[int]) -> Joint:
     """What one candidate of every stage comes to."""
     regions = [int(stage.region[at]) for stage, at in zip(stages, picks, strict=True)]
     starts, ends = [0.0] * len(stages), [0.0] * len(stages)
@@ -123,7 +123,7 @@ def reckon(stages: Sequence[Stage], hand_offs: Sequence[HandOff], picks: Sequenc
     )
 
 
-def solve(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted) -> Joint | None:
+def solve(stages: Sequence[Stage], hand_offs: Sequence[StageHandOff], wanted: Wanted) -> Joint | None:
     """The best combination that keeps deadline, budget and quotas; None: there is none."""
     assert all(one.giver < one.taker for one in hand_offs), "stages come in the order of their hand-offs"
     if not stages or not all(map(len, stages)):
@@ -131,7 +131,7 @@ def solve(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted)
     return _within_quotas(_anywhere, stages, hand_offs, wanted)
 
 
-def single_region(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted) -> Joint | None:
+def single_region(stages: Sequence[Stage], hand_offs: Sequence[StageHandOff], wanted: Wanted) -> Joint | None:
     """The best where all stages run in the same region."""
     return _within_quotas(_in_one_region, stages, hand_offs, wanted)
 
@@ -142,10 +142,10 @@ def beyond(stages: Sequence[Stage], wanted: Wanted, joint: Joint) -> list[Excess
     return excesses(wanted.quotas, draws, [int(stage.region[pick]) for stage, pick in zip(stages, joint.picks, strict=True)])
 
 
-Capped = Callable[[Sequence[Stage], Sequence[HandOff], Wanted, Sequence[Cap]], Joint | None]
+Capped = Callable[[Sequence[Stage], Sequence[StageHandOff], Wanted, Sequence[Cap]], Joint | None]
 
 
-def _within_quotas(answer: Capped, stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted) -> Joint | None:
+def _within_quotas(answer: Capped, stages: Sequence[Stage], hand_offs: Sequence[StageHandOff], wanted: Wanted) -> Joint | None:
     """Most quotas never bind, and each that is watched makes the search wider: one is watched once the best without it has
     exceeded it. An answer that exceeds none is the best of all that do not."""
     caps: tuple[Cap, ...] = ()
@@ -160,23 +160,25 @@ def _within_quotas(answer: Capped, stages: Sequence[Stage], hand_offs: Sequence[
         caps += exceeded
 
 
-def _anywhere(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted, caps: Sequence[Cap]) -> Joint | None:
+def _anywhere(stages: Sequence[Stage], hand_offs: Sequence[StageHandOff], wanted: Wanted, caps: Sequence[Cap]) -> Joint | None:
     return _solved(stages, hand_offs, wanted, _space(stages, hand_offs, wanted, caps), None)
 
 
-def _in_one_region(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted, caps: Sequence[Cap]) -> Joint | None:
+def _in_one_region(
+    stages: Sequence[Stage], hand_offs: Sequence[StageHandOff], wanted: Wanted, caps: Sequence[Cap]
+) -> Joint | None:
     if not stages or not all(map(len, stages)):
         return None
     inside = _space(stages, hand_offs, wanted, caps).apart()
     best: Joint | None = None
-    for bound, _, space in sorted((space.least(), number, space) for number, space in enumerate(inside)):
+    for bound, _, space in sorted((space.lower_bound(), number, space) for number, space in enumerate(inside)):
         if best is None or bound < best.score(wanted.objective):
             best = _solved(stages, hand_offs, wanted, space, best)
     return best
 
 
 def _solved(
-    stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted, space: Space, best: Joint | None
+    stages: Sequence[Stage], hand_offs: Sequence[StageHandOff], wanted: Wanted, space: Space, best: Joint | None
 ) -> Joint | None:
     """The best, `best` among them if there is one already. Answers are looked for until looking brings no better one, then the
     last is proved to be the best, or beaten."""
@@ -212,14 +214,14 @@ def _directed_search(
 
 
 def able(
-    stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted, best: Joint, together: bool = False
+    stages: Sequence[Stage], hand_offs: Sequence[StageHandOff], wanted: Wanted, best: Joint, together: bool = False
 ) -> list[Index]:
     """Of every stage the candidates that an answer better than `best` may hold, whatever more others should cost; and those of
     `best`. `together`: of answers in one region."""
     plain = _space(stages, hand_offs, wanted)  # without quotas: they drop none here
     survivors: list[list[Index]] = [[np.array([pick])] for pick in best.picks]
     limit = best.score(wanted.objective) * (1 + TIE)
-    for part in [one for one in plain.apart() if one.least() <= limit] if together else [plain]:
+    for part in [one for one in plain.apart() if one.lower_bound() <= limit] if together else [plain]:
         space = _narrowed(stages, hand_offs, wanted, part, best)
         if not together and all(len(node.row) for node in space.nodes):
             mixes = tuple(_mixes(stages, hand_offs, wanted, _lean(space), best))
@@ -229,7 +231,9 @@ def able(
     return [np.unique(np.concatenate(rows)) for rows in survivors]
 
 
-def _narrowed(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted, space: Space, best: Joint | None) -> Space:
+def _narrowed(
+    stages: Sequence[Stage], hand_offs: Sequence[StageHandOff], wanted: Wanted, space: Space, best: Joint | None
+) -> Space:
     """Without what cannot beat `best`, by bounds that need no search."""
     if best is None:
         return space
@@ -238,7 +242,7 @@ def _narrowed(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wan
     return space.mixed((next(_slopes(stages, hand_offs, best)),)).trimmed(_limit(best, wanted)).mixed(())
 
 
-def swapped(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted, joint: Joint, index: int) -> Array:
+def swapped(stages: Sequence[Stage], hand_offs: Sequence[StageHandOff], wanted: Wanted, joint: Joint, index: int) -> Array:
     """The score with each candidate of one stage in the place of its pick."""
     stage, regions = stages[index], [int(one.region[pick]) for one, pick in zip(stages, joint.picks, strict=True)]
     usd = joint.usd - stage.usd[joint.picks[index]] + stage.usd
@@ -261,7 +265,7 @@ def swapped(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wante
 
 
 def _better(
-    stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted, best: Joint | None, picks: Sequence[int] | None
+    stages: Sequence[Stage], hand_offs: Sequence[StageHandOff], wanted: Wanted, best: Joint | None, picks: Sequence[int] | None
 ) -> Joint | None:
     """Of two; ties by what they cost, then by time, then by carbon."""
     if picks is None:
@@ -281,7 +285,7 @@ def _limit(best: Joint | None, wanted: Wanted) -> tuple[float, float]:
     return (inf, inf) if best is None else (best.score(wanted.objective), wanted.money(best))
 
 
-def _space(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted, caps: Sequence[Cap] = ()) -> Space:
+def _space(stages: Sequence[Stage], hand_offs: Sequence[StageHandOff], wanted: Wanted, caps: Sequence[Cap] = ()) -> Space:
     """Stages by what counts of them."""
     nodes, edges = [], []
     for index, stage in enumerate(stages):
@@ -292,7 +296,7 @@ def _space(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted
         none = np.zeros_like(way.usd)
         adds = np.stack([way.usd, none, way.charged, *(none for _ in caps)], axis=-1)
         edges.append(Edge(way.giver, way.taker, adds, way.seconds))
-    limits = tuple(wanted.quotas[cap.quota].most for cap in caps)
+    limits = tuple(wanted.quotas[cap.quota].maximum for cap in caps)
     return Space(
         nodes=tuple(nodes),
         edges=tuple(edges),
@@ -310,10 +314,12 @@ def _lean(space: Space) -> Space:
         unbeaten(counted(space, node.adds, node.seconds[:, None], every_cap), node.region, (node.seconds, node.adds[:, 1]))
         for node in space.nodes
     ]
-    return replace(space, nodes=tuple(node.some(rows) for node, rows in zip(space.nodes, survivors, strict=True)))
+    return replace(space, nodes=tuple(node.subset(rows) for node, rows in zip(space.nodes, survivors, strict=True)))
 
 
-def _mixes(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted, space: Space, best: Joint) -> Iterator[Mix]:
+def _mixes(
+    stages: Sequence[Stage], hand_offs: Sequence[StageHandOff], wanted: Wanted, space: Space, best: Joint
+) -> Iterator[Mix]:
     """Weighted sums that bound well. Balanced: by the slopes at the best known answer, than which none has a lesser sum. Under
     goals: by what a second or a dollar less is worth, first guessed from the best without the goal."""
     if wanted.objective == "balanced":
@@ -340,7 +346,7 @@ def _mixes(stages: Sequence[Stage], hand_offs: Sequence[HandOff], wanted: Wanted
             yield replace(mix, **{name: getattr(mix, name) * tilt for name in worth})
 
 
-def _slopes(stages: Sequence[Stage], hand_offs: Sequence[HandOff], best: Joint) -> Iterator[Mix]:
+def _slopes(stages: Sequence[Stage], hand_offs: Sequence[StageHandOff], best: Joint) -> Iterator[Mix]:
     path, through = _longest(stages, hand_offs, best)
     flat = {"usd": 1 / max(best.usd, 1e-9), "kg": 1 / max(best.kg, 1e-9), "seconds": 1 / max(best.seconds, 1e-9)}
     yield Mix(**flat, charged=0.0, stages=path, edges=through)
@@ -349,7 +355,7 @@ def _slopes(stages: Sequence[Stage], hand_offs: Sequence[HandOff], best: Joint) 
             yield Mix(**(flat | {name: flat[name] * tilt}), charged=0.0, stages=path, edges=through)
 
 
-def _longest(stages: Sequence[Stage], hand_offs: Sequence[HandOff], joint: Joint) -> tuple[frozenset[int], frozenset[int]]:
+def _longest(stages: Sequence[Stage], hand_offs: Sequence[StageHandOff], joint: Joint) -> tuple[frozenset[int], frozenset[int]]:
     """Stages and hand-offs, by place, of the way through that takes the whole time."""
     regions = [int(stage.region[at]) for stage, at in zip(stages, joint.picks, strict=True)]
     index = int(np.argmax(joint.ends))

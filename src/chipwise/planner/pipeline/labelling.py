@@ -34,7 +34,7 @@ class _Labels:
     def __len__(self) -> int:
         return len(self.latest)
 
-    def some(self, rows: Index) -> _Labels:
+    def subset(self, rows: Index) -> _Labels:
         return _Labels(
             adds=self.adds[rows],
             latest=self.latest[rows],
@@ -89,7 +89,7 @@ def _step(space: Space, labels: _Labels, index: int, limit: tuple[float, float],
     node, last = space.nodes[index], index == len(space.nodes) - 1
     size = max(CELLS // len(node.row), 1)
     parts = [
-        _extended(space, labels.some(np.arange(first, min(first + size, len(labels)))), index, limit, first)
+        _extended(space, labels.subset(np.arange(first, min(first + size, len(labels)))), index, limit, first)
         for first in range(0, len(labels), size)
     ]
     new, score, money, seconds = _joined([one for one, _ in parts]), *np.concatenate([values for _, values in parts]).T
@@ -97,10 +97,10 @@ def _step(space: Space, labels: _Labels, index: int, limit: tuple[float, float],
         return new
     if last:
         good = np.flatnonzero(ties(score, score.min()))
-        return new.some(good[np.lexsort((seconds[good], money[good]))[:1]])
+        return new.subset(good[np.lexsort((seconds[good], money[good]))[:1]])
     if beam is not None and len(new) > beam:
-        return new.some(np.lexsort((money, score))[:beam])
-    return new.some(_unbeaten_labels(space, new, index))
+        return new.subset(np.lexsort((money, score))[:beam])
+    return new.subset(_unbeaten_labels(space, new, index))
 
 
 def _extended(space: Space, labels: _Labels, index: int, limit: tuple[float, float], first: int) -> tuple[_Labels, Array]:

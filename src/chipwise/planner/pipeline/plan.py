@@ -68,7 +68,7 @@ def plan_pipeline(
         )
     alone, together = case.each_alone(), case.settled(single_region)
     remarks += tuple(f"{one.name}: {', '.join(one.assumed)}." for one in case.placed(joint, alone) if one.assumed)
-    refused = (Excluded(case.told(free), crowded),) if crowded is not None and free is not None else ()
+    refused = (Excluded(case.summary(free), crowded),) if crowded is not None and free is not None else ()
     answer = PipelinePlan(
         workload=work.name,
         objective=aim,

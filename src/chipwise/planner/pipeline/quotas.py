@@ -17,7 +17,7 @@ from chipwise.planner.fleet import Index
 from chipwise.planner.limits import Granted
 from chipwise.planner.pipeline.beside import SharedQuota, crowds
 from chipwise.planner.pipeline.hand_offs import Flow
-from chipwise.planner.quotas import Held, held
+from chipwise.planner.quotas import QuotaCheck, quota_checks
 from chipwise.planner.rules import rules_of
 from chipwise.planner.values.plan import Plan
 from chipwise.workload.goals import Limits
@@ -33,8 +33,8 @@ _Key = tuple[object, ...]
 class _Drawn:
     """One quota, and of the stages that it holds for what their candidates need of it."""
 
-    first: Held
-    most: float
+    first: QuotaCheck
+    maximum: float
     needed: dict[int, Array] = field(default_factory=dict)
 
 
@@ -54,20 +54,20 @@ def shared_quotas(
     together = [one for one in crowds(len(order), edges, [plan.per == "month" for plan in plans]) if len(one) > 1]
     if not together:
         return none
-    amounts = {_key(one): float(one.most) for one in rules_of(known, limits).quotas}
+    amounts = {_key(one): float(one.maximum) for one in rules_of(known, limits).quotas}
     draws = _drawn(known, order, plans, rows, amounts)
     shared, columns = [], []
     for draw in draws.values():
         subsets = {tuple(at for at in crowd if at in draw.needed) for crowd in together}
         able = tuple(
-            sorted(crowd for crowd in subsets if sum(float(draw.needed[at].max(initial=0.0)) for at in crowd) > draw.most)
+            sorted(crowd for crowd in subsets if sum(float(draw.needed[at].max(initial=0.0)) for at in crowd) > draw.maximum)
         )
         if able:
             shared.append(
                 SharedQuota(
-                    told=draw.first.told,
+                    title=draw.first.title,
                     unit=draw.first.unit,
-                    most=draw.most,
+                    maximum=draw.maximum,
                     own=draw.first.own,
                     regional=not draw.first.own,
                     crowds=able,
@@ -87,12 +87,12 @@ def _drawn(
         if plan.rows is None:
             continue
         rules = rules_of(known, stage.limits)
-        quotas = held(plan.rows.fleet, plan.rows.priced, rules)
+        quotas = quota_checks(plan.rows.fleet, plan.rows.priced, rules)
         own = len(rules.quotas)
-        keys: list[_Key] = [*map(_key, rules.quotas), *((one.told,) for one in quotas[own:])]
+        keys: list[_Key] = [*map(_key, rules.quotas), *((one.title,) for one in quotas[own:])]
         for key, limit in zip(keys, quotas, strict=True):
-            quota = draws.setdefault(key, _Drawn(limit, limit.most))
-            quota.most = amounts.get(key, max(quota.most, limit.most))
+            quota = draws.setdefault(key, _Drawn(limit, limit.maximum))
+            quota.maximum = amounts.get(key, max(quota.maximum, limit.maximum))
             quota.needed[index] = limit.needed[rows[index]]
     return draws
 

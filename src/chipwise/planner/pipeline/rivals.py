@@ -11,7 +11,7 @@ from chipwise.planner.pipeline.joint import Joint, Wanted, reckon, solve, swappe
 from chipwise.planner.values.pipeline import PipelinePlan, Rival
 
 LISTED = 8  # rivals of a stage
-LOOKED_AT = 400  # rows, the best, whose storage is chosen to list them
+CANDIDATE_ROWS = 400  # rows, the best, whose storage is chosen to list them
 STEPS = 6  # deadlines between the fastest and the cheapest
 
 
@@ -24,10 +24,10 @@ def _rivals(case: Case, joint: Joint, index: int) -> list[Rival]:
     """The best row of every machine type and way to buy, by the score of the whole, and the pick in any case."""
     candidates, stages = case.candidates[index], case.stages
     order = np.argsort(swapped(stages, case.hand_offs, case.wanted, joint, index), kind="stable")
-    candidates.settle(order[:LOOKED_AT])
+    candidates.settle(order[:CANDIDATE_ROWS])
     stages = case.stages
     scores = swapped(stages, case.hand_offs, case.wanted, joint, index)
-    rows = order[:LOOKED_AT][np.argsort(scores[order[:LOOKED_AT]], kind="stable")]
+    rows = order[:CANDIDATE_ROWS][np.argsort(scores[order[:CANDIDATE_ROWS]], kind="stable")]
     rivals: dict[tuple[str, str, str], Rival] = {}
     for row in (joint.picks[index], *rows[candidates.fine[rows]].tolist()):
         choice = candidates.choice(int(row))

@@ -30,7 +30,7 @@ from chipwise.perf.arrays import Array
 from chipwise.perf.model import Model
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.generation import search as generation
-from chipwise.planner.generation.sizing import held
+from chipwise.planner.generation.sizing import goals_by_bucket
 from chipwise.planner.limits import Mask
 from chipwise.planner.values.mix import Bucket
 
@@ -92,7 +92,7 @@ def ways_for(
 ) -> Ways:
     """The rate of every way on every bucket. Only replicas inside one machine: a mix counts machines one by one."""
     rates, serving = [], None
-    for bucket, goals in zip(buckets, held(buckets, job.goals), strict=True):
+    for bucket, goals in zip(buckets, goals_by_bucket(buckets, job.goals), strict=True):
         bucket_job = replace(
             job,
             input_len=bucket.prompt.mean,

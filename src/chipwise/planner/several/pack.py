@@ -20,7 +20,7 @@ from chipwise.planner.load.plan import with_recording
 from chipwise.planner.pricing import Priced, Work, price
 from chipwise.planner.several import packing
 from chipwise.planner.several.packing import Bin, Host, Item, Profile
-from chipwise.planner.several.sharing import Cuts, cuts_of, profiles_of, taken
+from chipwise.planner.several.sharing import Cuts, cuts_of, host_usage, profiles_of
 from chipwise.units import GB, HOUR, MONTH
 from chipwise.workload.kinds import Serve
 from chipwise.workload.pipeline import Workload
@@ -54,12 +54,12 @@ class Shared:
     chip: str
     memory_bytes: float
     purchase: str
-    how: str  # alone, time sharing, MIG
+    sharing: str  # alone, time sharing, MIG
     residents: tuple[Resident, ...]
     usd: float
 
     @property
-    def where(self) -> str:
+    def title(self) -> str:
         return f"{self.provider} {self.machine} in {self.region}"
 
 
@@ -158,7 +158,7 @@ class _Market:
     def _host(self, index: int) -> Host:
         shape, part = self.ground.fleet.shapes[index], self.ground.fleet.part(index)
         chip = self.ground.fleet.catalog.chips.get(shape.chip)
-        if chip is None or not shape.whole:
+        if chip is None or not shape.is_whole:
             return Host(part.name, part.memory_bytes, in_turns=False)
         data = self.ground.fleet.catalog.data
         ways = {one.mode for one in modes_of(chip, data)}
@@ -221,18 +221,18 @@ class _Market:
             chip=host.name,
             memory_bytes=host.memory_bytes,
             purchase=str(PURCHASES[priced.purchase[index]]),
-            how=bin_.how,
+            sharing=bin_.sharing,
             residents=residents,
             usd=float(usd[bin_.host]),
         )
 
     def _resident(self, bin_: Bin, host: Host, item: Item, ask: _Request) -> Resident:
-        turns = bin_.how == packing.IN_TURNS
-        profile: Profile | None = host.profiles[item.profile[bin_.host]] if bin_.how == packing.IN_SLICES else None
+        turns = bin_.sharing == packing.IN_TURNS
+        profile: Profile | None = host.profiles[item.profile[bin_.host]] if bin_.sharing == packing.IN_SLICES else None
         return Resident(
             name=ask.work.name,
             path=ask.path,
-            precision=item.precision[bin_.how][bin_.host],
+            precision=item.precision[bin_.sharing][bin_.host],
             share=float(item.share[bin_.host]) if turns else None,
             memory_bytes=float(item.memory[bin_.host]) if turns else None,
             profile=profile.name if profile else "",
@@ -258,7 +258,7 @@ def _items(market: _Market, requests: Sequence[_Request]) -> tuple[list[Item], l
         rate = max(request.job.rate, request.job.least_rate) / copies
         job = replace(request.job, rate=rate, least_rate=0.0, least_replicas=1.0, most_replicas=np.inf)
         usd = market.prices(1 << market.rules_of[number])
-        item = taken(job, cuts, request.known.model, number, market.rules_of[number], np.isfinite(usd).tolist())
+        item = host_usage(job, cuts, request.known.model, number, market.rules_of[number], np.isfinite(usd).tolist())
         if not item.alone.any():
             raise NoResult(
                 f"{request.path}: no machine with one chip that its limits allow holds {request.work.name} and answers "

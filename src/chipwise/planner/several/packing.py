@@ -69,7 +69,7 @@ class Bin:
     """One machine and who is on it."""
 
     host: int
-    how: str  # ALONE, IN_TURNS or IN_SLICES
+    sharing: str  # ALONE, IN_TURNS or IN_SLICES
     items: tuple[int, ...]
     rules: int  # kinds of limits, as a bit mask
     usd: float
@@ -131,7 +131,7 @@ class _Market:
         if not able.any():
             return None
         host = int(np.argmin(np.where(able, usd, np.inf)))
-        return Bin(host=host, how=modes[host], items=tuple(inside), rules=rules, usd=float(usd[host]))
+        return Bin(host=host, sharing=modes[host], items=tuple(inside), rules=rules, usd=float(usd[host]))
 
     def _able(self, inside: list[int]) -> tuple[Mask, list[str]]:
         """Hosts that hold all of them, and how."""

@@ -46,7 +46,7 @@ class Cuts:
 
     hosts: tuple[Host, ...]
     fleet: Fleet
-    of: tuple[Cut, ...]  # by shape of the fleet
+    cuts: tuple[Cut, ...]  # by shape of the fleet
 
 
 def profiles_of(slices: Sequence[Slice], chip: str, memory_bytes: float) -> tuple[int, tuple[Profile, ...]]:
@@ -77,7 +77,7 @@ def cuts_of(fleet: Fleet, shapes: Sequence[int], hosts: Sequence[Host], slices: 
 
     def add(part: Part, cut: Cut) -> None:
         parts[part.name] = part
-        places.append(Shape(part=part.name, chips=1, fabric=0.0, memory_bytes=part.memory_bytes, of=part.name))
+        places.append(Shape(part=part.name, chips=1, fabric=0.0, memory_bytes=part.memory_bytes, base_chip=part.name))
         cuts.append(cut)
 
     for index, (shape, host) in enumerate(zip(shapes, hosts, strict=True)):
@@ -101,10 +101,10 @@ def cuts_of(fleet: Fleet, shapes: Sequence[int], hosts: Sequence[Host], slices: 
     return Cuts(tuple(hosts), small, tuple(cuts))
 
 
-def taken(job: generation.ServingJob, cuts: Cuts, model: Model, number: int, rules: int, allowed: Sequence[bool]) -> Item:
+def host_usage(job: generation.ServingJob, cuts: Cuts, model: Model, number: int, rules: int, allowed: Sequence[bool]) -> Item:
     """What the model takes of every host; `allowed` by host."""
-    shapes = [at for at, cut in enumerate(cuts.of) if allowed[cut.host]]
-    serving = generation.search(job, cuts.fleet, model, shapes, (1, len(cuts.of)))
+    shapes = [at for at, cut in enumerate(cuts.cuts) if allowed[cut.host]]
+    serving = generation.search(job, cuts.fleet, model, shapes, (1, len(cuts.cuts)))
     able = np.flatnonzero((serving.fits > 0) & (serving.rate >= job.rate * (1.0 - 1e-9)) & (serving.rate > 0))
     bytes_needed = _bytes(job, cuts.fleet, serving, able)
     count = len(cuts.hosts)
@@ -112,7 +112,7 @@ def taken(job: generation.ServingJob, cuts: Cuts, model: Model, number: int, rul
     precision = {how: [""] * count for how in (ALONE, IN_TURNS, IN_SLICES)}
     share, memory, fullest = np.full(count, np.inf), np.full(count, np.inf), np.full(count, np.inf)
     for row, needed in zip(able.tolist(), bytes_needed.tolist(), strict=True):
-        cut, format_of = cuts.of[serving.shape[row]], serving.precision.name_at(row)
+        cut, format_of = cuts.cuts[serving.shape[row]], serving.precision.name_at(row)
         if cut.profile >= 0:
             if profile[cut.host] < 0 or cut.profile < profile[cut.host]:
                 profile[cut.host], precision[IN_SLICES][cut.host] = cut.profile, format_of

@@ -10,7 +10,7 @@ from chipwise.perf.rows import model_key
 from chipwise.perf.setup import RECOMPUTE
 from chipwise.perf.transformer import layer_of, pair_layer
 from chipwise.planner import missing
-from chipwise.planner.assemble import Case, Described, assemble
+from chipwise.planner.assemble import Described, PlanningCase, assemble
 from chipwise.planner.defaults import LORA_RANK, SEQUENCE_TOKENS, training_batch
 from chipwise.planner.fleet import MOST_CHIPS
 from chipwise.planner.ground import asked_goals, ground_for, shapes_offered, stored
@@ -74,7 +74,7 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
 
     considered, estimated = (tally(ground.fleet, ok.offers, work_of, one) for one in (ways.splits, ways.predicted))
     units, unit = (tokens / 1e6, "million tokens") if pairs is None else (tokens / seq / 1e6, "million pairs")
-    case = Case(
+    case = PlanningCase(
         workload=work.name,
         kind=work.kind if isinstance(work, Finetune) else "train",
         per="job",

@@ -7,8 +7,8 @@ What is provably no better is left out before time is predicted:
   More recomputation is more work, yet a fitted factor may fall with it: all ways to recompute are kept.
 - a step takes at least its micro-batches and its bubble, (many + pp - 1) / pp times what one micro-batch takes on a replica of
   tp x cp chips: exchanges between replicas and the optimiser only add. That time depends on the part, tp, cp, ep, micro-batch
-  and recomputation alone, so a few thousand replicas bound all candidates (`_Candidates.least`). Those with the least bound
-  are predicted first, then all whose bound is no more than what these took.
+  and recomputation alone, so a few thousand replicas bound all candidates (`_Candidates.lower_bounds`). Those with the least
+  bound are predicted first, then all whose bound is no more than what these took.
 The rest is predicted in array calls, and of every shape, count and precision the fastest is kept: for a given machine every
 cost grows with time.
 """
@@ -39,9 +39,9 @@ from chipwise.planner.training.splits import (
     RECOMPUTE,
     TP,
     Chosen,
-    Found,
     LearningJob,
     Splits,
+    SplitSummary,
     setup_of,
     slopes,
 )
@@ -106,13 +106,13 @@ def has(part: Part, precision: str, method: str = "full") -> bool:
 
 
 def _fastest(
-    job: LearningJob, fleet: Fleet, model: Model, tables: dict[str, Splits], rows: list[tuple[int, int, str, Found]]
+    job: LearningJob, fleet: Fleet, model: Model, tables: dict[str, Splits], rows: list[tuple[int, int, str, SplitSummary]]
 ) -> Ways:
     shape = np.array([row[0] for row in rows], dtype=np.intp)
     precision = Coded.of([row[2] for row in rows])
     table, memory, starts = _joined(tables)
-    sizes = np.array([len(row[3].kept) for row in rows], dtype=np.intp)
-    places = [row[3].kept + starts[row[2]] for row in rows]
+    sizes = np.array([len(row[3].rows) for row in rows], dtype=np.intp)
+    places = [row[3].rows + starts[row[2]] for row in rows]
     candidates = _Candidates(
         job=job,
         fleet=fleet,
@@ -125,7 +125,7 @@ def _fastest(
     )
     best = _Best(len(rows))
     if len(candidates.place):
-        bounds = candidates.least()
+        bounds = candidates.lower_bounds()
         left = np.arange(len(bounds))
         for ways in (PP, EP):  # the most promising of each depth, of each spread of experts, and then all that may be faster
             best.take(candidates, tested := candidates.promising(left, bounds, ways))
@@ -206,7 +206,7 @@ class _Candidates:
         picked: Index = np.sort(chosen[order[_first_least(bounds[chosen[order]], key[order])]])
         return picked
 
-    def least(self) -> Array:
+    def lower_bounds(self) -> Array:
         """Seconds that no step of a candidate can be shorter than; 0 where nothing is known before it is predicted."""
         if slopes(self.model, ("*", "nodes"))[0] < 0:  # more machines would be faster than one
             return np.zeros(len(self.place))

@@ -62,11 +62,11 @@ class Chosen(Sequence[TrainingSplit | None]):
         return None if place < 0 else TrainingSplit(*map(int, self._table[place]))
 
 
-class Found(NamedTuple):
+class SplitSummary(NamedTuple):
     """Of a number of chips in machines of some size: how many splits there are, which may be the fastest, what is missing."""
 
     splits: int
-    kept: Index  # rows of `Splits.table`
+    rows: Index  # rows of `Splits.table`
     short: float
 
 
@@ -93,13 +93,13 @@ class Splits:
         fresh = np.any(fixed[1:] != fixed[:-1], axis=1) | (self.table[1:, PP] > 1) | (size[1:] != size[:-1])
         self._last = np.append(fresh, True) if larger_is_no_slower(model) else np.ones(len(self.table), dtype=bool)
         self._worth: dict[float, NDArray[np.bool_]] = {}
-        self._found: dict[tuple[int, int, bool, float], Found] = {}
+        self._found: dict[tuple[int, int, bool, float], SplitSummary] = {}
 
-    def of(self, size: int, node: int, piped: bool, capacity: float) -> Found:
+    def of(self, size: int, node: int, piped: bool, capacity: float) -> SplitSummary:
         """Nobody cuts layers into stages on TPUs (`piped` False): their stacks shard instead."""
         first, last = self._bounds[size]
         if first == last:
-            return Found(0, np.zeros(0, dtype=np.intp), 0.0)
+            return SplitSummary(0, np.zeros(0, dtype=np.intp), 0.0)
         key = (size, min(node, WIDEST_TENSOR), piped, capacity)
         entry = self._found.get(key)
         if entry is None:
@@ -109,7 +109,7 @@ class Splits:
                 possible &= table[:, PP] == 1
             fitting = first + np.flatnonzero(possible & self._fitting(capacity)[first:last])
             short = 0.0 if len(fitting) or not possible.any() else float(self.memory[first:last][possible].min()) - capacity
-            entry = self._found[key] = Found(int(np.count_nonzero(possible)), fitting, short)
+            entry = self._found[key] = SplitSummary(int(np.count_nonzero(possible)), fitting, short)
         return entry
 
     def _fitting(self, capacity: float) -> NDArray[np.bool_]:

@@ -43,9 +43,9 @@ class LoadPlan:
     steps: tuple[tuple[int, float], ...]  # the duration curve: machines, hours of a month
     recommendation: str
     changed: str  # why this is another machine than the plan's first choice; empty: it is the same
-    tried: int  # kinds of machines that were layered
+    kind_count: int  # kinds of machines that were layered
     assumed: tuple[str, ...] = field(default=())
 
     @property
-    def where(self) -> str:
+    def title(self) -> str:
         return f"{self.provider} {self.machine} in {readable(self.region)}"

@@ -58,7 +58,7 @@ class Member:
     provenance: str
 
     @property
-    def where(self) -> str:
+    def title(self) -> str:
         return f"{self.provider} {self.machine} in {self.region}"
 
 

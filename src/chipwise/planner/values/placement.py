@@ -37,7 +37,7 @@ class Placement:
     limit_s: float  # round trip that the goals leave for the network
     basis: str  # whence the limit
     losses: tuple[Lost, ...]
-    tried: int  # sets of regions
+    set_count: int  # sets of regions
     sites: int  # regions that were looked at
     missing: str = ""
     assumed: tuple[str, ...] = field(default=())

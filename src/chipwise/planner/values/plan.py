@@ -51,7 +51,7 @@ class QuantumPart:
     seconds: float  # of all circuits, a queue included
 
     @property
-    def told(self) -> str:
+    def title(self) -> str:
         if self.kind == "qpu":
             return f"QPU {self.device}"
         return f"simulator {self.device}" if self.managed else self.device
@@ -294,7 +294,7 @@ class Plan:
         winner = self.winner
         if winner is None or winner.layered_usd is None:
             return None
-        matches = self.load is not None and self.load.where == winner.where
+        matches = self.load is not None and self.load.title == winner.where
         return min(winner.layered_usd, self.load.usd) if self.load is not None and matches else winner.layered_usd
 
     @property

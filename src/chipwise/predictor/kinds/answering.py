@@ -20,7 +20,7 @@ from chipwise.workload.trace import read_trace
 
 def predict_answers(ask: Ask, work: Serve | Batch) -> GenerationPrediction | SamplePrediction | DevicePrediction:
     known, model, shape = known_model(ask, work)
-    chip = able_chip(known, ask.on, "serve")
+    chip = able_chip(known, ask.hardware, "serve")
     extended = replace(ask, known=known)
     settings, notes = load_of(ask, work)
     if chip.kind.value == "edge":
@@ -59,7 +59,7 @@ def load_of(ask: Ask, work: Serve | Batch) -> tuple[dict[str, Any], list[str]]:
         if work.replicas.min is not None:
             settings["replicas"] = float(work.replicas.min)
         arrival = work.arrival
-        if not any(name in ask.given for name in LOADS):
+        if not any(name in ask.options for name in LOADS):
             if arrival.concurrency is not None:
                 settings["concurrency"] = float(arrival.concurrency)
             elif arrival.rate is not None:
@@ -71,22 +71,22 @@ def load_of(ask: Ask, work: Serve | Batch) -> tuple[dict[str, Any], list[str]]:
                     if length is not None and length.mean > 1:
                         settings[name] = float(round(length.mean))
                 notes.append(f"The trace's means are used: {trace.mean:.3g} requests per second.")
-    return settings | dict(ask.given), notes
+    return settings | dict(ask.options), notes
 
 
 def _answer_tokens(ask: Ask, work: Serve | Batch, model: str, settings: Mapping[str, Any]) -> GenerationPrediction:
     silent = {} if "output_tokens" in settings or "input_tokens" not in settings else {"output_tokens": 1.0}  # as in embedding
-    return serve_tokens(ask.known, model, ask.on, {**settings, **silent}, wanted_goals(work.goals, ask.given))
+    return serve_tokens(ask.known, model, ask.hardware, {**settings, **silent}, wanted_goals(work.goals, ask.options))
 
 
 def _answer_samples(ask: Ask, work: Serve | Batch, model: str, settings: Mapping[str, Any]) -> SamplePrediction:
-    options = {name: value for name, value in settings.items() if name not in ("prefix", "kv") or name in ask.given} | {
+    options = {name: value for name, value in settings.items() if name not in ("prefix", "kv") or name in ask.options} | {
         "task": "serve"
     }
     burst = work.arrival.burstiness if isinstance(work, Serve) else 1.0
     options |= {"burstiness": burst, "power_watts": work.limits.power_watts}
-    wanted = wanted_goals(work.goals, ask.given) if isinstance(work, Serve) else []
-    predicted = replace(serve_samples(ask.known, model, ask.on, options, wanted), from_file=True)
+    wanted = wanted_goals(work.goals, ask.options) if isinstance(work, Serve) else []
+    predicted = replace(serve_samples(ask.known, model, ask.hardware, options, wanted), from_file=True)
     if not isinstance(work, Serve) or not work.devices:
         return predicted
     copies = (predicted.needs or {}).get("replicas") or 1.0

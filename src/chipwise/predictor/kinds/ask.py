@@ -25,12 +25,12 @@ _OTHER_OPTIONS = ("chips",)
 class Ask:
     known: Known
     path: str
-    on: str
-    given: Mapping[str, Any]  # options, by name
+    hardware: str
+    options: Mapping[str, Any]  # options, by name
 
     @property
     def chips(self) -> float | None:
-        return None if self.given.get("chips") is None else float(self.given["chips"])
+        return None if self.options.get("chips") is None else float(self.options["chips"])
 
 
 def options_of(kind: str) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ def check_mode(ask: Ask, work: Common, chip: Chip) -> None:
 
 def answer_on_device(ask: Ask, work: Serve, model: str, settings: Mapping[str, Any]) -> DevicePrediction:
     """A language model on a small device: one answer at a time."""
-    part = ask.known.parts[able_chip(ask.known, ask.on, "serve").name]
+    part = ask.known.parts[able_chip(ask.known, ask.hardware, "serve").name]
     entry = ask.known.find_model(model)
     shape = entry.shape
     assert isinstance(shape, DecoderShape)  # the others are asked about per sample
@@ -52,7 +52,7 @@ def answer_on_device(ask: Ask, work: Serve, model: str, settings: Mapping[str, A
     if (rate := settings.get("rate")) is not None and rate * total_s > 1:
         notes.append("Requests come faster than one device answers them, one after the other.")
     seconds = {"latency": total_s, "ttft": first, "tpot": token_s}
-    wanted = wanted_goals(work.goals, ask.given)
+    wanted = wanted_goals(work.goals, ask.options)
     return DevicePrediction(
         **kernel(ask, 1.0, terms, "one answer"),
         model=entry.name,

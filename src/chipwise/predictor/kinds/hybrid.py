@@ -18,7 +18,7 @@ from chipwise.workload.kinds import Hybrid
 
 
 def predict_hybrid(ask: Ask, work: Hybrid) -> HybridPrediction:
-    part = ask.known.parts[able_chip(ask.known, ask.on, "hybrid").name]
+    part = ask.known.parts[able_chip(ask.known, ask.hardware, "hybrid").name]
     chips, circuits = Chips.of([part], work.classical.precision.value), quantum.Circuits.from_quantum(work.quantum)
     row, count, measured = quantum_device(ask, work), ask.chips or 1.0, work.classical.measured
     rate = None

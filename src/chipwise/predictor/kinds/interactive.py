@@ -14,7 +14,7 @@ from chipwise.workload.kinds import Interactive, Sharing
 
 
 def predict_interactive(ask: Ask, work: Interactive) -> InteractivePrediction:
-    chip = able_chip(ask.known, ask.on, "interactive")
+    chip = able_chip(ask.known, ask.hardware, "interactive")
     part = ask.known.parts[chip.name]
     people = float(work.at_once or work.people)
     alone = math.ceil(work.memory / part.memory_bytes)

@@ -46,7 +46,7 @@ def kernel(ask: Ask, chips: float, terms: Terms, subject: str, bottleneck: str |
     seconds = {name: float(values[0]) for name, values in zip(terms.names, terms.seconds, strict=True)}
     total = sum(seconds.values())
     return Kernel(
-        chip=ask.known.names.one_chip(ask.on).chip.name,
+        chip=ask.known.names.one_chip(ask.hardware).chip.name,
         chips=chips,
         time=Interval(float(terms.total[0]), float(terms.low[0]), float(terms.high[0])),
         time_of=subject,
@@ -56,7 +56,7 @@ def kernel(ask: Ask, chips: float, terms: Terms, subject: str, bottleneck: str |
 
 
 def predict_hpc(ask: Ask, work: Hpc) -> HpcPrediction:
-    part = ask.known.parts[able_chip(ask.known, ask.on, "hpc").name]
+    part = ask.known.parts[able_chip(ask.known, ask.hardware, "hpc").name]
     needed = float(math.ceil((work.working_set or 0.0) / (hpc.USABLE_MEMORY * part.memory_bytes))) or 1.0
     chips = ask.chips or max(needed, float(work.limits.chip_count.min or 1))
     shared = kernel(ask, chips, hpc.job(work, [part], chips), "the whole job")
@@ -82,7 +82,7 @@ def predict_hpc(ask: Ask, work: Hpc) -> HpcPrediction:
 
 
 def predict_render(ask: Ask, work: Render) -> RenderPrediction:
-    chip, parts = able_chip(ask.known, ask.on, "render"), ask.known.parts
+    chip, parts = able_chip(ask.known, ask.hardware, "render"), ask.known.parts
     renderer = render.Renderers.of([chip], [parts[chip.name]])
     timed = None
     if work.measured is not None:
@@ -114,7 +114,7 @@ def predict_render(ask: Ask, work: Render) -> RenderPrediction:
 
 def predict_transcode(ask: Ask, work: Transcode) -> ArchivePrediction | LivePrediction:
     known = ask.known
-    chip = known.names.one_chip(ask.on).chip
+    chip = known.names.one_chip(ask.hardware).chip
     source, outputs = transcode.ladder_of(work)
 
     def media(chips: list[Chip]) -> transcode.Media:
@@ -157,7 +157,7 @@ def predict_transcode(ask: Ask, work: Transcode) -> ArchivePrediction | LivePred
 
 def predict_stream(ask: Ask, work: Stream) -> StreamPrediction:
     known = ask.known
-    chip = known.names.one_chip(ask.on).chip
+    chip = known.names.one_chip(ask.hardware).chip
     rows = {row.name: row for row in known.catalog.rows("fpgas")}
     if chip.name not in rows:
         raise BadInput(f"{chip.name} holds no chain of circuits.", remedy=f"FPGAs do: {', '.join(rows)}.")

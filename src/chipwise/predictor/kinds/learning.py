@@ -36,11 +36,11 @@ LOCAL_DISK = 2e12  # bytes per machine that hold data from one epoch to the next
 
 def predict_learning(ask: Ask, work: Learning) -> TrainingPrediction | SamplePrediction:
     known, model, shape = known_model(ask, work)
-    part = known.parts[able_chip(known, ask.on, "train").name]
+    part = known.parts[able_chip(known, ask.hardware, "train").name]
     precision = work.precision.value if "precision" in work.model_fields_set or part.has("bf16") else "fp16"
     if by_samples(shape, "train"):
         return _learn_samples(replace(ask, known=known), work, model, shape, precision)
-    options, notes = ask.given, []
+    options, notes = ask.options, []
     entry, asked_seq, asked_target = known.find_model(model), options.get("seq") or work.sequence_length, work.target_length
     pairs = pairs_of(entry, asked_seq, options.get("target") or asked_target)
     seq = float(asked_seq or 0.0) if pairs is None else float(pairs.tokens[0])
@@ -66,7 +66,7 @@ def predict_learning(ask: Ask, work: Learning) -> TrainingPrediction | SamplePre
                 f"Global batch: {chosen['global_batch']:g} sequences rather than {samples:g}, so that it divides evenly."
             )
     run: dict[str, Any] = {
-        "on": ask.on,
+        "on": ask.hardware,
         "chips": chips,
         "framework": options.get("framework"),
         "chips_per_node": options.get("chips_per_node"),
@@ -103,7 +103,7 @@ def _learn_samples(ask: Ask, work: Learning, model: str, shape: Shape, precision
     settings: dict[str, Any] = {"precision": precision, "task": "train"}
     if work.batch_samples is not None:
         settings["global_batch"] = work.batch_samples
-    predicted = predict_samples(ask.known, model, ask.on, settings | dict(ask.given))
+    predicted = predict_samples(ask.known, model, ask.hardware, settings | dict(ask.options))
     part, side = ask.known.parts[predicted.chip], predicted.sample.get("side", 0.0)
     step, batch = predicted.latency_ms.value / 1e3, predicted.batch * predicted.copies
     moved = 6.0 * side * side or 4.0 * predicted.sample.get("rows_read", 256.0)
@@ -146,7 +146,7 @@ def _fed(
         if stored
         else "text"
     )
-    node = float(ask.given.get("chips_per_node") or min(chips, part.domain, 8))
+    node = float(ask.options.get("chips_per_node") or min(chips, part.domain, 8))
     objects = (data.files or 0.0) / samples
     again = data.access is Access.EPOCHS and work.epochs > 1
     feeding = Feeding(

@@ -7,7 +7,7 @@ import json
 from chipwise.renderer.aws.fitting import unpullable
 from chipwise.renderer.aws.parts import copies
 from chipwise.renderer.aws.schedules import aws_cron
-from chipwise.renderer.aws.tags import MINE, tags
+from chipwise.renderer.aws.tags import OWNER_TAG, tags
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
@@ -27,7 +27,7 @@ PRICE = "The plan counts EC2's price; SageMaker asks more for the same machine."
 def machine(deployment: Deployment, use: str) -> str:
     offered = deployment.platforms.get("SageMaker", {}).get(use)
     if offered is None:
-        names = [one.machine for one in deployment.others]
+        names = [one.machine for one in deployment.alternatives]
         raise CannotRender(
             f"SageMaker offers no ml.{deployment.node.machine} for {use}.",
             remedy=f"Take --to ec2, ecs or batch, or another of the plan with --choice ({', '.join(names) or 'none alike'}).",
@@ -35,13 +35,13 @@ def machine(deployment: Deployment, use: str) -> str:
     return offered
 
 
-def named(deployment: Deployment) -> list[Setting]:
+def common_settings(deployment: Deployment) -> list[Setting]:
     software = deployment.software
     image = None if unpullable(deployment) or ".dkr.ecr." not in software.image else software.image
     reason = "" if image else "SageMaker pulls from ECR only: push the image there and give its name with --image."
     return [
         Setting("NAME", deployment.name),
-        Setting("MINE", MINE),
+        Setting("MINE", OWNER_TAG),
         Setting("REGION", deployment.node.region),
         Setting("IMAGE", image, reason),
         Setting("TAGS", tags(deployment)),
@@ -88,10 +88,10 @@ def endpoint(deployment: Deployment, mode: str, reason: str) -> list[File]:
             f"An endpoint runs one container on a machine; the plan puts {containers} on a {deployment.node.machine}.",
             remedy=f"Plan with machines of {deployment.chips_each} chip(s) (--limit chip_count=...), or take --to ecs.",
         )
-    minimum = 0 if mode == "asynchronous" else max(scaling.least, 1)
-    constants = [*named(deployment), Setting("MODE", mode, reason)]
+    minimum = 0 if mode == "asynchronous" else max(scaling.minimum, 1)
+    constants = [*common_settings(deployment), Setting("MODE", mode, reason)]
     concurrency = int(deployment.platforms.get("SageMaker Serverless", {}).get("most concurrency", "200"))
-    maximum = min(scaling.most, concurrency) if mode == "serverless" else scaling.most
+    maximum = min(scaling.maximum, concurrency) if mode == "serverless" else scaling.maximum
     if mode == "serverless":
         constants += [Setting("MEMORY_MB", memory_mb(deployment)), Setting("MACHINE", None)]
     else:

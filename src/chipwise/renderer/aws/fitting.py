@@ -85,10 +85,10 @@ def refuse_ranks(deployment: Deployment, target: str) -> None:
 def machines(deployment: Deployment) -> tuple[Node, ...]:
     """The plan's machine, then the others that the same machine image drives."""
     node = deployment.node
-    old = [one for one in deployment.others if one.kind == "gpu" and (one.capability or 0.0) < OPEN_DRIVER]
+    old = [one for one in deployment.alternatives if one.kind == "gpu" and (one.capability or 0.0) < OPEN_DRIVER]
     if node.kind != "gpu" or (node.capability or 0.0) < OPEN_DRIVER:
-        return (node, *deployment.others)
-    return (node, *(one for one in deployment.others if one not in old))
+        return (node, *deployment.alternatives)
+    return (node, *(one for one in deployment.alternatives if one not in old))
 
 
 def unpullable(deployment: Deployment) -> bool:

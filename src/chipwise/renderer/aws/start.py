@@ -115,7 +115,9 @@ def _reasons(deployment: Deployment) -> dict[str, str]:
     software = deployment.software
     if in_shards(deployment) or (divided(deployment) and apart(deployment)):
         return {"COMMAND": "\n".join(part_reason(deployment))}
-    lines = [] if software.given or software.engine else ["The usual program of its kind: put your own into program.command."]
+    lines = (
+        [] if software.is_custom or software.engine else ["The usual program of its kind: put your own into program.command."]
+    )
     if divided(deployment):
         lines.append(f"RUN, from 0, tells it which of {parts(deployment)} runs is its own. One that fails stops no other.")
     return {"COMMAND": "\n".join(lines)}
@@ -126,7 +128,7 @@ def _command(deployment: Deployment) -> list[str]:
     torchrun finds rank and place of the first in its settings."""
     if is_torch(deployment) and together(deployment):
         return [word for word in torchrun(deployment, "HEAD") if not word.startswith("--rdzv-endpoint=")]
-    own = deployment.software.given or in_shards(deployment) or is_torch(deployment)
+    own = deployment.software.is_custom or in_shards(deployment) or is_torch(deployment)
     if divided(deployment) and apart(deployment) and not own:
         return ["sh", "-c", f"exec {' '.join(shell_words(deployment))}"]  # the container finds the number of its part
     return list(words(deployment))

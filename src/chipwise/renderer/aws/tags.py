@@ -7,15 +7,15 @@ import re
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.quoting import tag_value
 
-MINE = "chipwise-deployment"
-MOST = 40  # of 50 that a resource may have; services add some of their own
+OWNER_TAG = "chipwise-deployment"
+MAX_TAGS = 40  # of 50 that a resource may have; services add some of their own
 
 
 def tags(deployment: Deployment) -> dict[str, str]:
     """Keys only of signs that instance metadata takes, because machines read their own tags there."""
-    pairs = {"Name": deployment.name, MINE: deployment.name}
+    pairs = {"Name": deployment.name, OWNER_TAG: deployment.name}
     for key, value in deployment.labels.items():
         name, text = re.sub(r"[^A-Za-z0-9_.+=@-]+", "-", key)[:120].strip("-."), tag_value(value)
-        if name and text and name not in pairs and len(pairs) < MOST:
+        if name and text and name not in pairs and len(pairs) < MAX_TAGS:
             pairs[f"x-{name}" if name.lower().startswith("aws") else name] = text
     return pairs

@@ -42,7 +42,7 @@ def resource_of(node: Node) -> str | None:
         case "gpu":
             if node.profile and node.vendor == "NVIDIA":
                 return f"nvidia.com/mig-{node.profile}"
-            if node.sharing and node.held > 1 and node.vendor == "NVIDIA":
+            if node.sharing and node.users_per_chip > 1 and node.vendor == "NVIDIA":
                 return SHARED  # another name than that of whole ones: who needs all of a chip never gets a part
             return _RESOURCES.get(node.vendor, "nvidia.com/gpu")
         case "neuron":

@@ -37,7 +37,7 @@ def devices(deployment: Deployment) -> list[Object]:
 
 
 def shares(deployment: Deployment) -> bool:
-    return bool(deployment.node.profile) or (bool(deployment.node.sharing) and deployment.node.held > 1)
+    return bool(deployment.node.profile) or (bool(deployment.node.sharing) and deployment.node.users_per_chip > 1)
 
 
 def about(deployment: Deployment) -> str:
@@ -72,7 +72,7 @@ def _nvidia_config(deployment: Deployment) -> Object:
         }
     else:
         way = "mps" if node.sharing == "mps" else "timeSlicing"
-        users = min(node.held, MOST_TOGETHER) if way == "mps" else node.held
+        users = min(node.users_per_chip, MOST_TOGETHER) if way == "mps" else node.users_per_chip
         parts: Object = {
             "renameByDefault": Noted(True, "nvidia.com/gpu.shared: who asks for a whole GPU never gets a part of one."),
         }

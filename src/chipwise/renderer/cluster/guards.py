@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from chipwise.renderer.cluster import live
 from chipwise.renderer.cluster.accelerators import pod_chips, resource_of
-from chipwise.renderer.cluster.pod import Object, claim_name, kept, meta, namespace_of, priority_of, selector
+from chipwise.renderer.cluster.pod import Object, claim_name, meta, mounted_volumes, namespace_of, priority_of, selector
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.launch import streams
 from chipwise.renderer.layout import meets, pods
@@ -52,7 +52,7 @@ def priority_class(deployment: Deployment) -> Object:
 
 def most_pods(deployment: Deployment) -> int:
     scaling = deployment.scaling
-    return scaling.most if scaling is not None else pods(deployment)
+    return scaling.maximum if scaling is not None else pods(deployment)
 
 
 def quota(deployment: Deployment) -> Object:
@@ -69,7 +69,7 @@ def quota(deployment: Deployment) -> Object:
             if deployment.form is Form.SERVICE
             else Noted(str(chips), "What the plan uses, and no more.")
         )
-    storage = sum(one.size_bytes for one in kept(deployment))
+    storage = sum(one.size_bytes for one in mounted_volumes(deployment))
     if storage:
         hard["requests.storage"] = f"{_gib(storage) + 10}Gi"
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta(deployment), "spec": {"hard": hard}}
@@ -133,9 +133,9 @@ def _rule_for(where: tuple[str, int]) -> Object:
 
 def claims(deployment: Deployment) -> Sequence[Object]:
     objects: list[Object] = []
-    for volume in kept(deployment):
+    for volume in mounted_volumes(deployment):
         mode = "ReadWriteMany" if volume.shared else "ReadWriteOnce"
-        reason = f"{volume.why.capitalize()}." if volume.why else ""
+        reason = f"{volume.reason.capitalize()}." if volume.reason else ""
         metadata: Yaml = meta(deployment, claim_name(deployment, volume))
         if volume.url is not None:
             metadata = Noted(metadata, f"Fill it from {volume.url} first: the program reads {volume.path}.")

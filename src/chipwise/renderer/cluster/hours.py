@@ -35,7 +35,7 @@ def clocks(deployment: Deployment) -> Sequence[Object]:
             deployment,
             "open",
             deployment.starts,
-            [*scale, f"--replicas={scaling.least}"],
+            [*scale, f"--replicas={scaling.minimum}"],
             "The plan pays for these hours only.",
         ),
         _clock(deployment, "close", deployment.stops, [*scale, "--replicas=0"], "Empty machines go by themselves."),

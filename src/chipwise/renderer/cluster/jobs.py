@@ -84,7 +84,7 @@ def _meeting(deployment: Deployment, pod_count: int) -> Yaml:
         f"The first pod hosts the meeting point, and all wait {PATIENCE_S // 3600} h for a machine that comes late or in place"
         " of a lost one."
     )
-    if not deployment.software.given:
+    if not deployment.software.is_custom:
         reason += "\nThe usual program of its kind: put your own into program.command of the workload."
     return Noted(["/bin/sh", "-c", kubernetes("\n".join(lines) + "\n")], reason)
 
@@ -93,7 +93,7 @@ def _why_ranks(deployment: Deployment, starter: tuple[str, ...]) -> str:
     reason = f"One rank for each {'chip of the run' if '-np' in starter else 'core, as Open MPI counts them'}."
     if "--bind-to" in starter:
         reason += " Not bound to cores: runs beside it on the machine would be bound to the same ones."
-    if not deployment.software.given:
+    if not deployment.software.is_custom:
         reason += "\nThe usual program of its kind: put your own into program.command of the workload."
     return reason
 

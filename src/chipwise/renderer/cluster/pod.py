@@ -122,7 +122,7 @@ def container(deployment: Deployment, command: Yaml) -> Object:
         image = Noted(software.image, "No release of it is known to us: pin it by digest after the first pull.")
     hint = "The usual program of its kind: put your own into program.command of the workload."
     fields: Object = {"name": "main", "image": image}
-    usual = not (software.given or software.engine or isinstance(command, Noted))
+    usual = not (software.is_custom or software.engine or isinstance(command, Noted))
     fields["command"] = Noted(command, hint) if usual else command
     env: list[Yaml] = [{"name": "HOME", "value": "/tmp"}]
     if "USER" not in dict(software.env):
@@ -146,7 +146,7 @@ def container(deployment: Deployment, command: Yaml) -> Object:
             "capabilities": {"drop": ["ALL"]},
         }
     fields["volumeMounts"] = [
-        *({"name": one.name, "mountPath": one.path} for one in kept(deployment)),
+        *({"name": one.name, "mountPath": one.path} for one in mounted_volumes(deployment)),
         {"name": "tmp", "mountPath": "/tmp"},
         {"name": "shm", "mountPath": "/dev/shm"},
     ]
@@ -250,7 +250,7 @@ def _tolerations(deployment: Deployment) -> list[Yaml]:
     return [{"key": one.key, "operator": "Exists", "effect": one.effect} for one in taints]
 
 
-def kept(deployment: Deployment) -> tuple[Volume, ...]:
+def mounted_volumes(deployment: Deployment) -> tuple[Volume, ...]:
     """Directories that are volumes. What lies in an object store is read by the user's program itself; a command of ours knows
     files only, so that what it names must be there."""
     return tuple(one for one in deployment.volumes if one.url is None or _in_command(deployment, one.path))
@@ -260,7 +260,7 @@ def _in_command(deployment: Deployment, path: str) -> bool:
     """Whether a command of ours has the directory, or something in it, in one of its words."""
     software = deployment.software
     pattern = re.compile(rf"(^|[=:,]){re.escape(path.rstrip('/'))}(/|$)")
-    return not software.given and any(pattern.search(word) for word in software.command)
+    return not software.is_custom and any(pattern.search(word) for word in software.command)
 
 
 def claim_name(deployment: Deployment, volume: Volume) -> str:
@@ -275,7 +275,7 @@ def _mounted(deployment: Deployment, volume: Volume) -> Yaml:
 
 
 def _volumes(deployment: Deployment) -> list[Yaml]:
-    entries: list[Yaml] = [_mounted(deployment, one) for one in kept(deployment)]
+    entries: list[Yaml] = [_mounted(deployment, one) for one in mounted_volumes(deployment)]
     size = deployment.node.memory_bytes
     shared = max(int((size or 32 * GIB) * pod_share(deployment) / deployment.node.hosts / GIB / 8), 1)
     entries.append({"name": "tmp", "emptyDir": {"sizeLimit": "20Gi"}})

@@ -20,7 +20,7 @@ def deployment_object(deployment: Deployment, queue: str | None = None) -> Objec
         return live.stateful_set(deployment, queue)
     scaling = deployment.scaling
     assert scaling is not None
-    spare = scaling.least < 2
+    spare = scaling.minimum < 2
     strategy: Object = {"maxSurge": 1, "maxUnavailable": 0} if spare else {"maxSurge": 0, "maxUnavailable": 1}
     reason = (
         "One more chip for the time of a rollout: there is no second replica to lean on."
@@ -45,8 +45,8 @@ def deployment_object(deployment: Deployment, queue: str | None = None) -> Objec
         "revisionHistoryLimit": 5,
         "template": pod,
     }
-    if scaling.least == scaling.most:
-        spec = {"replicas": scaling.least} | spec
+    if scaling.minimum == scaling.maximum:
+        spec = {"replicas": scaling.minimum} | spec
     metadata = meta(deployment) if queue is None else queued(meta(deployment), queue, deployment)
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
 
@@ -79,7 +79,7 @@ def disruption_budget(deployment: Deployment) -> Object:
 def autoscaler(deployment: Deployment) -> Object | None:
     scaling = deployment.scaling
     assert scaling is not None
-    if scaling.least == scaling.most:
+    if scaling.minimum == scaling.maximum:
         return None
     return {
         "apiVersion": "autoscaling/v2",
@@ -87,8 +87,8 @@ def autoscaler(deployment: Deployment) -> Object | None:
         "metadata": meta(deployment),
         "spec": {
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment.name},
-            "minReplicas": Noted(scaling.least, scaling.told_least),
-            "maxReplicas": scaling.most,
+            "minReplicas": Noted(scaling.minimum, scaling.minimum_reason),
+            "maxReplicas": scaling.maximum,
             "metrics": [_metric(deployment)],
             "behavior": {
                 "scaleUp": {

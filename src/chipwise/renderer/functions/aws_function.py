@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 
-from chipwise.renderer.aws.tags import MINE, tags
+from chipwise.renderer.aws.tags import OWNER_TAG, tags
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.functions.needs import (
@@ -44,7 +44,7 @@ def function_files(deployment: Deployment) -> list[File]:
     disk = min(max(math.ceil(2 * weights(deployment) / MIB), 512), int(float(offered.get("most disk MB", "10240"))))
     constants = [
         Setting("NAME", deployment.name),
-        Setting("MINE", MINE),
+        Setting("MINE", OWNER_TAG),
         Setting("REGION", deployment.node.region),
         Setting("ARCHITECTURE", "arm64" if deployment.node.arch == "arm64" else "x86_64"),
         Setting("MEMORY_MB", memory, f"Memory buys processors: {MB_PER_VCPU:,} MB for each."),
@@ -68,7 +68,7 @@ def function_files(deployment: Deployment) -> list[File]:
 def _usual(deployment: Deployment) -> str:
     hint = "It finds the object's address in OBJECT_URL."
     usual = "The usual program of its kind: put your own into program.command of the workload."
-    return hint if deployment.software.given else f"{usual}\n{hint}"
+    return hint if deployment.software.is_custom else f"{usual}\n{hint}"
 
 
 def _for_processors(deployment: Deployment) -> int:

@@ -130,8 +130,8 @@ def _service(deployment: Deployment, pushed: bool) -> Object:
         "autoscaling.knative.dev/maxScale": str(most_instances(deployment, 10)),
         "run.googleapis.com/execution-environment": "gen2",
     }
-    minimum = scaling.least if scaling is not None else 0
-    warm = deployment.on.warm if deployment.on is not None else 0
+    minimum = scaling.minimum if scaling is not None else 0
+    warm = deployment.host_service.warm if deployment.host_service is not None else 0
     notes["autoscaling.knative.dev/minScale"] = (
         Noted(
             str(warm), "Kept warm, and paid for, as the plan computes: without them too many requests would wait for a start."
@@ -149,8 +149,8 @@ def _service(deployment: Deployment, pushed: bool) -> Object:
         )
         spec["nodeSelector"] = {"run.googleapis.com/accelerator": deployment.platforms["Cloud Run"]["accelerator"]}
     slots = scaling.slots if scaling is not None else None
-    if deployment.on is not None and deployment.on.at_once:
-        slots = deployment.on.at_once
+    if deployment.host_service is not None and deployment.host_service.at_once:
+        slots = deployment.host_service.at_once
     if pushed or slots:
         spec["containerConcurrency"] = Noted(1 if pushed else slots, "What one instance works on at a time.")
     limit = deployment.platforms.get("Cloud Run", {}).get("most seconds of a call", "3600")

@@ -104,7 +104,9 @@ def _app(deployment: Deployment) -> Object:
         "name": "requests",
         "http": {
             "metadata": {
-                "concurrentRequests": str((deployment.on.at_once if deployment.on is not None else None) or scaling.slots or 10)
+                "concurrentRequests": str(
+                    (deployment.host_service.at_once if deployment.host_service is not None else None) or scaling.slots or 10
+                )
             }
         },
     }
@@ -137,7 +139,7 @@ def _app(deployment: Deployment) -> Object:
 
 
 def _warm(deployment: Deployment) -> Yaml:
-    count = deployment.on.warm if deployment.on is not None else 0
+    count = deployment.host_service.warm if deployment.host_service is not None else 0
     if count:
         return Noted(
             count, "Kept warm, and paid for, as the plan computes: without them too many requests would wait for a start."

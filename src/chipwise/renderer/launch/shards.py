@@ -31,7 +31,7 @@ PROGRAM = inline(program("shards.sh"))
 def in_shards(deployment: Deployment) -> bool:
     """Our own command of a batch; one of the user's is left as it is."""
     software = deployment.software
-    return deployment.form is Form.JOB and not software.given and software.command[:2] == ("vllm", "run-batch")
+    return deployment.form is Form.JOB and not software.is_custom and software.command[:2] == ("vllm", "run-batch")
 
 
 def restart_seconds(deployment: Deployment) -> float:

@@ -114,7 +114,7 @@ def part_command(deployment: Deployment) -> list[str]:
     software = deployment.software
     if in_shards(deployment):
         return quoted(shard_words(deployment))
-    if software.given or not apart(deployment):
+    if software.is_custom or not apart(deployment):
         return quoted(software.command)
     words = []
     for word in software.command:
@@ -131,7 +131,7 @@ def part_command(deployment: Deployment) -> list[str]:
 def part_reason(deployment: Deployment) -> list[str]:
     """What a reader must know about the parts."""
     software, count = deployment.software, parts(deployment)
-    if software.given:
+    if software.is_custom:
         return [f"The work is in {count} parts. The program takes its own: number PART, from 0, of PARTS."]
     if in_shards(deployment):
         return shard_reason(deployment)

@@ -30,21 +30,21 @@ def groups(deployment: Deployment) -> int:
     return max(min(deployment.machines * max(deployment.node.chips, 1), deployment.streams), 1)
 
 
-def each(deployment: Deployment) -> int:
+def streams_per_group(deployment: Deployment) -> int:
     """Streams of one group; the last may have fewer."""
     return -(-deployment.streams // groups(deployment))
 
 
 def stream_words(deployment: Deployment) -> tuple[str, ...]:
     """The command of a container that finds its number in GROUP."""
-    arguments = (f"{FOLDER}/{LIST}", str(each(deployment)), str(deployment.streams))
+    arguments = (f"{FOLDER}/{LIST}", str(streams_per_group(deployment)), str(deployment.streams))
     return ("sh", "-c", PROGRAM, "streams", *arguments, *one_stream(deployment))
 
 
 def one_stream(deployment: Deployment) -> tuple[str, ...]:
     """A command of the user's own reads STREAM, SOURCE and TARGETS itself; ours is given them in its places."""
     software = deployment.software
-    if software.given:
+    if software.is_custom:
         return software.command
     first, *rest = map(_placed, software.command)
     lines = ["set -f # a URL may have a question mark", "set -- $TARGETS", *folded(f"exec {first}", rest)]
@@ -61,7 +61,7 @@ def _placed(word: str) -> str:
 def targets(deployment: Deployment) -> int:
     """Outputs of one stream, as far as the command tells."""
     outputs = sum(word.startswith(_OUT) for word in deployment.software.command)
-    return outputs if outputs and not deployment.software.given else 1
+    return outputs if outputs and not deployment.software.is_custom else 1
 
 
 def stream_list(deployment: Deployment) -> str:
@@ -84,8 +84,9 @@ def list_reason(deployment: Deployment) -> str:
 def stream_reason(deployment: Deployment) -> list[str]:
     own = "Each finds its number in STREAM, its source in SOURCE and where it goes in TARGETS."
     usual = "The usual program of its kind: put your own into program.command; it finds STREAM, SOURCE and TARGETS as settings."
+    share = f"{streams_per_group(deployment)} of the {deployment.streams} streams"
     return [
-        f"Group GROUP, from 0, has {each(deployment)} of the {deployment.streams} streams (see {LIST}), which share its chip.",
+        f"Group GROUP, from 0, has {share} (see {LIST}), which share its chip.",
         "A stream that ends is started again by itself; those beside it go on.",
-        own if deployment.software.given else usual,
+        own if deployment.software.is_custom else usual,
     ]

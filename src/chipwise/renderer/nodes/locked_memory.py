@@ -11,7 +11,7 @@ from chipwise.renderer.yaml_text import Noted, document
 
 # nodeadm reads numbers as floats: the true "unlimited" (2^64 - 1) would come out larger than containerd takes. This is 1 PiB.
 UNLIMITED = 2**50
-WHY = "EFA locks the memory that it sends from, which a program that is not root may do with this alone."
+REASON = "EFA locks the memory that it sends from, which a program that is not root may do with this alone."
 _FILES = (65536, 1048576)  # nodeadm's own; the list is replaced as a whole
 
 

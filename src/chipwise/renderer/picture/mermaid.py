@@ -41,7 +41,7 @@ def _lines(scene: Scene, comments: str) -> Iterator[str]:
         yield "  end"
     for arrow in scene.arrows:
         label_text = f'|"{label(arrow.label)}"|' if arrow.label else ""
-        yield f"  {arrow.source} {'<-->' if arrow.both else '-->'}{label_text} {arrow.target}"
+        yield f"  {arrow.source} {'<-->' if arrow.is_two_way else '-->'}{label_text} {arrow.target}"
     for look in dict.fromkeys(box.look for box in scene.boxes):
         fill, line = STYLES[look]
         yield f"  classDef {look} fill:{fill},stroke:{line},color:#111111"

@@ -40,7 +40,7 @@ class Arrow:
     source: str
     target: str
     label: str = ""
-    both: bool = False  # it goes there and back: requests and answers
+    is_two_way: bool = False  # it goes there and back: requests and answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,8 @@ def machine_lines(deployment: Deployment, machines: int | None = None, machine: 
         pass  # named by its chip already
     elif node.accelerated:
         chips = f"{node.chips * count} x {node.chip}" if node.chips * count > 1 else node.chip
-        if node.held > 1:
-            chips += f", {node.profile or f'each shared by {node.held}'}"
+        if node.users_per_chip > 1:
+            chips += f", {node.profile or f'each shared by {node.users_per_chip}'}"
         lines.append(text(chips))
     elif node.chip:
         lines.append(text(f"{node.chip}{_vcpus(node.vcpus)}"))
@@ -197,7 +197,7 @@ def _single(deployment: Deployment) -> Scene:
     for index, stand in enumerate(stands):
         lines = machine_lines(deployment, stand.machines, stand.machine)
         if deployment.scaling is not None and not spread:
-            lines = (*lines, f"{deployment.scaling.least} to {deployment.scaling.most} replicas")
+            lines = (*lines, f"{deployment.scaling.minimum} to {deployment.scaling.maximum} replicas")
         key = f"m{index}"
         boxes.append(Box(key=key, look=_look(deployment), title=_titled(deployment), lines=lines, row=first, place=index))
         arrows += [

@@ -214,7 +214,7 @@ def _arrows(scene: Scene, drawn: dict[str, Drawn], lanes: list[Lane], span: tupl
         incoming = entering[arrow.target, down]
         x1, x2 = _port(source, leaving[arrow.source], index), _port(target, incoming, index)
         way = _way(source, target, x1, x2, drawn, span, bends, detours, lanes)
-        yield _line(way, arrow.both)
+        yield _line(way, arrow.is_two_way)
         if arrow.label:
             x, y = way[-1]
             yield _label(arrow, x, y - 14 if down else y + 18, target, (incoming.index(index), len(incoming)))

@@ -24,7 +24,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 NAME: str = SETTINGS["NAME"]
-MINE: str = SETTINGS["MINE"]
+OWNER_TAG: str = SETTINGS["MINE"]
 REGION: str = SETTINGS["REGION"]
 MACHINES: list[str] = SETTINGS["MACHINES"]
 SPOT: bool = SETTINGS["SPOT"]
@@ -51,7 +51,7 @@ COMPUTE, QUEUES = ("compute_environments", "computeEnvironments"), ("job_queues"
 SETTLED = ("VALID", "INVALID", None)  # nothing changes any more; what is INVALID can be removed all the same
 
 
-class Failed(Exception):
+class JobFailed(Exception):
     """Told to the user without a traceback."""
 
 
@@ -63,12 +63,12 @@ def tag_list() -> list[dict[str, str]]:
     return [{"Key": key, "Value": value} for key, value in TAGS.items()]
 
 
-def wait(what: str, done: Callable[[], bool], seconds: int = 600) -> None:
+def wait(action: str, is_done: Callable[[], bool], seconds: int = 600) -> None:
     for _ in range(seconds // 3):
-        if done():
+        if is_done():
             return
         time.sleep(3)
-    raise Failed(f"{what}: not after {seconds} s.")
+    raise JobFailed(f"{action}: not after {seconds} s.")
 
 
 def template(group: str, subnet: str) -> dict[str, Any]:
@@ -81,27 +81,27 @@ def template(group: str, subnet: str) -> dict[str, Any]:
     if EFA_INTERFACES:
         card: dict[str, Any] = {"Groups": [group], "SubnetId": subnet, "DeleteOnTermination": True}
         first = {**card, "NetworkCardIndex": 0, "DeviceIndex": 0, "InterfaceType": "interface"}
-        others = [
-            {**card, "NetworkCardIndex": at, "DeviceIndex": 1 if at == 0 else 0, "InterfaceType": "efa-only"}
-            for at in range(FIRST_CARD, FIRST_CARD + EFA_INTERFACES)
+        efa_interfaces = [
+            {**card, "NetworkCardIndex": card_index, "DeviceIndex": 1 if card_index == 0 else 0, "InterfaceType": "efa-only"}
+            for card_index in range(FIRST_CARD, FIRST_CARD + EFA_INTERFACES)
         ]
-        data["NetworkInterfaces"] = [first, *others]
+        data["NetworkInterfaces"] = [first, *efa_interfaces]
     return data
 
 
 def container(session: Any, options: argparse.Namespace) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(json.dumps(CONTAINER))
-    made["image"] = options.image
+    properties: dict[str, Any] = json.loads(json.dumps(CONTAINER))
+    properties["image"] = options.image
     if options.job_role:
-        made["jobRoleArn"] = options.job_role
+        properties["jobRoleArn"] = options.job_role
     if SECRETS:
         store = session.client("secretsmanager")
         arns = {name: store.describe_secret(SecretId=name)["ARN"] for _, name, _ in SECRETS}  # where it is, not what it is
-        made["secrets"] = [{"name": setting, "valueFrom": f"{arns[name]}:{key}::"} for setting, name, key in SECRETS]
-        made["executionRoleArn"] = options.execution_role
-    made["mountPoints"] = [{"containerPath": path, "sourceVolume": name} for name, path in VOLUMES]
-    made["volumes"] = [volume(options, name) for name, _ in VOLUMES]
-    return made
+        properties["secrets"] = [{"name": setting, "valueFrom": f"{arns[name]}:{key}::"} for setting, name, key in SECRETS]
+        properties["executionRoleArn"] = options.execution_role
+    properties["mountPoints"] = [{"containerPath": path, "sourceVolume": name} for name, path in VOLUMES]
+    properties["volumes"] = [volume(options, name) for name, _ in VOLUMES]
+    return properties
 
 
 def volume(options: argparse.Namespace, name: str) -> dict[str, Any]:
@@ -139,34 +139,40 @@ def compute(options: argparse.Namespace, group: str, subnets: list[str], image: 
     }
     if NODES > 1:
         resources["placementGroup"] = f"chipwise-{NAME}"
-    made = {"computeEnvironmentName": NAME, "type": "MANAGED", "state": "ENABLED", "computeResources": resources, "tags": TAGS}
-    return {**made, "serviceRole": options.service_role} if options.service_role else made
+    environment = {
+        "computeEnvironmentName": NAME,
+        "type": "MANAGED",
+        "state": "ENABLED",
+        "computeResources": resources,
+        "tags": TAGS,
+    }
+    return {**environment, "serviceRole": options.service_role} if options.service_role else environment
 
 
-def find_subnets(ec2: Any, given: list[str]) -> list[dict[str, Any]]:
-    if given:
-        return list(ec2.describe_subnets(SubnetIds=given)["Subnets"])
+def find_subnets(ec2: Any, subnet_ids: list[str]) -> list[dict[str, Any]]:
+    if subnet_ids:
+        return list(ec2.describe_subnets(SubnetIds=subnet_ids)["Subnets"])
     if EFA_INTERFACES:
-        raise Failed("Machines with several network interfaces get no public address: give a private subnet with --subnet.")
+        raise JobFailed("Machines with several network interfaces get no public address: give a private subnet with --subnet.")
     return list(ec2.describe_subnets(Filters=[{"Name": "default-for-az", "Values": ["true"]}])["Subnets"])
 
 
 def create(session: Any, options: argparse.Namespace) -> None:
     ec2, batch = session.client("ec2"), session.client("batch")
     image = session.client("ssm").get_parameter(Name=IMAGE_PARAMETER)["Parameter"]["Value"] if IMAGE_PARAMETER else None
-    found = find_subnets(ec2, options.subnet)
-    if not found:
-        raise Failed(f"There is no default VPC in {REGION}: give --subnet.")
-    subnets = [one["SubnetId"] for one in found]
+    subnet_entries = find_subnets(ec2, options.subnet)
+    if not subnet_entries:
+        raise JobFailed(f"There is no default VPC in {REGION}: give --subnet.")
+    subnets = [one["SubnetId"] for one in subnet_entries]
     subnets = subnets[:1] if NODES > 1 else subnets  # machines that talk to each other stand in one zone
     name = f"chipwise-{NAME}"
-    made = ec2.create_security_group(
+    security_group = ec2.create_security_group(
         GroupName=name,
         Description="Machines of one chipwise deployment",
-        VpcId=found[0]["VpcId"],
+        VpcId=subnet_entries[0]["VpcId"],
         TagSpecifications=[{"ResourceType": "security-group", "Tags": tag_list()}],
     )
-    group = made["GroupId"]
+    group = security_group["GroupId"]
     if NODES > 1:  # EFA needs both directions by name, even where everything may go out
         among = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}]
         ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=among)
@@ -180,23 +186,23 @@ def create(session: Any, options: argparse.Namespace) -> None:
     batch.register_job_definition(**definition(session, options))
 
 
-def found_of(batch: Any, call: str, key: str) -> dict[str, Any]:
-    found = getattr(batch, f"describe_{call}")(**{key: [NAME]})[key]
-    return dict(found[0]) if found else {"status": "DELETED"}
+def description_of(batch: Any, call: str, key: str) -> dict[str, Any]:
+    descriptions = getattr(batch, f"describe_{call}")(**{key: [NAME]})[key]
+    return dict(descriptions[0]) if descriptions else {"status": "DELETED"}
 
 
 def status_of(batch: Any, call: str, key: str) -> str | None:
     """None: it is not there."""
-    status = str(found_of(batch, call, key).get("status", "VALID"))
+    status = str(description_of(batch, call, key).get("status", "VALID"))
     return None if status == "DELETED" else status
 
 
 def valid(batch: Any, call: str, key: str) -> bool:
     """Fails where waiting is of no use."""
-    found = found_of(batch, call, key)
-    if found.get("status") == "INVALID":
-        raise Failed(f"{call.replace('_', ' ')}: {found.get('statusReason')}. Remove it with --down.")
-    return bool(found.get("status", "VALID") == "VALID")
+    description = description_of(batch, call, key)
+    if description.get("status") == "INVALID":
+        raise JobFailed(f"{call.replace('_', ' ')}: {description.get('statusReason')}. Remove it with --down.")
+    return bool(description.get("status", "VALID") == "VALID")
 
 
 def submit(batch: Any) -> None:
@@ -208,16 +214,18 @@ def submit(batch: Any) -> None:
 
 def up(session: Any, options: argparse.Namespace) -> None:
     if options.image is None:
-        raise Failed(
+        raise JobFailed(
             "Push the image to a registry, and give its full name with --image; see the notes on IMAGE in batch_job.json."
         )
     if KEEPS and not options.efs and not options.loses_work:
-        raise Failed(f"{KEEPS} would be lost with the machine: give --efs fs-..., or accept it with --loses-work.")
+        raise JobFailed(f"{KEEPS} would be lost with the machine: give --efs fs-..., or accept it with --loses-work.")
     if SECRETS and not options.execution_role:
-        raise Failed("Secrets are handed over by the execution role: give --execution-role.")
+        raise JobFailed("Secrets are handed over by the execution role: give --execution-role.")
     if not options.up:
-        shown = compute(options, "sg-made-by-up", options.subnet or ["subnet-of-the-default-vpc"], None)
-        print(json.dumps({"compute environment": shown, "container": CONTAINER, "parts": PARTS, "nodes": NODES}, indent=2))
+        environment = compute(options, "sg-made-by-up", options.subnet or ["subnet-of-the-default-vpc"], None)
+        print(
+            json.dumps({"compute environment": environment, "container": CONTAINER, "parts": PARTS, "nodes": NODES}, indent=2)
+        )
         print("Nothing was created. Start it with --up.")
         return
     batch = session.client("batch")
@@ -234,15 +242,15 @@ def up(session: Any, options: argparse.Namespace) -> None:
 
 def down(session: Any) -> None:
     ec2, batch = session.client("ec2"), session.client("batch")
-    there = status_of(batch, *QUEUES) or status_of(batch, *COMPUTE)
+    status_before = status_of(batch, *QUEUES) or status_of(batch, *COMPUTE)
     # Batch refuses to remove what is being changed: each waits until the change before it has come to rest.
     if status_of(batch, *QUEUES) not in ("DELETING", None):
         wait("the queue", lambda: status_of(batch, *QUEUES) in SETTLED)
         batch.update_job_queue(jobQueue=NAME, state="DISABLED")
         for status in ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING"):
             for page in batch.get_paginator("list_jobs").paginate(jobQueue=NAME, jobStatus=status):
-                for one in page["jobSummaryList"]:
-                    batch.terminate_job(jobId=one["jobId"], reason="ended by batch_job.py --down")
+                for job in page["jobSummaryList"]:
+                    batch.terminate_job(jobId=job["jobId"], reason="ended by batch_job.py --down")
         wait("disabling the queue", lambda: status_of(batch, *QUEUES) in SETTLED)
         batch.delete_job_queue(jobQueue=NAME)
     wait("removing the queue", lambda: status_of(batch, *QUEUES) is None, 1800)
@@ -252,19 +260,19 @@ def down(session: Any) -> None:
         wait("disabling the compute environment", lambda: status_of(batch, *COMPUTE) in SETTLED)
         batch.delete_compute_environment(computeEnvironment=NAME)
     wait("removing the machines", lambda: status_of(batch, *COMPUTE) is None, 1800)
-    print(f"removed queue and compute environment {NAME}" if there else "nothing of it was there")
-    for one in batch.describe_job_definitions(jobDefinitionName=NAME, status="ACTIVE")["jobDefinitions"]:
-        batch.deregister_job_definition(jobDefinition=one["jobDefinitionArn"])
+    print(f"removed queue and compute environment {NAME}" if status_before else "nothing of it was there")
+    for job_definition in batch.describe_job_definitions(jobDefinitionName=NAME, status="ACTIVE")["jobDefinitions"]:
+        batch.deregister_job_definition(jobDefinition=job_definition["jobDefinitionArn"])
     name = f"chipwise-{NAME}"
     removals: list[tuple[Callable[..., Any], dict[str, str]]] = [(ec2.delete_launch_template, {"LaunchTemplateName": name})]
-    wanted = [{"Name": f"tag:{MINE}", "Values": [NAME]}, {"Name": "group-name", "Values": [name]}]
+    wanted = [{"Name": f"tag:{OWNER_TAG}", "Values": [NAME]}, {"Name": "group-name", "Values": [name]}]
     groups = ec2.describe_security_groups(Filters=wanted)["SecurityGroups"]
     removals += [(ec2.delete_security_group, {"GroupId": one["GroupId"]}) for one in groups]
     if NODES > 1:
         removals.append((ec2.delete_placement_group, {"GroupName": name}))
-    for remove, what in removals:
+    for remove, arguments in removals:
         try:
-            remove(**what)
+            remove(**arguments)
         except ClientError as error:
             if not code_of(error).endswith(("NotFoundException", ".NotFound", ".Unknown")):
                 raise
@@ -272,9 +280,9 @@ def down(session: Any) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--up", action="store_true", help="create what is missing, and submit the job")
-    what.add_argument("--down", action="store_true", help="end the job and remove everything")
+    actions = parser.add_mutually_exclusive_group()
+    actions.add_argument("--up", action="store_true", help="create what is missing, and submit the job")
+    actions.add_argument("--down", action="store_true", help="end the job and remove everything")
     parser.add_argument("--image", default=IMAGE, help="container image, with its registry")
     parser.add_argument("--subnet", action="append", default=[], help="may be given several times, one for each zone")
     parser.add_argument("--instance-profile", default="ecsInstanceRole", help="of the machines")
@@ -290,7 +298,7 @@ def main() -> int:
             down(session)
         else:
             up(session, options)
-    except Failed as error:
+    except JobFailed as error:
         print(error, file=sys.stderr)
         return 1
     except (ClientError, BotoCoreError) as error:  # no credentials and no network too

@@ -26,7 +26,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 NAME: str = SETTINGS["NAME"]
-MINE: str = SETTINGS["MINE"]
+OWNER_TAG: str = SETTINGS["MINE"]
 REGION: str = SETTINGS["REGION"]
 MACHINES: list[str] = SETTINGS["MACHINES"]  # what the auto scaling group has
 IMAGE_PARAMETER: str | None = SETTINGS["IMAGE_PARAMETER"]  # the SSM parameter of the group's image
@@ -37,8 +37,8 @@ STRATEGY: list[dict[str, Any]] = SETTINGS["STRATEGY"]
 SERVICE: bool = SETTINGS["SERVICE"]
 COUNTED: str | None = SETTINGS["COUNTED"]  # in this setting each task finds its number, from 0
 COPIES: int = SETTINGS["COPIES"]
-LEAST: int = SETTINGS["LEAST"]
-MOST: int = SETTINGS["MOST"]
+MIN_TASKS: int = SETTINGS["LEAST"]
+MAX_TASKS: int = SETTINGS["MOST"]
 ROLLOUT: dict[str, Any] = SETTINGS["ROLLOUT"]
 PLACEMENT: list[dict[str, str]] = SETTINGS["PLACEMENT"]
 PORT: int | None = SETTINGS["PORT"]
@@ -49,7 +49,7 @@ KEEPS: str = SETTINGS["KEEPS"]
 TAGS: dict[str, str] = SETTINGS["TAGS"]
 
 
-class Failed(Exception):
+class DeploymentFailed(Exception):
     """Told to the user without a traceback."""
 
 
@@ -71,10 +71,10 @@ def task(session: Any, options: argparse.Namespace) -> dict[str, Any]:
     if options.task_role:
         wanted["taskRoleArn"] = options.task_role
     if options.efs:
-        for one in wanted["volumes"]:
-            one.pop("host", None)
-            place = {"fileSystemId": options.efs, "rootDirectory": f"/{NAME}/{one['name']}", "transitEncryption": "ENABLED"}
-            one["efsVolumeConfiguration"] = place
+        for volume in wanted["volumes"]:
+            volume.pop("host", None)
+            place = {"fileSystemId": options.efs, "rootDirectory": f"/{NAME}/{volume['name']}", "transitEncryption": "ENABLED"}
+            volume["efsVolumeConfiguration"] = place
     return wanted
 
 
@@ -100,27 +100,27 @@ def capacity(ecs: Any, group: str) -> None:
 
 
 def start(session: Any, ecs: Any, options: argparse.Namespace) -> None:
-    made = ecs.register_task_definition(**task(session, options), tags=tag_list())["taskDefinition"]["taskDefinitionArn"]
+    definition = ecs.register_task_definition(**task(session, options), tags=tag_list())["taskDefinition"]["taskDefinitionArn"]
     if not SERVICE:
         for part in range(COPIES):
-            told: dict[str, Any] = {"name": "main"}
+            override: dict[str, Any] = {"name": "main"}
             if COUNTED is not None:
-                told["environment"] = [{"name": COUNTED, "value": str(part)}]
+                override["environment"] = [{"name": COUNTED, "value": str(part)}]
             run = ecs.run_task(
                 cluster=NAME,
-                taskDefinition=made,
+                taskDefinition=definition,
                 capacityProviderStrategy=STRATEGY,
-                overrides={"containerOverrides": [told]},
+                overrides={"containerOverrides": [override]},
                 tags=tag_list(),
             )
             if run.get("failures"):
-                raise Failed(f"part {part}: {run['failures'][0].get('reason')}")
-        print(f"started {COPIES} tasks of {made}")
+                raise DeploymentFailed(f"part {part}: {run['failures'][0].get('reason')}")
+        print(f"started {COPIES} tasks of {definition}")
         return
     wanted: dict[str, Any] = {
         "cluster": NAME,
         "serviceName": NAME,
-        "taskDefinition": made,
+        "taskDefinition": definition,
         "desiredCount": COPIES,
         "capacityProviderStrategy": STRATEGY,
         "deploymentConfiguration": ROLLOUT,
@@ -138,43 +138,45 @@ def start(session: Any, ecs: Any, options: argparse.Namespace) -> None:
 
 
 def scale(client: Any) -> None:
-    if LEAST == MOST:
+    if MIN_TASKS == MAX_TASKS:
         return
     target = {
         "ServiceNamespace": "ecs",
         "ResourceId": f"service/{NAME}/{NAME}",
         "ScalableDimension": "ecs:service:DesiredCount",
     }
-    client.register_scalable_target(**target, MinCapacity=LEAST, MaxCapacity=MOST)
+    client.register_scalable_target(**target, MinCapacity=MIN_TASKS, MaxCapacity=MAX_TASKS)
     kind = {"PredefinedMetricType": "ECSServiceAverageCPUUtilization"}
     policy = {"TargetValue": 60.0, "PredefinedMetricSpecification": kind, "ScaleInCooldown": 600, "ScaleOutCooldown": 60}
     client.put_scaling_policy(
         PolicyName="load", PolicyType="TargetTrackingScaling", TargetTrackingScalingPolicyConfiguration=policy, **target
     )
-    for name, (when, zone, least, most) in SCHEDULE.items():
-        action = {"MinCapacity": least, "MaxCapacity": most}
+    for name, (schedule, zone, minimum, maximum) in SCHEDULE.items():
+        action = {"MinCapacity": minimum, "MaxCapacity": maximum}
         client.put_scheduled_action(
-            ScheduledActionName=name, Schedule=when, Timezone=zone, ScalableTargetAction=action, **target
+            ScheduledActionName=name, Schedule=schedule, Timezone=zone, ScalableTargetAction=action, **target
         )
 
 
 def up(session: Any, options: argparse.Namespace) -> None:
     if options.image is None:
-        raise Failed("Push the image of `chipwise render --to dockerfile` to a registry, and give its full name with --image.")
+        raise DeploymentFailed(
+            "Push the image of `chipwise render --to dockerfile` to a registry, and give its full name with --image."
+        )
     if SECRETS and not options.execution_role:
-        raise Failed("Secrets are handed over by the execution role: give --execution-role.")
+        raise DeploymentFailed("Secrets are handed over by the execution role: give --execution-role.")
     if KEEPS and not options.efs and not options.loses_work:
-        raise Failed(f"{KEEPS} would be lost with the machine: give --efs fs-..., or accept it with --loses-work.")
+        raise DeploymentFailed(f"{KEEPS} would be lost with the machine: give --efs fs-..., or accept it with --loses-work.")
     if not options.up:
         print(f"{COPIES} tasks on {' or '.join(MACHINES)} in {REGION}; the group's image: {IMAGE_PARAMETER}")
         print("Nothing was created. Start it with --up.")
         return
     if not options.auto_scaling_group:
-        raise Failed("Give --auto-scaling-group with the ARN of a group of " + " or ".join(MACHINES) + ".")
+        raise DeploymentFailed("Give --auto-scaling-group with the ARN of a group of " + " or ".join(MACHINES) + ".")
     ecs = session.client("ecs")
-    found = ecs.describe_clusters(clusters=[NAME])["clusters"]
-    if any(one["status"] == "ACTIVE" for one in found):
-        raise Failed(f"There is a cluster {NAME} already. Remove it first with --down.")
+    clusters = ecs.describe_clusters(clusters=[NAME])["clusters"]
+    if any(one["status"] == "ACTIVE" for one in clusters):
+        raise DeploymentFailed(f"There is a cluster {NAME} already. Remove it first with --down.")
     try:
         logs(session.client("logs"))
         capacity(ecs, options.auto_scaling_group)
@@ -185,19 +187,21 @@ def up(session: Any, options: argparse.Namespace) -> None:
         raise
 
 
-def wait(what: str, done: Callable[[], bool], seconds: int = 600) -> None:
+def wait(action: str, is_done: Callable[[], bool], seconds: int = 600) -> None:
     for _ in range(seconds // 3):
-        if done():
+        if is_done():
             return
         time.sleep(3)
-    raise Failed(f"{what}: not after {seconds} s.")
+    raise DeploymentFailed(f"{action}: not after {seconds} s.")
 
 
 def down(session: Any) -> None:
     ecs = session.client("ecs")
-    found = ecs.describe_clusters(clusters=[NAME], include=["TAGS"])["clusters"]
-    mine = [one for one in found if one["status"] == "ACTIVE" and {"key": MINE, "value": NAME} in one.get("tags", [])]
-    if not mine:
+    clusters = ecs.describe_clusters(clusters=[NAME], include=["TAGS"])["clusters"]
+    own_clusters = [
+        one for one in clusters if one["status"] == "ACTIVE" and {"key": OWNER_TAG, "value": NAME} in one.get("tags", [])
+    ]
+    if not own_clusters:
         print("nothing of it is there")
         return
     end_services(session, ecs)
@@ -208,9 +212,9 @@ def down(session: Any) -> None:
     for arn in ecs.list_task_definitions(familyPrefix=NAME, status="ACTIVE")["taskDefinitionArns"]:
         ecs.deregister_task_definition(taskDefinition=arn)
     known = ecs.describe_capacity_providers(capacityProviders=[PROVIDER], include=["TAGS"])["capacityProviders"]
-    for one in known:
-        if one["status"] == "ACTIVE" and {"key": MINE, "value": NAME} in one.get("tags", []):
-            group, scaling = one["autoScalingGroupProvider"]["autoScalingGroupArn"], session.client("autoscaling")
+    for provider in known:
+        if provider["status"] == "ACTIVE" and {"key": OWNER_TAG, "value": NAME} in provider.get("tags", []):
+            group, scaling = provider["autoScalingGroupProvider"]["autoScalingGroupArn"], session.client("autoscaling")
             # A provider with machines cannot be taken from its cluster, nor can a cluster with machines be removed.
             wait("ending machines", functools.partial(empty, scaling, ecs, group), 1800)
             ecs.put_cluster_capacity_providers(cluster=NAME, capacityProviders=[], defaultCapacityProviderStrategy=[])
@@ -230,10 +234,10 @@ def end_services(session: Any, ecs: Any) -> None:
         scaling.deregister_scalable_target(
             ServiceNamespace="ecs", ResourceId=f"service/{NAME}/{NAME}", ScalableDimension="ecs:service:DesiredCount"
         )
-    for one in ecs.describe_services(cluster=NAME, services=arns)["services"]:
-        if one["status"] == "ACTIVE":  # and not one that an earlier --down is ending
-            ecs.update_service(cluster=NAME, service=one["serviceArn"], desiredCount=0)
-            ecs.delete_service(cluster=NAME, service=one["serviceArn"], force=True)
+    for service in ecs.describe_services(cluster=NAME, services=arns)["services"]:
+        if service["status"] == "ACTIVE":  # and not one that an earlier --down is ending
+            ecs.update_service(cluster=NAME, service=service["serviceArn"], desiredCount=0)
+            ecs.delete_service(cluster=NAME, service=service["serviceArn"], force=True)
     wait("ending services", lambda: ended(ecs, arns))
     print(f"removed service {NAME}")
 
@@ -248,9 +252,9 @@ def empty(client: Any, ecs: Any, arn: str) -> bool:
     for group in client.describe_auto_scaling_groups(AutoScalingGroupNames=[name])["AutoScalingGroups"]:
         inside = [one for one in group.get("Instances", []) if one["LifecycleState"] == "InService"]
         ids = [one["InstanceId"] for one in inside if one["ProtectedFromScaleIn"]]
-        for at in range(0, len(ids), 50):  # as many as one call takes
-            some = ids[at : at + 50]
-            client.set_instance_protection(AutoScalingGroupName=name, InstanceIds=some, ProtectedFromScaleIn=False)
+        for offset in range(0, len(ids), 50):  # as many as one call takes
+            batch = ids[offset : offset + 50]
+            client.set_instance_protection(AutoScalingGroupName=name, InstanceIds=batch, ProtectedFromScaleIn=False)
     client.update_auto_scaling_group(AutoScalingGroupName=name, MinSize=0, DesiredCapacity=0)
     return not ecs.list_container_instances(cluster=NAME)["containerInstanceArns"]
 
@@ -268,9 +272,9 @@ def removed(ecs: Any) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--up", action="store_true", help="create it and start")
-    what.add_argument("--down", action="store_true", help="stop and remove it")
+    actions = parser.add_mutually_exclusive_group()
+    actions.add_argument("--up", action="store_true", help="create it and start")
+    actions.add_argument("--down", action="store_true", help="stop and remove it")
     parser.add_argument("--image", default=IMAGE, help="container image, with its registry")
     parser.add_argument("--auto-scaling-group", metavar="ARN", help="where machines come from")
     parser.add_argument("--target-group", metavar="ARN", help="of the load balancer before the service")
@@ -285,7 +289,7 @@ def main() -> int:
             down(session)
         else:
             up(session, options)
-    except Failed as error:
+    except DeploymentFailed as error:
         print(error, file=sys.stderr)
         return 1
     except (ClientError, BotoCoreError) as error:  # no credentials and no network too

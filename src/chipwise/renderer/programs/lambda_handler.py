@@ -33,5 +33,5 @@ def objects(record: dict[str, Any]) -> list[str]:
         return [""]
     message = json.loads(record["body"])
     # S3 sends one test message when the notification is set up.
-    told = [one["s3"] for one in message.get("Records", [])]
-    return [f"s3://{one['bucket']['name']}/{unquote_plus(one['object']['key'])}" for one in told]
+    references = [one["s3"] for one in message.get("Records", [])]
+    return [f"s3://{one['bucket']['name']}/{unquote_plus(one['object']['key'])}" for one in references]

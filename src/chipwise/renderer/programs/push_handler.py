@@ -21,8 +21,8 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
         about = body.get("message", {}).get("attributes", {})
         url = f"gs://{about.get('bucketId', '')}/{about.get('objectId', '')}"
-        done = subprocess.run(COMMAND, env={**os.environ, "OBJECT_URL": url}, check=False)
-        self.send_response(204 if done.returncode == 0 else 500)
+        process = subprocess.run(COMMAND, env={**os.environ, "OBJECT_URL": url}, check=False)
+        self.send_response(204 if process.returncode == 0 else 500)
         self.end_headers()
 
     def do_GET(self) -> None:

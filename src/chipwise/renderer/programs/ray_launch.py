@@ -25,9 +25,9 @@ COMMAND: str = SETTINGS["COMMAND"]
 @ray.remote(max_retries=0)
 def meeting_point() -> tuple[str, int]:
     """Where the others find the first worker: its address and a port that is free there."""
-    with socket.socket() as one:
-        one.bind(("", 0))
-        return ray.util.get_node_ip_address(), int(one.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("", 0))
+        return ray.util.get_node_ip_address(), int(listener.getsockname()[1])
 
 
 @ray.remote(max_retries=0)
@@ -43,18 +43,18 @@ def main() -> int:
     ray.init()
     group = placement_group([BUNDLE] * WORKERS, strategy=STRATEGY)
     ray.get(group.ready())  # waits until every worker is there
-    resources = {name: many for name, many in BUNDLE.items() if name not in ("CPU", "GPU")}
+    resources = {name: amount for name, amount in BUNDLE.items() if name not in ("CPU", "GPU")}
 
-    def on(rank: int) -> dict[str, object]:
+    def placement(rank: int) -> dict[str, object]:
         place = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=rank)
-        given = {"num_cpus": BUNDLE["CPU"], "num_gpus": BUNDLE.get("GPU", 0), "resources": resources}
-        return {**given, "scheduling_strategy": place}
+        reservation = {"num_cpus": BUNDLE["CPU"], "num_gpus": BUNDLE.get("GPU", 0), "resources": resources}
+        return {**reservation, "scheduling_strategy": place}
 
-    first, port = ray.get(meeting_point.options(**on(0)).remote())
-    waiting = [run.options(**on(rank)).remote(rank, first, port) for rank in range(WORKERS)]
+    first, port = ray.get(meeting_point.options(**placement(0)).remote())
+    waiting = [run.options(**placement(rank)).remote(rank, first, port) for rank in range(WORKERS)]
     while waiting:
-        done, waiting = ray.wait(waiting)
-        if code := ray.get(done[0]):
+        finished, waiting = ray.wait(waiting)
+        if code := ray.get(finished[0]):
             return int(code)  # the others end with the job: they would wait for this one for ever
     return 0
 

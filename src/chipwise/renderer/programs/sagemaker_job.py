@@ -23,7 +23,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 NAME: str = SETTINGS["NAME"]
-MINE: str = SETTINGS["MINE"]
+OWNER_TAG: str = SETTINGS["MINE"]
 REGION: str = SETTINGS["REGION"]
 IMAGE: str | None = SETTINGS["IMAGE"]  # in ECR, the only place that SageMaker pulls from; without one, --image names it
 TAGS: dict[str, str] = SETTINGS["TAGS"]
@@ -74,7 +74,7 @@ def request(options: argparse.Namespace, name: str) -> dict[str, Any]:
 
 def up(session: Any, options: argparse.Namespace) -> int:
     if not options.bucket:
-        raise Failed("Give --bucket s3://bucket/prefix: checkpoints and results go there.")
+        raise JobFailed("Give --bucket s3://bucket/prefix: checkpoints and results go there.")
     name = f"{NAME}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     wanted = request(options, name)
     if not options.up:
@@ -101,14 +101,14 @@ def down(session: Any) -> None:
     """Jobs of this deployment that still run. Finished ones stay in SageMaker's list; they cost nothing."""
     client = session.client("sagemaker")
     for page in client.get_paginator("list_training_jobs").paginate(NameContains=NAME, StatusEquals="InProgress"):
-        for one in page["TrainingJobSummaries"]:
-            tags = client.list_tags(ResourceArn=one["TrainingJobArn"])["Tags"]
-            if {"Key": MINE, "Value": NAME} in tags:
-                client.stop_training_job(TrainingJobName=one["TrainingJobName"])
-                print(f"stopped {one['TrainingJobName']}")
+        for job in page["TrainingJobSummaries"]:
+            tags = client.list_tags(ResourceArn=job["TrainingJobArn"])["Tags"]
+            if {"Key": OWNER_TAG, "Value": NAME} in tags:
+                client.stop_training_job(TrainingJobName=job["TrainingJobName"])
+                print(f"stopped {job['TrainingJobName']}")
 
 
-class Failed(Exception):
+class JobFailed(Exception):
     """Told to the user without a traceback."""
 
 
@@ -118,9 +118,9 @@ def tag_list() -> list[dict[str, str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--up", action="store_true", help="start it")
-    what.add_argument("--down", action="store_true", help="end it")
+    actions = parser.add_mutually_exclusive_group()
+    actions.add_argument("--up", action="store_true", help="start it")
+    actions.add_argument("--down", action="store_true", help="end it")
     parser.add_argument("--role", help="IAM role that SageMaker takes")
     parser.add_argument("--image", default=IMAGE, help="container image, with its registry")
     parser.add_argument("--bucket", metavar="S3-URL", help="where data, checkpoints and results lie")
@@ -133,10 +133,10 @@ def main() -> int:
         if options.down:
             down(session)
         elif not options.role or not options.image:
-            raise Failed("Give --role, and --image with the full name of the image.")
+            raise JobFailed("Give --role, and --image with the full name of the image.")
         else:
             return up(session, options)
-    except Failed as error:
+    except JobFailed as error:
         print(error, file=sys.stderr)
         return 1
     except (ClientError, BotoCoreError) as error:  # no credentials and no network too

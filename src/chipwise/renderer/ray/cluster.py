@@ -160,7 +160,7 @@ def _among_workers(affinity: Object) -> Object:
         return affinity
     [(condition, rules)] = noted.value.items()
     terms = [rule | {"labelSelector": {"matchLabels": rule["labelSelector"]["matchLabels"] | WORKER}} for rule in rules]
-    return affinity | {"podAffinity": Noted({condition: terms}, noted.why)}
+    return affinity | {"podAffinity": Noted({condition: terms}, noted.comment)}
 
 
 def _sliced(deployment: Deployment) -> Object:
@@ -202,7 +202,7 @@ def quota(deployment: Deployment, workers: int) -> Object:
     scaling = deployment.scaling
     if scaling is None:
         return guards.quota(deployment)
-    base = guards.quota(replace(deployment, scaling=replace(scaling, most=workers)))
+    base = guards.quota(replace(deployment, scaling=replace(scaling, maximum=workers)))
     hard: Object = {"pods": Noted(str(2 * (workers + 1) + 4), "Two clusters with a head each, and some to look with.")}
     resource = resource_of(deployment.node)
     if resource is not None:

@@ -19,7 +19,7 @@ class Setting:
 
     name: str
     value: str | int
-    why: str
+    reason: str
 
     @property
     def key(self) -> str:

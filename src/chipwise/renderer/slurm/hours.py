@@ -15,7 +15,7 @@ from chipwise.renderer.quoting import one_line, shell
 _CLOCK = re.compile(r"(\d{1,2}) (\d{1,2}) \* \* ([0-6](?:,[0-6])*)")  # minute, hour, days of the week
 
 
-def kept(deployment: Deployment) -> bool:
+def keeps_hours(deployment: Deployment) -> bool:
     """Whether the script can keep the hours."""
     return bool(_CLOCK.fullmatch(deployment.opens) and _CLOCK.fullmatch(deployment.closes))
 

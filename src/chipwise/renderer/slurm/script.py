@@ -46,7 +46,7 @@ _ONE_THREAD = re.compile(r"hpc[78]|[cmr][78]a")
 
 
 def by_hours(deployment: Deployment) -> bool:
-    return saves(deployment) and hours.kept(deployment)
+    return saves(deployment) and hours.keeps_hours(deployment)
 
 
 def script(deployment: Deployment, store: str = "$SLURM_SUBMIT_DIR", dependent: str = "") -> str:
@@ -211,7 +211,7 @@ def _work(deployment: Deployment) -> Iterator[str]:
         )
     elif deployment.runs > 1:
         yield "# RUN, from 0, tells the program which of the runs is its own."
-    if not deployment.software.given and not deployment.software.engine and not apart(deployment):
+    if not deployment.software.is_custom and not deployment.software.engine and not apart(deployment):
         yield "# The usual program of its kind: put your own into program.command of the workload."
     yield "work() {  # what each task runs"
     if apart(deployment):

@@ -12,7 +12,7 @@ from chipwise.renderer.deployment import Deployment, Form, Volume
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.quoting import dns_name
-from chipwise.renderer.workflow.hand_offs import ROOT, STORES, Passed, Place, given, key, mover, publisher
+from chipwise.renderer.workflow.hand_offs import ROOT, STORES, Place, PlaceHandOffs, key, mover, publisher, task_arguments
 from chipwise.renderer.workflow.rules import rules
 from chipwise.renderer.workflow.stages import RUN_LABEL, applied, check, stage_template
 from chipwise.renderer.yaml_text import Noted, Yaml, document
@@ -81,7 +81,7 @@ def _with_room(deployment: Deployment, stage: Deployment) -> Deployment:
         size_bytes=max(size, 1e9),
         shared=True,
         url=None,
-        why="what comes from other stages and goes to others",
+        reason="what comes from other stages and goes to others",
     )
     return replace(stage, volumes=(*stage.volumes, volume))
 
@@ -101,7 +101,7 @@ def _about(deployment: Deployment, place: Place, places: Sequence[Place]) -> str
 
 def _work(deployment: Deployment, place: Place, name: str) -> Object:
     store = STORES.get(deployment.node.provider, "s3")
-    hand_offs = Passed(name, store, deployment.hand_offs, place)
+    hand_offs = PlaceHandOffs(name, store, deployment.hand_offs, place)
     spec = _spec(deployment, place, hand_offs, name)
     space = namespace_of(place.stages[0])
     labels: Object = {"app.kubernetes.io/part-of": name, "app.kubernetes.io/managed-by": "chipwise"}
@@ -136,7 +136,7 @@ def _clock(deployment: Deployment) -> tuple[str, str]:
     return (jobs[0].starts, jobs[0].time_zone) if jobs else ("", "UTC")
 
 
-def _spec(deployment: Deployment, place: Place, hand_offs: Passed, name: str) -> Object:
+def _spec(deployment: Deployment, place: Place, hand_offs: PlaceHandOffs, name: str) -> Object:
     image = deployment.platforms.get("Images", {}).get("plain", PLAIN)
     fields: Object = {"entrypoint": "stages", "onExit": "ended", "serviceAccountName": f"{name}-steps"}
     if deployment.hand_offs:
@@ -163,24 +163,24 @@ def _spec(deployment: Deployment, place: Place, hand_offs: Passed, name: str) ->
     }
     templates: list[Yaml] = [{"name": "stages", "dag": {"tasks": _tasks(place, hand_offs)}}]
     for stage in place.stages:
-        if applied(stage) and hand_offs.into(stage):
+        if applied(stage) and hand_offs.inputs_of(stage):
             templates.append(mover(stage, hand_offs, True, image))
         templates.append(stage_template(stage, hand_offs, f"{name}-apply"))
         if applied(stage) and hand_offs.out_of(stage):
             templates.append(mover(stage, hand_offs, False, image))
-    if any(not hand_offs.comes_from_here(one) for stage in place.stages for one in hand_offs.into(stage)):
+    if any(not hand_offs.comes_from_here(one) for stage in place.stages for one in hand_offs.inputs_of(stage)):
         templates.append({"name": "wait", "suspend": {}})
     fields["templates"] = [*templates, *_ending(place, name, image)]
     return fields
 
 
-def _tasks(place: Place, hand_offs: Passed) -> list[Yaml]:
+def _tasks(place: Place, hand_offs: PlaceHandOffs) -> list[Yaml]:
     """Each stage after those that hand something to it; without any hand-off, one after the other."""
     tasks: list[Yaml] = []
     before: str | None = None
     waits: set[str] = set()
     for stage in place.stages:
-        task, incoming = key(stage.title), hand_offs.into(stage)
+        task, incoming = key(stage.title), hand_offs.inputs_of(stage)
         needs = [publisher(one.source, hand_offs) for one in incoming if hand_offs.comes_from_here(one)]
         if not hand_offs.all and before is not None:
             needs = [before]
@@ -191,7 +191,7 @@ def _tasks(place: Place, hand_offs: Passed) -> list[Yaml]:
                 tasks.append(Noted({"name": wait, "template": "wait"}, reason))
             waits.add(wait)
             needs.append(wait)
-        source: Object = given(stage, hand_offs)
+        source: Object = task_arguments(stage, hand_offs)
         if applied(stage) and incoming:
             tasks.append({"name": f"{task}-fetch", "template": f"{task}-fetch", **_after(needs), **source})
             needs, source = [f"{task}-fetch"], {}

@@ -9,7 +9,7 @@ from chipwise.renderer.aws.fitting import check, machines, refuse_fpga, refuse_r
 from chipwise.renderer.aws.hours import by_crontab, crontab
 from chipwise.renderer.aws.machine import disk
 from chipwise.renderer.aws.parts import counted, divided, parts, together, uses_efa
-from chipwise.renderer.aws.tags import MINE, tags
+from chipwise.renderer.aws.tags import OWNER_TAG, tags
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
@@ -45,7 +45,7 @@ def render(deployment: Deployment) -> list[File]:
     software = deployment.software
     constants = [
         Setting("NAME", deployment.name),
-        Setting("MINE", MINE),
+        Setting("MINE", OWNER_TAG),
         Setting("REGION", deployment.node.region),
         Setting(
             "MACHINES", [one.machine for one in nodes] if not meets else [deployment.node.machine], _command_reason(deployment)
@@ -107,13 +107,13 @@ def _about(deployment: Deployment) -> str:
 def _command_reason(deployment: Deployment) -> str:
     if together(deployment):
         return "One kind of machine: all nodes of a job are alike."
-    return "The plan's machine, then others that look the same to the program." if deployment.others else ""
+    return "The plan's machine, then others that look the same to the program." if deployment.alternatives else ""
 
 
 def _why_command(deployment: Deployment) -> str:
     if apart(deployment) and divided(deployment):
         return "\n".join(part_reason(deployment))
-    if deployment.software.given or deployment.software.engine:
+    if deployment.software.is_custom or deployment.software.engine:
         return ""
     return "The command is the usual one of its kind: put your own into program.command of the workload."
 

@@ -41,8 +41,8 @@ def render(deployment: Deployment) -> list[File]:
     if volumes:
         project["volumes"] = {
             volume.name: {
-                "name": Noted(f"{deployment.name}-{volume.name}", f"{volume.why.capitalize()}.")
-                if volume.why
+                "name": Noted(f"{deployment.name}-{volume.name}", f"{volume.reason.capitalize()}.")
+                if volume.reason
                 else f"{deployment.name}-{volume.name}"
             }
             for volume in volumes
@@ -176,7 +176,7 @@ def _command(deployment: Deployment) -> Object:
         return {"entrypoint": ["/bin/sh", "-c"], "command": Noted([_text(script)], "\n".join(part_reason(deployment)))}
     if live(deployment):
         words, note = [_text(word) for word in stream_words(deployment)], "\n".join(stream_reason(deployment))
-    plain = (software.given or software.engine) and not live(deployment)
+    plain = (software.is_custom or software.engine) and not live(deployment)
     command: Yaml = words if plain else Noted(words, note)
     if not reads:
         return {"entrypoint": [], "command": command}
@@ -219,7 +219,7 @@ def _mount(deployment: Deployment, volume: Volume) -> Yaml:
     }
     if volume.url is not None:
         return Noted(mount, f"Its contents lie at {volume.url}: fetch them first.")
-    return Noted(mount, f"{volume.why.capitalize()}.") if volume.why else mount
+    return Noted(mount, f"{volume.reason.capitalize()}.") if volume.reason else mount
 
 
 def _named_volumes(deployment: Deployment) -> tuple[Volume, ...]:

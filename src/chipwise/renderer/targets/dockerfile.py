@@ -272,7 +272,7 @@ def _service(deployment: Deployment) -> Iterator[str]:
 def _command(deployment: Deployment) -> Iterator[str]:
     software = deployment.software
     yield ""
-    if not software.given and not software.engine:
+    if not software.is_custom and not software.engine:
         yield "# The usual program of its kind: put your own into program.command of the workload."
     elif run_machines(deployment) > 1:
         yield "# As one machine runs it. Over several, the scheduler's command tells each its number (--to kubernetes, slurm)."

@@ -10,7 +10,7 @@ from chipwise.renderer.aws.hours import by_crontab, crontab
 from chipwise.renderer.aws.machine import NO_CAPACITY, disk, shared_request
 from chipwise.renderer.aws.parts import copies, together, uses_efa
 from chipwise.renderer.aws.start import start_script
-from chipwise.renderer.aws.tags import MINE, tags
+from chipwise.renderer.aws.tags import OWNER_TAG, tags
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import File
 from chipwise.renderer.heading import heading
@@ -34,7 +34,7 @@ def render(deployment: Deployment) -> list[File]:
     last = software.port + copies(deployment) - 1 if software.port is not None else None
     constants = [
         Setting("NAME", deployment.name),
-        Setting("MINE", MINE),
+        Setting("MINE", OWNER_TAG),
         Setting("REGION", deployment.node.region),
         Setting("MACHINES", deployment.machines),
         Setting("JOB", deployment.form is Form.JOB),

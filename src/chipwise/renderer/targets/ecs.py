@@ -8,7 +8,7 @@ from chipwise.renderer.aws.containers import command, devices, environment, gpus
 from chipwise.renderer.aws.fitting import check, machines, refuse_fpga, refuse_ranks, unpullable
 from chipwise.renderer.aws.parts import counted, divided, parts, together
 from chipwise.renderer.aws.schedules import aws_cron
-from chipwise.renderer.aws.tags import MINE, tags
+from chipwise.renderer.aws.tags import OWNER_TAG, tags
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
@@ -39,12 +39,12 @@ def render(deployment: Deployment) -> list[File]:
         )
     service, software, scaling = deployment.form is Form.SERVICE, deployment.software, deployment.scaling
     copies = scaling.usual if scaling is not None else parts(deployment)
-    minimum, maximum = (scaling.least, scaling.most) if scaling is not None else (copies, copies)
+    minimum, maximum = (scaling.minimum, scaling.maximum) if scaling is not None else (copies, copies)
     provider = f"cw-{deployment.name}"  # names that begin with aws, ecs or fargate are not allowed
     spare = minimum < 2
     constants = [
         Setting("NAME", deployment.name),
-        Setting("MINE", MINE),
+        Setting("MINE", OWNER_TAG),
         Setting("REGION", deployment.node.region),
         Setting(
             "MACHINES",

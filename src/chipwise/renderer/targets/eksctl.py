@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chipwise.renderer.cluster.accelerators import resource_of
-from chipwise.renderer.cluster.pod import Object, kept
+from chipwise.renderer.cluster.pod import Object, mounted_volumes
 from chipwise.renderer.deployment import Deployment, Form, Node
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
@@ -78,7 +78,7 @@ def _addons(deployments: tuple[Deployment, ...]) -> list[Yaml]:
     reason = "Without it the NetworkPolicy of --to kubernetes says something and does nothing."
     network: Object = {"name": "vpc-cni", "configurationValues": Noted('{"enableNetworkPolicy": "true"}', reason)}
     addons: list[Yaml] = [network, {"name": "coredns"}, {"name": "kube-proxy"}, {"name": "eks-pod-identity-agent"}]
-    volumes = [volume for one in deployments for volume in kept(one)]
+    volumes = [volume for one in deployments for volume in mounted_volumes(one)]
     if any(not volume.shared for volume in volumes):
         addons.append({"name": "aws-ebs-csi-driver", "useDefaultPodIdentityAssociations": True})
     if any(volume.shared for volume in volumes):
@@ -134,7 +134,7 @@ def _layer(deployment: Deployment, part: Deployment) -> Object:
     layer, spec = part.layers[0], _group(part) | {"tags": dict(machines.tags(deployment))}
     if layer.committed:
         spec["maxSize"] = Noted(layer.machines, "What is committed; the commitment itself is bought separately.")
-        reason = f"The base of the load: {layer.told}, paid for whether they run or not."
+        reason = f"The base of the load: {layer.title}, paid for whether they run or not."
     else:
         reason = f"Above the base: {layer.purchase}. The Cluster Autoscaler grows it after the base with --expander=priority."
     return spec | {"name": Noted(part.name, reason)}
@@ -160,7 +160,7 @@ def _group(deployment: Deployment) -> Object:
     if uses_efa(deployment):
         reason = "eksctl attaches the interfaces, opens the group to itself and installs the plugin; its placement group\n"
         spec["efaEnabled"] = Noted(True, f"{reason}keeps the machines close together, and goes with them.")
-        note = f"{locked_memory.WHY}\nEKS adds what joins the node to the cluster. It needs eksctl of 2025 or newer."
+        note = f"{locked_memory.REASON}\nEKS adds what joins the node to the cluster. It needs eksctl of 2025 or newer."
         spec["overrideBootstrapCommand"] = Noted(locked_memory.node_config(), note)
     spec |= _safe(machines.IMAGES_GIB + machines.SCRATCH_GIB if deployment.node.accelerated else machines.IMAGES_GIB)
     if machines.has_disk(deployment):
@@ -211,7 +211,7 @@ def _sizes(deployment: Deployment) -> Object:
     return {
         "minSize": Noted(0, "Outside its hours nobody pays: Karpenter or the Cluster Autoscaler takes empty machines away.")
         if deployment.stops
-        else machines_for(deployment, scaling.least),
+        else machines_for(deployment, scaling.minimum),
         "desiredCapacity": machines_for(deployment, scaling.usual),
         "maxSize": _maximum(most_machines(deployment), "The most that the plan ever uses, and room for a rollout."),
     }

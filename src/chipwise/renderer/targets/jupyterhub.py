@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chipwise.renderer.cluster.accelerators import KEPT_BACK, MACHINE, chip_taint, resource_of, spot_taints
-from chipwise.renderer.cluster.pod import Object, claim_name, kept, labels, meta, namespace_of
+from chipwise.renderer.cluster.pod import Object, claim_name, labels, meta, mounted_volumes, namespace_of
 from chipwise.renderer.deployment import Deployment, Form, Volume
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
@@ -38,7 +38,7 @@ def render(deployment: Deployment) -> list[File]:
         "prePuller": _pulling(),
     }
     files = [File("values.yaml", document(values, title=heading(deployment, about)))]
-    volumes = kept(deployment)
+    volumes = mounted_volumes(deployment)
     if volumes:
         first = "Data that notebooks share: apply this first, in the namespace of the hub."
         claims = [_claim(deployment, one) for one in volumes]
@@ -52,7 +52,7 @@ def render(deployment: Deployment) -> list[File]:
 
 def seats(deployment: Deployment) -> int:
     """Notebooks that the plan's machines hold at once."""
-    return deployment.machines * max(deployment.node.chips, 1) * max(deployment.node.held, 1)
+    return deployment.machines * max(deployment.node.chips, 1) * max(deployment.node.users_per_chip, 1)
 
 
 def _hub(deployment: Deployment) -> Object:
@@ -77,8 +77,8 @@ def _seats_told(deployment: Deployment) -> str:
     parts = [f"{deployment.machines} machines" if deployment.machines > 1 else "one machine"]
     if node.chips > 1:
         parts.append(f"{node.chips} chips each")
-    if node.held > 1:
-        parts.append(f"{node.held} on a chip")
+    if node.users_per_chip > 1:
+        parts.append(f"{node.users_per_chip} on a chip")
     return ", ".join(parts)
 
 
@@ -109,7 +109,7 @@ def _notebooks(deployment: Deployment) -> Object:
 
 def _storage(deployment: Deployment) -> Object:
     fields: Object = {"type": "dynamic", "capacity": Noted(HOME, "The home of each, kept when the notebook ends.")}
-    volumes = kept(deployment)
+    volumes = mounted_volumes(deployment)
     if volumes:
         fields["extraVolumes"] = [
             {"name": one.name, "persistentVolumeClaim": {"claimName": claim_name(deployment, one)}} for one in volumes
@@ -187,7 +187,7 @@ def _machines(deployment: Deployment) -> Object:
 def _share(deployment: Deployment) -> tuple[float, int]:
     """(processors, GB) of one seat."""
     node = deployment.node
-    seats_each = max(node.chips, 1) * max(node.held, 1)
+    seats_each = max(node.chips, 1) * max(node.users_per_chip, 1)
     cpu = (node.vcpus or 4 * seats_each) * (1 - KEPT_BACK) / seats_each
     memory = (node.memory_bytes or 16 * GIB * seats_each) * (1 - KEPT_BACK) / seats_each / 1e9
     return (int(cpu) if cpu >= 2 else round(cpu, 1)), max(int(memory), 1)
@@ -199,14 +199,14 @@ def _seat_name(deployment: Deployment) -> str:
         return "CPU"
     if node.profile:
         return f"{node.chip}, slice {node.profile}"
-    return f"{node.chip}, shared by {node.held}" if node.held > 1 else node.chip
+    return f"{node.chip}, shared by {node.users_per_chip}" if node.users_per_chip > 1 else node.chip
 
 
 def _described(deployment: Deployment, cpu: float, memory: int) -> str:
     node = deployment.node
     if node.profile:
         sharing = "A slice of a chip, with memory of its own."
-    elif node.held > 1:
+    elif node.users_per_chip > 1:
         sharing = "A chip in turns: memory is shared, so what others take is missing."
     else:
         sharing = "A whole chip." if node.accelerated else ""
@@ -253,7 +253,7 @@ def _pulling() -> Object:
 def _plugin(deployment: Deployment) -> Object | None:
     """Values of NVIDIA's device plugin, where a chip is shared."""
     node = deployment.node
-    if node.vendor != "NVIDIA" or not (node.profile or node.held > 1):
+    if node.vendor != "NVIDIA" or not (node.profile or node.users_per_chip > 1):
         return None
     if node.profile:
         config: Object = {
@@ -265,7 +265,7 @@ def _plugin(deployment: Deployment) -> Object | None:
         turns: Object = {
             "renameByDefault": Noted(True, "nvidia.com/gpu.shared: who asks for a whole GPU never gets a part of one."),
             "failRequestsGreaterThanOne": Noted(True, "Two turns on one chip are not twice the chip."),
-            "resources": [{"name": "nvidia.com/gpu", "replicas": node.held}],
+            "resources": [{"name": "nvidia.com/gpu", "replicas": node.users_per_chip}],
         }
         config = {"version": "v1", "sharing": {"timeSlicing": turns}}
         reason = "One plugin per cluster: leave this out where one is installed, and give it the same configuration."

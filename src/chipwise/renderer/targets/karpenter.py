@@ -170,7 +170,7 @@ def node_class(deployment: Deployment) -> Object:
             "EFA needs a group that lets all traffic through from and to itself. Karpenter attaches the interfaces that pods\n"
             f"ask for (vpc.amazonaws.com/efa: {deployment.node.interfaces}).",
         )
-        spec["userData"] = Noted(locked_memory.node_config(), f"{locked_memory.WHY}\nKarpenter adds its own part.")
+        spec["userData"] = Noted(locked_memory.node_config(), f"{locked_memory.REASON}\nKarpenter adds its own part.")
     spec["associatePublicIPAddress"] = False
     if meets(deployment) and deployment.machines > 1:
         group = shell(

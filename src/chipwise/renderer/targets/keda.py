@@ -64,7 +64,7 @@ def render(deployment: Deployment) -> list[File]:
         raise CannotRender(
             "This job is started by the clock, not by a queue.", remedy="Take --to kubernetes or kueue: a CronJob."
         )
-    if not deployment.software.given:
+    if not deployment.software.is_custom:
         raise CannotRender(
             "A job of KEDA must take its work from the queue and acknowledge it. The usual program of its kind does neither: "
             "every job would do the same part, again and again.",
@@ -97,8 +97,8 @@ def scaled_object(deployment: Deployment) -> Object:
     hours = bool(deployment.starts and deployment.stops)
     spec: Object = {
         "scaleTargetRef": {"kind": "StatefulSet", "name": deployment.name} if live(deployment) else {"name": deployment.name},
-        "minReplicaCount": Noted(0, "Outside its hours.") if hours else Noted(scaling.least, scaling.told_least),
-        "maxReplicaCount": scaling.most,
+        "minReplicaCount": Noted(0, "Outside its hours.") if hours else Noted(scaling.minimum, scaling.minimum_reason),
+        "maxReplicaCount": scaling.maximum,
         "pollingInterval": 15,
     }
     if hours:
@@ -123,7 +123,7 @@ def _advanced(deployment: Deployment, hours: bool) -> Object:
         f"Copies wanted: more while over {QUEUED} requests wait, fewer while less than {IDLE:.0%} is used, else as they are.\n"
         "How fast is said under behavior; that it doubles or halves only keeps small steps from being taken for noise."
     )
-    first = deployment.scaling.least if hours and deployment.scaling is not None else 1
+    first = deployment.scaling.minimum if hours and deployment.scaling is not None else 1
     slowly = "One at a time, each minute;" if first <= 1 else "When its hours begin, all that it begins with at once;"
     up: list[Yaml] = [
         Noted({"type": "Pods", "value": max(first, 1), "periodSeconds": 60}, slowly),
@@ -191,7 +191,7 @@ def _triggers(deployment: Deployment, hours: bool) -> list[Yaml]:
             "timezone": deployment.time_zone,
             "start": deployment.starts,
             "end": deployment.stops,
-            "desiredReplicas": Noted(str(scaling.least), "In its hours, never fewer."),
+            "desiredReplicas": Noted(str(scaling.minimum), "In its hours, never fewer."),
         }
         triggers.append(
             Noted({"type": "cron", "name": "hours", "metadata": window}, "The hours of the workload; zero outside them.")

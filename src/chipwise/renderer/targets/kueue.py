@@ -170,7 +170,7 @@ def _layered(deployment: Deployment) -> list[Yaml]:
     for index, part in enumerate(parts):
         last = index == len(parts) - 1
         quotas: list[Yaml] = [_quota(key, amount, None if last else "0") for key, amount in _wanted(part).items()]
-        layer, pod_limit = part.layers[0], part.scaling.most if part.scaling is not None else pods(part)
+        layer, pod_limit = part.layers[0], part.scaling.maximum if part.scaling is not None else pods(part)
         copies = "replica" if pod_limit == 1 else "replicas"
         first = "Tried first: paid for whether used or not." if layer.committed else "Tried when those above are full."
         full = "As much again may be borrowed." if last else "Nothing is borrowed here: what does not fit goes on to the next."
@@ -190,7 +190,7 @@ def _wanted(deployment: Deployment) -> dict[str, str]:
     requests = plain(resources(deployment)["requests"])
     assert isinstance(requests, dict)
     scaling = deployment.scaling
-    pod_count = scaling.most if scaling is not None else pods(deployment)
+    pod_count = scaling.maximum if scaling is not None else pods(deployment)
     return {key: _times(str(value), pod_count) for key, value in requests.items()}
 
 

@@ -77,7 +77,9 @@ def _head(deployment: Deployment) -> Object:
 
 def _scheduling(deployment: Deployment) -> Object:
     node, together = deployment.node, run_machines(deployment) > 1
-    kinds = [node, *(other for other in deployment.others if _alike(node, other, together))] if deployment.spot else [node]
+    kinds = (
+        [node, *(other for other in deployment.alternatives if _alike(node, other, together))] if deployment.spot else [node]
+    )
     resource: Object = {
         "Name": "main",
         "Instances": [{"InstanceType": one.machine} for one in kinds],

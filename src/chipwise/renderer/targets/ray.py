@@ -87,7 +87,7 @@ def _can(deployment: Deployment) -> None:
 def _import_path(deployment: Deployment) -> str | None:
     """Of a Serve application of the user's own."""
     words = deployment.software.command
-    return words[2] if deployment.software.given and words[:2] == ("serve", "run") and len(words) > 2 else None
+    return words[2] if deployment.software.is_custom and words[:2] == ("serve", "run") and len(words) > 2 else None
 
 
 def _workers(deployment: Deployment) -> tuple[int, int]:
@@ -96,9 +96,9 @@ def _workers(deployment: Deployment) -> tuple[int, int]:
     if scaling is not None:
         per_replica = math.prod(model_ways(deployment.split))
         pods = max(math.ceil(per_replica / max(deployment.chips_each, 1)), 1)
-        return scaling.least * pods, scaling.most * pods
+        return scaling.minimum * pods, scaling.maximum * pods
     if deployment.form is Form.SESSIONS:
-        seats = deployment.machines * max(deployment.node.chips, 1) * max(deployment.node.held, 1)
+        seats = deployment.machines * max(deployment.node.chips, 1) * max(deployment.node.users_per_chip, 1)
         return 0, seats
     count = ray.workers(deployment)
     return count, count
@@ -121,7 +121,9 @@ def _job(deployment: Deployment, minimum: int, maximum: int, launched: bool) -> 
         spec["entrypoint"] = Noted(f"python {launcher.FOLDER}/{launcher.FILE}", note)
     else:
         note = (
-            "The workload's own command." if deployment.software.given else "The usual program: put yours into program.command."
+            "The workload's own command."
+            if deployment.software.is_custom
+            else "The usual program: put yours into program.command."
         )
         note = "\n".join(part_reason(deployment)) if in_shards(deployment) else note
         spec["entrypoint"] = Noted(KUBERNETES.script(shell(alone(deployment))), note)
@@ -188,7 +190,7 @@ def _application(deployment: Deployment) -> Object:
     if path is not None:
         return fields | {"import_path": path}
     assert model is not None
-    replicas: Object = {"min_replicas": scaling.least, "max_replicas": scaling.most}
+    replicas: Object = {"min_replicas": scaling.minimum, "max_replicas": scaling.maximum}
     options: Object = {"autoscaling_config": replicas}
     if scaling.slots is not None:
         reason = f"Above {BUSY:.0%} of the {scaling.slots} requests that a replica holds, one more is started."
@@ -200,7 +202,7 @@ def _application(deployment: Deployment) -> Object:
             "model_id": Noted(dns_name(model.name, 60), "What clients ask for."),
             "model_source": weights(model),
         },
-        "engine_kwargs": {one.key: Noted(one.value, one.why) for one in engine_settings(deployment)},
+        "engine_kwargs": {one.key: Noted(one.value, one.reason) for one in engine_settings(deployment)},
         "deployment_config": options,
     }
     return fields | {"import_path": "ray.serve.llm:build_openai_app", "args": {"llm_configs": [config]}}

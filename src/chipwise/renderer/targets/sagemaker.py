@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from chipwise.renderer.aws.endpoint import PRICE, endpoint, machine, mode_of, named
+from chipwise.renderer.aws.endpoint import PRICE, common_settings, endpoint, machine, mode_of
 from chipwise.renderer.aws.fitting import check, refuse_fpga, refuse_ranks
 from chipwise.renderer.aws.parts import is_torch, parts, settings, together, torchrun, words
 from chipwise.renderer.deployment import Deployment, Form
@@ -58,7 +58,7 @@ def _job(deployment: Deployment) -> list[File]:
     data, saved = deployment.volume("data"), deployment.volume("checkpoints")
     run = min(wanted, limit)
     constants = [
-        *named(deployment),
+        *common_settings(deployment),
         Setting("MACHINE", machine(deployment, "training")),
         Setting("MACHINES", deployment.machines),
         Setting(
@@ -93,7 +93,7 @@ def _why_arguments(deployment: Deployment) -> str:
         )
         lines = [*part_reason(deployment), f"Answers go to {place}.", "First the program that does so, a word for each line."]
         return "\n".join(lines)
-    if deployment.software.given:
+    if deployment.software.is_custom:
         return ""
     return "The usual program of its kind: put your own into program.command of the workload."
 

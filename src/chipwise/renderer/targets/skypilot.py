@@ -161,7 +161,7 @@ def accelerator(node: Node, count: int) -> str | None:
 def _resources(deployment: Deployment) -> Object:
     node = deployment.node
     fields: Object = {}
-    nodes = [node, *(one for one in deployment.others if _may_stand_in(deployment, one))]
+    nodes = [node, *(one for one in deployment.alternatives if _may_stand_in(deployment, one))]
     choices = [_choice(deployment, one) for one in nodes]
     different = [one for at, one in enumerate(choices) if one not in choices[:at]]
     if len(different) > 1:
@@ -223,7 +223,7 @@ def _mounted(volume: Volume) -> bool:
 
 
 def _mount(deployment: Deployment, volume: Volume) -> Yaml:
-    writes = volume.name == "checkpoints" or not deployment.software.given
+    writes = volume.name == "checkpoints" or not deployment.software.is_custom
     mode = "MOUNT_CACHED" if writes else "MOUNT"
     if volume.url is not None:
         return {"source": volume.url, "mode": mode}
@@ -232,23 +232,23 @@ def _mount(deployment: Deployment, volume: Volume) -> Yaml:
         "" if store is not None else f" It is on AWS, since {deployment.node.provider} has no buckets that SkyPilot mounts."
     )
     bucket: Object = {"name": f"{deployment.name}-{volume.name}", "store": store or "s3", "mode": mode, "persistent": True}
-    reason = f"{volume.why.capitalize()}. " if volume.why else ""
+    reason = f"{volume.reason.capitalize()}. " if volume.reason else ""
     return Noted(bucket, f"{reason}A bucket of this name is made if there is none; names are taken world-wide.{store_note}")
 
 
 def _service(deployment: Deployment) -> Object:
     scaling, software = deployment.scaling, deployment.software
     assert scaling is not None
-    policy: Object = {"min_replicas": scaling.least, "max_replicas": scaling.most}
-    if scaling.per_replica is not None and scaling.least < scaling.most:
+    policy: Object = {"min_replicas": scaling.minimum, "max_replicas": scaling.maximum}
+    if scaling.per_replica is not None and scaling.minimum < scaling.maximum:
         rate = scaling.per_replica * BUSY
         policy["target_qps_per_replica"] = Noted(
             float(f"{rate:.3g}"), f"{BUSY:.0%} of what the plan says one answers within the goals."
         )
         policy["upscale_delay_seconds"] = 60
         policy["downscale_delay_seconds"] = Noted(600, "A machine takes minutes to come: do not let it go for a lull.")
-    elif scaling.least != scaling.most:
-        policy["max_replicas"] = Noted(scaling.least, "Nobody stated what one answers per second: raise it with the rate.")
+    elif scaling.minimum != scaling.maximum:
+        policy["max_replicas"] = Noted(scaling.minimum, "Nobody stated what one answers per second: raise it with the rate.")
     if deployment.spot:
         policy["dynamic_ondemand_fallback"] = Noted(True, "While spot machines are not to be had, others stand in.")
     return {
@@ -320,7 +320,7 @@ def _run(deployment: Deployment) -> str:
             'for pid in "${pids[@]}"; do wait "$pid"; done',
         ]
         return "\n".join(lines) + "\n"
-    if not deployment.software.given and not deployment.software.engine:
+    if not deployment.software.is_custom and not deployment.software.engine:
         lines.append("# The usual program of its kind: put your own into program.command of the workload.")
     if run_machines(deployment) > 1:
         first = 'FIRST="$(echo "$SKYPILOT_NODE_IPS" | head -n 1)"'

@@ -31,7 +31,7 @@ def render(deployment: Deployment) -> list[File]:
     in_one_machine(deployment, "TGI")
     _can(deployment)
     software = deployment.software
-    if software.given and software.engine == "tgi":
+    if software.is_custom and software.engine == "tgi":
         head = "\n".join([heading(deployment, "The command is the workload's own (program.command)."), *promised(deployment)])
         body = [*script.surroundings(deployment), f"exec {shell(software.command)}"]
         return [File("serve.sh", script.script(head, body), executable=True)]

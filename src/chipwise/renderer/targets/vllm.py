@@ -26,7 +26,7 @@ def render(deployment: Deployment) -> list[File]:
             f"vLLM has no build for {deployment.node.chip}.", remedy="Plan with --limit chips=[...] of GPUs, TPUs or Neuron."
         )
     software = deployment.software
-    if software.given and software.engine == "vllm":
+    if software.is_custom and software.engine == "vllm":
         about = "The command is the workload's own (program.command)."
         body = [*script.surroundings(deployment), f"exec {shell(software.command)}"]
         return [File("serve.sh", script.script(_head(deployment, about), body), executable=True)]
@@ -40,7 +40,7 @@ def render(deployment: Deployment) -> list[File]:
     if deployment.per_machine > 1 and not batch:
         reason = f"{deployment.node.machine} holds {deployment.per_machine} replicas: one address, requests spread over all."
         settings.append(Setting("data-parallel-size", deployment.per_machine, reason))
-    config = {one.name: Noted(one.value, one.why) for one in settings}
+    config = {one.name: Noted(one.value, one.reason) for one in settings}
     name = "batch.sh" if batch else "serve.sh"
     return [
         File("config.yaml", document(config, title=_head(deployment, f"Settings of vLLM, read by {name}."))),

@@ -50,7 +50,7 @@ def _main(deployment: Deployment) -> list[Block]:
         "os_sku": "Ubuntu",
         "os_disk_size_gb": min(disk_gb(deployment), 2048),
         "auto_scaling_enabled": True,
-        "min_count": counts.least if service else Noted(0, "Nothing is paid for while no job runs."),
+        "min_count": counts.minimum if service else Noted(0, "Nothing is paid for while no job runs."),
         "max_count": max(most_machines(deployment), counts.usual),
         "gpu_driver": Noted("Install", "AKS brings the driver; the device plugin comes with `--to kubernetes`.")
         if node.accelerated and node.vendor == "NVIDIA"

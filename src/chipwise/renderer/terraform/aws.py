@@ -11,13 +11,13 @@ from chipwise.renderer.limits import EC2_PACKED
 from chipwise.renderer.terraform import aws_groups, aws_rights
 from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, data, output, resource, text_of, variable
 from chipwise.renderer.terraform.module import files, image_variable, region_variable, settings, versions
-from chipwise.renderer.terraform.shape import copied, disk_gb, fabric, grouped, kept, machine_types, ports, together
-from chipwise.renderer.terraform.startup import Store, script
+from chipwise.renderer.terraform.shape import bucket_volumes, copied, disk_gb, fabric, grouped, machine_types, ports, together
+from chipwise.renderer.terraform.startup import ObjectStore, script
 from chipwise.renderer.yaml_text import Noted
 
 PROVIDER = "~> 5.100"
 
-_STORE = Store("aws", "s3")
+_STORE = ObjectStore("aws", "s3")
 
 
 def modules(deployment: Deployment) -> list[File]:
@@ -180,7 +180,7 @@ def _settings(deployment: Deployment) -> dict[str, Value]:
         "NAME": Raw("local.name"),
         "LOG_GROUP": Raw("aws_cloudwatch_log_group.this.name"),
     }
-    if kept(deployment):
+    if bucket_volumes(deployment):
         values["KEEP"] = text_of("s3://", Raw("aws_s3_bucket.work.id"))
     return settings(values)
 
@@ -336,12 +336,12 @@ def _instances(deployment: Deployment) -> Block:
 
 def _outputs(deployment: Deployment) -> list[Block]:
     blocks = [output("log_group", Raw("aws_cloudwatch_log_group.this.name"), "Where the program's output goes.")]
-    if kept(deployment):
+    if bucket_volumes(deployment):
         blocks.append(
             output(
                 "bucket",
                 Raw("aws_s3_bucket.work.id"),
-                "What outlives the machines: " + ", ".join(f"{one.name}/" for one in kept(deployment)) + ".",
+                "What outlives the machines: " + ", ".join(f"{one.name}/" for one in bucket_volumes(deployment)) + ".",
             )
         )
     if grouped(deployment):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipwise.renderer.deployment import Deployment, Form, Layer
+from chipwise.renderer.deployment import Deployment, Form, MachineLayer
 from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, resource, text_of
 from chipwise.renderer.terraform.shape import ready_s, sizes, together
 from chipwise.renderer.yaml_text import Noted
@@ -27,8 +27,8 @@ def _group(deployment: Deployment) -> Block:
         body["count"] = deployment.machines
     body |= {
         "name": text_of(Raw("local.name"), "-", Raw("count.index")) if ranked else Raw("local.name"),
-        "min_size": Noted(0, "A machine whose work is done leaves for good.") if job else counts.least,
-        "max_size": 1 if job else counts.most,
+        "min_size": Noted(0, "A machine whose work is done leaves for good.") if job else counts.minimum,
+        "max_size": 1 if job else counts.maximum,
         "desired_capacity": Noted(0, "The clock starts it.") if later else 1 if job else counts.usual,
         "vpc_zone_identifier": [Raw("var.subnet_ids[0]")] if together(deployment) else Raw("var.subnet_ids"),
         "wait_for_capacity_timeout": Noted("0", "Spot may take its time; apply does not wait.") if deployment.spot else None,
@@ -42,7 +42,7 @@ def _group(deployment: Deployment) -> Block:
         body["instance_refresh"] = Nested(
             {
                 "strategy": "Rolling",
-                "preferences": Nested({"min_healthy_percentage": 100 if counts.least < 2 else 50}),
+                "preferences": Nested({"min_healthy_percentage": 100 if counts.minimum < 2 else 50}),
             }
         )
     body["dynamic"] = Nested(
@@ -109,9 +109,9 @@ def _mix(deployment: Deployment) -> Nested:
     )
 
 
-def _base(steady: Sequence[Layer]) -> str:
+def _base(steady: Sequence[MachineLayer]) -> str:
     """A promise is made for a machine type and lowers the bill: the group itself does not know of it."""
-    layers = "; ".join(one.told for one in steady)
+    layers = "; ".join(one.title for one in steady)
     if not any(one.committed for one in steady):
         return f"The plan's base: {layers}."
     return (
@@ -128,9 +128,9 @@ def _schedules(deployment: Deployment) -> list[Block]:
         (
             "starts",
             deployment.starts,
-            0 if job else counts.least,
+            0 if job else counts.minimum,
             1 if job else counts.usual,
-            1 if job else counts.most,
+            1 if job else counts.maximum,
             "When the work begins." if job else "When users come.",
         ),
         (
@@ -159,7 +159,7 @@ def _schedules(deployment: Deployment) -> list[Block]:
 
 def _scaling(deployment: Deployment) -> list[Block]:
     scaling = deployment.scaling
-    if scaling is None or scaling.per_replica is None or sizes(deployment).least == sizes(deployment).most:
+    if scaling is None or scaling.per_replica is None or sizes(deployment).minimum == sizes(deployment).maximum:
         return []
     target = scaling.per_replica * deployment.per_machine * 60 * BUSY
     return [

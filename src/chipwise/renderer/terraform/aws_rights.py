@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from chipwise.renderer.aws.tags import MINE
+from chipwise.renderer.aws.tags import OWNER_TAG
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, data, resource, text_of
-from chipwise.renderer.terraform.shape import grouped, kept, place, ports, saved, together
+from chipwise.renderer.terraform.shape import bucket_volumes, grouped, place, ports, saved, together
 from chipwise.renderer.yaml_text import Noted
 
 LOG_DAYS = 30
@@ -153,7 +153,7 @@ def _statements(deployment: Deployment) -> list[Value]:
         statements += _bucket(
             f"Write{number}", text_of("arn:", arn, f":s3:::{bucket}"), prefix, ["s3:GetObject", "s3:PutObject"]
         )
-    if kept(deployment):
+    if bucket_volumes(deployment):
         statements += _bucket("Work", Raw("aws_s3_bucket.work.arn"), "", ["s3:GetObject", "s3:PutObject"])
     if deployment.software.secrets:
         names = sorted({name for _, name, _ in deployment.software.secrets})
@@ -210,7 +210,7 @@ def _statements(deployment: Deployment) -> list[Value]:
                     "condition": Nested(
                         {
                             "test": "StringEquals",
-                            "variable": f"aws:ResourceTag/{MINE}",
+                            "variable": f"aws:ResourceTag/{OWNER_TAG}",
                             "values": [Raw("local.name")],
                         }
                     ),
@@ -248,7 +248,7 @@ def _buckets(deployment: Deployment) -> tuple[list[tuple[str, str]], list[tuple[
 
 
 def storage(deployment: Deployment) -> list[Block]:
-    return [*(_work(deployment) if kept(deployment) else []), _budget(deployment)]
+    return [*(_work(deployment) if bucket_volumes(deployment) else []), _budget(deployment)]
 
 
 def _work(deployment: Deployment) -> list[Block]:
@@ -261,7 +261,7 @@ def _work(deployment: Deployment) -> list[Block]:
                 "bucket_prefix": text_of(Raw("substr(local.name, 0, 36)"), "-"),
                 "force_destroy": Noted(False, "A destroy stops here while there is something in it."),
             },
-            "What the program keeps: " + ", ".join(f"{one.name} ({one.why})" for one in kept(deployment)) + ".",
+            "What the program keeps: " + ", ".join(f"{one.name} ({one.reason})" for one in bucket_volumes(deployment)) + ".",
         ),
         resource(
             "aws_s3_bucket_public_access_block",
@@ -337,7 +337,7 @@ def _budget(deployment: Deployment) -> Block:
             "cost_filter": Nested(
                 {
                     "name": "TagKeyValue",
-                    "values": [Raw(f'format("user:{MINE}$%s", local.name)')],
+                    "values": [Raw(f'format("user:{OWNER_TAG}$%s", local.name)')],
                 }
             ),
             "notification": notifications,

@@ -8,14 +8,14 @@ from chipwise.renderer.limits import AZURE_MACHINE
 from chipwise.renderer.quoting import tag_value
 from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, call, data, output, resource, text_of, variable
 from chipwise.renderer.terraform.module import files, image_variable, region_variable, settings, versions
-from chipwise.renderer.terraform.shape import disk_gb, kept, port_range, ports, sizes, together
-from chipwise.renderer.terraform.startup import Store, script
+from chipwise.renderer.terraform.shape import bucket_volumes, disk_gb, port_range, ports, sizes, together
+from chipwise.renderer.terraform.startup import ObjectStore, script
 from chipwise.renderer.yaml_text import Noted
 
 PROVIDER = "~> 4.0"
 _FORBIDDEN = str.maketrans(dict.fromkeys("<>%&\\?/", "-"))  # signs that the name of a tag may not have
 
-_STORE = Store("azure", "https", ".blob.core.windows.net")
+_STORE = ObjectStore("azure", "https", ".blob.core.windows.net")
 
 
 def modules(deployment: Deployment) -> list[File]:
@@ -81,7 +81,7 @@ def _main(deployment: Deployment) -> list[Block]:
         "NAME": Raw("local.name"),
         "IDENTITY": Raw("azurerm_user_assigned_identity.machines.client_id"),
     }
-    if kept(deployment):
+    if bucket_volumes(deployment):
         values["KEEP"] = text_of(Raw("azurerm_storage_account.work.primary_blob_endpoint"), "work")
     if deployment.software.secrets:
         values["VAULT"] = Raw("var.key_vault.name")
@@ -339,7 +339,7 @@ def _network(deployment: Deployment) -> list[Block]:
 def _access(deployment: Deployment) -> list[Block]:
     principal = Raw("azurerm_user_assigned_identity.machines.principal_id")
     blocks = [resource("azurerm_user_assigned_identity", "machines", {"name": Raw("local.name")} | _location())]
-    if kept(deployment):
+    if bucket_volumes(deployment):
         blocks.append(
             resource(
                 "azurerm_role_assignment",
@@ -394,7 +394,7 @@ def _access(deployment: Deployment) -> list[Block]:
 
 
 def _storage(deployment: Deployment) -> list[Block]:
-    if not kept(deployment):
+    if not bucket_volumes(deployment):
         return []
     return [
         resource(
@@ -418,7 +418,7 @@ def _storage(deployment: Deployment) -> list[Block]:
                     }
                 ),
             },
-            "What the program keeps: " + ", ".join(f"{one.name} ({one.why})" for one in kept(deployment)) + ".",
+            "What the program keeps: " + ", ".join(f"{one.name} ({one.reason})" for one in bucket_volumes(deployment)) + ".",
         ),
         resource(
             "azurerm_storage_container",
@@ -442,7 +442,7 @@ def _outputs(deployment: Deployment) -> list[Block]:
         output("machines", Raw(kind), "The machines."),
         output("resource_group", Raw("azurerm_resource_group.this.name"), "All of it."),
     ]
-    if kept(deployment):
+    if bucket_volumes(deployment):
         blocks.append(
             output(
                 "storage",

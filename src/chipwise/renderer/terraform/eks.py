@@ -191,7 +191,7 @@ def _template(deployment: Deployment) -> Block:
     }
     if fabric(deployment):
         user_data = Noted(
-            call("base64encode", Raw('file("${path.module}/nodes.txt")')), f"{locked_memory.WHY} EKS adds its own part."
+            call("base64encode", Raw('file("${path.module}/nodes.txt")')), f"{locked_memory.REASON} EKS adds its own part."
         )
         body = {"name_prefix": body.pop("name_prefix"), "user_data": user_data} | body
         body["dynamic"] = cards(deployment, [*groups, Raw("aws_security_group.fabric.id")], None)
@@ -230,7 +230,7 @@ def _group(deployment: Deployment, word: str, name: str) -> Block:
         ),
         "scaling_config": Nested(
             {
-                "min_size": counts.least
+                "min_size": counts.minimum
                 if service and not deployment.stops
                 else Noted(0, "Nothing is paid for while it does not run: the Cluster Autoscaler takes empty machines away."),
                 "desired_size": counts.usual,
@@ -259,7 +259,7 @@ def _group(deployment: Deployment, word: str, name: str) -> Block:
 def _layer(deployment: Deployment) -> str:
     layer = deployment.layers[0]
     if layer.committed:
-        return f"The base of the load: {layer.told}, paid for whether they run or not. The commitment is bought separately."
+        return f"The base of the load: {layer.title}, paid for whether they run or not. The commitment is bought separately."
     return f"Above the base: {layer.purchase}, for as long as the load needs them."
 
 

@@ -7,16 +7,27 @@ from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.limits import GOOGLE_MACHINE
 from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, output, resource, text_of, variable
 from chipwise.renderer.terraform.module import files, image_variable, label_key, label_text, region_variable, settings, versions
-from chipwise.renderer.terraform.shape import disk_gb, grouped, kept, place, port_range, ports, ready_s, saved, sizes, together
-from chipwise.renderer.terraform.startup import Store, script
+from chipwise.renderer.terraform.shape import (
+    bucket_volumes,
+    disk_gb,
+    grouped,
+    place,
+    port_range,
+    ports,
+    ready_s,
+    saved,
+    sizes,
+    together,
+)
+from chipwise.renderer.terraform.startup import ObjectStore, script
 from chipwise.renderer.yaml_text import Noted
 
 PROVIDER = "~> 7.0"
-MINE = "chipwise-deployment"
+OWNER_TAG = "chipwise-deployment"
 LONGEST_DELAY_S = 3600  # that Google waits before it heals
 _HYPERDISK = ("a3-ultra", "a4", "g4", "c4", "n4", "ct6e", "tpu7x")  # families that take no persistent disk
 
-_STORE = Store("google", "gs")
+_STORE = ObjectStore("google", "gs")
 
 
 def modules(deployment: Deployment) -> list[File]:
@@ -55,7 +66,7 @@ def _refuse(deployment: Deployment) -> None:
 
 
 def labels(deployment: Deployment) -> dict[str, str]:
-    pairs = {MINE: deployment.name}
+    pairs = {OWNER_TAG: deployment.name}
     for key, value in deployment.labels.items():
         name, text = label_key(key), label_text(value)
         if name and text and len(pairs) < 40:
@@ -99,7 +110,7 @@ def _variables(deployment: Deployment) -> list[Block]:
 
 def _main(deployment: Deployment) -> list[Block]:
     values: dict[str, Value] = {"IMAGE": Raw("var.image"), "NAME": Raw("local.name"), "ZONE": Raw("var.zone")}
-    if kept(deployment):
+    if bucket_volumes(deployment):
         values["KEEP"] = text_of("gs://", Raw("google_storage_bucket.work.name"))
     blocks = [Block("locals", (), {"name": deployment.name, "labels": dict(labels(deployment)), **settings(values)})]
     if together(deployment):
@@ -300,7 +311,7 @@ def _group(deployment: Deployment) -> list[Block]:
                 },
             )
         )
-    elif counts.most > counts.least:
+    elif counts.maximum > counts.minimum:
         blocks.append(
             resource(
                 "google_compute_autoscaler",
@@ -311,8 +322,8 @@ def _group(deployment: Deployment) -> list[Block]:
                     "target": Raw("google_compute_instance_group_manager.machines.id"),
                     "autoscaling_policy": Nested(
                         {
-                            "min_replicas": counts.least,
-                            "max_replicas": counts.most,
+                            "min_replicas": counts.minimum,
+                            "max_replicas": counts.maximum,
                             "cooldown_period": ready_s(deployment),
                             "load_balancing_utilization": Noted(
                                 Nested({"target": 0.7}), "Of the rate that the balancer states: the host does not show it."
@@ -401,7 +412,7 @@ def _access(deployment: Deployment) -> list[Block]:
                     f"The place of {volume.name} that the workload names.",
                 )
             )
-    if kept(deployment):
+    if bucket_volumes(deployment):
         blocks.append(
             resource(
                 "google_storage_bucket_iam_member",
@@ -451,7 +462,7 @@ def _access(deployment: Deployment) -> list[Block]:
 
 
 def _storage(deployment: Deployment) -> list[Block]:
-    if not kept(deployment):
+    if not bucket_volumes(deployment):
         return []
     return [
         resource(
@@ -471,7 +482,7 @@ def _storage(deployment: Deployment) -> list[Block]:
                     }
                 ),
             },
-            "What the program keeps: " + ", ".join(f"{one.name} ({one.why})" for one in kept(deployment)) + ".",
+            "What the program keeps: " + ", ".join(f"{one.name} ({one.reason})" for one in bucket_volumes(deployment)) + ".",
         )
     ]
 
@@ -483,6 +494,6 @@ def _outputs(deployment: Deployment) -> list[Block]:
         else "google_compute_instance.machines[*].self_link"
     )
     blocks = [output("machines", Raw(kind), "The group of machines." if grouped(deployment) else "The machines.")]
-    if kept(deployment):
+    if bucket_volumes(deployment):
         blocks.append(output("bucket", Raw("google_storage_bucket.work.url"), "What outlives the machines."))
     return blocks

@@ -94,7 +94,7 @@ def _pool(deployment: Deployment) -> Block:
         service = deployment.form is Form.SERVICE
         body["autoscaling"] = Nested(
             {
-                "total_min_node_count": counts.least if service else Noted(0, "Nothing is paid for while no job runs."),
+                "total_min_node_count": counts.minimum if service else Noted(0, "Nothing is paid for while no job runs."),
                 "total_max_node_count": max(most_machines(deployment), counts.usual),
                 "location_policy": "ANY" if deployment.spot else "BALANCED",
             }
@@ -147,11 +147,11 @@ def _config(deployment: Deployment) -> dict[str, Value]:
         }
         if node.profile:
             card["gpu_partition_size"] = Noted(node.profile, "Each chip is cut into slices of this kind.")
-        elif node.sharing and node.held > 1:
+        elif node.sharing and node.users_per_chip > 1:
             card["gpu_sharing_config"] = Nested(
                 {
                     "gpu_sharing_strategy": "TIME_SHARING",
-                    "max_shared_clients_per_gpu": node.held,
+                    "max_shared_clients_per_gpu": node.users_per_chip,
                 }
             )
         fields["guest_accelerator"] = Noted(Nested(card), "GKE taints such nodes by itself with nvidia.com/gpu.")

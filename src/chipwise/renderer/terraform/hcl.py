@@ -36,12 +36,12 @@ class Nested:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block of a file. `why`: a comment above it."""
+    """A block of a file. `comment`: what stands above it."""
 
     kind: str
     labels: tuple[str, ...] = ()
     body: Mapping[str, Value] = field(default_factory=dict)
-    why: str = ""
+    comment: str = ""
 
 
 def resource(kind: str, name: str, body: Mapping[str, Value], why: str = "") -> Block:
@@ -82,7 +82,7 @@ def document(blocks: Iterable[Block], title: str = "") -> str:
 
 
 def _block(block: Block) -> Iterator[str]:
-    yield from _comment(block.why)
+    yield from _comment(block.comment)
     yield from _braced(" ".join([block.kind, *map(hcl, block.labels)]), block.body)
 
 
@@ -138,7 +138,7 @@ def _aligned(columns: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def _unnoted(value: Value) -> tuple[str, Value]:
-    return (value.why, value.value) if isinstance(value, Noted) else ("", value)
+    return (value.comment, value.value) if isinstance(value, Noted) else ("", value)
 
 
 def _blocks(value: Value) -> bool:

@@ -20,9 +20,9 @@ MACHINE_S = 300  # until a machine has started and pulled an image of some ten G
 class Sizes:
     """Of a group of machines."""
 
-    least: int
+    minimum: int
     usual: int
-    most: int
+    maximum: int
 
 
 def sizes(deployment: Deployment) -> Sizes:
@@ -30,7 +30,7 @@ def sizes(deployment: Deployment) -> Sizes:
     if scaling is None:
         return Sizes(0, deployment.machines, deployment.machines)
     usual = max(machines_for(deployment, scaling.usual), deployment.machines)
-    return Sizes(min(machines_for(deployment, scaling.least), usual), usual, max(most_machines(deployment), usual))
+    return Sizes(min(machines_for(deployment, scaling.minimum), usual), usual, max(most_machines(deployment), usual))
 
 
 def ready_s(deployment: Deployment) -> int:
@@ -53,7 +53,7 @@ def machine_types(deployment: Deployment) -> list[str]:
     return [one.machine for one in nodes]
 
 
-def kept(deployment: Deployment) -> list[Volume]:
+def bucket_volumes(deployment: Deployment) -> list[Volume]:
     """Directories that must outlive a machine and have no place yet: they get a bucket. Weights come from their hub again."""
     return [one for one in deployment.volumes if one.url is None and one.name != "models" and deployment.form is Form.JOB]
 
@@ -63,7 +63,7 @@ def saved(deployment: Deployment) -> list[Volume]:
     data whose results stand beside what they were made of; a training only reads its data."""
     results = deployment.kind not in ("train", "finetune")
     sent = [one for one in copied(deployment) if one.name == "checkpoints" or (one.name == "data" and results)]
-    return [*kept(deployment), *sent]
+    return [*bucket_volumes(deployment), *sent]
 
 
 def disk_gb(deployment: Deployment) -> int:
@@ -84,17 +84,17 @@ def copied(deployment: Deployment) -> list[Volume]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BucketPlace:
     """A bucket of an object store, and what in it is meant."""
 
     bucket: str
     prefix: str
 
 
-def place(url: str | None, scheme: str) -> Place | None:
+def place(url: str | None, scheme: str) -> BucketPlace | None:
     """None: of another store than this cloud's own, or no name that a bucket can have."""
     matched = re.fullmatch(rf"{scheme}://([A-Za-z0-9][A-Za-z0-9._-]{{1,220}})(?:/(.*))?", url or "", flags=re.DOTALL)
-    return Place(matched[1], (matched[2] or "").rstrip("/")) if matched else None
+    return BucketPlace(matched[1], (matched[2] or "").rstrip("/")) if matched else None
 
 
 def ports(deployment: Deployment) -> tuple[int, int] | None:

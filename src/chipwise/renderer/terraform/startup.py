@@ -23,7 +23,7 @@ from chipwise.renderer.launch.starting import (
     processes,
 )
 from chipwise.renderer.program_files import ShellSetting
-from chipwise.renderer.terraform.shape import copied, grouped, kept, saved, together
+from chipwise.renderer.terraform.shape import bucket_volumes, copied, grouped, saved, together
 from chipwise.units import GIB
 
 USER = 10001  # of the container: nobody on the machine
@@ -32,7 +32,7 @@ LOSSES = 20  # tries of machines that work together on spot: each loss of one co
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class ObjectStore:
     """The object store of a cloud, and the program that speaks with it."""
 
     cloud: str  # aws, azure or google
@@ -45,7 +45,7 @@ class Store:
         return head == self.scheme and rest.partition("/")[0].endswith(self.host)
 
 
-def script(deployment: Deployment, store: Store) -> str:
+def script(deployment: Deployment, store: ObjectStore) -> str:
     job, volumes, meets = deployment.form is Form.JOB, deployment.volumes, together(deployment)
     containers = deployment.per_machine if not job or apart(deployment) else 1
     port = None if job or meets else deployment.software.port
@@ -78,13 +78,13 @@ def script(deployment: Deployment, store: Store) -> str:
     return boot_script(heading(deployment, about), settings, store.cloud, {"COMMAND": _why_command(deployment)})
 
 
-def _fetched(deployment: Deployment, store: Store, volume: Volume) -> str:
-    if volume in kept(deployment):
+def _fetched(deployment: Deployment, store: ObjectStore, volume: Volume) -> str:
+    if volume in bucket_volumes(deployment):
         return "keep"
     return volume.url or "" if volume in copied(deployment) and store.has(volume.url) else ""
 
 
-def _saved(deployment: Deployment, store: Store, volume: Volume) -> str:
+def _saved(deployment: Deployment, store: ObjectStore, volume: Volume) -> str:
     if volume not in saved(deployment):
         return ""
     return "keep" if volume.url is None else volume.url if store.has(volume.url) else ""
@@ -122,7 +122,7 @@ def _words(deployment: Deployment) -> list[str]:
     """Where machines meet, torchrun finds rank and place of the first in its settings."""
     if in_shards(deployment):
         return list(shard_words(deployment))
-    if deployment.form is Form.JOB and apart(deployment) and not deployment.software.given:
+    if deployment.form is Form.JOB and apart(deployment) and not deployment.software.is_custom:
         return ["sh", "-c", f"exec {' '.join(part_command(deployment))}"]  # the container finds the number of its part
     if together(deployment) and by_torchrun(deployment):
         head = ["torchrun", f"--nnodes={deployment.machines}", f"--nproc-per-node={processes(deployment)}"]
@@ -134,7 +134,7 @@ def _why_command(deployment: Deployment) -> str:
     lines = []
     if in_shards(deployment) or (deployment.form is Form.JOB and apart(deployment) and parts(deployment) > 1):
         lines += part_reason(deployment)
-    elif not deployment.software.given and not deployment.software.engine:
+    elif not deployment.software.is_custom and not deployment.software.engine:
         lines.append("The usual program of its kind: put your own into program.command of the workload.")
     if deployment.software.framework == "mpi" and together(deployment):
         lines.append("The program starts on every machine with NODE_RANK, NODES and HEAD_ADDRESS. If mpirun must start it from")

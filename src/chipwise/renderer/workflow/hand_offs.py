@@ -36,7 +36,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class PlaceHandOffs:
     """All hand-offs of a pipeline, as one place sees them."""
 
     pipeline: str
@@ -44,7 +44,7 @@ class Passed:
     all: tuple[HandOff, ...]
     place: Place
 
-    def into(self, stage: Deployment) -> tuple[HandOff, ...]:
+    def inputs_of(self, stage: Deployment) -> tuple[HandOff, ...]:
         return tuple(one for one in self.all if one.target == stage.title)
 
     def out_of(self, stage: Deployment) -> tuple[HandOff, ...]:
@@ -59,22 +59,22 @@ def key(text: str) -> str:
     return dns_name(text, 30)
 
 
-def room(stage: Deployment, hand_offs: Passed) -> float:
+def room(stage: Deployment, hand_offs: PlaceHandOffs) -> float:
     """Bytes that the stage's hand-offs take, all of them."""
-    moves = (*hand_offs.into(stage), *hand_offs.out_of(stage))
+    moves = (*hand_offs.inputs_of(stage), *hand_offs.out_of(stage))
     return sum(one.size_bytes or GB for one in moves)
 
 
-def arriving(stage: Deployment, passed: Passed) -> Object:
+def arriving(stage: Deployment, passed: PlaceHandOffs) -> Object:
     """Inputs of a template: named by their source where Argo passes them on, under their key where they come from elsewhere."""
-    return {"artifacts": [_artifact(passed, one, True) for one in passed.into(stage)]}
+    return {"artifacts": [_artifact(passed, one, True) for one in passed.inputs_of(stage)]}
 
 
-def leaving(stage: Deployment, passed: Passed) -> Object:
+def leaving(stage: Deployment, passed: PlaceHandOffs) -> Object:
     return {"artifacts": [_artifact(passed, one, False) for one in passed.out_of(stage)]}
 
 
-def _artifact(hand_offs: Passed, hand_off: HandOff, inward: bool) -> Yaml:
+def _artifact(hand_offs: PlaceHandOffs, hand_off: HandOff, inward: bool) -> Yaml:
     peer = hand_off.source if inward else hand_off.target
     fields: Object = {"name": f"from-{key(peer)}" if inward else f"to-{key(peer)}"}
     fields["path"] = f"{ROOT}/{'in' if inward else 'out'}/{key(peer)}"
@@ -88,24 +88,24 @@ def _artifact(hand_offs: Passed, hand_off: HandOff, inward: bool) -> Yaml:
     return Noted(fields, f"{summary}{'; as it is, for packing takes longer than sending' if not inward else ''}.".strip("; "))
 
 
-def given(stage: Deployment, hand_offs: Passed) -> Object:
+def task_arguments(stage: Deployment, hand_offs: PlaceHandOffs) -> Object:
     """Arguments of a task: artifacts that tasks of the same workflow made."""
     artifacts: list[Yaml] = [
         {"name": f"from-{key(hand_off.source)}", "from": f"{{{{tasks.{maker}.outputs.artifacts.to-{key(hand_off.target)}}}}}"}
-        for hand_off in hand_offs.into(stage)
+        for hand_off in hand_offs.inputs_of(stage)
         if hand_offs.comes_from_here(hand_off)
         for maker in (publisher(hand_off.source, hand_offs),)
     ]
     return {"arguments": {"artifacts": artifacts}} if artifacts else {}
 
 
-def publisher(title: str, hand_offs: Passed) -> str:
+def publisher(title: str, hand_offs: PlaceHandOffs) -> str:
     """The task whose output it is: the stage, or the small pod after it."""
     stage = next(one for one in hand_offs.place.stages if one.title == title)
     return f"{key(title)}-publish" if stage.volume("hand-offs") is not None else key(title)
 
 
-def mover(stage: Deployment, hand_offs: Passed, inward: bool, image: str) -> Object:
+def mover(stage: Deployment, hand_offs: PlaceHandOffs, inward: bool, image: str) -> Object:
     """The small pod before or after a stage that is applied: it moves files between the store and the claim."""
     size = max(int(room(stage, hand_offs) / GIB / 10), 1)
     fields: Object = {"name": f"{key(stage.title)}-{'fetch' if inward else 'publish'}"}

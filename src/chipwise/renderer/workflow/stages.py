@@ -15,7 +15,7 @@ from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch.health import MACHINE_S, start_seconds
 from chipwise.renderer.launch.streams import live
 from chipwise.renderer.layout import completions, meets
-from chipwise.renderer.workflow.hand_offs import ROOT, Passed, arriving, key, leaving, room
+from chipwise.renderer.workflow.hand_offs import ROOT, PlaceHandOffs, arriving, key, leaving, room
 from chipwise.renderer.yaml_text import Noted, document, plain
 from chipwise.units import GIB
 
@@ -45,14 +45,14 @@ def check(stage: Deployment) -> None:
         )
 
 
-def stage_template(stage: Deployment, hand_offs: Passed, account: str) -> Object:
+def stage_template(stage: Deployment, hand_offs: PlaceHandOffs, account: str) -> Object:
     """`account` applies objects."""
     if stage.form is Form.SERVICE:
         return _service(stage, account)
     return _job(stage, account) if applied(stage) else _container(stage, hand_offs)
 
 
-def _container(stage: Deployment, hand_offs: Passed) -> Object:
+def _container(stage: Deployment, hand_offs: PlaceHandOffs) -> Object:
     """The pod of the stage, field by field as a template has them."""
     pod = template(stage, jobs.command_of(stage))
     spec = pod["spec"]
@@ -61,7 +61,7 @@ def _container(stage: Deployment, hand_offs: Passed) -> Object:
     container = {name: value for name, value in main.items() if name not in ("name", "lifecycle")}
     volumes, mounts = list(spec["volumes"]), list(container["volumeMounts"])
     fields: Object = {"name": key(stage.title), "metadata": pod["metadata"]}
-    if hand_offs.into(stage):
+    if hand_offs.inputs_of(stage):
         fields["inputs"] = arriving(stage, hand_offs)
     if hand_offs.out_of(stage):
         fields["outputs"] = leaving(stage, hand_offs)
@@ -124,19 +124,19 @@ def _meet_at(spec: Object, old: str, new: str) -> None:
     words = plain(command)
     assert isinstance(words, list)
     changed = [word.replace(old, new, 1) if "/bin/sh" in words else word for word in words]  # ours stands before the user's
-    main["command"] = Noted(changed, command.why) if isinstance(command, Noted) else changed
+    main["command"] = Noted(changed, command.comment) if isinstance(command, Noted) else changed
 
 
 def _service(stage: Deployment, account: str) -> Object:
     scaling = stage.scaling
     assert scaling is not None
-    ready = f"status.updatedReplicas > {scaling.least - 1}, status.availableReplicas > {scaling.least - 1}"
+    ready = f"status.updatedReplicas > {scaling.minimum - 1}, status.availableReplicas > {scaling.minimum - 1}"
     resource: Object = {
         "action": Noted("apply", "A rollout: the old version stays until the new one is up."),
         "successCondition": Noted(ready, "The least that the plan wants."),
         "manifest": document(services.deployment_object(stage)),
     }
-    wait = MACHINE_S + scaling.least * start_seconds(stage)
+    wait = MACHINE_S + scaling.minimum * start_seconds(stage)
     return {
         "name": key(stage.title),
         "serviceAccountName": account,

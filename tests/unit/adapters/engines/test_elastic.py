@@ -6,17 +6,17 @@ from typing import Any
 
 from chipwise.adapters.engines.ec2 import request
 from chipwise.adapters.engines.ec2.config import Config
-from chipwise.adapters.engines.ec2.seeing import Machine, sight
+from chipwise.adapters.engines.ec2.seeing import Instance, sight
 from chipwise.adapters.engines.ec2.user_data import user_data
 from chipwise.adapters.engines.kubernetes.objects import attempt_objects
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.engine import State
 from chipwise.runner.events import Placed
-from chipwise.runner.job import Job, Needs, Where
+from chipwise.runner.job import Job, MachinePlace, Needs
 from engines.kubernetes import job_object
 from run_jobs import added, queued, spec
 
-SPOT = Where(Purchase.SPOT, "aws", "eu-west-1", "eu-west-1a", "g6.xlarge", 0.5)
+SPOT = MachinePlace(Purchase.SPOT, "aws", "eu-west-1", "eu-west-1a", "g6.xlarge", 0.5)
 NEEDS = Needs(gpus=2, machines=8, machines_least=2)
 
 
@@ -67,7 +67,7 @@ def test_a_fleet_is_asked_for_as_many_machines_as_were_given() -> None:
 
 
 def test_it_runs_when_as_many_began_as_were_given() -> None:
-    machines = [Machine(f"i-{at}", "running", "g6.xlarge", "eu-west-1a", True, 10.0) for at in range(4)]
+    machines = [Instance(f"i-{at}", "running", "g6.xlarge", "eu-west-1a", True, 10.0) for at in range(4)]
     marks = {f"begun-{at}": "v" for at in range(4)}
     assert sight(placed(4), machines, marks, lambda mark: {"at": 20.0}, 30.0).state is State.RUNNING
     assert sight(placed(8), machines, marks, lambda mark: {"at": 20.0}, 30.0).state is State.PENDING

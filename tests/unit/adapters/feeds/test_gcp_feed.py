@@ -14,7 +14,7 @@ import pytest
 
 from chipwise.adapters.feeds import gcp
 from chipwise.adapters.wire import http
-from chipwise.adapters.wire.gcpskus import Part, read_description
+from chipwise.adapters.wire.gcpskus import SkuPart, read_description
 from chipwise.catalog.feed import FeedSettings, Snapshot
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import Purchase
@@ -227,24 +227,24 @@ def test_a_gpu_without_a_usable_price_leaves_its_machine_without_one(serve: Serv
 @pytest.mark.parametrize(
     ("description", "group", "part"),
     [
-        ("A3Plus Instance Core running in Iowa", "CPU", Part("core", "a3plus")),
-        ("N2D AMD Instance Ram running in Hong Kong", "RAM", Part("ram", "n2d")),
-        ("Commitment v1: Cpu in Americas for 3 Years", "CPU", Part("core", "n1")),
-        ("Spot Preemptible C4A Arm Instance Core running in Salt Lake City", "CPU", Part("core", "c4a")),
-        ("Nvidia H100 80GB Plus GPU running in Americas", "GPU", Part("gpu", "h100 80gb plus")),
-        ("H200 141GB GPU running in Americas", "GPU", Part("gpu", "h200 141gb")),
-        ("RTX 6000 96GB attached to Spot Preemptible VMs running in Iowa", "GPU", Part("gpu", "rtx 6000 96gb")),
-        ("Nvidia L4 GPU attached to Spot Preemptible VMs running in Hong Kong", "GPU", Part("gpu", "l4")),
-        ("Commitment v1: Nvidia L4 GPU running in Frankfurt for 1 Year", "GPU", Part("gpu", "l4")),
-        ("A4X Nvidia GB200 (1 gpu slice) running in Americas", "GPU", Part("slice", "a4x")),
-        ("TpuV6e attached to Spot Preemptible VMs running in Americas", "TPU", Part("tpu", "v6e")),
-        ("TPU7x running in Americas", "TPU", Part("tpu", "v7x")),
-        ("SSD backed Local Storage attached to Spot Preemptible VMs in Iowa", "LocalSSD", Part("ssd", "")),
-        ("Commitment v1: Local SSD In Iowa for 1 Year", "LocalSSD", Part("ssd", "")),
+        ("A3Plus Instance Core running in Iowa", "CPU", SkuPart("core", "a3plus")),
+        ("N2D AMD Instance Ram running in Hong Kong", "RAM", SkuPart("ram", "n2d")),
+        ("Commitment v1: Cpu in Americas for 3 Years", "CPU", SkuPart("core", "n1")),
+        ("Spot Preemptible C4A Arm Instance Core running in Salt Lake City", "CPU", SkuPart("core", "c4a")),
+        ("Nvidia H100 80GB Plus GPU running in Americas", "GPU", SkuPart("gpu", "h100 80gb plus")),
+        ("H200 141GB GPU running in Americas", "GPU", SkuPart("gpu", "h200 141gb")),
+        ("RTX 6000 96GB attached to Spot Preemptible VMs running in Iowa", "GPU", SkuPart("gpu", "rtx 6000 96gb")),
+        ("Nvidia L4 GPU attached to Spot Preemptible VMs running in Hong Kong", "GPU", SkuPart("gpu", "l4")),
+        ("Commitment v1: Nvidia L4 GPU running in Frankfurt for 1 Year", "GPU", SkuPart("gpu", "l4")),
+        ("A4X Nvidia GB200 (1 gpu slice) running in Americas", "GPU", SkuPart("slice", "a4x")),
+        ("TpuV6e attached to Spot Preemptible VMs running in Americas", "TPU", SkuPart("tpu", "v6e")),
+        ("TPU7x running in Americas", "TPU", SkuPart("tpu", "v7x")),
+        ("SSD backed Local Storage attached to Spot Preemptible VMs in Iowa", "LocalSSD", SkuPart("ssd", "")),
+        ("Commitment v1: Local SSD In Iowa for 1 Year", "LocalSSD", SkuPart("ssd", "")),
         ("Storage PD Capacity in Iowa", "PDStandard", None),
         ("E2 Instance Core", "Network", None),
         ("", "GPU", None),
     ],
 )
-def test_descriptions_are_read_as_google_writes_them(description: str, group: str, part: Part | None) -> None:
+def test_descriptions_are_read_as_google_writes_them(description: str, group: str, part: SkuPart | None) -> None:
     assert read_description(description, group) == part

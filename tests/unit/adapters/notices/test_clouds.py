@@ -91,7 +91,7 @@ def test_a_rebalance_recommendation_counts_from_when_it_was_first_seen(aws: Stan
     cloud = ec2.connect(aws.url)
     first = cloud.look()
     assert first is not None
-    assert first.by == pytest.approx(time.time() + 120 - SPARE_S, abs=5)
+    assert first.deadline == pytest.approx(time.time() + 120 - SPARE_S, abs=5)
     time.sleep(0.05)
     assert cloud.look() == first
 
@@ -128,7 +128,7 @@ def test_google_is_heard_the_moment_it_takes_a_machine_back(gcp: StandIn, monkey
     assert 0.3 < time.monotonic() - begun < 1.8
     assert found is not None
     assert found.reason == "Google takes the spot machine back"
-    assert found.by == pytest.approx(time.time() + 30 - SPARE_S, abs=5)
+    assert found.deadline == pytest.approx(time.time() + 30 - SPARE_S, abs=5)
     assert cloud.look() is not None
 
 
@@ -156,7 +156,7 @@ def test_azure_events_that_end_a_machine_are_notices(microsoft: StandIn, kind: s
     microsoft.say("scheduledevents", events((kind, ["Trainer-1"], NOW)))
     found = azure.connect(microsoft.url).look()
     assert found is not None
-    assert (found.by, found.event) == (NOW - SPARE_S, "e0")
+    assert (found.deadline, found.event) == (NOW - SPARE_S, "e0")
 
 
 def test_azure_events_of_other_machines_and_pauses_are_none(microsoft: StandIn) -> None:
@@ -170,10 +170,10 @@ def test_the_first_azure_event_counts_and_one_that_has_begun_has_seconds(microso
     text = events(("Reboot", ["trainer-1"], NOW + 900), ("Redeploy", ["trainer-1"], NOW + 600))
     found = azure.scheduled(text, "trainer-1", NOW)
     assert found is not None
-    assert found.by == NOW + 600 - SPARE_S
+    assert found.deadline == NOW + 600 - SPARE_S
     begun = azure.scheduled(events(("Preempt", ["trainer-1"], None), status="Started"), "trainer-1", NOW)
     assert begun is not None
-    assert begun.by == NOW + azure.BEGUN_S
+    assert begun.deadline == NOW + azure.BEGUN_S
     microsoft.say("scheduledevents", events(("Preempt", ["trainer-1"], None), status="Started"))
     cloud = azure.connect(microsoft.url)
     first = cloud.look()
@@ -283,7 +283,7 @@ def test_a_notice_that_comes_long_before_is_heeded_when_its_time_comes() -> None
 def test_the_firmware_says_which_cloud_it_is(tmp_path: Path, said: dict[str, str], cloud: str) -> None:
     for name, text in said.items():
         (tmp_path / name).write_text(f"{text}\n")
-    assert here.which(tmp_path) == cloud
+    assert here.cloud_name(tmp_path) == cloud
 
 
 def test_on_a_machine_of_no_cloud_nobody_is_asked(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from chipwise.adapters.engines.local.engine import Config, Local, connect
 from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.runner.engine import Start, State
 from chipwise.runner.events import Leaving
-from chipwise.runner.job import Job, Outcome, Phase, Spec, Why
+from chipwise.runner.job import Job, LeaveReason, Outcome, Phase, Spec
 from chipwise.runner.loop import Controller
 from metadata_stand_ins import StandIn, serving
 from run_jobs import queued, starting
@@ -148,7 +148,7 @@ def test_a_training_saves_and_leaves_in_time_and_goes_on_when_there_is_a_machine
     assert first.step is not None
     assert first.saved == first.step < 150, "it saved what it had done"
     for leaving in [one.event for one in record.events("j1") if isinstance(one.event, Leaving)]:  # or gone before a look
-        assert leaving.why is Why.NOTICE
+        assert leaving.why is LeaveReason.NOTICE
         assert leaving.reason.startswith(REASONS[cloud.cloud])
     late = time.monotonic() + 1.0
     while time.monotonic() < late:

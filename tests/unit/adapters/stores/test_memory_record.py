@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.errors import BadInput
 from chipwise.runner.events import Begun, Ended, Impossible, Over, Placed, Waiting, after
-from chipwise.runner.job import Job, Outcome, Phase, Spec, Where
+from chipwise.runner.job import Job, MachinePlace, Outcome, Phase, Spec
 from chipwise.runner.record import Change, Deposed, Lease, Record, Stale, Wanted
 from run_jobs import STAYS, queued, spec
 
@@ -132,7 +132,7 @@ def test_jobs_are_found_by_what_is_asked_for_the_newest_first() -> None:
 def test_machine_hours_are_listed_from_when_machines_came() -> None:
     record, [a, b] = filled("a", "b")
     ran = (Placed(1, STAYS), Begun(1, at=20.0, held=15.0), Ended(1, Outcome.LOST, at=50.0))
-    record.write([Change(a, ran), Change(b, (Placed(1, Where()),))], 10.0)
+    record.write([Change(a, ran), Change(b, (Placed(1, MachinePlace()),))], 10.0)
     [use] = record.uses(0.0, 100.0)
     assert (use.job, use.placed, use.ended, use.usd_per_hour) == ("a", 15.0, 50.0, 1.0)
     assert record.uses(50.0, 100.0) == []

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from chipwise.adapters.wire.chips import find_chip
 from chipwise.adapters.wire.options import service_address, whole_number, words
-from chipwise.adapters.wire.parallel import Progress, each
+from chipwise.adapters.wire.parallel import Progress, run_parallel
 from chipwise.adapters.wire.prices import spot_verdict, usable_price
 from chipwise.adapters.wire.skipped import Skipped
 from chipwise.catalog.offer import NEVER_WIN, Verdict
@@ -83,7 +83,7 @@ def test_options_are_read_with_defaults_and_limits() -> None:
 def test_results_keep_the_order_of_their_keys_and_progress_counts_to_the_end() -> None:
     seen: list[tuple[int, int | None, str]] = []
     progress = Progress(lambda done, total, what: seen.append((done, total, what)))
-    assert list(each(range(20), lambda n: n * n, progress, "squared")) == list(range(20))
+    assert list(run_parallel(range(20), lambda n: n * n, progress, "squared")) == list(range(20))
     assert [done for done, _, _ in seen] == list(range(1, 21))
     assert seen[-1][:2] == (20, 20)
 
@@ -99,6 +99,6 @@ def test_the_first_failure_stops_what_has_not_begun() -> None:
         gate.wait(5)
 
     with pytest.raises(TryLater):
-        each(range(100), work, Progress(lambda done, total, what: None), "x", workers=2)
+        run_parallel(range(100), work, Progress(lambda done, total, what: None), "x", workers=2)
     gate.set()
     assert len(begun) < 10

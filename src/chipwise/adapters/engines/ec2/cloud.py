@@ -21,7 +21,7 @@ CPU_IMAGE = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-{}"
 AT_ONCE = 200  # machines that are ended by one request
 _ABSENT = ("InvalidInstanceID.NotFound",)
 
-Told = Mapping[str, Any]
+InstanceData = Mapping[str, Any]
 Key = tuple[str, int]
 
 
@@ -48,7 +48,7 @@ class Cloud:
 
     # Machines
 
-    def machines(self, key: Key | None = None) -> list[Told]:
+    def machines(self, key: Key | None = None) -> list[InstanceData]:
         """All of the place, or those of one attempt; also those that ended within the last hour or so."""
         filters = [{"Name": f"tag:{PLACE}", "Values": [self.config.place]}]
         if key is not None:
@@ -68,7 +68,7 @@ class Cloud:
 
     # What machines are made from
 
-    def template(self, name: str, token: str, data: Told, tags: Sequence[Told]) -> None:
+    def template(self, name: str, token: str, data: InstanceData, tags: Sequence[InstanceData]) -> None:
         """Made once: a second request, after an answer that never came, finds it there."""
         with translated("ec2:CreateLaunchTemplate", ("InvalidLaunchTemplateName.AlreadyExistsException",)):
             self.client("ec2").create_launch_template(
@@ -96,9 +96,9 @@ class Cloud:
             with translated("ec2:DeleteLaunchTemplate", ("InvalidLaunchTemplateId.NotFound",)):
                 self.client("ec2").delete_launch_template(LaunchTemplateId=template["LaunchTemplateId"])
 
-    def fleet(self, request: Told) -> Told:
+    def fleet(self, request: InstanceData) -> InstanceData:
         with translated("ec2:CreateFleet"):
-            answer: Told = self.client("ec2").create_fleet(**request)
+            answer: InstanceData = self.client("ec2").create_fleet(**request)
         return answer
 
     def image(self, parameter: str) -> Image:
@@ -111,7 +111,7 @@ class Cloud:
         if not name:
             with translated("ssm:GetParameter"):
                 name = self.client("ssm").get_parameter(Name=parameter)["Parameter"]["Value"]
-        images: list[Told] = []
+        images: list[InstanceData] = []
         with translated("ec2:DescribeImages"):
             images = self.client("ec2").describe_images(ImageIds=[name])["Images"]
         if not images:
@@ -132,7 +132,7 @@ class Cloud:
         return self._subnets or []
 
 
-def key_of(resource: Told) -> Key | None:
+def key_of(resource: InstanceData) -> Key | None:
     tags = {one["Key"]: one["Value"] for one in resource.get("Tags", ())}
     number = tags.get(ATTEMPT, "")
     return (tags[JOB], int(number)) if tags.get(JOB) and number.isdecimal() else None

@@ -17,7 +17,7 @@ from . import NAME
 
 
 @dataclass(frozen=True, slots=True)
-class There:
+class RegionConfig:
     """Another region, with what is its own there. Roles are of the whole account; S3 is that of the first region."""
 
     region: str
@@ -47,7 +47,7 @@ class Config:
     idle_minutes: float | None = 30.0  # without use of processor, GPU or log, after which a machine ends its job
     start_minutes: float = 30.0  # to boot, pull and meet the others, after which a machine ends itself
     orphan_minutes: float | None = 1440.0  # without a controller, after which a machine lets its job save, and ends itself
-    others: tuple[There, ...] = ()  # regions in which a job may go on, when there is no machine here
+    other_regions: tuple[RegionConfig, ...] = ()  # regions in which a job may go on, when there is no machine here
     home: str = ""  # of a region among several: the first one, where S3 and secrets are
     clock: Callable[[], float] = time.time
     tries: int = 3  # of one request, by botocore's standard mode
@@ -64,20 +64,20 @@ class Config:
         return f"{path}/" if path else ""
 
     @property
-    def kept_in(self) -> str:
+    def home_region(self) -> str:
         return self.home or self.region
 
     @property
     def place(self) -> str:
         """The same in all its regions: one controller leads them."""
-        return tag_value(f"{NAME}:{self.kept_in}:{self.bucket}/{self.prefix}".rstrip("/"))
+        return tag_value(f"{NAME}:{self.home_region}:{self.bucket}/{self.prefix}".rstrip("/"))
 
-    def of_each(self) -> dict[str, Config]:
+    def by_region(self) -> dict[str, Config]:
         """By region, this one first."""
-        own = replace(self, others=())
-        return {self.region: own} | {one.region: self._there(one) for one in self.others}
+        own = replace(self, other_regions=())
+        return {self.region: own} | {one.region: self._in_region(one) for one in self.other_regions}
 
-    def _there(self, region: There) -> Config:
+    def _in_region(self, region: RegionConfig) -> Config:
         public = self.public_address if region.public_address is None else region.public_address
         return replace(
             self,
@@ -87,7 +87,7 @@ class Config:
             image=region.image,
             queue_url=region.queue_url,
             public_address=public,
-            others=(),
+            other_regions=(),
             home=self.region,
         )
 
@@ -98,7 +98,7 @@ def check(config: Config) -> None:
         problems.append(Problem("region", "No region is given", allowed="a region of AWS, such as eu-west-1"))
     if not config.keep.startswith("s3://") or not config.bucket:
         problems.append(Problem("keep", f"{config.keep[:80]!r} is no place in S3", allowed="s3://bucket/prefix"))
-    regions = [config.region, *(one.region for one in config.others)]
+    regions = [config.region, *(one.region for one in config.other_regions)]
     twice = sorted({one for one in regions if regions.count(one) > 1})
     problems += [Problem("regions", f"{one} is named twice", allowed="each region once") for one in twice]
     if config.idle_minutes is not None and config.idle_minutes < 1:

@@ -25,17 +25,17 @@ from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NotAllowed, NotFound, OutsideFailed, TryLater
 from chipwise.runner.abilities import Leftover
 from chipwise.runner.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
-from chipwise.runner.job import Job, Where
+from chipwise.runner.job import Job, MachinePlace
 
 from . import NAME, bringing, notices, request, seeing
-from .cloud import Cloud, Image, Key, Told, key_of
+from .cloud import Cloud, Image, InstanceData, Key, key_of
 from .config import Config as Config
-from .config import There as There
+from .config import RegionConfig as RegionConfig
 from .config import check
 from .errors import LATER, AskedOtherwise, NoCapacity, of_code
-from .kept import Kept, Marks
+from .kept import AttemptStore, Marks
 from .regions import Regions, of_attempts
-from .seeing import Machine
+from .seeing import Instance
 from .user_data import packed, user_data
 
 LEADS_EVERY_S = 60.0
@@ -51,12 +51,12 @@ class Ec2:
     config: Config
     name: str = NAME
     regions: Regions = field(init=False)
-    kept: Kept = field(init=False)
+    store: AttemptStore = field(init=False)
     _led: float = field(init=False, default=-LEADS_EVERY_S)
 
     def __post_init__(self) -> None:
         self.regions = Regions(self.config)
-        self.kept = Kept(self.regions.first)
+        self.store = AttemptStore(self.regions.first)
 
     @property
     def place(self) -> str:
@@ -67,7 +67,7 @@ class Ec2:
     def look(self, jobs: Sequence[Job], now: float) -> Seen:
         self._lead(jobs, now)
         machines = self.regions.machines(now)
-        marks = self.kept.marks()
+        marks = self.store.marks()
         for cloud in self.regions.clouds.values():
             if cloud.config.queue_url and not self.regions.rests(cloud.config.region, now):
                 self._take_notices(cloud, jobs, machines, marks, now)
@@ -83,24 +83,26 @@ class Ec2:
         """For machines that would end themselves were nobody there. Missing it once or twice does no harm."""
         if jobs and not 0.0 <= now - self._led < LEADS_EVERY_S:  # also after the clock was set back
             with suppress(TryLater):
-                self.kept.lead(now)
+                self.store.lead(now)
                 self._led = now
 
     def _ordered_in(self, key: Key, marks: Marks) -> str:
         """The region in which an attempt's machines were asked for; empty where nobody wrote of it."""
-        return str(self.kept.read(key, "order", marks["order"]).get("region") or self.config.region) if "order" in marks else ""
+        return (
+            str(self.store.read(key, "order", marks["order"]).get("region") or self.config.region) if "order" in marks else ""
+        )
 
-    def _sight(self, key: Key, job: Job, machines: Sequence[Machine], marks: Marks, now: float) -> Sight:
+    def _sight(self, key: Key, job: Job, machines: Sequence[Instance], marks: Marks, now: float) -> Sight:
         silent = self.regions.silent(self.regions.name_of(job))
-        seen = seeing.sight(job, machines, marks, lambda mark: self.kept.read(key, mark, marks[mark]), now, silent)
+        seen = seeing.sight(job, machines, marks, lambda mark: self.store.read(key, mark, marks[mark]), now, silent)
         if seen.state is not State.ABSENT:
             return seen
-        if self.kept.is_over(key):
+        if self.store.is_over(key):
             return Sight(State.LOST, reason="it was ended before it had machines")
         return Sight(State.ABSENT)
 
     def _take_notices(
-        self, cloud: Cloud, jobs: Sequence[Job], machines: Mapping[Key, Sequence[Machine]], marks: dict[Key, Marks], now: float
+        self, cloud: Cloud, jobs: Sequence[Job], machines: Mapping[Key, Sequence[Instance]], marks: dict[Key, Marks], now: float
     ) -> None:
         """A queue that cannot be read now hides nothing for long: machines hear of their end themselves."""
         with suppress(TryLater):
@@ -110,14 +112,14 @@ class Ec2:
             for notice in warnings:
                 key = owners.get(notice.machine)
                 if key is None:
-                    if now - notice.at < notices.YOUNG_S:
+                    if now - notice.moment < notices.YOUNG_S:
                         continue
                 elif notice.kind == notices.WARNING or self.config.heeds_rebalance:
                     ahead = max(graces.get(key, 0.0) if notice.kind == notices.REBALANCE else 0.0, notices.AHEAD_S)
                     name = f"notice-{notice.machine}"
                     if key in graces and (name not in marks.get(key, {}) or notice.kind == notices.WARNING):
-                        self.kept.put(key, name, by=notice.at + ahead, reason=notice.reason)
-                        marks.setdefault(key, {})[name] = f"event {notice.at}"
+                        self.store.put(key, name, by=notice.moment + ahead, reason=notice.reason)
+                        marks.setdefault(key, {})[name] = f"event {notice.moment}"
                 receipts.append(notice.receipt)
             notices.remove(cloud, receipts)
 
@@ -127,7 +129,7 @@ class Ec2:
         cloud = self._cloud(job)
         request.check_budget(job, cloud.config, self.config.clock())
         user_data(job, cloud.config, 0)
-        self.kept.newest(job.id)
+        self.store.newest(job.id)
         self._image(job, cloud)
         if not cloud.subnets():
             raise NotFound(f"There is no subnet in {cloud.config.region}.", remedy="Name the engine's subnets.")
@@ -159,9 +161,9 @@ class Ec2:
     def _start(self, job: Job) -> None:
         request.check(job, self._configs)
         key = (job.id, len(job.attempts))
-        if self.kept.newest(job.id) > key[1] or self.kept.is_over(key):
+        if self.store.newest(job.id) > key[1] or self.store.is_over(key):
             return
-        marks = self.kept.marks(key).get(key, {})
+        marks = self.store.marks(key).get(key, {})
         if {"fleet", "refused"} & marks.keys() or any(one.startswith("ended-") for one in marks):
             return
         cloud = self._cloud(job)
@@ -188,13 +190,13 @@ class Ec2:
         minutes = request.hard_minutes(job, config, now)
         text = user_data(job, config, minutes)
         if "order" in marks:  # an answer that never came
-            running = [one for one in of_attempts(cloud, key).get(key, []) if not one.gone]
+            running = [one for one in of_attempts(cloud, key).get(key, []) if not one.is_gone]
             if running:
                 if reasons := self._take(job, [one.id for one in running], [], cloud):
                     self._refuse(key, "; ".join(reasons), cloud)
                 return
         else:
-            self.kept.put(key, "order", at=now, region=config.region)
+            self.store.put(key, "order", at=now, region=config.region)
         try:
             image, marked = self._image(job, cloud), request.tags(job, config, minutes, now)
             template = request.template(config, image, packed(text), marked)
@@ -212,13 +214,13 @@ class Ec2:
                 failures = [error.message]
             reasons = [*reasons, *failures] if failures else []
         if reasons:
-            self._refuse(key, "; ".join([*reasons, *request.passed_over(job, config)]), cloud)
+            self._refuse(key, "; ".join([*reasons, *request.skipped_machines(job, config)]), cloud)
 
     def _image(self, job: Job, cloud: Cloud) -> Image:
         asked = [*request.places(job, cloud.config, spot=True), *request.places(job, cloud.config, spot=False)]
         return cloud.image(request.image_parameter(job, asked[0].machine))
 
-    def _ask(self, job: Job, wanted: Sequence[Where], cloud: Cloud) -> list[str]:
+    def _ask(self, job: Job, wanted: Sequence[MachinePlace], cloud: Cloud) -> list[str]:
         """Nothing, where all machines came; else why not."""
         body = request.fleet(job, cloud.config, wanted, cloud.subnets())
         if body is None:
@@ -232,12 +234,12 @@ class Ec2:
         ids = [name for one in answer.get("Instances", ()) for name in one.get("InstanceIds", ())]
         return self._take(job, ids, answer.get("Errors", ()), cloud)
 
-    def _take(self, job: Job, ids: Sequence[str], errors: Sequence[Told], cloud: Cloud) -> list[str]:
+    def _take(self, job: Job, ids: Sequence[str], errors: Sequence[InstanceData], cloud: Cloud) -> list[str]:
         """All machines of an attempt or none: half of them would wait for the rest, and cost."""
         key, count = (job.id, len(job.attempts)), job.machines
         if len(ids) >= count:
-            self.kept.put(key, "fleet", ids=list(ids), at=self.config.clock())
-            if self.kept.is_over(key) or self.kept.newest(job.id) > key[1]:  # given up while it was on its way
+            self.store.put(key, "fleet", ids=list(ids), at=self.config.clock())
+            if self.store.is_over(key) or self.store.newest(job.id) > key[1]:  # given up while it was on its way
                 self._end(key)
             return []
         cloud.terminate(ids)
@@ -250,7 +252,7 @@ class Ec2:
         return list(dict.fromkeys(reasons)) or [f"only {len(ids)} of {count} machines were to be had"]
 
     def _refuse(self, key: Key, reason: str, cloud: Cloud | None = None) -> NoReturn:
-        self.kept.put(key, "refused", reason=reason)
+        self.store.put(key, "refused", reason=reason)
         if cloud is not None:
             with suppress(OutsideFailed):  # it goes when the attempt is cleared
                 cloud.remove_templates([request.template_name(key)])
@@ -258,31 +260,31 @@ class Ec2:
 
     def _leave(self, job: Job, deadline: float, reason: str) -> None:
         key = (job.id, len(job.attempts))
-        marks = self.kept.marks(key).get(key, {})
+        marks = self.store.marks(key).get(key, {})
         if "fleet" in marks and "leave" not in marks and not any(one.startswith("ended-") for one in marks):
-            self.kept.put(key, "leave", by=int(deadline), reason=reason.replace('"', "'"))
+            self.store.put(key, "leave", by=int(deadline), reason=reason.replace('"', "'"))
 
     def _end(self, key: Key) -> None:
-        self.kept.over(key)
+        self.store.mark_over(key)
         self._end_machines(key)
 
     def _end_machines(self, key: Key) -> None:
         """By their tags, and by what was written down when they came: EC2 shows new machines late."""
-        marks = self.kept.marks(key).get(key, {})
+        marks = self.store.marks(key).get(key, {})
         if marks:
-            self.kept.put(key, "end")
+            self.store.put(key, "end")
         ordered = self.regions.clouds.get(self._ordered_in(key, marks))
         for cloud in [ordered] if ordered is not None else self.regions.clouds.values():
             seen = {one.id: one for one in of_attempts(cloud, key).get(key, [])}
             ids = {name for name, one in seen.items() if one.state not in ("terminated", "shutting-down")}
             if "fleet" in marks and ordered is not None:
-                ids |= {str(one) for one in self.kept.read(key, "fleet", marks["fleet"]).get("ids", ()) if one not in seen}
+                ids |= {str(one) for one in self.store.read(key, "fleet", marks["fleet"]).get("ids", ()) if one not in seen}
             cloud.terminate(sorted(ids))
             cloud.remove_templates([request.template_name(key)])
 
     def _clear(self, key: Key) -> None:
         self._end(key)
-        self.kept.clear(key)
+        self.store.clear(key)
 
     # Of its own
 
@@ -319,7 +321,7 @@ class Ec2:
         bytes are about to go."""
         body = bringing.packed(folder)
         tell(len(body))
-        return self.kept.bring(bringing.name_of(body), body)
+        return self.store.bring(bringing.name_of(body), body)
 
     def logs(self, job: Job, number: int, *, follow: bool = False, rank: int | None = None) -> Iterator[bytes]:
         """What machines uploaded so far, once a minute and at their end: of all in order, each under its rank, unless one is
@@ -332,13 +334,13 @@ class Ec2:
             raise kind(f"Attempt {number} of {job.id} has {have}.", remedy="Give one of those with --rank.")
         if rank is None and count > 1 and not follow:
             for index in range(count):
-                piece = self.kept.log((job.id, number), index)
+                piece = self.store.log((job.id, number), index)
                 end = b"" if not piece or piece.endswith(b"\n") else b"\n"
                 yield f"--- machine {index} of {count}\n".encode() + piece + end
             return
         sent = 0
         while True:
-            piece = self.kept.log((job.id, number), rank or 0, sent)
+            piece = self.store.log((job.id, number), rank or 0, sent)
             sent += len(piece)
             yield piece
             if not follow:
@@ -348,7 +350,7 @@ class Ec2:
         """Clients hold no connection that others wait for, and may be shared: they go with us."""
 
 
-def _no_machine(error: Told) -> str:
+def _no_machine(error: InstanceData) -> str:
     overrides = error.get("LaunchTemplateAndOverrides", {}).get("Overrides", {})
     machine = overrides.get("InstanceType") or "a machine"
     zone = f" in {overrides['AvailabilityZone']}" if overrides.get("AvailabilityZone") else ""
@@ -358,7 +360,7 @@ def _no_machine(error: Told) -> str:
     return f"{code} for {machine}{' (spot)' if spot else ''}{zone}"
 
 
-def _failure(error: Told) -> Exception:
+def _failure(error: InstanceData) -> Exception:
     overrides = error.get("LaunchTemplateAndOverrides", {}).get("Overrides", {})
     spot = error.get("Lifecycle") == "spot"
     code, message = str(error.get("ErrorCode", "")), str(error.get("ErrorMessage", ""))

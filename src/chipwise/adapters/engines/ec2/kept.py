@@ -31,7 +31,7 @@ Marks = dict[str, str]
 
 
 @dataclass(slots=True)
-class Kept:
+class AttemptStore:
     cloud: Cloud
     _read: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)  # by key and version
 
@@ -68,7 +68,7 @@ class Kept:
         """Machines take a place for deserted where this has not changed for long."""
         self._put(self._key("controller"), f"{now:.0f}\n".encode())
 
-    def over(self, key: Key) -> None:
+    def mark_over(self, key: Key) -> None:
         self._put(self._key("over", *key), b"over\n")
 
     def put(self, key: Key, mark: str, **content: object) -> None:

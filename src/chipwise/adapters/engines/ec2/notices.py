@@ -26,10 +26,10 @@ _REASONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class SpotNotice:
     machine: str
     kind: str
-    at: float
+    moment: float
     receipt: str
 
     @property
@@ -37,7 +37,7 @@ class Notice:
         return _REASONS[self.kind]
 
 
-def read(message: Mapping[str, Any], now: float) -> Notice | None:
+def read(message: Mapping[str, Any], now: float) -> SpotNotice | None:
     """None: of something else, or not readable."""
     try:
         event = json.loads(message["Body"])
@@ -47,12 +47,12 @@ def read(message: Mapping[str, Any], now: float) -> Notice | None:
         seconds = datetime.fromisoformat(event["time"]).timestamp() if event.get("time") else now
     except (ValueError, KeyError, TypeError):
         return None
-    return Notice(machine, kind, min(seconds, now), message["ReceiptHandle"])
+    return SpotNotice(machine, kind, min(seconds, now), message["ReceiptHandle"])
 
 
-def receive(cloud: Cloud, now: float) -> tuple[list[Notice], list[str]]:
+def receive(cloud: Cloud, now: float) -> tuple[list[SpotNotice], list[str]]:
     """Notices, and receipts of messages that say nothing to us."""
-    notices: list[Notice] = []
+    notices: list[SpotNotice] = []
     useless: list[str] = []
     for _ in range(_READS):
         messages: list[Any] = []

@@ -12,7 +12,7 @@ Policy = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class AccountNames:
     """Of an account, as far as its policies name them."""
 
     partition: str = "aws"
@@ -22,21 +22,21 @@ class Names:
     prefix: str = "PREFIX/"  # with a slash at its end, or empty
     role: str = "MACHINE_ROLE"
     queue: str = "QUEUE"
-    others: tuple[tuple[str, str], ...] = ()  # further regions, each with its queue
+    other_regions: tuple[tuple[str, str], ...] = ()  # further regions, each with its queue
 
     def arn(self, service: str, rest: str, *, region: bool = True, account: bool = True) -> str:
         return f"arn:{self.partition}:{service}:{self.region if region else ''}:{self.account if account else ''}:{rest}"
 
-    def in_each(self, service: str, rest: str, *, account: bool = True) -> str | list[str]:
+    def regional_arns(self, service: str, rest: str, *, account: bool = True) -> str | list[str]:
         """The same name in every region."""
-        return _alone([one.arn(service, rest, account=account) for one in self._each()])
+        return _alone([one.arn(service, rest, account=account) for one in self._by_region()])
 
     @property
     def queues(self) -> str | list[str]:
-        return _alone([one.arn("sqs", one.queue) for one in self._each()])
+        return _alone([one.arn("sqs", one.queue) for one in self._by_region()])
 
-    def _each(self) -> list[Names]:
-        return [self, *(replace(self, region=region, queue=queue, others=()) for region, queue in self.others)]
+    def _by_region(self) -> list[AccountNames]:
+        return [self, *(replace(self, region=region, queue=queue, other_regions=()) for region, queue in self.other_regions)]
 
 
 def _alone(names: list[str]) -> str | list[str]:
@@ -47,7 +47,7 @@ def partition_of(region: str) -> str:
     return {"cn": "aws-cn", "us-gov": "aws-us-gov"}.get(region.rpartition("-")[0].rpartition("-")[0], "aws")
 
 
-def controller(names: Names) -> Policy:
+def controller(names: AccountNames) -> Policy:
     """Machines and templates can be ended only where they carry our tag, and templates made only with it: fleets take all their
     tags from those."""
     place = f"ec2:{names.region}:{names.bucket}*"
@@ -58,17 +58,17 @@ def controller(names: Names) -> Policy:
     return _policy(
         _may("Look", "*", "ec2:DescribeInstances", "ec2:DescribeImages", "ec2:DescribeSubnets", "ec2:DescribeLaunchTemplates"),
         _may("Start", "*", "ec2:CreateFleet", "ec2:RunInstances"),
-        _may("Template", names.in_each("ec2", "launch-template/*"), "ec2:CreateLaunchTemplate", Condition=marked),
+        _may("Template", names.regional_arns("ec2", "launch-template/*"), "ec2:CreateLaunchTemplate", Condition=marked),
         _may("Tag", "*", "ec2:CreateTags", Condition=created),
         _may("End", "*", "ec2:TerminateInstances", "ec2:DeleteLaunchTemplate", Condition=own),
         _may("Role", role, "iam:PassRole", Condition={"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}),
-        _may("Image", names.in_each("ssm", "parameter/aws/service/*", account=False), "ssm:GetParameter"),
+        _may("Image", names.regional_arns("ssm", "parameter/aws/service/*", account=False), "ssm:GetParameter"),
         *_storage(names),
         _may("Events", names.queues, "sqs:ReceiveMessage", "sqs:DeleteMessage"),
     )
 
 
-def machine(names: Names) -> Policy:
+def machine(names: AccountNames) -> Policy:
     """Of the jobs, too: what runs on a machine has its rights. Secrets are those whose names begin with chipwise."""
     secrets = [
         names.arn("secretsmanager", "secret:chipwise/*"),
@@ -93,14 +93,14 @@ def trust(service: str) -> Policy:
     return _policy({"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"})
 
 
-def queue(names: Names, rule: str) -> Policy:
+def queue(names: AccountNames, rule: str) -> Policy:
     """Only this rule of EventBridge may send to the queue."""
     from_rule = {"ArnEquals": {"aws:SourceArn": names.arn("events", f"rule/{rule}")}}
     sent = _may("Events", names.arn("sqs", names.queue), "sqs:SendMessage", Condition=from_rule)
     return _policy({**sent, "Principal": {"Service": "events.amazonaws.com"}})
 
 
-def _storage(names: Names) -> list[Policy]:
+def _storage(names: AccountNames) -> list[Policy]:
     objects, bucket = f"arn:{names.partition}:s3:::{names.bucket}/{names.prefix}*", f"arn:{names.partition}:s3:::{names.bucket}"
     condition = {"StringLike": {"s3:prefix": f"{names.prefix}*"}}
     return [

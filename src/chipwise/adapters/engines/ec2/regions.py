@@ -15,11 +15,11 @@ from chipwise.runner.job import Job
 from . import seeing
 from .cloud import Cloud, Key, key_of
 from .config import Config
-from .seeing import Machine
+from .seeing import Instance
 
 RESTS_S = 60.0
 
-Machines = dict[Key, list[Machine]]
+Machines = dict[Key, list[Instance]]
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class Regions:
     _silent: dict[str, tuple[float, OutsideFailed]] = field(init=False, default_factory=dict)  # since when, and what was said
 
     def __post_init__(self) -> None:
-        self.clouds = {name: Cloud(each) for name, each in self.config.of_each().items()}
+        self.clouds = {name: Cloud(each) for name, each in self.config.by_region().items()}
 
     @property
     def first(self) -> Cloud:

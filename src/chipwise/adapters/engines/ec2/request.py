@@ -18,7 +18,7 @@ from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NotAllowed
 from chipwise.renderer.aws.machine import disk, shared_request, tag_specifications
 from chipwise.renderer.quoting import tag_value
-from chipwise.runner.job import Job, Move, Where
+from chipwise.runner.job import Job, MachinePlace, Move
 
 from .cloud import (
     ATTEMPT,
@@ -28,8 +28,8 @@ from .cloud import (
     NEURON_IMAGE,
     PLACE,
     Image,
+    InstanceData,
     Key,
-    Told,
 )
 from .config import Config
 
@@ -67,13 +67,13 @@ def image_parameter(job: Job, machine: str) -> str:
     return (GPU_IMAGE if job.spec.needs.gpus > 0 else CPU_IMAGE).format(architecture(machine))
 
 
-def places(job: Job, config: Config, spot: bool) -> list[Where]:
+def places(job: Job, config: Config, spot: bool) -> list[MachinePlace]:
     """Of this region and purchase, the attempt's own first; all of one kind, since a fleet has one machine image."""
     local = _local_places(job, config)
     return [one for one in local if (one.purchase is Purchase.SPOT) == spot and _same_image(job, one, local)]
 
 
-def passed_over(job: Job, config: Config) -> list[str]:
+def skipped_machines(job: Job, config: Config) -> list[str]:
     """Which types of the job's places are not asked for with those, and why; none where all are."""
     local = _local_places(job, config)
     machines = sorted({one.machine for one in local if not _same_image(job, one, local)})
@@ -85,7 +85,7 @@ def _kind(machine: str) -> str:
     return "has Neuron chips" if neuron(machine) else f"is {architecture(machine)}"
 
 
-def _local_places(job: Job, config: Config) -> list[Where]:
+def _local_places(job: Job, config: Config) -> list[MachinePlace]:
     """Places of this region; first those of the attempt's purchase, before all its own."""
     own = job.attempts[-1].where
     candidates = sorted(
@@ -98,7 +98,7 @@ def _local_places(job: Job, config: Config) -> list[Where]:
     )
 
 
-def _same_image(job: Job, place: Where, local: Sequence[Where]) -> bool:
+def _same_image(job: Job, place: MachinePlace, local: Sequence[MachinePlace]) -> bool:
     return image_parameter(job, place.machine) == image_parameter(job, local[0].machine)
 
 
@@ -200,7 +200,7 @@ def tags(job: Job, config: Config, minutes: int, now: float) -> list[dict[str, s
     return [{"Key": key, "Value": tag_value(value)} for key, value in values.items() if tag_value(value)]
 
 
-def template(config: Config, image: Image, text: bytes, marked: Sequence[Told]) -> dict[str, Any]:
+def template(config: Config, image: Image, text: bytes, marked: Sequence[InstanceData]) -> dict[str, Any]:
     card: dict[str, Any] = {"DeviceIndex": 0, "AssociatePublicIpAddress": config.public_address, "DeleteOnTermination": True}
     if config.security_groups:
         card["Groups"] = list(config.security_groups)
@@ -218,7 +218,9 @@ def template(config: Config, image: Image, text: bytes, marked: Sequence[Told]) 
     return data
 
 
-def fleet(job: Job, config: Config, wanted: Sequence[Where], subnets: Sequence[tuple[str, str]]) -> dict[str, Any] | None:
+def fleet(
+    job: Job, config: Config, wanted: Sequence[MachinePlace], subnets: Sequence[tuple[str, str]]
+) -> dict[str, Any] | None:
     """None: no subnet is in a zone of these places."""
     spot = wanted[0].purchase is Purchase.SPOT
     pairs = [(one.machine, subnet) for one in wanted for zone, subnet in subnets if one.zone in ("", zone)]

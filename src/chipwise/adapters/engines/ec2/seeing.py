@@ -15,9 +15,9 @@ from typing import Any
 
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.engine import Sight, State
-from chipwise.runner.job import Job, Where
+from chipwise.runner.job import Job, MachinePlace
 
-from .cloud import Key, Told
+from .cloud import InstanceData, Key
 
 KNOWN_S = 300.0  # after which EC2 shows every machine that it started
 _ENDED = re.compile(r"ended-(\d+)-(\d+)")
@@ -37,7 +37,7 @@ Reading = Callable[[str], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class Instance:
     id: str
     state: str  # pending, running, shutting-down, terminated, stopping, stopped
     type: str
@@ -48,7 +48,7 @@ class Machine:
     until: float | None = None
 
     @property
-    def gone(self) -> bool:
+    def is_gone(self) -> bool:
         return self.state in ("terminated", "stopped")
 
 
@@ -61,12 +61,12 @@ def key_of_handle(text: str) -> Key | None:
     return (job, int(number)) if job and number.isdecimal() else None
 
 
-def machine(instance: Told) -> Machine:
+def machine(instance: InstanceData) -> Instance:
     reason = instance.get("StateReason", {})
     match = _TIMESTAMP.search(instance.get("StateTransitionReason") or "")
     until = datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC).timestamp() if match else None
     message = _REASONS.get(reason.get("Code", "")) or str(reason.get("Message", ""))
-    return Machine(
+    return Instance(
         id=instance["InstanceId"],
         state=instance["State"]["Name"],
         type=instance.get("InstanceType", ""),
@@ -79,7 +79,7 @@ def machine(instance: Told) -> Machine:
 
 
 def sight(
-    job: Job, machines: Sequence[Machine], marks: Mapping[str, str], read: Reading, now: float, silent: str = ""
+    job: Job, machines: Sequence[Instance], marks: Mapping[str, str], read: Reading, now: float, silent: str = ""
 ) -> Sight:
     """`read(mark)`: what a mark says. `silent`: why nobody knows of its machines now."""
     status = _unanswered(job, marks, read, silent) if silent else _seen(job, machines, marks, read, now)
@@ -91,20 +91,20 @@ def sight(
         step=_integer(progress.get("step")),
         saved=_integer(progress.get("saved_step")),
         rate=steady if isinstance(steady := progress.get("steady"), float) else None,
-        held=launched,
+        held_since=launched,
         since=_begun(job, marks, read),
-        where=where(job, machines),
+        place=place_of(job, machines),
     )
 
 
-def _seen(job: Job, machines: Sequence[Machine], marks: Mapping[str, str], read: Reading, now: float) -> Sight:
+def _seen(job: Job, machines: Sequence[Instance], marks: Mapping[str, str], read: Reading, now: float) -> Sight:
     count, ended = job.machines, _ended(marks)
     if len(ended) >= count:
         return _exited(ended, read)
     if not machines:
         return _without_machines(marks, read, now)
-    left = [one for one in machines if not one.gone]
-    lost = [one for one in machines if one.gone]
+    left = [one for one in machines if not one.is_gone]
+    lost = [one for one in machines if one.is_gone]
     if len(lost) > len(ended) and not left:
         ends = [one.until for one in lost if one.until is not None and one.launched <= one.until <= now]
         broken = [str(read(mark).get("reason", "")) for mark in marks if mark.startswith("broken-")]
@@ -173,7 +173,7 @@ def _without_machines(marks: Mapping[str, str], read: Reading, now: float) -> Si
     return Sight(State.ABSENT)  # an order of which no answer came: it is given again, and gives the same machines
 
 
-def _waits(left: Sequence[Machine], many: int) -> str:
+def _waits(left: Sequence[Instance], many: int) -> str:
     coming = sum(one.state == "pending" for one in left)
     return f"{coming} of {many} machines are on their way" if coming else "its machines boot and load what they need"
 
@@ -183,7 +183,7 @@ def _begun(job: Job, marks: Mapping[str, str], read: Reading) -> float | None:
     return max(times) if times and len(times) >= job.machines else None
 
 
-def where(job: Job, machines: Sequence[Machine]) -> Where | None:
+def place_of(job: Job, machines: Sequence[Instance]) -> MachinePlace | None:
     """What it really got, at the price that the plan has for it; an unknown price counts as the highest, never as none."""
     if not machines:
         return None
@@ -196,7 +196,7 @@ def where(job: Job, machines: Sequence[Machine]) -> Where | None:
     exact = [one for one in near if one.zone == actual.zone]
     dearest = max((one.usd_per_hour for one in alike or known if one.usd_per_hour is not None), default=None)
     price = (exact or near)[0].usd_per_hour if exact or near else dearest
-    return Where(
+    return MachinePlace(
         purchase=purchase,
         provider=own.provider or "aws",
         region=region,

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from . import config as engine_config
 
 
-class There(BaseModel):
+class RegionSettings(BaseModel):
     """Another region of the same account, with what is its own there."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -25,7 +25,7 @@ class There(BaseModel):
 
 class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-    PARTS: ClassVar = {"regions": ("a region", There)}  # fields that hold others, and what those are called
+    PARTS: ClassVar = {"regions": ("a region", RegionSettings)}  # fields that hold others, and what those are called
 
     region: str
     keep: str
@@ -44,7 +44,7 @@ class Settings(BaseModel):
     idle_minutes: float | int | None = 30.0
     start_minutes: float | int = 30.0
     orphan_minutes: float | int | None = 1440.0
-    regions: dict[str, There] = {}  # where jobs may go on beside the first
+    regions: dict[str, RegionSettings] = {}  # where jobs may go on beside the first
 
     @model_validator(mode="before")
     @classmethod
@@ -63,7 +63,7 @@ class Settings(BaseModel):
 
     @field_validator("regions", mode="before")
     @classmethod
-    def _named(cls, value: object) -> object:
+    def _regions_by_name(cls, value: object) -> object:
         """Names alone will do, as a list or with nothing behind them."""
         if value is None or (isinstance(value, list) and all(isinstance(one, str) for one in value)):
             value = dict.fromkeys(value or ())
@@ -73,7 +73,7 @@ class Settings(BaseModel):
 
     @field_validator("region", "regions")
     @classmethod
-    def _speakable(cls, value: str | dict[str, There]) -> str | dict[str, There]:
+    def _speakable(cls, value: str | dict[str, RegionSettings]) -> str | dict[str, RegionSettings]:
         """One that cannot be a region would fail at every look, and hide what runs in the others."""
         for name in [value] if isinstance(value, str) else value:
             if (name != value and not name) or not re.fullmatch(r"[a-z0-9-]{0,63}", name, re.ASCII):
@@ -87,9 +87,9 @@ def config_of(settings: Settings) -> engine_config.Config:
     values |= {"profile": settings.profile or None, "endpoint_url": settings.endpoint_url or None}
     values |= {"subnets": tuple(settings.subnets), "security_groups": tuple(settings.security_groups)}
     regions = tuple(
-        engine_config.There(
+        engine_config.RegionConfig(
             name, tuple(region.subnets), tuple(region.security_groups), region.public_address, region.image, region.queue_url
         )
         for name, region in settings.regions.items()
     )
-    return engine_config.Config(**values, others=regions)
+    return engine_config.Config(**values, other_regions=regions)

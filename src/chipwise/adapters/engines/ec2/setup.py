@@ -19,10 +19,10 @@ from chipwise.errors import NotAllowed, NotFound
 
 from . import policies
 from .cloud import PLACE, Cloud
-from .config import Config, There, check
+from .config import Config, RegionConfig, check
 from .errors import translated
 from .notices import REBALANCE, WARNING
-from .policies import Names, Policy
+from .policies import AccountNames, Policy
 
 PATTERN = {"source": ["aws.ec2"], "detail-type": [WARNING, REBALANCE]}
 SERVICES = ("ec2fleet.amazonaws.com", "spot.amazonaws.com")
@@ -31,13 +31,13 @@ _NO_QUEUE = "AWS.SimpleQueueService.NonExistentQueue"
 
 
 class State(StrEnum):
-    THERE = "there"
-    MADE = "made"
+    EXISTING = "there"
+    CREATED = "made"
     MISSING = "missing"  # and not made: it was only asked for
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SetupPart:
     kind: str
     name: str
     state: State
@@ -46,7 +46,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    parts: tuple[Part, ...]
+    parts: tuple[SetupPart, ...]
     config: Config  # with what was found or made: queue_url, instance_profile, security_groups; and public_address as needed
     policy: Policy  # for whoever starts jobs
 
@@ -62,15 +62,23 @@ def name_of(config: Config) -> str:
 
 def prepare(config: Config, *, dry_run: bool = False) -> Prepared:
     check(config)
-    own, *further = [_Setup(one, dry_run) for one in config.of_each().values()]
+    own, *further = [_Setup(one, dry_run) for one in config.by_region().values()]
     own.shared()
     primary, *configs = [one.regional() for one in (own, *further)]
     regions = tuple(
-        There(one.region, one.subnets, one.security_groups, one.public_address, one.image, one.queue_url) for one in configs
+        RegionConfig(
+            region=regional.region,
+            subnets=regional.subnets,
+            security_groups=regional.security_groups,
+            public_address=regional.public_address,
+            image=regional.image,
+            queue_url=regional.queue_url,
+        )
+        for regional in configs
     )
-    names = replace(own.names, others=tuple((one.names.region, one.names.queue) for one in further))
+    names = replace(own.names, other_regions=tuple((one.names.region, one.names.queue) for one in further))
     parts = tuple(part for one in (own, *further) for part in one.parts)
-    return Prepared(parts, replace(primary, others=regions, instance_profile=own.profile), policies.controller(names))
+    return Prepared(parts, replace(primary, other_regions=regions, instance_profile=own.profile), policies.controller(names))
 
 
 class _Setup:
@@ -79,10 +87,10 @@ class _Setup:
         self.name, self.profile = name_of(config), ""
         with translated("sts:GetCallerIdentity"):
             account = self.cloud.client("sts").get_caller_identity()["Account"]
-        self.names = Names(
+        self.names = AccountNames(
             policies.partition_of(config.region), account, config.region, config.bucket, config.prefix, self.name, self.name
         )
-        self.parts: list[Part] = []
+        self.parts: list[SetupPart] = []
 
     def shared(self) -> None:
         """Of the account, or of the first region for all."""
@@ -100,10 +108,10 @@ class _Setup:
 
     def _part(self, kind: str, name: str, exists: Callable[[], bool], make: Callable[[], object]) -> bool:
         """Whether it is there now."""
-        state = State.THERE if exists() else State.MISSING if self.dry_run else State.MADE
-        if state is State.MADE:
+        state = State.EXISTING if exists() else State.MISSING if self.dry_run else State.CREATED
+        if state is State.CREATED:
             make()
-        self.parts.append(Part(kind, name, state, self.config.region if self.config.home else ""))
+        self.parts.append(SetupPart(kind, name, state, self.config.region if self.config.home else ""))
         return state is not State.MISSING
 
     def _answer(self, service: str, action: str, ask: Callable[[Any], Any]) -> Any:

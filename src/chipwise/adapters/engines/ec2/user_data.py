@@ -60,7 +60,7 @@ def user_data(job: Job, config: Config, hard_minutes: int) -> str:
         "REBALANCE": "yes" if config.heeds_rebalance else "no",
         "IMAGE": spec.env.get(IMAGE, config.container),
         "FOLDER": re.sub(r"^s3:/+", "s3://", spec.folder),  # a path loses the second slash
-        "AWS_DEFAULT_REGION": config.kept_in,
+        "AWS_DEFAULT_REGION": config.home_region,
         "COMMAND": list(spec.command),
         "ENVIRONMENT": [f"{key}={value}" for key, value in sorted(env.items())],
         "SECRETS": [word for key, kept in sorted(spec.secrets.items()) for word in (key, kept, "")],

@@ -19,12 +19,12 @@ from typing import Any
 
 from chipwise.errors import BadInput, ChipwiseError, MissingExtra, NotAllowed, NotFound, TryLater
 
-from .kinds import Kind, Object
+from .kinds import Object, ObjectKind
 
 TIMEOUT_S = 15.0
 SILENT_S = 75.0  # of a watch, which the server itself ends before: it is dead
 PAGE = 500
-TRIED = {"dryRun": "All"}
+DRY_RUN = {"dryRun": "All"}
 ROLE = "docs/running/kubernetes-role.yaml"
 _MEND = "Fix the workload, and render it to see the objects."
 _LACKING = re.compile(r"cannot (\w+) resource")
@@ -58,31 +58,31 @@ class Connection:
             with suppress(OSError):
                 socket.socket.shutdown(stream, socket.SHUT_RDWR)  # below TLS, which another thread is reading from
 
-    def get(self, kind: Kind, name: str) -> Object | None:
+    def get(self, kind: ObjectKind, name: str) -> Object | None:
         try:
             return self._call("GET", kind, name)
         except NotFound:
             return None
 
-    def create(self, kind: Kind, body: Object, *, dry_run: bool = False) -> Object:
+    def create(self, kind: ObjectKind, body: Object, *, dry_run: bool = False) -> Object:
         """Raises Exists where there is one. `dry_run`: the server says what it would do, and does nothing."""
-        params = {"fieldManager": self.manager, "fieldValidation": "Strict", **(TRIED if dry_run else {})}
+        params = {"fieldManager": self.manager, "fieldValidation": "Strict", **(DRY_RUN if dry_run else {})}
         return self._call("POST", kind, "", body, params)
 
-    def apply(self, kind: Kind, body: Object, *, dry_run: bool = False) -> Object:
+    def apply(self, kind: ObjectKind, body: Object, *, dry_run: bool = False) -> Object:
         """Server-side: fields that we do not name are left to whoever set them."""
-        params = {"fieldManager": self.manager, "force": "true", "fieldValidation": "Strict", **(TRIED if dry_run else {})}
+        params = {"fieldManager": self.manager, "force": "true", "fieldValidation": "Strict", **(DRY_RUN if dry_run else {})}
         return self._call("PATCH", kind, body["metadata"]["name"], body, params, "application/apply-patch+yaml")
 
-    def replace(self, kind: Kind, made: Object) -> Object:
+    def replace(self, kind: ObjectKind, made: Object) -> Object:
         """Only if it is still as it was read: raises Exists where somebody was faster."""
         return self._call("PUT", kind, made["metadata"]["name"], made, {"fieldManager": self.manager})
 
-    def merge(self, kind: Kind, name: str, change: Object) -> Object:
+    def merge(self, kind: ObjectKind, name: str, change: Object) -> Object:
         params = {"fieldManager": self.manager}
         return self._call("PATCH", kind, name, change, params, "application/merge-patch+json")
 
-    def delete(self, kind: Kind, name: str, *, uid: str = "", grace_s: int | None = None) -> bool:
+    def delete(self, kind: ObjectKind, name: str, *, uid: str = "", grace_s: int | None = None) -> bool:
         """What it owns goes after it; whether there was one. `uid`: only this one, not another of its name."""
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         if grace_s is not None:
@@ -95,7 +95,7 @@ class Connection:
             return False
         return True
 
-    def list(self, kind: Kind, labels: str = "") -> tuple[list[Object], str]:
+    def list(self, kind: ObjectKind, labels: str = "") -> tuple[list[Object], str]:
         """All of them, in pages, with the version to watch from."""
         items: list[Object] = []
         params = {"limit": str(PAGE), **({"labelSelector": labels} if labels else {})}
@@ -108,7 +108,7 @@ class Connection:
             params["continue"] = meta["continue"]
 
     @contextmanager
-    def stream(self, kind: Kind, labels: str, version: str, seconds: int) -> Iterator[Iterator[tuple[str, Object]]]:
+    def stream(self, kind: ObjectKind, labels: str, version: str, seconds: int) -> Iterator[Iterator[tuple[str, Object]]]:
         """Changes after a version, until the server ends it. Raises Expired where it no longer knows them."""
         params = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version, "timeoutSeconds": str(seconds)}
         params |= {"labelSelector": labels} if labels else {}
@@ -128,7 +128,7 @@ class Connection:
                 self._streams.discard(stream)
 
     def text(
-        self, kind: Kind, name: str, part: str, params: Mapping[str, str], patience_s: float | None = None
+        self, kind: ObjectKind, name: str, part: str, params: Mapping[str, str], patience_s: float | None = None
     ) -> Iterator[bytes]:
         """What is no JSON: a pod's log. A quiet program may say nothing for long."""
         timeout = self.http.Timeout(TIMEOUT_S, read=patience_s)
@@ -143,7 +143,7 @@ class Connection:
                 self._raise(reply, "get", kind)
             yield from reply.iter_bytes()
 
-    def _changes(self, reply: Any, kind: Kind) -> Iterator[tuple[str, Object]]:
+    def _changes(self, reply: Any, kind: ObjectKind) -> Iterator[tuple[str, Object]]:
         for line in reply.iter_lines():
             if not line.strip():
                 continue
@@ -161,7 +161,7 @@ class Connection:
     def _call(
         self,
         method: str,
-        kind: Kind,
+        kind: ObjectKind,
         name: str,
         body: Object | None = None,
         params: Mapping[str, str] | None = None,
@@ -182,7 +182,7 @@ class Connection:
             except ValueError as error:
                 raise TryLater(f"{self.server} did not answer in JSON.", remedy="Is it a Kubernetes API server?") from error
 
-    def _raise(self, reply: Any, verb: str, kind: Kind) -> None:
+    def _raise(self, reply: Any, verb: str, kind: ObjectKind) -> None:
         try:
             message = str(reply.json().get("message", ""))
         except (ValueError, AttributeError):
@@ -192,7 +192,7 @@ class Connection:
         raise _error(reply.status_code, message, verb, kind, self)
 
     @contextmanager
-    def _translated(self, verb: str, kind: Kind) -> Iterator[None]:
+    def _translated(self, verb: str, kind: ObjectKind) -> Iterator[None]:
         """Of what happens before there is an answer."""
         from lightkube.core.exceptions import ConfigError
 
@@ -211,7 +211,7 @@ class Connection:
             ) from error
 
 
-def _error(status: int, message: str, verb: str, kind: Kind, connection: Connection) -> ChipwiseError:
+def _error(status: int, message: str, verb: str, kind: ObjectKind, connection: Connection) -> ChipwiseError:
     """The one table."""
     action = f"{verb} {kind.plural}{f'.{kind.group}' if kind.group else ''}"
     match status:

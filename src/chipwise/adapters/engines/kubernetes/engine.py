@@ -21,7 +21,7 @@ from chipwise.runner.job import Job, Phase
 
 from . import NAME, gate, trying
 from .connection import Connection, Exists, opened
-from .kinds import CONFIG_MAP, DEPLOYMENT, JOB, MAIN, MINE, POD, WATCHED, Kind, Object
+from .kinds import CONFIG_MAP, DEPLOYMENT, JOB, JOB_LABEL, MAIN, POD, WATCHED, Object, ObjectKind
 from .logs import Logs
 from .objects import (
     HANDLE,
@@ -34,9 +34,9 @@ from .objects import (
     owned_names,
     slug,
 )
-from .picture import ATTEMPT, OVER, Key, Picture, condition, key_of, seconds
+from .picture import ATTEMPT, FINAL_PHASES, Key, Picture, condition, key_of, seconds
 from .reading import LEAVE, Times, lacks_image, part_of, sight, with_steps
-from .story import Said, said
+from .story import WaitMessage, next_message
 from .watching import Watch
 
 REASON = "chipwise.dev/leave-reason"
@@ -74,7 +74,7 @@ class Kubernetes:
     picture: Picture = field(default_factory=Picture)
     watches: tuple[Watch, ...] = ()
     _noticed: dict[Key, float] = field(default_factory=dict)  # when a notice without a time was first seen
-    _said: dict[Key, Said] = field(default_factory=dict)  # of those that wait
+    _messages: dict[Key, WaitMessage] = field(default_factory=dict)  # of those that wait
     _imageless: dict[Key, float] = field(default_factory=dict)  # since when its image is not there
 
     @property
@@ -103,7 +103,7 @@ class Kubernetes:
         # One that runs, and that the picture does not have: only the server itself can say that it is gone.
         missing = [job for job in jobs if sights[(job.id, len(job.attempts))] is None and job.phase is not Phase.STARTING]
         for job in missing:
-            sights[(job.id, len(job.attempts))] = self._asked(job, now)
+            sights[(job.id, len(job.attempts))] = self._fresh_sight(job, now)
         return Seen(now, {key: one or Sight(State.ABSENT) for key, one in sights.items()}, strays=strays)
 
     def _watching(self) -> None:
@@ -113,8 +113,8 @@ class Kubernetes:
             for watch in self.watches:
                 watch.start()
         until = time.monotonic() + FIRST_LIST_S
-        needed = [one for one in self.watches if one.what.needed]
-        while not all(one.whole or one.trouble is not None for one in self.watches) and time.monotonic() < until:
+        needed = [one for one in self.watches if one.watched.needed]
+        while not all(one.is_listed or one.trouble is not None for one in self.watches) and time.monotonic() < until:
             if any(one.trouble is not None for one in needed):
                 break
             time.sleep(0.02)
@@ -122,9 +122,9 @@ class Kubernetes:
             if isinstance(watch.trouble, OutsideFailed):
                 raise watch.trouble
         for watch in needed:
-            if watch.trouble is not None or not watch.whole:
+            if watch.trouble is not None or not watch.is_listed:
                 detail = f": {watch.trouble}" if watch.trouble is not None else " in time"
-                raise TryLater(f"{self.connection.server} did not list its {watch.what.kind.plural}{detail}.")
+                raise TryLater(f"{self.connection.server} did not list its {watch.watched.kind.plural}{detail}.")
 
     def _sight(self, job: Job, now: float) -> Sight | None:
         key = key_of_job(job)
@@ -144,12 +144,12 @@ class Kubernetes:
             or not status.reason
             or status.leave_by is not None
         ):
-            self._said.pop(key, None)
+            self._messages.pop(key, None)
             return status
-        self._said[key] = said(self._said.get(key), status.reason, now)
-        return replace(status, reason=self._said[key].text)
+        self._messages[key] = next_message(self._messages.get(key), status.reason, now)
+        return replace(status, reason=self._messages[key].text)
 
-    def _asked(self, job: Job, now: float) -> Sight:
+    def _fresh_sight(self, job: Job, now: float) -> Sight:
         key, kind = key_of_job(job), kind_of(job)
         main = self.connection.get(kind, name_of(key))
         pods = self._pods(key)
@@ -169,22 +169,22 @@ class Kubernetes:
         for kind in (*MAIN, POD):
             for item in self.picture.all(kind):
                 key = key_of(item)
-                if key is None or not self._ours(item):
+                if key is None or not self._is_own(item):
                     continue
                 live_jobs.add(key[0])
-                orphan = kind is not POD or all(self.picture.named(other, name_of(key)) is None for other in MAIN)
+                orphan = kind is not POD or all(self.picture.by_name(other, name_of(key)) is None for other in MAIN)
                 if key not in live and orphan and self._old(item, now) and not item["metadata"].get("deletionTimestamp"):
                     yield name_of(key)
         for config_map in self.picture.all(CONFIG_MAP):
-            job = str((config_map["metadata"].get("labels") or {}).get(MINE, ""))
+            job = str((config_map["metadata"].get("labels") or {}).get(JOB_LABEL, ""))
             if (
                 job not in live_jobs
-                and self._ours(config_map)
+                and self._is_own(config_map)
                 and now - gate.changed_at(config_map) > max(GATE_S, self.config.stray_after_s)
             ):
                 yield f"{job}-gate"
 
-    def _ours(self, item: Object) -> bool:
+    def _is_own(self, item: Object) -> bool:
         return (item["metadata"].get("labels") or {}).get(RECORD) == self.config.record
 
     def _old(self, one: Object, now: float) -> bool:
@@ -201,12 +201,12 @@ class Kubernetes:
             main = self.connection.get(kind_of(job), name_of(key))  # first: whoever is over makes no more pods
             finished = main is None or condition(main, "Complete") or condition(main, "Failed") or LEAVE in _notes(main)
             pods = self._pods(key)
-            return pods, bool(finished) and all((one.get("status") or {}).get("phase") in OVER for one in pods)
+            return pods, bool(finished) and all((one.get("status") or {}).get("phase") in FINAL_PHASES for one in pods)
 
         return logs.follow(key, look, rank)
 
     def _pods(self, key: Key) -> list[Object]:
-        return self.connection.list(POD, f"{MINE}={key[0]},{ATTEMPT}={key[1]}")[0]
+        return self.connection.list(POD, f"{JOB_LABEL}={key[0]},{ATTEMPT}={key[1]}")[0]
 
     # Asking beforehand
 
@@ -239,7 +239,7 @@ class Kubernetes:
         objects = attempt_objects(job, self.connection.namespace, self.config.record)
         kind, main = objects.main
         with self.picture.reading():
-            if self.picture.named(kind, name_of(key)) is not None:
+            if self.picture.by_name(kind, name_of(key)) is not None:
                 return
         entry = self._gate().enter(key)
         if entry is gate.Entry.SHUT:
@@ -247,8 +247,8 @@ class Kubernetes:
         applied = self.connection.get(kind, name_of(key)) if entry is gate.Entry.AGAIN else None
         if applied is None:
             # What pods need comes before them, so that whoever is cut off in between, and finds the Job, finds all of it.
-            for extra, body in objects.kept:
-                self._made(extra, body)
+            for extra, body in objects.persistent:
+                self._create(extra, body)
             for extra, body in objects.owned:
                 self.connection.apply(extra, body)
             applied = self.connection.apply(kind, main)
@@ -256,7 +256,7 @@ class Kubernetes:
             self.connection.apply(extra, owned_by(body, kind, applied))
         self.picture.put(kind, applied)  # the watch will say the same, a moment later
 
-    def _made(self, kind: Kind, body: Object) -> None:
+    def _create(self, kind: ObjectKind, body: Object) -> None:
         with suppress(Exists):
             self.connection.create(kind, body)
 
@@ -279,10 +279,10 @@ class Kubernetes:
         self.picture.put(kind, self.connection.merge(kind, name_of(key), {"metadata": {"annotations": notes}, **change}))
         logs.keep(key, pods)  # and what they say while they save
 
-    def _main(self, kind: Kind, key: Key) -> Object | None:
+    def _main(self, kind: ObjectKind, key: Key) -> Object | None:
         """As the picture has it; the server is asked where it has none."""
         with self.picture.reading():
-            main = self.picture.named(kind, name_of(key))
+            main = self.picture.by_name(kind, name_of(key))
         return main if main is not None else self.connection.get(kind, name_of(key))
 
     def _end(self, job: Job) -> None:
@@ -292,7 +292,7 @@ class Kubernetes:
         if main is not None and (condition(main, "Complete") or condition(main, "Failed")) and not self._living(key):
             return
         with self.picture.reading():
-            shut = gate.stand(self.picture.named(CONFIG_MAP, gate.gate_name(key[0]))).over >= key[1]
+            shut = gate.stand(self.picture.by_name(CONFIG_MAP, gate.gate_name(key[0]))).newest_over >= key[1]
         if not shut:
             self._gate().shut(key, make=True)
         if main is not None:
@@ -306,7 +306,7 @@ class Kubernetes:
 
     def _living(self, key: Key) -> bool:
         with self.picture.reading():
-            return any((one.get("status") or {}).get("phase") not in OVER for one in self.picture.pods(key))
+            return any((one.get("status") or {}).get("phase") not in FINAL_PHASES for one in self.picture.pods(key))
 
     def _clear(self, handle: str) -> None:
         """The Job or Deployment with what it owns. Claims stay: checkpoints lie there."""
@@ -319,9 +319,9 @@ class Kubernetes:
         key = (match[1], int(match[2]))
         self._gate().shut(key, make=False)
         with self.picture.reading():
-            kinds: Iterable[Kind] = [kind for kind in MAIN if self.picture.named(kind, handle) is not None] or MAIN
+            kinds: Iterable[ObjectKind] = [kind for kind in MAIN if self.picture.by_name(kind, handle) is not None] or MAIN
             pods = self.picture.pods(key)
-            mains = [main for kind in MAIN if (main := self.picture.named(kind, handle)) is not None]
+            mains = [main for kind in MAIN if (main := self.picture.by_name(kind, handle)) is not None]
         Logs(self.connection, self.config.logs).keep(key, pods)
         deletions = [self.connection.delete(kind, handle) for kind in kinds]
         for extra, name in (found for main in mains for found in owned_names(main)):  # those that it never came to own too
@@ -332,7 +332,7 @@ class Kubernetes:
         self.picture.forget(key)
         self._noticed.pop(key, None)
         self._imageless.pop(key, None)
-        self._said.pop(key, None)
+        self._messages.pop(key, None)
 
 
 def _first(seen: dict[Key, float], key: Key, now: float) -> float:

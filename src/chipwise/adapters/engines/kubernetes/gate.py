@@ -14,12 +14,12 @@ from enum import Enum
 from chipwise.errors import TryLater
 
 from .connection import Connection, Exists
-from .kinds import CONFIG_MAP, MINE, Object
+from .kinds import CONFIG_MAP, JOB_LABEL, Object
 from .objects import RECORD
 from .picture import Key
 
 TRIES = 5
-Change = Callable[["Stand"], "Stand | None"]
+Change = Callable[["GateState"], "GateState | None"]
 
 
 class Entry(Enum):
@@ -33,13 +33,13 @@ def gate_name(job: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class GateState:
     newest: int = 0
-    over: int = 0
+    newest_over: int = 0
 
 
-def stand(found: Object | None) -> Stand:
-    return Stand(_number(found, "newest"), _number(found, "over"))
+def stand(found: Object | None) -> GateState:
+    return GateState(_number(found, "newest"), _number(found, "over"))
 
 
 def changed_at(found: Object) -> float:
@@ -61,11 +61,11 @@ class Gate:
         """Whether the attempt may start; no older one may afterwards."""
         job, number = key
 
-        def wanted(now: Stand) -> Stand | None:
-            return Stand(number, now.over) if number > now.newest and number > now.over else None
+        def wanted(now: GateState) -> GateState | None:
+            return GateState(number, now.newest_over) if number > now.newest and number > now.newest_over else None
 
         now, changed = self._change(job, wanted, make=True)
-        if now.newest != number or now.over >= number:
+        if now.newest != number or now.newest_over >= number:
             return Entry.SHUT
         return Entry.FIRST if changed else Entry.AGAIN
 
@@ -73,17 +73,17 @@ class Gate:
         """The attempt, and those before it, never start any more. `make`: also where nobody ever asked to start one."""
         job, number = key
 
-        def wanted(now: Stand) -> Stand | None:
-            return Stand(max(now.newest, number), number) if number > now.over else None
+        def wanted(now: GateState) -> GateState | None:
+            return GateState(max(now.newest, number), number) if number > now.newest_over else None
 
         self._change(job, wanted, make=make)
 
     def remove(self, job: str) -> None:
         self.connection.delete(CONFIG_MAP, gate_name(job))
 
-    def _change(self, job: str, wanted: Change, *, make: bool) -> tuple[Stand, bool]:
+    def _change(self, job: str, wanted: Change, *, make: bool) -> tuple[GateState, bool]:
         """How it stands, and whether that was our doing. Made at once where that is likely; else changed as it was read."""
-        first = wanted(Stand()) if make else None
+        first = wanted(GateState()) if make else None
         if first is not None:
             try:
                 return stand(self.connection.create(CONFIG_MAP, self._written(job, first))), True
@@ -103,10 +103,10 @@ class Gate:
                 continue
         raise TryLater(f"Another program keeps changing the gate of {job}.")
 
-    def _data(self, now: Stand) -> dict[str, str]:
-        return {"newest": str(now.newest), "over": str(now.over), "at": str(int(self.clock()))}
+    def _data(self, now: GateState) -> dict[str, str]:
+        return {"newest": str(now.newest), "over": str(now.newest_over), "at": str(int(self.clock()))}
 
-    def _written(self, job: str, now: Stand) -> Object:
-        labels = {MINE: job, "app.kubernetes.io/managed-by": "chipwise", **({RECORD: self.record} if self.record else {})}
+    def _written(self, job: str, now: GateState) -> Object:
+        labels = {JOB_LABEL: job, "app.kubernetes.io/managed-by": "chipwise", **({RECORD: self.record} if self.record else {})}
         meta = {"name": gate_name(job), "labels": labels}
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": self._data(now)}

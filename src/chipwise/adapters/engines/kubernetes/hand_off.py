@@ -16,7 +16,7 @@ from typing import Any
 from chipwise.errors import BadInput
 from chipwise.renderer.program_files import inline
 from chipwise.renderer.quoting import kubernetes
-from chipwise.runner.hand_off import CODE, by_engine, told
+from chipwise.runner.hand_off import CODE, by_engine, failure_reason
 from chipwise.runner.job import Spec
 
 from .kinds import JOB, Object, each_alone
@@ -51,7 +51,7 @@ def missing(code: object, message: object) -> str:
     if code != CODE or not isinstance(message, str):
         return ""
     last = message.rstrip("\n").rpartition("\n")[2]
-    return told(last.removeprefix(SAYS)) if last.startswith(SAYS) else ""
+    return failure_reason(last.removeprefix(SAYS)) if last.startswith(SAYS) else ""
 
 
 def without_shell(spec: Spec, message: object) -> str:

@@ -17,7 +17,7 @@ from chipwise.errors import ChipwiseError, NotFound, TryLater
 
 from .connection import Connection
 from .kinds import POD, Object
-from .picture import OVER, Key, index_of, started
+from .picture import FINAL_PHASES, Key, index_of, started
 
 KEPT_BYTES = 8 << 20  # of each pod, from the end
 LINES_KEPT = 50_000
@@ -68,7 +68,7 @@ class Logs:
         """Of one pod, or of all in turn, each under its rank, as far as they wrote; what was kept where they are gone."""
         chosen = ranked(pods, rank)
         if not chosen:
-            yield from self._kept(key, rank)
+            yield from self._stored(key, rank)
             return
         begun = [(number, one) for number, one in chosen if started(one) is not None]  # of others the server refuses to tell
         yield from _headed([(number, self._text(one, {})) for number, one in begun])
@@ -86,7 +86,7 @@ class Logs:
                     if started(pod) is None or uid in complete:
                         continue
                     yield from self._rest(pod, uid, offsets)
-                    if (pod.get("status") or {}).get("phase") in OVER:  # else a server that goes down has cut it off
+                    if (pod.get("status") or {}).get("phase") in FINAL_PHASES:  # else a server that goes down has cut it off
                         complete.add(uid)
             except TryLater:  # the server is away for a while; the job runs on
                 finished = False
@@ -95,7 +95,7 @@ class Logs:
             if finished:
                 if not offsets:
                     with suppress(NotFound):
-                        yield from self._kept(key, wanted)
+                        yield from self._stored(key, wanted)
                 return
             yield b""  # nothing was added since: whoever follows may look at something else
             self.wait(LOOK_S)
@@ -127,7 +127,7 @@ class Logs:
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 (folder / f"{index_of(pod) or number}.log").write_bytes(end[-KEPT_BYTES:])
 
-    def _kept(self, key: Key, rank: int | None) -> Iterator[bytes]:
+    def _stored(self, key: Key, rank: int | None) -> Iterator[bytes]:
         folder = None if self.folder is None else self.folder / key[0] / str(key[1])
         files = sorted(
             (int(match[1]), path)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from chipwise.catalog.offer import Purchase
-from chipwise.runner.job import Where
+from chipwise.runner.job import MachinePlace
 
 from .kinds import NODE, Object
 from .picture import Picture, condition, seconds
@@ -33,12 +33,12 @@ BOUGHT = ("karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType", "cloud
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
-    by: float
+class NodeNotice:
+    deadline: float
     reason: str
 
 
-def where(node: Object | None, places: Sequence[Where]) -> Where | None:
+def place_of(node: Object | None, places: Sequence[MachinePlace]) -> MachinePlace | None:
     """The node's machine, with the price that was planned for one like it."""
     if node is None:
         return None
@@ -53,7 +53,7 @@ def where(node: Object | None, places: Sequence[Where]) -> Where | None:
     )
     price = next((one.usd_per_hour for one in places if one.machine == machine and one.purchase is purchase), None)
     region = str(labels.get("topology.kubernetes.io/region", ""))
-    return Where(
+    return MachinePlace(
         purchase=purchase,
         provider=provider,
         region=region,
@@ -63,24 +63,24 @@ def where(node: Object | None, places: Sequence[Where]) -> Where | None:
     )
 
 
-def notice(picture: Picture, pods: Iterable[Object], soon: float) -> Notice | None:
+def notice(picture: Picture, pods: Iterable[Object], soon: float) -> NodeNotice | None:
     """The first that goes: all of an attempt leave with it. `soon`: by when, where nobody says."""
     notices = [notice for pod in pods if (notice := _of_pod(pod) or _of_node(picture, pod, soon)) is not None]
-    return min(notices, key=lambda one: one.by, default=None)
+    return min(notices, key=lambda one: one.deadline, default=None)
 
 
-def _of_pod(pod: Object) -> Notice | None:
+def _of_pod(pod: Object) -> NodeNotice | None:
     """One that is being evicted: what deletes it says until when."""
     deadline, eviction = seconds(pod["metadata"].get("deletionTimestamp")), condition(pod, "DisruptionTarget")
     if deadline is None or eviction is None:
         return None
-    return Notice(
+    return NodeNotice(
         deadline, f"{pod['metadata']['name']} is being evicted: {eviction.get('message') or eviction.get('reason', '')}"
     )
 
 
-def _of_node(picture: Picture, pod: Object, soon: float) -> Notice | None:
-    node = picture.named(NODE, str((pod.get("spec") or {}).get("nodeName", "")))
+def _of_node(picture: Picture, pod: Object, soon: float) -> NodeNotice | None:
+    node = picture.by_name(NODE, str((pod.get("spec") or {}).get("nodeName", "")))
     if node is None:
         return None
     name = node["metadata"]["name"]
@@ -89,7 +89,7 @@ def _of_node(picture: Picture, pod: Object, soon: float) -> Notice | None:
         if key.startswith(GOING):
             value = str(taint.get("value", ""))
             is_time = value.isascii() and value.isdigit() and len(value) == 10
-            return Notice(float(value) if is_time else soon, f"node {name} goes away: {key}")
+            return NodeNotice(float(value) if is_time else soon, f"node {name} goes away: {key}")
     if node["metadata"].get("deletionTimestamp"):
-        return Notice(soon, f"node {name} is being removed")
+        return NodeNotice(soon, f"node {name} is being removed")
     return None

@@ -19,7 +19,7 @@ from chipwise.runner.hand_off import CODE, by_engine
 from chipwise.runner.job import Job
 
 from . import hand_off
-from .kinds import JOB, KEPT, MAIN, MINE, OWNED, Kind, Object, each_alone
+from .kinds import JOB, JOB_LABEL, MAIN, OWNED, PERSISTENT, Object, ObjectKind, each_alone
 from .picture import ATTEMPT, Key
 from .telling import MESSAGE, PATH
 
@@ -55,12 +55,12 @@ NO_USE = (126, 127)  # a command that is not there stays so
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class AttemptObjects:
     """What an attempt applies: first what is kept, then the work itself, then what belongs to it."""
 
-    main: tuple[Kind, Object]
-    owned: tuple[tuple[Kind, Object], ...]
-    kept: tuple[tuple[Kind, Object], ...]
+    main: tuple[ObjectKind, Object]
+    owned: tuple[tuple[ObjectKind, Object], ...]
+    persistent: tuple[tuple[ObjectKind, Object], ...]
 
 
 def slug(id: str) -> str:
@@ -75,13 +75,13 @@ def key_of_job(job: Job) -> Key:
     return slug(job.id), len(job.attempts)
 
 
-def kind_of(job: Job) -> Kind:
+def kind_of(job: Job) -> ObjectKind:
     """What the attempt is; a Job where that cannot be told, as of one whose objects are refused."""
     kinds = {str(one.get("kind")): one for one in job.spec.objects}
     return next((kind for kind in MAIN if kind.name in kinds), JOB)
 
 
-def attempt_objects(job: Job, namespace: str, record: str) -> Made:
+def attempt_objects(job: Job, namespace: str, record: str) -> AttemptObjects:
     spec = job.spec
     if not spec.objects:
         raise BadInput(
@@ -103,18 +103,18 @@ def attempt_objects(job: Job, namespace: str, record: str) -> Made:
     ]
     if owned:
         work["metadata"]["annotations"][BELONGING] = ",".join(f"{other.name}/{one['metadata']['name']}" for other, one in owned)
-    claims = [(other, _placed(one, namespace)) for other, one in objects if other in KEPT]
-    return Made((kind, work), tuple(owned), tuple(claims))
+    claims = [(other, _placed(one, namespace)) for other, one in objects if other in PERSISTENT]
+    return AttemptObjects((kind, work), tuple(owned), tuple(claims))
 
 
-def owned_by(body: Object, kind: Kind, main: Object) -> Object:
+def owned_by(body: Object, kind: ObjectKind, main: Object) -> Object:
     """Gone when its owner is: nothing of an attempt is left when its Job is deleted."""
     meta = main["metadata"]
     owner = {"apiVersion": kind.version, "kind": kind.name, "name": meta["name"], "uid": meta["uid"]}
     return {**body, "metadata": {**body["metadata"], "ownerReferences": [owner]}}
 
 
-def owned_names(main: Object) -> list[tuple[Kind, str]]:
+def owned_names(main: Object) -> list[tuple[ObjectKind, str]]:
     """What belongs to it, as it says itself."""
     text = str((main["metadata"].get("annotations") or {}).get(BELONGING, ""))
     pairs = (one.partition("/") for one in text.split(",") if one)
@@ -135,15 +135,15 @@ def labels(job: Job, record: str) -> dict[str, str]:
 
 
 def _own(key: Key) -> dict[str, str]:
-    return {MINE: key[0], ATTEMPT: str(key[1])}
+    return {JOB_LABEL: key[0], ATTEMPT: str(key[1])}
 
 
 def _surrounds(one: Object) -> bool:
     return one.get("kind") in SURROUNDINGS or (one.get("metadata") or {}).get("namespace") == "kube-system"
 
 
-def _kind(body: Object, name: str) -> Kind:
-    for kind in (*MAIN, *OWNED, *KEPT):
+def _kind(body: Object, name: str) -> ObjectKind:
+    for kind in (*MAIN, *OWNED, *PERSISTENT):
         if kind.name == body.get("kind"):
             return kind
     if body.get("kind") in ("CronJob", "Role", "RoleBinding"):
@@ -193,7 +193,7 @@ def _selecting(node: Any, own: Mapping[str, str]) -> Any:
     return narrowed
 
 
-def _work(kind: Kind, main: Object, job: Job, key: Key, namespace: str, record: str) -> dict[str, Any]:
+def _work(kind: ObjectKind, main: Object, job: Job, key: Key, namespace: str, record: str) -> dict[str, Any]:
     old, spec = _old(main), job.spec
     former = str((main.get("metadata") or {}).get("namespace", ""))
     marked = labels(job, record)

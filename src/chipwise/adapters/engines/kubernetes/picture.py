@@ -14,13 +14,13 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from . import hand_off
-from .kinds import EVENT, MINE, NODE, POD, WORKLOAD, Kind, Object
-from .telling import Told, told_by
+from .kinds import EVENT, JOB_LABEL, NODE, POD, WORKLOAD, Object, ObjectKind
+from .telling import ProgressReport, latest_report
 
 ATTEMPT = "chipwise.dev/attempt"
 T = TypeVar("T")
 Key = tuple[str, int]
-OVER = ("Succeeded", "Failed")  # phases of a pod of which nothing runs any more
+FINAL_PHASES = ("Succeeded", "Failed")  # phases of a pod of which nothing runs any more
 ENDS_KEPT = 20_000  # exit codes of pods that are gone, and uids of what was deleted
 EVENTS_KEPT = 20_000
 TELLING = frozenset(  # events that say why something waits
@@ -43,7 +43,7 @@ TELLING = frozenset(  # events that say why something waits
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class PodEnd:
     """How a pod that is no longer there had ended, as far as it was seen."""
 
     name: str
@@ -53,23 +53,23 @@ class Gone:
     removed: bool = False  # it ended because somebody deleted it: its Job, when another pod had failed
     since: float | None = None
     until: float | None = None
-    told: Told | None = None  # how far it was, where its program says so
+    report: ProgressReport | None = None  # how far it was, where its program says so
     lacks: str = ""  # of what it was to leave behind
 
 
 @dataclass(slots=True)
 class Picture:
     lock: threading.RLock = field(default_factory=threading.RLock)
-    _objects: dict[Kind, dict[str, Object]] = field(default_factory=dict)  # by uid
-    _names: dict[Kind, dict[str, str]] = field(default_factory=dict)
+    _objects: dict[ObjectKind, dict[str, Object]] = field(default_factory=dict)  # by uid
+    _names: dict[ObjectKind, dict[str, str]] = field(default_factory=dict)
     _pods: dict[Key, dict[str, Object]] = field(default_factory=dict)
     _workloads: dict[str, Object] = field(default_factory=dict)  # by the uid of their Job
     _events: OrderedDict[tuple[str, str], Object] = field(default_factory=OrderedDict)
-    _ends: OrderedDict[Key, dict[str, Gone]] = field(default_factory=OrderedDict)
+    _ends: OrderedDict[Key, dict[str, PodEnd]] = field(default_factory=OrderedDict)
     _deleted: OrderedDict[str, None] = field(default_factory=OrderedDict)
     changes: int = 0
-    _found: dict[str, Any] = field(default_factory=dict)
-    _found_at: int = -1
+    _cache: dict[str, Any] = field(default_factory=dict)
+    _cache_version: int = -1
 
     # Reading, while `reading` is held
 
@@ -78,11 +78,11 @@ class Picture:
         with self.lock:
             yield
 
-    def named(self, kind: Kind, name: str) -> Object | None:
+    def by_name(self, kind: ObjectKind, name: str) -> Object | None:
         uid = self._names.get(kind, {}).get(name)
         return None if uid is None else self._objects[kind].get(uid)
 
-    def all(self, kind: Kind) -> Iterable[Object]:
+    def all(self, kind: ObjectKind) -> Iterable[Object]:
         return self._objects.get(kind, {}).values()
 
     def pods(self, key: Key) -> list[Object]:
@@ -91,7 +91,7 @@ class Picture:
     def attempts_with_pods(self) -> Iterable[Key]:
         return [key for key, pods in self._pods.items() if pods]
 
-    def ends(self, key: Key) -> list[Gone]:
+    def ends(self, key: Key) -> list[PodEnd]:
         return list(self._ends.get(key, {}).values())
 
     def workload(self, job_uid: str) -> Object | None:
@@ -102,26 +102,26 @@ class Picture:
 
     def once(self, name: str, find: Callable[[], T]) -> T:
         """What is found by going through all of it: once, however many ask, until something changes."""
-        if self._found_at != self.changes:
-            self._found, self._found_at = {}, self.changes
-        if name not in self._found:
-            self._found[name] = find()
-        value: T = self._found[name]
+        if self._cache_version != self.changes:
+            self._cache, self._cache_version = {}, self.changes
+        if name not in self._cache:
+            self._cache[name] = find()
+        value: T = self._cache[name]
         return value
 
     # Writing
 
-    def listed(self, kind: Kind, objects: Iterable[Object]) -> None:
+    def listed(self, kind: ObjectKind, objects: Iterable[Object]) -> None:
         """All there is: what is not among them is gone."""
         with self.lock:
             present = {_uid(one): one for one in objects}
             for uid, old in list(self._objects.get(kind, {}).items()):
                 if uid not in present:
-                    self.gone(kind, old)
+                    self.remove(kind, old)
             for item in present.values():
                 self.put(kind, item)
 
-    def put(self, kind: Kind, item: Object) -> None:
+    def put(self, kind: ObjectKind, item: Object) -> None:
         with self.lock:
             uid = _uid(item)
             if uid in self._deleted:
@@ -142,7 +142,7 @@ class Picture:
                 for owner in trimmed["metadata"].get("ownerReferences") or ():
                     self._workloads[owner["uid"]] = trimmed
 
-    def gone(self, kind: Kind, item: Object) -> None:
+    def remove(self, kind: ObjectKind, item: Object) -> None:
         with self.lock:
             self.changes += 1
             if kind is EVENT:  # what it said stays true until something else is said
@@ -187,7 +187,7 @@ class Picture:
 def key_of(item: Object) -> Key | None:
     labels = item["metadata"].get("labels") or {}
     number = str(labels.get(ATTEMPT, ""))
-    return (str(labels[MINE]), int(number)) if MINE in labels and number.isascii() and number.isdigit() else None
+    return (str(labels[JOB_LABEL]), int(number)) if JOB_LABEL in labels and number.isascii() and number.isdigit() else None
 
 
 def index_of(pod: Object) -> str:
@@ -235,11 +235,11 @@ def lost_words(pod: Object) -> str:
     return ""
 
 
-def ended(pod: Object) -> Gone:
+def ended(pod: Object) -> PodEnd:
     ends = terminated(pod)
     until = max((finish for one in ends if (finish := seconds(one.get("finishedAt"))) is not None), default=None)
     key, code = key_of(pod), code_of(ends)
-    return Gone(
+    return PodEnd(
         name=pod["metadata"]["name"],
         index=index_of(pod),
         code=code,
@@ -247,7 +247,7 @@ def ended(pod: Object) -> Gone:
         removed=_removed(pod, until),
         since=started(pod),
         until=until,
-        told=told_by(pod, key[1]) if key is not None else None,
+        report=latest_report(pod, key[1]) if key is not None else None,
         lacks=hand_off.missing(code, ends[0].get("message")) if ends else "",
     )
 
@@ -281,7 +281,7 @@ def started(pod: Object) -> float | None:
     return min((at for at in times if at is not None), default=None)
 
 
-def cut(kind: Kind, item: Object) -> Object:
+def cut(kind: ObjectKind, item: Object) -> Object:
     """The same without what nobody reads."""
     meta = {key: value for key, value in item["metadata"].items() if key not in ("managedFields", "selfLink")}
     if kind is NODE:

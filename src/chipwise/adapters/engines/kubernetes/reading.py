@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from chipwise.runner.engine import Sight, State
-from chipwise.runner.job import Job, Phase, Where
+from chipwise.runner.job import Job, MachinePlace, Phase
 
 from . import hand_off
-from .kinds import JOB, NODE, Kind, Object, each_alone
-from .machines import Notice, notice, where
+from .kinds import JOB, NODE, Object, ObjectKind, each_alone
+from .machines import NodeNotice, notice, place_of
 from .objects import name_of
-from .picture import OVER, Gone, Key, Picture, condition, ended, index_of, seconds, started, terminated
-from .story import ends_again, most_told, short, stuck_image, troubled, why_waiting
-from .telling import Told
+from .picture import FINAL_PHASES, Key, Picture, PodEnd, condition, ended, index_of, seconds, started, terminated
+from .story import commonest_reason, ends_again, short, stuck_image, troubled, why_waiting
+from .telling import ProgressReport
 
 LEAVE = "chipwise.dev/leave-by"  # an annotation: it was asked to go
 NO_IMAGE = 127
@@ -25,27 +25,27 @@ TOO_LONG = 124
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AttemptView:
     """An attempt as the picture has it."""
 
     key: Key
-    kind: Kind
+    kind: ObjectKind
     main: Object | None
     pods: Sequence[Object]
-    ends: Sequence[Gone]
+    ends: Sequence[PodEnd]
 
     @property
     def living(self) -> list[Object]:
-        return [one for one in self.pods if (one.get("status") or {}).get("phase") not in OVER]
+        return [one for one in self.pods if (one.get("status") or {}).get("phase") not in FINAL_PHASES]
 
     @property
     def running(self) -> list[Object]:
         return [one for one in self.pods if (one.get("status") or {}).get("phase") in ("Running", "Unknown")]
 
     @property
-    def over(self) -> list[Gone]:
+    def finished(self) -> list[PodEnd]:
         """How pods of it ended, the last one last."""
-        ends = [*self.ends, *(ended(one) for one in self.pods if (one.get("status") or {}).get("phase") in OVER)]
+        ends = [*self.ends, *(ended(one) for one in self.pods if (one.get("status") or {}).get("phase") in FINAL_PHASES)]
         return sorted(ends, key=lambda one: (one.until or 0.0, one.name))
 
     @property
@@ -59,19 +59,21 @@ class Part:
         return {index_of(one) for one in self.pods if started(one) is not None} | {one.index for one in self.ends if one.since}
 
     @property
-    def told(self) -> Told | None:
+    def report(self) -> ProgressReport | None:
         """How far it was when a pod of it ended last: the first of several, where rank 0 is, else whichever says so."""
-        reports = [one for one in (*self.ends, *(ended(pod) for pod in self.pods)) if one.told is not None]
+        reports = [one for one in (*self.ends, *(ended(pod) for pod in self.pods)) if one.report is not None]
         last = max(reports, key=lambda one: (one.index in ("", "0"), one.until or 0.0, one.name), default=None)
-        return last.told if last is not None else None
+        return last.report if last is not None else None
 
     @property
-    def asked(self) -> bool:
+    def leave_requested(self) -> bool:
         return LEAVE in ((self.main or {}).get("metadata", {}).get("annotations") or {})
 
 
-def part_of(picture: Picture, key: Key, kind: Kind) -> Part:
-    return Part(key=key, kind=kind, main=picture.named(kind, name_of(key)), pods=picture.pods(key), ends=picture.ends(key))
+def part_of(picture: Picture, key: Key, kind: ObjectKind) -> AttemptView:
+    return AttemptView(
+        key=key, kind=kind, main=picture.by_name(kind, name_of(key)), pods=picture.pods(key), ends=picture.ends(key)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class Times:
     given_up: bool = False  # its image has been waited for long enough
 
 
-def sight(picture: Picture, part: Part, job: Job, times: Times) -> Sight | None:
+def sight(picture: Picture, part: AttemptView, job: Job, times: Times) -> Sight | None:
     """None: there is nothing of it."""
     if part.main is None:
         if not part.living:
@@ -93,26 +95,28 @@ def sight(picture: Picture, part: Part, job: Job, times: Times) -> Sight | None:
     return with_steps(_of_job(picture, part, job, times), part)
 
 
-def with_steps(seen: Sight, part: Part) -> Sight:
+def with_steps(seen: Sight, part: AttemptView) -> Sight:
     """As far as its pods told, which they do when they end: of one that runs it is what an earlier pod of it said."""
-    progress = part.told if part.kind is JOB else None
+    progress = part.report if part.kind is JOB else None
     return seen if progress is None else replace(seen, step=progress.step, saved=progress.saved, rate=progress.rate)
 
 
-def _under_way(picture: Picture, part: Part, job: Job, state: State, reason: str = "", going: Notice | None = None) -> Sight:
-    leave_by = None if going is None else going.by
+def _under_way(
+    picture: Picture, part: AttemptView, job: Job, state: State, reason: str = "", going: NodeNotice | None = None
+) -> Sight:
+    leave_by = None if going is None else going.deadline
     return Sight(
         state=state,
         reason=going.reason if going is not None else reason,
         since=part.since,
         handle=name_of(part.key),
         leave_by=leave_by,
-        where=_place(picture, part.living, job),
-        held=_scheduled(part.pods),
+        place=_place(picture, part.living, job),
+        held_since=_scheduled(part.pods),
     )
 
 
-def _of_job(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
+def _of_job(picture: Picture, part: AttemptView, job: Job, times: Times) -> Sight:
     main = part.main
     assert main is not None
     complete, failed = condition(main, "Complete"), condition(main, "Failed")
@@ -120,7 +124,9 @@ def _of_job(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
         if part.running:
             return _under_way(picture, part, job, State.RUNNING, "its last pods are ending")
         return _finished(picture, part, job, failed)
-    if part.asked:  # also between the end of its pods and the word of the Job controller: ending it would lose how it left
+    if (
+        part.leave_requested
+    ):  # also between the end of its pods and the word of the Job controller: ending it would lose how it left
         return _under_way(picture, part, job, State.RUNNING, "its pods are ending")
     if part.running:
         alone = each_alone(main.get("spec") or {})  # the Job replaces one; the others need not go
@@ -129,13 +135,13 @@ def _of_job(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
         if job.phase is Phase.STARTING and not alone and not suspended and (ready := len(part.begun)) < count:
             reason = why_waiting(picture, main, [one for one in part.living if started(one) is None])
             pending = _under_way(picture, part, job, State.PENDING, f"{ready} of {count} pods run; {reason}")
-            return replace(pending, came=ready)
+            return replace(pending, machines_arrived=ready)
         going = None if alone or suspended else notice(picture, part.running, times.soon)
         return _under_way(picture, part, job, State.RUNNING, "", going)
     if (refused := _without_image(picture, part, times)) is not None:
         return refused
     if part.pods and not part.living:
-        last = part.over[-1]
+        last = part.finished[-1]
         if last.code == 0:  # the Job controller has not counted it yet
             return _under_way(picture, part, job, State.RUNNING)
         end = last.lost or f"{last.name} ended with {'an unknown code' if last.code is None else f'code {last.code}'}"
@@ -147,21 +153,21 @@ def _of_job(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
     return _under_way(picture, part, job, State.PENDING, why_waiting(picture, main, part.living))
 
 
-def _finished(picture: Picture, part: Part, job: Job, failed: object) -> Sight:
+def _finished(picture: Picture, part: AttemptView, job: Job, failed: object) -> Sight:
     """The Job is over and none of its pods runs."""
     main = part.main
     assert main is not None
-    status, ends = main.get("status") or {}, part.over
+    status, ends = main.get("status") or {}, part.finished
     begun = part.since if part.since is not None else seconds(status.get("startTime"))
     place = _place(picture, part.pods, job)
     handle = name_of(part.key)
     if failed is None:
         until = seconds(status.get("completionTime")) or max((one.until for one in ends if one.until is not None), default=None)
-        return Sight(state=State.EXITED, code=0, reason="", since=begun, until=until, step=None, handle=handle, where=place)
+        return Sight(state=State.EXITED, code=0, reason="", since=begun, until=until, step=None, handle=handle, place=place)
     failure = condition(main, "Failed") or {}
     until = seconds(failure.get("lastTransitionTime"))
     reason, message = str(failure.get("reason", "")), short(failure.get("message", ""))
-    if part.asked and reason == "DeadlineExceeded":
+    if part.leave_requested and reason == "DeadlineExceeded":
         return Sight(
             state=State.EXITED,
             code=_left_with(main, ends),
@@ -170,7 +176,7 @@ def _finished(picture: Picture, part: Part, job: Job, failed: object) -> Sight:
             until=until,
             step=None,
             handle=handle,
-            where=place,
+            place=place,
         )
     if reason == "DeadlineExceeded":
         return Sight(
@@ -181,7 +187,7 @@ def _finished(picture: Picture, part: Part, job: Job, failed: object) -> Sight:
             until=until,
             step=None,
             handle=handle,
-            where=place,
+            place=place,
         )
     failed_pods = [one for one in ends if one.code != 0]
     # When one has failed, its Job removes the others, which then end too: they are not why.
@@ -196,7 +202,7 @@ def _finished(picture: Picture, part: Part, job: Job, failed: object) -> Sight:
             until=until,
             step=None,
             handle=handle,
-            where=place,
+            place=place,
         )
     if own:
         return Sight(
@@ -207,7 +213,7 @@ def _finished(picture: Picture, part: Part, job: Job, failed: object) -> Sight:
             until=until,
             step=None,
             handle=handle,
-            where=place,
+            place=place,
         )
     return Sight(
         state=State.EXITED,
@@ -217,11 +223,11 @@ def _finished(picture: Picture, part: Part, job: Job, failed: object) -> Sight:
         until=until,
         step=None,
         handle=handle,
-        where=place,
+        place=place,
     )
 
 
-def _left_with(main: Object, ends: Sequence[Gone]) -> int | None:
+def _left_with(main: Object, ends: Sequence[PodEnd]) -> int | None:
     """Of pods that were asked to go together: a code that says something before one that does not. 0 where each of them ended
     so: of one that went without a word nobody knows whether it was done."""
     codes = [one.code for one in {one.index or one.name: one for one in ends}.values()]  # of each the last
@@ -232,7 +238,7 @@ def _left_with(main: Object, ends: Sequence[Gone]) -> int | None:
     return 0 if succeeded >= count else None
 
 
-def _failure_reason(part: Part, own: Sequence[Gone], job: Job) -> str:
+def _failure_reason(part: AttemptView, own: Sequence[PodEnd], job: Job) -> str:
     """Which of several failed, what is not there, and that memory was short; nothing where the exit code says it all."""
     lacks = next((one.lacks for one in own if one.lacks), "")
     if lacks:
@@ -242,7 +248,7 @@ def _failure_reason(part: Part, own: Sequence[Gone], job: Job) -> str:
     ends = terminated(pod) if pod is not None else []
     if ends and ends[0].get("reason") == "OOMKilled":
         return f"{last.name} used more memory than its limit"
-    if last.code == NO_IMAGE and ends and ends[0].get("message") and last.told is None:
+    if last.code == NO_IMAGE and ends and ends[0].get("message") and last.report is None:
         if shell := hand_off.without_shell(job.spec, ends[0]["message"]):
             return shell
         return f"the command was not found: {short(ends[0]['message'])}"
@@ -254,12 +260,12 @@ def _failure_reason(part: Part, own: Sequence[Gone], job: Job) -> str:
     )
 
 
-def lacks_image(part: Part) -> bool:
+def lacks_image(part: AttemptView) -> bool:
     """Whether its image is what it waits for: told meanwhile, and at some time given up."""
     return not part.running and any(stuck_image(one) for one in part.living)
 
 
-def _without_image(picture: Picture, part: Part, times: Times) -> Sight | None:
+def _without_image(picture: Picture, part: AttemptView, times: Times) -> Sight | None:
     if not times.given_up or part.main is None or not lacks_image(part):
         return None
     reason = why_waiting(picture, part.main, [one for one in part.living if stuck_image(one)])
@@ -271,22 +277,22 @@ def _without_image(picture: Picture, part: Part, times: Times) -> Sight | None:
         until=times.now,
         step=None,
         handle=name_of(part.key),
-        held=_scheduled(part.pods),
+        held_since=_scheduled(part.pods),
     )
 
 
-def _of_service(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
+def _of_service(picture: Picture, part: AttemptView, job: Job, times: Times) -> Sight:
     main = part.main
     assert main is not None
     status, meta = main.get("status") or {}, main["metadata"]
-    if part.asked:
+    if part.leave_requested:
         seen = int(status.get("observedGeneration") or 0) >= int(meta.get("generation") or 0)
         if part.living or not seen or status.get("replicas"):
             return _under_way(picture, part, job, State.RUNNING, "its replicas are ending")
-        until = max((one.until for one in part.over if one.until is not None), default=None)
+        until = max((one.until for one in part.finished if one.until is not None), default=None)
         return Sight(
             state=State.EXITED,
-            code=_left_with(main, part.over) or 0,
+            code=_left_with(main, part.finished) or 0,
             reason="",
             since=part.since,
             until=until,
@@ -296,7 +302,7 @@ def _of_service(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
     troubles = [troubled(picture, one) for one in part.living]
     if (serve := int(status.get("availableReplicas") or 0)) >= 1:
         count = max(int((main.get("spec") or {}).get("replicas") or 1), serve)
-        shortage = f"{serve} of {count} replicas serve: {most_told(troubles)}" if serve < count and any(troubles) else ""
+        shortage = f"{serve} of {count} replicas serve: {commonest_reason(troubles)}" if serve < count and any(troubles) else ""
         return _under_way(picture, part, job, State.RUNNING, shortage)
     if (refused := _without_image(picture, part, times)) is not None:
         return refused
@@ -304,12 +310,13 @@ def _of_service(picture: Picture, part: Part, job: Job, times: Times) -> Sight:
         return _under_way(picture, part, job, State.PENDING, f"its pods are refused: {short(trouble.get('message', ''))}")
     waiting = [one for one in part.living if one not in part.running]
     reason = why_waiting(picture, main, waiting) if waiting or not part.running else "started; it does not answer its check yet"
-    return _under_way(picture, part, job, State.PENDING, most_told([ends_again(one) for one in part.running]) or reason)
+    return _under_way(picture, part, job, State.PENDING, commonest_reason([ends_again(one) for one in part.running]) or reason)
 
 
-def _place(picture: Picture, pods: Sequence[Object], job: Job) -> Where | None:
+def _place(picture: Picture, pods: Sequence[Object], job: Job) -> MachinePlace | None:
     names = sorted({str((one.get("spec") or {}).get("nodeName", "")) for one in pods} - {""})
-    return next((found for name in names if (found := where(picture.named(NODE, name), job.spec.places)) is not None), None)
+    places = (place_of(picture.by_name(NODE, name), job.spec.places) for name in names)
+    return next((place for place in places if place is not None), None)
 
 
 def _scheduled(pods: Sequence[Object]) -> float | None:

@@ -25,22 +25,22 @@ _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class WaitMessage:
     """What was last said of an attempt that waits."""
 
     text: str
     first: float  # when it was first said, whatever the numbers in it
-    at: float
+    moment: float
 
 
-def said(last: Said | None, text: str, now: float) -> Said:
+def next_message(last: WaitMessage | None, text: str, now: float) -> WaitMessage:
     """The same words with other numbers are said again ever more rarely. Each time is an event in the record, and when one of a
     thousand is let in, the numbers change for all that wait."""
     if last is None or _NUMBERS.sub("0", text) != _NUMBERS.sub("0", last.text):
-        return Said(text, now, now)
-    if text == last.text or now - last.at < max(SAID_AGAIN_S, SAID_AGAIN_SHARE * (now - last.first)):
+        return WaitMessage(text, now, now)
+    if text == last.text or now - last.moment < max(SAID_AGAIN_S, SAID_AGAIN_SHARE * (now - last.first)):
         return last
-    return Said(text, last.first, now)
+    return WaitMessage(text, last.first, now)
 
 
 def why_waiting(picture: Picture, main: Object, pods: Sequence[Object]) -> str:
@@ -113,7 +113,7 @@ def ends_again(pod: Object) -> str:
     return ""
 
 
-def most_told(reasons: Sequence[str]) -> str:
+def commonest_reason(reasons: Sequence[str]) -> str:
     """What is said of most of them; empty where nothing is said of any."""
     texts = [text for text in reasons if text]
     return max(set(texts), key=lambda text: (texts.count(text), text)) if texts else ""
@@ -163,8 +163,8 @@ def _in_queue(picture: Picture, queue: str, uid: str) -> str:
 
 def _used(picture: Picture, queue: str, message: str) -> str:
     """`team-a has 8 of 8 GPUs in use`, where the queue may be read and it is known what is short."""
-    local = picture.named(LOCAL_QUEUE, queue)
-    cluster = picture.named(CLUSTER_QUEUE, str(((local or {}).get("spec") or {}).get("clusterQueue", "")))
+    local = picture.by_name(LOCAL_QUEUE, queue)
+    cluster = picture.by_name(CLUSTER_QUEUE, str(((local or {}).get("spec") or {}).get("clusterQueue", "")))
     if cluster is None:
         return ""
     groups = (cluster.get("spec") or {}).get("resourceGroups") or ()
@@ -180,7 +180,8 @@ def _used(picture: Picture, queue: str, message: str) -> str:
     # More than all of it: no other job has to end for that, and none will help.
     excess = re.search(rf"for {re.escape(resource)} in flavor [^;]*? request \((\S+?)\) > maximum capacity", message)
     beyond = f", and it asks for {excess[1]}" if excess is not None and amount(excess[1]) > limit else ""
-    return f"{queue} has {shown(used, resource)} of {shown(limit, resource)} {called(resource)} in use{beyond}"
+    share = f"{quantity_text(used, resource)} of {quantity_text(limit, resource)} {resource_title(resource)}"
+    return f"{queue} has {share} in use{beyond}"
 
 
 def _summed(flavors: Iterable[Mapping[str, Any]], key: str) -> dict[str, Decimal]:
@@ -192,7 +193,7 @@ def _summed(flavors: Iterable[Mapping[str, Any]], key: str) -> dict[str, Decimal
     return sums
 
 
-def called(resource: str, number: Decimal = Decimal(2)) -> str:
+def resource_title(resource: str, number: Decimal = Decimal(2)) -> str:
     name = "GPU" if resource.endswith(".com/gpu") else "CPU" if resource == "cpu" else ""
     return f"{name}{'' if number == 1 else 's'}" if name else resource
 
@@ -238,7 +239,7 @@ def amount(text: object) -> Decimal:
     return number / 1000 if match[2] == "m" else number * _UNITS.get(match[2], 1)
 
 
-def shown(number: Decimal, resource: str) -> str:
+def quantity_text(number: Decimal, resource: str) -> str:
     if resource in ("memory", "ephemeral-storage"):
         return f"{float(number) / 2**30:.4g}Gi"
     return f"{number.normalize():f}"

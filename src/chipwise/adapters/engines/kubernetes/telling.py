@@ -18,34 +18,34 @@ from .kinds import Object
 MESSAGE = "CHIPWISE_TERMINATION_MESSAGE"  # a setting of the pod: where its program is to write
 PATH = "/dev/termination-log"  # where a container's message is, unless it names another file
 FORM = 1
-MOST = 4096  # that a kubelet reads
+MESSAGE_BYTES = 4096  # that a kubelet reads
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ProgressReport:
     step: int
     saved: int | None = None
     rate: float | None = None
 
 
-def told(message: object, attempt: int) -> Told | None:
+def parse_report(message: object, attempt: int) -> ProgressReport | None:
     """By its first line: who adds to the file after us does not make it another's."""
     if not isinstance(message, str) or not message.startswith("{"):
         return None
     try:
-        report = json.loads(message[:MOST].partition("\n")[0])
+        report = json.loads(message[:MESSAGE_BYTES].partition("\n")[0])
     except (ValueError, RecursionError):
         return None
     if not isinstance(report, dict) or _integer(report.get("chipwise")) != FORM or _integer(report.get("attempt")) != attempt:
         return None
     step = _integer(report.get("step"))
-    return None if step is None else Told(step, _integer(report.get("saved_step")), _rate(report.get("steady")))
+    return None if step is None else ProgressReport(step, _integer(report.get("saved_step")), _rate(report.get("steady")))
 
 
-def told_by(pod: Object, attempt: int) -> Told | None:
+def latest_report(pod: Object, attempt: int) -> ProgressReport | None:
     """The newest word of its containers, be it of one that has been started again since."""
     ends = sorted(_ends(pod), key=lambda one: str(one.get("finishedAt", "")), reverse=True)
-    return next((report for one in ends if (report := told(one.get("message"), attempt)) is not None), None)
+    return next((report for one in ends if (report := parse_report(one.get("message"), attempt)) is not None), None)
 
 
 def _ends(pod: Object) -> Iterator[Mapping[str, Any]]:

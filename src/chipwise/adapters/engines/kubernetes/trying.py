@@ -17,8 +17,8 @@ from chipwise.spelling import nearest
 
 from .connection import Connection, Exists
 from .kinds import CLUSTER_QUEUE, LOCAL_QUEUE, Object
-from .objects import QUEUE, Made
-from .story import amount, called, shown
+from .objects import QUEUE, AttemptObjects
+from .story import amount, quantity_text, resource_title
 
 
 def queue_for(connection: Connection, team: str, queue: str = "") -> str:
@@ -50,9 +50,9 @@ def queue_for(connection: Connection, team: str, queue: str = "") -> str:
     return names[0]
 
 
-def try_out(connection: Connection, name: str, objects: Made) -> None:
+def try_out(connection: Connection, name: str, objects: AttemptObjects) -> None:
     """Raises what the cluster would refuse it for."""
-    for kind, body in objects.kept:
+    for kind, body in objects.persistent:
         with suppress(Exists):
             connection.create(kind, body, dry_run=True)
     for kind, body in (*objects.owned, objects.main):
@@ -83,7 +83,10 @@ def _check_quota(connection: Connection, name: str, queue: str, wanted: Mapping[
     for resource, needed in wanted.items():
         limit = _limit(cluster, resource)
         if limit is not None and needed > limit:
-            need, maximum = f"{shown(needed, resource)} {called(resource, needed)}", shown(limit, resource)
+            need, maximum = (
+                f"{quantity_text(needed, resource)} {resource_title(resource, needed)}",
+                quantity_text(limit, resource),
+            )
             raise BadInput(
                 f"{name} needs {need}, and queue {queue} never gives more than {maximum}.",
                 remedy="Ask for fewer, take another --queue, or ask who runs the cluster for a larger quota.",

@@ -25,24 +25,24 @@ WITHOUT_S = 60.0  # until a kind that is not there, or may not be read, is asked
 @dataclass(slots=True)
 class Watch:
     connection: Connection
-    what: Watched
+    watched: Watched
     picture: Picture
-    whole: bool = False  # listed at least once
+    is_listed: bool = False  # listed at least once
     without: bool = False  # it cannot be had: not there, or not allowed
     trouble: ChipwiseError | None = None  # since the last thing that worked
     relists: int = 0
     streams: int = 0
     _version: str = ""
-    _over: threading.Event = field(default_factory=threading.Event)
+    _stopped: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self._follow, name=f"watch {self.what.kind.plural}", daemon=True)
+        self._thread = threading.Thread(target=self._follow, name=f"watch {self.watched.kind.plural}", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         """Soon: a thread that waits for a line ends with its stream, which whoever owns the connection cuts."""
-        self._over.set()
+        self._stopped.set()
 
     @property
     def lives(self) -> bool:
@@ -54,7 +54,7 @@ class Watch:
 
     def _follow(self) -> None:
         failures = 0
-        while not self._over.is_set():
+        while not self._stopped.is_set():
             try:
                 if not self._version:
                     self._list()
@@ -63,42 +63,44 @@ class Watch:
             except Expired:
                 self._version = ""
             except (NotAllowed, NotFound) as error:
-                self._version, self.trouble, self.without = "", error, not self.what.needed
-                self._over.wait(WITHOUT_S if self.without else WAITS_S[1])
+                self._version, self.trouble, self.without = "", error, not self.watched.needed
+                self._stopped.wait(WITHOUT_S if self.without else WAITS_S[1])
             except ChipwiseError as error:
                 failures += 1
                 self.trouble = error
-                self._over.wait(_wait(failures))
+                self._stopped.wait(_wait(failures))
             except Exception as error:
                 # Whatever a closed client raises in the middle of a read, and our own mistakes: none may end the thread, for
                 # the picture would stand still and nobody would know.
-                if self._over.is_set():
+                if self._stopped.is_set():
                     return
                 failures += 1
-                self._version, self.trouble = "", ChipwiseError(f"watching {self.what.kind.plural} failed: {error!r}")
-                self._over.wait(_wait(failures))
+                self._version, self.trouble = "", ChipwiseError(f"watching {self.watched.kind.plural} failed: {error!r}")
+                self._stopped.wait(_wait(failures))
 
     def _list(self) -> None:
-        objects, version = self.connection.list(self.what.kind, self.what.labels)
-        self.picture.listed(self.what.kind, objects)
+        objects, version = self.connection.list(self.watched.kind, self.watched.labels)
+        self.picture.listed(self.watched.kind, objects)
         self.relists += 1
-        self._version, self.whole, self.without, self.trouble = version, True, False, None
+        self._version, self.is_listed, self.without, self.trouble = version, True, False, None
 
     def _watch(self) -> None:
         began = time.monotonic()
-        with self.connection.stream(self.what.kind, self.what.labels, self._version, random.randint(*STREAM_S)) as changes:
+        with self.connection.stream(
+            self.watched.kind, self.watched.labels, self._version, random.randint(*STREAM_S)
+        ) as changes:
             self.streams += 1
             self.trouble = None
             for change, item in changes:
-                if self._over.is_set():
+                if self._stopped.is_set():
                     return
                 if change in ("ADDED", "MODIFIED"):
-                    self.picture.put(self.what.kind, item)
+                    self.picture.put(self.watched.kind, item)
                 elif change == "DELETED":
-                    self.picture.gone(self.what.kind, item)
+                    self.picture.remove(self.watched.kind, item)
                 self._version = str(item["metadata"]["resourceVersion"])
         if time.monotonic() - began < 1.0:  # a server that ends each at once is not asked in a tight loop
-            self._over.wait(1.0)
+            self._stopped.wait(1.0)
 
 
 def _wait(failures: int) -> float:

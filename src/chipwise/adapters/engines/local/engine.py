@@ -281,7 +281,7 @@ def _ordered(path: Path) -> Room:
 def _progress(path: Path) -> dict[str, Any]:
     """As the fields of a sight."""
     progress = folder.read(path, folder.PROGRESS) or {}
-    step, saved = (folder.whole(progress, name) for name in ("step", "saved_step"))
+    step, saved = (folder.integer(progress, name) for name in ("step", "saved_step"))
     return {"step": step, "saved": saved, "rate": folder.number(progress, "steady")}
 
 
@@ -303,7 +303,7 @@ def _unanswered(path: Path) -> str:
 
 
 def _ended(ended: Mapping[str, Any], begun: float | None, path: Path, notice: tuple[float | None, str]) -> Sight:
-    code, (deadline, notice_reason) = folder.whole(ended, "code"), notice
+    code, (deadline, notice_reason) = folder.integer(ended, "code"), notice
     state = State.LOST if code is None else State.EXITED
     reason = folder.words(ended, "reason") or (notice_reason if code != 0 else "")
     return Sight(

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from chipwise.adapters.state_files import integer as integer
 from chipwise.adapters.state_files import lock as lock
 from chipwise.adapters.state_files import locked as locked
 from chipwise.adapters.state_files import number as number
 from chipwise.adapters.state_files import read as read
 from chipwise.adapters.state_files import sync as sync
-from chipwise.adapters.state_files import whole as whole
 from chipwise.adapters.state_files import words as words
 from chipwise.adapters.state_files import write as write
 

@@ -64,7 +64,7 @@ class Supervisor:
         code = self._code()
         self._sweep()
         if code == 0 and (missing := self._missing()):
-            code, self.reason = hand_off.CODE, hand_off.told(missing)
+            code, self.reason = hand_off.CODE, hand_off.failure_reason(missing)
         self.log.close()
         self._say({"code": code, "reason": self.reason, "at": time.time()})
         if self.noticed and os.environ.get("CHIPWISE_ACKNOWLEDGE") == "yes" and self._last_here():
@@ -228,11 +228,11 @@ class Supervisor:
             return
         self.noticed = True
         with suppress(OSError):
-            folder.going(self.order.get("root", ""), notice.by, notice.reason)
+            folder.going(self.order.get("root", ""), notice.deadline, notice.reason)
             wish = folder.read(self.at, folder.LEAVE)
             own = wish is None and self.asked  # it leaves already, for a trouble of its own
-            if not own and (wish is None or (folder.number(wish, "by") or 0.0) > notice.by):
-                folder.write(self.at, folder.LEAVE, {"by": notice.by, "reason": notice.reason, "notice": True})
+            if not own and (wish is None or (folder.number(wish, "by") or 0.0) > notice.deadline):
+                folder.write(self.at, folder.LEAVE, {"by": notice.deadline, "reason": notice.reason, "notice": True})
 
     def _last_here(self) -> bool:
         """Whether no other attempt runs on this machine, as far as this engine knows."""

@@ -17,7 +17,7 @@ from random import Random
 
 from chipwise.errors import NotAllowed, TryLater
 from chipwise.runner.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
-from chipwise.runner.job import Job, Where
+from chipwise.runner.job import Job, MachinePlace
 
 from . import NAME
 from .stay import KILLED, Stay
@@ -34,9 +34,9 @@ class Simulated:
     name: str = NAME
     now: float = field(init=False)
     history: list[Stay] = field(default_factory=list)  # all that ever was started, for whoever wants to know the truth
-    _here: dict[tuple[str, int], Stay] = field(default_factory=dict)  # not cleared
-    _waiting: dict[Where, list[Stay]] = field(default_factory=lambda: defaultdict(list))
-    _taken: dict[Where, int] = field(default_factory=lambda: defaultdict(int))  # machines, by place
+    _stays: dict[tuple[str, int], Stay] = field(default_factory=dict)  # not cleared
+    _waiting: dict[MachinePlace, list[Stay]] = field(default_factory=lambda: defaultdict(list))
+    _used_machines: dict[MachinePlace, int] = field(default_factory=lambda: defaultdict(int))  # machines, by place
     _saved: dict[str, int] = field(default_factory=dict)  # steps, by job: what outlives every machine
     _latest: dict[str, int] = field(default_factory=dict)  # attempt that was ordered or ended, by job
     _next: list[tuple[float, int, Stay | Loss | Pool, int]] = field(default_factory=list)  # with the stay's stamp
@@ -45,7 +45,7 @@ class Simulated:
     def __post_init__(self) -> None:
         self.now = self.world.begins
         for loss in self.world.losses:
-            self._push(loss.at, loss)
+            self._push(loss.moment, loss)
         for pool in self.world.pools:
             for _, until in pool.closed:
                 self._push(until, pool)
@@ -63,15 +63,15 @@ class Simulated:
         self.advance(now)
         self._outage(Fails.LOOK)
         keys = [(job.id, len(job.attempts)) for job in jobs]
-        sights = {key: self._here[key].sight(self.now) if key in self._here else Sight(State.ABSENT) for key in keys}
+        sights = {key: self._stays[key].sight(self.now) if key in self._stays else Sight(State.ABSENT) for key in keys}
         for key in [(job.id, len(job.attempts)) for job in jobs if not job.attempts[-1].cpus and not job.attempts[-1].devices]:
-            if key in self._here:
-                attempt = self._here[key].attempt
+            if key in self._stays:
+                attempt = self._stays[key].attempt
                 sights[key] = replace(sights[key], holds=Room(attempt.devices, attempt.cpus))
         known = set(keys)
-        strays = tuple(stay.handle for key, stay in self._here.items() if key not in known)
+        strays = tuple(stay.handle for key, stay in self._stays.items() if key not in known)
         return Seen(
-            at=self.now,
+            moment=self.now,
             attempts=sights,
             room=self._room(),
             strays=strays,
@@ -82,8 +82,8 @@ class Simulated:
         gpus, cpus = self.world.gpus, self.world.cpus
         return Room(tuple(range(gpus)) if gpus is not None else None, tuple(range(cpus)) if cpus is not None else None)
 
-    def _offers(self) -> list[Where]:
-        return [pool.where for pool in self.world.pools if pool.open_at(self.now) and self._has(pool, 1)]
+    def _offers(self) -> list[MachinePlace]:
+        return [pool.place for pool in self.world.pools if pool.open_at(self.now) and self._has(pool, 1)]
 
     # Doing
 
@@ -93,17 +93,17 @@ class Simulated:
             case Start(job):
                 self._start(job)
             case Leave(job, _, _):
-                if (stay := self._here.get((job.id, len(job.attempts)))) is not None and stay.lives:
+                if (stay := self._stays.get((job.id, len(job.attempts)))) is not None and stay.lives:
                     stay.leave(self.now)
                     self._settle(stay)
             case End(job):
                 self._latest[job.id] = max(self._latest.get(job.id, 0), len(job.attempts))
-                if (stay := self._here.get((job.id, len(job.attempts)))) is not None:
+                if (stay := self._stays.get((job.id, len(job.attempts)))) is not None:
                     self._end(stay)
             case Clear(handle):
-                for stay in [one for one in self._here.values() if one.handle == handle]:
+                for stay in [one for one in self._stays.values() if one.handle == handle]:
                     self._end(stay)
-                    del self._here[stay.key]
+                    del self._stays[stay.key]
         self._outage(Fails.ANSWER)
 
     def _start(self, job: Job) -> None:
@@ -114,12 +114,12 @@ class Simulated:
             raise NotAllowed(reason)
         attempt = job.attempts[-1]
         self._latest[job.id] = attempt.number
-        first, program = self._saved.get(job.id, 0), self.world.program(job.spec.name).on(job.share_of(attempt))
+        first, program = self._saved.get(job.id, 0), self.world.program(job.spec.name).at_share(job.share_of(attempt))
         stay = Stay(job.id, job.spec.name, attempt, self.world.pool(attempt.where), program, self.now, first)
         self.history.append(stay)
-        self._here[stay.key] = stay
+        self._stays[stay.key] = stay
         if not self._give(stay):
-            self._waiting[stay.pool.where].append(stay)
+            self._waiting[stay.pool.place].append(stay)
 
     def _end(self, stay: Stay) -> None:
         if stay.lives:
@@ -164,24 +164,24 @@ class Simulated:
             self._push(stay.next_at, stay)
             return
         self._saved[stay.job] = max(self._saved.get(stay.job, 0), stay.saved)
-        if stay.came is None:
-            self._waiting[stay.pool.where].remove(stay)
+        if stay.arrived is None:
+            self._waiting[stay.pool.place].remove(stay)
             return
-        self._taken[stay.pool.where] -= stay.attempt.machines
+        self._used_machines[stay.pool.place] -= stay.attempt.machines
         self._hand_out(stay.pool)
 
     # Machines
 
     def _has(self, pool: Pool, machines: int) -> bool:
-        return pool.machines is None or self._taken[pool.where] + machines <= pool.machines
+        return pool.machines is None or self._used_machines[pool.place] + machines <= pool.machines
 
     def _give(self, stay: Stay) -> bool:
         """Machines, if there are enough: all that it needs or none."""
         pool, machines = stay.pool, stay.attempt.machines
         if not pool.open_at(self.now) or not self._has(pool, machines):
             return False
-        self._taken[pool.where] += machines
-        stay.came = self.now
+        self._used_machines[pool.place] += machines
+        stay.arrived = self.now
         stay.begins = self.now + stay.program.starts_s.get(stay.attempt.number, pool.starts_s)
         if pool.interruptions_per_hour > 0:
             drawn = Random(f"{self.world.seed}/{stay.handle}").expovariate(pool.interruptions_per_hour * machines / 3600.0)
@@ -191,24 +191,24 @@ class Simulated:
 
     def _hand_out(self, pool: Pool) -> None:
         """To those that wait, in the order in which they came; the first that does not fit holds the others up."""
-        waiting = self._waiting[pool.where]
+        waiting = self._waiting[pool.place]
         while waiting and self._give(waiting[0]):
             waiting.pop(0)
 
     def _lose(self, loss: Loss) -> None:
-        for stay in list(self._here.values()):
-            if not stay.lives or stay.came is None or (loss.zone and stay.pool.where.zone != loss.zone):
+        for stay in list(self._stays.values()):
+            if not stay.lives or stay.arrived is None or (loss.zone and stay.pool.place.zone != loss.zone):
                 continue
             if loss.job and loss.job not in (stay.job, stay.name, stay.handle):
                 continue
             if self.now + loss.notice_s < stay.lost:
-                stay.lost, stay.notice, stay.told = self.now + loss.notice_s, self.now, loss.told
+                stay.lost, stay.notice, stay.announced = self.now + loss.notice_s, self.now, loss.announced
                 stay.stamp += 1
-                if not loss.told:
+                if not loss.announced:
                     stay.reason = "its supervisor is gone; what is left of it is being ended"
                 self._push(stay.next_at, stay)
 
     def _outage(self, operation: Fails) -> None:
         for outage in self.world.outages:
-            if outage.of is operation and outage.since <= self.now < outage.until:
+            if outage.affects is operation and outage.since <= self.now < outage.until:
                 raise TryLater(f"The simulated engine does not answer until {outage.until:g} s.", remedy="It is tried again.")

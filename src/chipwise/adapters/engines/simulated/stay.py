@@ -20,13 +20,13 @@ class Stay:
     attempt: Attempt
     pool: Pool
     program: Program
-    asked: float
+    requested: float
     first: int  # steps that were saved before
-    came: float | None = None  # its machines
+    arrived: float | None = None  # its machines
     begins: float = inf  # on them
     lost: float = inf  # its machines go away
     notice: float | None = None  # came at
-    told: bool = True
+    announced: bool = True
     leaves: float = inf  # has saved, and goes
     leaving_step: int = 0
     ended: float | None = None
@@ -52,7 +52,7 @@ class Stay:
     @property
     def next_at(self) -> float:
         """When something happens to it by itself."""
-        if not self.lives or self.came is None:
+        if not self.lives or self.arrived is None:
             return inf
         if self.state is State.PENDING:
             return min(self.begins, self.lost)
@@ -62,7 +62,7 @@ class Stay:
         """What `next_at` announced happens. A machine that goes takes with it what would have been saved at that moment."""
         self.stamp += 1
         if self.lost <= now:
-            self.end(now, State.LOST, None, "its machine went away" if self.told else "its supervisor is gone")
+            self.end(now, State.LOST, None, "its machine went away" if self.announced else "its supervisor is gone")
         elif self.state is State.PENDING:
             self.state = State.RUNNING
         elif self.leaves <= now:
@@ -76,7 +76,7 @@ class Stay:
             self.end(now, State.EXITED, None, "it had not begun")
         elif self.program.heeds and self.leaves == inf:
             self.stamp += 1
-            self.leaving_step = self.program.at(self.first, now - self.begins)[0]
+            self.leaving_step = self.program.progress(self.first, now - self.begins)[0]
             self.leaves = now + self.program.save_s
 
     def end(self, now: float, state: State, code: int | None, reason: str, *, settled: bool = False) -> None:
@@ -89,7 +89,7 @@ class Stay:
         """Steps that are reached and saved; who leaves does no more of them."""
         if self.state is State.PENDING:
             return self.first, self.first
-        reached, saved = self.program.at(self.first, now - self.begins)
+        reached, saved = self.program.progress(self.first, now - self.begins)
         return (min(reached, self.leaving_step), min(saved, self.leaving_step)) if self.leaves < inf else (reached, saved)
 
     def sight(self, now: float) -> Sight:
@@ -106,10 +106,10 @@ class Stay:
             until=self.ended,
             step=reached if tells else None,
             handle=self.handle,
-            leave_by=self.lost if self.lives and self.notice is not None and self.told else None,
-            where=self.pool.where if self.pool.where.machine else None,
+            leave_by=self.lost if self.lives and self.notice is not None and self.announced else None,
+            place=self.pool.place if self.pool.place.machine else None,
             saved=saved if tells else None,
-            held=self.came,
+            held_since=self.arrived,
         )
 
     def _exit(self) -> tuple[float, int]:
@@ -118,7 +118,7 @@ class Stay:
     def _doing(self) -> str:
         if not self.lives or self.state is not State.PENDING:
             return ""
-        if self.came is not None:
+        if self.arrived is not None:
             return "its machine boots"
-        place = self.pool.where
+        place = self.pool.place
         return f"no {place.purchase} machine is to be had in {place.zone or place.region or 'the pool'}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import floor, inf
 
-from chipwise.runner.job import Where
+from chipwise.runner.job import MachinePlace
 
 from . import NAME
 
@@ -23,7 +23,7 @@ _ROUNDING = 1e-6  # of a clock that counts from 1970: finer is lost
 class Pool:
     """Machines of one kind at one place."""
 
-    where: Where = field(default_factory=Where)
+    place: MachinePlace = field(default_factory=MachinePlace)
     machines: int | None = None  # that can be had at once; None: as many as are asked for
     starts_s: float = 60.0  # from the machine's coming until the job runs on it
     interruptions_per_hour: float = 0.0  # of one machine
@@ -60,11 +60,11 @@ class Program:
     guessed: bool = False  # nobody said how long it takes
     starts_s: Mapping[int, float] = field(default_factory=dict)  # of single attempts, where they differ from their pool
 
-    def on(self, share: float) -> Program:
+    def at_share(self, share: float) -> Program:
         """The same on a share of its workers: slower in proportion, which is the worst that it can be."""
         return self if share >= 1.0 else replace(self, step_s=self.step_s / share)
 
-    def at(self, first: int, ran_s: float) -> tuple[int, int]:
+    def progress(self, first: int, ran_s: float) -> tuple[int, int]:
         """The step that is reached and the one that is saved, of one that began after `first` steps."""
         if ran_s >= self.finish_s(first) - _ROUNDING:
             assert self.steps is not None
@@ -104,11 +104,11 @@ class Program:
 class Loss:
     """Machines that go away at a time: all, those of a zone, or those of a job (by id or name)."""
 
-    at: float
+    moment: float
     notice_s: float = 0.0
     zone: str = ""
     job: str = ""
-    told: bool = True  # False: a supervisor that is gone while its processes live on until the end of `notice_s`
+    announced: bool = True  # False: a supervisor that is gone while its processes live on until the end of `notice_s`
 
 
 class Fails(StrEnum):
@@ -121,7 +121,7 @@ class Fails(StrEnum):
 class Outage:
     since: float
     until: float
-    of: Fails = Fails.LOOK
+    affects: Fails = Fails.LOOK
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +144,10 @@ class World:
     def program(self, name: str) -> Program:
         return self.programs.get(name, self.other)
 
-    def pool(self, place: Where) -> Pool:
+    def pool(self, place: MachinePlace) -> Pool:
         """Of a place that is not described there is always one more machine."""
         site = replace(place, usd_per_hour=None)
         for pool in self.pools:
-            if replace(pool.where, usd_per_hour=None) == site:
+            if replace(pool.place, usd_per_hour=None) == site:
                 return pool
         return Pool(place, starts_s=0.0)

@@ -28,10 +28,10 @@ class Server:
     """What libpq takes, as it was typed."""
 
     url: str = field(repr=False)
-    shown: str
+    label: str
 
     def __str__(self) -> str:
-        return self.shown
+        return self.label
 
 
 def read_address(url: str) -> File | Server:

@@ -12,7 +12,7 @@ Values = Sequence[object]
 class Transaction(Protocol):
     def rows(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]: ...
 
-    def many(self, sql: str, values: Iterable[Values]) -> int:
+    def execute_many(self, sql: str, values: Iterable[Values]) -> int:
         """The statement once for each; how many rows it touched in all."""
         ...
 

@@ -46,11 +46,11 @@ class Members:
             raise BadInput("The role lead needs a team.", remedy="Name the team.")
         values = [speakable(text, "A member") for text in astuple(member)]
         sql = f"INSERT INTO members ({_COLUMNS}) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
-        self._database.write(lambda tx: tx.many(sql, [values]))
+        self._database.write(lambda tx: tx.execute_many(sql, [values]))
 
     def remove(self, member: Member) -> bool:
         sql = "DELETE FROM members WHERE login = ? AND team = ? AND role = ? AND place = ?"
-        return self._database.write(lambda tx: tx.many(sql, [astuple(member)])) > 0
+        return self._database.write(lambda tx: tx.execute_many(sql, [astuple(member)])) > 0
 
     def close(self) -> None:
         self._database.close()

@@ -13,7 +13,7 @@ from typing import Any
 from chipwise.adapters.stores.record import rows as r
 from chipwise.adapters.stores.record.database import Transaction
 from chipwise.runner.events import Event, Submitted, Told, after, first
-from chipwise.runner.job import Attempt, Job, Needs, Phase, Spec, Where
+from chipwise.runner.job import Attempt, Job, MachinePlace, Needs, Phase, Spec
 from chipwise.runner.record import Damaged, Row
 from chipwise.runner.writing import Unreadable, event_of, job_of
 
@@ -57,7 +57,7 @@ def mended(tx: Transaction, id: str, version: int, trouble: Unreadable) -> Job |
         _check(job, id, version)
     except Unreadable as error:
         version = version if isinstance(version, int) else 0
-        rows = tx.rows(f"SELECT {r.SHOWN} FROM jobs WHERE id = ?", (id,))
+        rows = tx.rows(f"SELECT {r.LISTED_COLUMNS} FROM jobs WHERE id = ?", (id,))
         begun = tx.rows(r.LAST_ATTEMPT, (id,))[0][0]
         return Damaged(_left(r.row(rows[0]), version, story, begun if isinstance(begun, int) else 0), _damage(trouble, error))
     return job
@@ -111,7 +111,7 @@ def _left(row: Row, version: int, story: Sequence[tuple[Any, ...]], begun: int) 
         spec = submission.spec if isinstance(submission, Submitted) and submission.spec.place == row.place else spec
     count = row.attempts if 0 <= row.attempts <= _MOST_ATTEMPTS else min(max(begun, 0), _MOST_ATTEMPTS)
     attempt_count = max(count, 1 if row.phase.placed else 0)
-    attempts = tuple(Attempt(number, Where(), machines=max(row.machines, 1)) for number in range(1, attempt_count + 1))
+    attempts = tuple(Attempt(number, MachinePlace(), machines=max(row.machines, 1)) for number in range(1, attempt_count + 1))
     return Job(
         id=row.id,
         spec=spec,

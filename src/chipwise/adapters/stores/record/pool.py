@@ -34,7 +34,7 @@ class Pool(Generic[C]):
         _POOLS.add(self)
 
     @contextmanager
-    def one(self) -> Iterator[C]:
+    def connection(self) -> Iterator[C]:
         """A connection for one piece of work. After a failure it is not used again: nobody knows what state it is in."""
         loan, connection = self._lent()
         succeeded = False

@@ -48,7 +48,7 @@ class PostgresTransaction:
     def rows(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
         return self._connection.execute(_dialect(sql), values).fetchall()
 
-    def many(self, sql: str, values: Iterable[Values]) -> int:
+    def execute_many(self, sql: str, values: Iterable[Values]) -> int:
         with self._connection.cursor() as cursor:
             cursor.executemany(_dialect(sql), values)
             return cursor.rowcount
@@ -86,16 +86,16 @@ class PostgresDatabase:
             self._prepare(schema.for_postgres() if migrations is None else migrations)
         except psycopg.Error as error:
             self._pool.close()
-            raise troubles.of(error, self.shown, self.login) from error
+            raise troubles.translated_error(error, self.shown, self.login) from error
         except BaseException:
             self._pool.close()
             raise
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        return self._tried(lambda connection: work(PostgresTransaction(connection, self.login)))
+        return self._with_retries(lambda connection: work(PostgresTransaction(connection, self.login)))
 
     def write(self, work: Callable[[Transaction], T], *, flushed: bool = True) -> T:
-        return self._tried(lambda connection: self._committed(connection, work))
+        return self._with_retries(lambda connection: self._committed(connection, work))
 
     def close(self) -> None:
         self._pool.close()
@@ -116,7 +116,7 @@ class PostgresDatabase:
         until, wait = time.monotonic() + self._patience_s, 0.05
         while True:
             try:
-                with self._pool.one() as connection:
+                with self._pool.connection() as connection:
                     row = connection.execute("SELECT pg_xact_status(%s::xid8)", (number,)).fetchone()
                     if row is not None and row[0] != "in progress":
                         return bool(row[0] == "committed")
@@ -132,15 +132,15 @@ class PostgresDatabase:
             time.sleep(wait)
             wait = min(wait * 2, 2.0)
 
-    def _tried(self, act: Callable[[psycopg.Connection[Any]], T]) -> T:
+    def _with_retries(self, act: Callable[[psycopg.Connection[Any]], T]) -> T:
         until, wait = time.monotonic() + self._patience_s, 0.05
         while True:
             try:
-                with self._pool.one() as connection:
+                with self._pool.connection() as connection:
                     return act(connection)
             except psycopg.Error as error:
                 if not troubles.passing(error) or time.monotonic() + wait > until:
-                    raise troubles.of(error, self.shown, self.login) from error
+                    raise troubles.translated_error(error, self.shown, self.login) from error
             except (TryLater, NotFound):  # no new connection
                 if time.monotonic() + wait > until:
                     raise
@@ -164,7 +164,7 @@ class PostgresDatabase:
         return connection
 
     def _prepare(self, migrations: Sequence[schema.Migration]) -> None:
-        with self._pool.one() as connection:
+        with self._pool.connection() as connection:
             _check_server(connection, self.shown)
             if not schema.missing(_version(connection), migrations, self.shown):
                 return

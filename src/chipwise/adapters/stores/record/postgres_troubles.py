@@ -51,7 +51,7 @@ _BEFORE: tuple[tuple[tuple[str, ...], Callable[..., ChipwiseError], str, str], .
 _AGAIN = ("08", "40", "53300", "57P")  # connections lost, deadlocks, servers that restart
 
 
-def of(error: psycopg.Error, label: str, login: str) -> ChipwiseError:
+def translated_error(error: psycopg.Error, label: str, login: str) -> ChipwiseError:
     code, message = error.sqlstate or "", _message(error)
     for begins, kind, text, remedy in TROUBLES:
         if code.startswith(begins):
@@ -65,7 +65,7 @@ def of(error: psycopg.Error, label: str, login: str) -> ChipwiseError:
 
 def of_connecting(error: psycopg.Error, label: str, login: str) -> ChipwiseError:
     if error.sqlstate:
-        return of(error, label, login)
+        return translated_error(error, label, login)
     message = str(error)
     for words, kind, text, remedy in _BEFORE:
         wanted = all if words[0].endswith(" ") else any

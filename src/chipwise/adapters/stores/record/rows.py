@@ -28,7 +28,7 @@ def _actual(column: str) -> str:
     return f"CASE WHEN phase IN ({placed}) THEN COALESCE(({query}), {column}) ELSE {column} END"
 
 
-SHOWN = ", ".join(_actual(name) if name in ("gpus", "machines") else name for name in LISTED.split(", "))
+LISTED_COLUMNS = ", ".join(_actual(name) if name in ("gpus", "machines") else name for name in LISTED.split(", "))
 INSERT_JOB = f"INSERT INTO jobs ({LISTED}, born, version, mark, body) VALUES ({', '.join('?' * 21)})"
 UPDATE_JOB = """UPDATE jobs SET version = ?, mark = ?, phase = ?, attempts = ?, begun = ?, ended = ?, reason = ?, body = ?
     WHERE id = ? AND version = ?"""

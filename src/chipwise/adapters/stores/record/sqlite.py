@@ -23,7 +23,7 @@ from chipwise.adapters.stores.record import schema
 from chipwise.adapters.stores.record.address import File
 from chipwise.adapters.stores.record.database import Transaction, Values
 from chipwise.adapters.stores.record.pool import Pool
-from chipwise.adapters.stores.record.sqlite_troubles import Unsound, of_system, refuse_network, told
+from chipwise.adapters.stores.record.sqlite_troubles import Unsound, of_system, refuse_network, translated
 from chipwise.errors import BadInput, OutsideFailed
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ class SqliteTransaction:
         finally:
             self._connection.text_factory = str
 
-    def many(self, sql: str, values: Iterable[Values]) -> int:
+    def execute_many(self, sql: str, values: Iterable[Values]) -> int:
         return self._connection.executemany(sql, values).rowcount
 
     def marks(self, count: int) -> int:
@@ -79,19 +79,19 @@ class SqliteDatabase:
         self._inode = _create_file(self.path)
         self._pool = Pool(self._opened, Connection.close)
         try:
-            with told(self.path, self._wait_s):
+            with translated(self.path, self._wait_s):
                 self._prepare(schema.for_sqlite() if migrations is None else migrations)
         except BaseException:
             self._pool.close()
             raise
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        with told(self.path, self._wait_s), self._pool.one() as connection:
+        with translated(self.path, self._wait_s), self._pool.connection() as connection:
             self._check_place()
             return work(SqliteTransaction(connection))
 
     def write(self, work: Callable[[Transaction], T], *, flushed: bool = True) -> T:
-        with told(self.path, self._wait_s), self._pool.one() as connection:
+        with translated(self.path, self._wait_s), self._pool.connection() as connection:
             self._check_place()
             self._flush(connection, flushed)
             connection.execute("BEGIN IMMEDIATE")
@@ -100,7 +100,7 @@ class SqliteDatabase:
             return result
 
     def close(self) -> None:
-        with told(self.path, self._wait_s):
+        with translated(self.path, self._wait_s):
             self._pool.close()
 
     def _opened(self) -> Connection:
@@ -124,7 +124,7 @@ class SqliteDatabase:
             connection.flushes = level
 
     def _prepare(self, migrations: Sequence[schema.Migration]) -> None:
-        with self._pool.one() as connection:
+        with self._pool.connection() as connection:
             _log_ahead(connection, self.path, self._wait_s)
             if not schema.missing(self._version(connection), migrations, str(self.path)):
                 return

@@ -64,14 +64,14 @@ class Unsound(sqlite3.DatabaseError):
 
 
 @contextmanager
-def told(path: Path, wait_s: float) -> Iterator[None]:
+def translated(path: Path, wait_s: float) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise of(error, path, wait_s) from error
+        raise translated_error(error, path, wait_s) from error
 
 
-def of(error: sqlite3.Error, path: Path, wait_s: float) -> ChipwiseError:
+def translated_error(error: sqlite3.Error, path: Path, wait_s: float) -> ChipwiseError:
     code = getattr(error, "sqlite_errorname", None) or ""
     for begins, kind, text, remedy in TROUBLES:
         if code.startswith(begins):

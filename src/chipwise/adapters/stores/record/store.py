@@ -58,8 +58,8 @@ class Store:
             mark = tx.marks(len(jobs)) - len(jobs)
             if duplicates := _versions(tx, [job.id for job in jobs], ""):
                 raise Stale(f"Job {min(duplicates)} is in the record already.", remedy="Submit it under another id.")
-            tx.many(r.INSERT_JOB, [(*line, mark + n, 1, mark + n, body) for n, (line, body) in enumerate(lines, 1)])
-            tx.many(r.INSERT_EVENT, events)
+            tx.execute_many(r.INSERT_JOB, [(*line, mark + n, 1, mark + n, body) for n, (line, body) in enumerate(lines, 1)])
+            tx.execute_many(r.INSERT_EVENT, events)
 
         self.database.write(work, flushed=False)
         return jobs
@@ -137,16 +137,16 @@ class Store:
             last = tx.rows(r.LAST_EVENT, (was.id,))[0][0]  # its version may be less than that of what happened
             version = 1 + max(was.version, last if isinstance(last, int) else 0, 0)
             job = replace(was, phase=Phase.FAILED, attempts=ended, ended=moment, reason=reason, version=version)
-            tx.many(r.UPDATE_JOB, [r.updated(job, mark, r.body_of(job), has)])
-            tx.many(r.INSERT_EVENT, [_event(job, event, moment)])
-            tx.many(r.END_ATTEMPTS, [(moment, job.id)])
+            tx.execute_many(r.UPDATE_JOB, [r.updated(job, mark, r.body_of(job), has)])
+            tx.execute_many(r.INSERT_EVENT, [_event(job, event, moment)])
+            tx.execute_many(r.END_ATTEMPTS, [(moment, job.id)])
             return job
 
         return self.database.write(work)
 
     def rows(self, wanted: Wanted) -> list[Row]:
         sql, values = r.conditions(wanted)
-        rows = self.database.read(lambda tx: tx.rows(f"SELECT {r.SHOWN} FROM jobs{sql}", values))
+        rows = self.database.read(lambda tx: tx.rows(f"SELECT {r.LISTED_COLUMNS} FROM jobs{sql}", values))
         return [r.row(values) for values in rows]
 
     def changed(self, after: int, place: str, limit: int) -> tuple[list[Job | Damaged], int]:
@@ -200,7 +200,7 @@ class Store:
 
     def resign(self, lease: Lease) -> None:
         """The row stays, so that its epoch goes on growing."""
-        self.database.write(lambda tx: tx.many(r.RESIGN, [(lease.place, lease.holder, lease.epoch)]))
+        self.database.write(lambda tx: tx.execute_many(r.RESIGN, [(lease.place, lease.holder, lease.epoch)]))
 
     def close(self) -> None:
         self.database.close()
@@ -251,11 +251,13 @@ def _stale(job: Job, versions: dict[str, int]) -> Stale | None:
 
 
 def _put(tx: Transaction, drafts: Sequence[tuple[int, Draft]]) -> None:
-    touched = tx.many(r.UPDATE_JOB, [r.updated(draft.new, mark, draft.body, draft.old.version) for mark, draft in drafts])
+    touched = tx.execute_many(
+        r.UPDATE_JOB, [r.updated(draft.new, mark, draft.body, draft.old.version) for mark, draft in drafts]
+    )
     assert touched == len(drafts), f"{len(drafts)} jobs were looked at and {touched} written"
-    tx.many(r.INSERT_EVENT, [event for _, draft in drafts for event in draft.events])
+    tx.execute_many(r.INSERT_EVENT, [event for _, draft in drafts for event in draft.events])
     if attempts := [values for _, draft in drafts for values in r.attempts(draft.old, draft.new)]:
-        tx.many(r.UPSERT_ATTEMPT, attempts)
+        tx.execute_many(r.UPSERT_ATTEMPT, attempts)
 
 
 def _changes(tx: Transaction) -> int:

@@ -32,7 +32,7 @@ Attempt = tuple[str, str, int, int]
 
 SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 NAME: str = SETTINGS["NAME"]
-MINE: str = SETTINGS["MINE"]  # the tag by which it is found again
+OWNER_TAG: str = SETTINGS["MINE"]  # the tag by which it is found again
 REGION: str = SETTINGS["REGION"]
 MACHINES: int = SETTINGS["MACHINES"]
 JOB: bool = SETTINGS["JOB"]
@@ -55,15 +55,15 @@ ALIVE = ["pending", "running", "stopping", "stopped"]
 RANK, HEAD, ENDED = "chipwise-first-rank", "chipwise-head", "chipwise-ended"  # tags: see start.sh, and `down`
 
 
-class Failed(Exception):
+class LaunchFailed(Exception):
     """Told to the user without a traceback."""
 
 
-class NoMachines(Failed):
+class NoMachines(LaunchFailed):
     """Not now; later there may be some."""
 
 
-class Machine(NamedTuple):
+class LaunchedMachine(NamedTuple):
     """One that was started, as EC2 tells of it."""
 
     id: str
@@ -75,64 +75,74 @@ class Machine(NamedTuple):
     fate: str  # alive, finished (it shut itself down), lost, or ended (by --down)
 
 
-def machine(told: dict[str, Any]) -> Machine:
-    tags = {tag["Key"]: tag["Value"] for tag in told.get("Tags", [])}
-    rank = int(tags.get(RANK, "0")) + told.get("AmiLaunchIndex", 0)
-    purchase = "spot" if told.get("InstanceLifecycle") == "spot" else "on-demand"
+def machine(instance: dict[str, Any]) -> LaunchedMachine:
+    tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", [])}
+    rank = int(tags.get(RANK, "0")) + instance.get("AmiLaunchIndex", 0)
+    purchase = "spot" if instance.get("InstanceLifecycle") == "spot" else "on-demand"
     fate = "alive"
-    if told["State"]["Name"] == "terminated":
-        by_itself = JOB and told.get("StateReason", {}).get("Code") == "Client.InstanceInitiatedShutdown"
+    if instance["State"]["Name"] == "terminated":
+        by_itself = JOB and instance.get("StateReason", {}).get("Code") == "Client.InstanceInitiatedShutdown"
         fate = "ended" if ENDED in tags else "finished" if by_itself else "lost"
-    subnet = told.get("SubnetId", "")
-    return Machine(told["InstanceId"], rank, told["InstanceType"], purchase, subnet, told["LaunchTime"], fate)
+    subnet = instance.get("SubnetId", "")
+    return LaunchedMachine(
+        id=instance["InstanceId"],
+        rank=rank,
+        type=instance["InstanceType"],
+        purchase=purchase,
+        subnet=subnet,
+        launched=instance["LaunchTime"],
+        fate=fate,
+    )
 
 
 def code_of(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
-def tag_list(**more: str) -> list[dict[str, str]]:
-    return [{"Key": key, "Value": value} for key, value in {**TAGS, **more}.items()]
+def tag_list(**extra: str) -> list[dict[str, str]]:
+    return [{"Key": key, "Value": value} for key, value in {**TAGS, **extra}.items()]
 
 
-def find_image(session: Any, ec2: Any, given: str | None) -> tuple[str, str, int]:
+def find_image(session: Any, ec2: Any, image_id: str | None) -> tuple[str, str, int]:
     """The image, the name of its root disk and the least size of it in GiB."""
-    ami = given
+    ami = image_id
     if ami is None:
         if IMAGE_PARAMETER is None:
-            raise Failed("No public image with drivers for this chip is known: give one with --ami.")
+            raise LaunchFailed("No public image with drivers for this chip is known: give one with --ami.")
         ami = session.client("ssm").get_parameter(Name=IMAGE_PARAMETER)["Parameter"]["Value"]
-    found = ec2.describe_images(ImageIds=[ami])["Images"]
-    if not found:
-        raise Failed(f"There is no image {ami} in {REGION}.")
-    root = found[0].get("RootDeviceName") or "/dev/xvda"
-    sizes = [one["Ebs"].get("VolumeSize", 0) for one in found[0].get("BlockDeviceMappings", []) if "Ebs" in one]
+    images = ec2.describe_images(ImageIds=[ami])["Images"]
+    if not images:
+        raise LaunchFailed(f"There is no image {ami} in {REGION}.")
+    root = images[0].get("RootDeviceName") or "/dev/xvda"
+    sizes = [one["Ebs"].get("VolumeSize", 0) for one in images[0].get("BlockDeviceMappings", []) if "Ebs" in one]
     return ami, root, max([DISK["VolumeSize"], *sizes])
 
 
-def find_subnets(ec2: Any, given: list[str]) -> list[dict[str, Any]]:
-    if given:
-        return list(ec2.describe_subnets(SubnetIds=given)["Subnets"])
+def find_subnets(ec2: Any, subnet_ids: list[str]) -> list[dict[str, Any]]:
+    if subnet_ids:
+        return list(ec2.describe_subnets(SubnetIds=subnet_ids)["Subnets"])
     if any(interfaces for _, _, interfaces, _ in ATTEMPTS):
-        raise Failed("Machines with several network interfaces get no public address: give a private subnet with --subnet.")
-    found = ec2.describe_subnets(Filters=[{"Name": "default-for-az", "Values": ["true"]}])["Subnets"]
-    if not found:
-        raise Failed(f"There is no default VPC in {REGION}: give --subnet.")
-    return list(found)
+        raise LaunchFailed(
+            "Machines with several network interfaces get no public address: give a private subnet with --subnet."
+        )
+    subnets = ec2.describe_subnets(Filters=[{"Name": "default-for-az", "Values": ["true"]}])["Subnets"]
+    if not subnets:
+        raise LaunchFailed(f"There is no default VPC in {REGION}: give --subnet.")
+    return list(subnets)
 
 
 def security_group(ec2: Any, vpc: str, open_to: str | None) -> str:
     """Nothing comes in but what the plan needs. It is made once and found again by its name."""
     name = f"chipwise-{NAME}"
     wanted = [{"Name": "group-name", "Values": [name]}, {"Name": "vpc-id", "Values": [vpc]}]
-    found = ec2.describe_security_groups(Filters=wanted)["SecurityGroups"]
-    if found:
-        return str(found[0]["GroupId"])
+    groups = ec2.describe_security_groups(Filters=wanted)["SecurityGroups"]
+    if groups:
+        return str(groups[0]["GroupId"])
     specification = [{"ResourceType": "security-group", "Tags": tag_list()}]
-    made = ec2.create_security_group(
+    response = ec2.create_security_group(
         GroupName=name, Description="Machines of one chipwise deployment", VpcId=vpc, TagSpecifications=specification
     )
-    group = str(made["GroupId"])
+    group = str(response["GroupId"])
     if TOGETHER:  # EFA needs both directions by name, even where everything may go out
         among = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}]
         ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=among)
@@ -162,11 +172,11 @@ def network(subnet: str, group: str, interfaces: int, first_card: int) -> dict[s
         return {"SubnetId": subnet, "SecurityGroupIds": [group]}
     card: dict[str, Any] = {"SubnetId": subnet, "Groups": [group], "DeleteOnTermination": True}
     first = {**card, "NetworkCardIndex": 0, "DeviceIndex": 0, "InterfaceType": "interface"}
-    others = [  # beside the ordinary interface on card 0, alone on the others
-        {**card, "NetworkCardIndex": at, "DeviceIndex": 1 if at == 0 else 0, "InterfaceType": "efa-only"}
-        for at in range(first_card, first_card + interfaces)
+    efa_interfaces = [  # beside the ordinary interface on card 0, alone on the others
+        {**card, "NetworkCardIndex": card_index, "DeviceIndex": 1 if card_index == 0 else 0, "InterfaceType": "efa-only"}
+        for card_index in range(first_card, first_card + interfaces)
     ]
-    return {"NetworkInterfaces": [first, *others]}
+    return {"NetworkInterfaces": [first, *efa_interfaces]}
 
 
 def user_data(options: argparse.Namespace) -> bytes:
@@ -212,21 +222,21 @@ def attempts(options: argparse.Namespace) -> list[Attempt]:
     return [one for one in ATTEMPTS if one[1] == first or options.or_on_demand]
 
 
-def order(options: argparse.Namespace, subnets: list[str], losses: list[Machine]) -> list[tuple[Attempt, str]]:
+def order(options: argparse.Namespace, subnets: list[str], losses: list[LaunchedMachine]) -> list[tuple[Attempt, str]]:
     """Attempts and subnets as they are tried. Where a machine was just taken there is little to be had: that comes last."""
     recent = {(one.type, one.purchase, one.subnet): at for at, one in enumerate(losses)}
     first = "spot" if len(losses) < LOSSES else "on-demand"
-    tried = [(attempt, subnet) for attempt in attempts(options) for subnet in subnets]
-    return sorted(tried, key=lambda one: (one[0][1] != first, recent.get((*one[0][:2], one[1]), -1)))
+    candidates = [(attempt, subnet) for attempt in attempts(options) for subnet in subnets]
+    return sorted(candidates, key=lambda one: (one[0][1] != first, recent.get((*one[0][:2], one[1]), -1)))
 
 
 def start(
     ec2: Any,
     options: argparse.Namespace,
     place: dict[str, Any],
-    losses: list[Machine],
+    losses: list[LaunchedMachine],
     ranks: list[int],
-    started: list[Machine],
+    started: list[LaunchedMachine],
 ) -> None:
     """A machine for each rank. Fills `started` as they come, so that the caller can end them whatever happens."""
     missing = list(ranks)
@@ -237,23 +247,25 @@ def start(
             tagged = tag_list(**{RANK: str(row[0])})
             wanted["TagSpecifications"] = [{"ResourceType": one, "Tags": tagged} for one in ("instance", "volume")]
             try:  # one program over all machines needs them all at once; independent ones take what there is
-                made = ec2.run_instances(**wanted, MinCount=len(row) if TOGETHER else 1, MaxCount=len(row))
+                response = ec2.run_instances(**wanted, MinCount=len(row) if TOGETHER else 1, MaxCount=len(row))
             except ClientError as error:
                 if code_of(error) not in NO_CAPACITY:
                     raise
                 print(f"no: {attempt[0]} ({attempt[1]}) in {subnet}: {code_of(error)}")
                 break
-            found = [machine(one)._replace(rank=row[0] + one["AmiLaunchIndex"]) for one in made["Instances"]]
-            started += found
-            missing = missing[len(found) :]
-            print(f"started {len(found)} x {attempt[0]} ({attempt[1]}) in {subnet}")
+            machines = [machine(one)._replace(rank=row[0] + one["AmiLaunchIndex"]) for one in response["Instances"]]
+            started += machines
+            missing = missing[len(machines) :]
+            print(f"started {len(machines)} x {attempt[0]} ({attempt[1]}) in {subnet}")
             if TOGETHER:
-                head = next(one["PrivateIpAddress"] for one in made["Instances"] if one["AmiLaunchIndex"] == 0)
-                ec2.create_tags(Resources=[one.id for one in found], Tags=[{"Key": HEAD, "Value": head}])
+                head = next(one["PrivateIpAddress"] for one in response["Instances"] if one["AmiLaunchIndex"] == 0)
+                ec2.create_tags(Resources=[one.id for one in machines], Tags=[{"Key": HEAD, "Value": head}])
     if missing:
-        named = ", ".join(f"{kind} ({purchase})" for kind, purchase, _, _ in attempts(options))
-        more = "" if attempts(options) == ATTEMPTS else " With --or-on-demand it takes them at the full price."
-        raise NoMachines(f"Only {len(ranks) - len(missing)} of {len(ranks)} machines were to be had. Tried: {named}.{more}")
+        attempt_list = ", ".join(f"{kind} ({purchase})" for kind, purchase, _, _ in attempts(options))
+        hint = "" if attempts(options) == ATTEMPTS else " With --or-on-demand it takes them at the full price."
+        raise NoMachines(
+            f"Only {len(ranks) - len(missing)} of {len(ranks)} machines were to be had. Tried: {attempt_list}.{hint}"
+        )
 
 
 def listed(ec2: Any, **wanted: list[str]) -> list[dict[str, Any]]:
@@ -263,8 +275,8 @@ def listed(ec2: Any, **wanted: list[str]) -> list[dict[str, Any]]:
 
 
 def running(ec2: Any) -> list[str]:
-    found = listed(ec2, **{f"tag:{MINE}": [NAME], "instance_state_name": ALIVE})
-    return [one["InstanceId"] for one in found]
+    instances = listed(ec2, **{f"tag:{OWNER_TAG}": [NAME], "instance_state_name": ALIVE})
+    return [one["InstanceId"] for one in instances]
 
 
 def end(ec2: Any, ids: list[str]) -> None:
@@ -277,27 +289,29 @@ def end(ec2: Any, ids: list[str]) -> None:
 def find_place(session: Any, ec2: Any, options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Where machines may start and from what; the network of it."""
     ami, root, gib = find_image(session, ec2, options.ami)
-    found = find_subnets(ec2, options.subnet)
-    subnets = [one["SubnetId"] for one in found]
+    subnet_entries = find_subnets(ec2, options.subnet)
+    subnets = [one["SubnetId"] for one in subnet_entries]
     place: dict[str, Any] = {"ami": ami, "root": root, "gib": gib, "subnets": subnets, "subnet": subnets[0]}
-    return {**place, "group": None, "placement": None}, found[0]["VpcId"]
+    return {**place, "group": None, "placement": None}, subnet_entries[0]["VpcId"]
 
 
 def up(session: Any, options: argparse.Namespace) -> None:
     ec2 = session.client("ec2")
-    if there := running(ec2):
-        raise Failed(f"It runs already: {', '.join(there)}. Look after it with --watch, or end it first with --down.")
+    if running_ids := running(ec2):
+        raise LaunchFailed(
+            f"It runs already: {', '.join(running_ids)}. Look after it with --watch, or end it first with --down."
+        )
     place, vpc = find_place(session, ec2, options)
     print(f"{MACHINES} x {ATTEMPTS[0][0]} ({ATTEMPTS[0][1]}) in {REGION}, image {place['ami']}")
     if not options.up:
         wanted = request(options, {**place, "group": "sg-0"}, ATTEMPTS[0])
         wanted.pop("SecurityGroupIds", None)  # it is made when machines are
-        for one in wanted.get("NetworkInterfaces", []):
-            one.pop("Groups")
+        for interface in wanted.get("NetworkInterfaces", []):
+            interface.pop("Groups")
         dry_run(ec2, wanted)
         print("dry run: fine. Start it with --up.")
         return
-    started: list[Machine] = []
+    started: list[LaunchedMachine] = []
     try:
         place["group"] = security_group(ec2, vpc, options.open_to)
         place["placement"] = placement_group(ec2)
@@ -315,9 +329,9 @@ def up(session: Any, options: argparse.Namespace) -> None:
 
 
 def remove_groups(ec2: Any) -> None:
-    wanted = [{"Name": f"tag:{MINE}", "Values": [NAME]}]
-    for one in ec2.describe_security_groups(Filters=wanted)["SecurityGroups"]:
-        ec2.delete_security_group(GroupId=one["GroupId"])
+    wanted = [{"Name": f"tag:{OWNER_TAG}", "Values": [NAME]}]
+    for group in ec2.describe_security_groups(Filters=wanted)["SecurityGroups"]:
+        ec2.delete_security_group(GroupId=group["GroupId"])
     if TOGETHER:
         try:
             ec2.delete_placement_group(GroupName=f"chipwise-{NAME}")
@@ -343,11 +357,15 @@ def down(session: Any) -> None:
 def check(options: argparse.Namespace) -> None:
     """What no plan can know and a run needs."""
     if options.image is None:
-        raise Failed("Push the image of `chipwise render --to dockerfile` to a registry, and give its full name with --image.")
+        raise LaunchFailed(
+            "Push the image of `chipwise render --to dockerfile` to a registry, and give its full name with --image."
+        )
     if KEEPS and not options.keep and not options.loses_work:
-        raise Failed(f"{KEEPS} would be lost with the machine: give --keep s3://bucket/prefix, or accept it with --loses-work.")
+        raise LaunchFailed(
+            f"{KEEPS} would be lost with the machine: give --keep s3://bucket/prefix, or accept it with --loses-work."
+        )
     if (NEEDS_ROLE or options.keep) and not options.instance_profile:
-        raise Failed("Machines read S3 or secrets: give --instance-profile with the right to do it.")
+        raise LaunchFailed("Machines read S3 or secrets: give --instance-profile with the right to do it.")
 
 
 LOSSES = 3  # of one machine: from then on it is bought at the full price first, if --or-on-demand allows it
@@ -365,36 +383,46 @@ def status(session: Any, options: argparse.Namespace, rank: int, machine_id: str
     bucket, _, prefix = options.keep.removeprefix("s3://").rstrip("/").partition("/")
     try:
         key = "/".join(part for part in (prefix, f"logs/machine-{rank}/status") if part)
-        who, _, said = session.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read().decode().strip().partition(" ")
+        writer_id, _, exit_status = (
+            session.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read().decode().strip().partition(" ")
+        )
     except ClientError:
         return None
-    return said if machine_id in ("", who) else None
+    return exit_status if machine_id in ("", writer_id) else None
 
 
-def look(ec2: Any, session: Any, options: argparse.Namespace, machines: dict[int, Machine]) -> bool:
+def look(ec2: Any, session: Any, options: argparse.Namespace, machines: dict[int, LaunchedMachine]) -> bool:
     """Brings what is known of the machines up to date: whether anything changed.
 
     It asks for those by their ids: tags and subnets of a machine may be gone soon after its end."""
     alive = {one.id: one for one in machines.values() if one.fate == "alive"}
-    found: dict[str, Machine] = {}
-    for at in range(0, len(alive), 200):  # as many as one filter takes
-        found |= {one["InstanceId"]: machine(one) for one in listed(ec2, instance_id=list(alive)[at : at + 200])}
+    known_machines: dict[str, LaunchedMachine] = {}
+    for offset in range(0, len(alive), 200):  # as many as one filter takes
+        known_machines |= {
+            one["InstanceId"]: machine(one) for one in listed(ec2, instance_id=list(alive)[offset : offset + 200])
+        }
     changed = False
-    for one in alive.values():
-        if one.id in found:
-            fate = found[one.id].fate
-        elif time.time() - one.launched.timestamp() < KNOWN_S:
+    for old_machine in alive.values():
+        if old_machine.id in known_machines:
+            fate = known_machines[old_machine.id].fate
+        elif time.time() - old_machine.launched.timestamp() < KNOWN_S:
             continue
         else:  # it ended while nobody looked
-            fate = "finished" if JOB and status(session, options, one.rank, one.id) is not None else "lost"
+            fate = "finished" if JOB and status(session, options, old_machine.rank, old_machine.id) is not None else "lost"
         if fate != "alive":
-            machines[one.rank], changed = one._replace(fate=fate), True
-            print(f"{fate}: machine {one.rank}, {one.id} ({one.type}, {one.purchase})", flush=True)
+            machines[old_machine.rank], changed = old_machine._replace(fate=fate), True
+            print(
+                f"{fate}: machine {old_machine.rank}, {old_machine.id} ({old_machine.type}, {old_machine.purchase})", flush=True
+            )
     return changed
 
 
 def replace(
-    ec2: Any, options: argparse.Namespace, place: dict[str, Any], machines: dict[int, Machine], losses: list[Machine]
+    ec2: Any,
+    options: argparse.Namespace,
+    place: dict[str, Any],
+    machines: dict[int, LaunchedMachine],
+    losses: list[LaunchedMachine],
 ) -> None:
     """Starts a machine in place of each lost one, with its rank. One program over several machines begins again on all of them.
 
@@ -408,7 +436,7 @@ def replace(
     else:
         groups = [([one.rank], [before for before in losses if before.rank == one.rank]) for one in lost]
     for ranks, before in groups:
-        started: list[Machine] = []
+        started: list[LaunchedMachine] = []
         try:
             start(ec2, options, place, before, ranks, started)
         except BaseException:  # half a launch is of no use
@@ -417,12 +445,12 @@ def replace(
         machines |= {one.rank: one for one in started}
 
 
-def follow(session: Any, options: argparse.Namespace, place: dict[str, Any], machines: dict[int, Machine]) -> None:
+def follow(session: Any, options: argparse.Namespace, place: dict[str, Any], machines: dict[int, LaunchedMachine]) -> None:
     """Until all machines of a job have finished; those of a service are kept at their number until this program is stopped."""
     ec2 = session.client("ec2")
-    losses: list[Machine] = []
-    every = max(options.every, 1.0)
-    wait, failures, short_since = every, 0, 0.0
+    losses: list[LaunchedMachine] = []
+    interval = max(options.every, 1.0)
+    wait, failures, short_since = interval, 0, 0.0
     while True:
         changed = False
         try:
@@ -454,11 +482,11 @@ def follow(session: Any, options: argparse.Namespace, place: dict[str, Any], mac
             if failures == FAILURES:
                 raise
             print(f"AWS: {error}; looking again", file=sys.stderr, flush=True)
-        wait = every if changed else min(2 * wait, LONGEST * every)
+        wait = interval if changed else min(2 * wait, LONGEST * interval)
         time.sleep(wait)
 
 
-def look_after(session: Any, options: argparse.Namespace, place: dict[str, Any], machines: dict[int, Machine]) -> None:
+def look_after(session: Any, options: argparse.Namespace, place: dict[str, Any], machines: dict[int, LaunchedMachine]) -> None:
     try:
         follow(session, options, place, machines)
     except BaseException as error:
@@ -467,51 +495,53 @@ def look_after(session: Any, options: argparse.Namespace, place: dict[str, Any],
             down(session)
         else:
             left = [one.id for one in machines.values() if one.fate == "alive"]
-            told = f"{len(left)} machines run on and nobody replaces a lost one"
-            print(f"{told}: --watch looks after them again, --down ends them.", file=sys.stderr)
+            message = f"{len(left)} machines run on and nobody replaces a lost one"
+            print(f"{message}: --watch looks after them again, --down ends them.", file=sys.stderr)
         raise
     if {one.fate for one in machines.values()} == {"finished"}:
         tell(session, options, machines)
 
 
-def tell(session: Any, options: argparse.Namespace, machines: dict[int, Machine]) -> None:
+def tell(session: Any, options: argparse.Namespace, machines: dict[int, LaunchedMachine]) -> None:
     """How a job ended, as far as anybody knows."""
-    said = {rank: status(session, options, rank, one.id) for rank, one in sorted(machines.items())}
+    exit_statuses = {rank: status(session, options, rank, one.id) for rank, one in sorted(machines.items())}
     print(f"finished: all {len(machines)} machines ended by themselves")
-    if all(one == "0" for one in said.values()):
+    if all(one == "0" for one in exit_statuses.values()):
         return
     if not options.keep:
         print("Whether the program did well is known only with --keep, where its log goes.")
         return
-    bad = ", ".join(f"machine {rank}: status {one or 'unknown'}" for rank, one in said.items() if one != "0")
-    raise Failed(f"The program did not end well ({bad}). Its logs: {options.keep.rstrip('/')}/logs/")
+    bad = ", ".join(f"machine {rank}: status {one or 'unknown'}" for rank, one in exit_statuses.items() if one != "0")
+    raise LaunchFailed(f"The program did not end well ({bad}). Its logs: {options.keep.rstrip('/')}/logs/")
 
 
 def resume(session: Any, options: argparse.Namespace) -> None:
     """Takes up what an earlier launch started, from this desk or another. The newest machine of each rank counts."""
     ec2 = session.client("ec2")
-    found = sorted(map(machine, listed(ec2, **{f"tag:{MINE}": [NAME]})), key=lambda one: (one.launched, one.fate == "alive"))
-    machines = {one.rank: one for one in found}
+    known_machines = sorted(
+        map(machine, listed(ec2, **{f"tag:{OWNER_TAG}": [NAME]})), key=lambda one: (one.launched, one.fate == "alive")
+    )
+    machines = {one.rank: one for one in known_machines}
     if not machines or all(one.fate == "ended" for one in machines.values()):
-        raise Failed("Nothing of it runs or was lost just now. Start it with --up.")
+        raise LaunchFailed("Nothing of it runs or was lost just now. Start it with --up.")
     place, vpc = find_place(session, ec2, options)
     place["group"] = security_group(ec2, vpc, options.open_to)
     place["placement"] = placement_group(ec2)
     for rank in range(MACHINES):
         if rank not in machines:  # EC2 has forgotten it
             fate = "finished" if JOB and status(session, options, rank, "") is not None else "lost"
-            machines[rank] = found[-1]._replace(id="", rank=rank, fate=fate)
+            machines[rank] = known_machines[-1]._replace(id="", rank=rank, fate=fate)
     print(f"watching {sum(one.fate == 'alive' for one in machines.values())} of {MACHINES} machines", flush=True)
     look_after(session, options, place, machines)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--up", action="store_true", help="start the machines")
-    what.add_argument("--down", action="store_true", help="end the machines, and remove their groups")
-    told = "replace lost machines; without --up, those of a launch before" + (" (--up does it)" if FOLLOWS else "")
-    parser.add_argument("--watch", action=argparse.BooleanOptionalAction, help=told)
+    actions = parser.add_mutually_exclusive_group()
+    actions.add_argument("--up", action="store_true", help="start the machines")
+    actions.add_argument("--down", action="store_true", help="end the machines, and remove their groups")
+    watch_help = "replace lost machines; without --up, those of a launch before" + (" (--up does it)" if FOLLOWS else "")
+    parser.add_argument("--watch", action=argparse.BooleanOptionalAction, help=watch_help)
     parser.add_argument("--every", type=float, default=15, metavar="SECONDS", help="between two looks, at first")
     parser.add_argument("--down-on-stop", action="store_true", help="Ctrl-C while watching ends the machines; else they stay")
     parser.add_argument("--image", default=IMAGE, help="container image, with its registry")
@@ -525,8 +555,8 @@ def main() -> int:
         parser.add_argument("--or-on-demand", action="store_true", help="at the full price where there is no spot machine")
     parser.set_defaults(or_on_demand=False)
     options = parser.parse_args()
-    for one in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore Ctrl-C unless told otherwise
-        signal.signal(one, signal.default_int_handler)
+    for signal_number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore Ctrl-C unless told otherwise
+        signal.signal(signal_number, signal.default_int_handler)
     session = boto3.Session(region_name=REGION)
     try:
         if options.down:
@@ -535,7 +565,7 @@ def main() -> int:
             check(options)
             resumes, options.watch = options.watch and not options.up, FOLLOWS if options.watch is None else options.watch
             resume(session, options) if resumes else up(session, options)
-    except Failed as error:
+    except LaunchFailed as error:
         print(error, file=sys.stderr)
         return 1
     except (ClientError, BotoCoreError) as error:  # no credentials and no network too

@@ -53,11 +53,11 @@ def compare(measured: Mapping[str, float], plan: Mapping[str, float]) -> None:
 @contextmanager
 def tracked(name: str, timed: bool = True) -> Iterator[dict[str, float]]:
     """A run with its prediction. Put counts into what it gives, such as `items`; time and cost are measured, if `timed`."""
-    told = STAGES[name]
-    with mlflow.start_run(run_name=name, description=told["about"]):
+    stage = STAGES[name]
+    with mlflow.start_run(run_name=name, description=stage["about"]):
         mlflow.set_tags(TAGS)
-        mlflow.log_params(told["settings"])
-        for key, value in told["predicted"].items():
+        mlflow.log_params(stage["settings"])
+        for key, value in stage["predicted"].items():
             mlflow.log_metric(f"predicted.{metric_name(key)}", value)
         measured: dict[str, float] = {}
         began = time.monotonic()
@@ -66,17 +66,17 @@ def tracked(name: str, timed: bool = True) -> Iterator[dict[str, float]]:
         finally:
             if timed:
                 measured["seconds"] = time.monotonic() - began
-                measured["usd"] = measured["seconds"] / 3600 * told["usd_per_hour"]
+                measured["usd"] = measured["seconds"] / 3600 * stage["usd_per_hour"]
                 if "items" in measured and measured["seconds"]:
                     measured["items_per_second"] = measured["items"] / measured["seconds"]
-            compare(measured, told["predicted"])
+            compare(measured, stage["predicted"])
 
 
 def run(command: list[str]) -> int:
     """The command, which is told to stop when this is."""
     child = subprocess.Popen(command)
-    for one in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(one, lambda number, _: child.send_signal(number))
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signal_number, lambda number, _: child.send_signal(number))
     return child.wait()
 
 
@@ -89,19 +89,19 @@ def pair(text: str) -> tuple[str, float]:
 
 def main() -> int:
     first = next(iter(STAGES))
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--stage", choices=sorted(STAGES), default=first)
-    asked.add_argument("--items", type=float, help="how many were worked on: gives items_per_second")
-    asked.add_argument("--measured", type=pair, action="append", default=[], metavar="NAME=NUMBER")
-    asked.add_argument("command", nargs="*")
-    given = asked.parse_args()
-    with tracked(given.stage, timed=not given.measured) as measured:
-        if given.measured:
-            measured.update(given.measured)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--stage", choices=sorted(STAGES), default=first)
+    parser.add_argument("--items", type=float, help="how many were worked on: gives items_per_second")
+    parser.add_argument("--measured", type=pair, action="append", default=[], metavar="NAME=NUMBER")
+    parser.add_argument("command", nargs="*")
+    options = parser.parse_args()
+    with tracked(options.stage, timed=not options.measured) as measured:
+        if options.measured:
+            measured.update(options.measured)
             return 0
-        if given.items is not None:
-            measured["items"] = given.items
-        code = run(given.command or STAGES[given.stage]["command"])
+        if options.items is not None:
+            measured["items"] = options.items
+        code = run(options.command or STAGES[options.stage]["command"])
         mlflow.log_metric("exit_code", code)
         if code:
             sys.exit(code)  # from inside, so that MLflow marks the run as failed

@@ -26,7 +26,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 NAME: str = SETTINGS["NAME"]
-MINE: str = SETTINGS["MINE"]
+OWNER_TAG: str = SETTINGS["MINE"]
 REGION: str = SETTINGS["REGION"]
 IMAGE: str | None = SETTINGS["IMAGE"]  # in ECR, the only place that SageMaker pulls from; without one, --image names it
 TAGS: dict[str, str] = SETTINGS["TAGS"]
@@ -34,8 +34,8 @@ MODE: str = SETTINGS["MODE"]  # real-time, asynchronous or serverless
 MEMORY_MB: int | None = SETTINGS["MEMORY_MB"]
 MACHINE: str | None = SETTINGS["MACHINE"]
 START: int = SETTINGS["START"]
-LEAST: int = SETTINGS["LEAST"]
-MOST: int = SETTINGS["MOST"]
+MIN_MACHINES: int = SETTINGS["LEAST"]
+MAX_CAPACITY: int = SETTINGS["MOST"]
 SLOTS: int | None = SETTINGS["SLOTS"]
 STARTUP_SECONDS: int = SETTINGS["STARTUP_SECONDS"]
 METRIC: dict[str, Any] = SETTINGS["METRIC"]
@@ -50,7 +50,7 @@ def requests(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     model = {"Image": options.image, "Environment": ENVIRONMENT}
     variant: dict[str, Any] = {"VariantName": "main", "ModelName": NAME}
     if MODE == "serverless":
-        variant["ServerlessConfig"] = {"MemorySizeInMB": MEMORY_MB, "MaxConcurrency": MOST}
+        variant["ServerlessConfig"] = {"MemorySizeInMB": MEMORY_MB, "MaxConcurrency": MAX_CAPACITY}
     else:
         variant |= {
             "InstanceType": MACHINE,
@@ -62,7 +62,7 @@ def requests(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     config: dict[str, Any] = {"EndpointConfigName": NAME, "ProductionVariants": [variant], "Tags": tag_list()}
     if MODE == "asynchronous":
         if not options.bucket:
-            raise Failed("Give --bucket s3://bucket/prefix: answers of an asynchronous endpoint go there.")
+            raise EndpointFailed("Give --bucket s3://bucket/prefix: answers of an asynchronous endpoint go there.")
         bucket = options.bucket.rstrip("/")
         output = {"S3OutputPath": f"{bucket}/answers", "S3FailurePath": f"{bucket}/failed"}
         client: dict[str, Any] = {"MaxConcurrentInvocationsPerInstance": SLOTS} if SLOTS else {}
@@ -103,15 +103,15 @@ def scale(session: Any) -> None:
         "ResourceId": f"endpoint/{NAME}/variant/main",
         "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
     }
-    client.register_scalable_target(**target, MinCapacity=LEAST, MaxCapacity=MOST)
+    client.register_scalable_target(**target, MinCapacity=MIN_MACHINES, MaxCapacity=MAX_CAPACITY)
     policy: dict[str, Any] = {**METRIC, "ScaleInCooldown": 600, "ScaleOutCooldown": 60}
     client.put_scaling_policy(
         PolicyName="load", PolicyType="TargetTrackingScaling", TargetTrackingScalingPolicyConfiguration=policy, **target
     )
-    for name, (when, zone, least, most) in SCHEDULE.items():
-        action = {"MinCapacity": least, "MaxCapacity": most}
+    for name, (schedule, zone, minimum, maximum) in SCHEDULE.items():
+        action = {"MinCapacity": minimum, "MaxCapacity": maximum}
         client.put_scheduled_action(
-            ScheduledActionName=name, Schedule=when, Timezone=zone, ScalableTargetAction=action, **target
+            ScheduledActionName=name, Schedule=schedule, Timezone=zone, ScalableTargetAction=action, **target
         )
     if MODE == "asynchronous":
         wake(session, target)
@@ -124,7 +124,7 @@ def wake(session: Any, target: dict[str, str]) -> None:
         "StepAdjustments": [{"MetricIntervalLowerBound": 0.0, "ScalingAdjustment": 1}],
         "Cooldown": STARTUP_SECONDS,
     }
-    made = session.client("application-autoscaling").put_scaling_policy(
+    policy = session.client("application-autoscaling").put_scaling_policy(
         PolicyName="wake", PolicyType="StepScaling", StepScalingPolicyConfiguration=steps, **target
     )
     session.client("cloudwatch").put_metric_alarm(
@@ -139,7 +139,7 @@ def wake(session: Any, target: dict[str, str]) -> None:
         Threshold=1.0,
         ComparisonOperator="GreaterThanOrEqualToThreshold",
         TreatMissingData="notBreaching",
-        AlarmActions=[made["PolicyARN"]],
+        AlarmActions=[policy["PolicyARN"]],
         Tags=tag_list(),
     )
 
@@ -153,7 +153,7 @@ def down(session: Any) -> None:
             arn = getattr(client, f"describe_{kind}")(**{f"{key}Name": NAME})[f"{key}Arn"]
         except ClientError:
             continue
-        if {"Key": MINE, "Value": NAME} in client.list_tags(ResourceArn=arn)["Tags"]:
+        if {"Key": OWNER_TAG, "Value": NAME} in client.list_tags(ResourceArn=arn)["Tags"]:
             if kind == "endpoint" and MODE != "serverless":
                 forget_scaling(session)
             getattr(client, f"delete_{kind}")(**{f"{key}Name": NAME})
@@ -172,7 +172,7 @@ def forget_scaling(session: Any) -> None:
         )
 
 
-class Failed(Exception):
+class EndpointFailed(Exception):
     """Told to the user without a traceback."""
 
 
@@ -182,9 +182,9 @@ def tag_list() -> list[dict[str, str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--up", action="store_true", help="start it")
-    what.add_argument("--down", action="store_true", help="end it")
+    actions = parser.add_mutually_exclusive_group()
+    actions.add_argument("--up", action="store_true", help="start it")
+    actions.add_argument("--down", action="store_true", help="end it")
     parser.add_argument("--role", help="IAM role that SageMaker takes")
     parser.add_argument("--image", default=IMAGE, help="container image, with its registry")
     parser.add_argument("--bucket", metavar="S3-URL", help="where an asynchronous endpoint puts its answers")
@@ -194,10 +194,10 @@ def main() -> int:
         if options.down:
             down(session)
         elif not options.role or not options.image:
-            raise Failed("Give --role, and --image with the full name of the image.")
+            raise EndpointFailed("Give --role, and --image with the full name of the image.")
         else:
             return up(session, options)
-    except Failed as error:
+    except EndpointFailed as error:
         print(error, file=sys.stderr)
         return 1
     except (ClientError, BotoCoreError) as error:  # no credentials and no network too

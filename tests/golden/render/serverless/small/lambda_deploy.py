@@ -27,7 +27,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 NAME: str = SETTINGS["NAME"]
-MINE: str = SETTINGS["MINE"]
+OWNER_TAG: str = SETTINGS["MINE"]
 REGION: str = SETTINGS["REGION"]
 ARCHITECTURE: str = SETTINGS["ARCHITECTURE"]
 MEMORY_MB: int = SETTINGS["MEMORY_MB"]  # memory buys processors
@@ -36,11 +36,11 @@ SECONDS: int = SETTINGS["SECONDS"]
 ENVIRONMENT: dict[str, str] = SETTINGS["ENVIRONMENT"]
 BUCKET: str | None = SETTINGS["BUCKET"]
 PREFIX: str = SETTINGS["PREFIX"]
-MOST: int = SETTINGS["MOST"]  # runs at a time
+CONCURRENCY: int = SETTINGS["MOST"]  # runs at a time
 TAGS: dict[str, str] = SETTINGS["TAGS"]
 
 
-class Failed(Exception):
+class DeploymentFailed(Exception):
     """Told to the user without a traceback."""
 
 
@@ -65,8 +65,8 @@ def function(options: argparse.Namespace) -> dict[str, Any]:
 
 def make_queue(sqs: Any, account: str) -> tuple[str, str]:
     """(address, name) of the queue. Only the bucket may write to it."""
-    kept = {"MessageRetentionPeriod": "1209600", "SqsManagedSseEnabled": "true"}
-    target = arn_of(sqs, sqs.create_queue(QueueName=f"{NAME}-failed", Attributes=kept, tags=TAGS)["QueueUrl"])
+    attributes = {"MessageRetentionPeriod": "1209600", "SqsManagedSseEnabled": "true"}
+    target = arn_of(sqs, sqs.create_queue(QueueName=f"{NAME}-failed", Attributes=attributes, tags=TAGS)["QueueUrl"])
     settings = {
         # Six times the function's time, so that a slow run is not started twice.
         "VisibilityTimeout": str(6 * SECONDS),
@@ -93,15 +93,17 @@ def arn_of(sqs: Any, url: str) -> str:
 
 def notify(s3: Any, queue: str | None) -> None:
     """Adds our notification to those of the bucket, or takes it away again: others stay as they are."""
-    found = s3.get_bucket_notification_configuration(Bucket=BUCKET)
-    found.pop("ResponseMetadata", None)
-    ours = f"chipwise-{NAME}"
-    kept = [one for one in found.get("QueueConfigurations", []) if one.get("Id") != ours]
+    configuration = s3.get_bucket_notification_configuration(Bucket=BUCKET)
+    configuration.pop("ResponseMetadata", None)
+    notification_id = f"chipwise-{NAME}"
+    queue_configurations = [one for one in configuration.get("QueueConfigurations", []) if one.get("Id") != notification_id]
     if queue is not None:
         filters = {"Key": {"FilterRules": [{"Name": "prefix", "Value": PREFIX}]}} if PREFIX else None
-        made: dict[str, Any] = {"Id": ours, "QueueArn": queue, "Events": ["s3:ObjectCreated:*"]}
-        kept.append({**made, "Filter": filters} if filters else made)
-    s3.put_bucket_notification_configuration(Bucket=BUCKET, NotificationConfiguration={**found, "QueueConfigurations": kept})
+        queue_configuration: dict[str, Any] = {"Id": notification_id, "QueueArn": queue, "Events": ["s3:ObjectCreated:*"]}
+        queue_configurations.append({**queue_configuration, "Filter": filters} if filters else queue_configuration)
+    s3.put_bucket_notification_configuration(
+        Bucket=BUCKET, NotificationConfiguration={**configuration, "QueueConfigurations": queue_configurations}
+    )
 
 
 def up(session: Any, options: argparse.Namespace) -> None:
@@ -111,7 +113,7 @@ def up(session: Any, options: argparse.Namespace) -> None:
         print("Nothing was created. Create it with --up.")
         return
     if not options.image or not options.role:
-        raise Failed("Build the Dockerfile beside this file, push it to ECR, and give --image and --role.")
+        raise DeploymentFailed("Build the Dockerfile beside this file, push it to ECR, and give --image and --role.")
     client = session.client("lambda")
     try:
         client.create_function(**function(options))
@@ -124,7 +126,7 @@ def up(session: Any, options: argparse.Namespace) -> None:
                 EventSourceArn=queue,
                 FunctionName=NAME,
                 BatchSize=1,
-                ScalingConfig={"MaximumConcurrency": MOST},
+                ScalingConfig={"MaximumConcurrency": CONCURRENCY},
                 FunctionResponseTypes=["ReportBatchItemFailures"],
             )
     except BaseException:  # Ctrl-C too
@@ -141,13 +143,13 @@ def down(session: Any) -> None:
     except ClientError as error:
         if code_of(error) != "ResourceNotFoundException":
             raise
-        tags = {MINE: NAME}
-    if tags.get(MINE) != NAME:
-        raise Failed(f"There is a function {NAME} that is not of this deployment: it stays.")
+        tags = {OWNER_TAG: NAME}
+    if tags.get(OWNER_TAG) != NAME:
+        raise DeploymentFailed(f"There is a function {NAME} that is not of this deployment: it stays.")
     if BUCKET is not None:
         notify(session.client("s3"), None)
-        for one in client.list_event_source_mappings(FunctionName=NAME)["EventSourceMappings"]:
-            client.delete_event_source_mapping(UUID=one["UUID"])
+        for mapping in client.list_event_source_mappings(FunctionName=NAME)["EventSourceMappings"]:
+            client.delete_event_source_mapping(UUID=mapping["UUID"])
         for name in (NAME, f"{NAME}-failed"):
             try:
                 sqs.delete_queue(QueueUrl=sqs.get_queue_url(QueueName=name)["QueueUrl"])
@@ -169,9 +171,9 @@ def down(session: Any) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--up", action="store_true", help="create it")
-    what.add_argument("--down", action="store_true", help="remove it")
+    actions = parser.add_mutually_exclusive_group()
+    actions.add_argument("--up", action="store_true", help="create it")
+    actions.add_argument("--down", action="store_true", help="remove it")
     parser.add_argument("--image", help="image in ECR, built from the Dockerfile beside this file")
     parser.add_argument("--role", help="IAM role of the function")
     options = parser.parse_args()
@@ -181,7 +183,7 @@ def main() -> int:
             down(session)
         else:
             up(session, options)
-    except Failed as error:
+    except DeploymentFailed as error:
         print(error, file=sys.stderr)
         return 1
     except (ClientError, BotoCoreError) as error:  # no credentials and no network too

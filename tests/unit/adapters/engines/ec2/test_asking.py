@@ -22,10 +22,10 @@ from chipwise.catalog.load import load
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NotAllowed, TryLater
 from chipwise.runner.events import Placed, Submitted, after, first
-from chipwise.runner.job import Job, Needs, Spec, Where
+from chipwise.runner.job import Job, MachinePlace, Needs, Spec
 
 CONFIG = Config("eu-west-1", "s3://kept/team")
-SPOT = Where(Purchase.SPOT, "aws", "eu-west-1", "eu-west-1a", "g6.xlarge", 0.5)
+SPOT = MachinePlace(Purchase.SPOT, "aws", "eu-west-1", "eu-west-1a", "g6.xlarge", 0.5)
 FAR = replace(SPOT, region="us-west-2", zone="us-west-2a")
 
 
@@ -161,10 +161,10 @@ def test_a_fleet_has_one_architecture_and_what_it_leaves_out_is_told() -> None:
     arm, stays = replace(SPOT, machine="g5g.xlarge"), replace(SPOT, machine="g5g.xlarge", purchase=Purchase.ON_DEMAND)
     wanted = job(places=(arm, SPOT, stays))
     assert (request.places(wanted, CONFIG, spot=True), request.places(wanted, CONFIG, spot=False)) == ([SPOT], [])
-    assert request.passed_over(wanted, CONFIG) == ["g5g.xlarge not requested together with g6.xlarge, which is x86_64"]
+    assert request.skipped_machines(wanted, CONFIG) == ["g5g.xlarge not requested together with g6.xlarge, which is x86_64"]
     other = replace(wanted, attempts=(replace(wanted.attempts[0], where=arm),))
     assert (request.places(other, CONFIG, spot=True), request.places(other, CONFIG, spot=False)) == ([arm], [stays])
-    assert request.passed_over(job(), CONFIG) == []
+    assert request.skipped_machines(job(), CONFIG) == []
 
 
 def test_the_token_differs_by_place_attempt_and_purchase_and_by_nothing_else() -> None:

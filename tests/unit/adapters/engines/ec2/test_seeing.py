@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.adapters.engines.ec2.seeing import Machine, handle, key_of_handle, machine, sight
+from chipwise.adapters.engines.ec2.seeing import Instance, handle, key_of_handle, machine, sight
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.engine import Sight, State
 from chipwise.runner.events import Placed, Submitted, after, first
-from chipwise.runner.job import Job, Needs, Spec, Where
+from chipwise.runner.job import Job, MachinePlace, Needs, Spec
 
 NOW = 10_000.0
-SPOT = Where(Purchase.SPOT, "aws", "eu-west-1", "eu-west-1a", "g6.xlarge", 0.3)
-STAYS = Where(Purchase.ON_DEMAND, "aws", "eu-west-1", "", "g6.xlarge", 1.0)
-RUNS = Machine("i-1", "running", "g6.xlarge", "eu-west-1a", True, 9_000.0)
+SPOT = MachinePlace(Purchase.SPOT, "aws", "eu-west-1", "eu-west-1a", "g6.xlarge", 0.3)
+STAYS = MachinePlace(Purchase.ON_DEMAND, "aws", "eu-west-1", "", "g6.xlarge", 1.0)
+RUNS = Instance("i-1", "running", "g6.xlarge", "eu-west-1a", True, 9_000.0)
 OVER = (State.EXITED, State.LOST)
 STATES = ("pending", "running", "shutting-down", "terminated", "stopping", "stopped")
 MARKS = (
@@ -43,7 +43,7 @@ def job(machines: int = 1) -> Job:
     return after(first("j1", Submitted(spec), 0.0), Placed(1, SPOT, machines=machines), 0.0)
 
 
-def seen(wanted: Job, machines: list[Machine], **said: Any) -> Sight:
+def seen(wanted: Job, machines: list[Instance], **said: Any) -> Sight:
     """Marks by name, with _ for -."""
     marks: Mapping[str, Any] = {name.replace("_", "-"): what for name, what in said.items()}
     return sight(wanted, machines, dict.fromkeys(marks, "v1"), lambda mark: marks[mark] or {}, NOW)
@@ -74,7 +74,7 @@ def test_the_code_is_that_of_the_machine_that_failed_first() -> None:
 
 def test_one_that_ended_after_a_notice_says_until_when_it_had_time() -> None:
     found = seen(job(), [RUNS], begun_0={"value": 9_100}, ended_0_0={"at": 9_500, "noticed": {"by": 9_600, "reason": "taken"}})
-    assert (found.code, found.leave_by, found.since, found.until, found.held) == (0, 9_600.0, 9_100.0, 9_500.0, 9_000.0)
+    assert (found.code, found.leave_by, found.since, found.until, found.held_since) == (0, 9_600.0, 9_100.0, 9_500.0, 9_000.0)
 
 
 def test_where_one_of_several_machines_is_lost_the_others_are_to_leave() -> None:
@@ -101,10 +101,10 @@ def test_progress_is_told_and_nonsense_is_not() -> None:
 
 
 def test_an_unknown_price_counts_as_the_highest_of_its_purchase() -> None:
-    other = seen(job(), [replace(RUNS, type="g6.48xlarge", spot=False)]).where
+    other = seen(job(), [replace(RUNS, type="g6.48xlarge", spot=False)]).place
     assert other is not None
     assert (other.machine, other.purchase, other.usd_per_hour) == ("g6.48xlarge", Purchase.ON_DEMAND, 1.0)
-    assert seen(job(), [RUNS]).where == SPOT
+    assert seen(job(), [RUNS]).place == SPOT
 
 
 @pytest.mark.parametrize("word", ["GMT", "UTC"])

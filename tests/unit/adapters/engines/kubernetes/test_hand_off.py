@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.adapters.engines.kubernetes import hand_off
-from chipwise.adapters.engines.kubernetes.telling import MESSAGE, told
+from chipwise.adapters.engines.kubernetes.telling import MESSAGE, parse_report
 from chipwise.errors import BadInput
 from chipwise.runner.job import Spec
 
@@ -98,7 +98,7 @@ def test_what_a_program_told_of_its_steps_stays_readable_beside_it(tmp_path: Pat
     line = '{"chipwise": 1, "attempt": 2, "step": 7}'
     assert _ended(["sh"], tmp_path, ["sh", "-c", f"printf '{line}' > message"], "none")[0] == 66
     said = (tmp_path / "message").read_text()
-    found = told(said, 2)
+    found = parse_report(said, 2)
     assert found is not None
     assert found.step == 7
     assert hand_off.missing(66, said) == "it ended well, but none is not there"

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from chipwise.adapters.engines.kubernetes.connection import Connection
-from chipwise.adapters.engines.kubernetes.kinds import Kind, Object
+from chipwise.adapters.engines.kubernetes.kinds import Object, ObjectKind
 from chipwise.adapters.engines.kubernetes.logs import Logs
 from chipwise.errors import NotFound, TryLater
 
@@ -24,7 +24,7 @@ class Spoken:
         self.answers = answers
 
     def text(
-        self, kind: Kind, name: str, part: str, params: Mapping[str, str], patience_s: float | None = None
+        self, kind: ObjectKind, name: str, part: str, params: Mapping[str, str], patience_s: float | None = None
     ) -> Iterator[bytes]:
         said = self.answers[name]
         for one in said.pop(0) if len(said) > 1 else said[0]:

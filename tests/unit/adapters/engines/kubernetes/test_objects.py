@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.adapters.engines.kubernetes.kinds import DEPLOYMENT, JOB
-from chipwise.adapters.engines.kubernetes.objects import HANDLE, Made, attempt_objects, key_of_job, name_of, slug
+from chipwise.adapters.engines.kubernetes.objects import HANDLE, AttemptObjects, attempt_objects, key_of_job, name_of, slug
 from chipwise.errors import BadInput
 from chipwise.renderer.targets import kubernetes as target
 from chipwise.runner.events import Placed, Submitted, after, first
-from chipwise.runner.job import Job, Spec, Where
+from chipwise.runner.job import Job, MachinePlace, Spec
 from deployments import deployment
 from engines.kubernetes import job_object
 
@@ -26,21 +26,21 @@ LABEL = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 
 def _job(*objects: Any, id: str = "train-k3x9q", attempts: int = 1, **asked: Any) -> Job:
     job = first(id, Submitted(Spec(("python", "train.py"), "train", "kubernetes", objects=objects, **asked)), 0.0)
-    job = after(job, Placed(1, Where()), 0.0)
+    job = after(job, Placed(1, MachinePlace()), 0.0)
     for number in range(2, attempts + 1):
         from chipwise.runner.events import Again, Ended
         from chipwise.runner.job import Outcome
 
         job = after(after(job, Ended(number - 1, Outcome.LOST), 0.0), Again(0.0, ""), 0.0)
-        job = after(job, Placed(number, Where()), 0.0)
+        job = after(job, Placed(number, MachinePlace()), 0.0)
     return job
 
 
-def _made(job: Job, record: str = "r") -> Made:
+def _made(job: Job, record: str = "r") -> AttemptObjects:
     return attempt_objects(job, "here", record)
 
 
-def _env(made: Made) -> dict[str, Any]:
+def _env(made: AttemptObjects) -> dict[str, Any]:
     [container] = made.main[1]["spec"]["template"]["spec"]["containers"]
     return {one["name"]: one.get("value", one.get("valueFrom")) for one in container["env"]}
 
@@ -158,8 +158,8 @@ def test_every_name_and_selector_of_a_rendered_workload_follows_the_attempt(exam
         script = main["spec"]["template"]["spec"]["containers"][0]["command"][-1]
         assert "train-k3x9q-a1-0.train-k3x9q-a1.here.svc" in script
         assert f"{planned.name}-0.{planned.name}" not in script
-    assert {one["kind"] for _, one in made.kept} <= {"PersistentVolumeClaim", "ServiceAccount"}
-    assert all(not one["metadata"]["name"].startswith("train-k3x9q") for _, one in made.kept)  # they outlive it
+    assert {one["kind"] for _, one in made.persistent} <= {"PersistentVolumeClaim", "ServiceAccount"}
+    assert all(not one["metadata"]["name"].startswith("train-k3x9q") for _, one in made.persistent)  # they outlive it
 
 
 def test_what_the_engine_cannot_apply_is_refused_with_a_way_out() -> None:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from chipwise.adapters.engines.kubernetes.kinds import DEPLOYMENT, JOB, SERVICE
-from chipwise.adapters.engines.kubernetes.objects import Made, attempt_objects
+from chipwise.adapters.engines.kubernetes.objects import AttemptObjects, attempt_objects
 from chipwise.adapters.engines.kubernetes.plain import command_objects
 from chipwise.errors import BadInput
 from chipwise.renderer.cluster.work import work
 from chipwise.renderer.file import CannotRender
 from chipwise.runner.events import Placed, Submitted, after, first
-from chipwise.runner.job import Needs, Spec, Where
+from chipwise.runner.job import MachinePlace, Needs, Spec
 from deployments import deployment
 
 IMAGE = "team/trainer:1.4"
@@ -25,11 +25,11 @@ def _spec(*words: str, **asked: Any) -> Spec:
     return Spec(words or ("python", "train.py"), "Train It", "kubernetes", **asked)
 
 
-def _attempt(spec: Spec) -> Made:
-    return attempt_objects(after(first("train-k3x9q", Submitted(spec), 0.0), Placed(1, Where()), 0.0), "here", "r")
+def _attempt(spec: Spec) -> AttemptObjects:
+    return attempt_objects(after(first("train-k3x9q", Submitted(spec), 0.0), Placed(1, MachinePlace()), 0.0), "here", "r")
 
 
-def _container(made: Made) -> dict[str, Any]:
+def _container(made: AttemptObjects) -> dict[str, Any]:
     [found] = made.main[1]["spec"]["template"]["spec"]["containers"]
     return dict(found)
 
@@ -65,7 +65,7 @@ def test_machines_of_a_plain_command_know_their_rank_and_meet_by_the_name_of_the
 def test_an_attempt_on_fewer_machines_than_wanted_is_a_smaller_gang_that_is_told_so() -> None:
     spec = _spec("torchrun", "--nnodes=4", "train.py", needs=Needs(machines=4, machines_least=2))
     spec = replace(spec, objects=command_objects(spec, IMAGE))
-    job = after(first("train-k3x9q", Submitted(spec), 0.0), Placed(1, Where(), machines=3), 0.0)
+    job = after(first("train-k3x9q", Submitted(spec), 0.0), Placed(1, MachinePlace(), machines=3), 0.0)
     made = attempt_objects(job, "here", "r")
     assert (made.main[1]["spec"]["completions"], made.main[1]["spec"]["parallelism"]) == (3, 3)
     assert {one["name"]: one.get("value") for one in _container(made)["env"]}["WORLD_SIZE"] == "3"

@@ -10,18 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.adapters.engines.kubernetes.kinds import CLUSTER_QUEUE, EVENT, JOB, LOCAL_QUEUE, NODE, POD, WORKLOAD
-from chipwise.adapters.engines.kubernetes.machines import GOING, where
+from chipwise.adapters.engines.kubernetes.machines import GOING, place_of
 from chipwise.adapters.engines.kubernetes.picture import Picture, seconds
 from chipwise.adapters.engines.kubernetes.reading import LEAVE, Times, lacks_image, part_of, sight
-from chipwise.adapters.engines.kubernetes.story import amount, said, why_waiting
+from chipwise.adapters.engines.kubernetes.story import amount, next_message, why_waiting
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.engine import Sight, State
 from chipwise.runner.events import Placed, Submitted, after, first
-from chipwise.runner.job import Job, Spec, Where
+from chipwise.runner.job import Job, MachinePlace, Spec
 
 AT = "2026-11-01T10:00:0{}Z"
 NOW = seconds("2026-11-01T10:00:30Z") or 0.0
-JOB_1 = after(first("j", Submitted(Spec(("x",), "j", "kubernetes")), 0.0), Placed(1, Where()), 0.0)
+JOB_1 = after(first("j", Submitted(Spec(("x",), "j", "kubernetes")), 0.0), Placed(1, MachinePlace()), 0.0)
 OWN = {"chipwise.dev/job": "j", "chipwise.dev/attempt": "1"}
 
 
@@ -149,15 +149,15 @@ def test_the_code_of_a_pod_that_is_gone_is_remembered() -> None:
     picture, pod = Picture(), _pod("p", "Failed", 75)
     picture.put(JOB, _job(("Failed", "DeadlineExceeded", ""), notes={LEAVE: "1"}))
     picture.put(POD, pod)
-    picture.gone(POD, pod)
+    picture.remove(POD, pod)
     assert _must(sight(picture, part_of(picture, ("j", 1), JOB), JOB_1, Times(NOW, NOW))).code == 75
 
 
 def test_what_is_deleted_does_not_come_back_by_an_answer_that_was_late() -> None:
     picture, job = Picture(), _job()
-    picture.gone(JOB, job)
+    picture.remove(JOB, job)
     picture.put(JOB, job)
-    assert picture.named(JOB, "j-a1") is None
+    assert picture.by_name(JOB, "j-a1") is None
 
 
 def test_an_answer_that_a_watch_has_overtaken_changes_nothing() -> None:
@@ -166,7 +166,7 @@ def test_an_answer_that_a_watch_has_overtaken_changes_nothing() -> None:
     old["metadata"]["resourceVersion"], new["metadata"]["resourceVersion"] = "99", "100"
     picture.put(JOB, new)
     picture.put(JOB, old)
-    found = picture.named(JOB, "j-a1")
+    found = picture.by_name(JOB, "j-a1")
     assert found is not None
     assert found["metadata"]["resourceVersion"] == "100"
 
@@ -209,11 +209,11 @@ def test_the_machine_is_told_as_the_plan_calls_it() -> None:
         "karpenter.sh/capacity-type": "spot",
     }
     node = {"metadata": {"name": "n", "uid": "n", "labels": labels}, "spec": {"providerID": "aws:///eu-west-1a/i-1"}}
-    planned = Where(Purchase.SPOT, "aws", "eu-west-1", "", "g6.xlarge", 0.3)
-    assert where(node, (planned,)) == Where(Purchase.SPOT, "aws", "", "eu-west-1a", "g6.xlarge", 0.3)
-    assert where({"metadata": {"name": "n"}, "spec": {}}, ()) is None
+    planned = MachinePlace(Purchase.SPOT, "aws", "eu-west-1", "", "g6.xlarge", 0.3)
+    assert place_of(node, (planned,)) == MachinePlace(Purchase.SPOT, "aws", "", "eu-west-1a", "g6.xlarge", 0.3)
+    assert place_of({"metadata": {"name": "n"}, "spec": {}}, ()) is None
     rack = {"metadata": {"name": "n", "labels": {"node.kubernetes.io/instance-type": "dgx"}}, "spec": {}}
-    assert where(rack, ()) == Where(Purchase.OWNED, machine="dgx")
+    assert place_of(rack, ()) == MachinePlace(Purchase.OWNED, machine="dgx")
 
 
 # Why it waits
@@ -342,7 +342,7 @@ def test_a_look_at_a_thousand_jobs_is_quick() -> None:
         job["metadata"] |= {"name": f"j{number}-a1", "uid": f"u{number}"}
         picture.put(JOB, job)
         picture.put(POD, pod)
-        jobs.append(after(first(f"j{number}", Submitted(JOB_1.spec), 0.0), Placed(1, Where()), 0.0))
+        jobs.append(after(first(f"j{number}", Submitted(JOB_1.spec), 0.0), Placed(1, MachinePlace()), 0.0))
     began = time.process_time()
     seen = [sight(picture, part_of(picture, (job.id, 1), JOB), job, Times(NOW, NOW)) for job in jobs]
     assert {one.state for one in seen if one is not None} == {State.RUNNING}
@@ -358,7 +358,7 @@ def test_a_look_at_a_thousand_jobs_in_one_queue_is_quick_and_each_knows_its_plac
         job["metadata"]["labels"] |= {"chipwise.dev/job": f"j{number}", "kueue.x-k8s.io/queue-name": "team-a"}
         picture.put(JOB, job)
         picture.put(WORKLOAD, _workload(f"w{number:04}", f"u{number}", 1, "full"))
-        jobs.append(after(first(f"j{number}", Submitted(JOB_1.spec), 0.0), Placed(1, Where()), 0.0))
+        jobs.append(after(first(f"j{number}", Submitted(JOB_1.spec), 0.0), Placed(1, MachinePlace()), 0.0))
     began = time.process_time()
     seen = [_must(sight(picture, part_of(picture, (job.id, 1), JOB), job, Times(NOW, NOW))).reason for job in jobs]
     assert time.process_time() - began < 1.0
@@ -369,8 +369,8 @@ def test_a_look_at_a_thousand_jobs_in_one_queue_is_quick_and_each_knows_its_plac
 def test_numbers_that_change_for_a_thousand_waiting_jobs_are_told_a_few_dozen_times_and_other_words_at_once() -> None:
     last, told = None, []
     for second in range(100_000):  # more than a day, and another number each second
-        last = said(last, f"waiting; {100_000 - second} jobs ahead", float(second))
+        last = next_message(last, f"waiting; {100_000 - second} jobs ahead", float(second))
         told.append(last.text)
     assert 50 < len(set(told)) < 150
     assert told[6] != told[0]  # soon at first
-    assert said(last, "let in by queue team-a", 100_000.0).text == "let in by queue team-a"
+    assert next_message(last, "let in by queue team-a", 100_000.0).text == "let in by queue team-a"

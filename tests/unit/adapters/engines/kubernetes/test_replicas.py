@@ -11,7 +11,7 @@ from chipwise.adapters.engines.kubernetes.picture import Picture
 from chipwise.adapters.engines.kubernetes.reading import Times, part_of, sight
 from chipwise.runner.engine import Sight, State
 from chipwise.runner.events import Begun, Placed, Submitted, after, first
-from chipwise.runner.job import Job, Needs, Spec, Where
+from chipwise.runner.job import Job, MachinePlace, Needs, Spec
 
 OWN = {"chipwise.dev/job": "j", "chipwise.dev/attempt": "1"}
 BEGAN = {"running": {"startedAt": "2026-11-01T10:00:02Z"}}
@@ -28,7 +28,7 @@ NOWHERE = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are 
 
 def _starting(service: bool = False, machines: int = 1) -> Job:
     spec = Spec(("x",), "j", "kubernetes", service=service, needs=Needs(machines=machines))
-    return after(first("j", Submitted(spec), 0.0), Placed(1, Where(), machines=machines), 0.0)
+    return after(first("j", Submitted(spec), 0.0), Placed(1, MachinePlace(), machines=machines), 0.0)
 
 
 def _pod(name: str, *containers: dict[str, Any], index: int | None = None, **status: Any) -> dict[str, Any]:
@@ -87,10 +87,10 @@ def test_a_replica_that_finds_no_machine_is_told_and_one_that_is_starting_is_not
 def test_pods_of_one_job_run_when_all_of_them_do_and_it_is_counted_how_many_came() -> None:
     job, body = _starting(machines=3), {"spec": {"completions": 3, "backoffLimit": 0}, "status": {}}
     two = _see(job, body, _runs("1", 0), _runs("2", 1), _waits("3", 2))
-    assert (two.state, two.came) == (State.PENDING, 2)
+    assert (two.state, two.machines_arrived) == (State.PENDING, 2)
     assert two.reason == "2 of 3 pods run; no node fits: of 3 nodes 3 Insufficient nvidia.com/gpu"
     all_of_them = _see(job, body, _runs("1", 0), _runs("2", 1), _runs("3", 2))
-    assert (all_of_them.state, all_of_them.came) == (State.RUNNING, None)
+    assert (all_of_them.state, all_of_them.machines_arrived) == (State.RUNNING, None)
 
 
 def test_one_that_ran_and_lost_a_pod_runs_on_and_so_do_pods_that_know_nothing_of_each_other() -> None:

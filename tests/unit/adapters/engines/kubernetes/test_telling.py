@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from chipwise.adapters.engines.kubernetes.kinds import DEPLOYMENT, JOB, POD
 from chipwise.adapters.engines.kubernetes.picture import Picture
 from chipwise.adapters.engines.kubernetes.reading import LEAVE, Times, part_of, sight, with_steps
-from chipwise.adapters.engines.kubernetes.telling import Told, told, told_by
+from chipwise.adapters.engines.kubernetes.telling import ProgressReport, latest_report, parse_report
 from chipwise.job.progress import Progress
 from chipwise.runner.engine import Sight, State
 from chipwise.runner.events import Leaving, Placed, Submitted, after, first
-from chipwise.runner.job import Job, Outcome, Spec, Where, Why
+from chipwise.runner.job import Job, LeaveReason, MachinePlace, Outcome, Spec
 from chipwise.runner.recovery import outcome_of
 
 AT = "2026-11-01T10:00:0{}Z"
 OWN = {"chipwise.dev/job": "j", "chipwise.dev/attempt": "1"}
-JOB_1 = after(first("j", Submitted(Spec(("x",), "j", "kubernetes")), 0.0), Placed(1, Where()), 0.0)
+JOB_1 = after(first("j", Submitted(Spec(("x",), "j", "kubernetes")), 0.0), Placed(1, MachinePlace()), 0.0)
 LATE = ("Failed", "DeadlineExceeded")
 
 
@@ -57,7 +57,7 @@ def _see(main: dict[str, Any], *pods: dict[str, Any], gone: tuple[dict[str, Any]
     for pod in (*pods, *gone):
         picture.put(POD, pod)
     for pod in gone:
-        picture.gone(POD, pod)
+        picture.remove(POD, pod)
     found = sight(picture, part_of(picture, ("j", 1), JOB), JOB_1, Times(0.0, 30.0))
     assert found is not None
     return found
@@ -79,20 +79,20 @@ def test_what_the_library_writes_is_read_as_it_was_meant(
         writer = Progress(None, 0, 0)
         writer.steady = rate
         writer.tell(step, saved, 1e9 / 3, now=True)
-    assert told(path.read_text(), 3) == Told(step, saved, rate)
-    assert told(path.read_text() + "\nTraceback: of somebody who added to it", 3) == Told(step, saved, rate)
-    assert told(path.read_text(), 4) is None
+    assert parse_report(path.read_text(), 3) == ProgressReport(step, saved, rate)
+    assert parse_report(path.read_text() + "\nTraceback: of somebody who added to it", 3) == ProgressReport(step, saved, rate)
+    assert parse_report(path.read_text(), 4) is None
 
 
 @given(st.text() | st.binary().map(lambda raw: raw.decode("utf-8", "replace")) | ANYTHING)
 def test_no_message_of_another_program_says_anything(message: object) -> None:
-    assert told(message, 1) is None
-    assert told(json.dumps(message), 1) is None
+    assert parse_report(message, 1) is None
+    assert parse_report(json.dumps(message), 1) is None
 
 
 @given(st.dictionaries(st.sampled_from(["chipwise", "attempt", "step", "saved_step", "steady", "at"]), ANYTHING))
 def test_whatever_our_fields_hold_only_numbers_that_a_record_takes_come_out(fields: dict[str, object]) -> None:
-    found = told(json.dumps({"chipwise": 1, "attempt": 1, **fields}), 1)
+    found = parse_report(json.dumps({"chipwise": 1, "attempt": 1, **fields}), 1)
     if found is None:
         return
     assert type(found.step) is int
@@ -123,13 +123,13 @@ BEGUN = '{"chipwise": 1, "attempt": 1, "step": '
     ],
 )
 def test_hostile_messages_say_nothing(message: object) -> None:
-    assert told(message, 1) is None
+    assert parse_report(message, 1) is None
 
 
 @given(st.integers(0, 10**15), st.integers(0, 600))
 def test_a_message_that_is_cut_off_says_nothing_or_all(step: int, at: int) -> None:
     whole = _message(step, saved_step=step).ljust(511) + "\n"
-    assert told(whole[:at], 1) in (None, Told(step, step))
+    assert parse_report(whole[:at], 1) in (None, ProgressReport(step, step))
 
 
 # A pod
@@ -137,17 +137,17 @@ def test_a_message_that_is_cut_off_says_nothing_or_all(step: int, at: int) -> No
 
 def test_a_container_that_was_started_again_has_told_what_its_newest_run_that_told_did() -> None:
     again = _pod("p", {"running": {}}, "Running", lastState=_end(1, _message(4)))
-    assert told_by(again, 1) == Told(4)
-    assert told_by(_pod("p", _end(1, _message(6), 8), lastState=_end(1, _message(4), 2)), 1) == Told(6)
-    assert told_by(_pod("p", _end(1, _message(6), 5), lastState=_end(1, _message(4), 5)), 1) == Told(6)
-    assert told_by(_pod("p", _end(137), lastState=_end(1, _message(4), 2)), 1) == Told(4)
-    assert told_by(_pod("p", {"waiting": {}}, "Pending"), 1) is None
+    assert latest_report(again, 1) == ProgressReport(4)
+    assert latest_report(_pod("p", _end(1, _message(6), 8), lastState=_end(1, _message(4), 2)), 1) == ProgressReport(6)
+    assert latest_report(_pod("p", _end(1, _message(6), 5), lastState=_end(1, _message(4), 5)), 1) == ProgressReport(6)
+    assert latest_report(_pod("p", _end(137), lastState=_end(1, _message(4), 2)), 1) == ProgressReport(4)
+    assert latest_report(_pod("p", {"waiting": {}}, "Pending"), 1) is None
 
 
 def test_of_several_containers_the_one_that_tells_is_heard() -> None:
     pod = _pod("p", _end(0, "proxy: bye"))
     pod["status"]["containerStatuses"].append({"state": _end(3, _message(8))})
-    assert told_by(pod, 1) == Told(8)
+    assert latest_report(pod, 1) == ProgressReport(8)
 
 
 # An attempt
@@ -185,7 +185,7 @@ def test_a_message_of_ours_is_no_reason_for_a_command_that_was_not_found() -> No
 
 
 def _leaving() -> Job:
-    return after(JOB_1, Leaving(1, 60.0, Why.NOTICE), 0.0)
+    return after(JOB_1, Leaving(1, 60.0, LeaveReason.NOTICE), 0.0)
 
 
 def test_one_that_was_asked_to_leave_and_ends_with_0_is_done_where_it_tells_its_steps() -> None:

@@ -7,13 +7,13 @@ from typing import Any, cast
 import pytest
 
 from chipwise.adapters.engines.kubernetes.connection import Connection
-from chipwise.adapters.engines.kubernetes.kinds import LOCAL_QUEUE, Kind, Object
+from chipwise.adapters.engines.kubernetes.kinds import LOCAL_QUEUE, Object, ObjectKind
 from chipwise.adapters.engines.kubernetes.objects import attempt_objects
 from chipwise.adapters.engines.kubernetes.plain import command_objects
 from chipwise.adapters.engines.kubernetes.trying import queue_for, try_out
 from chipwise.errors import BadInput, ChipwiseError, NotAllowed, NotFound
 from chipwise.runner.events import Placed, Submitted, after, first
-from chipwise.runner.job import Needs, Spec, Where
+from chipwise.runner.job import MachinePlace, Needs, Spec
 
 
 class Queues:
@@ -32,14 +32,14 @@ class Queues:
             },
         }
 
-    def list(self, kind: Kind, labels: str = "") -> tuple[list[Object], str]:
+    def list(self, kind: ObjectKind, labels: str = "") -> tuple[list[Object], str]:
         if self.error is not None:
             raise self.error
         if kind is LOCAL_QUEUE:
             return [{"metadata": {"name": name}, "spec": {"clusterQueue": "all"}} for name in self.names], ""
         return [self.cluster], ""
 
-    def apply(self, kind: Kind, made: Object, *, dry_run: bool = False) -> Object:
+    def apply(self, kind: ObjectKind, made: Object, *, dry_run: bool = False) -> Object:
         assert dry_run
         return made
 
@@ -47,7 +47,7 @@ class Queues:
 def _try(queues: Queues, gpus: int, machines: int = 1) -> None:
     spec = Spec(("x",), "train", "kubernetes", needs=Needs(gpus, machines=machines))
     spec = Spec(("x",), "train", "kubernetes", objects=command_objects(spec, "i:1", "team-a"))
-    job = after(first("j", Submitted(spec), 0.0), Placed(1, Where()), 0.0)
+    job = after(first("j", Submitted(spec), 0.0), Placed(1, MachinePlace()), 0.0)
     try_out(cast(Connection, queues), "train", attempt_objects(job, "here", ""))
 
 

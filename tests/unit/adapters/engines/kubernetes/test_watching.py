@@ -17,7 +17,7 @@ import pytest
 from chipwise.adapters.engines.kubernetes import watching
 from chipwise.adapters.engines.kubernetes.connection import Connection, opened
 from chipwise.adapters.engines.kubernetes.engine import Config, connect
-from chipwise.adapters.engines.kubernetes.kinds import JOB, NODE, POD, Kind, Watched
+from chipwise.adapters.engines.kubernetes.kinds import JOB, NODE, POD, ObjectKind, Watched
 from chipwise.adapters.engines.kubernetes.picture import Picture
 from chipwise.adapters.engines.kubernetes.watching import Watch
 from chipwise.errors import BadInput, ChipwiseError, MissingExtra, NotAllowed, NotFound, TryLater
@@ -123,12 +123,12 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "WAITS_S", (0.01, 0.05))
 
 
-def _followed(connection: Connection, wanted: Callable[[Watch], bool], kind: Kind = POD, needed: bool = True) -> Watch:
+def _followed(connection: Connection, wanted: Callable[[Watch], bool], kind: ObjectKind = POD, needed: bool = True) -> Watch:
     watch = Watch(connection, Watched(kind, "", needed), Picture())
     watch.start()
     limit = time.monotonic() + 8.0
     while not wanted(watch):
-        assert time.monotonic() < limit, (watch.whole, watch.trouble, list(watch.picture.all(kind)))
+        assert time.monotonic() < limit, (watch.is_listed, watch.trouble, list(watch.picture.all(kind)))
         time.sleep(0.01)
     watch.stop()
     watch.join(3.0)
@@ -136,7 +136,7 @@ def _followed(connection: Connection, wanted: Callable[[Watch], bool], kind: Kin
 
 
 def _names(watch: Watch) -> set[str]:
-    return {one["metadata"]["name"] for one in watch.picture.all(watch.what.kind)}
+    return {one["metadata"]["name"] for one in watch.picture.all(watch.watched.kind)}
 
 
 def _change(how: str, name: str, version: int) -> dict[str, Any]:
@@ -180,9 +180,9 @@ def test_trouble_is_told_until_something_works_again(server: Scripted, connectio
     told: list[str] = []
 
     def seen(watch: Watch) -> bool:
-        if watch.trouble is not None and not watch.whole:
+        if watch.trouble is not None and not watch.is_listed:
             told.append(str(watch.trouble))
-        return watch.whole
+        return watch.is_listed
 
     _followed(connection, seen)
     assert any("etcd is away" in one or "slow down" in one or "JSON" in one for one in told)
@@ -204,7 +204,7 @@ def test_what_may_not_be_read_is_done_without_unless_it_is_needed(
         _status(403, 'nodes is forbidden: User "u" cannot list resource "nodes" in API group "" at the cluster scope')
     ]
     watch = _followed(connection, lambda one: one.without, NODE, needed=False)
-    assert not watch.whole
+    assert not watch.is_listed
     needed = _followed(connection, lambda one: one.trouble is not None, JOB)
     assert not needed.without
     assert isinstance(needed.trouble, NotAllowed)

@@ -10,7 +10,7 @@ import pytest
 from chipwise.adapters.engines.local import engine as local
 from chipwise.adapters.engines.local import folder
 from chipwise.runner.engine import Clear, State
-from chipwise.runner.job import Attempt, Job, Phase, Spec, Where
+from chipwise.runner.job import Attempt, Job, MachinePlace, Phase, Spec
 
 NOT_OURS = (
     "",
@@ -53,7 +53,7 @@ def test_reading_does_not_wait_for_a_pipe_or_open_a_folder(tmp_path: Path) -> No
 )
 def test_a_field_holds_a_number_or_nothing(held: object, number: float | None, whole: int | None) -> None:
     assert folder.number({"a": held}, "a") == number
-    assert folder.whole({"a": held}, "a") == whole
+    assert folder.integer({"a": held}, "a") == whole
 
 
 HOSTILE = (
@@ -67,7 +67,7 @@ HOSTILE = (
 )
 def test_a_look_at_an_attempt_survives_what_its_program_wrote(tmp_path: Path, names: list[str]) -> None:
     engine = local.connect(local.Config(tmp_path / "jobs", place="here"))
-    job = Job("j1", Spec(("true",), "j1"), 0.0, phase=Phase.RUNNING, attempts=(Attempt(1, Where()),))
+    job = Job("j1", Spec(("true",), "j1"), 0.0, phase=Phase.RUNNING, attempts=(Attempt(1, MachinePlace()),))
     at = engine.folder("j1", 1)
     at.mkdir(parents=True)
     for name in names:

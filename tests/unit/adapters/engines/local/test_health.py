@@ -11,7 +11,7 @@ import pytest
 from chipwise.adapters.engines.local import engine as local
 from chipwise.adapters.engines.local import folder, health, processes
 from chipwise.runner.engine import Sight
-from chipwise.runner.job import Attempt, Job, Lack, Phase, Spec, Where
+from chipwise.runner.job import Attempt, Job, Lack, MachinePlace, Phase, Spec
 
 URL = "http://127.0.0.1:8000/health"
 
@@ -73,5 +73,5 @@ def _seen(root: Path, told: dict[str, object] | None, wish: dict[str, object] | 
     for name, content in ((folder.HEALTH, told), (folder.LEAVE, wish)):
         if content is not None:
             folder.write(at, name, content)
-    job = Job("j1", Spec(("true",), "j1", service=True), 0.0, phase=Phase.RUNNING, attempts=(Attempt(1, Where()),))
+    job = Job("j1", Spec(("true",), "j1", service=True), 0.0, phase=Phase.RUNNING, attempts=(Attempt(1, MachinePlace()),))
     return engine.look([job], 5.0).attempts[("j1", 1)]

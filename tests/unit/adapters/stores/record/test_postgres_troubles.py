@@ -34,5 +34,5 @@ def test_a_server_that_cannot_be_reached_is_told_in_one_sentence(said: str, told
 
 
 def test_a_connection_that_breaks_is_told_in_one_sentence() -> None:
-    error = postgres_troubles.of(psycopg.OperationalError(CLOSED + GUESSES), "HERE", "mia")
+    error = postgres_troubles.translated_error(psycopg.OperationalError(CLOSED + GUESSES), "HERE", "mia")
     assert str(error) == f"The record HERE does not answer: {CLOSED}. Check that the server runs, and try again."
