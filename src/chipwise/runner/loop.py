@@ -16,8 +16,9 @@ from dataclasses import dataclass, field, replace
 from chipwise.errors import BadInput, ChipwiseError, NotAllowed, NotFound, OutsideFailed, TryLater
 from chipwise.runner import recovery
 from chipwise.runner.engine import Engine, Leave, Order, Seen, Sight, Start, State
-from chipwise.runner.events import Event, Told
+from chipwise.runner.events import Event, Told, Waiting
 from chipwise.runner.job import Job, Phase
+from chipwise.runner.permits import refusals
 from chipwise.runner.policy import NeverLate, Policy
 from chipwise.runner.queue import Rules
 from chipwise.runner.record import Change, Damaged, Deposed, Lease, Record, Stale, Unread
@@ -81,8 +82,8 @@ class Controller:
             return Turn(True, live=len(self._jobs) + len(unread), trouble=(*damaged, str(error)))
         seen, lives = _without_damaged(seen, unread)
         self._unrecorded = []
-        acts = step(self._jobs, seen, now, self.rules, self.policy, self._others)
         try:
+            acts = self._decided(seen, now)
             standing, written = self._write(acts, now)
             orders = [order for act in standing for order in act.orders]
             trouble, completed = self._carry_out(orders, now)
@@ -100,6 +101,18 @@ class Controller:
             next_at=min(waits, default=None),
             trouble=messages,
         )
+
+    def _decided(self, seen: Seen, now: float) -> list[Act]:
+        """A job whose owner may not run it here stays where it is, and says so."""
+        owners = {job.spec.owner for job in self._jobs.values() if job.phase is Phase.QUEUED}
+        permits = self.record.permits(self.engine.place, owners) if owners else None
+        refused = refusals(self._jobs, permits) if permits is not None else {}
+        if not refused:
+            return step(self._jobs, seen, now, self.rules, self.policy, self._others)
+        kept = {id: self._jobs[id] for id in refused}
+        allowed = {id: job for id, job in self._jobs.items() if id not in refused}
+        acts = step(allowed, seen, now, self.rules, self.policy, {**self._others, **kept})
+        return acts + [Act(job, (Waiting(refused[id]),)) for id, job in kept.items() if job.waiting != refused[id]]
 
     def _after_silence(self, now: float) -> Lease | None:
         """Whoever leads renews the lease at every turn. One that nobody renewed for as long as a lease lasts, by a clock that

@@ -21,6 +21,7 @@ from typing import Any
 
 import psutil
 
+from chipwise.adapters.private_environment import handed_over
 from chipwise.errors import NotFound, TryLater
 from chipwise.runner import hand_off
 from chipwise.runner.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
@@ -168,15 +169,17 @@ class Local:
         """Detached, so that it outlives whoever starts it; what it has to say of itself goes into its folder."""
         own = os.open(path / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            started = subprocess.Popen(
-                [*SUPERVISOR, str(path)],
-                env={**os.environ, **hidden},
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=own,
-                start_new_session=True,
-            )
+            with handed_over({**os.environ, **hidden}) as (visible, inherited):
+                started = subprocess.Popen(
+                    [*SUPERVISOR, str(path)],
+                    env=visible,
+                    cwd="/",
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=own,
+                    start_new_session=True,
+                    pass_fds=inherited,
+                )
         finally:
             os.close(own)
         self._started = [one for one in (*self._started, started) if one.poll() is None]
@@ -200,7 +203,7 @@ class Local:
         for path in filter(None, (handed, stored)):
             with suppress(OSError, UnicodeDecodeError):
                 return path.read_text().rstrip("\n")
-        return os.environ.get(setting)
+        return None  # never of this process's own environment: that is the controller's, and this job may be another's
 
     def _leave(self, job: Job, deadline: float, reason: str) -> None:
         path = self.folder(job.id, len(job.attempts))

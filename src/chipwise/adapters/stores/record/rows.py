@@ -50,6 +50,9 @@ USES = """SELECT a.job, j.owner, j.team, j.project, j.engine, a.purchase, a.prov
 BODY = "id, version, body"  # what a job is read from
 CHANGED = f"SELECT mark, {BODY} FROM jobs WHERE place = ? AND mark > ? ORDER BY mark LIMIT ?"
 CHANGED_LIVE = f"SELECT mark, {BODY} FROM jobs WHERE place = ? AND mark > ? AND mark <= ? AND {LIVE} ORDER BY mark LIMIT ?"
+PERMITS = (
+    """SELECT who, may_submit(who, ?), acts_for(who, ?), ARRAY(SELECT secrets_for(who, ?)) FROM unnest(?::text[]) AS w (who)"""
+)
 LEAD = """INSERT INTO leases (place, holder, epoch, until) VALUES (?, ?, 1, ?) ON CONFLICT (place) DO UPDATE SET
     epoch = leases.epoch + CASE WHEN leases.holder = excluded.holder THEN 0 ELSE 1 END, holder = excluded.holder,
     until = excluded.until WHERE leases.holder = excluded.holder OR leases.until <= ? RETURNING epoch, until"""

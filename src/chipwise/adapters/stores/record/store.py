@@ -7,7 +7,7 @@ before anything with a larger one, so `changed` never passes by a job.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from chipwise.adapters.stores.record.database import Database, Transaction
 from chipwise.errors import BadInput, OutsideFailed
 from chipwise.runner.events import Event, Over, Submitted, after, first
 from chipwise.runner.job import Job, Phase, Spec
+from chipwise.runner.permits import Permit
 from chipwise.runner.record import Change, Damaged, Deposed, Happened, Lease, Row, Stale, Unread, Use, Wanted
 from chipwise.runner.writing import Unreadable
 
@@ -182,6 +183,13 @@ class Store:
     def uses(self, since: float, until: float) -> list[Use]:
         since, until = r.moment(since), r.moment(until)
         return [Use(*values) for values in self.database.read(lambda tx: tx.rows(r.USES, (until, since)))]
+
+    def permits(self, place: str, owners: Collection[str]) -> dict[str, Permit] | None:
+        if not self.database.IS_SHARED:
+            return None
+        logins = [owner for owner in owners if r.is_text(owner) and "\0" not in owner]
+        rows = self.database.read(lambda tx: tx.rows(r.PERMITS, (place, place, place, logins)))
+        return {login: Permit(allowed, None if acts else frozenset(secrets)) for login, allowed, acts, secrets in rows}
 
     def lead(self, place: str, holder: str, now: float, seconds: float) -> Lease | None:
         """One statement compares and sets. `holder` must be another for each process: whoever has the same name is the same."""
