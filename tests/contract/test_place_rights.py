@@ -82,11 +82,11 @@ def allow(team: Team, login: str, grant: Grant) -> None:
 def test_a_member_cannot_submit_to_the_machine_of_another(team: Team) -> None:
     with pytest.raises(NotAllowed, match=f"bob may not run jobs at {HERS}"):
         team.by("bob").submit([("evil", spec("bob"))], 1.0)
-    statement = """INSERT INTO jobs (id, name, phase, engine, place, owner, team, project, priority, gpus, cpus, machines, attempts,
-        submitted, reason, born, version, mark, body)
-        VALUES ('evil', 'a', 'queued', 'local', %s, 'bob', '', '', 0, 0, 1, 1, 0, 1, '', 1, 1, 0, '{"id": "evil", "version": 1, "spec": {"owner": "bob", "place": "carols workstation"}}')"""
+    body = """{"id": "evil", "version": 1, "spec": {"owner": "bob", "place": "carols workstation"}}"""
+    statement = """INSERT INTO jobs VALUES
+        ('evil', 1, 1, 0, %s, 'a', 'queued', 'local', 'bob', '', '', 0, 0, 1, 1, 0, 1, NULL, NULL, '', %s)"""
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        team.sql("bob", statement, HERS)
+        team.sql("bob", statement, HERS, body)
     assert team.sql("admin", "SELECT count(*) FROM jobs") == [(0,)]
 
 
