@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chipwise.api.session.config import read_config
-from chipwise.errors import BadInput, NotAllowed, OutsideFailed
+from chipwise.errors import BadInput, OutsideFailed
 from chipwise.runner.job import LIVE
 from chipwise.runner.loop import Controller, Turn
 from chipwise.runner.record import Unread, Wanted
@@ -140,7 +140,7 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
     while not signals and home.is_dir():
         try:
             turn = controller.turn(time.time())
-        except (OutsideFailed, NotAllowed) as error:  # a login that is no member any more may be one again
+        except OutsideFailed as error:
             log.say(f"{error} Trying again.")
             if not live and time.monotonic() - busy_at > GIVES_UP_S:  # nothing waits for it, as far as it ever saw
                 break
@@ -148,7 +148,7 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
             while not signals and time.monotonic() < until:  # a signal does not end a sleep
                 time.sleep(SOON_S)
             trouble_s = min(2.0 * trouble_s, TRIES_AGAIN_S[1])
-            with suppress(OutsideFailed, NotAllowed):  # another file may lie there by now, and be the record that people see
+            with suppress(OutsideFailed):  # another file may lie there by now, and be the record that people see
                 if home.is_dir():  # else all was removed, and nothing is made again
                     former, controller = controller, beginning()
                     former.record.close()
@@ -163,7 +163,7 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
             idle = True
             break
         time.sleep(_pause(turn, known.turn_s))
-    with suppress(OutsideFailed, NotAllowed):  # the lease runs out by itself
+    with suppress(OutsideFailed):  # the lease runs out by itself
         controller.resign()
         os.close(lock)
         if not place:
