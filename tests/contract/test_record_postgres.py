@@ -24,6 +24,7 @@ from chipwise.runner.events import Told
 from chipwise.runner.job import Job, Spec
 from chipwise.runner.record import Change, Wanted
 from cutting_proxy import cutting
+from patience import deadline
 from postgres_server import Server
 
 psycopg = pytest.importorskip("psycopg")
@@ -68,7 +69,7 @@ def test_work_goes_on_when_connections_are_cut_at_any_moment(postgres: Server, n
     cutter.start()
     try:
         [job] = store.jobs(Wanted())
-        until = time.monotonic() + 60
+        until = deadline(60)
         for number in itertools.count():
             if cuts > 10 or time.monotonic() > until:
                 break
@@ -257,6 +258,7 @@ def test_without_psycopg_the_remedy_is_a_pip_line() -> None:
 import sys
 sys.modules["psycopg"] = None
 from chipwise.adapters.stores.record import connect
+from patience import deadline
 try:
     connect("postgresql://alice:s3cret@localhost/jobs")
 except Exception as error:

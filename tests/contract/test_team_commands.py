@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from command import Chipwise, Done
+from patience import deadline
 from postgres_server import Server
 
 psycopg = pytest.importorskip("psycopg")
@@ -47,7 +48,7 @@ def as_login(postgres: Server, new_database: Callable[[], str], tmp_path: Path) 
 
 
 def wait(chipwise: Command, id: str, phase: str) -> dict[str, Any]:
-    until = time.monotonic() + 60
+    until = deadline(60)
     while time.monotonic() < until:
         found: dict[str, Any] = chipwise("describe", id, "--json").json
         if found["phase"] == phase:

@@ -20,6 +20,7 @@ import pytest
 
 from chipwise.adapters.engines.local import processes
 from own_machine import CPUS, OWN
+from patience import deadline
 from run_machine import CHIPWISE, clear
 
 pytestmark = pytest.mark.e2e
@@ -28,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STAND_IN = """
 import sys, time
 import chipwise.job as job
+from patience import deadline
 print("runs", flush=True)
 for step in job.steps({"n": 0}, total=int(sys.argv[1]), every=1000):
     time.sleep(1.5 if step < 2 else 0.02)
@@ -160,7 +162,7 @@ def test_long_work_is_measured_for_as_long_as_asked(bench: Bench) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_leaves_no_job_running(bench: Bench, number: int) -> None:
     started = bench.start("bench", "work.yaml", "--on", "local", "--repeat", "3")
-    late = time.monotonic() + 40
+    late = deadline(40)
     while not any("stand_in.py" in one for one in bench.alive()):
         assert time.monotonic() < late
         time.sleep(0.1)

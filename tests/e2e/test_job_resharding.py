@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from chipwise.job.checkpoints import Checkpoints
+from patience import deadline
 
 pytestmark = pytest.mark.e2e
 PROGRAM = Path(__file__).parents[1] / "support" / "elastic_training.py"
@@ -73,7 +74,7 @@ class Ranks:
         return max(found, default=0)
 
     def until_saved(self, step: int, seconds: float = 60) -> None:
-        late = time.monotonic() + seconds
+        late = deadline(seconds)
         while self.saved() < step:
             gone = [one.poll() for one in self.running if one.poll() is not None]
             assert not gone, (gone, (self.home / "log").read_text()[-3000:])
@@ -127,7 +128,7 @@ def test_a_rank_killed_in_the_middle_of_putting_states_together_costs_nothing(
     ranks.ended()
     before = ranks.saved()
     ranks.start(2, DIES_WHILE_JOINING=str(rank))
-    late = time.monotonic() + 30
+    late = deadline(30)
     while ranks.running[rank].poll() is None:
         assert time.monotonic() < late, (ranks.home / "log").read_text()[-3000:]
         time.sleep(0.01)

@@ -16,6 +16,7 @@ from chipwise.renderer.file import CannotRender
 from chipwise.renderer.targets.slurm import render
 from deployments import NAMES, deployment
 from fixed_deployments import BATCH, CASES, HPC, TRAIN
+from patience import deadline
 from slurm_cluster import Cluster, Missing, started
 
 pytestmark = pytest.mark.e2e
@@ -206,7 +207,7 @@ def test_slurm_takes_what_is_rendered(slurm: Cluster, tmp_path: Path, name: str)
 
 def _until(holds: object, seconds: float = 30.0) -> None:
     assert callable(holds)
-    end = time.monotonic() + seconds
+    end = deadline(seconds)
     while not holds():
         assert time.monotonic() < end, "not in time"
         time.sleep(0.2)

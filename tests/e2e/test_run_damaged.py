@@ -12,6 +12,7 @@ from collections.abc import Callable
 import psutil
 import pytest
 
+from patience import deadline
 from run_machine import Machine, machine, python
 
 pytestmark = pytest.mark.e2e
@@ -98,7 +99,7 @@ def test_one_that_is_ended_at_once_has_no_grace(machine: Machine) -> None:
 
 
 def _until(found: Callable[[], bool], seconds: float = 30) -> None:
-    late = time.monotonic() + seconds
+    late = deadline(seconds)
     while not found():
         assert time.monotonic() < late
         time.sleep(0.1)

@@ -18,12 +18,14 @@ from aws_stand_in import AMI, started
 from ec2_account import NO_SPOT
 from ec2_user import OTHER, REGION, Account
 from faulty_aws import Fault, Faulty, faulty, no_machines
+from patience import deadline
 
 pytestmark = pytest.mark.e2e
 PROGRAM = """
 import os, sys, time
 import numpy as np
 from chipwise import job
+from patience import deadline
 
 state = {"weights": np.zeros(50), "made": np.random.default_rng(7).normal(size=(60, 50))}
 for step in job.steps(state, 60, every=2):
@@ -42,7 +44,7 @@ class World:
     between: Faulty
 
     def wait(self, what: Callable[[], Any], seconds: float = 60) -> Any:
-        until = time.monotonic() + seconds
+        until = deadline(seconds)
         while not (found := what()):
             assert time.monotonic() < until, self.account.run("ps", "--all").out + self.account.controller_log()
             time.sleep(0.2)

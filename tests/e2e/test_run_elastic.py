@@ -23,6 +23,7 @@ from chipwise.runner.events import Placed
 from chipwise.runner.job import Job, Needs, Outcome, Phase, Retry, Spec
 from chipwise.runner.record import Record
 from chipwise.runner.story import told
+from patience import deadline
 
 pytestmark = pytest.mark.e2e
 PROGRAM = Path(__file__).parents[1] / "support" / "elastic_training.py"
@@ -51,7 +52,7 @@ class Machine:
         self.awake()
 
     def until(self, id: str, *, attempts: int = 0, phase: Phase = Phase.RUNNING, saved: int = 0, seconds: float = 90) -> Job:
-        late = time.monotonic() + seconds
+        late = deadline(seconds)
         while True:
             job = self.record.job(id)
             assert job is not None

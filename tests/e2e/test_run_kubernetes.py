@@ -14,6 +14,7 @@ import pytest
 from kube.control_plane import Cluster
 from kube.process import wait_for
 from kube.user import User, user_of
+from patience import deadline
 
 pytestmark = pytest.mark.e2e
 GPU = "nvidia.com/gpu"
@@ -73,7 +74,7 @@ def test_a_planned_workload_waits_for_the_machine_of_its_plan_and_is_stopped(
     told = user.submit(str(path))
     assert told["predicted"]["seconds"] > 60
     assert told["team"] == "vision"
-    until = time.monotonic() + 60
+    until = deadline(60)
     waiting = ""
     while "no node" not in waiting and time.monotonic() < until:
         waiting = user.run("describe", told["id"], "--json").json["waiting"]

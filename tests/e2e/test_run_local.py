@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from metadata_stand_ins import serving
+from patience import deadline
 from run_machine import Machine, machine, python
 
 pytestmark = pytest.mark.e2e
@@ -79,13 +80,14 @@ def test_a_job_that_waits_says_why(machine: Machine) -> None:
 
 def test_a_lost_supervisor_is_made_good_and_the_story_says_so(machine: Machine) -> None:
     program = machine.program(
-        "import time\nimport numpy as np\nimport chipwise.job as job\n"
+        "import os, time\nimport numpy as np\nimport chipwise.job as job\n"
         "state = {'w': np.zeros(4), 'sum': 0}\n"
         "for step in job.steps(state, total=150, every=10):\n"
         "    state['w'] = state['w'] * 0.9 + step; state['sum'] += step; time.sleep(0.01)\n"
+        "    if step == 60 and os.environ['CHIPWISE_ATTEMPT'] == os.environ.get('STAYS'): time.sleep(600)\n"
         "print(state['sum'], state['w'].tolist())\n"
     )
-    id = machine.submitted("--", sys.executable, program)
+    id = machine.submitted("--env", "STAYS=1", "--", sys.executable, program)
     _wait(lambda: (machine.home / "data/run/jobs" / id / "checkpoints").exists())
     time.sleep(0.4)
     os.kill(machine.supervisor(machine.job(id)), signal.SIGKILL)
@@ -256,7 +258,7 @@ def test_forget_makes_room_and_the_record_still_knows(machine: Machine) -> None:
 
 
 def _wait(what: Callable[[], object], seconds: float = 15) -> None:
-    late = time.monotonic() + seconds
+    late = deadline(seconds)
     while not what():
         assert time.monotonic() < late
         time.sleep(0.05)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import psutil
 import pytest
 
+from patience import deadline
 from run_machine import Machine, machine, python
 
 __all__ = ["machine"]
@@ -19,7 +20,7 @@ SHOW = "import os; print([os.environ.get(name) for name in ('TOKEN', 'KEY')])"
 
 
 def wait(what: Callable[[], object], seconds: float = 20.0) -> None:
-    late = time.monotonic() + seconds
+    late = deadline(seconds)
     while not what():
         assert time.monotonic() < late
         time.sleep(0.05)

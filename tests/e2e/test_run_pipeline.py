@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from patience import deadline
 from run_machine import CHIPWISE, Machine, machine
 
 pytestmark = pytest.mark.e2e
@@ -98,7 +99,7 @@ def test_an_interrupt_stops_all_stages(machine: Machine) -> None:
 
 
 def _until(found: Callable[[], bool], seconds: float = 30) -> None:
-    late = time.monotonic() + seconds
+    late = deadline(seconds)
     while not found():
         assert time.monotonic() < late
         time.sleep(0.1)

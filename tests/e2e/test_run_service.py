@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from patience import deadline
 from run_machine import Machine, machine, python
 
 pytestmark = pytest.mark.e2e
@@ -16,6 +17,7 @@ __all__ = ["machine"]  # a fixture, taken by its name
 
 SERVES_LATER = """
 import http.server, pathlib, sys, time
+from patience import deadline
 while not pathlib.Path("go").exists(): time.sleep(0.05)
 class Answer(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
@@ -62,7 +64,7 @@ def test_one_that_is_leaving_tells_until_when_it_has_time(machine: Machine) -> N
 
 
 def _until(found: Callable[[], bool], seconds: float = 30) -> None:
-    late = time.monotonic() + seconds
+    late = deadline(seconds)
     while not found():
         assert time.monotonic() < late
         time.sleep(0.1)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from patience import deadline
 from run_machine import CHIPWISE, Machine, machine, python
 
 pytestmark = pytest.mark.e2e
@@ -96,7 +97,7 @@ def test_a_stopped_job_keeps_its_checkpoints_and_forgotten_output_is_said_to_be(
 
 
 def _until(found: Callable[[], bool], seconds: float = 30) -> None:
-    late = time.monotonic() + seconds
+    late = deadline(seconds)
     while not found():
         assert time.monotonic() < late
         time.sleep(0.1)

@@ -63,7 +63,7 @@ class Chipwise:
             cwd=cwd,
             env=self._environment(environment),
             capture_output=True,
-            timeout=60,
+            timeout=300,
             input=(typed or "").encode(),
         )
         return Done(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))

@@ -25,6 +25,7 @@ from unittest import mock
 import psutil
 
 from aws_stand_in import Aws
+from patience import deadline
 
 MARK = "CHIPWISE_ROOT"
 REASONS = {
@@ -251,7 +252,7 @@ class Hall:
         process = self.processes.get(machine)
         if process is None:
             return
-        end = time.monotonic() + 10
+        end = deadline(10)
         while (left := self.of(machine)) and time.monotonic() < end:
             for one in left:
                 with suppress(psutil.Error):

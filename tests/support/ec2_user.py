@@ -15,6 +15,7 @@ from typing import Any
 from aws_stand_in import AMI, Aws
 from command import Chipwise, Done
 from ec2_machines import Hall
+from patience import deadline
 
 REGION, OTHER = "eu-west-1", "eu-north-1"
 
@@ -52,7 +53,7 @@ class Account:
         return found
 
     def wait(self, id: str, phase: str, seconds: float = 90) -> dict[str, Any]:
-        until = time.monotonic() + seconds
+        until = deadline(seconds)
         while time.monotonic() < until:
             if (found := self.job(id))["phase"] == phase:
                 return found
@@ -70,7 +71,7 @@ class Account:
         return [one.id for one in self.hall.instances() if one.state in ("pending", "running")]
 
     def gone(self, seconds: float = 40) -> bool:
-        until = time.monotonic() + seconds
+        until = deadline(seconds)
         while time.monotonic() < until and self.living():
             time.sleep(0.2)
         return not self.living()

@@ -22,6 +22,7 @@ import numpy as np
 
 import chipwise.job as job
 from chipwise.job import resharding
+from patience import deadline
 
 RANK, WORLD = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
 WEIGHTS, PIECES, ROWS = 11, 12, 4
@@ -40,7 +41,7 @@ class Meeting:
                 came = [door.accept() for _ in range(WORLD - 1)]
             self.others = [one for _, one in sorted(((one.recv(), one) for one in came), key=lambda pair: pair[0])]
             return
-        until = time.monotonic() + 30
+        until = deadline(30)
         while not self.others:
             with suppress(OSError):
                 self.others = [Client(address)]

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from patience import deadline
+
 MISSING = "postgresql: not found; Debian's postgresql package has it"
 ADMIN = "admin"
 TRUSTED = ("alice", "bob", "carol", "dora", "eve", "robot")  # let in without a password, as the admin is
@@ -94,7 +96,7 @@ def _free_port() -> int:
 def _wait(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
     import psycopg
 
-    until = time.monotonic() + 60
+    until = deadline(60)
     while time.monotonic() < until:
         if server.poll() is not None:
             break

@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from chipwise.adapters.engines.local import processes
+from patience import deadline
 
 CHIPWISE = str(Path(sys.executable).parent / "chipwise")
 Done = subprocess.CompletedProcess[str]
@@ -38,7 +39,7 @@ class Machine:
         }
         self.env.pop("XDG_RUNTIME_DIR", None)
 
-    def __call__(self, *words: str, code: int | None = 0, timeout: float = 60, env: dict[str, str] | None = None) -> Done:
+    def __call__(self, *words: str, code: int | None = 0, timeout: float = 300, env: dict[str, str] | None = None) -> Done:
         done = subprocess.run(
             [CHIPWISE, *words],
             cwd=self.home / "work",
@@ -59,7 +60,7 @@ class Machine:
         return found
 
     def until(self, name: str, *phases: str, seconds: float = 40) -> dict[str, Any]:
-        late = time.monotonic() + seconds
+        late = deadline(seconds)
         while (job := self.job(name))["phase"] not in phases:
             assert time.monotonic() < late, (job, (self.home / "data/run/controller.log").read_text())
             time.sleep(0.1)

@@ -16,6 +16,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from patience import deadline
+
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol", "sinfo")
 GET = "apt-get install slurm-wlm munge; see make tools"
 NULL_DEVICE = os.makedev(1, 3)
@@ -44,7 +46,7 @@ class Cluster:
 
     def ended(self, job: str, seconds: float = 60.0) -> str:
         """The state in which a job, or the last task of an array, stopped."""
-        end = time.monotonic() + seconds
+        end = deadline(seconds)
         while time.monotonic() < end:
             told = self.run("scontrol", "--oneliner", "show", "job", job)
             states = [word.removeprefix("JobState=") for word in told.split() if word.startswith("JobState=")]
@@ -120,7 +122,7 @@ def _cancel(cluster: Cluster, seconds: float = 15.0) -> None:
     """A job that still runs would outlive its node's daemon. Whatever happens here, the daemons are stopped afterwards."""
     with contextlib.suppress(AssertionError, OSError, subprocess.SubprocessError):
         cluster.run("scancel", "--user=root")
-        end = time.monotonic() + seconds
+        end = deadline(seconds)
         while cluster.run("squeue", "--noheader") and time.monotonic() < end:
             time.sleep(0.3)
 
@@ -143,7 +145,7 @@ def _idle(cluster: Cluster) -> int:
 
 def _until(holds: object, cluster: Cluster, seconds: float = 40.0) -> None:
     assert callable(holds)
-    end = time.monotonic() + seconds
+    end = deadline(seconds)
     while not holds():
         if time.monotonic() > end:
             raise AssertionError(f"Slurm did not come up in {seconds:.0f} s\n{cluster.logs()}")

@@ -28,6 +28,7 @@ from ec2_account import NO_SPOT
 from ec2_programs import WAITS, done_at, python
 from engines.ec2 import REGION, SPOT, Rented, warning
 from faulty_aws import Fault
+from patience import deadline
 
 pytestmark = pytest.mark.e2e
 
@@ -182,7 +183,7 @@ def test_with_its_controller_dead_a_machine_keeps_to_the_budget(play: Play, monk
     for _ in play.turns():
         if play.bench.hall.instances():
             break
-    end = time.monotonic() + 40
+    end = deadline(40)
     while any(one.state == "running" for one in play.bench.hall.instances()):
         assert time.monotonic() < end, play.job
         play.bench.wait(0.1)
@@ -202,7 +203,7 @@ def test_what_ec2_will_not_end_ends_itself(play: Play) -> None:
     play.bench.between.faults.append(Fault("TerminateInstances", 503, "RequestLimitExceeded"))
     with pytest.raises(TryLater):
         play.bench.engine.do(End(job))
-    end = time.monotonic() + 30
+    end = deadline(30)
     while any(one.state == "running" for one in play.bench.hall.instances()):
         assert time.monotonic() < end
         play.bench.wait(0.1)

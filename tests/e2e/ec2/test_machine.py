@@ -25,6 +25,7 @@ from chipwise.runner.events import Placed, Submitted, after, first
 from chipwise.runner.job import Job, Needs, Spec, Where
 from ec2_programs import LISTENS, READY, WAITS, python
 from engines.ec2 import REGION, SPOT, Rented
+from patience import deadline
 from render_checks import program
 
 pytestmark = pytest.mark.e2e
@@ -43,7 +44,7 @@ def boot(bench: Rented, job: Job, *names: str, config: Config = KEEP, hard: int 
 
 
 def until(bench: Rented, wanted: Callable[[], bool], machine: str = "i-1") -> None:
-    end = time.monotonic() + 30
+    end = deadline(30)
     while not wanted():
         assert time.monotonic() < end, bench.hall.console(machine)
         time.sleep(0.05)

@@ -16,6 +16,7 @@ from typing import Any
 
 from chipwise.runner.engine import Engine
 from chipwise.runner.job import Job, Spec, Where
+from patience import deadline
 
 NAME = Path(__file__).stem
 ENGINE = f"chipwise.adapters.engines.{NAME}"
@@ -84,7 +85,7 @@ class Real:
             state = folder.read(at, folder.STATE) or {}
             if processes.lives(state.get("pid"), state.get("identity")):
                 os.kill(state["pid"], signal.SIGKILL)
-            end = time.monotonic() + 5.0
+            end = deadline(5.0)
             while (left := processes.marked(str(at))) and time.monotonic() < end:
                 processes.end(left)
                 time.sleep(0.02)

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from patience import deadline
+
 T = TypeVar("T")
 
 # Runs between fork and the program: the kernel is asked to end it with its parent, whatever ends the parent, so that not even a
@@ -37,7 +39,7 @@ class NotInTime(AssertionError):
 
 def wait_for(what: str, probe: Callable[[], T | None], seconds: float, every: float = 0.1) -> T:
     """The first answer of the probe that is neither None nor False; what it said last, where time runs out."""
-    limit = time.monotonic() + seconds
+    limit = deadline(seconds)
     last: object = None
     while True:
         try:
