@@ -28,7 +28,7 @@ def awake(lock: Path) -> bool:
 def start(command: list[str], env: Mapping[str, str], log: Path) -> None:
     """Detached: it belongs to nobody's terminal, and outlives who started it."""
     _STARTED[:] = [process for process in _STARTED if process.poll() is None]
-    handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, state_files.file_mode(log.parent))
     try:
         with handed_over(env) as (visible, inherited):
             process = subprocess.Popen(

@@ -19,7 +19,8 @@ private_environment.{entrance}()
 child = __import__("subprocess").run([sys.executable, "-c", "import os; print(os.getppid())"], capture_output=True)
 seen = open("/proc/self/environ", "rb").read().decode() if os.path.exists("/proc/self/environ") else ""
 closed = ctypes.CDLL(None).prctl(3, 0, 0, 0, 0) == 0 if sys.platform == "linux" else True
-print(json.dumps([os.environ.get("CHIPWISE_RECORD"), os.environ.get("ODD"), "{handle}" in os.environ, seen, closed, child.returncode]))
+environ = os.environ
+print(json.dumps([environ.get("CHIPWISE_RECORD"), environ.get("ODD"), "{handle}" in environ, seen, closed, child.returncode]))
 """
 SETTINGS = {"CHIPWISE_RECORD": "postgresql://mia:pass-word@db/x", "ODD": "\udcff'\"\n$"}
 
