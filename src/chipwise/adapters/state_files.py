@@ -19,6 +19,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from chipwise.runner.writing import LARGEST_COUNT, LARGEST_NUMBER
+
 _OF_A_GROUP = stat.S_ISGID | stat.S_IRGRP | stat.S_IXGRP
 MOST_BYTES = 64 << 20  # of one file; ours are small, and a program may write into its own folder
 
@@ -53,16 +55,13 @@ def number(fields: Mapping[str, Any], name: str) -> float | None:
     value = fields.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    try:
-        return float(value)
-    except OverflowError:
-        return None
+    return float(value) if -LARGEST_NUMBER <= value <= LARGEST_NUMBER else None
 
 
 def whole(fields: Mapping[str, Any], name: str) -> int | None:
     """A field that holds a count or a code, within what a database takes."""
     value = fields.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST_COUNT else None
 
 
 def words(fields: Mapping[str, Any], name: str) -> str:

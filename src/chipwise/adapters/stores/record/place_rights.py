@@ -107,12 +107,47 @@ _RIGHTS = (
 )
 
 # The policy above refuses as well; this says what is missing.
-_GUARD = MENDING[0].replace(
-    "IF TG_OP = 'INSERT' THEN",
-    f"""IF TG_OP = 'INSERT' THEN
+_GUARD = (
+    MENDING[0]
+    .replace(
+        "IF TG_OP = 'INSERT' THEN",
+        f"""IF TG_OP = 'INSERT' THEN
         IF NOT may_submit(current_user::text, NEW.place) THEN
           RAISE EXCEPTION '% may not run jobs at %', current_user, NEW.place {REFUSED};
         END IF;""",
+    )
+    .replace(
+        "NEW.version <= OLD.version THEN",
+        "NEW.version NOT BETWEEN OLD.version + 1 AND OLD.version + 10000 THEN",
+    )
+)
+
+# The fifth: bounds. A sum over a value beyond them could not be written, and a job that cannot be written holds its devices.
+_COUNT, _NUMBER, _CHARACTERS = "BETWEEN -9007199254740992 AND 9007199254740992", "BETWEEN -1e18 AND 1e18", "<= 16000000"
+_COUNTS = {
+    "jobs": ("version", "mark", "born", "priority", "gpus", "cpus", "machines", "attempts"),
+    "events": ("version",),
+    "attempts": ("number", "machines", "gpus"),
+    "leases": ("epoch",),
+}
+_NUMBERS = {
+    "jobs": ("submitted", "begun", "ended"),
+    "events": ("at",),
+    "attempts": ("since", "ended", "usd_per_hour"),
+    "leases": ("until",),
+}
+_TEXTS = {"jobs": ("body", "reason"), "events": ("body",)}
+BOUNDS = tuple(
+    f"ALTER TABLE {table} ADD CONSTRAINT bounded CHECK ("
+    + " AND ".join(
+        [
+            *(f"{column} {_COUNT}" for column in _COUNTS[table]),
+            *(f"{column} {_NUMBER}" for column in _NUMBERS[table]),
+            *(f"length({column}) {_CHARACTERS}" for column in _TEXTS.get(table, ())),
+        ]
+    )
+    + ") NOT VALID"
+    for table in _COUNTS
 )
 
 PLACE_RIGHTS = (_TABLE, *_QUESTIONS, *_POLICIES, _GUARD, *_RIGHTS)

@@ -19,7 +19,7 @@ from chipwise.runner.events import Event, Over, Submitted, after, first
 from chipwise.runner.job import Job, Phase, Spec
 from chipwise.runner.permits import Permit
 from chipwise.runner.record import Change, Damaged, Deposed, Happened, Lease, Row, Stale, Unread, Use, Wanted
-from chipwise.runner.writing import Unreadable
+from chipwise.runner.writing import LARGEST_COUNT, Unreadable
 
 _CHUNK = 500  # ids in one question: SQLite takes 999 values in its older versions
 _FIRST_READING = 62  # bits: see `changed`
@@ -136,7 +136,8 @@ class Store:
             ) is not None:
                 raise stale
             last = tx.rows(r.LAST_EVENT, (was.id,))[0][0]  # its version may be less than that of what happened
-            version = 1 + max(was.version, last if isinstance(last, int) else 0, 0)
+            known = was.version if was.version < LARGEST_COUNT else 0  # else whoever wrote it meant that nothing could follow
+            version = 1 + max(known, last if isinstance(last, int) else 0, 0)
             job = replace(was, phase=Phase.FAILED, attempts=ended, ended=moment, reason=reason, version=version)
             tx.many(r.UPDATE_JOB, [r.updated(job, mark, r.body_of(job), has)])
             tx.many(r.INSERT_EVENT, [_event(job, event, moment)])
