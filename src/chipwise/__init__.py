@@ -106,6 +106,9 @@ if TYPE_CHECKING:
     members = _DEFAULT.members
     members_add = _DEFAULT.members_add
     members_remove = _DEFAULT.members_remove
+    places = _DEFAULT.places
+    places_allow = _DEFAULT.places_allow
+    places_refuse = _DEFAULT.places_refuse
     bench = _DEFAULT.bench
     profile = _DEFAULT.profile
     calibrate = _DEFAULT.calibrate
@@ -159,6 +162,9 @@ _VERBS = (
     "members",
     "members_add",
     "members_remove",
+    "places",
+    "places_allow",
+    "places_refuse",
     # Measure
     "bench",
     "profile",
@@ -295,6 +301,9 @@ __all__ = [
     "offers",
     "open",
     "pack",
+    "places",
+    "places_allow",
+    "places_refuse",
     "plan",
     "predict",
     "prepare",

@@ -41,8 +41,10 @@ def as_login(postgres: Server, new_database: Callable[[], str], tmp_path: Path) 
         for one in made.values():  # a controller waits for its record to come back, and this one does not
             with suppress(OSError, ValueError):
                 os.kill(int((one.data_dir / "run" / "controller.lock").read_text()), signal.SIGTERM)
-        for login in LOGINS:
-            admin.execute(f"DROP ROLE {login}")
+        with psycopg.connect(postgres.url(name), autocommit=True) as owner:
+            for login in LOGINS:
+                owner.execute(f"DROP OWNED BY {login}")
+                admin.execute(f"DROP ROLE {login}")
 
 
 def wait(chipwise: Command, id: str, phase: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import psutil
 import pytest
@@ -270,3 +271,25 @@ def test_who_sets_other_devices_is_heard_though_a_controller_lives(machine: Mach
     assert "gives 0" in machine(*shown, env=unset, code=2).stderr  # as the controller that lives says
     assert machine(*shown, env={"CHIPWISE_GPUS": "2,3"}).stdout == "2,3\n"
     assert machine(*shown, env=unset).stdout == "2,3\n"
+
+
+def test_a_job_reads_nothing_of_the_shell_that_woke_its_controller(machine: Machine) -> None:
+    """The address of the record and keys are in the environment of that shell, and the job may be another person's."""
+    code = (
+        "import os, re\n"
+        "pid, found = os.getppid(), []\n"
+        "while pid > 1:\n"
+        "    try:\n"
+        "        found.append(b'hush-hush' in open(f'/proc/{pid}/environ', 'rb').read())\n"
+        "    except OSError:\n"
+        "        found.append(False)\n"
+        "    pid = int(re.sub(r'.*\\)', '', open(f'/proc/{pid}/stat').read()).split()[1])\n"
+        "print(any(found), len(found), os.environ.get('OTHER_KEY'))"
+    )
+    machine.env["OTHER_KEY"] = "hush-hush"
+    id = machine.submitted(*python(code))
+    machine.until(id, "done")
+    assert machine("logs", id).stdout.split()[::2] == ["False", "None"]
+    assert "hush-hush" not in Path(f"/proc/{machine.controller()}/environ").read_text()
+    machine("run", "--name", "thief", "--secret", "OTHER_KEY", *python("import os; print(os.environ['OTHER_KEY'])"))
+    assert machine("logs", "thief").stdout == "[secret]\n"

@@ -15,7 +15,7 @@ INHERITED_NAMES = re.compile(
     r"|XDG_\w+|TERM|COLORTERM|NO_COLOR"
 )
 # Where a program that itself calls chipwise finds the same files; the record's URL may hold a password.
-_OUR_FOLDERS = ("CHIPWISE_CONFIG_DIR", "CHIPWISE_DATA_DIR")
+OUR_FOLDERS = ("CHIPWISE_CONFIG_DIR", "CHIPWISE_DATA_DIR")
 
 
 def inherited(environ: Mapping[str, str]) -> dict[str, str]:
@@ -25,4 +25,4 @@ def inherited(environ: Mapping[str, str]) -> dict[str, str]:
 
 def of_supervisor(environ: Mapping[str, str], secrets: tuple[str, ...]) -> dict[str, str]:
     """What a program gets of its supervisor's environment: the system's own, and its own secrets."""
-    return inherited(environ) | {name: environ[name] for name in (*_OUR_FOLDERS, *secrets) if name in environ}
+    return inherited(environ) | {name: environ[name] for name in (*OUR_FOLDERS, *secrets) if name in environ}

@@ -1,6 +1,9 @@
 """Small files of state that several processes share: each is whole or not there, and a lock lives as long as its holder.
 
 What is read may have been written by anybody: a field is taken only where it holds what it should.
+
+In a directory of a group (readable by it, with the setgid bit) what is written can be read by the group, as people need who
+submit to a controller of another system user. Nobody but the owner ever writes here: an order is a command.
 """
 
 from __future__ import annotations
@@ -16,6 +19,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from chipwise.runner.writing import LARGEST_COUNT, LARGEST_NUMBER
+
+_OF_A_GROUP = stat.S_ISGID | stat.S_IRGRP | stat.S_IXGRP
 MOST_BYTES = 64 << 20  # of one file; ours are small, and a program may write into its own folder
 
 
@@ -49,16 +55,13 @@ def number(fields: Mapping[str, Any], name: str) -> float | None:
     value = fields.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    try:
-        return float(value)
-    except OverflowError:
-        return None
+    return float(value) if -LARGEST_NUMBER <= value <= LARGEST_NUMBER else None
 
 
 def integer(fields: Mapping[str, Any], name: str) -> int | None:
     """A field that holds a count or a code, within what a database takes."""
     value = fields.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST_COUNT else None
 
 
 def words(fields: Mapping[str, Any], name: str) -> str:
@@ -67,10 +70,36 @@ def words(fields: Mapping[str, Any], name: str) -> str:
     return value[:2000].encode(errors="replace").decode().replace("\0", "") if isinstance(value, str) else ""
 
 
-def write(folder: Path, name: str, content: Mapping[str, object]) -> None:
+def is_shared(folder: Path) -> bool:
+    """Whether it belongs to a group that may read what is in it."""
+    try:
+        mode = os.stat(folder).st_mode
+    except OSError:
+        return False
+    return mode & _OF_A_GROUP == _OF_A_GROUP
+
+
+def make_folder(folder: Path) -> None:
+    """With those above it that are missing: for the owner, and for the group to read where the one above is the group's."""
+    if folder.is_dir():
+        return
+    if folder.parent != folder:
+        make_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if is_shared(folder.parent):
+        folder.chmod(0o2750)
+
+
+def file_mode(folder: Path) -> int:
+    return 0o640 if is_shared(folder) else 0o600
+
+
+def write(folder: Path, name: str, content: Mapping[str, object], *, private: bool = False) -> None:
     """Whole, and on the disk when this returns."""
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
     try:
+        if not private and is_shared(folder):
+            os.fchmod(handle, 0o640)
         with os.fdopen(handle, "w") as file:
             json.dump(content, file)
             file.flush()
@@ -93,7 +122,7 @@ def sync(folder: Path) -> None:
 
 def lock(path: Path) -> int | None:
     """A lock that lives as long as somebody holds the descriptor; None: it is taken."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, file_mode(path.parent))
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -103,11 +132,15 @@ def lock(path: Path) -> int | None:
 
 
 def locked(path: Path) -> bool:
-    """Whether somebody holds it now."""
-    if not path.exists():
+    """Whether somebody holds it now; whoever can read the file can ask."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
         return False
-    handle = lock(path)
-    if handle is None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
         return True
-    os.close(handle)
+    finally:
+        os.close(handle)
     return False

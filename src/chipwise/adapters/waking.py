@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.adapters import state_files
+from chipwise.adapters.private_environment import handed_over
 
 EVERY_S = 5.0
 _STARTED: list[subprocess.Popen[bytes]] = []  # held so that a long program that starts several waits for those that left
@@ -27,11 +28,19 @@ def awake(lock: Path) -> bool:
 def start(command: list[str], env: Mapping[str, str], log: Path) -> None:
     """Detached: it belongs to nobody's terminal, and outlives who started it."""
     _STARTED[:] = [process for process in _STARTED if process.poll() is None]
-    handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, state_files.file_mode(log.parent))
     try:
-        process = subprocess.Popen(
-            command, env=dict(env), cwd="/", stdin=subprocess.DEVNULL, stdout=handle, stderr=handle, start_new_session=True
-        )
+        with handed_over(env) as (visible, inherited):
+            process = subprocess.Popen(
+                command,
+                env=visible,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=handle,
+                stderr=handle,
+                start_new_session=True,
+                pass_fds=inherited,
+            )
         _STARTED.append(process)
     finally:
         os.close(handle)

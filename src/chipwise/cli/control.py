@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from chipwise.cli.options import Duration
@@ -15,4 +17,6 @@ def control(idle: float | None, place: str) -> None:
     from chipwise.api.running import controlling
     from chipwise.api.session.wiring import open_session
 
+    if sys.argv[1:2] == ["control"]:  # a process of its own, which jobs of others may run beside
+        controlling.hide_environment()
     controlling.control(open_session(), controlling.IDLE_S if idle is None else idle, place)

@@ -51,6 +51,7 @@ COMMANDS = {
     "prepare": "Set up an AWS account for jobs on EC2.",
     "reap": "Delete what jobs left behind in clusters and clouds.",
     "members": "Manage who may see and stop jobs of a team.",
+    "places": "Manage who may run jobs at a place of a team.",
     "bench": "Measure the same work on several machines.",
     "profile": "Measure this machine's GPU, or show a profile.",
     "calibrate": "Fit predictions to runs that you measured.",
@@ -78,6 +79,7 @@ SECTIONS = {
         "prepare",
         "reap",
         "members",
+        "places",
     ),
     "Measure": ("bench", "profile", "calibrate", "score"),
 }

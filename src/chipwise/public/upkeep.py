@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from chipwise.errors import BadInput
@@ -92,3 +93,30 @@ class UpkeepVerbs(JobVerbs):
         from chipwise.api.running import membership
 
         membership.remove(self.api, login, team, role, place)
+
+    def places(self) -> Table:
+        """Where you may run jobs of a team's record, and what you opened to others.
+
+        >>> cw.places()
+        """
+        from chipwise.api.running import membership
+
+        return Table(map(asdict, membership.grants(self.api)))
+
+    def places_allow(self, place: str, *, user: str = "", team: str = "", secrets: Sequence[str] = ()) -> None:
+        """Let a user or a team run jobs at a place for which you act, and read those stored secrets.
+
+        >>> cw.places_allow("local:gpu1:/srv/chipwise", team="vision")
+        """
+        from chipwise.api.running import membership
+
+        membership.allow(self.api, place, user, team, tuple(secrets))
+
+    def places_refuse(self, place: str, *, user: str = "", team: str = "") -> None:
+        """Take that right away again.
+
+        >>> cw.places_refuse("local:gpu1:/srv/chipwise", team="vision")
+        """
+        from chipwise.api.running import membership
+
+        membership.refuse(self.api, place, user, team)

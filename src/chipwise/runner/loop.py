@@ -15,12 +15,14 @@ from dataclasses import dataclass, field, replace
 
 from chipwise.errors import BadInput, ChipwiseError, NotAllowed, NotFound, OutsideFailed, TryLater
 from chipwise.runner import recovery
-from chipwise.runner.engine import Engine, Leave, Order, Seen, Sight, Start, State
-from chipwise.runner.events import Event, Told
+from chipwise.runner.engine import End, Engine, Leave, Order, Seen, Sight, Start, State
+from chipwise.runner.events import Event, Told, Waiting
 from chipwise.runner.job import Job, Phase
+from chipwise.runner.permits import refusals
 from chipwise.runner.policy import NeverLate, Policy
 from chipwise.runner.queue import Rules
 from chipwise.runner.record import Change, Damaged, Deposed, Lease, Record, Stale, Unread
+from chipwise.runner.recovery import salvage
 from chipwise.runner.step import Act, step
 
 LEASE_S = 15.0
@@ -81,8 +83,8 @@ class Controller:
             return Turn(True, live=len(self._jobs) + len(unread), trouble=(*damaged, str(error)))
         seen, lives = _without_damaged(seen, unread)
         self._unrecorded = []
-        acts = step(self._jobs, seen, now, self.rules, self.policy, self._awaited)
         try:
+            acts = self._decided(seen, now)
             standing, written = self._write(acts, now)
             orders = [order for act in standing for order in act.orders]
             trouble, completed = self._carry_out(orders, now)
@@ -100,6 +102,18 @@ class Controller:
             next_at=min(waits, default=None),
             trouble=messages,
         )
+
+    def _decided(self, seen: Seen, now: float) -> list[Act]:
+        """A job whose owner may not run it here stays where it is, and says so."""
+        owners = {job.spec.owner for job in self._jobs.values() if job.phase is Phase.QUEUED}
+        permits = self.record.permits(self.engine.place, owners) if owners else None
+        refused = refusals(self._jobs, permits) if permits is not None else {}
+        if not refused:
+            return step(self._jobs, seen, now, self.rules, self.policy, self._awaited)
+        kept = {id: self._jobs[id] for id in refused}
+        allowed = {id: job for id, job in self._jobs.items() if id not in refused}
+        acts = step(allowed, seen, now, self.rules, self.policy, {**self._awaited, **kept})
+        return acts + [Act(job, (Waiting(refused[id]),)) for id, job in kept.items() if job.waiting != refused[id]]
 
     def _after_silence(self, now: float) -> Lease | None:
         """Whoever leads renews the lease at every turn. One that nobody renewed for as long as a lease lasts, by a clock that
@@ -174,10 +188,25 @@ class Controller:
             return self.record.write(changes, now, self._lease)
         except (BadInput, NotAllowed, Stale) as error:
             if len(changes) == 1:
-                message = f"{changes[0].job.id}: {error}"
-                self._unrecorded.append(message)
-                return [Stale(message)]
+                return [self._salvaged(changes[0], error, now)]
             return [answer for change in changes for answer in self._recorded([change], now)]
+
+    def _salvaged(self, change: Change, error: ChipwiseError, now: float) -> Job | Stale:
+        """What can be recorded of a change that the record does not take. A job that has ended gives back its devices whatever
+        cannot be said of it; one that runs is ended, since nobody could follow it."""
+        job = change.job
+        message = f"{job.id}: {error}"
+        self._unrecorded.append(message)
+        if not isinstance(error, BadInput):
+            return Stale(message)
+        for events in salvage(job, change.events, str(error)):
+            with suppress(BadInput):
+                [answer] = self.record.write([Change(job, events)], now, self._lease)
+                return answer
+        if job.phase.placed:
+            with suppress(ChipwiseError):
+                self.engine.do(End(job))
+        return Stale(message)
 
     def _carry_out(self, orders: Sequence[Order], now: float) -> tuple[list[str], int]:
         """As many as there is time for: the rest follows again from the record, after another look and a renewed lease."""

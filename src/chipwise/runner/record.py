@@ -10,13 +10,14 @@ decided about it, and what it may have running is left to itself, but all other 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from chipwise.errors import ChipwiseError, OutsideFailed
 from chipwise.runner.events import Event
 from chipwise.runner.job import Job, Phase, Spec
+from chipwise.runner.permits import Permit
 
 
 class Stale(ChipwiseError):
@@ -196,6 +197,10 @@ class Record(Protocol):
 
     def uses(self, since: float, until: float) -> list[Use]:
         """Attempts that held machines between two times."""
+        ...
+
+    def permits(self, place: str, owners: Collection[str]) -> Mapping[str, Permit] | None:
+        """What each may do at a place; None: the record belongs to one person, who may do everything."""
         ...
 
     def lead(self, place: str, holder: str, now: float, seconds: float) -> Lease | None:

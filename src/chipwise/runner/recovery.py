@@ -7,11 +7,11 @@ fail for ever, and is not started any more.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from chipwise.runner.engine import Sight, State
-from chipwise.runner.events import Again, Begun, Ended, Event, Measured, Over, after
+from chipwise.runner.events import Again, Begun, Ended, Event, Measured, Over, Told, after
 from chipwise.runner.job import Attempt, Job, LeaveReason, Outcome, Phase
 
 NEARLY = 0.99  # of the amount, since the last step is often smaller
@@ -59,6 +59,19 @@ def after_end(job: Job, sight: Sight, now: float) -> tuple[Event, ...]:
     if isinstance(following, Over) and (outcome is Outcome.DONE or since is not None):
         events = (*events, _measured(job, events, sight.rate, now, outcome is Outcome.DONE))
     return (*events, following)
+
+
+def salvage(job: Job, events: tuple[Event, ...], trouble: str) -> Iterator[tuple[Event, ...]]:
+    """Less and less of what happened, for a record that does not take all of it: without what only tells, and at last that it
+    is over. Nothing for one that may still run."""
+    lesser = tuple(event for event in events if not isinstance(event, Measured | Told))
+    if lesser and lesser != events:
+        yield lesser
+    failed = Over(Phase.FAILED, f"what happened to it cannot be recorded: {trouble[:300]}")
+    if job.phase is Phase.QUEUED:
+        yield (failed,)
+    elif any(isinstance(event, Ended) for event in events):
+        yield (Ended(len(job.attempts), Outcome.FAILED), failed)
 
 
 def _measured(job: Job, events: tuple[Event, ...], rate: float | None, now: float, finished: bool) -> Measured:

@@ -2,13 +2,14 @@
 
 Fields that a newer version added are left out when an older one reads, and missing ones have their default: a record outlives
 the program that wrote it. What lies in `Mapping[str, object]` must be JSON already: a tuple in it comes back as a list. A value
-of another type than its field is not read: what decides over machines must not stumble over one later.
+of another type than its field is not read: what decides over machines must not stumble over one later. The same is true of
+numbers and of nesting beyond all measure: sums of them could not be written, and a job of which nothing can be written would
+hold its devices for ever. Of what was measured such a number is left out.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
@@ -23,6 +24,11 @@ Step = Callable[[Any], Any]  # None stands for one that changes nothing, so that
 KINDS: dict[str, type] = {kind.__name__.lower(): kind for kind in get_args(Event)}
 _NAMES: dict[type, str] = {kind: name for name, kind in KINDS.items()}
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False, check_circular=False).encode
+
+
+LARGEST_COUNT = 2**53  # whole numbers that a float holds exactly
+LARGEST_NUMBER = 1e18
+DEEPEST = 32  # mappings and lists within each other
 
 
 class Unreadable(ValueError):
@@ -88,8 +94,8 @@ def _writer(kind: Any) -> Step | None:
     if is_dataclass(kind):
         return _of_writer(cast(Any, kind))
     origin, inner = get_origin(kind), get_args(kind)
-    if kind in (str, int, bool, float):
-        return None
+    if kind in _PLAIN:
+        return None if kind in (str, bool) else _PLAIN[kind]
     if origin in (Union, UnionType):
         return _writer(_real(kind))
     if origin is tuple:
@@ -102,14 +108,18 @@ def _writer(kind: Any) -> Step | None:
     return _plain
 
 
-def _plain(value: object) -> object:
-    """What is typed as an object: whatever a caller put there."""
+def _plain(value: object, depth: int = 0) -> object:
+    """What is typed as an object: whatever a caller put there. A number that is none, or beyond measure, is nothing."""
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, Mapping):
-        return {str(key): _plain(held) for key, held in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(held) for held in value]
+    if isinstance(value, Mapping | tuple | list):
+        if depth >= DEEPEST:
+            raise ValueError(f"more than {DEEPEST} mappings or lists are within each other")
+        if isinstance(value, Mapping):
+            return {str(key): _plain(held, depth + 1) for key, held in value.items()}
+        return [_plain(held, depth + 1) for held in value]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value if -LARGEST_NUMBER <= value <= LARGEST_NUMBER else None
     return value
 
 
@@ -154,11 +164,14 @@ def _reader(kind: Any) -> Step | None:
 def _mapping(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise TypeError(f"{value!r:.80} is not a mapping")
+    _plain(value)
     return value
 
 
 def _texts(value: Any) -> dict[str, str]:
-    for text in _mapping(value).values():
+    if not isinstance(value, dict):
+        raise TypeError(f"{value!r:.80} is not a mapping")
+    for text in value.values():
         _a_text(text)
     return cast(dict[str, str], value)
 
@@ -170,14 +183,14 @@ def _a_text(value: Any) -> Any:
 
 
 def _a_count(value: Any) -> Any:
-    if not isinstance(value, int):
-        raise TypeError(f"{value!r:.80} is not a whole number")
+    if not isinstance(value, int) or not -LARGEST_COUNT <= value <= LARGEST_COUNT:
+        raise TypeError(f"{str(value)[:40]} is not a whole number up to 2^53")
     return value
 
 
 def _a_number(value: Any) -> float:
-    if not isinstance(value, int | float) or not math.isfinite(value):
-        raise TypeError(f"{value!r:.80} is not a number")
+    if not isinstance(value, int | float) or not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
+        raise TypeError(f"{value!r:.40} is not a number up to 1e18")
     return float(value)
 
 

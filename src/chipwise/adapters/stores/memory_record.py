@@ -6,7 +6,7 @@ no database could hold (a NUL character, a time that is no number) is not refuse
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -130,6 +130,9 @@ class MemoryRecord:
                 break
             late.append((id, number))
         return late[::-1]
+
+    def permits(self, place: str, owners: Collection[str]) -> None:
+        return None
 
     def events(self, id: str, after: int = 0) -> list[Happened]:
         return [one for one in self._stories.get(id, ()) if one.number > after]

@@ -39,11 +39,13 @@ _STARTED_AT: dict[Path, float] = {}  # by home: a controller needs a moment unti
 
 def awake(session: Session, place: str = "") -> None:
     """Starts a controller where none is."""
-    from chipwise.adapters import waking
-    from chipwise.api.running.place import controller_command, home_of
+    from chipwise.adapters import state_files, waking
+    from chipwise.api.running.place import controller_command, home_of, is_ours
 
+    if not is_ours(session):
+        return  # jobs here run as the user who owns the directory, and so does the controller
     home = home_of(session, place)
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    state_files.make_folder(home)
     started = _STARTED_AT.get(home)
     if not place and _of_other_devices(session):
         _let_go(home / "controller.lock")
@@ -81,6 +83,13 @@ def _let_go(lock: Path) -> None:
             time.sleep(0.05)
 
 
+def hide_environment() -> None:
+    """First of all in a process of its own: it may be started again, with what no job should read handed over unseen."""
+    from chipwise.adapters import private_environment
+
+    private_environment.start_anew()
+
+
 def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
     """Until all jobs are over, or somebody asks it to go. Jobs do not notice: they live on without it."""
     from chipwise.adapters import state_files
@@ -90,7 +99,11 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
     from chipwise.api.running.place import DEVICES, engine_here, home_of, open_record, passing_dir, rules
 
     home = home_of(session, place)
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    state_files.make_folder(home)
+    serves_others = state_files.is_shared(session.config.data_dir)
+    if serves_others:
+        os.umask(0o027)
+        _open_for_secrets(passing_dir(session))
     lock = state_files.lock(home / "controller.lock")
     if lock is None:
         return
@@ -152,7 +165,7 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
         live = turn.live
         if live or turn.behind:
             busy_at = now
-        elif now - busy_at > idle_s:
+        elif now - busy_at > idle_s and not serves_others:  # others cannot start it again
             idle = True
             break
         time.sleep(_pause(turn, known.turn_s))
@@ -166,6 +179,12 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
             awake(session, place)
         controller.record.close()
     engine.close()
+
+
+def _open_for_secrets(passing: Path) -> None:
+    """The group may lay something down there, and cannot see what is there."""
+    passing.mkdir(exist_ok=True)
+    passing.chmod(0o2730)
 
 
 class _TroubleLog:

@@ -25,7 +25,7 @@ from pydantic import BaseModel, ValidationError
 
 from chipwise.adapters import plugins
 from chipwise.api.running.installed import DEFAULT, choices, configurable, names, package, runs_here, traits
-from chipwise.api.running.place import PLACES, engine_here, home_of, record_url
+from chipwise.api.running.place import PLACES, engine_here, home_of, is_ours, record_url
 from chipwise.errors import BadInput, InvalidFile, NotFound, Problem, UnknownName
 from chipwise.runner.abilities import Configurable, Home
 from chipwise.spelling import nearest
@@ -97,7 +97,9 @@ def remember(session: Session, place: str, reach: Reach) -> None:
     from chipwise.adapters import state_files
 
     home = home_of(session, place)
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not is_ours(session):
+        return  # its controller knows the way, or nobody does
+    state_files.make_folder(home)
     document = {"place": place, "kind": reach.kind, "fields": reach.settings.model_dump(mode="json")}
     if state_files.read(home, "reach.json") != document:
         state_files.write(home, "reach.json", document)

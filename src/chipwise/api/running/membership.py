@@ -1,4 +1,4 @@
-"""Who is what in a team's record, as verbs."""
+"""Who is what in a team's record, and who may run jobs at which place, as verbs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from chipwise.api.running.place import record_url
 from chipwise.errors import NotFound
 
 if TYPE_CHECKING:
+    from chipwise.adapters.stores.record.grants import Grant, Grants
     from chipwise.adapters.stores.record.members import Member, Members
     from chipwise.api.session.wiring import Session
 
@@ -46,4 +47,39 @@ def remove(session: Session, login: str, team: str, role: str, place: str) -> No
             raise NotFound(
                 f"{login} is no {role}{f' of {team}' if team else ''}{f' at {place}' if place else ''} that you may remove.",
                 remedy="chipwise members lists who is what.",
+            )
+
+
+@contextmanager
+def _grants(session: Session) -> Iterator[Grants]:
+    from chipwise.adapters.stores.record.grants import connect_grants
+
+    grants = connect_grants(record_url(session))
+    try:
+        yield grants
+    finally:
+        grants.close()
+
+
+def grants(session: Session) -> list[Grant]:
+    """Those that concern whoever asks, and those of places for which they act."""
+    with _grants(session) as granted:
+        return granted.all()
+
+
+def allow(session: Session, place: str, login: str, team: str, secrets: tuple[str, ...]) -> None:
+    from chipwise.adapters.stores.record.grants import Grant
+
+    with _grants(session) as granted:
+        granted.allow(Grant(place, login, team, secrets))
+
+
+def refuse(session: Session, place: str, login: str, team: str) -> None:
+    from chipwise.adapters.stores.record.grants import Grant
+
+    with _grants(session) as granted:
+        if not granted.refuse(Grant(place, login, team)):
+            raise NotFound(
+                f"{place} is not opened to {login or f'team {team}'}, or you do not act for it.",
+                remedy="chipwise places lists what is opened to whom.",
             )

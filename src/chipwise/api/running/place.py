@@ -99,6 +99,14 @@ def is_here(session: Session, job: Spec | Row) -> bool:
     return runs_here(job.engine) and job.place == this_place(session, job.engine)
 
 
+def is_ours(session: Session) -> bool:
+    """Whether the data directory is this system user's own, whose controllers then are, too."""
+    try:
+        return os.stat(session.config.data_dir).st_uid == os.geteuid()
+    except OSError:
+        return True  # it is made when it is needed
+
+
 def home_of(session: Session, place: str) -> Path:
     """Of the lock of a place's controller and of what it prints. An empty place is this machine."""
     if place in ("", this_place(session)):
@@ -112,7 +120,12 @@ def controller_command(place: str = "") -> list[str]:
 
 
 def passing_dir(session: Session) -> Path:
-    """Where secrets of a submitter wait for their job: in memory where the system has such a place for the user."""
+    """Where secrets of a submitter wait for their job: in memory where the system has such a place for the user, and else, or
+    where the controller is another user, beside the folders of jobs."""
+    from chipwise.adapters.state_files import is_shared
+
+    if is_shared(session.config.data_dir):
+        return session.config.run_dir / "passing"
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and Path(runtime).is_dir():
         own = sha256(str(session.config.data_dir.absolute()).encode()).hexdigest()[:12]

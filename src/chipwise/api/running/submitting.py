@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -162,10 +163,17 @@ def laid_again(job: Job, passing: Path) -> None:
 
 
 def _lay(folder: Path, values: Mapping[str, str]) -> None:
+    """For the controller: of this user, or of the one to whose group the directory belongs."""
+    theirs = folder.parent.is_dir() and folder.parent.stat().st_mode & stat.S_ISGID
     folder.mkdir(parents=True, mode=0o700, exist_ok=True)
-    with suppress(OSError):
-        folder.parent.chmod(0o700)
+    if theirs:
+        folder.chmod(0o2770)  # the controller removes it
+    else:
+        with suppress(OSError):
+            folder.parent.chmod(0o700)
     for name, value in values.items():
         handle = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "w") as file:
+            if theirs:
+                os.fchmod(handle, 0o640)
             file.write(value)

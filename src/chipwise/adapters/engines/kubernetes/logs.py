@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from chipwise.adapters import state_files
 from chipwise.errors import ChipwiseError, NotFound, TryLater
 
 from .connection import Connection
@@ -124,7 +125,7 @@ class Logs:
                     end += part
                     if len(end) > 2 * KEPT_BYTES:
                         del end[:-KEPT_BYTES]
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                state_files.make_folder(folder)
                 (folder / f"{index_of(pod) or number}.log").write_bytes(end[-KEPT_BYTES:])
 
     def _stored(self, key: Key, rank: int | None) -> Iterator[bytes]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from chipwise.adapters import private_environment
+
 from . import folder
 from .supervisor import Supervisor
 
@@ -20,4 +22,5 @@ def main(path: Path) -> int:
 
 
 if __name__ == "__main__":
+    private_environment.receive()
     sys.exit(main(Path(sys.argv[1])))

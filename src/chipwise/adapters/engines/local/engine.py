@@ -21,6 +21,7 @@ from typing import Any
 
 import psutil
 
+from chipwise.adapters.private_environment import handed_over
 from chipwise.errors import NotFound, TryLater
 from chipwise.runner import hand_off
 from chipwise.runner.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
@@ -165,25 +166,27 @@ class Local:
             "controller": {**self.config.controller, "hidden": sorted(hidden)},
         }
         try:
-            path.mkdir(parents=True, exist_ok=True, mode=0o700)
-            folder.write(path, folder.ORDER, order)
+            folder.make_folder(path)
+            folder.write(path, folder.ORDER, order, private=True)
             self._supervise(path, hidden)
         except OSError as error:
             raise TryLater(f"The supervisor of {job.id} could not be started: {error}.") from error
 
     def _supervise(self, path: Path, hidden: Mapping[str, str]) -> None:
         """Detached, so that it outlives whoever starts it; what it has to say of itself goes into its folder."""
-        own = os.open(path / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        own = os.open(path / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, folder.file_mode(path))
         try:
-            started = subprocess.Popen(
-                [*SUPERVISOR, str(path)],
-                env={**os.environ, **hidden},
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=own,
-                start_new_session=True,
-            )
+            with handed_over({**os.environ, **hidden}) as (visible, inherited):
+                started = subprocess.Popen(
+                    [*SUPERVISOR, str(path)],
+                    env=visible,
+                    cwd="/",
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=own,
+                    start_new_session=True,
+                    pass_fds=inherited,
+                )
         finally:
             os.close(own)
         self._started = [one for one in (*self._started, started) if one.poll() is None]
@@ -201,13 +204,29 @@ class Local:
         return values
 
     def _secret(self, id: str, setting: str, name: str) -> str | None:
-        handed = self.config.passing / id / setting if self.config.passing else None
+        handed = self._taken_over(id, setting) if self.config.passing else None
         inside = not Path(name).is_absolute() and ".." not in Path(name).parts  # others may write to the record, too
         stored = self.config.secrets / name if self.config.secrets and name and inside else None
         for path in filter(None, (handed, stored)):
             with suppress(OSError, UnicodeDecodeError):
                 return path.read_text().rstrip("\n")
-        return os.environ.get(setting)
+        return None  # never of this process's own environment: that is the controller's, and this job may be another's
+
+    def _taken_over(self, id: str, setting: str) -> Path:
+        """Where a secret is that its submitter handed in. One that comes from another system user stays where the group could
+        read it only until its job begins: from then on the id is known to whoever lists processes."""
+        assert self.config.passing is not None
+        handed, own = self.config.passing / id, self.config.root.parent / "taken" / id
+        if folder.is_shared(handed):
+            with suppress(OSError):
+                own.mkdir(parents=True, exist_ok=True, mode=0o700)
+                own.parent.chmod(0o700)
+                for one in list(handed.iterdir()):
+                    handle = os.open(own / one.name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+                    with os.fdopen(handle, "wb") as file:
+                        file.write(folder.handed_bytes(one))
+                shutil.rmtree(handed)
+        return own / setting if (own / setting).exists() else handed / setting
 
     def _leave(self, job: Job, deadline: float, reason: str) -> None:
         path = self.folder(job.id, len(job.attempts))
@@ -236,7 +255,7 @@ class Local:
 
     def _never(self, path: Path) -> bool:
         """One that has not begun never will: whoever holds the lock finds that it is over."""
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.make_folder(path)
         lock = folder.lock(path / folder.LOCK)
         if lock is None:
             return False
@@ -257,8 +276,9 @@ class Local:
     def _clear(self, path: Path) -> None:
         """What must not stay: secrets that were passed on. Logs and results stay until `chipwise forget`."""
         if self.config.passing is not None and path.parent.parent == self.config.root:
-            with suppress(OSError):
-                shutil.rmtree(self.config.passing / path.parent.name)
+            for kept in (self.config.passing, self.config.root.parent / "taken"):
+                with suppress(OSError):
+                    shutil.rmtree(kept / path.parent.name)
 
 
 def _starting(path: Path, now: float) -> bool:

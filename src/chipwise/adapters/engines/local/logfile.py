@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from chipwise.adapters.state_files import file_mode
+
 SHORTEST_SECRET = 6  # shorter values would blot out ordinary words
 LONGEST_LINE = 64 * 1024  # after which a line is written though it has not ended
 
@@ -47,7 +49,7 @@ class LogFile:
         os.close(self.handle)
 
     def _open(self) -> None:
-        self.handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self.handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, file_mode(self.path.parent))
         self.size = os.fstat(self.handle).st_size
 
     def _rotate(self) -> None:

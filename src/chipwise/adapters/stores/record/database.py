@@ -27,6 +27,7 @@ class Database(Protocol):
 
     FOR_UPDATE: str  # after a SELECT whose rows must not change before the end
     FOR_SHARE: str
+    IS_SHARED: bool  # by logins with rights of their own
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Each statement sees what was committed before it."""

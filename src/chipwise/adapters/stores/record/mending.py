@@ -15,7 +15,7 @@ from chipwise.adapters.stores.record.database import Transaction
 from chipwise.runner.events import Event, Submitted, Told, after, first
 from chipwise.runner.job import Attempt, Job, MachinePlace, Needs, Phase, Spec
 from chipwise.runner.record import Damaged, Row
-from chipwise.runner.writing import Unreadable, event_of, job_of
+from chipwise.runner.writing import LARGEST_COUNT, Unreadable, event_of, job_of
 
 _MOST_ATTEMPTS = 10_000  # of one job; a machine that is lost every minute takes a week for them
 
@@ -25,6 +25,8 @@ def read(id: str, version: int, body: str) -> Job | Unreadable:
     try:
         if not _is_text(body):
             raise Unreadable(f"{body!r:.200} is not a text")
+        if isinstance(version, int) and version >= LARGEST_COUNT:
+            raise Unreadable(f"its version {version} is beyond all measure")
         job = job_of(body)
         _check(job, id, version)
     except Unreadable as error:

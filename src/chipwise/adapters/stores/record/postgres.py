@@ -56,10 +56,7 @@ class PostgresTransaction:
     def marks(self, count: int) -> int:
         row = self._connection.execute(_MARKS, (count,)).fetchone()
         if row is None:
-            raise NotAllowed(
-                f"{self._login} is not a member of this record.",
-                remedy=f"An admin adds them: chipwise members add {self._login} --team TEAM.",
-            )
+            raise _not_a_member(self._login)
         self.number = row[1]
         return int(row[0])
 
@@ -67,6 +64,7 @@ class PostgresTransaction:
 class PostgresDatabase:
     FOR_UPDATE = " FOR UPDATE"
     FOR_SHARE = " FOR SHARE"
+    IS_SHARED = True
 
     def __init__(
         self, address: Server, *, patience_s: float = PATIENCE_S, migrations: Sequence[schema.Migration] | None = None
@@ -192,12 +190,21 @@ def _check_server(connection: psycopg.Connection[Any], label: str) -> None:
         )
 
 
+def _not_a_member(login: str) -> NotAllowed:
+    return NotAllowed(
+        f"{login} is not a member of this record.", remedy=f"An admin adds them: chipwise members add {login} --team TEAM."
+    )
+
+
 def _version(connection: psycopg.Connection[Any]) -> int:
     """0 for a database in which nothing of ours is."""
     exists = connection.execute(_EXISTS).fetchone()
     if exists is None or not exists[0]:
         return 0
-    row = connection.execute("SELECT value FROM chipwise.meta WHERE name = 'schema'").fetchone()
+    try:
+        row = connection.execute("SELECT value FROM chipwise.meta WHERE name = 'schema'").fetchone()
+    except psycopg.errors.InsufficientPrivilege:
+        raise _not_a_member(connection.info.user) from None
     return int(row[0]) if row else 0
 
 

@@ -32,7 +32,7 @@ APPEND_ONLY = (
 )
 
 
-def _asking(name: str, arguments: str, answers: str, question: str) -> str:
+def asking(name: str, arguments: str, answers: str, question: str) -> str:
     """A function that reads `members` with the rights of the tables' owner, who is `current_user` inside of it. In plpgsql,
     which plans once in a session: as plain SQL the guards below took 0.3 ms for each row."""
     returns = "RETURN QUERY SELECT" if answers.startswith("SETOF") else "RETURN"
@@ -41,27 +41,27 @@ def _asking(name: str, arguments: str, answers: str, question: str) -> str:
 
 
 _ASKING = (
-    _asking(
+    asking(
         "is_admin",
         "who TEXT",
         "boolean",
         """who = current_user OR EXISTS (SELECT 1 FROM members WHERE login = who AND role = 'admin')
            OR EXISTS (SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = who AND rolsuper)""",
     ),
-    _asking(
+    asking(
         "sees_all",
         "who TEXT",
         "boolean",
         """who = current_user OR EXISTS (SELECT 1 FROM members WHERE login = who AND role = 'controller' AND place = '')
            OR is_admin(who)""",
     ),
-    _asking("belongs", "who TEXT", "boolean", "EXISTS (SELECT 1 FROM members WHERE login = who) OR sees_all(who)"),
-    _asking("teams_of", "who TEXT", "SETOF TEXT", "team FROM members WHERE login = who AND team <> ''"),
-    _asking("teams_led_by", "who TEXT", "SETOF TEXT", "team FROM members WHERE login = who AND role = 'lead'"),
-    _asking(
+    asking("belongs", "who TEXT", "boolean", "EXISTS (SELECT 1 FROM members WHERE login = who) OR sees_all(who)"),
+    asking("teams_of", "who TEXT", "SETOF TEXT", "team FROM members WHERE login = who AND team <> ''"),
+    asking("teams_led_by", "who TEXT", "SETOF TEXT", "team FROM members WHERE login = who AND role = 'lead'"),
+    asking(
         "places_of", "who TEXT", "SETOF TEXT", "place FROM members WHERE login = who AND role = 'controller' AND place <> ''"
     ),
-    _asking(
+    asking(
         "acts_for",
         "who TEXT, there TEXT",
         "boolean",
@@ -109,7 +109,7 @@ POLICIES = (
     "GRANT DELETE ON members TO PUBLIC",
 )
 
-_REFUSED = "USING ERRCODE = '42501'"
+REFUSED = "USING ERRCODE = '42501'"
 GUARDS = (
     # A member's new job is as submit writes it; an old one changes in what is wanted of it, and starts again when it is over.
     f"""CREATE FUNCTION guard_job() RETURNS trigger LANGUAGE plpgsql SET search_path = chipwise, pg_temp AS $$
@@ -119,33 +119,33 @@ GUARDS = (
       held := NEW.body::jsonb; spec := held -> 'spec';
       IF held ->> 'id' IS DISTINCT FROM NEW.id OR (held ->> 'version')::bigint IS DISTINCT FROM NEW.version
          OR NEW.mark > (SELECT value FROM meta WHERE name = 'mark') THEN
-        RAISE EXCEPTION 'the columns of job % do not say what is in it', NEW.id {_REFUSED};
+        RAISE EXCEPTION 'the columns of job % do not say what is in it', NEW.id {REFUSED};
       END IF;
       IF TG_OP = 'INSERT' THEN
         IF held - ARRAY['id', 'spec', 'submitted', 'version'] <> '{{}}' OR NEW.version <> 1 OR NEW.phase <> 'queued'
            OR NEW.attempts <> 0 OR NEW.begun IS NOT NULL OR NEW.ended IS NOT NULL THEN
-          RAISE EXCEPTION 'job % is not a new one', NEW.id {_REFUSED};
+          RAISE EXCEPTION 'job % is not a new one', NEW.id {REFUSED};
         END IF;
         IF (coalesce(spec ->> 'owner', ''), coalesce(spec ->> 'team', ''), coalesce(spec ->> 'place', ''),
             coalesce(spec ->> 'engine', 'local'), coalesce((spec ->> 'priority')::bigint, 0))
            IS DISTINCT FROM (NEW.owner, NEW.team, NEW.place, NEW.engine, NEW.priority) THEN
-          RAISE EXCEPTION 'the columns of job % do not say what is in it', NEW.id {_REFUSED};
+          RAISE EXCEPTION 'the columns of job % do not say what is in it', NEW.id {REFUSED};
         END IF;
         RETURN NEW;
       END IF;
       was := OLD.body::jsonb;
       IF spec IS DISTINCT FROM was -> 'spec' OR NEW.version <= OLD.version THEN
-        RAISE EXCEPTION 'what job % was submitted with never changes', NEW.id {_REFUSED};
+        RAISE EXCEPTION 'what job % was submitted with never changes', NEW.id {REFUSED};
       END IF;
       IF acts_for(current_user::text, OLD.place) THEN RETURN NEW; END IF;
       IF OLD.phase IN ('done', 'failed', 'stopped') AND NEW.phase = 'queued' AND NOT held ? 'phase'
          AND coalesce((held ->> 'forgiven')::int, 0) = jsonb_array_length(coalesce(held -> 'attempts', '[]')) THEN
         free := free || ARRAY['phase', 'not_before', 'ended', 'reason', 'waiting', 'forgiven'];
       ELSIF (NEW.phase, NEW.ended, NEW.reason) IS DISTINCT FROM (OLD.phase, OLD.ended, OLD.reason) THEN
-        RAISE EXCEPTION 'only a controller says what becomes of job %', NEW.id {_REFUSED};
+        RAISE EXCEPTION 'only a controller says what becomes of job %', NEW.id {REFUSED};
       END IF;
       IF held - free IS DISTINCT FROM was - free OR (NEW.attempts, NEW.begun) IS DISTINCT FROM (OLD.attempts, OLD.begun) THEN
-        RAISE EXCEPTION 'only a controller says what becomes of job %', NEW.id {_REFUSED};
+        RAISE EXCEPTION 'only a controller says what becomes of job %', NEW.id {REFUSED};
       END IF;
       RETURN NEW;
     END $$""",
@@ -156,18 +156,18 @@ GUARDS = (
       IF sees_all(current_user::text) THEN RETURN NEW; END IF;
       SELECT * INTO about FROM jobs WHERE id = NEW.job;
       IF NOT FOUND OR NEW.version > about.version THEN
-        RAISE EXCEPTION 'job % did not change so', NEW.job {_REFUSED};
+        RAISE EXCEPTION 'job % did not change so', NEW.job {REFUSED};
       ELSIF NEW.kind = 'submitted' AND NEW.version = 1
          AND NEW.body::jsonb -> 'spec' = about.body::jsonb -> 'spec' THEN RETURN NEW;
       ELSIF NEW.kind = 'wished' OR acts_for(current_user::text, about.place) THEN RETURN NEW;
       END IF;
-      RAISE EXCEPTION 'only a controller says what becomes of job %', NEW.job {_REFUSED};
+      RAISE EXCEPTION 'only a controller says what becomes of job %', NEW.job {REFUSED};
     END $$""",
     "CREATE TRIGGER guarded BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION guard_event()",
     f"""CREATE FUNCTION guard_mark() RETURNS trigger LANGUAGE plpgsql SET search_path = chipwise, pg_temp AS $$
     BEGIN
       IF is_admin(current_user::text) OR NEW.value - OLD.value BETWEEN 1 AND 1000000 THEN RETURN NEW; END IF;
-      RAISE EXCEPTION 'the counter of changes only grows, one by one' {_REFUSED};
+      RAISE EXCEPTION 'the counter of changes only grows, one by one' {REFUSED};
     END $$""",
     "CREATE TRIGGER guarded BEFORE UPDATE ON meta FOR EACH ROW EXECUTE FUNCTION guard_mark()",
 )
@@ -176,6 +176,6 @@ GUARDS = (
 _MENDED = f"""BEGIN was := OLD.body::jsonb; EXCEPTION WHEN data_exception THEN was := NULL; END;
       IF jsonb_typeof(was -> 'spec') IS DISTINCT FROM 'object' THEN
         IF acts_for(current_user::text, OLD.place) AND NEW.version > OLD.version THEN RETURN NEW; END IF;
-        RAISE EXCEPTION 'the row of job % is damaged, which only its controller or an admin can repair', NEW.id {_REFUSED};
+        RAISE EXCEPTION 'the row of job % is damaged, which only its controller or an admin can repair', NEW.id {REFUSED};
       END IF;"""
 MENDING = (GUARDS[0].replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION").replace("was := OLD.body::jsonb;", _MENDED),)

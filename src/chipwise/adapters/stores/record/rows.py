@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from chipwise.errors import BadInput
 from chipwise.runner.events import Event
 from chipwise.runner.job import Job, Phase
 from chipwise.runner.record import Row, Wanted
-from chipwise.runner.writing import event_text, job_text
+from chipwise.runner.writing import LARGEST_COUNT, LARGEST_NUMBER, event_text, job_text
 
 LISTED = (
     "id, name, phase, engine, place, owner, team, project, priority, gpus, cpus, machines, attempts, submitted, begun, ended, "
@@ -40,7 +39,7 @@ UPSERT_ATTEMPT = """INSERT INTO attempts
     machines = excluded.machines, since = excluded.since, usd_per_hour = excluded.usd_per_hour, gpus = excluded.gpus"""
 STORY = "SELECT version, at, kind, body FROM events WHERE job = ? AND version <= ? ORDER BY version"
 LATER = "SELECT 1 FROM jobs j JOIN events e ON e.job = j.id AND e.version > j.version WHERE j.id = ? LIMIT 1"  # at one moment
-LAST_EVENT = "SELECT MAX(version) FROM events WHERE job = ?"
+LAST_EVENT = f"SELECT MAX(version) FROM events WHERE job = ? AND version < {LARGEST_COUNT}"
 LAST_ATTEMPT = "SELECT MAX(number) FROM attempts WHERE job = ?"
 END_ATTEMPTS = "UPDATE attempts SET ended = ? WHERE job = ? AND ended IS NULL"
 EVENTS = "SELECT number, job, at, kind, body FROM events WHERE job = ? AND number > ? ORDER BY version"
@@ -50,6 +49,9 @@ USES = """SELECT a.job, j.owner, j.team, j.project, j.engine, a.purchase, a.prov
 BODY = "id, version, body"  # what a job is read from
 CHANGED = f"SELECT mark, {BODY} FROM jobs WHERE place = ? AND mark > ? ORDER BY mark LIMIT ?"
 CHANGED_LIVE = f"SELECT mark, {BODY} FROM jobs WHERE place = ? AND mark > ? AND mark <= ? AND {LIVE} ORDER BY mark LIMIT ?"
+PERMITS = (
+    """SELECT who, may_submit(who, ?), acts_for(who, ?), ARRAY(SELECT secrets_for(who, ?)) FROM unnest(?::text[]) AS w (who)"""
+)
 LEAD = """INSERT INTO leases (place, holder, epoch, until) VALUES (?, ?, 1, ?) ON CONFLICT (place) DO UPDATE SET
     epoch = leases.epoch + CASE WHEN leases.holder = excluded.holder THEN 0 ELSE 1 END, holder = excluded.holder,
     until = excluded.until WHERE leases.holder = excluded.holder OR leases.until <= ? RETURNING epoch, until"""
@@ -57,7 +59,6 @@ LEADER = "SELECT holder, epoch, until FROM leases WHERE place = ?"
 RESIGN = "UPDATE leases SET holder = '', until = 0 WHERE place = ? AND holder = ? AND epoch = ?"
 
 LONGEST_KEY = 500  # characters of an id, place or holder: an index of PostgreSQL takes 2,700 bytes
-_LARGEST = 2**63 - 1
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _PHASES = {phase.value: phase for phase in Phase}
 _TYPES = (*(str,) * 8, *(int,) * 5, *(float,) * 3, str)  # of LISTED
@@ -68,8 +69,8 @@ def listed(job: Job) -> tuple[object, ...]:
     """The columns of LISTED."""
     spec, last = job.spec, job.attempt
     numbers = (spec.priority, spec.needs.gpus, spec.needs.cpus, spec.needs.machines, len(job.attempts))
-    if not all(-_LARGEST <= number <= _LARGEST for number in numbers):
-        raise BadInput(f"Job {job.id} asks for a number that no database holds: priority, gpus, cpus and machines end at 2^63.")
+    if not all(-LARGEST_COUNT <= number <= LARGEST_COUNT for number in numbers):
+        raise BadInput(f"Job {job.id} asks for a number that no database holds: priority, gpus, cpus and machines end at 2^53.")
     return (
         job.id,
         spec.name,
@@ -226,6 +227,6 @@ def key(text: str, subject: str) -> str:
 
 
 def moment(seconds: float) -> float:
-    if not math.isfinite(seconds):
+    if not -LARGEST_NUMBER <= seconds <= LARGEST_NUMBER:
         raise BadInput(f"{seconds} is not a time.")
     return float(seconds)

@@ -69,6 +69,7 @@ class SqliteTransaction:
 
 class SqliteDatabase:
     FOR_UPDATE = FOR_SHARE = ""  # a writer has the whole file
+    IS_SHARED = False
     login = ""
 
     def __init__(self, address: File, *, wait_s: float = 10.0, migrations: Sequence[schema.Migration] | None = None) -> None:

@@ -7,7 +7,7 @@ before anything with a larger one, so `changed` never passes by a job.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,8 +17,9 @@ from chipwise.adapters.stores.record.database import Database, Transaction
 from chipwise.errors import BadInput, OutsideFailed
 from chipwise.runner.events import Event, Over, Submitted, after, first
 from chipwise.runner.job import Job, Phase, Spec
+from chipwise.runner.permits import Permit
 from chipwise.runner.record import Change, Damaged, Deposed, Happened, Lease, Row, Stale, Unread, Use, Wanted
-from chipwise.runner.writing import Unreadable
+from chipwise.runner.writing import LARGEST_COUNT, Unreadable
 
 _CHUNK = 500  # ids in one question: SQLite takes 999 values in its older versions
 _FIRST_READING = 62  # bits: see `changed`
@@ -135,7 +136,8 @@ class Store:
             ) is not None:
                 raise stale
             last = tx.rows(r.LAST_EVENT, (was.id,))[0][0]  # its version may be less than that of what happened
-            version = 1 + max(was.version, last if isinstance(last, int) else 0, 0)
+            known = was.version if was.version < LARGEST_COUNT else 0  # else whoever wrote it meant that nothing could follow
+            version = 1 + max(known, last if isinstance(last, int) else 0, 0)
             job = replace(was, phase=Phase.FAILED, attempts=ended, ended=moment, reason=reason, version=version)
             tx.execute_many(r.UPDATE_JOB, [r.updated(job, mark, r.body_of(job), has)])
             tx.execute_many(r.INSERT_EVENT, [_event(job, event, moment)])
@@ -182,6 +184,13 @@ class Store:
     def uses(self, since: float, until: float) -> list[Use]:
         since, until = r.moment(since), r.moment(until)
         return [Use(*values) for values in self.database.read(lambda tx: tx.rows(r.USES, (until, since)))]
+
+    def permits(self, place: str, owners: Collection[str]) -> dict[str, Permit] | None:
+        if not self.database.IS_SHARED:
+            return None
+        logins = [owner for owner in owners if r.is_text(owner) and "\0" not in owner]
+        rows = self.database.read(lambda tx: tx.rows(r.PERMITS, (place, place, place, logins)))
+        return {login: Permit(allowed, None if acts else frozenset(secrets)) for login, allowed, acts, secrets in rows}
 
     def lead(self, place: str, holder: str, now: float, seconds: float) -> Lease | None:
         """One statement compares and sets. `holder` must be another for each process: whoever has the same name is the same."""

@@ -1,0 +1,44 @@
+"""What the owner of a job may do at a place. A controller runs jobs as its own system user, so it starts only what whoever acts
+for the place has allowed, whatever the record let in."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from chipwise.runner.job import Job, Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    may_submit: bool
+    secrets: frozenset[str] | None = frozenset()
+    """Names of stored secrets that their jobs may read; None: all."""
+
+
+NOTHING = Permit(may_submit=False)
+
+
+def refusals(jobs: Mapping[str, Job], permits: Mapping[str, Permit]) -> dict[str, str]:
+    """By the id of each waiting job that may not start: what is missing, and who can give it."""
+    reasons: dict[str, str] = {}
+    for id, job in jobs.items():
+        if job.phase is Phase.QUEUED and not job.wish.stops:
+            reason = refusal(job, permits.get(job.spec.owner, NOTHING))
+            if reason:
+                reasons[id] = reason
+    return reasons
+
+
+def refusal(job: Job, permit: Permit) -> str:
+    """Empty: it may start."""
+    spec = job.spec
+    allow = f"`chipwise places allow {shlex.quote(spec.place)} --user {shlex.quote(spec.owner)}"
+    if not permit.may_submit:
+        return f"{spec.owner} may not run jobs at {spec.place}; whoever acts for that place can allow it: {allow}`"
+    wanted = {name for name in spec.secrets.values() if name}
+    if permit.secrets is None or not (missing := wanted - permit.secrets):
+        return ""
+    name = min(missing)
+    return f"{spec.owner} may not use the secret {name}; whoever acts for the place can allow it: {allow} --secret {name}`"
