@@ -102,6 +102,7 @@ def test_whoever_acts_for_a_place_opens_it_to_a_user_or_a_team_and_closes_it_aga
         "bob": Permit(True, frozenset({"hub/token"})),
         "carol": Permit(True, None),
         "eve": Permit(False),
+        "": Permit(True, None),
     }
     grants = connect_grants(team.url("carol"))
     try:

@@ -226,7 +226,7 @@ def test_a_planned_workload_goes_on_with_fewer_machines_than_its_plan_takes_wher
     path.write_text(BIG)
     done = user.run("run", "--engine", "cluster", "--machines", "3-", str(path))
     assert (done.code, "takes 2 machines by its plan, and 3 are to be the least" in done.err) == (2, True), done.err
-    id = user.submit("--machines", "1-", "--patience", "15s", str(path))["id"]
+    id = user.submit("--machines", "1-", "--patience", "45s", str(path))["id"]
     user.bring_what_it_waits_for(id)
     story = user.told(id, "continues with 1 of 2 machines, since no more came)")
     assert "1 of 2 pods run; no node fits" in story

