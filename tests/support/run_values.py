@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from chipwise.runner import events as e
 from chipwise.runner.events import Event
 from chipwise.runner.job import Job, Phase, Spec
+from chipwise.runner.writing import LARGEST_COUNT, LARGEST_NUMBER
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
-NUMBERS = st.floats(allow_nan=False, allow_infinity=False, width=64)
+NUMBERS = st.floats(-LARGEST_NUMBER, LARGEST_NUMBER, width=64)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | NUMBERS | TEXT,
+    st.none() | st.booleans() | st.integers(-LARGEST_COUNT, LARGEST_COUNT) | NUMBERS | TEXT,
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
     max_leaves=4,
 )

@@ -153,7 +153,7 @@ def tco(session: Session, request: TcoRequest) -> Tco:
     low, high = (
         own if end is None else replace(own, purchase_usd=end) for end in (own.purchase_low_usd, own.purchase_high_usd)
     )
-    notes = _notes(request, chip, cloud, [*settings])
+    notes = _notes(session, request, chip, cloud, [*settings])
     return Tco(
         request=request,
         chip=chip.name,
@@ -373,10 +373,14 @@ def _query(session: Session, request: TcoRequest, chip: Chip) -> OfferQuery:
     return OfferQuery(wanted, regions=places, real_only=True)
 
 
-def _notes(request: TcoRequest, chip: Chip, cloud: Sequence[Alternative], settings: Sequence[TcoSetting]) -> list[str]:
+def _notes(
+    session: Session, request: TcoRequest, chip: Chip, cloud: Sequence[Alternative], settings: Sequence[TcoSetting]
+) -> list[str]:
     notes = []
     price = next(one for one in settings if one.name == "usd_per_kwh")
-    if not price.is_given and "industrial" in price.basis:
+    if not price.is_given and electricity(session.catalog.rows("energy"), request.country or WORLD).measure.startswith(
+        "industrial"
+    ):
         notes.append("The power price is that of large industry; a server room usually pays more: see --power-price.")
     if not cloud:
         subject = f" for {', '.join(request.against)}" if request.against else f" of {request.chips} x {chip.name}"

@@ -37,7 +37,7 @@ def places(ctx: click.Context, as_json: bool) -> None:
         text.show_json([asdict(grant) for grant in grants])
         return
     if not grants:
-        text.show_lines("No place is opened to you. Whoever acts for one can do it: chipwise places allow PLACE --user YOU")
+        text.show_lines("No place is opened to you. Its controller can do it: chipwise places allow PLACE --user YOU")
         return
     columns = [text.Column("place", flexible=True), text.Column("user"), text.Column("team"), text.Column("secrets")]
     text.show_table(columns, [[grant.place, grant.login, grant.team, ", ".join(grant.secrets)] for grant in grants])

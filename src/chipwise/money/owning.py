@@ -32,6 +32,8 @@ class Figure:
     high: float
     how: str
     certain: bool
+    measure: str = ""
+    """Which of several prices of a place it is, such as industrial_electricity_price."""
 
 
 def purchase_price(rows: Iterable[BoardPrice], chip: str, chips: int) -> Figure:
@@ -102,6 +104,7 @@ def electricity(rows: Iterable[EnergyPrice], place: str, sector: str = "commerci
         high=max(values),
         how=basis + (f" ({used.fact.notes})" if used.fact.notes else ""),
         certain=certain,
+        measure=used.measure,
     )
 
 

@@ -36,9 +36,9 @@ def refusal(job: Job, permit: Permit) -> str:
     spec = job.spec
     allow = f"`chipwise places allow {shlex.quote(spec.place)} --user {shlex.quote(spec.owner)}"
     if not permit.may_submit:
-        return f"{spec.owner} may not run jobs at {spec.place}; whoever acts for that place can allow it: {allow}`"
+        return f"{spec.owner} may not run jobs at {spec.place}; its controller can allow it: {allow}`"
     wanted = {name for name in spec.secrets.values() if name}
     if permit.secrets is None or not (missing := wanted - permit.secrets):
         return ""
     name = min(missing)
-    return f"{spec.owner} may not use the secret {name}; whoever acts for the place can allow it: {allow} --secret {name}`"
+    return f"{spec.owner} may not use the secret {name}; its controller can allow it: {allow} --secret {name}`"

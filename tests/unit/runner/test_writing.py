@@ -63,10 +63,9 @@ def test_text_stays_readable_and_in_one_line() -> None:
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
 def test_a_number_that_json_has_not_is_refused(number: float) -> None:
-    with pytest.raises(ValueError, match="not JSON compliant"):
+    with pytest.raises(TypeError, match="is not a number up to 1e18"):
         writing.job_text(first("j", Submitted(Spec((), "a", deadline=number)), 1.0))
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        writing.event_text(Measured({"tokens": number}, {}))
+    assert '"tokens":null' in writing.event_text(Measured({"tokens": number}, {}))[1], "what was measured is told without it"
 
 
 def test_a_default_of_another_type_is_written() -> None:

@@ -123,7 +123,7 @@ _GUARD = (
 )
 
 # The fifth: bounds. A sum over a value beyond them could not be written, and a job that cannot be written holds its devices.
-_COUNT, _NUMBER, _CHARACTERS = "BETWEEN -9007199254740992 AND 9007199254740992", "BETWEEN -1e18 AND 1e18", "<= 16000000"
+_COUNT, _NUMBER, _CHARACTERS = "BETWEEN -9007199254740992 AND 9007199254740992", "BETWEEN -1e18 AND 1e18", "<= 64000000"
 _COUNTS = {
     "jobs": ("version", "mark", "born", "priority", "gpus", "cpus", "machines", "attempts"),
     "events": ("version",),
