@@ -163,7 +163,7 @@ def test_what_the_record_does_not_take_of_one_that_runs_ends_it(stored: Record) 
         "submitted = 'NaN'",
         "submitted = 'Infinity'",
         "ended = 1e308",
-        "body = repeat('x', 17000000)",
+        "body = repeat('x', 65000000)",
     ],
 )
 def test_the_database_refuses_what_is_beyond_measure(postgres: Server, new_database: Callable[[], str], change: str) -> None:
