@@ -113,7 +113,10 @@ _GUARD = (
         "IF TG_OP = 'INSERT' THEN",
         f"""IF TG_OP = 'INSERT' THEN
         IF NOT may_submit(current_user::text, NEW.place) THEN
-          RAISE EXCEPTION '% may not run jobs at %', current_user, NEW.place {REFUSED};
+          RAISE EXCEPTION '% may not run jobs at %', current_user, NEW.place {REFUSED}, HINT = format(
+            'Its controller can allow it: chipwise places allow %s --user %s. Of a machine of your own an admin makes you the '
+            'controller: chipwise members add %s --role controller --place %s.',
+            quote_literal(NEW.place), current_user, current_user, quote_literal(NEW.place));
         END IF;""",
     )
     .replace(
