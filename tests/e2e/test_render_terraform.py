@@ -25,7 +25,7 @@ import provider_schema
 import terraform_tool
 from aws_stand_in import Aws
 from chipwise.renderer.targets.terraform import render
-from chipwise.renderer.terraform.hcl import Block, document, output
+from chipwise.renderer.terraform.hcl import Block, Raw, document, output
 from deployments import deployment
 from fixed_deployments import CASES
 from hcl_reading import dangling, modules
@@ -93,7 +93,7 @@ def test_terraform_reads_hostile_text_as_text(tmp_path: Path) -> None:
 
 def test_the_aws_provider_finds_every_example_valid(tmp_path: Path) -> None:
     """All as modules of one configuration, since reading the provider's schema takes most of the time; what is wrong names its
-    module. Variables that a user must set are null, which fits every type."""
+    module. Variables that a user must set are unknown, as they are when one is validated alone."""
     calls: list[Block] = []
     for example in EXAMPLES:
         files = render(deployment(example, "clouds=[aws]"))
@@ -103,7 +103,9 @@ def test_the_aws_provider_finds_every_example_valid(tmp_path: Path) -> None:
             required = [one.labels[0] for one in found if one.kind == "variable" and "default" not in one.body]
             source = f"./{example}/{folder}".rstrip("/")
             name = f"{example}_{folder}".rstrip("_").replace("/", "_").replace("-", "_")
-            calls.append(Block("module", (name,), {"source": source, **dict.fromkeys(required)}))
+            calls += [Block("variable", (f"{name}_{one}",), {"type": Raw("any")}) for one in required]
+            given = {one: Raw(f"var.{name}_{one}") for one in required}
+            calls.append(Block("module", (name,), {"source": source, **given}))
     (tmp_path / "main.tf").write_text(document(calls), encoding="utf-8")
     terraform = tool(tmp_path)
     terraform.run("init", "-no-color")
