@@ -29,7 +29,6 @@ ROOT = Path(__file__).resolve().parents[2]
 STAND_IN = """
 import sys, time
 import chipwise.job as job
-from patience import deadline
 print("runs", flush=True)
 for step in job.steps({"n": 0}, total=int(sys.argv[1]), every=1000):
     time.sleep(1.5 if step < 2 else 0.02)

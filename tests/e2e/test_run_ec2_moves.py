@@ -25,7 +25,6 @@ PROGRAM = """
 import os, sys, time
 import numpy as np
 from chipwise import job
-from patience import deadline
 
 state = {"weights": np.zeros(50), "made": np.random.default_rng(7).normal(size=(60, 50))}
 for step in job.steps(state, 60, every=2):

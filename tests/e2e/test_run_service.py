@@ -17,7 +17,6 @@ __all__ = ["machine"]  # a fixture, taken by its name
 
 SERVES_LATER = """
 import http.server, pathlib, sys, time
-from patience import deadline
 while not pathlib.Path("go").exists(): time.sleep(0.05)
 class Answer(http.server.BaseHTTPRequestHandler):
     def do_GET(self):

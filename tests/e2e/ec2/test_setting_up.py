@@ -30,7 +30,7 @@ from faulty_aws import Fault, Faulty
 
 pytestmark = pytest.mark.e2e
 
-INNER = ("endpoint_url", "clock", "tries", "timeout_s", "home", "others")  # of tests and of wiring
+INNER = ("endpoint_url", "clock", "tries", "timeout_s", "home", "other_regions")  # of tests and of wiring
 KINDS = [
     "bucket",
     "service role",
