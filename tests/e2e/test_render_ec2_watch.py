@@ -24,6 +24,7 @@ from aws_stand_in import Aws, started
 from chipwise.api.render import target
 from chipwise.renderer.deployment import Deployment
 from deployments import deployment
+from patience import deadline
 
 pytest.importorskip("moto")
 pytestmark = pytest.mark.e2e
@@ -106,11 +107,10 @@ class Launch:
             self.processes.append(subprocess.Popen(command, env=self.aws.environment(), stdout=told, stderr=told))
 
     def until(self, what: Callable[[], bool]) -> None:
-        for _ in range(600):
-            if what():
-                return
+        late = deadline(30)
+        while not what():
+            assert time.monotonic() < late, self.log.read_text()
             time.sleep(0.05)
-        raise AssertionError(self.log.read_text())
 
     def says(self, text: str) -> None:
         self.until(lambda: any(text in line for line in self.told))
