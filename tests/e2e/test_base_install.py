@@ -55,7 +55,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def run(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
     command = [str(home / "venv" / "bin" / "chipwise"), *arguments]
-    return subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True, timeout=300)
 
 
 def test_it_stays_under_150_megabytes(installed: Path) -> None:

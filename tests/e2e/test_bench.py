@@ -166,7 +166,7 @@ def test_an_interrupt_leaves_no_job_running(bench: Bench, number: int) -> None:
         assert time.monotonic() < late
         time.sleep(0.1)
     started.send_signal(number)
-    _, err = started.communicate(timeout=60)
+    _, err = started.communicate(timeout=300)
     assert started.returncode == 130
     assert "interrupted" in err
     assert [one["phase"] for one in bench.jobs()] == ["stopped"]

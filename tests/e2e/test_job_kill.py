@@ -47,7 +47,7 @@ def test_forty_kills_lose_nothing_and_nothing_damaged_is_believed() -> None:
 
 
 def test_a_program_told_to_leave_exits_with_75_and_ends_bit_equal(tmp_path: Path) -> None:
-    wanted = train(tmp_path / "undisturbed", 0).communicate(timeout=60)[0]
+    wanted = train(tmp_path / "undisturbed", 0).communicate(timeout=300)[0]
     codes = []
     for _ in range(20):
         process = train(tmp_path / "told", 0.02)
@@ -55,7 +55,7 @@ def test_a_program_told_to_leave_exits_with_75_and_ends_bit_equal(tmp_path: Path
         process.stdout.readline()  # the first step is under way, or all of them are done
         time.sleep(0.2)
         process.send_signal(signal.SIGTERM)
-        printed, complained = process.communicate(timeout=60)
+        printed, complained = process.communicate(timeout=300)
         codes.append(process.returncode)
         if process.returncode == 0:
             assert printed.split()[-1:] == wanted.split()[-1:]

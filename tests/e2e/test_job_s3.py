@@ -142,7 +142,7 @@ def test_a_kill_in_the_middle_of_an_upload_leaves_the_checkpoint_before(s3: S3, 
 
     s3.server.hold(upload)
     saving = s3.start(SAVE_TWO)
-    assert s3.server.reached.wait(60), "the upload never came so far"
+    assert s3.server.reached.wait(300), "the upload never came so far"
     saving.kill()
     assert saving.wait(10) == -9
     assert not [key for key in s3.keys("manifest.json") if "step-000000000002" in key]
@@ -157,7 +157,7 @@ def test_a_kill_in_the_middle_of_an_upload_leaves_the_checkpoint_before(s3: S3, 
 def test_after_a_killed_upload_the_same_step_is_saved_anew(s3: S3) -> None:
     s3.server.hold(lambda method, path, query: "step-000000000002" in path and query.get("partNumber") == "1")
     saving = s3.start(SAVE_TWO)
-    assert s3.server.reached.wait(60)
+    assert s3.server.reached.wait(300)
     saving.kill()
     saving.wait(10)
     s3.server.let_go()
@@ -207,7 +207,7 @@ def test_a_shard_that_never_came_makes_no_checkpoint(s3: S3) -> None:
     """One of two is killed while it writes: the other has nothing to go on from but the step before."""
     s3.server.hold(lambda method, path, query: method == "PUT" and "step-000000000006" in path and ".rank-1-of-2." in path)
     both = [s3.start(SHARD, RANK=str(rank)) for rank in range(2)]
-    assert s3.server.reached.wait(60), "the second shard was never written"
+    assert s3.server.reached.wait(300), "the second shard was never written"
     for one in both:
         one.kill()
         one.wait(10)

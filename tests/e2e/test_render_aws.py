@@ -218,7 +218,7 @@ class TestEc2:
         process.send_signal(sent)
         time.sleep(0.5)
         released.set()
-        _, told = process.communicate(timeout=60)
+        _, told = process.communicate(timeout=300)
         assert (process.returncode, "ending what was started" in told) == (130, True), told
         assert alive(aws, SERVE.node.region) == []
         assert own_groups(aws, SERVE.node.region) == []

@@ -141,7 +141,7 @@ class Launch:
         self.lose(one["InstanceId"], "by itself")
 
     def ends(self) -> int:
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=300)
 
 
 def rank(one: Mapping[str, Any]) -> int:
@@ -280,7 +280,7 @@ def test_what_another_desk_ends_is_no_loss(aws: Aws, launched: Start) -> None:
     launch.says("running:")
     watching = launch.process
     assert aws.run(launch.script, "--down").returncode == 0
-    assert watching.wait(timeout=60) == 0
+    assert watching.wait(timeout=300) == 0
     launch.says("ended by --down")
     assert launch.alive() == []
 

@@ -31,7 +31,7 @@ def schema() -> Any:
     program = shutil.which("eksctl")
     if program is None:
         pytest.skip("eksctl: not found; its releases are on GitHub (github.com/eksctl-io/eksctl)")
-    done = subprocess.run([program, "utils", "schema"], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([program, "utils", "schema"], capture_output=True, text=True, timeout=300, check=True)
     return json.loads(done.stdout)
 
 

@@ -170,6 +170,13 @@ def _quota_stands(cluster: Cluster, namespace: str) -> bool:
     return all("used" in quota.get("status", {}) for quota in cluster.api.list("v1", "ResourceQuota", namespace))
 
 
+def _quota_is_used_up(cluster: Cluster, namespace: str) -> bool:
+    """Whether the pods of the first job are counted: another that comes before that may pass by."""
+    quotas = [one["status"] for one in cluster.api.list("v1", "ResourceQuota", namespace)]
+    gpus = [(one.get("used", {}).get(name), count) for one in quotas for name, count in one["hard"].items() if "gpu" in name]
+    return bool(gpus) and all(used == count for used, count in gpus)
+
+
 def test_a_quota_holds_the_second_job_back(cluster: Cluster, namespace: str, machines: Any) -> None:
     planned = named(deployment("train", AWS), namespace)
     made = manifests("kubernetes", planned, "namespace.yaml", "workload.yaml")
@@ -179,6 +186,7 @@ def test_a_quota_holds_the_second_job_back(cluster: Cluster, namespace: str, mac
         wait_for("the quota's first count", lambda: _quota_stands(cluster, namespace), 30)
         cluster.must_apply([one for one in made if one["kind"] == "Job"])
         first = settled(cluster, namespace, planned.machines)
+        wait_for("the quota's count of the first job", lambda: _quota_is_used_up(cluster, namespace), 60)
         job = next(one for one in made if one["kind"] == "Job")
         second = {**job, "metadata": {**job["metadata"], "name": "second"}}
         cluster.must_apply([second])

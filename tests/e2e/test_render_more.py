@@ -107,7 +107,7 @@ def _judged(rules: str, mine: list[dict[str, Any]], folder: Path) -> str:
         path = folder / f"{number}.yaml"
         path.write_text(yaml.safe_dump(one), encoding="utf-8")
         paths.append(str(path))
-    done = subprocess.run([place(f"{rules} rules"), *paths], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([place(f"{rules} rules"), *paths], capture_output=True, text=True, timeout=300)
     assert (done.returncode == 0) == (not done.stdout), done.stderr
     return done.stdout
 

@@ -119,7 +119,7 @@ def test_a_training_whose_machine_is_lost_ends_as_one_that_was_not(
     assert [one["step"] for one in found["attempts"]] == [None, 60], "a machine that is lost tells nothing"
     assert "node no longer exists" in found["attempts"][0]["reason"]
     alone = {**os.environ, "CHIPWISE_CHECKPOINTS": str(tmp_path / "alone")}
-    subprocess.run([sys.executable, program, str(tmp_path / "whole.npz"), "0"], env=alone, check=True, timeout=60)
+    subprocess.run([sys.executable, program, str(tmp_path / "whole.npz"), "0"], env=alone, check=True, timeout=300)
     with np.load(tmp_path / "lost.npz") as lost, np.load(tmp_path / "whole.npz") as whole:
         assert lost["w"].tobytes() == whole["w"].tobytes()
         assert lost["begun"] > 0, "it did not go on from its checkpoint"

@@ -35,7 +35,7 @@ class Cluster:
 
     def run(self, *words: str, cwd: Path | None = None, **more: str) -> str:
         done = subprocess.run(
-            words, env={**self.settings, **more}, cwd=cwd or self.folder, capture_output=True, text=True, timeout=60
+            words, env={**self.settings, **more}, cwd=cwd or self.folder, capture_output=True, text=True, timeout=300
         )
         if done.returncode:
             raise AssertionError(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}\n{self.logs()}")
