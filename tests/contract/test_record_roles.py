@@ -181,6 +181,7 @@ FORBIDDEN = [
     """UPDATE jobs SET version = 2, body = '{"id": "alices", "version": 2, "spec": {"owner": "bob"}}'""",
     """UPDATE jobs SET version = 2, body = (body::jsonb || '{"version": 2, "attempts": [{"handle": "pod-of-bob"}]}')::text""",
     """UPDATE jobs SET version = 2, mark = 999999, body = (body::jsonb || '{"version": 2}')::text""",
+    """UPDATE jobs SET version = 20000, body = (body::jsonb || '{"version": 20000}')::text""",
     "DELETE FROM jobs",
     "UPDATE meta SET value = 0 WHERE name = 'mark'",
     "UPDATE meta SET value = value + 100000000 WHERE name = 'mark'",

@@ -102,7 +102,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine
 
 def test_two_then_four_then_killed_then_done_and_nobody_can_tell(machine: Machine, tmp_path: Path) -> None:
     alone = tmp_path / "alone.json"
-    subprocess.run([sys.executable, str(PROGRAM), str(tmp_path / "alone"), str(alone), str(STEPS), "0"], check=True, timeout=300)
+    subprocess.run(
+        [sys.executable, str(PROGRAM), str(tmp_path / "alone"), str(alone), str(STEPS), "0"], check=True, timeout=300
+    )
 
     machine.submit("other", "-c", WAITS, str(tmp_path / "enough"), needs=Needs(2))
     machine.until("other")

@@ -35,9 +35,15 @@ def read(folder: Path, name: str) -> dict[str, Any] | None:
 
 
 def _text(path: Path) -> str:
-    """Of a file and of nothing else: reading a pipe that a program put there would wait for ever."""
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    with os.fdopen(handle, encoding="utf-8") as file:
+    return regular_bytes(path).decode()
+
+
+def regular_bytes(path: Path, *, follows_links: bool = True) -> bytes:
+    """Of a file and of nothing else: reading a pipe that a program put there would wait for ever, and a link may name a file
+    that only we can read."""
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+    handle = os.open(path, flags if follows_links else flags | os.O_NOFOLLOW)
+    with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise ValueError(f"{path} is no file")
         return file.read(MOST_BYTES)
@@ -98,8 +104,7 @@ def write(folder: Path, name: str, content: Mapping[str, object], *, private: bo
     """Whole, and on the disk when this returns."""
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
     try:
-        if not private and is_shared(folder):
-            os.fchmod(handle, 0o640)
+        os.fchmod(handle, 0o600 if private else file_mode(folder))
         with os.fdopen(handle, "w") as file:
             json.dump(content, file)
             file.flush()
@@ -110,6 +115,11 @@ def write(folder: Path, name: str, content: Mapping[str, object], *, private: bo
             os.unlink(temporary)
         raise
     sync(folder)
+
+
+def taken_over(passing: Path) -> Path:
+    """Where secrets are kept that other system users left in `passing`, once their job has begun."""
+    return passing.with_name("taken")
 
 
 def sync(folder: Path) -> None:

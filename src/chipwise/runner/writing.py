@@ -154,7 +154,7 @@ def _reader(kind: Any) -> Step | None:
         return tuple if read is None else lambda value: tuple(map(read, value))
     if origin in (Mapping, dict):
         assert inner[1] in (str, object), f"{kind} holds more than plain JSON"
-        return _texts if inner[1] is str else _mapping
+        return _texts if inner[1] is str else lambda value: _plain(_mapping(value))
     if isinstance(kind, type) and issubclass(kind, Enum):
         return {one.value: one for one in kind}.__getitem__
     assert is_dataclass(kind), f"{kind} has no reader"
@@ -164,14 +164,11 @@ def _reader(kind: Any) -> Step | None:
 def _mapping(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise TypeError(f"{value!r:.80} is not a mapping")
-    _plain(value)
     return value
 
 
 def _texts(value: Any) -> dict[str, str]:
-    if not isinstance(value, dict):
-        raise TypeError(f"{value!r:.80} is not a mapping")
-    for text in value.values():
+    for text in _mapping(value).values():
         _a_text(text)
     return cast(dict[str, str], value)
 

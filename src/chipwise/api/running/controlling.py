@@ -203,7 +203,10 @@ class _TroubleLog:
 
 def _tidy(passing: Path, record: Record) -> None:
     """Secrets of jobs that are over and never began, or whose controller died before it could remove them."""
-    for folder in list(passing.iterdir()) if passing.is_dir() else ():
+    from chipwise.adapters.state_files import taken_over
+
+    kept = [one for one in (passing, taken_over(passing)) if one.is_dir()]
+    for folder in [folder for one in kept for folder in one.iterdir()]:
         with suppress(OSError, BadInput, Unread):  # one that cannot be read may still need them
             job = record.job(folder.name)
             if job.phase.over if job is not None else time.time() - folder.stat().st_mtime > SUBMITTED_WITHIN_S:

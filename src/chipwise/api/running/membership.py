@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from chipwise.api.running.place import record_url
@@ -15,15 +14,10 @@ if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
 
 
-@contextmanager
-def _members(session: Session) -> Iterator[Members]:
+def _members(session: Session) -> closing[Members]:
     from chipwise.adapters.stores.record.members import connect_members
 
-    members = connect_members(record_url(session))
-    try:
-        yield members
-    finally:
-        members.close()
+    return closing(connect_members(record_url(session)))
 
 
 def listed(session: Session) -> list[Member]:
@@ -50,15 +44,10 @@ def remove(session: Session, login: str, team: str, role: str, place: str) -> No
             )
 
 
-@contextmanager
-def _grants(session: Session) -> Iterator[Grants]:
+def _grants(session: Session) -> closing[Grants]:
     from chipwise.adapters.stores.record.grants import connect_grants
 
-    grants = connect_grants(record_url(session))
-    try:
-        yield grants
-    finally:
-        grants.close()
+    return closing(connect_grants(record_url(session)))
 
 
 def grants(session: Session) -> list[Grant]:

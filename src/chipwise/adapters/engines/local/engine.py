@@ -216,17 +216,19 @@ class Local:
         """Where a secret is that its submitter handed in. One that comes from another system user stays where the group could
         read it only until its job begins: from then on the id is known to whoever lists processes."""
         assert self.config.passing is not None
-        handed, own = self.config.passing / id, self.config.root.parent / "taken" / id
+        handed, own = self.config.passing / id, folder.taken_over(self.config.passing) / id
         if folder.is_shared(handed):
             with suppress(OSError):
                 own.mkdir(parents=True, exist_ok=True, mode=0o700)
                 own.parent.chmod(0o700)
                 for one in list(handed.iterdir()):
-                    handle = os.open(own / one.name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-                    with os.fdopen(handle, "wb") as file:
-                        file.write(folder.handed_bytes(one))
+                    with suppress(OSError, ValueError):  # a link, a pipe or a folder is no secret
+                        content = folder.regular_bytes(one, follows_links=False)
+                        handle = os.open(own / one.name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+                        with os.fdopen(handle, "wb") as file:
+                            file.write(content)
                 shutil.rmtree(handed)
-        return own / setting if (own / setting).exists() else handed / setting
+        return own / setting if own.is_dir() else handed / setting
 
     def _leave(self, job: Job, deadline: float, reason: str) -> None:
         path = self.folder(job.id, len(job.attempts))
@@ -276,7 +278,7 @@ class Local:
     def _clear(self, path: Path) -> None:
         """What must not stay: secrets that were passed on. Logs and results stay until `chipwise forget`."""
         if self.config.passing is not None and path.parent.parent == self.config.root:
-            for kept in (self.config.passing, self.config.root.parent / "taken"):
+            for kept in (self.config.passing, folder.taken_over(self.config.passing)):
                 with suppress(OSError):
                     shutil.rmtree(kept / path.parent.name)
 

@@ -15,8 +15,6 @@ Beside the folders of all jobs is going.json while the machine itself goes away:
 
 from __future__ import annotations
 
-import os
-import stat
 from pathlib import Path
 
 from chipwise.adapters.state_files import file_mode as file_mode
@@ -27,7 +25,9 @@ from chipwise.adapters.state_files import locked as locked
 from chipwise.adapters.state_files import make_folder as make_folder
 from chipwise.adapters.state_files import number as number
 from chipwise.adapters.state_files import read as read
+from chipwise.adapters.state_files import regular_bytes as regular_bytes
 from chipwise.adapters.state_files import sync as sync
+from chipwise.adapters.state_files import taken_over as taken_over
 from chipwise.adapters.state_files import words as words
 from chipwise.adapters.state_files import write as write
 
@@ -62,10 +62,3 @@ def goes(root: Path, now: float) -> bool:
         and departure.get("boot") == identity(1)
         and now < (number(departure, "by") or 0.0) + GOES_WITHIN_S
     )
-
-
-def handed_bytes(path: Path) -> bytes:
-    """What a submitter handed in, as a file and nothing else: a link could name a file that only we can read."""
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
-    with os.fdopen(handle, "rb") as file:
-        return file.read(1 << 20) if stat.S_ISREG(os.fstat(handle).st_mode) else b""

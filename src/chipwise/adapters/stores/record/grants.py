@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipwise.adapters.stores.record.address import File, read_address
 from chipwise.adapters.stores.record.database import Database
+from chipwise.adapters.stores.record.members import team_database
 from chipwise.adapters.stores.record.rows import key, speakable
 from chipwise.errors import BadInput
 
@@ -61,12 +61,4 @@ def _checked(grant: Grant) -> tuple[str, str, str]:
 
 
 def connect_grants(url: str) -> Grants:
-    address = read_address(url)
-    if isinstance(address, File):
-        raise BadInput(
-            f"The record {address} is a file of one person, who may run jobs wherever they can reach.",
-            remedy="A team uses PostgreSQL.",
-        )
-    from chipwise.adapters.stores.record.postgres import PostgresDatabase
-
-    return Grants(PostgresDatabase(address))
+    return Grants(team_database(url))

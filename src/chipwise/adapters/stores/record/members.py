@@ -57,6 +57,11 @@ class Members:
 
 
 def connect_members(url: str) -> Members:
+    return Members(team_database(url))
+
+
+def team_database(url: str) -> Database:
+    """Of a record that has logins."""
     address = read_address(url)
     if isinstance(address, File):
         raise BadInput(
@@ -64,4 +69,4 @@ def connect_members(url: str) -> Members:
         )
     from chipwise.adapters.stores.record.postgres import PostgresDatabase
 
-    return Members(PostgresDatabase(address))
+    return PostgresDatabase(address)

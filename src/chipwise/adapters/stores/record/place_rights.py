@@ -125,32 +125,4 @@ _GUARD = (
     )
 )
 
-# The fifth: bounds. A sum over a value beyond them could not be written, and a job that cannot be written holds its devices.
-_COUNT, _NUMBER, _CHARACTERS = "BETWEEN -9007199254740992 AND 9007199254740992", "BETWEEN -1e18 AND 1e18", "<= 64000000"
-_COUNTS = {
-    "jobs": ("version", "mark", "born", "priority", "gpus", "cpus", "machines", "attempts"),
-    "events": ("version",),
-    "attempts": ("number", "machines", "gpus"),
-    "leases": ("epoch",),
-}
-_NUMBERS = {
-    "jobs": ("submitted", "begun", "ended"),
-    "events": ("at",),
-    "attempts": ("since", "ended", "usd_per_hour"),
-    "leases": ("until",),
-}
-_TEXTS = {"jobs": ("body", "reason"), "events": ("body",)}
-BOUNDS = tuple(
-    f"ALTER TABLE {table} ADD CONSTRAINT bounded CHECK ("
-    + " AND ".join(
-        [
-            *(f"{column} {_COUNT}" for column in _COUNTS[table]),
-            *(f"{column} {_NUMBER}" for column in _NUMBERS[table]),
-            *(f"length({column}) {_CHARACTERS}" for column in _TEXTS.get(table, ())),
-        ]
-    )
-    + ") NOT VALID"
-    for table in _COUNTS
-)
-
 PLACE_RIGHTS = (_TABLE, *_QUESTIONS, *_POLICIES, _GUARD, *_RIGHTS)

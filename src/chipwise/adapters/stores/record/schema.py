@@ -72,7 +72,8 @@ def for_sqlite() -> tuple[Migration, ...]:
 
 
 def for_postgres() -> tuple[Migration, ...]:
-    from chipwise.adapters.stores.record.place_rights import BOUNDS, PLACE_RIGHTS
+    from chipwise.adapters.stores.record.bounds import BOUNDS
+    from chipwise.adapters.stores.record.place_rights import PLACE_RIGHTS
     from chipwise.adapters.stores.record.roles import APPEND_ONLY, GUARDS, MENDING, POLICIES, SCHEMA
 
     first = (*SCHEMA, *_worded(_FIRST, POSTGRES), *APPEND_ONLY, *POLICIES, *GUARDS)
