@@ -52,7 +52,7 @@ class Shared:
             user=user.pw_uid,
             group=user.pw_gid,
             extra_groups=list(groups),
-            env=self.environment(login) | env,
+            env={**self.environment(login), **env},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

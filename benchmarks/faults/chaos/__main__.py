@@ -23,7 +23,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[2] / "tests" / "support")]
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[2] / "tests" / "support")]
 INSIDE = "CHAOS_HOME"
 DISK = "96m"
 
@@ -40,7 +40,7 @@ def main() -> int:
         raise SystemExit("The chaos run starts processes of several system users: run it as root.")
     if INSIDE not in os.environ:
         return _in_namespace()
-    import scene
+    from faults.chaos import scene
 
     counts = scene.play(
         Path(os.environ[INSIDE]), options.jobs, options.steps, options.seed, 60.0 * options.minutes, options.pause
@@ -58,7 +58,7 @@ def _in_namespace() -> int:
         (home / "clock").chmod(0o644)
         library = home / "stepped_clock.so"
         source = HERE / "stepped_clock.c"
-        build = ["cc", "-shared", "-fPIC", "-O1", f'-DOFFSET_FILE="{home / "clock"}"', "-o", library, source, "-lm"]
+        build = ["cc", "-shared", "-fPIC", "-O1", f'-DOFFSET_FILE="{home / "clock"}"', "-o", str(library), str(source), "-lm"]
         subprocess.run(build, check=True)
         for folder in ("srv", "etc", "overlay"):
             (home / folder).mkdir()

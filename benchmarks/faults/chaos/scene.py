@@ -16,8 +16,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import psutil
-from harm import Harm, statements
-from train import EVERY, STRAY, result
 
 import postgres_server
 from chipwise.adapters.stores.record import connect
@@ -26,7 +24,9 @@ from chipwise.adapters.stores.record.members import Member, connect_members
 from chipwise.runner.job import Phase
 from chipwise.runner.record import Wanted
 from cutting_proxy import cutting
-from faults import FAULTS, Scene, pick
+from faults.chaos.breaking import FAULTS, Scene, pick
+from faults.chaos.harm import Harm, statements
+from faults.chaos.train import EVERY, STRAY, result
 from shared_machine import Shared, python_for_others
 
 HERE = Path(__file__).resolve().parent
