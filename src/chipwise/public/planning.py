@@ -174,9 +174,9 @@ class PlanVerbs(Opened):
             top=_ALL_CHOICES if top is None else top,
             mix=mix,
         )
-        _, full_plan = planned(self, request)
-        view = Record(plan_view(full_plan))
-        return Plan(view, request, self) if view["fits"] else NoPlan(view, request, self)
+        checked, full_plan = planned(self, request)
+        view, work = Record(plan_view(full_plan)), Record(checked.workload.model_dump(mode="json", by_alias=True))
+        return Plan(view, work, request, self) if view["fits"] else NoPlan(view, work, request, self)
 
     def predict(
         self,

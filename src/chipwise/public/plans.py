@@ -1,7 +1,8 @@
 """A plan as a program sees it: choices with their numbers, why everything else lost, and what can be done with it.
 
-Made from the view that `chipwise plan --json` prints: `to_dict()` is that view, two plans are equal when their views are, and
-a plan can be pickled. Whatever needs more than the view (deployment files, the report, a run) plans the same text again.
+Made from the view that `chipwise plan --json` prints: `to_dict()` is that view, and a plan can be pickled. Two plans are equal
+when their views and their workloads are, whatever the workload was written as (a file, text, fields, options). Whatever needs
+more than the view (deployment files, the report, a run) plans the same text again.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Plan:
     """What to run a workload on: `best` first, `choices` ranked, `losers` with the reason. A pipeline has `stages` instead."""
 
     data: Record
-    request: Request
+    work: Record  # every field of the workload, with its environment and the limits that were given beside it
+    request: Request = field(compare=False)
     session: Opened = field(compare=False)
 
     def __bool__(self) -> bool:
@@ -190,7 +192,8 @@ class NoPlan:
     """Nothing fits: what stood in the way and the smallest change that would help. It is false."""
 
     data: Record
-    request: Request
+    work: Record  # every field of the workload, with its environment and the limits that were given beside it
+    request: Request = field(compare=False)
     session: Opened = field(compare=False)
 
     def __bool__(self) -> bool:

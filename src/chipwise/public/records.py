@@ -6,10 +6,12 @@ Both are frozen, compare by what they hold, can be pickled, and print in at room
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from typing import Any, Never, Self, overload
 
 from chipwise.public.layout import LINES, data_frame, html_pairs, html_table, text_pairs, text_table
 from chipwise.spelling import nearest
+from chipwise.text import json_value
 
 _MOST_COLUMNS = 8  # that are printed where no choice was made
 
@@ -22,7 +24,7 @@ def frozen(value: Any) -> Any:
         return Table(value)
     if isinstance(value, list | tuple):
         return tuple(map(frozen, value))
-    return value
+    return value.value if isinstance(value, Enum) else value
 
 
 def plain(value: Any) -> Any:
@@ -66,11 +68,11 @@ class Record(Mapping[str, Any]):
         return sorted({*super().__dir__(), *(key for key in self._data if key.isidentifier())})
 
     def __reduce__(self) -> tuple[type[Self], tuple[dict[str, Any]]]:
-        return type(self), (self.to_dict(),)
+        return type(self), (plain(self),)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries and lists, as `--json` prints them."""
-        return {key: plain(value) for key, value in self._data.items()}
+        return {key: json_value(plain(value)) for key, value in self._data.items()}
 
     def __repr__(self) -> str:
         return "\n".join([type(self).__name__, *text_pairs(list(self._data.items()), LINES - 1)])
@@ -113,7 +115,7 @@ class Table(Sequence[Record]):
         raise AttributeError(f"A table is frozen: {name} cannot be set")
 
     def __reduce__(self) -> tuple[type[Table], tuple[list[Any], tuple[str, ...], tuple[str, ...]]]:
-        return Table, (self.to_dicts(), self.columns, self.notes)
+        return Table, (plain(self), self.columns, self.notes)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dictionary a row, as `--json` prints them."""
@@ -121,7 +123,7 @@ class Table(Sequence[Record]):
 
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame` with every column; needs pandas (pip install 'chipwise[pandas]')."""
-        return data_frame(self.to_dicts())
+        return data_frame(plain(self))
 
     def _cells(self, rows: Sequence[Record]) -> list[list[Any]]:
         return [[row.get(name) for name in self.columns] for row in rows]
