@@ -11,18 +11,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Never
 
-from chipwise.errors import BadInput, NoResult
+from chipwise.errors import BadInput, ChipwiseError, NoResult
 from chipwise.money.cost import Cost, Line
+from chipwise.public.calling import in_python
 from chipwise.public.choices import Choice, Loser, Missing, StagePlan, cells_of, choice_of, row_of
 from chipwise.public.files import Files
 from chipwise.public.intervals import Interval
 from chipwise.public.layout import LINES, data_frame, html_table, text_table
-from chipwise.public.making import Request, rendered, write_report
+from chipwise.public.making import Request, rendered, why_view, write_report
 from chipwise.public.opened import Opened
 from chipwise.public.records import Record, Table, plain
 from chipwise.text import usd
 from chipwise.workload.source import NamedText
 
+RENDER_OPTIONS = ("to", "stage", "choice", "objective", "environment")  # of `cw.render`, which messages of targets name
 _COLUMNS = ("where", "chips", "buy", "speed", "time", "cost", "CO2e")
 
 
@@ -141,11 +143,18 @@ class Plan:
     def notes(self) -> tuple[str, ...]:
         return tuple(self.data["notes"])
 
+    def why(self, name: str) -> Record:
+        """The best that a machine, chip, provider or region could do, and what it lost by: `plan.why("h100")`."""
+        return why_view(self.session, self.request, name)
+
     def render(self, *targets: str) -> Files:
         """Deployment files of the best choice: `plan.render("kubernetes").write("deploy")`."""
-        return rendered(
-            self.session, self.source, targets, environment=self.request.environment, objective=self.request.objective
-        )
+        try:
+            return rendered(
+                self.session, self.source, targets, environment=self.request.environment, objective=self.request.objective
+            )
+        except ChipwiseError as error:
+            raise in_python(error, ("limits", *RENDER_OPTIONS)) from error.__cause__
 
     def report(self, path: str | Path) -> Path:
         """Write the plan as one HTML page that opens offline, as `chipwise plan --html` does."""
@@ -263,6 +272,10 @@ class NoPlan:
     @property
     def stages(self) -> tuple[StagePlan, ...]:
         return ()
+
+    def why(self, name: str) -> Record:
+        """The best that a machine, chip, provider or region could do, and what stood in its way."""
+        return why_view(self.session, self.request, name)
 
     def render(self, *targets: str) -> Never:
         """Raises `NoResult`, as `best` does."""

@@ -61,7 +61,10 @@ def test_a_file_its_text_its_fields_and_its_kind_give_one_plan(home: Path) -> No
     assert all(plan == plans[0] for plan in plans)
 
 
-SMALL = "{kind: serve, name: command-line, model: llama-3.1-8b, arrival: 5, input_tokens: 1000, output_tokens: 300, limits: {clouds: aws}"
+SMALL = (
+    "{kind: serve, name: command-line, model: llama-3.1-8b, arrival: 5, input_tokens: 1000, output_tokens: 300, "
+    "limits: {clouds: aws}"
+)
 
 
 def test_a_plan_equals_another_that_is_written_otherwise_and_no_plan_of_other_work(home: Path) -> None:
