@@ -40,10 +40,10 @@ class PredictOptions(TypedDict, total=False):
     cp: int
     ep: int
     precision: str
-    seq: int
+    seq: int | str
     target: int
     micro_batch: int
-    global_batch: int
+    global_batch: int | str
     zero: int
     interleave: int
     recompute: str
@@ -52,12 +52,12 @@ class PredictOptions(TypedDict, total=False):
     framework: str
     chips_per_node: int
     engine: str
-    concurrency: int
-    rate: float
+    concurrency: int | str
+    rate: float | str
     batch: int
-    input: int
-    output: int
-    prefix: int
+    input: int | str
+    output: int | str
+    prefix: int | str
     kv: str
     replicas: int
     cuda_graphs: bool
@@ -80,7 +80,7 @@ class FitsOptions(TypedDict, total=False):
     precision: str
     kv: str
     batch: int
-    context: int
+    context: int | str
     method: str
     optimizer: str
     recompute: str

@@ -35,11 +35,11 @@ class WorkloadOptions(TypedDict, total=False):
     """Tokens of a prompt, as 1000 or 1k."""
     output: str | int
     """Tokens of an answer."""
-    ttft: str
+    ttft: str | float
     """Time to first token that 90% stay below, as 800ms."""
-    tpot: str
+    tpot: str | float
     """Time per token, as 50ms."""
-    latency: str
+    latency: str | float
     """Whole answer, as 5s."""
     train: bool
     """Train the model on `tokens`."""

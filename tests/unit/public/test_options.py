@@ -90,6 +90,7 @@ def test_a_keyword_that_there_is_not_is_one_error_everywhere(session: cw.Session
         (session.chips, (), {"venodr": "amd"}, "vendor"),
         (session.tco, ("h100",), {"year": 2}, "years"),
         (session.ps, (), {"phases": "running"}, "phase"),
+        (cw.open, (), {"data": "x"}, "data_dir"),
     ]
     for ask, args, given, told in wrong:
         with pytest.raises(cw.UnknownOption, match=told) as caught:
@@ -99,11 +100,14 @@ def test_a_keyword_that_there_is_not_is_one_error_everywhere(session: cw.Session
 
 
 def test_the_other_name_of_the_same_thing_is_taken(session: cw.Session) -> None:
-    assert session.regions(cloud="aws", limit=3) == session.regions(provider="aws", limit=3)
-    assert session.offers(cloud="aws", chip="h100", limit=2) == session.offers(provider="aws", chip="h100", limit=2)
+    other: dict[str, Any] = {"cloud": "aws"}  # a checker of types knows one name for each
+    assert session.regions(**other, limit=3) == session.regions(provider="aws", limit=3)
+    assert session.offers(**other, chip="h100", limit=2) == session.offers(provider="aws", chip="h100", limit=2)
     assert {OTHER_NAMES[OTHER_NAMES[name]] for name in OTHER_NAMES} == set(OTHER_NAMES)
-    faster = session.predict("llama-3.1-8b", serve=True, on="h100", rps=2, input="1k", output=300)
-    assert faster == session.predict("llama-3.1-8b", serve=True, on="h100", rate=2, input=1000, output=300)
+    served: dict[str, Any] = {"rps": 2, "input": "1k", "output": 300}
+    assert session.predict("llama-3.1-8b", serve=True, on="h100", **served) == session.predict(
+        "llama-3.1-8b", serve=True, on="h100", rate=2, input=1000, output=300
+    )
 
 
 def test_a_name_of_a_cloud_is_refused_as_such(session: cw.Session) -> None:
