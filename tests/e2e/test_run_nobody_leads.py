@@ -41,9 +41,7 @@ def kill_all(machine: Machine, id: str) -> float:
 
 def no_controller(machine: Machine) -> None:
     """Whoever would start one starts something that does nothing."""
-    (machine.home / "sitecustomize.py").write_text(
-        "import sys\nif 'control' in sys.orig_argv[-1:]:\n    raise SystemExit(0)\n"
-    )
+    (machine.home / "sitecustomize.py").write_text("import sys\nif 'control' in sys.orig_argv[-1:]:\n    raise SystemExit(0)\n")
     machine.env["PYTHONPATH"] = os.pathsep.join([str(machine.home), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 

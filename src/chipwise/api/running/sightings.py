@@ -45,7 +45,8 @@ def of_rows(session: Session, record: Record, rows: Sequence[Row]) -> dict[str, 
         rest = [row for row in live if row.id not in sightings]
         if rest:
             known = _by_controller(session, record, site, now)
-            sightings |= {row.id: _worded(known, row.phase, here, now) for row in rest}
+            starts = here and place.is_ours(session)
+            sightings |= {row.id: _worded(known, row.phase, starts, now) for row in rest}
     return sightings
 
 
@@ -55,7 +56,8 @@ def of_job(session: Session, record: Record, job: Job) -> Sighting:
     now, here = time.time(), place.is_here(session, job.spec)
     if here and job.phase.placed and (sighting := _here(session, [job], now).get(job.id)) is not None:
         return sighting
-    return _worded(_by_controller(session, record, job.spec.place, now), job.phase, here, now)
+    known = _by_controller(session, record, job.spec.place, now)
+    return _worded(known, job.phase, here and place.is_ours(session), now)
 
 
 def wake(session: Session, rows: Sequence[Row], wait_s: float = 0.0) -> None:
@@ -117,9 +119,9 @@ def _last_look(session: Session, site: str) -> float | None:
     return None
 
 
-def _worded(known: _Known, phase: Phase, here: bool, now: float) -> Sighting:
-    """One that waits does so whether somebody looks or not; on this machine whoever asks starts a controller where none is."""
+def _worded(known: _Known, phase: Phase, starts: bool, now: float) -> Sighting:
+    """One that waits does so whether somebody looks or not. `starts`: whoever asks starts a controller where none is."""
     if not phase.placed:
-        return Sighting(str(phase), note=known.silence if here else known.trouble)
+        return Sighting(str(phase), note=known.silence if starts else known.trouble)
     seen = "" if known.seen is None else f"seen {span(max(now - known.seen, 0.0))} ago; "
     return Sighting(str(phase), known.seen, f"{seen}{known.trouble}" if known.trouble else "", not known.trouble)
