@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from chipwise.runner.record import Damaged, Row
 
 DAY_S = 86_400.0
-WAKES_WITHIN_S = 6.0  # after the list was shown, and only where a controller does not answer
 
 
 @click.command()
@@ -41,7 +40,7 @@ def ps(
       chipwise ps
       chipwise ps --all --phase failed --team vision
     """
-    from chipwise.api.running import place, sightings, waiting
+    from chipwise.api.running import controlling, place, sightings, waiting
     from chipwise.api.session.wiring import open_session
     from chipwise.api.views.jobs import row_view
     from chipwise.cli import text
@@ -79,7 +78,7 @@ def ps(
         )
     else:
         _show(shown, everything, unread, back, waits, known, now)
-    sightings.wake(session, rows, WAKES_WITHIN_S)  # a queue that stands still is what people look for here
+    sightings.wake(session, rows, controlling.REPLACES_WITHIN_S)  # a queue that stands still is what people look for here
 
 
 def _show(

@@ -31,6 +31,7 @@ SOON_S = 0.2
 RESTS_S = 1.0  # between turns while nothing moves
 IDLE_S = 20.0  # without any job, after which it goes
 STARTS_WITHIN_S = 3.0
+REPLACES_WITHIN_S = 6.0  # one that has not answered for long: whoever asks for it has so much time to be sure
 SUBMITTED_WITHIN_S = 3600.0  # secrets are laid before their job is recorded
 GIVES_UP_S = 600.0  # without a record that lets it act, where it knows of no job
 TRIES_AGAIN_S = (1.0, 30.0)  # when the record cannot be reached: the first wait, and the longest

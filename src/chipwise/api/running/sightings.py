@@ -61,11 +61,11 @@ def of_job(session: Session, record: Record, job: Job) -> Sighting:
 
 
 def wake(session: Session, rows: Sequence[Row], wait_s: float = 0.0) -> None:
-    """Starts controllers of this machine and of places that it led before, where jobs need one and none answers. `wait_s`: of
-    who asks only once (`controlling.awake`)."""
+    """Sees to it that somebody leads this machine where jobs need that, and that a controller of another place that is on this
+    machine and does not answer is replaced. `wait_s`: of who asks only once (`controlling.awake`)."""
     for site in {row.place for row in rows if not row.phase.over}:
         own = site == place.this_place(session)
-        if own or place.home_of(session, site).is_dir():
+        if own or controlling.lives(session, site):
             controlling.awake(session, "" if own else site, wait_s)
 
 
