@@ -16,7 +16,8 @@ from click.testing import CliRunner
 from chipwise.adapters import waking
 from chipwise.adapters.engines.local import folder, processes
 from chipwise.adapters.stores.record import connect
-from chipwise.api.running import controlling, place, sightings
+from chipwise.api.running import controlling, place, sightings, waiting
+from chipwise.api.running.held import Runtime
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.api.views.jobs import row_view
@@ -25,6 +26,7 @@ from chipwise.cli.ps import ps
 from chipwise.runner.events import Begun, Placed
 from chipwise.runner.job import Job, MachinePlace, Spec
 from chipwise.runner.loop import LEASE_S
+from chipwise.runner.queue import Rules
 from chipwise.runner.record import Change, Record, Wanted
 from chipwise.runner.sighting import Sighting
 
@@ -163,6 +165,19 @@ def test_one_that_waits_is_not_told_to_wait_for_its_turn_by_a_controller_that_do
     assert "does not answer" in controlling.unanswered(session).summary  # type: ignore[union-attr]
     monkeypatch.setattr(waking, "silence", lambda lock: replace(SILENT, seconds=10.0))
     assert known(session, record).note.endswith("for 10 s; it is replaced after 30 s")
+
+
+def test_who_follows_one_that_waits_is_told_once_that_its_controller_does_not_answer(
+    session: Session, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = submitted(record, place.this_place(session), "local", runs=False)
+    monkeypatch.setattr(waking, "silence", lambda lock: SILENT)
+    monkeypatch.setattr(waiting, "LOOKS_S", 0.0)
+    local = place.engine_here(session)
+    watched = waiting.Watched(Runtime(record=record, engine=local, rules=Rules(), root=local.config.root, session=session))
+    assert watched.news(job) == ["j1 waits: the controller (process 4711) does not answer"]
+    monkeypatch.setattr(waking, "silence", lambda lock: replace(SILENT, seconds=80.0))
+    assert watched.news(job) == []
 
 
 def test_of_a_controller_of_another_user_it_is_said_who_can_end_it(
