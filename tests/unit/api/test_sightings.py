@@ -54,7 +54,9 @@ def record(session: Session) -> Iterator[Record]:
 def submitted(record: Record, site: str, engine: str = "kubernetes", *, runs: bool = True) -> Job:
     [job] = record.submit([("j1", Spec(("true",), "j1", engine=engine, place=site))], time.time() - 600.0)
     if runs:
-        [job] = record.write([Change(job, (Placed(1, MachinePlace()), Begun(1)))], time.time() - 600.0)  # type: ignore[list-item]
+        [answer] = record.write([Change(job, (Placed(1, MachinePlace()), Begun(1)))], time.time() - 600.0)
+        assert isinstance(answer, Job)
+        return answer
     return job
 
 
