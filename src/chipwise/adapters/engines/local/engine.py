@@ -103,16 +103,16 @@ class Local:
                 leave_by=deadline,
                 **progress,
             )
-        left = processes.marked(_mark(id, number, self.config.root), _sessions(state))
-        if left:
-            processes.end(left)
+        if processes.end_marked(_mark(id, number, self.config.root), _sessions(state)):
             reason = "its supervisor is gone; what is left of it is being ended"
             return Sight(State.RUNNING, reason=reason, since=begun, **progress)
         return Sight(state=State.LOST, reason="its supervisor was ended", since=begun, handle=str(path), **progress)
 
     def processes_of(self, id: str, number: int) -> list[psutil.Process]:
-        state = folder.read(self.folder(id, number), folder.STATE) or {}
-        return processes.marked(_mark(id, number, self.config.root), _sessions(state))
+        mark, supervisor = _mark(id, number, self.config.root), self.supervisor_of(id, number)
+        if supervisor is not None and (below := processes.below(supervisor, mark)):
+            return below
+        return processes.marked(mark, _sessions(folder.read(self.folder(id, number), folder.STATE) or {}))
 
     def supervisor_of(self, id: str, number: int) -> int | None:
         state = folder.read(self.folder(id, number), folder.STATE) or {}

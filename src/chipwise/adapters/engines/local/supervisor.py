@@ -11,6 +11,7 @@ import selectors
 import signal
 import socket
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +22,7 @@ from chipwise.adapters.notices.watching import Watch
 from chipwise.adapters.waking import Waker
 from chipwise.runner import hand_off
 
-from . import folder, processes
+from . import descendants, folder, processes
 from .health import EVERY_S, Health
 from .logfile import Lines, LogFile
 
@@ -29,6 +30,7 @@ GRACE_S = 30.0
 TICK_S = 0.5
 TRIES_AGAIN_S = 5.0  # to say how it ended, while that cannot be written
 DRAIN_S = 0.5  # for output that is still on its way when all processes have ended
+SWEEPS_S = 10.0  # until processes that are killed have ended; one that waits for a dead disk does not
 NOT_FOUND, NOT_ALLOWED, SICK = 127, 126, 70
 
 
@@ -200,12 +202,14 @@ class Supervisor:
             key.data.finish()
 
     def _reap(self) -> None:
-        """Orphans that came to us."""
+        """Orphans that came to us, and a controller that we started: each that has ended is named by the system."""
+        if sys.platform != "linux":
+            return  # orphans go elsewhere
         known = {child.pid for child in self.children}
-        with suppress(ChildProcessError, OSError):
-            for pid in [one.pid for one in processes.children()]:
-                if pid not in known:
-                    os.waitpid(pid, os.WNOHANG)
+        with suppress(OSError):  # no child at all
+            while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and ended.si_pid not in known:
+                if not self.waker.reap(ended.si_pid):
+                    os.waitpid(ended.si_pid, os.WNOHANG)
 
     # Leaving and ending
 
@@ -260,14 +264,11 @@ class Supervisor:
                 os.killpg(child.pid, signal.SIGKILL)
 
     def _sweep(self) -> None:
-        """Whatever is left of it: processes that went into the background, or changed their group."""
-        for _ in range(50):
-            left = processes.marked(self.order["mark"], [child.pid for child in self.children])
-            if not left:
-                return
-            processes.end(left)
-            self._reap()
-            time.sleep(0.05)
+        """Whatever is left of it: processes that went into the background, however they hide."""
+        mark = self.order["mark"]
+        left = descendants.end_all(lambda: processes.below(os.getpid(), mark), self._reap, SWEEPS_S)
+        if left:
+            self.log.write(f"These processes could not be ended: {', '.join(str(one.pid) for one in left)}\n".encode())
 
     # Ending well or not
 
