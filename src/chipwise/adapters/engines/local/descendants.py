@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
@@ -68,7 +69,7 @@ def spare(tag: int | None) -> Callable[[int], bool]:
             return False
         with suppress(OSError):
             words = (PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace").split("\0")
-            return any(word == "-m" and name.split(".")[0] == OURS for word, name in zip(words, words[1:], strict=False))
+            return any(word == "-m" and name.split(".")[0] == OURS for word, name in pairwise(words))
         return False
 
     return is_spared

@@ -275,7 +275,8 @@ class Supervisor:
     def _code(self) -> int:
         if self.verdict is not None:
             return self.verdict
-        bad = [code for _, code in sorted(self.codes.items()) if code not in (0, 128 + signal.SIGTERM)]
+        # In the order in which they ended: those after the first may have been ended by us.
+        bad = [code for code in self.codes.values() if code not in (0, 128 + signal.SIGTERM)]
         return bad[0] if bad else max(self.codes.values(), default=0)
 
     def _missing(self) -> str:
