@@ -2,8 +2,8 @@
 
 A machine that goes away is nobody's fault, and the job is started again, up to a large number of times. A job that ends with an
 error is started again a few times, after a wait that doubles; when it failed again without having come a step further, it will
-fail for ever, and is not started any more. One that is killed from outside (SIGKILL: mostly by the out-of-memory killer) and has
-saved something goes on from there a few times, unless it is killed again at the same step.
+fail for ever, and is not started any more. One that is killed from outside (SIGKILL, mostly by the out-of-memory killer) and
+has saved something goes on from there a few times, unless it is killed again at the same step.
 """
 
 from __future__ import annotations

@@ -54,9 +54,14 @@ def test_only_a_jobs_own_processes_are_read(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "self").symlink_to(tmp_path / "10")
     listed: list[str] = []
     listdir = os.listdir
-    monkeypatch.setattr(descendants.os, "listdir", lambda path: listed.append(str(path)) or listdir(path))
+
+    def count(path: Path) -> list[str]:
+        listed.append(str(path))
+        return listdir(path)
+
+    monkeypatch.setattr(os, "listdir", count)
     monkeypatch.setattr(descendants, "PROC", tmp_path)
-    monkeypatch.setattr(descendants.os, "getpid", lambda: 10)
+    monkeypatch.setattr(os, "getpid", lambda: 10)
     assert sorted(descendants.below(10)) == [11, 12, 13]
     assert sorted(listed) == [str(tmp_path / str(pid) / "task") for pid in (10, 11, 12, 13)]
 
