@@ -28,14 +28,13 @@ OURS = "chipwise"  # of the module that a program of ours runs
 
 def below(pid: int, spared: Callable[[int], bool] = lambda pid: False) -> list[int]:
     """All descendants that live or wait to be reaped, without those that are spared and what is below them."""
-    reached: list[int] = []
+    reached: set[int] = set()
     pending = [pid]
     while pending:
-        for child in children(pending.pop()):
-            if child not in reached and not spared(child):
-                reached.append(child)
-                pending.append(child)
-    return reached
+        new = [child for child in children(pending.pop()) if child not in reached and not spared(child)]
+        reached.update(new)
+        pending += new
+    return sorted(reached)
 
 
 def children(pid: int) -> list[int]:

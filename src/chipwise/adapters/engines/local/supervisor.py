@@ -255,7 +255,7 @@ class Supervisor:
             deadline = clock.boottime() + GRACE_S if limit is None else clock.in_boottime(limit)
         if self.leave_by is not None and deadline >= self.leave_by:
             return
-        until = time.time() + deadline - clock.boottime()
+        until = time.time() + GRACE_S if limit is None else limit
         with suppress(OSError):
             notice = {"until": until, "boottime": deadline, "reason": str(wish.get("reason", ""))}
             folder.write(self.at, folder.NOTICE, notice)
