@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -20,8 +20,7 @@ import psutil
 from chipwise.adapters import process_tag
 
 PROC = Path("/proc")
-FREEZES = 200  # looks for new ones at most, before what was seen is killed
-CLEAN_LOOKS, MOST_LOOKS = 30, 2000  # by tag: in a row that see none, and in all
+CLEAN_LOOKS, MOST_LOOKS = 30, 2000  # in a row that see none, and in all
 PAUSE_S = 0.02
 OURS = "chipwise"  # of the module that a program of ours runs
 
@@ -85,55 +84,53 @@ def living(pids: Iterable[int]) -> list[psutil.Process]:
     return alive
 
 
-def end(look: Callable[[], Collection[psutil.Process]]) -> int:
-    """Stops all that `look` sees until it sees nothing new, and kills them; how many there were."""
-    stopped: dict[int, psutil.Process] = {}
-    for _ in range(FREEZES):
-        new = [process for process in look() if process.pid not in stopped or stopped[process.pid] != process]
-        for process in new:
-            stopped[process.pid] = process
-            with suppress(psutil.Error):
-                process.suspend()
-        if not new:
-            break
-    for process in stopped.values():
-        with suppress(psutil.Error):
-            process.kill()  # checks that the id still means the same process
-    return len(stopped)
-
-
-def end_tagged(tag: int) -> int:
-    """The same for those that carry a tag, wherever they are; how many there were. One that starts the next and ends at once is
-    easily missed by one look at the machine's processes, so only many looks in a row that see none are believed."""
+def end(look: Callable[[], Iterable[int]], none_left: Callable[[], bool] = lambda: False) -> int:
+    """Stops all that `look` sees, and kills them when it sees nothing new; how many there were. One that starts the next and
+    ends at once is easily missed by one look, so only many in a row that see none are believed, or who knows that none is left."""
     stopped: set[int] = set()
-    unseen, looks, own = 0, 0, os.getpid()
-    while sys.platform == "linux" and unseen < CLEAN_LOOKS and looks < MOST_LOOKS:
-        new = {pid for name in os.listdir(PROC) if name.isdecimal() and _stops(pid := int(name), tag, stopped, own)}
+    unseen, looks = 0, 0
+    while unseen < CLEAN_LOOKS and looks < MOST_LOOKS and not none_left():
+        new = {pid for pid in look() if pid not in stopped and _stop(pid)}
         stopped |= new
         unseen, looks = 0 if new else unseen + 1, looks + 1
     for pid in stopped:
         with suppress(OSError):
-            if process_tag.tag(pid) == tag:
-                os.kill(pid, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
     return len(stopped)
 
 
-def _stops(pid: int, tag: int, stopped: Collection[int], own: int) -> bool:
-    """At once: it may live for a millisecond only. What waits to be reaped still has its tag."""
-    if pid in stopped or pid == own or process_tag.tag(pid) != tag:
-        return False
-    with suppress(OSError):
-        os.kill(pid, signal.SIGSTOP)
+def _stop(pid: int) -> bool:
+    """At once, since it may live for a millisecond only; whether it is more than an entry that waits to be reaped."""
+    try:
+        with suppress(PermissionError):  # another user's: it is there all the same
+            os.kill(pid, signal.SIGSTOP)
         return (PROC / str(pid) / "stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
-    return False
+    except OSError:
+        return False
 
 
-def end_all(look: Callable[[], Collection[psutil.Process]], reap: Callable[[], None], within_s: float) -> list[psutil.Process]:
-    """Until none is left; those that are left all the same: of another user, or waiting for a disk that does not answer."""
-    late = time.monotonic() + within_s
-    while end(look):
+def with_tag(tag: int) -> Iterator[int]:
+    """Processes of this machine that carry it: one system call for each process that there is."""
+    own = os.getpid()
+    pids = map(int, filter(str.isdecimal, os.listdir(PROC))) if sys.platform == "linux" else ()
+    return (pid for pid in pids if process_tag.tag(pid) == tag and pid != own)
+
+
+def end_below(spared: Callable[[int], bool], reap: Callable[[], None], within_s: float) -> list[psutil.Process]:
+    """All that is below this process, until none is left. Those that are left all the same are another user's, or wait for a
+    disk that does not answer."""
+
+    def childless() -> bool:
         reap()
+        try:
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return True  # orphans come to us: who has no child has no descendant
+        return False
+
+    own, late = os.getpid(), time.monotonic() + within_s
+    while end(lambda: below(own, spared), childless):
         if time.monotonic() > late:
-            return list(look())
+            return living(below(own, spared))
         time.sleep(PAUSE_S)
     return []

@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -77,18 +78,13 @@ def below(supervisor: int, mark: str) -> list[psutil.Process]:
     return descendants.living(descendants.below(supervisor, descendants.spare(process_tag.tag_of(mark))))
 
 
-def tagged(mark: str) -> list[psutil.Process]:
-    """Living processes of an attempt by their tag: one system call for each process of the machine."""
-    tag, own = process_tag.tag_of(mark), os.getpid()
-    return descendants.living(pid for pid in psutil.pids() if process_tag.tag(pid) == tag and pid != own)
-
-
 def marked(mark: str, sessions: Iterable[int] = ()) -> list[psutil.Process]:
     """Living processes of an attempt: by their tag, by their mark, or by a session that was made for it.
 
     A session's number may be given anew once nobody is in it, so it counts only for processes that hide their environment.
     """
-    sessions, own, matches = set(sessions), os.getpid(), tagged(mark)
+    sessions, own = set(sessions), os.getpid()
+    matches = descendants.living(descendants.with_tag(process_tag.tag_of(mark)))
     known = {own, *(process.pid for process in matches)}
     for process in psutil.process_iter():
         if process.pid in known:
@@ -104,7 +100,21 @@ def marked(mark: str, sessions: Iterable[int] = ()) -> list[psutil.Process]:
 
 def end_marked(mark: str, sessions: Iterable[int] = ()) -> int:
     """Where nobody supervises them any more; how many there were."""
-    return descendants.end_tagged(process_tag.tag_of(mark)) + descendants.end(lambda: marked(mark, sessions))
+    tag = process_tag.tag_of(mark)
+    count = descendants.end(lambda: descendants.with_tag(tag))
+    end(left := marked(mark, sessions))
+    return count + len(left)
+
+
+def end_below(mark: str, reap: Callable[[], None], within_s: float) -> list[psutil.Process]:
+    """For a supervisor: all that its job started; those that could not be ended."""
+    if sys.platform == "linux":
+        return descendants.end_below(descendants.spare(process_tag.tag_of(mark)), reap, within_s)
+    late = time.monotonic() + within_s
+    while (left := marked(mark)) and time.monotonic() < late:
+        end(left)
+        time.sleep(descendants.PAUSE_S)
+    return left
 
 
 def end(targets: Iterable[psutil.Process]) -> None:

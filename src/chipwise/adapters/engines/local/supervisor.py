@@ -23,7 +23,7 @@ from chipwise.adapters.notices.watching import Watch
 from chipwise.adapters.waking import Waker
 from chipwise.runner import hand_off
 
-from . import descendants, folder, processes
+from . import folder, processes
 from .health import EVERY_S, Health
 from .logfile import Lines, LogFile
 
@@ -275,9 +275,7 @@ class Supervisor:
 
     def _sweep(self) -> None:
         """Whatever is left of it: processes that went into the background, however they hide."""
-        mark = self.order["mark"]
-        left = descendants.end_all(lambda: processes.below(os.getpid(), mark), self._reap, SWEEPS_S)
-        if left:
+        if left := processes.end_below(self.order["mark"], self._reap, SWEEPS_S):
             self.log.write(f"These processes could not be ended: {', '.join(str(one.pid) for one in left)}\n".encode())
 
     # Ending well or not
