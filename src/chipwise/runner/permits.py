@@ -20,6 +20,14 @@ class Permit:
 NOTHING = Permit(may_submit=False)
 
 
+_LONGEST_NAME = 200  # bytes; a file system takes 255
+
+
+def is_file_name(text: str) -> bool:
+    """Whether a file or folder called so lies where it is put, and nowhere else."""
+    return text not in ("", ".", "..") and not {"/", "\0"} & set(text) and len(text.encode(errors="replace")) <= _LONGEST_NAME
+
+
 def refusals(jobs: Mapping[str, Job], permits: Mapping[str, Permit]) -> dict[str, str]:
     """By the id of each waiting job that may not start: what is missing, and who can give it."""
     reasons: dict[str, str] = {}
@@ -34,6 +42,8 @@ def refusals(jobs: Mapping[str, Job], permits: Mapping[str, Permit]) -> dict[str
 def refusal(job: Job, permit: Permit) -> str:
     """Empty: it may start."""
     spec = job.spec
+    if odd := [name for name in (job.id, *spec.secrets) if not is_file_name(name)]:
+        return f"{odd[0][:60]!r} cannot be the name of a file, and would lead elsewhere; submit it again with `chipwise run`"
     allow = f"`chipwise places allow {shlex.quote(spec.place)} --user {shlex.quote(spec.owner)}"
     if not permit.may_submit:
         return f"{spec.owner} may not run jobs at {spec.place}; its controller can allow it: {allow}`"

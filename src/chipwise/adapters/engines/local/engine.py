@@ -6,6 +6,7 @@ said so, or when the supervisor is gone and no process of the attempt lives any 
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -26,8 +27,9 @@ from chipwise.errors import NotFound, TryLater
 from chipwise.runner import hand_off
 from chipwise.runner.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
 from chipwise.runner.job import Job, Lack
+from chipwise.runner.permits import is_file_name
 
-from . import NAME, folder, processes
+from . import NAME, SECRETS, folder, processes
 
 STARTS_WITHIN_S = 10.0  # a supervisor, on a busy machine; after that another is started, and one of them gets the lock
 SUPERVISOR = (sys.executable, "-P", "-m", __package__)
@@ -158,12 +160,11 @@ class Local:
             "grace_s": spec.grace_s,
             "produces": list(hand_off.by_engine(spec)),
             "health": spec.health,
-            "secrets": sorted(hidden),
             "mark": _mark(job.id, number, self.config.root),
             "log_bytes": self.config.log_bytes,
             "logs_kept": self.config.logs_kept,
             "root": str(self.config.root),
-            "controller": {**self.config.controller, "hidden": sorted(hidden)},
+            "controller": dict(self.config.controller),
         }
         try:
             folder.make_folder(path)
@@ -176,7 +177,8 @@ class Local:
         """Detached, so that it outlives whoever starts it; what it has to say of itself goes into its folder."""
         own = os.open(path / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, folder.file_mode(path))
         try:
-            with handed_over({**os.environ, **hidden}) as (visible, inherited):
+            # Under one name of ours: what submitters call their secrets must not set the search paths of the supervisor.
+            with handed_over({**os.environ, SECRETS: json.dumps(hidden)}) as (visible, inherited):
                 started = subprocess.Popen(
                     [*SUPERVISOR, str(path)],
                     env=visible,
@@ -204,7 +206,7 @@ class Local:
         return values
 
     def _secret(self, id: str, setting: str, name: str) -> str | None:
-        handed = self._taken_over(id, setting) if self.config.passing else None
+        handed = self._taken_over(id, setting) if self.config.passing and is_file_name(setting) else None
         inside = not Path(name).is_absolute() and ".." not in Path(name).parts  # others may write to the record, too
         stored = self.config.secrets / name if self.config.secrets and name and inside else None
         for path in filter(None, (handed, stored)):

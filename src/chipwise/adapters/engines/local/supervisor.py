@@ -33,10 +33,11 @@ NOT_FOUND, NOT_ALLOWED, SICK = 127, 126, 70
 
 
 class Supervisor:
-    def __init__(self, path: Path, order: dict[str, Any], lock: int) -> None:
-        self.at, self.order, self.lock = path, order, lock
-        values = [os.environ[name] for name in order.get("secrets", ()) if name in os.environ]
-        self.log = LogFile(path / folder.LOG, int(order.get("log_bytes", 64 << 20)), int(order.get("logs_kept", 3)), values)
+    def __init__(self, path: Path, order: dict[str, Any], lock: int, secrets: dict[str, str]) -> None:
+        self.at, self.order, self.lock, self.secrets = path, order, lock, secrets
+        self.log = LogFile(
+            path / folder.LOG, int(order.get("log_bytes", 64 << 20)), int(order.get("logs_kept", 3)), secrets.values()
+        )
         self.children: list[subprocess.Popen[bytes]] = []
         self.codes: dict[int, int] = {}  # by rank
         self.verdict: int | None = None  # ours, which stands above what the processes say
@@ -114,7 +115,7 @@ class Supervisor:
     def _env(self, rank: int, count: int, devices: list[int], port: int) -> dict[str, str]:
         """What was asked for, on what the system needs to work; and what the program may want to know."""
         grace = {"CHIPWISE_GRACE_SECONDS": f"{float(self.order.get('grace_s', GRACE_S)):g}"}
-        env = {**of_supervisor(os.environ, tuple(self.order.get("secrets", ()))), **grace, **self.order.get("env", {})}
+        env = {**of_supervisor(os.environ), **self.secrets, **grace, **self.order.get("env", {})}
         env |= {processes.MARK: self.order["mark"], "CHIPWISE_RUN_DIR": str(self.at)}
         share = max(len(devices) // count, 1)
         own = devices[rank * share : (rank + 1) * share] if count > 1 and len(devices) >= count else devices
