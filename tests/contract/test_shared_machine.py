@@ -3,138 +3,29 @@
 from __future__ import annotations
 
 import json
-import os
-import pwd
-import shutil
-import signal
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
-import chipwise
 from patience import deadline
 from postgres_server import Server
-from team_record import logins
+from shared_machine import Shared, shared_machine
 
 pytestmark = pytest.mark.e2e
-GROUP = 12  # any that the users below are given
 PEOPLE = {"robot": "daemon", "alice": "games", "bob": "nobody"}  # login of the record, system user
-PACKAGES = Path(pytest.__file__).parent.parent
-
-
-def _python() -> str | None:
-    """One that other users may start; that of a virtual environment often is in somebody's home."""
-    for python in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
-        command = ["/bin/sh", "-c", f'"{python}" -c ""']
-        if Path(python).exists() and not subprocess.run(command, user=PEOPLE["bob"], capture_output=True).returncode:
-            return python
-    return None
-
-
-class Shared:
-    def __init__(self, home: Path, python: str, url: Callable[[str], str]) -> None:
-        self.home, self.python, self.url = home, python, url
-        self.data = home / "srv"
-        for login, user in PEOPLE.items():
-            (home / login / "config").mkdir(parents=True)
-            for folder in (home / login, home / login / "config"):
-                os.chown(folder, pwd.getpwnam(user).pw_uid, GROUP)
-        self.data.mkdir()
-        os.chown(self.data, pwd.getpwnam(PEOPLE["robot"]).pw_uid, GROUP)
-        self.data.chmod(0o2750)
-
-    def start(self, login: str, *words: str, groups: tuple[int, ...] = (GROUP,), **env: str) -> subprocess.Popen[str]:
-        user = pwd.getpwnam(PEOPLE[login])
-        return subprocess.Popen(
-            [self.python, "-P", "-m", "chipwise", *words],
-            cwd="/",
-            user=user.pw_uid,
-            group=user.pw_gid,
-            extra_groups=list(groups),
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(self.home / login),
-                "LANG": "C.UTF-8",
-                "PYTHONPATH": f"{Path(chipwise.__file__).parent.parent}:{PACKAGES}",
-                "CHIPWISE_DATA_DIR": str(self.data),
-                "CHIPWISE_CONFIG_DIR": str(self.home / login / "config"),
-                "CHIPWISE_RECORD": self.url(login),
-                "CHIPWISE_GPUS": "none",
-                "CHIPWISE_CPUS": "0",
-                **env,
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def __call__(self, login: str, *words: str, code: int = 0, groups: tuple[int, ...] = (GROUP,), **env: str) -> str:
-        process = self.start(login, *words, groups=groups, **env)
-        out, err = process.communicate(timeout=300)
-        assert process.returncode == code, f"{process.returncode}\n{out}\n{err}"
-        return out if code == 0 else err
-
-    def shell(self, login: str, command: str) -> int:
-        user = pwd.getpwnam(PEOPLE[login])
-        words = ["/bin/sh", "-c", command]
-        done = subprocess.run(words, user=user.pw_uid, group=user.pw_gid, extra_groups=[GROUP], capture_output=True)
-        return done.returncode
 
 
 @pytest.fixture
 def shared(postgres: Server, new_database: Callable[[], str]) -> Iterator[Shared]:
-    if os.geteuid() != 0:
-        pytest.skip("root: only root starts processes of other system users")
-    python = _python()
-    if python is None:
-        pytest.skip("a Python that other users can start")
-    database = new_database()
-    home = Path(tempfile.mkdtemp(prefix="chipwise-shared-"))
-    home.chmod(0o755)
-    made = Shared(home, python, lambda login: postgres.url(database, login))
-    from chipwise.adapters.stores.record.members import Member, connect_members
-
-    roles = logins(postgres, tuple(PEOPLE))
-    next(roles)
-    members = connect_members(postgres.url(database))
-    for member in (Member("alice", "vision"), Member("bob", "speech"), Member("robot", "", "controller")):
-        members.add(member)
-    members.close()
-    controller = made.start("robot", "control")
-    try:
-        lock = made.data / "run" / "controller.lock"
-        late = deadline(30)
-        while not (lock.exists() and lock.read_text().strip()):
-            assert controller.poll() is None, controller.communicate()
-            assert time.monotonic() < late
-            time.sleep(0.1)
-        yield made
-    finally:
-        controller.send_signal(signal.SIGTERM)
-        controller.communicate(timeout=60)
-        import psycopg
-
-        with psycopg.connect(postgres.url(database), autocommit=True) as owner:
-            for login in PEOPLE:
-                owner.execute(f"DROP OWNED BY {login}".encode())
-        next(roles, None)
-        shutil.rmtree(home, ignore_errors=True)
-
-
-def _place(shared: Shared) -> str:
-    return f"local:{os.uname().nodename}:{shared.data}"
+    with shared_machine(postgres, new_database(), PEOPLE) as shared:
+        yield shared
 
 
 def test_people_of_a_group_submit_to_a_controller_of_another_user(shared: Shared) -> None:
     refused = shared("alice", "run", "-d", "--", "true", code=3)
-    assert f"alice may not run jobs at {_place(shared)}" in refused
-    shared("robot", "places", "allow", _place(shared), "--team", "vision")
+    assert f"alice may not run jobs at {shared.place}" in refused
+    shared("robot", "places", "allow", shared.place, "--team", "vision")
     script = 'id -un; echo "$TOKEN" | wc -c; echo "$TOKEN"'
     [job] = json.loads(shared("alice", "run", "--json", "--secret", "TOKEN", "--", "sh", "-c", script, TOKEN="hush-hush-hush"))
     assert shared("alice", "logs", "-f", job["id"]).split() == ["daemon", "15", "[secret]"]

@@ -35,4 +35,5 @@ def on_machine(machine: Machine) -> Config:
         secrets=machine.secrets,
         passing=machine.passing,
         controller=machine.controller,
+        run_as=machine.run_as,
     )

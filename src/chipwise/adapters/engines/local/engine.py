@@ -29,7 +29,8 @@ from chipwise.runner.engine import Clear, End, Leave, Order, Room, Seen, Sight, 
 from chipwise.runner.job import Job, Lack
 from chipwise.runner.permits import is_file_name
 
-from . import NAME, SECRETS, folder, processes
+from . import NAME, SECRETS, accounts, folder, processes
+from .forgetting import CHECKPOINTS
 
 STARTS_WITHIN_S = 10.0  # a supervisor, on a busy machine; after that another is started, and one of them gets the lock
 SUPERVISOR = (sys.executable, "-P", "-m", __package__)
@@ -44,6 +45,7 @@ class Config:
     secrets: Path | None = None  # files by name/key, readable by their owner only
     passing: Path | None = None  # secrets of submitters, in memory where there is such a file system
     controller: Mapping[str, object] = field(default_factory=dict)  # how a supervisor wakes one
+    run_as: Mapping[str, str] = field(default_factory=dict)  # by owner, the system user of their programs; empty: ours
     pin: bool = True
     log_bytes: int = 64 << 20
     logs_kept: int = 3
@@ -69,6 +71,20 @@ class Local:
     def close(self) -> None:
         """Supervisors live on without us; those that ended are waited for, so that they do not stay as zombies."""
         self._started = [one for one in self._started if one.poll() is None]
+
+    def ready(self, owner: str | None = None) -> None:
+        """Raises where no job could be started as this place is set up, or none of this owner."""
+        root, run_as = self.config.root, self.config.run_as
+        if not run_as:
+            accounts.check_former(root.parent)
+            return
+        folder.make_folder(root)
+        if os.geteuid() == 0:
+            accounts.let_pass(root.parent, root)
+        accounts.check(run_as, root)
+        folder.write(root.parent, accounts.FORMER, run_as)
+        if owner is not None:
+            accounts.account_of(run_as, owner)
 
     # Looking
 
@@ -142,9 +158,10 @@ class Local:
         if any(int(one.name) > number for one in path.parent.glob("[0-9]*") if one.name.isdecimal()):
             return  # a newer attempt was ordered: this one has no say any more
         spec = job.spec
+        user = accounts.account_of(self.config.run_as, spec.owner)
         hidden = self._secrets(job)
         env = {**spec.env, "CHIPWISE_JOB": job.id, "CHIPWISE_ATTEMPT": str(number)}
-        env["CHIPWISE_CHECKPOINTS"] = spec.checkpoints or str(self.config.root / job.id / "checkpoints")
+        env["CHIPWISE_CHECKPOINTS"] = spec.checkpoints or str(path.parent / CHECKPOINTS)
         if spec.interruptions_per_hour is not None:
             env["CHIPWISE_INTERRUPTIONS_PER_HOUR"] = f"{spec.interruptions_per_hour:g}"
         order = {
@@ -165,9 +182,15 @@ class Local:
             "logs_kept": self.config.logs_kept,
             "root": str(self.config.root),
             "controller": dict(self.config.controller),
+            "account": user.written() if user is not None else None,
         }
         try:
             folder.make_folder(path)
+            if user is not None:
+                accounts.let_pass(self.config.root, path.parent, path)
+                accounts.give(path / folder.PROGRAM, user)
+                if not spec.checkpoints:
+                    accounts.give(path.parent / CHECKPOINTS, user)
             folder.write(path, folder.ORDER, order, private=True)
             self._supervise(path, hidden)
         except OSError as error:
@@ -304,7 +327,7 @@ def _ordered(path: Path) -> Room:
 
 def _progress(path: Path) -> dict[str, Any]:
     """As the fields of a sight."""
-    progress = folder.read(path, folder.PROGRESS) or {}
+    progress = folder.read(folder.of_program(path), folder.PROGRESS, follows_links=False) or {}
     step, saved = (folder.integer(progress, name) for name in ("step", "saved_step"))
     return {"step": step, "saved": saved, "rate": folder.number(progress, "steady")}
 
