@@ -32,3 +32,37 @@ def test_a_job_whose_names_lead_out_of_its_folder_never_starts(name: str) -> Non
 @pytest.mark.parametrize("name", ["train-abc1234", "a b", "...", "é", "\ud800", "x" * 200])
 def test_other_names_do(name: str) -> None:
     assert is_file_name(name)
+
+
+def _pods(**fields: object) -> Job:
+    work = {"kind": "Job", "spec": {"template": {"spec": {"containers": [{"name": "main"}], **fields}}}}
+    return Job("j-1", Spec(("true",), "j", "kubernetes", place="p", owner="mia", objects=(work,)), 0.0)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"containers": [{"env": [{"name": "K", "valueFrom": {"secretKeyRef": {"name": "aws", "key": "key"}}}]}]},
+        {"initContainers": [{"envFrom": [{"secretRef": {"name": "aws"}}]}]},
+        {"volumes": [{"name": "v", "secret": {"secretName": "aws"}}]},
+        {"volumes": [{"name": "v", "projected": {"sources": [{"secret": {"name": "aws"}}]}}]},
+        {"volumes": [{"name": "v", "csi": {"driver": "d", "nodePublishSecretRef": {"name": "aws"}}}]},
+        {"imagePullSecrets": [{"name": "aws"}]},
+    ],
+)
+def test_objects_of_a_job_read_no_secret_that_its_owner_was_not_given(fields: dict[str, object]) -> None:
+    """They may say more than the settings of the job, and its controller applies them with its own rights."""
+    job = _pods(**fields)
+    assert "may not use the secret aws" in refusal(job, Permit(True, frozenset({"hub/token", "aws/other"})))
+    assert refusal(job, Permit(True, frozenset({"aws"}))) == ""
+    assert refusal(job, ALL) == ""
+
+
+def test_a_single_key_of_a_secret_may_be_given() -> None:
+    job = _pods(containers=[{"env": [{"name": "K", "valueFrom": {"secretKeyRef": {"name": "aws", "key": "key"}}}]}])
+    assert refusal(job, Permit(True, frozenset({"aws/key"}))) == ""
+
+
+@pytest.mark.parametrize("odd", [{"secretKeyRef": 3}, {"secretName": None}, {"secretRef": {}}, {"secret": {"name": []}}])
+def test_references_that_make_no_sense_are_for_the_cluster_to_refuse(odd: dict[str, object]) -> None:
+    assert refusal(_pods(volumes=[odd]), Permit(True)) == ""
