@@ -20,7 +20,20 @@ from chipwise.runner.hand_off import CODE, by_engine
 from chipwise.runner.job import Job
 
 from . import hand_off
-from .kinds import JOB, JOB_LABEL, MAIN, OWNED, PERSISTENT, Object, ObjectKind, each_alone
+from .kinds import (
+    AUTOSCALER,
+    DEPLOYMENT,
+    JOB,
+    JOB_LABEL,
+    MAIN,
+    NETWORK_POLICY,
+    OWNED,
+    PERSISTENT,
+    SERVICE,
+    Object,
+    ObjectKind,
+    each_alone,
+)
 from .picture import ATTEMPT, Key
 from .telling import MESSAGE, PATH
 
@@ -117,7 +130,9 @@ def _attempt_objects(job: Job, namespace: str, record: str) -> AttemptObjects:
     key = key_of_job(job)
     work = _work(kind, main, job, key, namespace, record)
     owned = [
-        (other, _renamed(one, _old(main), key, namespace, labels(job, record))) for other, one in objects if other in OWNED
+        (other, _confined(other, _renamed(one, _old(main), key, namespace, labels(job, record)), kind, key))
+        for other, one in objects
+        if other in OWNED
     ]
     if owned:
         work["metadata"]["annotations"][BELONGING] = ",".join(f"{other.name}/{one['metadata']['name']}" for other, one in owned)
@@ -192,10 +207,22 @@ def _renamed(body: Object, old: str, key: Key, namespace: str, marked: Mapping[s
     own = str(meta.get("name", ""))
     meta["name"] = name_of(key) + _ending(own.removeprefix(old) if old and own.startswith(old) else f"-{own}" if own else "")
     meta["labels"] = {**(meta.get("labels") or {}), **marked}
-    target = (renamed.get("spec") or {}).get("scaleTargetRef")
-    if target is not None and target.get("name") == old:
-        target["name"] = name_of(key)
     return renamed
+
+
+def _confined(kind: ObjectKind, body: dict[str, Any], main: ObjectKind, key: Key) -> dict[str, Any]:
+    """To the attempt, whatever pods it would select, and whatever it would scale."""
+    spec, own = {**(body.get("spec") or {})}, _own(key)
+    if kind is SERVICE:
+        if spec.get("selector"):  # one without selects nothing
+            spec["selector"] = {**spec["selector"], **own}
+    elif kind is AUTOSCALER:
+        spec["scaleTargetRef"] = {"apiVersion": main.version, "kind": main.name, "name": name_of(key)}
+    else:
+        field = "podSelector" if kind is NETWORK_POLICY else "selector"
+        selector = spec.get(field) or {}
+        spec[field] = {**selector, "matchLabels": {**(selector.get("matchLabels") or {}), **own}}
+    return {**body, "spec": spec}
 
 
 def _ending(text: str) -> str:
@@ -235,6 +262,8 @@ def _work(kind: ObjectKind, main: Object, job: Job, key: Key, namespace: str, re
     pod = template.get("spec")
     if not isinstance(pod, dict) or not pod.get("containers"):
         raise BadInput(f"The {kind.name} of {spec.name} has no container.", remedy="Render the workload again.")
+    if kind is DEPLOYMENT:
+        body["selector"] = {"matchLabels": {**((body.get("selector") or {}).get("matchLabels") or {}), **_own(key)}}
     pod["terminationGracePeriodSeconds"] = max(int(pod.get("terminationGracePeriodSeconds") or 30), math.ceil(spec.grace_s))
     if pod.get("subdomain") == old:
         pod["subdomain"] = name_of(key)

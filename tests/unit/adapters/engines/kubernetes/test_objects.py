@@ -237,3 +237,36 @@ def test_objects_that_make_no_sense_are_refused_and_stop_nobody_else(work: Any) 
     for rest in ((), ({"apiVersion": "v1", "kind": "Service", "metadata": None},)):
         with contextlib.suppress(BadInput):
             _made(_job(work, *rest))
+
+
+def test_what_belongs_to_a_job_selects_and_scales_nothing_of_another() -> None:
+    """A policy for all pods of the namespace would cut off those of others; an autoscaler could scale them away."""
+    theirs = {"chipwise.dev/job": "victim", "app": "x"}
+    spec: dict[str, dict[str, Any]] = {
+        "Service": {"selector": theirs},
+        "NetworkPolicy": {"podSelector": {}, "policyTypes": ["Ingress"]},
+        "PodDisruptionBudget": {"selector": {"matchLabels": theirs}, "maxUnavailable": 0},
+        "HorizontalPodAutoscaler": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "victim-a1"}},
+    }
+    owned = [{"apiVersion": "v1", "kind": kind, "metadata": {"name": "x"}, "spec": body} for kind, body in spec.items()]
+    made = {body["kind"]: body["spec"] for _, body in _made(_job(job_object({}), *owned)).owned}
+    own = {"chipwise.dev/job": "train-k3x9q", "chipwise.dev/attempt": "1"}
+    assert made["Service"]["selector"] == {"app": "x", **own}
+    assert made["NetworkPolicy"]["podSelector"] == {"matchLabels": own}
+    assert made["PodDisruptionBudget"]["selector"] == {"matchLabels": {"app": "x", **own}}
+    assert made["HorizontalPodAutoscaler"]["scaleTargetRef"] == {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "name": "train-k3x9q-a1",
+    }
+
+
+def test_a_service_that_selects_nothing_and_a_deployment_without_our_name_stay_its_own() -> None:
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x"}, "spec": {"clusterIP": "None"}}
+    work = job_object({})
+    serving = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"}}
+    serving["spec"] = {"selector": {"matchLabels": {"app": "x"}}, "template": work["spec"]["template"]}
+    made = _made(_job(serving, service))
+    assert made.owned[0][1]["spec"] == {"clusterIP": "None"}
+    own = {"chipwise.dev/job": "train-k3x9q", "chipwise.dev/attempt": "1"}
+    assert made.main[1]["spec"]["selector"]["matchLabels"] == {"app": "x", **own}
