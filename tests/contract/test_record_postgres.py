@@ -225,7 +225,8 @@ def test_an_older_record_has_the_rules_of_a_new_one_when_it_is_opened(
 
     def rules(database: str) -> list[tuple[str, ...]]:
         with psycopg.connect(postgres.url(database)) as client:
-            return client.execute(_RULES).fetchall()
+            rows: list[tuple[str, ...]] = client.execute(_RULES).fetchall()
+            return rows
 
     with psycopg.connect(postgres.url("postgres"), autocommit=True) as admin:
         admin.execute("CREATE DATABASE older TEMPLATE template0")

@@ -54,7 +54,7 @@ def shared(postgres: Server, new_database: Callable[[], str]) -> Iterator[Shared
 
 
 def _submitted(shared: Shared, login: str, *words: str, **env: str) -> str:
-    [job] = json.loads(shared(login, "run", "--json", *words, **env))
+    [job] = json.loads(shared(login, "run", "--json", *words, env=env))
     return str(job["id"])
 
 
@@ -139,17 +139,17 @@ def test_a_controller_that_cannot_change_users_or_lost_its_configuration_does_no
     config.write_text("local: {run_as: games}\n")
     own = {"CHIPWISE_DATA_DIR": str(shared.home / "eve" / "data"), "CHIPWISE_RECORD": ""}
     for words in (("control",), ("run", "-d", "--", "true")):
-        said = shared("eve", *words, code=2, **own)
+        said = shared("eve", *words, code=2, env=own)
         assert "Only a controller of root can run jobs as another system user" in said
     closed = shared.home / "closed"
     closed.mkdir(mode=0o700)
     own = {"CHIPWISE_DATA_DIR": str(closed / "data"), "CHIPWISE_RECORD": "", "CHIPWISE_CONFIG_DIR": str(config.parent)}
-    said = shared("robot", "run", "-d", "--", "true", code=2, **own)
+    said = shared("robot", "run", "-d", "--", "true", code=2, env=own)
     assert f"{closed} is closed to others" in said
     closed.chmod(0o711)
     (closed / "data").chmod(0o711)
-    id = json.loads(shared("robot", "run", "--json", "--", "id", "-un", **own))[0]["id"]
-    assert shared("robot", "logs", "-f", id, **own) == "games\n"
+    id = json.loads(shared("robot", "run", "--json", "--", "id", "-un", env=own))[0]["id"]
+    assert shared("robot", "logs", "-f", id, env=own) == "games\n"
     config.unlink()
-    said = shared("robot", "run", "-d", "--", "true", code=2, **own)
+    said = shared("robot", "run", "-d", "--", "true", code=2, env=own)
     assert "ran as another system user so far" in said

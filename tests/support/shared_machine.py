@@ -51,7 +51,9 @@ class Shared:
     def place(self) -> str:
         return f"local:{os.uname().nodename}:{self.data}"
 
-    def start(self, login: str, *words: str, groups: tuple[int, ...] = (GROUP,), **env: str) -> subprocess.Popen[str]:
+    def start(
+        self, login: str, *words: str, groups: tuple[int, ...] = (GROUP,), env: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[str]:
         user = pwd.getpwnam(self.people[login])
         return subprocess.Popen(
             [self.python, "-P", "-m", "chipwise", *words],
@@ -69,7 +71,7 @@ class Shared:
                 "CHIPWISE_RECORD": self.url(login),
                 "CHIPWISE_GPUS": "none",
                 "CHIPWISE_CPUS": "0",
-                **env,
+                **(env or {}),
             },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -77,8 +79,16 @@ class Shared:
             text=True,
         )
 
-    def __call__(self, login: str, *words: str, code: int = 0, groups: tuple[int, ...] = (GROUP,), **env: str) -> str:
-        process = self.start(login, *words, groups=groups, **env)
+    def __call__(
+        self,
+        login: str,
+        *words: str,
+        code: int = 0,
+        groups: tuple[int, ...] = (GROUP,),
+        env: Mapping[str, str] | None = None,
+        **more: str,
+    ) -> str:
+        process = self.start(login, *words, groups=groups, env={**(env or {}), **more})
         out, err = process.communicate(timeout=300)
         assert process.returncode == code, f"{process.returncode}\n{out}\n{err}"
         return out if code == 0 else err
