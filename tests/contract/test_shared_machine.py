@@ -10,10 +10,9 @@ import pytest
 
 from patience import deadline
 from postgres_server import Server
-from shared_machine import Shared, shared_machine
+from shared_machine import PEOPLE, Shared, shared_machine
 
 pytestmark = pytest.mark.e2e
-PEOPLE = {"robot": "daemon", "alice": "games", "bob": "nobody"}  # login of the record, system user
 
 
 @pytest.fixture

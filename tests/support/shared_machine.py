@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -21,29 +22,31 @@ from patience import deadline
 from postgres_server import Server
 from team_record import logins
 
-GROUP = 12  # any that the users are given
+GROUP = 12  # any that the users below are given
+PEOPLE = {"robot": "daemon", "alice": "games", "bob": "nobody"}  # login of the record, system user
 PACKAGES = Path(pytest.__file__).parent.parent
 
 
-def python_of(user: str) -> str | None:
+def python_for_others() -> str | None:
     """One that other users may start; that of a virtual environment often is in somebody's home."""
     for python in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
         command = ["/bin/sh", "-c", f'"{python}" -c ""']
-        if Path(python).exists() and not subprocess.run(command, user=user, capture_output=True).returncode:
+        if Path(python).exists() and not subprocess.run(command, user=PEOPLE["bob"], capture_output=True).returncode:
             return python
     return None
 
 
 class Shared:
-    def __init__(self, home: Path, python: str, people: Mapping[str, str], url: Callable[[str], str]) -> None:
-        """`people`: logins of the record with their system users; robot is the controller."""
-        self.home, self.python, self.people, self.url = home, python, people, url
+    def __init__(
+        self, home: Path, python: str, url: Callable[[str], str], people: Mapping[str, str] = MappingProxyType(PEOPLE)
+    ) -> None:
+        self.home, self.python, self.url, self.people = home, python, url, people
         self.data = home / "srv"
         for login, user in people.items():
             (home / login / "config").mkdir(parents=True)
             for folder in (home / login, home / login / "config"):
                 os.chown(folder, pwd.getpwnam(user).pw_uid, GROUP)
-        self.data.mkdir()
+        self.data.mkdir(exist_ok=True)
         os.chown(self.data, pwd.getpwnam(people["robot"]).pw_uid, GROUP)
         self.data.chmod(0o2750)
 
@@ -51,33 +54,38 @@ class Shared:
     def place(self) -> str:
         return f"local:{os.uname().nodename}:{self.data}"
 
-    def start(
-        self, login: str, *words: str, groups: tuple[int, ...] = (GROUP,), env: Mapping[str, str] | None = None
+    def start(self, login: str, *words: str, groups: tuple[int, ...] = (GROUP,), **env: str) -> subprocess.Popen[str]:
+        return self.start_python(login, "-P", "-m", "chipwise", *words, groups=groups, env=env)
+
+    def start_python(
+        self, login: str, *words: str, groups: tuple[int, ...] = (GROUP,), env: Mapping[str, str]
     ) -> subprocess.Popen[str]:
         user = pwd.getpwnam(self.people[login])
         return subprocess.Popen(
-            [self.python, "-P", "-m", "chipwise", *words],
+            [self.python, *words],
             cwd="/",
             user=user.pw_uid,
             group=user.pw_gid,
             extra_groups=list(groups),
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(self.home / login),
-                "LANG": "C.UTF-8",
-                "PYTHONPATH": f"{Path(chipwise.__file__).parent.parent}:{PACKAGES}",
-                "CHIPWISE_DATA_DIR": str(self.data),
-                "CHIPWISE_CONFIG_DIR": str(self.home / login / "config"),
-                "CHIPWISE_RECORD": self.url(login),
-                "CHIPWISE_GPUS": "none",
-                "CHIPWISE_CPUS": "0",
-                **(env or {}),
-            },
+            env={**self.environment(login), **env},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
+
+    def environment(self, login: str) -> dict[str, str]:
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home / login),
+            "LANG": "C.UTF-8",
+            "PYTHONPATH": f"{Path(chipwise.__file__).parent.parent}:{PACKAGES}",
+            "CHIPWISE_DATA_DIR": str(self.data),
+            "CHIPWISE_CONFIG_DIR": str(self.home / login / "config"),
+            "CHIPWISE_RECORD": self.url(login),
+            "CHIPWISE_GPUS": "none",
+            "CHIPWISE_CPUS": "0",
+        }
 
     def __call__(
         self,
@@ -88,7 +96,8 @@ class Shared:
         env: Mapping[str, str] | None = None,
         **more: str,
     ) -> str:
-        process = self.start(login, *words, groups=groups, env={**(env or {}), **more})
+        words = ("-P", "-m", "chipwise", *words)
+        process = self.start_python(login, *words, groups=groups, env={**(env or {}), **more})
         out, err = process.communicate(timeout=300)
         assert process.returncode == code, f"{process.returncode}\n{out}\n{err}"
         return out if code == 0 else err
@@ -107,12 +116,12 @@ def shared_machine(
     """With a controller of robot that runs, after `prepare`."""
     if os.geteuid() != 0:
         pytest.skip("root: only root starts processes of other system users")
-    python = python_of(people["bob"])
+    python = python_for_others()
     if python is None:
         pytest.skip("a Python that other users can start")
     home = Path(tempfile.mkdtemp(prefix="chipwise-shared-"))
     home.chmod(0o755)
-    shared = Shared(home, python, people, lambda login: postgres.url(database, login))
+    shared = Shared(home, python, lambda login: postgres.url(database, login), people)
     from chipwise.adapters.stores.record.members import Member, connect_members
 
     roles = logins(postgres, tuple(people))
