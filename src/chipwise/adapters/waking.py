@@ -171,8 +171,7 @@ class Waker:
         lock = Path(self.order["lock"])
         with suppress(OSError):  # a full disk or too many processes: not worth the job; it is tried again
             if lock.parent.is_dir() and (not awake(lock) or end_silent(lock, Path(self.order["log"]))):
-                env = {name: value for name, value in os.environ.items() if name not in self.order.get("hidden", ())}
-                start(list(self.order["command"]), env, Path(self.order["log"]))
+                start(list(self.order["command"]), os.environ, Path(self.order["log"]))
 
     def reap(self, pid: int) -> bool:
         """Whether a child that has ended is a controller that was started here, which is then waited for."""

@@ -50,6 +50,7 @@ class Machine:
     secrets: Path  # files by name/key, readable by their owner only
     passing: Path  # secrets of submitters, in memory where there is such a file system
     controller: Mapping[str, object]  # how a supervisor wakes one
+    run_as: Mapping[str, str]  # by owner, the system user of their programs ("": of others); empty: that of the controller
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,10 @@ class OnThisMachine(Protocol):
     def do(self, order: Order) -> None: ...
 
     def close(self) -> None: ...
+
+    def ready(self, owner: str | None = None) -> None:
+        """Raises where no job could be started as the place is set up, or none of this owner."""
+        ...
 
     def folder(self, id: str, number: int) -> Path:
         """Of an attempt."""

@@ -18,7 +18,6 @@ from chipwise.adapters.waking import Waker
 
 
 def test_where_nobody_said_how_a_controller_is_started_none_is() -> None:
-    Waker({"hidden": ["TOKEN"]}).wake()
     Waker({}).wake()
 
 

@@ -164,6 +164,7 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
     signals = _asked_to_go()
     engine: Any = of_place(session, place) if place else engine_here(session)
     if not place:
+        engine.ready()
         with suppress(OSError):
             devices = {"pid": os.getpid(), "gpus": list(engine.config.gpus), "cpus": list(engine.config.cpus)}
             state_files.write(home, DEVICES, devices)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from chipwise.api.running.installed import DEFAULT, package, runs_here
+from chipwise.api.running.run_as import run_as
 from chipwise.errors import BadInput, InvalidFile, Problem
 from chipwise.runner.abilities import Machine, RunsHere
 from chipwise.runner.queue import Rules, Share
@@ -58,6 +59,7 @@ def engine_here(session: Session, name: str = DEFAULT, *, only_looks: bool = Fal
             "log": str(home / "controller.log"),
             "command": controller_command(leads),
         },
+        run_as=run_as(session, name),
     )
     return cast("OnThisMachine", kind.connect(kind.on_machine(machine)))
 

@@ -6,6 +6,7 @@ said so, or when the supervisor is gone and no process of the attempt lives any 
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -27,8 +28,10 @@ from chipwise.errors import NotFound, TryLater
 from chipwise.runner import hand_off
 from chipwise.runner.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
 from chipwise.runner.job import Job, Lack
+from chipwise.runner.permits import is_file_name
 
-from . import NAME, folder, processes
+from . import NAME, SECRETS, accounts, folder, processes
+from .forgetting import CHECKPOINTS
 
 STARTS_WITHIN_S = 10.0  # a supervisor, on a busy machine; after that another is started, and one of them gets the lock
 ORPHANED = "its supervisor is gone"
@@ -45,6 +48,7 @@ class Config:
     secrets: Path | None = None  # files by name/key, readable by their owner only
     passing: Path | None = None  # secrets of submitters, in memory where there is such a file system
     controller: Mapping[str, object] = field(default_factory=dict)  # how a supervisor wakes one
+    run_as: Mapping[str, str] = field(default_factory=dict)  # by owner, the system user of their programs; empty: ours
     pin: bool = True
     log_bytes: int = 64 << 20
     logs_kept: int = 3
@@ -70,6 +74,20 @@ class Local:
     def close(self) -> None:
         """Supervisors live on without us; those that ended are waited for, so that they do not stay as zombies."""
         self._started = [one for one in self._started if one.poll() is None]
+
+    def ready(self, owner: str | None = None) -> None:
+        """Raises where no job could be started as this place is set up, or none of this owner."""
+        root, run_as = self.config.root, self.config.run_as
+        if not run_as:
+            accounts.check_former(root.parent)
+            return
+        folder.make_folder(root)
+        if os.geteuid() == 0:
+            accounts.let_pass(root.parent, root)
+        accounts.check(run_as, root)
+        folder.write(root.parent, accounts.FORMER, run_as)
+        if owner is not None:
+            accounts.account_of(run_as, owner)
 
     # Looking
 
@@ -157,9 +175,10 @@ class Local:
         if any(int(one.name) > number for one in path.parent.glob("[0-9]*") if one.name.isdecimal()):
             return  # a newer attempt was ordered: this one has no say any more
         spec = job.spec
+        user = accounts.account_of(self.config.run_as, spec.owner)
         hidden = self._secrets(job)
         env = {**spec.env, "CHIPWISE_JOB": job.id, "CHIPWISE_ATTEMPT": str(number)}
-        env["CHIPWISE_CHECKPOINTS"] = spec.checkpoints or str(self.config.root / job.id / "checkpoints")
+        env["CHIPWISE_CHECKPOINTS"] = spec.checkpoints or str(path.parent / CHECKPOINTS)
         if spec.interruptions_per_hour is not None:
             env["CHIPWISE_INTERRUPTIONS_PER_HOUR"] = f"{spec.interruptions_per_hour:g}"
         order = {
@@ -175,15 +194,20 @@ class Local:
             "grace_s": spec.grace_s,
             "produces": list(hand_off.by_engine(spec)),
             "health": spec.health,
-            "secrets": sorted(hidden),
             "mark": _mark(job.id, number, self.config.root),
             "log_bytes": self.config.log_bytes,
             "logs_kept": self.config.logs_kept,
             "root": str(self.config.root),
-            "controller": {**self.config.controller, "hidden": sorted(hidden)},
+            "controller": dict(self.config.controller),
+            "account": user.written() if user is not None else None,
         }
         try:
             folder.make_folder(path)
+            if user is not None:
+                accounts.let_pass(self.config.root, path.parent, path)
+                accounts.give(path / folder.PROGRAM, user)
+                if not spec.checkpoints:
+                    accounts.give(path.parent / CHECKPOINTS, user)
             folder.write(path, folder.ORDER, order, private=True)
             self._supervise(path, hidden)
         except OSError as error:
@@ -193,7 +217,8 @@ class Local:
         """Detached, so that it outlives whoever starts it; what it has to say of itself goes into its folder."""
         own = os.open(path / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, folder.file_mode(path))
         try:
-            with handed_over({**os.environ, **hidden}) as (visible, inherited):
+            # Under one name of ours: what submitters call their secrets must not set the search paths of the supervisor.
+            with handed_over({**os.environ, SECRETS: json.dumps(hidden)}) as (visible, inherited):
                 started = subprocess.Popen(
                     [*SUPERVISOR, str(path)],
                     env=visible,
@@ -221,7 +246,7 @@ class Local:
         return values
 
     def _secret(self, id: str, setting: str, name: str) -> str | None:
-        handed = self._taken_over(id, setting) if self.config.passing else None
+        handed = self._taken_over(id, setting) if self.config.passing and is_file_name(setting) else None
         inside = not Path(name).is_absolute() and ".." not in Path(name).parts  # others may write to the record, too
         stored = self.config.secrets / name if self.config.secrets and name and inside else None
         for path in filter(None, (handed, stored)):
@@ -314,7 +339,7 @@ def _ordered(path: Path) -> Room:
 
 def _progress(path: Path) -> dict[str, Any]:
     """As the fields of a sight."""
-    progress = folder.read(path, folder.PROGRESS) or {}
+    progress = folder.read(folder.of_program(path), folder.PROGRESS, follows_links=False) or {}
     step, saved = (folder.integer(progress, name) for name in ("step", "saved_step"))
     return {"step": step, "saved": saved, "rate": folder.number(progress, "steady")}
 

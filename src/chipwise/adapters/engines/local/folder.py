@@ -9,6 +9,7 @@ health.json    whether a service has answered its check, and what comes instead
 progress.json  how far it is, as its program tells
 ended.json     written last, when nothing of it runs any more
 log, log.1 ... what it printed, the newest in `log`
+program/       of a program that runs as another system user, and owned by that: notice.json and progress.json are there
 
 Beside the folders of all jobs is going.json while the machine itself goes away: until when, and why.
 """
@@ -39,6 +40,7 @@ from .processes import identity
 
 BEATS_EVERY_S = 1.0  # what an attempt is known to have run, when it dies with its machine, is known to so much
 GOING = "going.json"
+PROGRAM = "program"
 GOES_WITHIN_S = 600.0  # after the time that was named; a machine that is still there then stays
 ORDER, LOCK, STATE, LEAVE, NOTICE, HEALTH, PROGRESS, ENDED, LOG = (
     "order.json",
@@ -56,6 +58,12 @@ ORDER, LOCK, STATE, LEAVE, NOTICE, HEALTH, PROGRESS, ENDED, LOG = (
 def wish(deadline: float, reason: str) -> dict[str, object]:
     """What `leave.json` says. A clock that is set afterwards changes nothing: the time is counted by the other one."""
     return {"by": deadline, "boottime": in_boottime(deadline), "reason": reason}
+
+
+def of_program(path: Path) -> Path:
+    """Where the program of an attempt reads and writes: in the attempt's folder, or in one of its own."""
+    own = path / PROGRAM
+    return own if own.is_dir() and not own.is_symlink() else path
 
 
 def going(root: str, deadline: float, reason: str) -> None:

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 import psutil
 
@@ -23,30 +24,42 @@ from chipwise.adapters.process_identity import identity as identity
 from chipwise.adapters.process_identity import lives as lives
 
 from . import descendants
+from .accounts import Account
 
 MARK = "CHIPWISE_MARK"
+NOT_ALLOWED = 126
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def started(
-    command: Sequence[str], env: Mapping[str, str], folder: str, cpus: Sequence[int], kept_open: Sequence[int]
+    command: Sequence[str],
+    env: Mapping[str, str],
+    folder: str,
+    cpus: Sequence[int],
+    kept_open: Sequence[int],
+    account: Account | None = None,
 ) -> subprocess.Popen[bytes]:
     """One process in a session of its own, its output in a pipe; its environment has the mark."""
+    user: dict[str, Any] = {}
+    if account is not None:
+        user = {"user": account.uid, "group": account.gid, "extra_groups": list(account.groups)}
     return subprocess.Popen(
         list(command),
         env=dict(env),
-        cwd=folder or None,
+        cwd=folder if folder and account is None else None,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
         pass_fds=tuple(kept_open),
-        preexec_fn=_before(cpus, process_tag.tag_of(env[MARK])),
+        preexec_fn=_before(cpus, process_tag.tag_of(env[MARK]), folder if account is not None else ""),
+        **user,
     )
 
 
-def _before(cpus: Sequence[int], tag: int) -> Callable[[], None]:
-    """Runs in the child before the program; the supervisor has no threads at that time."""
+def _before(cpus: Sequence[int], tag: int, folder: str) -> Callable[[], None]:
+    """Runs in the child before the program, as its user already; the supervisor has no threads at that time. `folder`: to be
+    entered as that user, who may not enter all that we may."""
     parent = os.getpid()
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
@@ -61,6 +74,12 @@ def _before(cpus: Sequence[int], tag: int) -> Callable[[], None]:
                     os.sched_setaffinity(0, cpus)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
+        if folder:
+            try:
+                os.chdir(folder)
+            except OSError as error:
+                os.write(2, f"the folder {folder} cannot be entered: {error.strerror}\n".encode(errors="replace"))
+                os._exit(NOT_ALLOWED)
 
     return prepare
 

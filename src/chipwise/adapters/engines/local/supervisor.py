@@ -23,7 +23,7 @@ from chipwise.adapters.notices.watching import Watch
 from chipwise.adapters.waking import Waker
 from chipwise.runner import hand_off
 
-from . import folder, processes
+from . import accounts, folder, processes
 from .health import EVERY_S, Health
 from .logfile import Lines, LogFile
 
@@ -32,15 +32,17 @@ TICK_S = 0.5
 TRIES_AGAIN_S = 5.0  # to say how it ended, while that cannot be written
 DRAIN_S = 0.5  # for output that is still on its way when all processes have ended
 SWEEPS_S = 10.0  # until processes that are killed have ended; one that waits for a dead disk does not
-NOT_FOUND, NOT_ALLOWED, SICK = 127, 126, 70
+NOT_FOUND, NOT_ALLOWED, SICK = 127, processes.NOT_ALLOWED, 70
 
 
 class Supervisor:
-    def __init__(self, path: Path, order: dict[str, Any], lock: int) -> None:
-        self.at, self.order, self.lock = path, order, lock
+    def __init__(self, path: Path, order: dict[str, Any], lock: int, secrets: dict[str, str]) -> None:
+        self.at, self.order, self.lock, self.secrets = path, order, lock, secrets
         self.grace_s = float(order.get("grace_s", GRACE_S))
-        values = [os.environ[name] for name in order.get("secrets", ()) if name in os.environ]
-        self.log = LogFile(path / folder.LOG, int(order.get("log_bytes", 64 << 20)), int(order.get("logs_kept", 3)), values)
+        self.log = LogFile(
+            path / folder.LOG, int(order.get("log_bytes", 64 << 20)), int(order.get("logs_kept", 3)), secrets.values()
+        )
+        self.account = accounts.from_order(order.get("account"))
         self.children: list[subprocess.Popen[bytes]] = []
         self.codes: dict[int, int] = {}  # by rank
         self.verdict: int | None = None  # ours, which stands above what the processes say
@@ -70,7 +72,9 @@ class Supervisor:
             self._drain()
         code = self._code()
         self._sweep()
-        if code == 0 and (missing := self._missing()):
+        with accounts.acting_as(self.account):  # it sees what its program sees
+            missing = self._missing() if code == 0 else ""
+        if missing:
             code, self.reason = hand_off.CODE, hand_off.failure_reason(missing)
         self.log.close()
         self._say({"code": code, "reason": self.reason, "at": time.time()})
@@ -99,7 +103,9 @@ class Supervisor:
         for rank in range(count):
             env = self._env(rank, count, devices, port)
             try:
-                child = processes.started(self.order["command"], env, self.order.get("folder", ""), self._cpus(), [self.lock])
+                child = processes.started(
+                    self.order["command"], env, self.order.get("folder", ""), self._cpus(), [self.lock], self.account
+                )
             except OSError as error:
                 self._cannot(error)
                 self._end_all()
@@ -121,8 +127,9 @@ class Supervisor:
     def _env(self, rank: int, count: int, devices: list[int], port: int) -> dict[str, str]:
         """What was asked for, on what the system needs to work; and what the program may want to know."""
         grace = {"CHIPWISE_GRACE_SECONDS": f"{self.grace_s:g}"}
-        env = {**of_supervisor(os.environ, tuple(self.order.get("secrets", ()))), **grace, **self.order.get("env", {})}
-        env |= {processes.MARK: self.order["mark"], "CHIPWISE_RUN_DIR": str(self.at)}
+        ordered = {**self.secrets, **grace, **self.order.get("env", {})}
+        env = accounts.environment(of_supervisor(os.environ), ordered, self.account)
+        env |= {processes.MARK: self.order["mark"], "CHIPWISE_RUN_DIR": str(folder.of_program(self.at))}
         share = max(len(devices) // count, 1)
         own = devices[rank * share : (rank + 1) * share] if count > 1 and len(devices) >= count else devices
         if self.order.get("gpu_machine", False):
@@ -259,8 +266,9 @@ class Supervisor:
             return
         until = time.time() + GRACE_S if limit is None else limit
         with suppress(OSError):
+            owner = (self.account.uid, self.account.gid) if self.account is not None else None
             notice = {"until": until, "boottime": deadline, "reason": str(wish.get("reason", ""))}
-            folder.write(self.at, folder.NOTICE, notice)
+            folder.write(folder.of_program(self.at), folder.NOTICE, notice, owner=owner)
         self._ask(deadline)
 
     def _ask(self, deadline: float) -> None:
