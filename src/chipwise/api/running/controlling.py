@@ -52,14 +52,18 @@ def awake(session: Session, place: str = "") -> None:
         started = None
     if (started is None or time.monotonic() - started > STARTS_WITHIN_S) and not waking.awake(home / "controller.lock"):
         _STARTED_AT[home] = time.monotonic()
-        waking.start(controller_command(place), _environment(session), home / "controller.log")
+        waking.start(controller_command(place), environment(session), home / "controller.log")
 
 
-def _environment(session: Session) -> dict[str, str]:
-    """That of this process, with the session's own directories where those are others."""
+def environment(session: Session) -> dict[str, str]:
+    """That of this process, with the session's own directories where those are others. Whoever gets it stands elsewhere, so no
+    path in it is relative."""
+    from chipwise.api.running.place import URL, record_url
+
     usual, own = read_config(), session.config
     dirs = {"CHIPWISE_CONFIG_DIR": (usual.config_dir, own.config_dir), "CHIPWISE_DATA_DIR": (usual.data_dir, own.data_dir)}
-    return {**os.environ, **{name: str(path) for name, (here, path) in dirs.items() if path != here}}
+    paths = {name: str(path) for name, (here, path) in dirs.items() if path != here or os.environ.get(name)}
+    return {**os.environ, **paths, **({URL: record_url(session)} if os.environ.get(URL) else {})}
 
 
 def _of_other_devices(session: Session) -> bool:
@@ -98,6 +102,7 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
     from chipwise.api.running.installed import traits
     from chipwise.api.running.place import DEVICES, engine_here, home_of, open_record, passing_dir, rules
 
+    os.environ.update(environment(session))  # supervisors and jobs stand elsewhere
     home = home_of(session, place)
     state_files.make_folder(home)
     serves_others = state_files.is_shared(session.config.data_dir)
