@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def within(limit_s: float, name: str, work: Callable[[Report], T], report: Report) -> T:
-    """What `work` gives. When the time is over it is left alone, and ends at the next step that it reports or with the process."""
+    """What `work` gives. When the time is over it is left alone: it ends at the next step that it reports, or with us."""
     ends = time.monotonic() + limit_s
     late = TryLater(
         f"{name} did not answer in full within {_duration(limit_s)}; nothing was changed.",

@@ -66,7 +66,7 @@ def test_a_server_that_never_ends_an_answer_is_left_when_the_time_is_over(feed: 
             snapshot: Snapshot = module.fetch(settings, step)
             return snapshot
 
-        with pytest.raises(TryLater, match="did not answer in full within 0.3 s; nothing was changed"):
+        with pytest.raises(TryLater, match=r"did not answer in full within 0\.3 s; nothing was changed"):
             within(LIMIT_S, feed, fetch, quiet)
         assert time.monotonic() - began < deadline(5)
 
