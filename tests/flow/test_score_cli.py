@@ -152,7 +152,8 @@ def test_a_pipe_or_a_device_is_refused_rather_than_waited_on(chipwise: Chipwise,
     for path in (str(tmp_path / "pipe.csv"), "/dev/zero"):
         done = chipwise(command, path)
         assert done.code == 2
-        assert f"{path} is not a file." in done.err
+        assert f"'{path}' is a" in done.err
+        assert "no file" in done.err
 
 
 def test_rows_of_unknown_models_and_formats_are_answered_and_counted(chipwise: Chipwise) -> None:

@@ -78,11 +78,11 @@ def _of_other_devices(session: Session) -> bool:
 
 def _let_go(lock: Path) -> None:
     """It leaves at once when it is asked to; jobs do not notice. Whose number stands in the lock lives, since it holds it."""
-    from chipwise.adapters import waking
+    from chipwise.adapters import state_files, waking
 
     until = time.monotonic() + STARTS_WITHIN_S
     with suppress(OSError, ValueError):
-        os.kill(int(lock.read_text()), signal.SIGTERM)
+        os.kill(int(state_files.regular_bytes(lock)), signal.SIGTERM)
         while waking.awake(lock) and time.monotonic() < until:
             time.sleep(0.05)
 

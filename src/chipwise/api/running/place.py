@@ -95,7 +95,7 @@ def given_out(session: Session) -> dict[str, list[int]] | None:
     if published is None or not all(isinstance(published.get(name), list) for name in ("gpus", "cpus")):
         return None
     with suppress(OSError, ValueError):  # what the one before it left says nothing
-        if int((home / "controller.lock").read_text()) != published.get("pid"):
+        if int(state_files.regular_bytes(home / "controller.lock")) != published.get("pid"):
             return None
     return {name: [one for one in published[name] if isinstance(one, int)] for name in ("gpus", "cpus")}
 
