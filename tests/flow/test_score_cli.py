@@ -184,6 +184,9 @@ def test_nothing_half_written_is_left_behind(chipwise: Chipwise, tmp_path: Path)
     (tmp_path / "there").mkdir()
     out = tmp_path / "there" / "out.csv"
     out.write_text("old")
-    assert chipwise("score", str(path), "--out", str(out)).code == 0
+    refused = chipwise("score", str(path), "--out", str(out))
+    assert (refused.code, refused.out, out.read_text()) == (2, "", "old")
+    assert "--force" in refused.err
+    assert chipwise("score", str(path), "--out", str(out), "--force").code == 0
     assert [one.name for one in out.parent.iterdir()] == ["out.csv"]
     assert out.read_text() != "old"
