@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 NOT_PINNED = {"torch", "jax", "orbax-checkpoint"}  # gigabytes, and each machine has its own build
-PINS = {
+PINS: dict[str, str] = {
     canonicalize_name(name): version
     for name, _, version in re.findall(
         r"^([\w.-]+)(==)(\S+)$", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE

@@ -22,7 +22,7 @@ from patience import deadline
 LIMIT_S = 0.3
 
 
-def quiet(done: int, total: int | None, message: str) -> None:
+def quiet(done: int, total: int | None, what: str) -> None:
     pass
 
 
@@ -92,7 +92,7 @@ def test_work_that_goes_on_ends_at_its_next_step() -> None:
 
 def test_what_comes_in_time_comes_as_it_is() -> None:
     seen: list[str] = []
-    assert within(60, "azure", lambda step: step(1, 2, "a") or 7, lambda done, total, message: seen.append(message)) == 7
+    assert within(60, "azure", lambda step: step(1, 2, "a") or 7, lambda done, total, what: seen.append(what)) == 7
     assert seen == ["a"]
     with pytest.raises(NotAllowed, match="no key"):
         within(60, "gcp", _refused, quiet)
