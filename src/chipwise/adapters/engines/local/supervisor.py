@@ -49,6 +49,7 @@ class Supervisor:
         self.told_health: dict[str, object] = {}
         self.waker = Waker(order.get("controller") or {})
         self.notices = Watch()
+        self.beat = folder.Beat(lock)
 
     def run(self) -> int:
         self._signals()
@@ -155,6 +156,7 @@ class Supervisor:
                     self.reason = self.reason or f"process {rank} of {len(self.children)} ended with {self.codes[rank]}"
                     self._ask(time.time() + float(self.order.get("grace_s", GRACE_S)))
         self._reap()
+        self.beat.turn()
         self.waker.turn()
         self._notice()
         wish = folder.read(self.at, folder.LEAVE)
