@@ -173,3 +173,7 @@ class Waker:
             if lock.parent.is_dir() and (not awake(lock) or end_silent(lock, Path(self.order["log"]))):
                 env = {name: value for name, value in os.environ.items() if name not in self.order.get("hidden", ())}
                 start(list(self.order["command"]), env, Path(self.order["log"]))
+
+    def reap(self, pid: int) -> bool:
+        """Whether a child that has ended is a controller that was started here, which is then waited for."""
+        return any(process.poll() is not None for process in _STARTED if process.pid == pid)

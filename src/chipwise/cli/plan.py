@@ -166,7 +166,7 @@ def plan(
     if result.winner is None:
         ctx.exit(1)
     if out is not None:
-        _render(session, checked.workload, result, targets, out)
+        _render(session, checked.workload, result, targets, out, force)
 
 
 def _nothing_given() -> BadInput:

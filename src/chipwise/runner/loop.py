@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from chipwise.errors import BadInput, ChipwiseError, NotAllowed, NotFound, OutsideFailed, TryLater
 from chipwise.runner import recovery
+from chipwise.runner.clock_steps import ClockSteps
 from chipwise.runner.engine import End, Engine, Leave, Order, Seen, Sight, Start, State
 from chipwise.runner.events import Event, Told, Waiting
 from chipwise.runner.job import Job, Phase
@@ -65,9 +66,11 @@ class Controller:
     _other_since: float = 0.0
     _reported: dict[tuple[str, int], str] = field(default_factory=dict)
     _unrecorded: list[str] = field(default_factory=list)  # what the record would not take in this turn
+    _clock: ClockSteps = field(default_factory=ClockSteps)
 
     def turn(self, now: float) -> Turn:
         renewed = self.elapsed()
+        self._clock.hear(now, renewed, self._jobs)
         lease = self.record.lead(self.engine.place, self.holder, now, LEASE_S) or self._after_silence(now)
         if lease is None:
             self._lease = None
@@ -95,7 +98,7 @@ class Controller:
         except Deposed:
             self._lease = None
             return Turn(False)
-        waits = [ready for job in self._jobs.values() if (ready := job.ready_at(now)) > now]
+        waits = [ready for job in self._clock.today(self._jobs).values() if (ready := job.ready_at(now)) > now]
         messages = (*damaged, *trouble, *self._unrecorded)
         return Turn(
             leads=True,
@@ -113,12 +116,18 @@ class Controller:
         owners = {job.spec.owner for job in self._jobs.values() if job.phase is Phase.QUEUED}
         permits = self.record.permits(self.engine.place, owners) if owners else None
         refused = refusals(self._jobs, permits) if permits is not None else {}
+        jobs = self._clock.today(self._jobs)
         if not refused:
-            return step(self._jobs, seen, now, self.rules, self.policy, self._awaited)
+            return self._as_recorded(step(jobs, seen, now, self.rules, self.policy, self._awaited))
         kept = {id: self._jobs[id] for id in refused}
-        allowed = {id: job for id, job in self._jobs.items() if id not in refused}
+        allowed = {id: job for id, job in jobs.items() if id not in refused}
         acts = step(allowed, seen, now, self.rules, self.policy, {**self._awaited, **kept})
-        return acts + [Act(job, (Waiting(refused[id]),)) for id, job in kept.items() if job.waiting != refused[id]]
+        acts += [Act(job, (Waiting(refused[id]),)) for id, job in kept.items() if job.waiting != refused[id]]
+        return self._as_recorded(acts)
+
+    def _as_recorded(self, acts: list[Act]) -> list[Act]:
+        """Decided on times in the clock of today; what is written stands on the job as it is in the record."""
+        return [act if act.job is None else replace(act, job=self._jobs[act.job.id]) for act in acts]
 
     def _after_silence(self, now: float) -> Lease | None:
         """Whoever leads renews the lease at every turn. One that nobody renewed for as long as a lease lasts, by a clock that

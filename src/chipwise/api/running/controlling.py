@@ -146,7 +146,7 @@ def hide_environment() -> None:
 
 def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
     """Until all jobs are over, or somebody asks it to go. Jobs do not notice: they live on without it."""
-    from chipwise.adapters import state_files, waking
+    from chipwise.adapters import clock, state_files, waking
     from chipwise.adapters.hand_offs import HandOffs
     from chipwise.api.running.engines import of_place
     from chipwise.api.running.installed import traits
@@ -194,7 +194,7 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
             holder=f"{own}{os.getpid()}",
             rules=limits,
             checked=hand_offs.checked,
-            elapsed=time.monotonic,
+            elapsed=clock.boottime,
         )
 
     controller, idle, live = beginning(), False, 0

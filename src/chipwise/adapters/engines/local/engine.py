@@ -21,6 +21,7 @@ from typing import Any
 
 import psutil
 
+from chipwise.adapters import clock
 from chipwise.adapters.engines.local.logfile import refuse_short
 from chipwise.adapters.private_environment import handed_over
 from chipwise.errors import NotFound, TryLater
@@ -32,6 +33,7 @@ from . import NAME, folder, processes
 
 STARTS_WITHIN_S = 10.0  # a supervisor, on a busy machine; after that another is started, and one of them gets the lock
 ORPHANED = "its supervisor is gone"
+LISTENS_WITHIN_S = 10.0  # a supervisor that is asked to end all now
 SUPERVISOR = (sys.executable, "-P", "-m", __package__)
 
 
@@ -101,6 +103,8 @@ class Local:
         if lives:
             deadline, reason = notice
             unanswered = _unanswered(path) if deadline is None else ""
+            began = folder.number(state or {}, "boottime")
+            until = folder.number(folder.read(path, folder.LEAVE) or {}, "boottime")
             return Sight(
                 state=State.RUNNING,
                 reason=unanswered or reason,
@@ -108,22 +112,25 @@ class Local:
                 since=begun,
                 handle=str(path),
                 leave_by=deadline,
+                lasted_s=None if began is None else clock.boottime() - began,
+                overstays=None if until is None else clock.boottime() >= until,
                 **progress,
             )
         if only_looks:
             if folder.locked(path / folder.LOCK):
                 return Sight(State.RUNNING, reason=ORPHANED, since=begun, **progress)
-        elif left := processes.marked(_mark(id, number, self.config.root), _sessions(state)):
+        elif processes.end_marked(_mark(id, number, self.config.root), _sessions(state)):
             with suppress(OSError):
                 os.utime(path / folder.LOCK)  # seen alive, though without its supervisor
-            processes.end(left)
             return Sight(State.RUNNING, reason=f"{ORPHANED}; what is left of it is being ended", since=begun, **progress)
         seen = folder.last_seen(path, begun, now)
         return Sight(state=State.LOST, reason="its supervisor was ended", since=begun, until=seen, handle=str(path), **progress)
 
     def processes_of(self, id: str, number: int) -> list[psutil.Process]:
-        state = folder.read(self.folder(id, number), folder.STATE) or {}
-        return processes.marked(_mark(id, number, self.config.root), _sessions(state))
+        mark, supervisor = _mark(id, number, self.config.root), self.supervisor_of(id, number)
+        if supervisor is not None and (below := processes.below(supervisor, mark)):
+            return below
+        return processes.marked(mark, _sessions(folder.read(self.folder(id, number), folder.STATE) or {}))
 
     def supervisor_of(self, id: str, number: int) -> int | None:
         state = folder.read(self.folder(id, number), folder.STATE) or {}
@@ -247,7 +254,7 @@ class Local:
         if (path / folder.ENDED).exists() or not (path / folder.STATE).exists():
             return
         if not (path / folder.LEAVE).exists():
-            folder.write(path, folder.LEAVE, {"by": deadline, "reason": reason})
+            folder.write(path, folder.LEAVE, folder.wish(deadline, reason))
         self._signal(path, signal.SIGTERM)
 
     def _end(self, job: Job) -> None:
@@ -257,14 +264,9 @@ class Local:
             return
         wish = folder.read(path, folder.LEAVE)
         if wish is None or folder.number(wish, "by") != 0.0:
-            folder.write(path, folder.LEAVE, {"by": 0.0, "reason": "ended"})
+            folder.write(path, folder.LEAVE, {**folder.wish(0.0, "ended"), "asked": clock.boottime()})
             self._signal(path, signal.SIGTERM)
-            return
-        state = folder.read(path, folder.STATE) or {}
-        if (
-            processes.lives(state.get("pid"), state.get("identity"))
-            and abs(_now(path) - (path / folder.LEAVE).stat().st_mtime) > 10
-        ):
+        elif clock.boottime() - (folder.number(wish, "asked") or 0.0) > LISTENS_WITHIN_S:
             self._signal(path, signal.SIGKILL)
 
     def _never(self, path: Path) -> bool:
@@ -354,13 +356,6 @@ def _ended(ended: Mapping[str, Any], begun: float | None, path: Path, notice: tu
 def _sessions(state: Mapping[str, Any]) -> list[int]:
     held = state.get("sessions")
     return [one for one in held if isinstance(one, int)] if isinstance(held, list) else []
-
-
-def _now(path: Path) -> float:
-    """By the clock of the file system, which wrote the other time."""
-    probe = path / ".now"
-    probe.touch()
-    return probe.stat().st_mtime
 
 
 def _mark(id: str, number: int, root: Path) -> str:

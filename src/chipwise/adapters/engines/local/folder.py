@@ -3,7 +3,7 @@
 order.json     what to run; written by the engine before the supervisor starts
 lock           held (flock) while the supervisor or a process of the job lives; its time is when that was last seen
 state.json     written once, before the first process starts: the attempt has begun, and never begins again
-leave.json     somebody wants it to save and go: until when, and why
+leave.json     somebody wants it to save and go: until when (by the time of day, and by the clock that nobody sets), and why
 notice.json    the same, for the program itself to read
 health.json    whether a service has answered its check, and what comes instead
 progress.json  how far it is, as its program tells
@@ -20,6 +20,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from chipwise.adapters.clock import in_boottime
 from chipwise.adapters.state_files import file_mode as file_mode
 from chipwise.adapters.state_files import integer as integer
 from chipwise.adapters.state_files import is_shared as is_shared
@@ -50,6 +51,11 @@ ORDER, LOCK, STATE, LEAVE, NOTICE, HEALTH, PROGRESS, ENDED, LOG = (
     "ended.json",
     "log",
 )
+
+
+def wish(deadline: float, reason: str) -> dict[str, object]:
+    """What `leave.json` says. A clock that is set afterwards changes nothing: the time is counted by the other one."""
+    return {"by": deadline, "boottime": in_boottime(deadline), "reason": reason}
 
 
 def going(root: str, deadline: float, reason: str) -> None:
