@@ -36,14 +36,20 @@ def read(folder: Path, name: str, *, follows_links: bool = True) -> dict[str, An
 
 
 def regular_bytes(path: Path, *, follows_links: bool = True) -> bytes:
-    """Of a file and of nothing else: reading a pipe that a program put there would wait for ever, and a link may name a file
-    that only we can read."""
+    """Of a file and of nothing else."""
+    with os.fdopen(open_regular(path, follows_links=follows_links), "rb") as file:
+        return file.read(MOST_BYTES)
+
+
+def open_regular(path: Path, *, follows_links: bool = True) -> int:
+    """A descriptor to read from. Reading a pipe that a program put there would wait for ever, and a link may name a file that
+    only we can read: ValueError."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
     handle = os.open(path, flags if follows_links else flags | os.O_NOFOLLOW)
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise ValueError(f"{path} is no file")
-        return file.read(MOST_BYTES)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise ValueError(f"{path} is no file")
+    return handle
 
 
 def _finite(text: str) -> float:
@@ -145,7 +151,7 @@ def lock(path: Path) -> int | None:
 def locked(path: Path) -> bool:
     """Whether somebody holds it now; whoever can read the file can ask."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         return False
     try:

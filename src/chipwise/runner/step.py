@@ -46,7 +46,8 @@ def step(
     for job in jobs.values():
         if job.phase is not Phase.QUEUED:
             if job.phase.placed:
-                placed.append(job)
+                if not _is_free(job, seen):
+                    placed.append(job)
                 if (act := _placed(job, seen, now, policy)) is not None:
                     acts.append(act)
         else:  # of most, where there are many
@@ -66,6 +67,13 @@ def step(
 
 
 # Of one that holds devices.
+
+
+def _is_free(job: Job, seen: Seen) -> bool:
+    """Whether its program has ended, and only what it made is still looked for: its devices are for others, however long a
+    store takes to answer."""
+    sight = seen.attempts.get((job.id, job.attempts[-1].number))
+    return sight is not None and sight.ended
 
 
 def _placed(job: Job, seen: Seen, now: float, policy: Policy) -> Act | None:

@@ -59,7 +59,7 @@ def awake(session: Session, place: str = "", wait_s: float = 0.0) -> None:
         return
     if not waking.awake(lock) or waking.end_silent(lock, log, wait_s):
         _STARTED_AT[home] = time.monotonic()
-        waking.start(controller_command(place), _environment(session), log)
+        waking.start(controller_command(place), environment(session), log)
 
 
 def lives(session: Session, place: str = "") -> bool:
@@ -105,11 +105,15 @@ def unanswered(session: Session, place: str = "") -> Unanswered | None:
     return Unanswered(silent.pid, "" if is_ours(session) else silent.user, silent.seconds, waking.SILENT_S)
 
 
-def _environment(session: Session) -> dict[str, str]:
-    """That of this process, with the session's own directories where those are others."""
+def environment(session: Session) -> dict[str, str]:
+    """That of this process, with the session's own directories where those are others. Whoever gets it stands elsewhere, so no
+    path in it is relative."""
+    from chipwise.api.running.place import URL, record_url
+
     usual, own = read_config(), session.config
     dirs = {"CHIPWISE_CONFIG_DIR": (usual.config_dir, own.config_dir), "CHIPWISE_DATA_DIR": (usual.data_dir, own.data_dir)}
-    return {**os.environ, **{name: str(path) for name, (here, path) in dirs.items() if path != here}}
+    paths = {name: str(path) for name, (here, path) in dirs.items() if path != here or os.environ.get(name)}
+    return {**os.environ, **paths, **({URL: record_url(session)} if os.environ.get(URL) else {})}
 
 
 def _of_other_devices(session: Session) -> bool:
@@ -124,11 +128,11 @@ def _of_other_devices(session: Session) -> bool:
 
 def _let_go(lock: Path) -> None:
     """It leaves at once when it is asked to; jobs do not notice. Whose number stands in the lock lives, since it holds it."""
-    from chipwise.adapters import waking
+    from chipwise.adapters import state_files, waking
 
     until = time.monotonic() + STARTS_WITHIN_S
     with suppress(OSError, ValueError):
-        os.kill(int(lock.read_text()), signal.SIGTERM)
+        os.kill(int(state_files.regular_bytes(lock)), signal.SIGTERM)
         while waking.awake(lock) and time.monotonic() < until:
             time.sleep(0.05)
 
@@ -148,6 +152,7 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
     from chipwise.api.running.installed import traits
     from chipwise.api.running.place import DEVICES, LOOKED, engine_here, home_of, open_record, passing_dir, rules
 
+    os.environ.update(environment(session))  # supervisors and jobs stand elsewhere
     home = home_of(session, place)
     state_files.make_folder(home)
     serves_others = state_files.is_shared(session.config.data_dir)

@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 from contextlib import suppress
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -37,7 +38,18 @@ def open_record(session: Session) -> Record:
 
 
 def record_url(session: Session) -> str:
-    return os.environ.get(URL) or f"sqlite:///{session.config.record}"
+    """The same wherever a process stands: a relative path begins where it was read first."""
+    from chipwise.adapters.stores.record.address import file_url
+
+    typed = os.environ.get(URL)
+    return _whole_url(typed) if typed else file_url(session.config.record)
+
+
+@cache
+def _whole_url(typed: str) -> str:
+    from chipwise.adapters.stores.record.address import whole_url
+
+    return whole_url(typed)
 
 
 def engine_here(session: Session, name: str = DEFAULT, *, only_looks: bool = False) -> OnThisMachine:
@@ -87,7 +99,7 @@ def given_out(session: Session) -> dict[str, list[int]] | None:
     if published is None or not all(isinstance(published.get(name), list) for name in ("gpus", "cpus")):
         return None
     with suppress(OSError, ValueError):  # what the one before it left says nothing
-        if int((home / "controller.lock").read_text()) != published.get("pid"):
+        if int(state_files.regular_bytes(home / "controller.lock")) != published.get("pid"):
             return None
     return {name: [one for one in published[name] if isinstance(one, int)] for name in ("gpus", "cpus")}
 

@@ -365,6 +365,8 @@ def _job_name(words: Sequence[str]) -> str:
 
 def values(secrets: Sequence[str]) -> dict[str, str]:
     """Secrets that are in the environment now and are kept nowhere else."""
+    from chipwise.adapters.engines.local.logfile import refuse_short
+
     secret_values: dict[str, str] = {}
     for secret in secrets:
         name, equals, _ = secret.partition("=")
@@ -374,5 +376,6 @@ def values(secrets: Sequence[str]) -> dict[str, str]:
             raise BadInput(
                 f"The secret {name} is not set here.", remedy=f"Set it, or write --secret {name}=NAME/KEY of a stored one."
             )
+        refuse_short(name, os.environ[name])
         secret_values[name] = os.environ[name]
     return secret_values

@@ -23,6 +23,7 @@ from typing import Any
 import psutil
 
 from chipwise.adapters import clock
+from chipwise.adapters.engines.local.logfile import refuse_short
 from chipwise.adapters.private_environment import handed_over
 from chipwise.errors import NotFound, TryLater
 from chipwise.runner import hand_off
@@ -242,6 +243,7 @@ class Local:
                 raise NotFound(
                     f"The secret for {setting} is not there.", remedy=f"Put it into {source}, and `chipwise retry {job.id}`."
                 )
+            refuse_short(setting, value)
             values[setting] = value
         return values
 
@@ -250,8 +252,8 @@ class Local:
         inside = not Path(name).is_absolute() and ".." not in Path(name).parts  # others may write to the record, too
         stored = self.config.secrets / name if self.config.secrets and name and inside else None
         for path in filter(None, (handed, stored)):
-            with suppress(OSError, UnicodeDecodeError):
-                return path.read_text().rstrip("\n")
+            with suppress(OSError, ValueError):  # a pipe or a folder is no secret
+                return folder.regular_bytes(path).decode().rstrip("\n")
         return None  # never of this process's own environment: that is the controller's, and this job may be another's
 
     def _taken_over(self, id: str, setting: str) -> Path:
