@@ -86,7 +86,7 @@ def living(pids: Iterable[int]) -> list[psutil.Process]:
 
 def end(look: Callable[[], Iterable[int]], none_left: Callable[[], bool] = lambda: False) -> int:
     """Stops all that `look` sees, and kills them when it sees nothing new; how many there were. One that starts the next and
-    ends at once is easily missed by one look, so only many in a row that see none are believed, or who knows that none is left."""
+    ends at once is easily missed by one look: only many in a row that see none are believed, or who knows that none is left."""
     stopped: set[int] = set()
     unseen, looks = 0, 0
     while unseen < CLEAN_LOOKS and looks < MOST_LOOKS and not none_left():
