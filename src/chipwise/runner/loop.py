@@ -28,6 +28,7 @@ from chipwise.runner.step import Act, step
 
 LEASE_S = 15.0
 DOING_S = 5.0  # of orders in one turn; much less than the lease, which is renewed at the beginning of each
+RENEWS_S = 5.0  # after which the lease is renewed within a turn, before the next order
 AT_ONCE = 2_000  # changed jobs that one turn reads, so that none takes long
 NEVER_STARTED = 127
 
@@ -41,6 +42,7 @@ class Turn:
     ordered: int = 0
     live: int = 0  # jobs that are not over
     behind: bool = False  # there is more to read at once
+    looked: bool = False  # its engine could see
     next_at: float | None = None  # when a waiting job may be tried again
     trouble: tuple[str, ...] = ()
 
@@ -59,6 +61,7 @@ class Controller:
     _damaged: dict[str, Damaged] = field(default_factory=dict)  # of the place, not over
     _mark: int = 0
     _lease: Lease | None = None
+    _renewed: float = 0.0  # when, by `elapsed`
     _rival_lease: Lease | None = None  # of somebody else, as it was seen first
     _other_since: float = 0.0
     _reported: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -66,14 +69,15 @@ class Controller:
     _clock: ClockSteps = field(default_factory=ClockSteps)
 
     def turn(self, now: float) -> Turn:
-        self._clock.hear(now, self.elapsed(), self._jobs)
+        renewed = self.elapsed()
+        self._clock.hear(now, renewed, self._jobs)
         lease = self.record.lead(self.engine.place, self.holder, now, LEASE_S) or self._after_silence(now)
         if lease is None:
             self._lease = None
             return Turn(False)
         if self._lease is None or lease.epoch != self._lease.epoch:
             self._jobs, self._awaited, self._damaged, self._mark = {}, {}, {}, 0  # somebody else may have written
-        self._lease = lease
+        self._lease, self._renewed = lease, renewed
         if self._read():  # deciding on half of the jobs would give out devices that the other half holds
             return Turn(True, live=len(self._jobs), behind=True)
         damaged = tuple(str(one) for one in self._damaged.values())
@@ -102,6 +106,7 @@ class Controller:
             ordered=completed,
             live=len(self._jobs) + lives,
             behind=completed < len(orders),
+            looked=True,
             next_at=min(waits, default=None),
             trouble=messages,
         )
@@ -223,9 +228,22 @@ class Controller:
         for number, order in enumerate(orders):
             if number and self.elapsed() - begun > DOING_S:
                 return trouble, number
+            self._renew(now)
             if (message := self._do(order, now)) is not None:
                 trouble.append(message)
         return trouble, len(orders)
+
+    def _renew(self, now: float) -> None:
+        """Before an order that is given long after the lease was renewed: whoever was stopped or slow meanwhile may have been
+        replaced, and orders nothing more."""
+        begun, lease = self.elapsed(), self._lease
+        late_s = begun - self._renewed
+        if late_s <= RENEWS_S or lease is None:
+            return
+        renewed = self.record.lead(self.engine.place, self.holder, now + late_s, LEASE_S)
+        if renewed is None or renewed.epoch != lease.epoch:
+            raise Deposed(f"{lease.holder} (epoch {lease.epoch}) does not lead {lease.place} any more.")
+        self._lease, self._renewed = renewed, begun
 
     def _do(self, order: Order, now: float) -> str | None:
         try:

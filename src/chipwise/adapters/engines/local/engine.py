@@ -32,6 +32,7 @@ from . import NAME, folder, processes
 
 STARTS_WITHIN_S = 10.0  # a supervisor, on a busy machine; after that another is started, and one of them gets the lock
 LISTENS_WITHIN_S = 10.0  # a supervisor that is asked to end all now
+ORPHANED = "its supervisor is gone"
 SUPERVISOR = (sys.executable, "-P", "-m", __package__)
 
 
@@ -82,7 +83,12 @@ class Local:
         goes = folder.goes(self.config.root, now)  # what would start here would have to leave at once
         return Seen(now, attempts, Room((), ()) if goes else Room(self.config.gpus, self.config.cpus))
 
-    def _sight(self, id: str, number: int, now: float) -> Sight:
+    def glance(self, jobs: Sequence[Job], now: float) -> Mapping[tuple[str, int], Sight]:
+        """Without a list of all processes: what is left of an attempt holds its lock. An attempt that has not begun is not
+        looked at, since asking for its lock would be in the way of its supervisor."""
+        return {key: self._sight(*key, now, only_looks=True) for key in ((job.id, len(job.attempts)) for job in jobs)}
+
+    def _sight(self, id: str, number: int, now: float, *, only_looks: bool = False) -> Sight:
         path = self.folder(id, number)
         state = folder.read(path, folder.STATE)
         lives = state is not None and processes.lives(state.get("pid"), state.get("identity"))
@@ -92,7 +98,7 @@ class Local:
         if ended is not None:
             return replace(_ended(ended, begun, path, notice), **progress)
         if state is None:
-            return Sight(State.PENDING if _starting(path, now) else State.ABSENT)
+            return Sight(State.PENDING if only_looks or _starting(path, now) else State.ABSENT)
         if lives:
             deadline, reason = notice
             unanswered = _unanswered(path) if deadline is None else ""
@@ -109,10 +115,15 @@ class Local:
                 overstays=None if until is None else clock.boottime() >= until,
                 **progress,
             )
-        if processes.end_marked(_mark(id, number, self.config.root), _sessions(state)):
-            reason = "its supervisor is gone; what is left of it is being ended"
-            return Sight(State.RUNNING, reason=reason, since=begun, **progress)
-        return Sight(state=State.LOST, reason="its supervisor was ended", since=begun, handle=str(path), **progress)
+        if only_looks:
+            if folder.locked(path / folder.LOCK):
+                return Sight(State.RUNNING, reason=ORPHANED, since=begun, **progress)
+        elif processes.end_marked(_mark(id, number, self.config.root), _sessions(state)):
+            with suppress(OSError):
+                os.utime(path / folder.LOCK)  # seen alive, though without its supervisor
+            return Sight(State.RUNNING, reason=f"{ORPHANED}; what is left of it is being ended", since=begun, **progress)
+        seen = folder.last_seen(path, begun, now)
+        return Sight(state=State.LOST, reason="its supervisor was ended", since=begun, until=seen, handle=str(path), **progress)
 
     def processes_of(self, id: str, number: int) -> list[psutil.Process]:
         mark, supervisor = _mark(id, number, self.config.root), self.supervisor_of(id, number)

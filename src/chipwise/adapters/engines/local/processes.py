@@ -15,12 +15,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
-from pathlib import Path
 
 import psutil
 
 from chipwise.adapters import process_tag
+from chipwise.adapters.process_identity import identity as identity
+from chipwise.adapters.process_identity import lives as lives
 
 from . import descendants
 
@@ -121,25 +121,3 @@ def end(targets: Iterable[psutil.Process]) -> None:
     for process in targets:
         with suppress(psutil.Error):
             process.kill()  # checks that the id still means the same process
-
-
-def identity(pid: int) -> str | None:
-    """What no other process will ever share with it: when it started, and since which boot. None: it does not live."""
-    try:
-        if sys.platform == "linux":
-            fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-            return None if fields[0] in "ZX" else f"{_boot()}:{fields[19]}"  # the clock may be set; ticks since boot stay
-        process = psutil.Process(pid)
-        return None if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.1f}"
-    except (OSError, IndexError, psutil.Error, ValueError, OverflowError):
-        return None
-
-
-@cache
-def _boot() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-
-
-def lives(pid: object, recorded: object) -> bool:
-    """Whether a process that was recorded is still the one that has this id."""
-    return isinstance(pid, int) and pid > 0 and recorded is not None and identity(pid) == recorded

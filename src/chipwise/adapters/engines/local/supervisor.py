@@ -54,6 +54,7 @@ class Supervisor:
         self.told_health: dict[str, object] = {}
         self.waker = Waker(order.get("controller") or {})
         self.notices = Watch()
+        self.beat = folder.Beat(lock)
 
     def run(self) -> int:
         self._signals()
@@ -161,6 +162,7 @@ class Supervisor:
                     self.reason = self.reason or f"process {rank} of {len(self.children)} ended with {self.codes[rank]}"
                     self._ask(clock.boottime() + self.grace_s)
         self._reap()
+        self.beat.turn()
         self.waker.turn()
         self._notice()
         wish = folder.read(self.at, folder.LEAVE)
