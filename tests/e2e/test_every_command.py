@@ -27,7 +27,8 @@ from command import Chipwise
 from every_command import COMMANDS, PURCHASES, Cell, fault, workload_files
 from small_catalog import few_offers
 
-SIMULATED = 4  # one file in so many is played: the clock of a simulation goes through every month of a service
+SIMULATED = 6  # one file in so many is played: the clock of a simulation goes through every month of a service
+OWN_COMMAND = (None, Engine.VLLM, Engine.OWN)  # engines that are also tried with a command of the user's own
 AUDITED = "kubernetes"
 BATCH = "examples/batch/workload.yaml"
 
@@ -40,8 +41,7 @@ def _catalog() -> Iterator[None]:
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_a_command_answers_for_every_file(command: tuple[str, ...], chipwise: Chipwise, tmp_path: Path) -> None:
-    files = list(workload_files())
-    cells = [Cell(command, file) for file in (files[::SIMULATED] if command[0] == "run" else files)]
+    cells = [Cell(command, file) for file in _files_of(command)]
     codes: Counter[int] = Counter()
     faults = []
     for index, cell in enumerate(cells):
@@ -57,15 +57,16 @@ def test_a_command_answers_for_every_file(command: tuple[str, ...], chipwise: Ch
 
 @pytest.mark.parametrize(("index", "file"), tuple(enumerate(workload_files())), ids=tuple(workload_files()))
 def test_a_file_is_rendered_or_refused_with_every_engine_and_purchase_option(index: int, file: str, tmp_path: Path) -> None:
-    """Engines with the usual program and with one of the user's own; with the purchase options they are paired in turn."""
+    """Every engine, some also with a command of the user's own; with the purchase options they are paired in turn."""
     session = open_session()
     text = workload_files()[file]
     engines = (None, *Engine)
     planned = _planned(session, file, text, None)
-    assert planned is not None, "the file as it is can be planned, or the plan says what is missing"
-    for engine in engines:
-        _rendered(session, _with_program(planned[0], engine=engine, command=("python", "own.py")), planned[1])
-        rendered = _rendered(session, _with_program(planned[0], engine=engine), planned[1])
+    for engine in engines if planned else ():
+        work, plan = planned or ()
+        if engine in OWN_COMMAND:
+            _rendered(session, _with_program(work, engine=engine, command=("python", "own.py")), plan)
+        rendered = _rendered(session, _with_program(work, engine=engine), plan)
         if engine is None and AUDITED in rendered:
             rendering.write(tmp_path / "files", {AUDITED: rendered[AUDITED]})
             assert audit(str(tmp_path / "files")).audited
@@ -80,6 +81,15 @@ def test_a_batch_has_files_of_vllm_whatever_its_engine() -> None:
     assert planned is not None
     work, plan = planned
     assert all("vllm" in _rendered(session, _with_program(work, engine=engine), plan) for engine in Engine)
+
+
+def _files_of(command: tuple[str, ...]) -> list[str]:
+    """All, or its share of them where several ways of comparing share them."""
+    files = list(workload_files())
+    if command[0] == "run":
+        return files[::SIMULATED]
+    ways = [one for one in COMMANDS if one[0] == "compare"]
+    return files[ways.index(command) :: len(ways)] if command in ways else files
 
 
 def _planned(session: Session, file: str, text: str, purchase: str | None) -> tuple[Common, Plan | PipelinePlan] | None:
