@@ -21,7 +21,7 @@ class Figure:
     name: str
     value: float
     unit: str
-    goal: dict[str, float]  # {"max": x} or {"min": x}
+    goal: dict[str, float]  # {"max": x} or {"min": x}; empty: only to be read
 
     def line(self) -> str:
         return json.dumps({"name": self.name, "value": round(self.value, 6), "unit": self.unit, "goal": self.goal})

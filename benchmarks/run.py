@@ -20,7 +20,9 @@ def main(wanted: list[str]) -> int:
     long = "--long" in wanted
     wanted = [name for name in wanted if name != "--long"]
     names = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in ("run", "figure"))
-    names += sorted(f"faults/{path.stem}" for path in (HERE / "faults").glob("*.py"))
+    names += sorted(
+        f"faults/{path.stem}" for path in (HERE / "faults").glob("*") if path.suffix == ".py" or (path / "__init__.py").exists()
+    )
     if unknown := sorted(set(wanted) - set(names)):
         print(f"There is no benchmark {', '.join(unknown)}. There are: {', '.join(names)}.", file=sys.stderr)
         return 2

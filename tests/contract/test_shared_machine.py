@@ -1,14 +1,11 @@
-"""A machine that several people share, with real system users: one runs the controller, others submit to it."""
+"""Several people share a machine and its record: one runs the controller, others submit to it."""
 
 from __future__ import annotations
 
 import json
 import os
-import pwd
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -16,82 +13,19 @@ from pathlib import Path
 
 import pytest
 
-import chipwise
 from patience import deadline
 from postgres_server import Server
+from shared_machine import PEOPLE, Shared, python_for_others
 from team_record import logins
 
 pytestmark = pytest.mark.e2e
-GROUP = 12  # any that the users below are given
-PEOPLE = {"robot": "daemon", "alice": "games", "bob": "nobody"}  # login of the record, system user
-PACKAGES = Path(pytest.__file__).parent.parent
-
-
-def _python() -> str | None:
-    """One that other users may start; that of a virtual environment often is in somebody's home."""
-    for python in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
-        command = ["/bin/sh", "-c", f'"{python}" -c ""']
-        if Path(python).exists() and not subprocess.run(command, user=PEOPLE["bob"], capture_output=True).returncode:
-            return python
-    return None
-
-
-class Shared:
-    def __init__(self, home: Path, python: str, url: Callable[[str], str]) -> None:
-        self.home, self.python, self.url = home, python, url
-        self.data = home / "srv"
-        for login, user in PEOPLE.items():
-            (home / login / "config").mkdir(parents=True)
-            for folder in (home / login, home / login / "config"):
-                os.chown(folder, pwd.getpwnam(user).pw_uid, GROUP)
-        self.data.mkdir()
-        os.chown(self.data, pwd.getpwnam(PEOPLE["robot"]).pw_uid, GROUP)
-        self.data.chmod(0o2750)
-
-    def start(self, login: str, *words: str, groups: tuple[int, ...] = (GROUP,), **env: str) -> subprocess.Popen[str]:
-        user = pwd.getpwnam(PEOPLE[login])
-        return subprocess.Popen(
-            [self.python, "-P", "-m", "chipwise", *words],
-            cwd="/",
-            user=user.pw_uid,
-            group=user.pw_gid,
-            extra_groups=list(groups),
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(self.home / login),
-                "LANG": "C.UTF-8",
-                "PYTHONPATH": f"{Path(chipwise.__file__).parent.parent}:{PACKAGES}",
-                "CHIPWISE_DATA_DIR": str(self.data),
-                "CHIPWISE_CONFIG_DIR": str(self.home / login / "config"),
-                "CHIPWISE_RECORD": self.url(login),
-                "CHIPWISE_GPUS": "none",
-                "CHIPWISE_CPUS": "0",
-                **env,
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def __call__(self, login: str, *words: str, code: int = 0, groups: tuple[int, ...] = (GROUP,), **env: str) -> str:
-        process = self.start(login, *words, groups=groups, **env)
-        out, err = process.communicate(timeout=300)
-        assert process.returncode == code, f"{process.returncode}\n{out}\n{err}"
-        return out if code == 0 else err
-
-    def shell(self, login: str, command: str) -> int:
-        user = pwd.getpwnam(PEOPLE[login])
-        words = ["/bin/sh", "-c", command]
-        done = subprocess.run(words, user=user.pw_uid, group=user.pw_gid, extra_groups=[GROUP], capture_output=True)
-        return done.returncode
 
 
 @pytest.fixture
 def shared(postgres: Server, new_database: Callable[[], str]) -> Iterator[Shared]:
     if os.geteuid() != 0:
         pytest.skip("root: only root starts processes of other system users")
-    python = _python()
+    python = python_for_others()
     if python is None:
         pytest.skip("a Python that other users can start")
     database = new_database()

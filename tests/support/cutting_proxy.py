@@ -17,6 +17,7 @@ class Proxy:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listening.getsockname()[1]
         self.cuts, self.hears, self.made = 0, True, 0
+        self.refuses = False  # whoever calls, as long as this is set
         self._open: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self._threads[0].start()
@@ -39,7 +40,13 @@ class Proxy:
         with suppress(OSError):
             while True:
                 client, _ = self._listening.accept()
-                server = socket.create_connection(("127.0.0.1", self._to))
+                try:
+                    if self.refuses:
+                        raise ConnectionRefusedError
+                    server = socket.create_connection(("127.0.0.1", self._to))
+                except OSError:  # it is down, and may come back
+                    client.close()
+                    continue
                 self._open += [client, server]
                 for work in (self._forward, self._back):
                     self._threads.append(threading.Thread(target=work, args=(client, server), daemon=True))

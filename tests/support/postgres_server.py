@@ -22,11 +22,31 @@ ADMIN = "admin"
 TRUSTED = ("alice", "bob", "carol", "dora", "eve", "robot")  # let in without a password, as the admin is
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Server:
     port: int
-    pid: int
     folder: Path
+    command: list[str]
+    user: int | None
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        log = self.folder / "log"
+        with log.open("ab") as file:
+            self.process = subprocess.Popen(self.command, stdout=file, stderr=file, cwd="/", user=self.user)
+        _wait(self.process, self.port, log)
+
+    def stop(self) -> None:
+        """At once: sessions are cut off."""
+        if self.process is None:
+            return
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGQUIT)
+            self.process.wait(20)
+        self.process = None
 
     def url(self, database: str, login: str = ADMIN, password: str = "", *, port: int | None = None) -> str:
         secret = f":{password}" if password else ""
@@ -61,18 +81,12 @@ def running(bin: Path, *settings: str) -> Iterator[Server]:
         port = _free_port()
         options = [f"port={port}", "listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=60", *settings]
         arguments = [str(part) for option in options for part in ("-c", option)]
-        with (folder / "log").open("wb") as log:
-            server = subprocess.Popen([bin / "postgres", "-D", data, *arguments], stdout=log, stderr=log, cwd="/", user=user)
-        _wait(server, port, folder / "log")
-        yield Server(port, server.pid, folder)
+        server = Server(port, folder, [str(bin / "postgres"), "-D", str(data), *arguments], user)
+        server.start()
+        yield server
     finally:
         if server is not None:
-            server.send_signal(signal.SIGINT)  # fast: sessions are cut off
-            try:
-                server.wait(20)
-            except subprocess.TimeoutExpired:
-                server.send_signal(signal.SIGQUIT)
-                server.wait(20)
+            server.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 

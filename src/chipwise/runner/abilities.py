@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from chipwise.runner.engine import Engine, Order, Seen
+    from chipwise.runner.engine import Engine, Order, Seen, Sight
     from chipwise.runner.job import Job, Spec
 
 
@@ -181,6 +181,13 @@ class OnThisMachine(Protocol):
         ...
 
     def supervisor_of(self, id: str, number: int) -> int | None: ...
+
+
+@runtime_checkable
+class Glances(Protocol):
+    def glance(self, jobs: Sequence[Job], now: float) -> Mapping[tuple[str, int], Sight]:
+        """What `look` sees of these attempts, for whoever does not lead: quickly, and without touching anything."""
+        ...
 
 
 @runtime_checkable

@@ -25,6 +25,7 @@ URL = "CHIPWISE_RECORD"
 GPUS, CPUS = "CHIPWISE_GPUS", "CHIPWISE_CPUS"
 PLACES = "places"  # folder of those that are led beside this machine
 DEVICES = "devices.json"  # beside the lock of the controller: what it gives out
+LOOKED = "looked"  # beside the lock of a controller of elsewhere: its time is that of the last look that succeeded
 
 
 def open_record(session: Session) -> Record:
@@ -38,11 +39,12 @@ def record_url(session: Session) -> str:
     return os.environ.get(URL) or f"sqlite:///{session.config.record}"
 
 
-def engine_here(session: Session, name: str = DEFAULT) -> OnThisMachine:
-    """An engine of this machine. Several share the folders of jobs and the devices; each has a controller of its own."""
+def engine_here(session: Session, name: str = DEFAULT, *, only_looks: bool = False) -> OnThisMachine:
+    """An engine of this machine. Several share the folders of jobs and the devices; each has a controller of its own. Of one
+    that only looks at jobs nobody asks which devices there are."""
     kind, config, site = package(name), session.config, this_place(session, name)
     assert isinstance(kind, RunsHere)
-    gpus, cpus = devices(session)
+    gpus, cpus = devices(session) if not only_looks else ((), ())
     home, leads = home_of(session, site), "" if site == this_place(session) else site
     machine = Machine(
         root=config.run_dir / "jobs",

@@ -224,7 +224,9 @@ def _aim(session: Session, request: RunRequest, runtime: Runtime, name: str | No
 def _of_command(request: RunRequest, runtime: Runtime, aim: tuple[Reach, str]) -> Spec:
     reach, site = aim
     # What a person types at a terminal fails at once, so that they can mend it; a lost machine is made good all the same.
-    retry = Retry(failures=request.retries if request.retries is not None else 0 if request.is_command else Retry().failures)
+    retry = Retry(failures=0) if request.is_command else Retry()
+    if request.retries is not None:
+        retry = replace(retry, failures=request.retries, kills=request.retries)
     retry = replace(retry, no_machine_s=request.patience if request.patience is not None else retry.no_machine_s)
     folder = str((request.folder or Path.cwd()).absolute()) if reach.is_local else _folder(request, runtime.elsewhere[site])
     spec = Spec(

@@ -21,6 +21,7 @@ from typing import Any
 
 import psutil
 
+from chipwise.adapters import clock
 from chipwise.adapters.private_environment import handed_over
 from chipwise.errors import NotFound, TryLater
 from chipwise.runner import hand_off
@@ -30,6 +31,8 @@ from chipwise.runner.job import Job, Lack
 from . import NAME, folder, processes
 
 STARTS_WITHIN_S = 10.0  # a supervisor, on a busy machine; after that another is started, and one of them gets the lock
+ORPHANED = "its supervisor is gone"
+LISTENS_WITHIN_S = 10.0  # a supervisor that is asked to end all now
 SUPERVISOR = (sys.executable, "-P", "-m", __package__)
 
 
@@ -80,7 +83,12 @@ class Local:
         goes = folder.goes(self.config.root, now)  # what would start here would have to leave at once
         return Seen(now, attempts, Room((), ()) if goes else Room(self.config.gpus, self.config.cpus))
 
-    def _sight(self, id: str, number: int, now: float) -> Sight:
+    def glance(self, jobs: Sequence[Job], now: float) -> Mapping[tuple[str, int], Sight]:
+        """Without a list of all processes: what is left of an attempt holds its lock. An attempt that has not begun is not
+        looked at, since asking for its lock would be in the way of its supervisor."""
+        return {key: self._sight(*key, now, only_looks=True) for key in ((job.id, len(job.attempts)) for job in jobs)}
+
+    def _sight(self, id: str, number: int, now: float, *, only_looks: bool = False) -> Sight:
         path = self.folder(id, number)
         state = folder.read(path, folder.STATE)
         lives = state is not None and processes.lives(state.get("pid"), state.get("identity"))
@@ -90,10 +98,12 @@ class Local:
         if ended is not None:
             return replace(_ended(ended, begun, path, notice), **progress)
         if state is None:
-            return Sight(State.PENDING if _starting(path, now) else State.ABSENT)
+            return Sight(State.PENDING if only_looks or _starting(path, now) else State.ABSENT)
         if lives:
             deadline, reason = notice
             unanswered = _unanswered(path) if deadline is None else ""
+            began = folder.number(state or {}, "boottime")
+            until = folder.number(folder.read(path, folder.LEAVE) or {}, "boottime")
             return Sight(
                 state=State.RUNNING,
                 reason=unanswered or reason,
@@ -101,18 +111,25 @@ class Local:
                 since=begun,
                 handle=str(path),
                 leave_by=deadline,
+                lasted_s=None if began is None else clock.boottime() - began,
+                overstays=None if until is None else clock.boottime() >= until,
                 **progress,
             )
-        left = processes.marked(_mark(id, number, self.config.root), _sessions(state))
-        if left:
-            processes.end(left)
-            reason = "its supervisor is gone; what is left of it is being ended"
-            return Sight(State.RUNNING, reason=reason, since=begun, **progress)
-        return Sight(state=State.LOST, reason="its supervisor was ended", since=begun, handle=str(path), **progress)
+        if only_looks:
+            if folder.locked(path / folder.LOCK):
+                return Sight(State.RUNNING, reason=ORPHANED, since=begun, **progress)
+        elif processes.end_marked(_mark(id, number, self.config.root), _sessions(state)):
+            with suppress(OSError):
+                os.utime(path / folder.LOCK)  # seen alive, though without its supervisor
+            return Sight(State.RUNNING, reason=f"{ORPHANED}; what is left of it is being ended", since=begun, **progress)
+        seen = folder.last_seen(path, begun, now)
+        return Sight(state=State.LOST, reason="its supervisor was ended", since=begun, until=seen, handle=str(path), **progress)
 
     def processes_of(self, id: str, number: int) -> list[psutil.Process]:
-        state = folder.read(self.folder(id, number), folder.STATE) or {}
-        return processes.marked(_mark(id, number, self.config.root), _sessions(state))
+        mark, supervisor = _mark(id, number, self.config.root), self.supervisor_of(id, number)
+        if supervisor is not None and (below := processes.below(supervisor, mark)):
+            return below
+        return processes.marked(mark, _sessions(folder.read(self.folder(id, number), folder.STATE) or {}))
 
     def supervisor_of(self, id: str, number: int) -> int | None:
         state = folder.read(self.folder(id, number), folder.STATE) or {}
@@ -235,7 +252,7 @@ class Local:
         if (path / folder.ENDED).exists() or not (path / folder.STATE).exists():
             return
         if not (path / folder.LEAVE).exists():
-            folder.write(path, folder.LEAVE, {"by": deadline, "reason": reason})
+            folder.write(path, folder.LEAVE, folder.wish(deadline, reason))
         self._signal(path, signal.SIGTERM)
 
     def _end(self, job: Job) -> None:
@@ -245,14 +262,9 @@ class Local:
             return
         wish = folder.read(path, folder.LEAVE)
         if wish is None or folder.number(wish, "by") != 0.0:
-            folder.write(path, folder.LEAVE, {"by": 0.0, "reason": "ended"})
+            folder.write(path, folder.LEAVE, {**folder.wish(0.0, "ended"), "asked": clock.boottime()})
             self._signal(path, signal.SIGTERM)
-            return
-        state = folder.read(path, folder.STATE) or {}
-        if (
-            processes.lives(state.get("pid"), state.get("identity"))
-            and abs(_now(path) - (path / folder.LEAVE).stat().st_mtime) > 10
-        ):
+        elif clock.boottime() - (folder.number(wish, "asked") or 0.0) > LISTENS_WITHIN_S:
             self._signal(path, signal.SIGKILL)
 
     def _never(self, path: Path) -> bool:
@@ -342,13 +354,6 @@ def _ended(ended: Mapping[str, Any], begun: float | None, path: Path, notice: tu
 def _sessions(state: Mapping[str, Any]) -> list[int]:
     held = state.get("sessions")
     return [one for one in held if isinstance(one, int)] if isinstance(held, list) else []
-
-
-def _now(path: Path) -> float:
-    """By the clock of the file system, which wrote the other time."""
-    probe = path / ".now"
-    probe.touch()
-    return probe.stat().st_mtime
 
 
 def _mark(id: str, number: int, root: Path) -> str:

@@ -1,0 +1,61 @@
+"""What people do during the chaos run, each as a system user of their own.
+
+people.py submit FIRST LAST STEPS FOLDER     jobs of one member, in one go
+people.py watch                              what `ps` says, one JSON line every second, with a clock that is never stepped
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from datetime import date
+from pathlib import Path
+
+from chipwise.api.running import asking, submitting
+from chipwise.api.session.config import read_config
+from chipwise.api.session.wiring import Session
+from chipwise.errors import ChipwiseError
+from chipwise.runner.job import Needs, Retry, Spec
+
+EVERY_S = 1.0
+
+
+def submit(session: Session, first: int, last: int, steps: int, home: Path) -> None:
+    with asking.opened(session) as runtime:
+        env = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH", "CHIPWISE_DATA_DIR") if name in os.environ}
+        jobs = [
+            Spec(
+                command=(sys.executable, str(Path(__file__).with_name("train.py")), str(steps), str(number)),
+                name=f"train{number}",
+                place=runtime.engine.place,
+                folder=str(home / f"job{number}"),
+                env=env,
+                needs=Needs(gpus=1),
+                owner=runtime.record.login,
+                retry=Retry(failures=10**6, same_step=10**6, losses=10**6, wait_s=0.05, longest_wait_s=0.2),
+            )
+            for number in range(first, last)
+        ]
+        submitting.submit(runtime.record, [(submitting.new_id(spec.name), spec) for spec in jobs])
+
+
+def watch() -> None:
+    import chipwise as cw
+
+    while True:
+        try:
+            rows = [{"name": row["name"], "phase": row["phase"]} for row in cw.ps(everything=True)]
+            print(json.dumps({"moment": time.monotonic(), "jobs": rows}), flush=True)
+        except ChipwiseError as error:
+            print(json.dumps({"moment": time.monotonic(), "error": str(error)}), flush=True)
+        time.sleep(EVERY_S)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "submit":
+        first, last, steps = map(int, sys.argv[2:5])
+        submit(Session(read_config(), date(2026, 1, 1), []), first, last, steps, Path(sys.argv[5]))
+    else:
+        watch()
