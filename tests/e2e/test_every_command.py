@@ -24,11 +24,12 @@ from chipwise.workload.kinds import Common
 from chipwise.workload.pipeline import Pipeline
 from chipwise.workload.program import Engine, Program
 from command import Chipwise
-from every_command import COMMANDS, PURCHASES, Cell, fault, workload_files
+from every_command import COMMANDS, PLANNING, PURCHASES, Cell, fault, workload_files
 from small_catalog import few_offers
 
-SIMULATED = 6  # one file in so many is played: the clock of a simulation goes through every month of a service
+SIMULATED = 9  # one file in so many is played: the clock of a simulation goes through every month of a service
 OWN_COMMAND = (None, Engine.VLLM, Engine.OWN)  # engines that are also tried with a command of the user's own
+PAIRED = 3  # purchase options of each file, in turn, so that every option meets every engine in some file
 AUDITED = "kubernetes"
 BATCH = "examples/batch/workload.yaml"
 
@@ -70,8 +71,8 @@ def test_a_file_is_rendered_or_refused_with_every_engine_and_purchase_option(ind
         if engine is None and AUDITED in rendered:
             rendering.write(tmp_path / "files", {AUDITED: rendered[AUDITED]})
             assert audit(str(tmp_path / "files")).audited
-    for turn, purchase in enumerate(PURCHASES, start=index):
-        if bought := _planned(session, file, text, purchase):
+    for turn in range(index, index + PAIRED):
+        if bought := _planned(session, file, text, PURCHASES[turn * PAIRED % len(PURCHASES)]):
             _rendered(session, _with_program(bought[0], engine=engines[turn % len(engines)]), bought[1])
 
 
@@ -84,12 +85,10 @@ def test_a_batch_has_files_of_vllm_whatever_its_engine() -> None:
 
 
 def _files_of(command: tuple[str, ...]) -> list[str]:
-    """All, or its share of them where several ways of comparing share them."""
+    """All; ways of asking one command that plans share them in turn."""
     files = list(workload_files())
-    if command[0] == "run":
-        return files[::SIMULATED]
-    ways = [one for one in COMMANDS if one[0] == "compare"]
-    return files[ways.index(command) :: len(ways)] if command in ways else files
+    ways = [one for one in PLANNING if one[0] == command[0]] if command in PLANNING else [command]
+    return files[::SIMULATED] if command[0] == "run" else files[ways.index(command) :: len(ways)]
 
 
 def _planned(session: Session, file: str, text: str, purchase: str | None) -> tuple[Common, Plan | PipelinePlan] | None:
