@@ -24,6 +24,7 @@ from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.describing import describe, describe_pipeline
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.left_out import with_notes
+from chipwise.renderer.limits import bounded
 from chipwise.renderer.sold import WRITERS, writer
 from chipwise.spelling import nearest
 from chipwise.workload.kinds import Common
@@ -137,6 +138,7 @@ def files(name: str, module: ModuleType, deployment: Deployment) -> list[File]:
     rendered: list[File] = module.render(with_notes(deployment, getattr(module, "EXPRESSES", ())))
     if not rendered:
         raise CannotRender(f"{name} has nothing to write for {deployment.title}.", remedy="Take another target.")
+    bounded(name, rendered)
     return rendered
 
 

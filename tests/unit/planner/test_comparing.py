@@ -56,6 +56,15 @@ def test_a_cell_costs_the_sum_of_its_lines_and_stands_once(kind: str, by: str) -
             assert one.why is not None
 
 
+@pytest.mark.parametrize("by", WAYS)
+def test_devices_on_site_stand_beside_each_other_though_no_cloud_has_their_place(by: str) -> None:
+    found = compare(SESSION, f"{ROOT}/tests/cases/camera-edge.yaml", by)
+    assert found.plan.winner is not None
+    winner = next(one for one in found.cells if one.choice is not None and one.choice.where == found.plan.winner.where)
+    assert winner.kwh is not None
+    assert winner.kwh > 0
+
+
 def test_a_cell_is_of_what_its_key_says() -> None:
     for one in compared("train", "provider").cells:
         assert one.choice is not None
