@@ -1,4 +1,4 @@
-"""`limits.chip_count` in every kind of work: the fewest and the most are kept, and numbers between those usually tried count."""
+"""`limits.chip_count` in every kind of work: the fewest and most are kept, and numbers between those usually tried count."""
 
 from __future__ import annotations
 
