@@ -16,7 +16,7 @@ from chipwise.errors import InvalidFile
 from chipwise.planner.counts import chip_limits, machine_counts
 from chipwise.planner.kinds.ways import Question, worthwhile
 from chipwise.planner.limits import Rules
-from chipwise.planner.reasons import NeedsChips
+from chipwise.planner.reasons import MissesDeadline, NeedsChips
 from chipwise.planner.values.plan import Plan
 from chipwise.workload.goals import Limits
 from chipwise.workload.kinds import Hpc
@@ -164,3 +164,25 @@ def test_the_fewest_chips_that_hold_a_problem_are_tried_though_they_are_no_usual
     large = {**HPC, "working_set": "2600GiB", "limits": {"chips": ["H100"], "clouds": ["aws"], "interruptible": False}}
     assert set(chips(planned(large, max=40))) == {36, 40}  # nine machines of four, five of eight: neither is usual
     assert planned(large, max=32).missing[0].reason == NeedsChips(36, 32)
+
+
+LATE = {**KINDS["tokens learnt"], "tokens": 2e10, "goals": {"deadline": "12h"}}
+
+
+def test_where_nothing_is_in_time_the_chips_that_would_be_are_told() -> None:
+    found = planned(LATE, max=8)
+    assert found.winner is None
+    needs = next(lack.reason for lack in found.missing if isinstance(lack.reason, NeedsChips))
+    assert any(isinstance(lack.reason, MissesDeadline) for lack in found.missing)
+    assert planned(LATE, max=needs.needed).winner is not None
+
+
+def test_a_family_that_is_late_for_want_of_chips_tells_how_many_it_needs() -> None:
+    work = {**LATE, "tokens": 3e9, "limits": {"chips": ["H100", "L4"]}}
+    found = planned(work, max=8)
+    assert found.winner is not None
+    (lost,) = [loss for loss in found.losses if loss.family == "NVIDIA Ada Lovelace"]
+    assert isinstance(lost.why, NeedsChips)
+    only = {**work, "limits": {"chips": ["L4"]}}
+    assert planned(only, max=lost.why.needed).winner is not None
+    assert planned(only, max=8).winner is None
