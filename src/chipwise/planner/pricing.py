@@ -1,7 +1,7 @@
 """Every way to run a job joined to every offer of its shape: what it costs, how long it takes, what it emits.
 
 Columns, one row per offer, number of machines and precision. Compute, restarts and transfer are reckoned for all rows;
-storage is chosen for those that may win (`assembling.py`), since it only adds.
+storage is chosen for those that may win (`assemble.py`), since it only adds.
 """
 
 from __future__ import annotations

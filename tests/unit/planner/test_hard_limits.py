@@ -16,7 +16,7 @@ from chipwise.api.verbs import plan
 from chipwise.catalog import compatibility
 from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.errors import BadInput, UnknownName
-from chipwise.planner import quotas
+from chipwise.planner import assemble, quotas
 from chipwise.planner.assemble import Goals
 from chipwise.planner.explain.reason_words import example_words, missing_words, remedy_words, rule_words, words
 from chipwise.planner.ground import budget_usd, goals_of
@@ -478,3 +478,15 @@ def test_geforce_cards_are_refused_where_the_driver_must_be_licensed_for_data_ce
     (rule,) = required(session().known, ["data-center-licence"])
     assert {"RTX-4090", "RTX-3090", "RTX-5090"} <= set(rule.chips)
     assert not {"RTX-A6000", "RTX-6000-Ada", "RTX-PRO-6000-SE", "L4", "H100-SXM", "MI300X"} & set(rule.chips)
+
+
+def test_every_choice_is_within_the_budget_with_its_storage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assemble, "REFINED", 1)  # the others are cheap without their storage, which takes some above it
+    work = {**TRAIN, "data": {"size": "20TB", "place": "aws:eu-central-1", "access": "once"}}
+    every = [choice.usd for choice in planned(work).choices]
+    middle = sorted(every)[len(every) // 2]
+    found = planned(work, goals={"budget": middle + 0.01})
+    shown = [choice.usd for choice in found.choices]
+    assert 1 < len(shown) < len(every)
+    assert shown == sorted(shown)
+    assert max([*shown, *(choice.usd for choice in found.front)]) <= middle + 0.01

@@ -102,6 +102,7 @@ def test_everything_that_is_kept_can_be_paid(session: Session) -> None:
         if loss.choice is not None and isinstance(loss.why, OverBudget):
             assert loss.choice.layered_usd is not None
             assert loss.choice.layered_usd > budget
+            assert loss.why.layered
 
 
 def test_another_goal_still_refuses_what_the_budget_lets_pass(session: Session) -> None:

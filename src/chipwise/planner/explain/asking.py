@@ -316,7 +316,8 @@ def _budget(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     else:
         sentences.append("Nothing that keeps the goals is cheaper.")
     if fast.seconds >= winner.seconds * 0.995:
-        return [*sentences, "Nothing is faster, whatever it costs."]
+        fastest = "Nothing within the budget is faster." if targets.budget_usd else "Nothing is faster, whatever it costs."
+        return [*sentences, fastest]
     sentences.append(f"Fastest: {duration(fast.seconds)} for {usd(fast.usd)} ({_label(fast)}).")
     twice = min((choice for choice in front if choice.usd <= 2 * winner.usd), key=lambda choice: choice.seconds, default=winner)
     if twice.seconds < winner.seconds * 0.995 and twice is not fast:

@@ -288,8 +288,11 @@ def _beaten(lost: r.Beaten) -> str:
     cost = f"{costs} ({usd(lost.usd)} a {lost.per} against {usd(lost.best_usd)})"
     time = f"{takes} ({duration(lost.seconds)} against {duration(lost.best_s)})"
     carbon = f"{emits} ({mass(lost.kg)} against {mass(lost.best_kg)})"
-    ranked = {"cost": (cost, time), "time": (time, cost), "carbon": (carbon, cost)}.get(lost.objective, (cost, time, carbon))
-    first, *rest = ranked
+    if lost.objective == "balanced":  # all three decide: what it is worse in stands first
+        worse = {cost: lost.usd / max(lost.best_usd, 1e-9), time: 1 + slower, carbon: lost.kg / max(lost.best_kg, 1e-9)}
+        parts = [part for part in worse if part != time or lost.per != "month"]
+        return ", ".join(sorted(parts, key=lambda part: worse[part] <= 1.005))
+    first, *rest = {"time": (time, cost), "carbon": (carbon, cost)}.get(lost.objective, (cost, time))
     if lost.per == "month":  # all rows last the month
         rest = [text for text in rest if text is not time]
         first = cost if first is time else first

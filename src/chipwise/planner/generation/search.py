@@ -141,7 +141,7 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
     replicas = np.maximum(np.where(able > 0, replicas, 1.0), job.least_replicas)
     if job.least_rate:
         replicas = np.maximum(replicas, np.where(rate > 0, np.ceil(job.least_rate / np.maximum(rate, 1e-9) - 1e-9), 1.0))
-    machines = machines_for(chips, tp * pp, replicas)
+    machines = np.maximum(machines_for(chips, tp * pp, replicas), np.ceil(chip_limits[0] / np.maximum(chips, 1.0)))
     alone = rate
     rate = np.where((machines * chips <= chip_limits[1]) & (replicas <= job.most_replicas), rate, 0.0)
     return Serving(
@@ -154,7 +154,7 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
         short=short,
         rate=rate,
         replicas=replicas,
-        machines=np.maximum(machines, np.ceil(chip_limits[0] / np.maximum(chips, 1.0))),
+        machines=machines,
         spread=spread,
         per_machine=rate * np.maximum(np.floor(chips / (tp * pp)), 1.0) / np.ceil(tp * pp / chips),
         counts=np.maximum(chip_limits[1] // chips - np.ceil(chip_limits[0] / chips) + 1, 0).astype(np.intp),
