@@ -1,8 +1,9 @@
 """The best way to serve on every shape: splits and precisions, each at the highest rate that keeps the goals.
 
 One row per shape and precision. A replica of tp x pp chips answers so many requests a second while every latency goal holds;
-the number of replicas follows from the asked rate, the number of machines from how many replicas one machine holds. Of a
-shape's splits the one that needs the fewest machines is kept, of those the one that leaves most room.
+the number of machines follows from the asked rate and from how many replicas one machine holds. All chips of the machines work:
+they are paid for, so they hold as many replicas as have room. Of a shape's splits the one that needs the fewest machines is
+kept, of those the one that answers most requests.
 
 Rows that no load can save are not predicted: where reading the weights once for a token, or multiplying one prompt with
 them, takes longer than a goal allows even at 95% of the nominal bandwidth and peak (`family_inference.FLOORS`, below which
@@ -36,7 +37,7 @@ from chipwise.perf.predict_serving import (
 from chipwise.perf.setup import ServingSetup
 from chipwise.perf.transformer import Layer, Transformers
 from chipwise.planner.defaults import UTILISATION
-from chipwise.planner.fleet import Fleet, Index, Shape, machines_for
+from chipwise.planner.fleet import Fleet, Index, Shape, machines_for, replicas_in
 from chipwise.planner.limits import Mask
 
 WIDEST_TENSOR = 8
@@ -144,6 +145,9 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
     machines = machines_for(chips, tp * pp, replicas)
     alone = rate
     rate = np.where((machines * chips <= chip_limits[1]) & (replicas <= job.most_replicas), rate, 0.0)
+    machines = np.maximum(machines, np.ceil(chip_limits[0] / np.maximum(chips, 1.0)))
+    if job.rate:
+        replicas = np.maximum(replicas, np.minimum(replicas_in(chips, tp * pp, machines), job.most_replicas))
     return Serving(
         shape=shape,
         precision=precision,
@@ -154,7 +158,7 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
         short=short,
         rate=rate,
         replicas=replicas,
-        machines=np.maximum(machines, np.ceil(chip_limits[0] / np.maximum(chips, 1.0))),
+        machines=machines,
         spread=spread,
         per_machine=rate * np.maximum(np.floor(chips / (tp * pp)), 1.0) / np.ceil(tp * pp / chips),
         counts=np.maximum(chip_limits[1] // chips - np.ceil(chip_limits[0] / chips) + 1, 0).astype(np.intp),
