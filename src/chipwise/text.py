@@ -141,6 +141,11 @@ def usd_cell(value: float) -> str:
 # -- physical quantities
 
 
+def gib(value: float, decimals: int = 1) -> str:
+    """Memory of a chip and what lies in it, always in GiB: vendors print 80 GB on what holds 80 GiB."""
+    return f"{value / 2**30:,.{decimals}f} GiB"
+
+
 def size(value: float, binary: bool = True) -> str:
     """80 GiB, 1.5 TiB; with `binary=False` 86 GB, 1.6 TB."""
     step, names = (1024.0, ("B", "KiB", "MiB", "GiB", "TiB", "PiB")) if binary else (1e3, ("B", "kB", "MB", "GB", "TB", "PB"))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chipwise.cli import text
-from chipwise.text import duration, plural
+from chipwise.text import duration, gib, plural
 
 View = dict[str, Any]
 Pairs = list[tuple[str, str]]
@@ -132,11 +132,11 @@ def _show_terms(terms: dict[str, float], subject: str) -> None:
 
 def _show_memory(view: View) -> None:
     fit, memory = view["fit"], view["memory"]
-    lines = ", ".join(f"{name} {value / 1e9:.3g}" for name, value in memory["lines_bytes"].items())
+    lines = ", ".join(f"{name} {value / 2**30:.3g}" for name, value in memory["lines_bytes"].items())
     verdict = "fits" if fit["fits"] else "does not fit"
     text.show_lines(
         "",
-        f"Memory per chip: {memory['total_bytes'] / 1e9:.3g} of {fit['capacity_bytes'] / 1e9:.3g} GB, it {verdict} ({lines}).",
+        f"Memory per chip: {memory['total_bytes'] / 2**30:.3g} of {gib(fit['capacity_bytes'])}, it {verdict} ({lines}).",
     )
     drawn = view["power_per_chip"]
     energy = text.number(view["energy_per_million_samples_kwh"], 3)

@@ -8,7 +8,7 @@ from chipwise.planner import reasons as r
 from chipwise.planner import remedies
 from chipwise.planner.limits import Refused
 from chipwise.planner.values.plan import Loss, Missing
-from chipwise.text import duration, mass, usd
+from chipwise.text import duration, gib, mass, usd
 from chipwise.units import GIB
 
 
@@ -196,13 +196,13 @@ def _ability(reason: r.Ability) -> str:
 def _size(reason: r.Size) -> str:
     match reason:
         case r.LacksMemory(short):
-            return f"lacks {short / 1e9:.1f} GB of memory a chip at best"
+            return f"lacks {gib(short)} of memory a chip at best"
         case r.HoldsTooLittle(holder, has, needed, needed_by):
             purpose = f" for {needed_by}" if needed_by else ""
             return f"{holder} can hold {_gib(has)} of the {_gib(needed)} GiB needed{purpose}"
         case r.DoesNotFit(model, holder, precision, short):
             shape = f"{model} in {precision}" if precision else model
-            lacking = f": {short / 1e9:.1f} GB a chip are missing" if short is not None else ""
+            lacking = f": {gib(short)} a chip are missing" if short is not None else ""
             return f"{shape} does not fit {holder}{lacking}"
         case r.ShortContext(tokens, needed):
             return f"takes {tokens:,.0f} tokens; {needed:,.0f} must be accepted"

@@ -39,8 +39,8 @@ from chipwise.perf.transformer import Layer, Transformers
 from chipwise.planner.defaults import UTILISATION
 from chipwise.planner.fleet import Fleet, Index, Shape, machines_for, replicas_in
 from chipwise.planner.limits import Mask
+from chipwise.predictor.splits import serving_splits
 
-WIDEST_TENSOR = 8
 AT_BEST = 0.96  # of nominal bandwidth and peak: a hair above what predictions are floored at
 
 
@@ -202,15 +202,9 @@ def _hopeless(job: ServingJob, ask: Generation) -> Mask:
 
 def _splits(job: ServingJob, shape: Shape, reach: float) -> list[tuple[int, int]]:
     """`reach` is the most machines that one replica can be spread over."""
-    layer, chips = job.layer, shape.chips
     if not shape.is_whole:  # slices do not reach each other, and a processor's sockets count as one
         return [(1, 1)]
-    widths = [t for t in (1, 2, 4, 8, 16) if t <= min(WIDEST_TENSOR, chips) and layer.heads % t == 0 and layer.hidden % t == 0]
-    depths = [p for p in (1, 2, 4) if p <= layer.layers]
-    inside = [(tp, pp) for tp, pp in product(widths, depths) if tp * pp <= chips]
-    # Over several machines only in stages, each as wide as a machine: what one machine holds is better served by it.
-    spread = [(widths[-1], pp) for pp in depths if widths and widths[-1] * pp > chips >= 4 and chips == widths[-1]]
-    return inside + [(tp, pp) for tp, pp in spread if -(-tp * pp // chips) <= reach]
+    return serving_splits(job.layer, shape.chips, reach)
 
 
 def runs(part: Part, precision: str) -> bool:
