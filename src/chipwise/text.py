@@ -34,6 +34,11 @@ def count(value: float) -> str:
     return f"{value:.3g}"
 
 
+def amount(value: float) -> str:
+    """Of a rate or a load: 0.0045, 12.1, 4,760, 190M; never as a power of ten."""
+    return number(value) if abs(value) < 1e6 else f"{number(value / 1e6)}M"
+
+
 def parameters(value: float) -> str:
     """Of a model, as people call it: 70.6B, 125M."""
     for scale, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M")):

@@ -1,4 +1,4 @@
-"""Ways to lay copies of a language model over chips: how many share every layer, and how many groups take the layers in turn."""
+"""Ways to lay copies of a language model over chips: how many share every layer, and how many groups take them in turn."""
 
 from __future__ import annotations
 

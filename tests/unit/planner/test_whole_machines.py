@@ -1,4 +1,4 @@
-"""What is rented works: all chips of a machine hold replicas, so a plan says what the machine can do, whatever rate was asked."""
+"""What is rented works: all chips of a machine hold replicas, so a plan says what it can do, whatever rate was asked."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def prediction_view(prediction: Prediction | PipelinePrediction) -> View:
 
 
 def has_room(view: View) -> bool:
-    """False where a model does not fit its chips: then it has no speed, no power and keeps no goal. Of a pipeline, any stage's."""
+    """False where a model does not fit its chips: then it has no speed, and keeps no goal. Of a pipeline, any stage's."""
     return all(map(has_room, view.get("stages", ()))) and ((fit := view.get("fit")) is None or bool(fit["fits"]))
 
 

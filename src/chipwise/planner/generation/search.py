@@ -90,8 +90,10 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
     rows = [
         (index, precision, tp, pp)
         for index in shapes
-        for precision, (tp, pp) in product(job.precisions, _splits(job, fleet.shapes[index], float(reach[index])))
-        if runs(fleet.part(index), precision) and max(fleet.shapes[index].chips, tp * pp) <= chip_limits[1]
+        for precision, (tp, pp) in product(
+            formats(job, fleet.part(index)), _splits(job, fleet.shapes[index], float(reach[index]))
+        )
+        if max(fleet.shapes[index].chips, tp * pp) <= chip_limits[1]
     ]
     if not rows:
         none = np.zeros(0)
@@ -205,6 +207,12 @@ def _splits(job: ServingJob, shape: Shape, reach: float) -> list[tuple[int, int]
     if not shape.is_whole:  # slices do not reach each other, and a processor's sockets count as one
         return [(1, 1)]
     return serving_splits(job.layer, shape.chips, reach)
+
+
+def formats(job: ServingJob, part: Part) -> list[str]:
+    """Of the job's formats those that a chip has: of fp16 and bf16, which are as good, bf16 alone where it has both."""
+    able = [one for one in job.precisions if runs(part, one)]
+    return [one for one in able if one != "fp16" or "bf16" not in able]
 
 
 def runs(part: Part, precision: str) -> bool:
