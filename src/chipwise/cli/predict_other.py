@@ -39,7 +39,7 @@ def show_extra(view: View) -> None:
     lines: Pairs = []
     if view.get("job_time_s") and view["task"] in ("train", "serve", "samples", "pipeline"):
         energy = f"; {text.number(view['energy_kwh'], 3)} kWh" if view.get("energy_kwh") is not None else ""
-        lines.append(("whole job", f"{span(view['job_time_s'])}{energy}"))
+        lines.append(("whole job", f"{span(view['job_time_s'])}{energy}; starting machines is not counted"))
         lines += _for_deadline(view)
     if view.get("feeding"):
         lines += _feeding(view["feeding"])

@@ -136,7 +136,10 @@ def _parallel(rows: Rows | None, winner: Choice, targets: Asked) -> list[str]:
     limit = [f"{targets.splits * 100:.4g}% of it can be split: never more than {ceiling:,.0f}x."] if targets.splits < 1 else []
     fewest = curve[0] if curve else None
     if fewest is None or len(curve) == 1:
-        return [f"Not known: this offer has candidates with {total} {winner.chip} only, so scaling was not tested.", *limit]
+        return [
+            f"Not known: {winner.provider} has candidates with {total} {winner.chip} only, so scaling was not tested.",
+            *limit,
+        ]
     if fewest.chips >= total:
         larger = next((point for point in curve if point.chips >= 2 * total), curve[-1])
         gain, share = fewest.seconds / larger.seconds, larger.chips / fewest.chips
@@ -230,7 +233,8 @@ def _scaling(winner: Choice, curve: Sequence[_Point]) -> list[str]:
     total = winner.chips * winner.machines
     own = next((point for point in curve if point.chips == total), None)
     if own is None or curve[-1].chips <= total:
-        return [f"No candidate of this offer has more than {total} {winner.chip}: a limit allows none, or more would not pay."]
+        none = f"{winner.provider} has no candidate with more than {total} {winner.chip}, bought alike"
+        return [f"{none}: a limit allows none, or more would not pay."]
     steps = []
     for times in (2, 4):
         point = next((point for point in curve if point.chips == times * total), None)

@@ -104,8 +104,10 @@ def brief(choice: Choice, per: str) -> str:
     elif per == "job" and choice.usd_per_unit > 0:
         units = choice.usd / choice.usd_per_unit
         scale, unit = (1e6, choice.unit.removeprefix("million ")) if choice.unit.startswith("million ") else (1.0, choice.unit)
-        low, middle, high = (scale * units / max(seconds, 1e-9) for seconds in (choice.high_s, choice.seconds, choice.low_s))
-        parts.append(f"{_pace(low, middle, high, unit)}, start-up included")
+        low, middle, high = (
+            scale * units / max(seconds - BOOT_S, 1e-9) for seconds in (choice.high_s, choice.seconds, choice.low_s)
+        )  # as `predict` has it: once machines are up
+        parts.append(_pace(low, middle, high, unit))
     return "; ".join(part for part in parts if part)
 
 
