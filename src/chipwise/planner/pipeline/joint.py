@@ -140,7 +140,8 @@ def _greener(stages: Sequence[Stage], hand_offs: Sequence[StageHandOff], wanted:
         alike = np.flatnonzero((stage.usd <= stage.usd[own] * (1 + TIE)) & (stage.kg < stage.kg[own]))
         for row in alike[np.argsort(stage.kg[alike], kind="stable")][:GREENER_TRIED].tolist():
             other = reckon(stages, hand_offs, (*best.picks[:index], row, *best.picks[index + 1 :]))
-            same = other.usd <= best.usd * (1 + TIE) and other.seconds <= best.seconds * (1 + TIE)
+            totals = ((other.usd, best.usd), (other.seconds, best.seconds), (other.charged, best.charged))
+            same = all(value <= limit * (1 + TIE) for value, limit in totals)
             if same and other.keeps(wanted) and not beyond(stages, wanted, other):
                 best = other
                 break
