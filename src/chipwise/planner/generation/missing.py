@@ -13,6 +13,7 @@ import numpy as np
 
 from chipwise.perf.arrays import Array
 from chipwise.planner.assemble import family_of
+from chipwise.planner.defaults import SERVING_PRECISIONS
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.generation import search as generation
 from chipwise.planner.generation.search import Serving, ServingJob
@@ -94,7 +95,8 @@ def _without_chip_limit(job: ServingJob, rows: Serving, searched: Searched) -> S
 def _nearest(job: ServingJob, rows: Serving, searched: Searched, members: Index, slow: Mapping[int, TooSlow]) -> Reason:
     if not len(members):
         has = any(generation.runs(searched.fleet.part(at), one) for at in searched.shapes for one in job.precisions)
-        return NoSplit(*searched.chips) if has else NoPrecision(job.precisions, instead=QUANTISED)
+        instead = QUANTISED if job.precisions == SERVING_PRECISIONS else ""
+        return NoSplit(*searched.chips) if has else NoPrecision(job.precisions, instead=instead)
     if (rows.alone[members] > 0).any():
         return next(_needs(job, rows, searched, members[rows.alone[members] > 0]))[1]
     fitting = members[rows.fits[members] > 0]
