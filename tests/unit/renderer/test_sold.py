@@ -53,7 +53,7 @@ def test_a_service_that_the_plan_does_not_take_says_what_it_does() -> None:
 def test_the_best_machines_are_the_plans_own_where_the_service_is_of_another_cloud() -> None:
     best = "2 x g6e.xlarge (aws eu-south-2, on-demand) for $1,534 a month"
     told = head("serverless", on_l4(services=(CLOUD_RUN,), service=CLOUD_RUN, best=best))
-    assert f"its best machines would be {best}" in told
+    assert f"It is cheaper than the plan's machines, {best}" in told
 
 
 def test_goals_that_a_service_misses_are_told() -> None:
