@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chipwise.cli.options import AboveZero, WholeNumber, constraining
-from chipwise.text import number, usd_cell
+from chipwise.text import amount, number, usd_cell
 
 if TYPE_CHECKING:
     from chipwise.api.quick import Constraints
@@ -328,7 +328,7 @@ def _row(rank: int, choice: Choice, per: str) -> list[str]:
     from chipwise.text import duration
 
     prefix = f"{choice.machines}x " if choice.machines > 1 else ""
-    capacity = f"{choice.seats:,}" if choice.seats is not None else f"{choice.rate or 0:.3g}"
+    capacity = f"{choice.seats:,}" if choice.seats is not None else amount(choice.rate or 0)
     time = duration(choice.seconds) if per == "job" else capacity
     location = f"{prefix}{choice.provider} {choice.machine}, {choice.place}"
     return [

@@ -99,6 +99,7 @@ class PlanningCase:
     goals: Goals
     stored: Stored | None = None
     layered: Callable[[Rows], Array] | None = None  # USD by row over the load's curve, which a budget is held against
+    room: Array | None = None  # by way: what its machines can take, such as requests a second
 
 
 def family_of(part: Part) -> str:
@@ -137,6 +138,7 @@ def assemble(
         kg=priced.kg,
         doubt=priced.high_s / np.maximum(priced.low_s, 1e-9),
         machines=priced.machines,
+        room=np.zeros(len(priced)) if case.room is None else case.room[priced.way],
     )
     ranked = order(values, case.goals.objective)
     good, rest = ranked[fine[ranked]], ranked[~fine[ranked]]
@@ -331,6 +333,7 @@ def _rows(values: Values, selected: Index) -> Values:
         kg=values.kg[selected],
         doubt=values.doubt[selected],
         machines=values.machines[selected],
+        room=values.room[selected],
     )
 
 

@@ -96,7 +96,7 @@ def test_providers_and_regions_together_find_the_same_cheapest() -> None:
 def _rows(usd: list[float], kept: list[bool]) -> Rows:
     """Made-up candidates that differ in price alone."""
     some, ones = np.array(usd), np.ones(len(usd))
-    ranked = order(Values(some, ones, ones, ones, ones), "cost")
+    ranked = order(Values(some, ones, ones, ones, ones, ones), "cost")
     fine = np.array(kept)[ranked]
 
     def choice(place: int) -> Choice:

@@ -430,8 +430,8 @@ def test_memory_that_is_short_is_told_with_the_fewest_chips_that_hold_it() -> No
     found = planned(large, limits={"chips": ["L40S"], "chip_count": 1})
     (missing,) = found.missing
     assert missing.what == "memory"
-    short = float(missing_words(missing).partition("lacks ")[2].partition(" GB")[0])
-    assert 20 < short < 50  # 70 GB of 8-bit weights and what an engine needs, of 48
+    short = float(missing_words(missing).partition("lacks ")[2].partition(" GiB")[0])
+    assert 20 < short < 50  # 68 GiB of 8-bit weights and what an engine needs, of 45
     assert "2 x L40S instead of 1" in remedy_words(missing)
     assert "int4 weights (1 x L40S)" in remedy_words(missing)
     assert planned(large, limits={"chips": ["L40S"], "chip_count": 2}).winner is not None

@@ -193,6 +193,7 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         goals=asked_goals(extended, work, rules, objective, online),
         stored=None if online else stored(ground.tiers, work, units / 1e6),
         layered=layered_of(extended, work, path),
+        room=(rows.rate * rows.replicas)[best] if online else None,
     )
     splits = rows.counts if online else np.array([len(machine_counts(each, limits)) for each in chips.tolist()], dtype=np.intp)
     tested = (rows.predicted > 0).astype(np.intp)

@@ -54,6 +54,7 @@ from chipwise.predictor.samples import able_chip
 from chipwise.workload.kinds import Hybrid
 
 OWN = "simulated on the chip"
+QUEUE = "The queue counts once, as in a hybrid job with the device reserved; it lasts minutes to days."
 READING = 0.8  # of the bandwidth, while gates pass over the state
 STATE_VECTOR = "state vector"  # what a managed simulator computes whose work is modelled
 
@@ -85,10 +86,12 @@ def plan_hybrid(question: Question, work: Hybrid) -> Plan:
         per="job",
         units=float(work.iterations),
         unit="iteration",
-        notes=("The queue counts once, as in a hybrid job with the device reserved; it lasts minutes to days.",),
     )
     trials = _Trials()
     plan = plan_ways(question, ground, table, lambda at: _turns(question, ground, work, devices, at, trials))
+    part = plan.winner.quantum if plan.winner is not None else None
+    if part is not None and part.kind == "qpu":  # a simulator has no queue
+        plan = replace(plan, notes=(*plan.notes, QUEUE))
     return replace(plan, losses=(*plan.losses, *_device_losses(plan, work, devices, trials), *losses))
 
 

@@ -91,7 +91,7 @@ def _live(question: Question, ground: Ground, work: Transcode, index: int) -> Wa
             high=month,
             precision="",
             split=Streams(int(carried)),
-            rate=streams / machines,
+            rate=max(float(int(carried) * shape.chips), streams / machines),
             replicas=machines,
             use=_use(ground, index, float(busy.total[0]) * streams / (machines * shape.chips)),
         )
