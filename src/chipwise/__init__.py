@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from chipwise.catalog.region import Region
     from chipwise.errors import (
         BadInput,
+        CannotRender,
         ChipwiseError,
         InvalidFile,
         InvalidSettings,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         Problem,
         TryLater,
         UnknownName,
+        UnknownOption,
     )
     from chipwise.money.cost import Cost, Line
     from chipwise.public.choices import Choice, Loser, Missing, StagePlan
@@ -181,6 +183,7 @@ _HOMES = {
     "chipwise.catalog.region": ("Region",),
     "chipwise.errors": (
         "BadInput",
+        "CannotRender",
         "ChipwiseError",
         "InvalidFile",
         "InvalidSettings",
@@ -192,6 +195,7 @@ _HOMES = {
         "Problem",
         "TryLater",
         "UnknownName",
+        "UnknownOption",
     ),
     "chipwise.money.cost": ("Cost", "Line"),
     "chipwise.public.deploying": ("Audited",),
@@ -224,6 +228,7 @@ __all__ = [
     "Audited",
     "BadInput",
     "Batch",
+    "CannotRender",
     "Catalog",
     "Chip",
     "ChipKind",
@@ -272,6 +277,7 @@ __all__ = [
     "Transcode",
     "TryLater",
     "UnknownName",
+    "UnknownOption",
     "Workload",
     "attach",
     "audit",

@@ -1,7 +1,7 @@
 """Countries and groups of countries as people write them, held as ISO 3166 alpha-3 codes or group names.
 
-"DE", "deu" and "Germany" all become DEU. EU and EEA are the member states of 2020 and later. Names and alpha-2 codes follow
-the public-domain list of the tz database, and all 249 alpha-3 codes agree with the public table
+"DE", "deu" and "Germany" all become DEU. EU and EEA are the member states of 2020 and later; a continent is a group too. Names
+and alpha-2 codes follow the public-domain list of the tz database, and all 249 alpha-3 codes agree with the public table
 lukes/ISO-3166-Countries-with-Regional-Codes; no position on borders is meant.
 """
 
@@ -85,7 +85,29 @@ EU = frozenset(
     }
 )
 EEA = EU | {"ISL", "LIE", "NOR"}
-GROUPS = {"EU": EU, "EEA": EEA}
+# As statistics of the United Nations count them, except that Cyprus is with the other members of the EU.
+_CONTINENTS = """
+AFRICA: AO BF BI BJ BW CD CF CG CI CM CV DJ DZ EG EH ER ET GA GH GM GN GQ GW KE KM LR LS LY MA MG ML MR MU MW MZ NA NE
+NG RE RW SC SD SH SL SN SO SS ST SZ TD TG TN TZ UG YT ZA ZM ZW;
+ASIA: AE AF AM AZ BD BH BN BT CN GE HK ID IL IN IO IQ IR JO JP KG KH KP KR KW KZ LA LB LK MM MN MO MV MY NP OM PH PK PS
+QA SA SG SY TH TJ TL TM TR TW UZ VN YE;
+EUROPE: AD AL AT AX BA BE BG BY CH CY CZ DE DK EE ES FI FO FR GB GG GI GR HR HU IE IM IS IT JE LI LT LU LV MC MD ME MK
+MT NL NO PL PT RO RS RU SE SI SJ SK SM UA VA;
+NORTH AMERICA: AG AI AW BB BL BM BQ BS BZ CA CR CU CW DM DO GD GL GP GT HN HT JM KN KY LC MF MQ MS MX NI PA PM PR SV SX
+TC TT US VC VG VI;
+OCEANIA: AS AU CC CK CX FJ FM GU HM KI MH MP NC NF NR NU NZ PF PG PN PW SB TK TO TV UM VU WF WS;
+SOUTH AMERICA: AR BO BR CL CO EC FK GF GS GY PE PY SR UY VE
+"""
+
+
+def _continents() -> dict[str, frozenset[str]]:
+    codes = {two: three for two, three, _ in (entry.strip().split(" ", 2) for entry in _TABLE.split(";"))}
+    lines = (line.strip().partition(": ") for line in _CONTINENTS.split(";"))
+    return {name: frozenset(codes[two] for two in countries.split()) for name, _, countries in lines}
+
+
+CONTINENTS = ("AFRICA", "ASIA", "EUROPE", "NORTH AMERICA", "OCEANIA", "SOUTH AMERICA")
+GROUPS = {"EU": EU, "EEA": EEA, **_continents()}
 _ALSO = {"uk": "GBR", "britain": "GBR", "usa": "USA", "unitedstatesofamerica": "USA", "uae": "ARE", "holland": "NLD"}
 
 

@@ -3,6 +3,8 @@
     ChipwiseError                exit code
      |- BadInput                 2   the user can mend it: a name, a file, an option
      |   |- UnknownName              a name nobody knows; carries the nearest ones
+     |   |   `- UnknownOption          a keyword that a function does not take; Python's TypeError as well
+     |   |- CannotRender             a target that cannot express a plan
      |   |- InvalidSettings          arguments or flags that cannot be, all at once
      |   `- InvalidFile              one file, all of its problems at once
      |- NoResult                 1   a fair question with an empty answer
@@ -69,6 +71,17 @@ class UnknownName(BadInput):
         self.name = name
         self.nearest = tuple(nearest)
         self.known = tuple(known)
+
+
+class UnknownOption(UnknownName, TypeError):
+    """A keyword that a function does not take, with those that were probably meant."""
+
+    def __init__(self, name: str, nearest: Sequence[str] = (), *, remedy: str | None = None) -> None:
+        super().__init__("option", name, nearest, remedy=remedy)
+
+
+class CannotRender(BadInput):
+    """A target that cannot express a plan; the remedy names what can."""
 
 
 _READABLE = 100  # problems of one file that are printed; nobody reads on

@@ -1,9 +1,10 @@
-"""The nearest known names to one that was mistyped. Case, blanks, `-` and `_` do not count."""
+"""The nearest known names to one that was mistyped, and the options that answer to a word that people guess. Case, blanks, `-`
+and `_` do not count."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 _NOISE = re.compile(r"[\s_\-./:]+")
@@ -26,3 +27,46 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
     starts = [folded[k] for k in folded if wanted and len(wanted) >= 2 and k.startswith(wanted)]
     close = [folded[k] for k in get_close_matches(wanted, list(folded), n=count, cutoff=0.6)]
     return tuple(dict.fromkeys(close + sorted(starts, key=len)))[:count]
+
+
+OTHER_NAMES = {
+    "provider": "cloud",
+    "cloud": "provider",
+    "rate": "rps",
+    "rps": "rate",
+}  # of one thing: each is taken for the other
+# What people write where an option has another name: the options that answer, each with a value where it needs one.
+_GUESSES: dict[tuple[str, ...], tuple[tuple[str, str | None], ...]] = {
+    ("gpu", "accelerator", "hardware", "gputype", "device"): (("chip", None), ("on", None), ("gpus", None)),
+    ("gpus", "numgpus", "gpucount", "count", "nodes"): (("chips", None), ("limit", "chip_count.max=8"), ("limits", None)),
+    ("chip",): (("on", None),),
+    ("cloud", "provider", "vendor"): (("cloud", None), ("provider", None)),
+    ("instance", "instancetype", "machinetype", "sku"): (("machine", None), ("chip", None), ("on", None)),
+    ("zone", "location", "geo", "country", "datacenter", "residency"): (("region", None), ("country", None)),
+    ("lora",): (("finetune", "lora"), ("method", "lora")),
+    ("qlora",): (("finetune", "qlora"), ("method", "qlora")),
+    ("reserved", "commitment", "savingsplan"): (("purchase", "reserved"), ("limit", "purchase=reserved"), ("limits", None)),
+    ("preemptible", "interruptible"): (("spot", None),),
+    ("qps", "requests", "throughput", "load", "users", "traffic"): (("rps", None), ("rate", None), ("concurrency", None)),
+    ("prompt", "inputtokens", "inputlen", "promptlen"): (("input", None),),
+    ("outputtokens", "outputlen", "maxtokens", "generate"): (("output", None),),
+    ("context", "contextlength", "sequencelength", "seqlen", "maxlen"): (("seq", None), ("context", None), ("input", None)),
+    ("dtype", "quantization", "quantize", "quant", "weights", "bits"): (("precision", None),),
+    ("batchsize",): (("batch", None), ("micro-batch", None), ("global-batch", None)),
+    ("dataset", "epochs", "examples", "items"): (("samples", None), ("tokens", None)),
+    ("cost", "maxcost", "price", "maxprice"): (("budget", None), ("max-price", None)),
+    ("optimize", "minimize", "goal", "by"): (("objective", None), ("sort", None), ("by", None)),
+    ("target", "targets", "format"): (("to", None), ("render", None), ("json", None)),
+    ("file", "dir", "directory", "output", "write"): (("out", None), ("folder", None)),
+    ("verbose", "details", "long"): (("full", None), ("why", None)),
+    ("explain",): (("why", None), ("full", None)),
+    ("env",): (("environment", None),),
+}
+
+
+def suggested_options(name: str, known: Sequence[str]) -> tuple[tuple[str, str | None], ...]:
+    """Options that were probably meant, each with a value where it needs one: known by what people guess, else by spelling."""
+    folded = {fold(option): option for option in known}
+    answers = next((options for words, options in _GUESSES.items() if fold(name) in words), ())
+    guesses = tuple((folded[fold(option)], value) for option, value in answers if fold(option) in folded)
+    return guesses[:2] or tuple((option, None) for option in nearest(name, known))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
 
 from chipwise.units import DAY, HOUR, MINUTE
 
@@ -177,3 +180,19 @@ def watts(value: float) -> str:
 def _three_digits(value: float) -> str:
     """Three significant digits, never as a power of ten: 0.5, 12.3, 1500."""
     return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
+
+
+def json_value(value: Any) -> Any:
+    """As `--json` prints it: 8 rather than 8.0, 66.9e12 rather than 66900000000000.01, enumerations by their values."""
+    match value:
+        case Enum():
+            return json_value(value.value)
+        case float():
+            if value.is_integer() and abs(value) < 2**63:
+                return int(value)
+            return float(f"{value:.12g}")
+        case Mapping():
+            return {str(key): json_value(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [json_value(inner) for inner in value]
+    return value

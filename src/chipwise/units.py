@@ -80,6 +80,19 @@ def parse_seconds(text: str | float) -> float:
     return _finite(total, "a duration")
 
 
+_LONGEST_BARE_S = {"ttft": 60.0, "tpot": 5.0}  # longer than anybody means without a unit: such a number is in milliseconds
+
+
+def parse_goal(text: str | float, name: str) -> float:
+    """Seconds of a goal by its name (ttft, tpot, latency); 800 without a unit is refused, since most people mean 800ms."""
+    seconds = parse_seconds(text)
+    is_bare = isinstance(text, int | float) or text.strip()[-1:].isdigit()
+    if is_bare and seconds > _LONGEST_BARE_S.get(name, math.inf):
+        number = f"{seconds:g}" if seconds < 1e6 else str(text).strip()
+        raise BadInput(f"{name} {number} has no unit.", remedy=f"Write {number}ms or {number}s.")
+    return seconds
+
+
 def parse_usd(text: str | float) -> float:
     """ "$500" -> 500.0, "1.2k USD" -> 1200.0; a bare number is USD."""
     if isinstance(text, int | float):

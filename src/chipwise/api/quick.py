@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from chipwise.errors import BadInput, InvalidFile
+from chipwise.countries import country_of, spellings
+from chipwise.errors import BadInput, InvalidFile, UnknownName
+from chipwise.spelling import nearest
 from chipwise.workload.goals import USUAL_PERCENTILE
 from chipwise.workload.source import read_text, read_yaml
 
@@ -37,13 +39,15 @@ class Constraints:
 
     clouds: tuple[str, ...] = ()
     regions: tuple[str, ...] = ()  # names of regions, countries, EU or EEA
+    countries: tuple[str, ...] = ()  # countries, EU or EEA
     chips: tuple[str, ...] = ()
     on_demand: bool = False
     spot: bool = False
     limits: tuple[str, ...] = ()  # KEY=VALUE, of any limit that a file may state
 
     def __bool__(self) -> bool:
-        return bool(self.clouds or self.regions or self.chips or self.on_demand or self.spot or self.limits)
+        names = (self.clouds, self.regions, self.countries, self.chips)
+        return bool(any(names) or self.on_demand or self.spot or self.limits)
 
 
 def constrained(session: Session, text: str, path: str, wanted: Constraints) -> str:
@@ -54,19 +58,33 @@ def constrained(session: Session, text: str, path: str, wanted: Constraints) -> 
             remedy="Give one of them, or --limit purchase=on-demand,spot to allow both.",
         )
     names = session.names
-    clouds, regions, chips = (_items(values) for values in (wanted.clouds, wanted.regions, wanted.chips))
+    clouds, regions, countries, chips = (
+        _items(values) for values in (wanted.clouds, wanted.regions, wanted.countries, wanted.chips)
+    )
     for name in clouds:
         names.provider(name)
     for name in regions:
         names.regions(name.replace(":", "/"))
+    for name in countries:
+        known_country(name)
     for name in chips:
         names.chips_of(name) or names.chips(name)
     bought = ["on-demand"] if wanted.on_demand else ["spot"] if wanted.spot else []
-    flags = {"clouds": clouds, "regions": regions, "chips": chips, "purchase": bought}
+    flags = {"clouds": clouds, "regions": regions, "countries": countries, "chips": chips, "purchase": bought}
     changes: dict[str, Any] = {key: values for key, values in flags.items() if values}
-    if regions:
-        changes["countries"] = []  # a file's own: the regions that are asked for replace them
+    if regions or countries:  # a file's own are replaced by those that are asked for
+        changes |= {"regions": regions, "countries": countries}
     return _with_changes(text, path, changes | _parsed(wanted.limits))
+
+
+def known_country(text: str) -> str:
+    """Its code; one that there is not is refused with the nearest."""
+    if (code := country_of(text)) is None:
+        near = dict.fromkeys(spellings()[name] for name in nearest(text, spellings()))
+        raise UnknownName(
+            "country or group of countries", text, tuple(near), remedy="Codes such as DE or DEU, names, EU, EEA, Europe."
+        )
+    return code
 
 
 def over_file(session: Session, path: str, wanted: Constraints) -> str | None:

@@ -13,6 +13,7 @@ from chipwise.planner.defaults import TOP
 from chipwise.planner.plan import plan_workload
 from chipwise.planner.plan import refuse_pipeline as refuse_pipeline
 from chipwise.planner.values.plan import Plan
+from chipwise.workload.source import NamedText
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
@@ -62,19 +63,29 @@ def plan_any_checked(
     return plan_workload(session.known, path, checked.workload, objective, top, checked.notes, reported)
 
 
-def predict(session: Session, model: str, hardware: str, task: str | None, settings: Mapping[str, Any]) -> View:
+def predict(
+    session: Session,
+    model: str,
+    hardware: str,
+    task: str | None,
+    settings: Mapping[str, Any],
+    environment: str | None = None,
+) -> View:
     """Of a model with options, or of a workload file with options that win over it."""
     from chipwise.api.views.predict import prediction_view
 
-    if not model.endswith((".yaml", ".yml")):
+    hardware, taken = _chips_of_machines(session, hardware)
+    if not isinstance(model, NamedText) and not model.endswith((".yaml", ".yml")):
         from chipwise.predictor.predict import predict as predict_named
 
-        return prediction_view(predict_named(session.known, model, hardware, task, dict(settings)))
+        if environment is not None:
+            raise BadInput("An environment is one of a workload file, and a model has none.", remedy="Leave it out.")
+        return _noted(prediction_view(predict_named(session.known, model, hardware, task, dict(settings))), taken)
     from chipwise.predictor.workload import predict_workload
 
-    checked = check(session, model)
+    checked = check(session, model, environment)
     predicted = predict_workload(session.known, model, checked.workload, hardware, settings, task)
-    return prediction_view(replace(predicted, notes=(*predicted.notes, *checked.notes)))
+    return _noted(prediction_view(replace(predicted, notes=(*predicted.notes, *checked.notes))), taken)
 
 
 def fits(session: Session, model: str, hardware: str, settings: Mapping[str, Any]) -> View:
@@ -82,7 +93,30 @@ def fits(session: Session, model: str, hardware: str, settings: Mapping[str, Any
     from chipwise.api.views.predict import fits_view
     from chipwise.predictor.fits import fits as fits_named
 
-    return fits_view(fits_named(session.known, model, hardware, dict(settings)))
+    hardware, taken = _chips_of_machines(session, hardware)
+    return _noted(fits_view(fits_named(session.known, model, hardware, dict(settings))), taken)
+
+
+def _chips_of_machines(session: Session, hardware: str) -> tuple[str, list[str]]:
+    """CHIP,STAGE=CHIP with the chip in place of a machine that carries one, and what was taken so."""
+    parts, taken = [], []
+    for part in hardware.split(","):
+        stage, equals, name = part.rpartition("=")
+        machines = None if session.names.chips_or_none(name) else session.names.machines_or_none(name)
+        chips = {machine.chip for machine in machines or ()}
+        if machines and len(chips) == 1 and (chip := chips.pop()):
+            count = max(machine.chips or 1 for machine in machines)
+            parts.append(f"{stage}{equals}{chip}")
+            taken.append(
+                f"{name.strip()} is taken as its chip, {chip}; it has {count:g}, and one is used unless chips says more."
+            )
+        else:
+            parts.append(part)
+    return ",".join(parts), taken
+
+
+def _noted(view: View, notes: list[str]) -> View:
+    return {**view, "notes": [*notes, *view.get("notes", ())]} if notes else view
 
 
 def estimate(

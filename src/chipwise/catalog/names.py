@@ -20,8 +20,8 @@ from chipwise.catalog.fact import Fact
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.region import Region
 from chipwise.catalog.tables import read_rows
-from chipwise.countries import country_of, members
-from chipwise.errors import UnknownName
+from chipwise.countries import CONTINENTS, GROUPS, country_of, members
+from chipwise.errors import BadInput, UnknownName
 from chipwise.spelling import fold, nearest
 
 _BRANDS = (
@@ -248,12 +248,26 @@ class Names:
     def regions(self, text: str) -> tuple[Region, ...]:
         regions = self.regions_or_none(text)
         if regions is None:
-            known = (word for region in self.catalog.regions for word in (region.name, region.country) if word)
-            raise UnknownName("region or country", text, nearest(text, known))
+            if (place := country_of(text)) is not None:
+                raise BadInput(f"No region of the catalog is in {text.strip()}.", remedy=self._countries_near(place))
+            known = {word for region in self.catalog.regions for word in (region.name, region.country) if word}
+            raise UnknownName("region or country", text, nearest(text, sorted({*known, *GROUPS})))
         return regions
 
+    def _countries_near(self, place: str) -> str:
+        """Those of the same continent that have one."""
+        continent = next((name for name in CONTINENTS if members(place) <= GROUPS[name]), None)
+        near = sorted(
+            {region.country for region in self.catalog.regions if region.country} & GROUPS.get(continent or "", set())
+        )
+        return (
+            f"In {continent.title()} there are regions in {', '.join(near)}."
+            if continent and near
+            else "See `chipwise regions`."
+        )
+
     def regions_or_none(self, text: str) -> tuple[Region, ...] | None:
-        """By name, `provider/name`, a country in any spelling, or EU and EEA as groups of countries."""
+        """By name, `provider/name`, a country in any spelling, EU, EEA, or a continent."""
         wanted = text.strip().casefold()
         if not wanted:
             return None

@@ -110,7 +110,24 @@ class Commands(click.Group):
             from chipwise.spelling import nearest
 
             raise UnknownName("command", args[0], nearest(args[0], COMMANDS), remedy="chipwise --help lists them.")
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command, rest if command is None else _by_known_names(command, rest)
+
+
+def _by_known_names(command: click.Command, words: list[str]) -> list[str]:
+    """--provider where a command says --cloud, and the other way round; up to --, behind which a program's own words begin."""
+    from chipwise.spelling import OTHER_NAMES
+
+    known = {option for parameter in command.params for option in parameter.opts}
+    renamed: list[str] = []
+    for place, word in enumerate(words):
+        if word == "--":
+            return [*renamed, *words[place:]]
+        option, equals, value = word.partition("=")
+        other = f"--{OTHER_NAMES.get(option[2:], '')}"
+        is_other = option.startswith("--") and option not in known and other in known
+        renamed.append(f"{other}{equals}{value}" if is_other else word)
+    return renamed
 
 
 @click.group(
@@ -183,6 +200,8 @@ def main(args: list[str] | None = None) -> int:
         if os.environ.get("CHIPWISE_DEBUG"):
             raise
         return _tell(str(error), error.exit_code)
+    except click.NoSuchOption as error:
+        return _tell(_no_such_option(error), 2)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return 0
@@ -210,6 +229,18 @@ def main(args: list[str] | None = None) -> int:
             "Run it again with `chipwise --debug ...` and report the traceback, please.",
             70,
         )
+
+
+def _no_such_option(error: click.NoSuchOption) -> str:
+    """With the options that answer to the word, or are spelled like it."""
+    from chipwise.spelling import suggested_options
+
+    command = error.ctx.command if error.ctx else app
+    known = [option[2:] for parameter in command.params for option in parameter.opts if option.startswith("--")]
+    near = [f"--{option}{f' {value}' if value else ''}" for option, value in suggested_options(error.option_name, known)]
+    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    path = error.ctx.command_path if error.ctx else "chipwise"
+    return f"No such option: {error.option_name}.{hint}\nTry: {path} --help"
 
 
 def _say_problems() -> None:

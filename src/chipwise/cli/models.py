@@ -22,11 +22,12 @@ def models(name: tuple[str, ...], family: str | None, offline: bool, as_json: bo
     """List known models, or show one model's shape.
 
     NAME is a registry name (llama-3.1-8b), the form people paste (meta-llama/Llama-3.1-8B-Instruct), a config.json on
-    disk, or any hub id when online.
+    disk, or any hub id when online; a part of a name (llama) lists the models that have it.
 
     \b
     Examples:
       chipwise models
+      chipwise models llama
       chipwise models meta-llama/Llama-3.1-8B-Instruct
       chipwise models ./my-model/config.json --json
     """
@@ -37,12 +38,9 @@ def models(name: tuple[str, ...], family: str | None, offline: bool, as_json: bo
     from chipwise.spelling import fold
 
     session = open_session()
-    selected = (
-        [session.find_model(" ".join(name), online=not offline)]
-        if name
-        else sorted(
-            session.models, key=lambda model: (_kind(model) != "decoder", _kind(model), model.family, model.shape.parameters)
-        )
+    selected = sorted(
+        session.models_called(" ".join(name), online=not offline) if name else session.models,
+        key=lambda model: (_kind(model) != "decoder", _kind(model), model.family, model.shape.parameters),
     )
     if family is not None:
         selected = [model for model in selected if fold(model.family).startswith(fold(family))]
@@ -50,7 +48,7 @@ def models(name: tuple[str, ...], family: str | None, offline: bool, as_json: bo
         text.show_json([model_view(model) for model in selected])
     elif as_csv:
         text.show_csv([{key: value for key, value in model_view(model).items() if key != "shape"} for model in selected])
-    elif name and selected:
+    elif name and len(selected) == 1:
         show_model(selected[0])
     elif selected:
         columns = [

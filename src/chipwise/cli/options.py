@@ -60,6 +60,8 @@ class CatalogName(click.ParamType[str]):
                     known |= dict.fromkeys(word for chip in catalog.chips.values() for word in (chip.family, chip.name))
                 case "provider":
                     known |= dict.fromkeys(catalog.providers)
+                case "country":
+                    known |= dict.fromkeys(sorted({region.country for region in catalog.regions if region.country}))
                 case "region":
                     known |= dict.fromkeys(region.name for region in catalog.regions)
                 case "machine":
@@ -171,10 +173,10 @@ class Duration(click.ParamType[float]):
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         from chipwise.errors import BadInput
-        from chipwise.units import parse_seconds
+        from chipwise.units import parse_goal
 
         try:
-            seconds = parse_seconds(str(value))
+            seconds = parse_goal(str(value), param.name or "" if param is not None else "")
         except BadInput as error:
             raise BadInput(f"{_typed(param)}: {error.message}", remedy=error.remedy) from error
         if not 0 < seconds <= 1e9:
@@ -183,10 +185,17 @@ class Duration(click.ParamType[float]):
 
 
 def _number(value: object) -> float:
-    """NaN where it is none."""
+    """NaN where it is none; 10k and 1,000 are numbers."""
+    from chipwise.errors import BadInput
+    from chipwise.units import parse_count
+
     try:
         return float(str(value))
     except ValueError:
+        pass
+    try:
+        return parse_count(str(value))
+    except BadInput:
         return math.nan
 
 
@@ -242,14 +251,14 @@ def kinds() -> Callable[[F], F]:
 
 
 def constraining(file: str = "the file's") -> Callable[[F], F]:
-    """--cloud, --region, --chip, --on-demand, --spot and --limit; the command gets them as `within`."""
+    """--cloud, --region, --country, --chip, --on-demand, --spot and --limit; the command gets them as `within`."""
 
     def add(command: F) -> F:
         @wraps(command)
         def gathered(*args: Any, **settings: Any) -> Any:
             from chipwise.api.quick import Constraints
 
-            names = ("clouds", "regions", "chips", "on_demand", "spot", "limits")
+            names = ("clouds", "regions", "countries", "chips", "on_demand", "spot", "limits")
             return command(*args, within=Constraints(**{name: settings.pop(name) for name in names}), **settings)
 
         options = (
@@ -260,6 +269,9 @@ def constraining(file: str = "the file's") -> Callable[[F], F]:
                 complete="region",
                 metavar="NAME,...",
                 help="Only these regions or countries: eu-west-1, DE, EU.",
+            ),
+            listed(
+                "--country", "countries", complete="country", metavar="NAME,...", help="Only these countries: DE, Japan, EU."
             ),
             listed("--chip", "chips", complete="chip", metavar="NAME,...", help="Only these chips: h100,a100."),
             click.option("--on-demand", is_flag=True, help="Only machines paid by the hour, without commitment."),

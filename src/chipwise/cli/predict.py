@@ -54,9 +54,20 @@ _WORDS = {"measured": "measured here", "interpolated": "near measurements", "for
 @click.option(
     "--percentile", type=AboveZero(100), default=None, help="Serving: share of requests in % that must keep the goals; 90."
 )
+@click.option("--environment", "-e", default=None, help="An environment of the file, such as prod.")
 @click.option("--json", "as_json", is_flag=True, help="JSON, all terms and lines.")
 @click.pass_context
-def predict(ctx: click.Context, /, model: str, on: str, train: bool, serve: bool, as_json: bool, **settings: Any) -> None:
+def predict(
+    ctx: click.Context,
+    /,
+    model: str,
+    on: str,
+    train: bool,
+    serve: bool,
+    environment: str | None,
+    as_json: bool,
+    **settings: Any,
+) -> None:
     """Predict one configuration: time, memory and power, where the time goes, and how sure we are.
 
     MODEL is a name such as llama-3.1-8b, or a workload file, whose own settings count unless an option says otherwise.
@@ -79,7 +90,8 @@ def predict(ctx: click.Context, /, model: str, on: str, train: bool, serve: bool
     if train and serve:
         raise BadInput("--train and --serve exclude each other.", remedy="Leave out the one that is not meant.")
     task = "train" if train else "serve" if serve else None
-    view = ask(open_session(), model, on, task, {name: value for name, value in settings.items() if value is not None})
+    stated = {name: value for name, value in settings.items() if value is not None}
+    view = ask(open_session(), model, on, task, stated, environment)
     if as_json:
         text.show_json(view)
     else:

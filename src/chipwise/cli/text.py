@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from chipwise.text import age as age
+from chipwise.text import json_value
 from chipwise.text import number as plain_number
 from chipwise.text import plural as plural
 
@@ -227,20 +228,7 @@ def show_json(value: Any) -> None:
     import json
 
     indent = 2 if sys.stdout.isatty() else None
-    sys.stdout.write(json.dumps(_tidy(value), ensure_ascii=not _speaks_unicode(), indent=indent, allow_nan=False) + "\n")
-
-
-def _tidy(value: Any) -> Any:
-    """Numbers as people write them: 8 rather than 8.0, 66.9e12 rather than 66900000000000.01."""
-    if isinstance(value, float):
-        if value.is_integer() and abs(value) < 2**63:
-            return int(value)
-        return float(f"{value:.12g}")
-    if isinstance(value, dict):
-        return {str(key): _tidy(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_tidy(inner) for inner in value]
-    return value
+    sys.stdout.write(json.dumps(json_value(value), ensure_ascii=not _speaks_unicode(), indent=indent, allow_nan=False) + "\n")
 
 
 def show_views(views: Callable[[], list[dict[str, Any]]], as_json: bool, as_csv: bool) -> bool:
@@ -266,7 +254,7 @@ def show_csv(rows: Sequence[dict[str, Any]]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(rows[0])
     for row in rows:
-        writer.writerow(["|".join(map(str, v)) if isinstance(v, list) else _flat(_tidy(v)) for v in row.values()])
+        writer.writerow(["|".join(map(str, v)) if isinstance(v, list) else _flat(json_value(v)) for v in row.values()])
 
 
 def _flat(value: Any) -> Any:

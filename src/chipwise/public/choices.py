@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from chipwise.catalog.region import readable
 from chipwise.money.cost import Cost, Line
 from chipwise.public.intervals import Interval
 from chipwise.public.records import Record
@@ -55,7 +56,7 @@ class Choice:
     @property
     def where(self) -> str:
         many = f"{self.machines}x " if self.machines > 1 else ""
-        return f"{many}{self.provider} {self.machine} in {self.region}"
+        return f"{many}{self.provider} {self.machine} in {readable(self.region)}"
 
     def to_dict(self) -> dict[str, Any]:
         """As in `chipwise plan --json`."""

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from chipwise.auditor.finding import Finding
 from chipwise.errors import BadInput
+from chipwise.public.calling import verbs
 from chipwise.public.files import Files
 from chipwise.public.layout import data_frame, html_table, text_table
 from chipwise.public.making import rendered
 from chipwise.public.opened import Opened
 from chipwise.public.plans import NoPlan, Plan
-from chipwise.public.workloads import LimitOptions, read_workload
+from chipwise.public.workloads import LimitOptions, Names, read_workload, within
 
 if TYPE_CHECKING:
     from chipwise.workload.kinds import Common
@@ -54,6 +55,7 @@ class Audited:
         return html_table(("where", "weight", "what", "fix"), self._rows(), notes=self.passed_over)
 
 
+@verbs
 class DeployVerbs(Opened):
     """A plan as files."""
 
@@ -63,23 +65,26 @@ class DeployVerbs(Opened):
         self,
         workload: str | Path | Mapping[str, Any] | Common | Plan | NoPlan,
         *targets: str,
+        to: Names = (),
         choice: int | None = None,
         stage: str | None = None,
         objective: str | None = None,
         environment: str | None = None,
-        limits: Mapping[str, Any] | None = None,
+        **limits: Unpack[LimitOptions],
     ) -> Files:
         """The plan of a workload as deployment files for one or more targets: kubernetes, terraform, dockerfile, ...
 
-        `choice` takes another of the plan's choices by rank, `stage` one stage of a pipeline. Of a plan, its own objective and
-        environment count. Nothing is written until `write`; `cw.targets()` lists the targets.
+        Targets are named after the workload, or as `to`; `cw.targets()` lists them. `choice` takes another choice by
+        rank, `stage` one stage of a pipeline. Of a plan, its own objective and environment count. Nothing is written until
+        `write`.
 
         >>> cw.render("workload.yaml", "kubernetes").write("deploy")
         """
         if isinstance(workload, Plan | NoPlan):
             objective = objective or workload.request.objective
             environment = environment or workload.request.environment
-        source = read_workload(workload, limits=LimitOptions(fields=limits))
+        source = within(self, read_workload(workload), limits)
+        targets = (*targets, *((to,) if isinstance(to, str) else to))
         return rendered(self, source, targets, environment=environment, objective=objective, choice=choice, stage=stage)
 
     def init(self, kind: str = "serve") -> str:

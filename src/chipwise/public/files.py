@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from chipwise.errors import BadInput
 from chipwise.public.layout import LINES, html_table
 from chipwise.text import plural, size
 
@@ -45,7 +46,12 @@ class Files(Mapping[str, str]):
         from chipwise.renderer.file import File
 
         files = [File(file.path, file.text, file.executable) for file in self.files]
-        return [Path(folder) / path for path in write(Path(folder), {"": files}, force)]
+        try:
+            return [Path(folder) / path for path in write(Path(folder), {"": files}, force)]
+        except BadInput as error:
+            in_the_way = not force and any((Path(folder) / path).is_file() for path in self)
+            remedy = "Write to another folder, or write(folder, force=True)." if in_the_way else "Write to another folder."
+            raise BadInput(error.message, remedy=remedy) from error
 
     def __repr__(self) -> str:
         lines = [f"  {file.path} ({size(len(file.text.encode()))})" for file in self.files]

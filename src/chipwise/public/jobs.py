@@ -6,13 +6,14 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 from chipwise.errors import BadInput, TryLater, UnknownName
+from chipwise.public.calling import verbs
 from chipwise.public.opened import Opened
 from chipwise.public.plans import NoPlan, Plan
 from chipwise.public.records import Record, Table
-from chipwise.public.workloads import Names, checked_options, read_workload
+from chipwise.public.workloads import LimitOptions, Names, constraints, read_workload, stated
 from chipwise.spelling import nearest
 
 if TYPE_CHECKING:
@@ -106,7 +107,13 @@ class RunOptions(TypedDict, total=False):
     queue: str
     image: str
     machine: str
+    cloud: Names
+    region: Names
+    country: Names
+    chip: Names
+    on_demand: bool
     spot: bool
+    limits: Mapping[str, Any]
     gpus: int | str
     machines: int | str
     cpus: int
@@ -141,7 +148,9 @@ def _run_request(work: Any, options: RunOptions) -> Any:
 
     is_command = isinstance(work, list | tuple)
     words = tuple(map(str, work)) if is_command else (read_workload(work),)
-    settings = checked_options(options, RunOptions)
+    settings = stated(options)
+    limits = {name: settings.pop(name) for name in LimitOptions.__annotations__ if name in settings and name != "spot"}
+    settings["constraints"] = constraints(cast(LimitOptions, limits))
     settings |= {name: parse_seconds(settings[name]) for name in _DURATIONS if name in settings}
     for name, field_name in _PAIRS.items():
         if name in settings:
@@ -169,6 +178,7 @@ def _id(job: str | Job) -> str:
     return job.id if isinstance(job, Job) else job
 
 
+@verbs
 class JobVerbs(Opened):
     """Jobs: start, watch, stop."""
 

@@ -18,16 +18,19 @@ from pydantic import BaseModel, ModelWrapValidatorHandler, ValidationError, mode
 
 from chipwise.api.quick import flat
 from chipwise.errors import BadInput, InvalidFile, InvalidSettings
+from chipwise.public.calling import CORRECT
 from chipwise.workload import kinds, pipeline
 from chipwise.workload.data import Name
 from chipwise.workload.parse import parse
+
+_DURATIONS = ("ttft", "tpot")
 
 
 def plain_fields(value: Any) -> Any:
     """Fields as a file could hold them: parts of a workload, enums, dates and paths written out."""
     match value:
         case BaseModel():
-            return value.model_dump(mode="json", by_alias=True)
+            return _with_units(value.model_dump(mode="json", by_alias=True))
         case Mapping():
             return {str(key): plain_fields(inner) for key, inner in value.items()}
         case list() | tuple() | set() | frozenset():
@@ -47,6 +50,18 @@ def plain_fields(value: Any) -> Any:
     )
 
 
+def _with_units(fields: Any, name: str = "") -> Any:
+    """Goals as durations with a unit, since a bare number may be refused as milliseconds without one."""
+    match fields:
+        case Mapping():
+            return {key: _with_units(inner, name if name in _DURATIONS else key) for key, inner in fields.items()}
+        case list():
+            return [_with_units(inner) for inner in fields]
+        case int() | float() if name in _DURATIONS:
+            return f"{fields!r}s"
+    return fields
+
+
 class OwnErrors(BaseModel):
     """Says what is wrong with a workload as a workload file would be told: all of it at once, in the package's own error."""
 
@@ -62,7 +77,9 @@ class OwnErrors(BaseModel):
             try:
                 parse(flat(plain_fields(fields)), cls.__name__)
             except InvalidFile as problems:
-                raise InvalidSettings(*(replace(problem, line=None) for problem in problems.problems)) from error
+                settings = InvalidSettings(*(replace(problem, line=None) for problem in problems.problems))
+                settings.remedy = CORRECT
+                raise settings from error
             raise BadInput(f"{cls.__name__}: {error}") from error
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chipwise.errors import BadInput, UnknownName
+from chipwise.public.calling import verbs
 from chipwise.public.opened import Opened
-from chipwise.public.records import Record, Table
+from chipwise.public.records import Meanings, Record, Table
 from chipwise.public.workloads import Names
 from chipwise.spelling import fold, nearest
 
@@ -43,12 +44,20 @@ def _quiet(done: int, total: int | None, what: str) -> None:
     """The library prints nothing."""
 
 
+@verbs
 class CatalogVerbs(Opened):
     """What there is."""
 
     __slots__ = ()
 
-    def chips(self, *names: str, kind: str | None = None, vendor: str | None = None, can: Names | None = None) -> Table:
+    def chips(
+        self,
+        *names: str,
+        kind: str | None = None,
+        vendor: str | None = None,
+        can: Names | None = None,
+        limit: int | None = None,
+    ) -> Table:
         """List chips, all or those of these names or families, with rates in FLOP/s, bytes and watts.
 
         >>> cw.chips("h100"), cw.chips(kind="tpu"), cw.chips(can="fp8")
@@ -68,7 +77,7 @@ class CatalogVerbs(Opened):
             for chip in able_chips(chips.values(), _as_tuple(can), catalog.data)
             if (kind is None or chip.kind == kind) and (vendor is None or chip.vendor.casefold() == vendor.casefold())
         ]
-        return Table(rows, _CHIPS)
+        return Table(rows[:limit], _CHIPS)
 
     def machines(
         self,
@@ -83,6 +92,7 @@ class CatalogVerbs(Opened):
         max_chips: float | None = None,
         vcpus: float | None = None,
         retired: bool = False,
+        limit: int | None = None,
     ) -> Table:
         """List machines by name or family, chip, provider and memory (`memory="80GB"` on each chip).
 
@@ -109,7 +119,7 @@ class CatalogVerbs(Opened):
         )
         listed = [session.catalog.machines[index] for index in find_machines(session.catalog, query)]
         listed.sort(key=lambda machine: (machine.provider, machine.chip or "", machine.chips or 0.0, machine.vcpus or 0.0))
-        return Table((machine_view(machine, session.catalog) for machine in listed), _MACHINES)
+        return Table((machine_view(machine, session.catalog) for machine in listed[:limit]), _MACHINES)
 
     def offers(
         self,
@@ -119,6 +129,7 @@ class CatalogVerbs(Opened):
         kind: Names | None = None,
         region: Names | None = None,
         purchase: Names | None = None,
+        spot: bool = False,
         memory: str | None = None,
         total_memory: str | None = None,
         min_chips: float | None = None,
@@ -157,7 +168,7 @@ class CatalogVerbs(Opened):
                 max_chips=max_chips,
             ),
             regions=region_keys(session.names, _as_tuple(region)),
-            purchases=purchases(_as_tuple(purchase)),
+            purchases=purchases((*_as_tuple(purchase), *(("spot",) if spot else ()))),
             max_usd_per_hour=price(None if max_price is None else str(max_price), "max_price"),
             max_usd_per_chip_hour=price(None if max_chip_price is None else str(max_chip_price), "max_chip_price"),
             oldest=age_limit(max_age, session.today),
@@ -175,6 +186,7 @@ class CatalogVerbs(Opened):
         country: Names | None = None,
         max_carbon: float | None = None,
         sort: str = "name",
+        limit: int | None = None,
     ) -> Table:
         """List regions with place, country, carbon of the grid and PUE; `sort` is name, carbon or country.
 
@@ -196,21 +208,23 @@ class CatalogVerbs(Opened):
         if max_carbon is not None:
             listed = [region for region in listed if region.grid_g_per_kwh is not None and region.grid_g_per_kwh <= max_carbon]
         rows = sorted(map(region_view, listed), key=lambda row: [(row[key] is None, row[key] or 0) for key in orders[sort]])
-        return Table(rows, _REGIONS)
+        return Table(rows[:limit], _REGIONS)
 
-    def models(self, name: str | None = None, *, family: str | None = None, offline: bool = False) -> Table:
-        """List known models, or one: by name, by the path of a config.json, or by a hub id unless `offline`.
+    def models(
+        self, name: str | None = None, *, family: str | None = None, offline: bool = False, limit: int | None = None
+    ) -> Table:
+        """List known models, or those of a name: whole or a part, a path of a config.json, or a hub id unless `offline`.
 
         >>> cw.models(family="llama"), cw.models("llama-3.1-8b")[0].parameters
         """
         from chipwise.api.views.catalog import model_view
 
         session = self.api
-        listed = list(session.models) if name is None else [session.find_model(name, online=not offline)]
+        listed = list(session.models) if name is None else session.models_called(name, online=not offline)
         if family is not None:
             listed = [model for model in listed if fold(model.family).startswith(fold(family))]
         listed.sort(key=lambda model: (model.shape.kind != "decoder", model.shape.kind, model.family, model.shape.parameters))
-        return Table(map(model_view, listed), _MODELS)
+        return Table(map(model_view, listed[:limit]), _MODELS)
 
     def explain(self, name: str, *, components: Mapping[str, str] | None = None) -> Table:
         """Say what a name means: a chip, machine, region, provider, model or sharing mode; a row for each meaning.
@@ -224,7 +238,7 @@ class CatalogVerbs(Opened):
 
         session = self.api
         meanings = ask(session, name, dict(components or {}))
-        return Table((meaning_view(session, meaning) for meaning in meanings), ("meaning", "name", "title", "provider"))
+        return Meanings((meaning_view(session, meaning) for meaning in meanings), ("meaning", "name", "title", "provider"))
 
     def catalog_refresh(
         self, provider: str, *, region: Names | None = None, options: Mapping[str, str] | None = None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from chipwise.errors import BadInput
 from chipwise.public.files import Files, RenderedFile
 from chipwise.public.opened import Opened
+from chipwise.public.records import Record
 from chipwise.workload.source import NamedText
 
 if TYPE_CHECKING:
@@ -67,6 +68,20 @@ def plan_view(full_plan: FullPlan | PipelinePlan) -> dict[str, Any]:
     from chipwise.planner.values.plan import Plan as FullPlan
 
     return view_of(full_plan) | mixed_view(full_plan) if isinstance(full_plan, FullPlan) else pipeline_view(full_plan)
+
+
+def why_view(session: Opened, request: Request, name: str) -> Record:
+    """What `chipwise plan --why NAME --json` has under `why`."""
+    from chipwise.api import verbs
+    from chipwise.api.views.plan import why_view as view_of
+    from chipwise.planner.plan import refuse_pipeline
+    from chipwise.planner.values.plan import Plan as FullPlan
+
+    checked, full_plan = planned(session, request)
+    if not isinstance(full_plan, FullPlan):
+        refuse_pipeline(checked.workload, request.source, ["why"])
+        raise AssertionError("a plan of several stages is of a pipeline")
+    return Record(view_of(verbs.why(session.api, full_plan, name), full_plan.per))
 
 
 def write_report(session: Opened, request: Request, path: Path, force: bool) -> Path:

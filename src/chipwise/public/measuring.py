@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chipwise.errors import BadInput, NoResult
+from chipwise.public.calling import verbs
 from chipwise.public.opened import Opened
 from chipwise.public.plans import NoPlan, Plan
 from chipwise.public.records import Record, Table
@@ -20,6 +21,7 @@ def _quiet(done: int, total: int | None, what: str) -> None:
     """The library prints nothing."""
 
 
+@verbs
 class MeasureVerbs(Opened):
     """Measurements, and predictions held against them."""
 

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 from chipwise.errors import BadInput, InvalidFile
+from chipwise.public.calling import GIVEN
+from chipwise.public.calling import verbs as verb_methods
 from chipwise.public.estimates import Estimate, MemoryFit
 from chipwise.public.making import Request, plan_view, planned
 from chipwise.public.opened import Opened
 from chipwise.public.plans import NoPlan, Plan
 from chipwise.public.records import Record, Table
-from chipwise.public.workloads import LimitOptions, Names, WorkloadOptions, checked_options, read_workload
-from chipwise.workload.source import NamedText
+from chipwise.public.workloads import (
+    CompareOptions,
+    LimitOptions,
+    Names,
+    WorkloadOptions,
+    read_workload,
+    stated,
+    with_counts,
+    within,
+)
 
 if TYPE_CHECKING:
     from chipwise.workload.kinds import Common
@@ -30,10 +40,10 @@ class PredictOptions(TypedDict, total=False):
     cp: int
     ep: int
     precision: str
-    seq: int
+    seq: int | str
     target: int
     micro_batch: int
-    global_batch: int
+    global_batch: int | str
     zero: int
     interleave: int
     recompute: str
@@ -42,12 +52,12 @@ class PredictOptions(TypedDict, total=False):
     framework: str
     chips_per_node: int
     engine: str
-    concurrency: int
-    rate: float
+    concurrency: int | str
+    rate: float | str
     batch: int
-    input: int
-    output: int
-    prefix: int
+    input: int | str
+    output: int | str
+    prefix: int | str
     kv: str
     replicas: int
     cuda_graphs: bool
@@ -60,18 +70,6 @@ class PredictOptions(TypedDict, total=False):
 _OTHER_NAMES = {"input": "input_tokens", "output": "output_tokens"}
 
 
-def _as_file(source: NamedText) -> NamedText:
-    """By a name that is not taken for a model's."""
-    return source if source.endswith((".yaml", ".yml")) else NamedText(f"{source}.yaml", source.text)
-
-
-def _with_environment(session: Opened, source: str, environment: str) -> str:
-    """The workload with an environment laid over it, as a workload without environments."""
-    from chipwise.api.catalog.check import check
-
-    return read_workload(check(session.api, source, environment).workload)
-
-
 class FitsOptions(TypedDict, total=False):
     """What takes memory, as the options of `chipwise fits` say it."""
 
@@ -82,12 +80,19 @@ class FitsOptions(TypedDict, total=False):
     precision: str
     kv: str
     batch: int
-    context: int
+    context: int | str
     method: str
     optimizer: str
     recompute: str
     zero: int
     engine: str
+
+
+def _apart(options: CompareOptions) -> tuple[dict[str, Any], LimitOptions]:
+    """What is done with a model, and the limits."""
+    narrowing = {name: value for name, value in options.items() if name in LimitOptions.__annotations__}
+    described = {name: value for name, value in options.items() if name not in narrowing}
+    return described, cast(LimitOptions, narrowing)
 
 
 def _stars(family: Mapping[str, Any]) -> dict[str, int]:
@@ -131,6 +136,7 @@ _OWNED = {
 }
 
 
+@verb_methods
 class PlanVerbs(Opened):
     """What to take."""
 
@@ -147,6 +153,7 @@ class PlanVerbs(Opened):
         region: Names | None = None,
         country: Names | None = None,
         chip: Names | None = None,
+        on_demand: bool | None = None,
         spot: bool | None = None,
         limits: Mapping[str, Any] | None = None,
         mix: bool = False,
@@ -156,16 +163,17 @@ class PlanVerbs(Opened):
 
         `workload` is a file, YAML text, a dictionary, a workload such as `cw.Serve(...)`, or the name of a model with options
         that say what is done with it (`serve=True, rps=10, input=1000, output=300, ttft="800ms"`; `train=True, tokens="2B"`;
-        `finetune="lora", tokens="50M"`). `cloud`, `region`, `country`, `chip`, `spot` and `limits` (fields as in a file) come
-        over the workload's own limits. `top=None` gives every choice that keeps the goals. Where nothing fits, a `NoPlan`
-        says what was missing; it is false.
+        `finetune="lora", samples="50k"`; `batch=True, samples="50k"`). `cloud`, `region`, `country`, `chip`, `on_demand`,
+        `spot` (True: only, False: none) and `limits` (fields as in a file) come over the workload's own limits. `top=None`
+        gives every choice that keeps the goals. Where nothing fits, a `NoPlan` says what was missing; it is false.
 
         >>> plan = cw.plan("llama-3.1-8b", serve=True, rps=5, input=1000, output=300, cloud=["aws", "gcp"])
         >>> plan.best.machine, plan.best.cost.usd, plan.best.speed.low
         """
-        source = read_workload(
-            workload, options, LimitOptions(cloud=cloud, region=region, country=country, chip=chip, spot=spot, fields=limits)
+        narrowing = LimitOptions(
+            cloud=cloud, region=region, country=country, chip=chip, on_demand=on_demand, spot=spot, limits=limits
         )
+        source = within(self, read_workload(workload, options), narrowing)
         request = Request(
             path=str(source),
             text=source.text,
@@ -174,9 +182,9 @@ class PlanVerbs(Opened):
             top=_ALL_CHOICES if top is None else top,
             mix=mix,
         )
-        _, full_plan = planned(self, request)
-        view = Record(plan_view(full_plan))
-        return Plan(view, request, self) if view["fits"] else NoPlan(view, request, self)
+        checked, full_plan = planned(self, request)
+        view, work = Record(plan_view(full_plan)), Record(checked.workload.model_dump(mode="json", by_alias=True))
+        return Plan(view, work, request, self) if view["fits"] else NoPlan(view, work, request, self)
 
     def predict(
         self,
@@ -198,22 +206,19 @@ class PlanVerbs(Opened):
         """
         from chipwise.api import verbs
         from chipwise.public.workloads import is_file, is_text
-        from chipwise.units import parse_seconds
+        from chipwise.units import parse_goal
 
         if train and serve:
             raise BadInput("train and serve exclude each other.", remedy="Leave out the one that is not meant.")
         task = "train" if train else "serve" if serve else None
-        settings: dict[str, Any] = {
-            _OTHER_NAMES.get(key, key): value for key, value in checked_options(setup, PredictOptions).items()
-        }
-        settings |= {key: parse_seconds(settings[key]) for key in ("ttft", "tpot", "latency") if key in settings}
+        settings: dict[str, Any] = {_OTHER_NAMES.get(key, key): value for key, value in stated(setup).items()}
+        settings = with_counts(settings)
+        settings |= {key: parse_goal(settings[key], key) for key in ("ttft", "tpot", "latency") if key in settings}
         is_model = isinstance(workload, str) and not is_text(workload) and not is_file(workload)
-        source = str(workload) if is_model else _as_file(read_workload(workload))
-        if environment is not None:
-            if is_model:
-                raise BadInput("An environment is one of a workload file, and a model has none.", remedy="Leave it out.")
-            source = _with_environment(self, source, environment)
-        return Estimate(Record(verbs.predict(self.api, source, on, task, settings)))
+        source = str(workload) if is_model else read_workload(workload)
+        if isinstance(workload, Plan | NoPlan):
+            environment = environment or workload.request.environment
+        return Estimate(Record(verbs.predict(self.api, source, on, task, settings, environment)))
 
     def fits(self, model: str, *, on: str, **setup: Unpack[FitsOptions]) -> MemoryFit:
         """Say whether a model fits a chip, by how much, and what would help; for serving unless `train=True`.
@@ -223,7 +228,7 @@ class PlanVerbs(Opened):
         """
         from chipwise.api import verbs
 
-        settings: dict[str, Any] = {"train": False, **checked_options(setup, FitsOptions)}
+        settings: dict[str, Any] = {"train": False, **with_counts(stated(setup))}
         return MemoryFit(Record(verbs.fits(self.api, model, on, settings)))
 
     def compare(
@@ -233,8 +238,7 @@ class PlanVerbs(Opened):
         by: str = "provider",
         vendor: str | None = None,
         environment: str | None = None,
-        limits: Mapping[str, Any] | None = None,
-        **options: Unpack[WorkloadOptions],
+        **options: Unpack[CompareOptions],
     ) -> Table:
         """Set providers, regions or generations side by side: what the cheapest plan of each costs.
 
@@ -250,17 +254,19 @@ class PlanVerbs(Opened):
             raise BadInput(f"There is no comparison by {by!r}.", remedy=f"Take {', '.join(KEYS)}.")
         if vendor and by != "generation":
             raise BadInput(f"vendor does not go with by={by!r}.", remedy="Take by='generation', or limits={'chips': [...]}.")
-        source = read_workload(workload, options, LimitOptions(fields=limits))
+        described, narrowing = _apart(options)
+        source = within(self, read_workload(workload, described), narrowing)
         view = comparison_view(verbs.compare(self.api, source, by, vendor, environment))
         rows = [{**cell["key"], **{name: value for name, value in cell.items() if name != "key"}} for cell in view["cells"]]
         missing = [f"{lack['what']}: {lack['how_much']}. Would help: {lack['remedy']}." for lack in view["missing"]]
-        return Table(rows, (*KEYS[by], "fits", "usd", "seconds", "co2e_kg"), [*missing, *view["notes"]])
+        time = () if view["per"] == "month" else ("seconds",)  # of a service the seconds of a month
+        return Table(rows, (*KEYS[by], "fits", "usd", *time, "co2e_kg"), [*missing, *view["notes"]])
 
     def rate(
         self,
         *workloads: str | Path | Mapping[str, Any] | Common | Plan | NoPlan,
         environment: str | None = None,
-        limits: Mapping[str, Any] | None = None,
+        **limits: Unpack[LimitOptions],
     ) -> Table:
         """Rate hardware families for workloads, one to five stars: speed, cost, energy, software, ease of use.
 
@@ -272,7 +278,7 @@ class PlanVerbs(Opened):
         rows: list[dict[str, Any]] = []
         notes: list[str] = []
         for workload in workloads:
-            view = rated_view(verbs.rate(self.api, read_workload(workload, limits=LimitOptions(fields=limits)), environment))
+            view = rated_view(verbs.rate(self.api, within(self, read_workload(workload), limits), environment))
             rows += [{"workload": view["workload"], **family, "stars": _stars(family)} for family in view["families"]]
             notes += [f"{family['family']} is not rated: {family['why']}." for family in view["unrated"]]
             notes += [f"{lack['what']}: {lack['how_much']}. Would help: {lack['remedy']}." for lack in view["missing"]]
@@ -284,7 +290,7 @@ class PlanVerbs(Opened):
         workloads: Sequence[str | Path | Mapping[str, Any] | Common | Plan | NoPlan],
         *,
         environment: str | None = None,
-        limits: Mapping[str, Any] | None = None,
+        **limits: Unpack[LimitOptions],
     ) -> Record:
         """Pack several small models onto shared GPUs: which go together, and at what cost a month.
 
@@ -294,9 +300,8 @@ class PlanVerbs(Opened):
         from chipwise.api import verbs
         from chipwise.api.views.pack import packed_view
 
-        limit_options = LimitOptions(fields=limits)
         paths = [
-            read_workload(workload, limits=limit_options, noun=f"workload-{number}")
+            within(self, read_workload(workload, noun=f"{GIVEN}-{number}"), limits)
             for number, workload in enumerate(workloads, start=1)
         ]
         return Record(packed_view(verbs.pack(self.api, paths, environment)))
@@ -317,7 +322,7 @@ class PlanVerbs(Opened):
         readers = dict.fromkeys(("purchase", "power_price", "staff", "space"), parse_usd) | {"power": parse_watts}
         readers |= dict.fromkeys(("utilisation", "interest", "residual", "maintenance", "network"), parse_share)
         settings: dict[str, Any] = {}
-        for name, value in checked_options(ownership, TcoOptions).items():
+        for name, value in stated(ownership).items():
             if name in ("against", "provider", "region"):
                 value = (value,) if isinstance(value, str) else tuple(value)
             settings[_OWNED.get(name, name)] = readers[name](value) if name in readers else value

@@ -1,7 +1,8 @@
 """A plan as a program sees it: choices with their numbers, why everything else lost, and what can be done with it.
 
-Made from the view that `chipwise plan --json` prints: `to_dict()` is that view, two plans are equal when their views are, and
-a plan can be pickled. Whatever needs more than the view (deployment files, the report, a run) plans the same text again.
+Made from the view that `chipwise plan --json` prints: `to_dict()` is that view, and a plan can be pickled. Two plans are equal
+when their views and their workloads are, whatever the workload was written as (a file, text, fields, options). Whatever needs
+more than the view (deployment files, the report, a run) plans the same text again.
 """
 
 from __future__ import annotations
@@ -10,18 +11,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Never
 
-from chipwise.errors import BadInput, NoResult
+from chipwise.errors import BadInput, ChipwiseError, NoResult
 from chipwise.money.cost import Cost, Line
+from chipwise.public.calling import in_python
 from chipwise.public.choices import Choice, Loser, Missing, StagePlan, cells_of, choice_of, row_of
 from chipwise.public.files import Files
 from chipwise.public.intervals import Interval
 from chipwise.public.layout import LINES, data_frame, html_table, text_table
-from chipwise.public.making import Request, rendered, write_report
+from chipwise.public.making import Request, rendered, why_view, write_report
 from chipwise.public.opened import Opened
 from chipwise.public.records import Record, Table, plain
 from chipwise.text import usd
 from chipwise.workload.source import NamedText
 
+RENDER_OPTIONS = ("to", "stage", "choice", "objective", "environment")  # of `cw.render`, which messages of targets name
 _COLUMNS = ("where", "chips", "buy", "speed", "time", "cost", "CO2e")
 
 
@@ -30,7 +33,8 @@ class Plan:
     """What to run a workload on: `best` first, `choices` ranked, `losers` with the reason. A pipeline has `stages` instead."""
 
     data: Record
-    request: Request
+    work: Record  # every field of the workload, with its environment and the limits that were given beside it
+    request: Request = field(compare=False)
     session: Opened = field(compare=False)
 
     def __bool__(self) -> bool:
@@ -139,11 +143,18 @@ class Plan:
     def notes(self) -> tuple[str, ...]:
         return tuple(self.data["notes"])
 
+    def why(self, name: str) -> Record:
+        """The best that a machine, chip, provider or region could do, and what it lost by: `plan.why("h100")`."""
+        return why_view(self.session, self.request, name)
+
     def render(self, *targets: str) -> Files:
         """Deployment files of the best choice: `plan.render("kubernetes").write("deploy")`."""
-        return rendered(
-            self.session, self.source, targets, environment=self.request.environment, objective=self.request.objective
-        )
+        try:
+            return rendered(
+                self.session, self.source, targets, environment=self.request.environment, objective=self.request.objective
+            )
+        except ChipwiseError as error:
+            raise in_python(error, ("limits", *RENDER_OPTIONS)) from error.__cause__
 
     def report(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the plan as one HTML page that opens offline, as `chipwise plan --html` does; a file that is there stays unless
@@ -191,7 +202,8 @@ class NoPlan:
     """Nothing fits: what stood in the way and the smallest change that would help. It is false."""
 
     data: Record
-    request: Request
+    work: Record  # every field of the workload, with its environment and the limits that were given beside it
+    request: Request = field(compare=False)
     session: Opened = field(compare=False)
 
     def __bool__(self) -> bool:
@@ -261,6 +273,10 @@ class NoPlan:
     @property
     def stages(self) -> tuple[StagePlan, ...]:
         return ()
+
+    def why(self, name: str) -> Record:
+        """The best that a machine, chip, provider or region could do, and what stood in its way."""
+        return why_view(self.session, self.request, name)
 
     def render(self, *targets: str) -> Never:
         """Raises `NoResult`, as `best` does."""

@@ -6,10 +6,13 @@ Both are frozen, compare by what they hold, can be pickled, and print in at room
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from typing import Any, Never, Self, overload
 
+from chipwise.catalog.region import readable
 from chipwise.public.layout import LINES, data_frame, html_pairs, html_table, text_pairs, text_table
 from chipwise.spelling import nearest
+from chipwise.text import json_value
 
 _MOST_COLUMNS = 8  # that are printed where no choice was made
 
@@ -22,7 +25,7 @@ def frozen(value: Any) -> Any:
         return Table(value)
     if isinstance(value, list | tuple):
         return tuple(map(frozen, value))
-    return value
+    return value.value if isinstance(value, Enum) else value
 
 
 def plain(value: Any) -> Any:
@@ -32,6 +35,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple | Table):
         return [plain(inner) for inner in value]
     return value
+
+
+def _shown(column: str, value: Any) -> Any:
+    """A region for people: "Sichuan, CN, AS" is Sichuan, China."""
+    is_region = column == "region" or (column in ("name", "location") and isinstance(value, str) and "," in value)
+    return readable(value) if is_region and isinstance(value, str) else value
 
 
 class Record(Mapping[str, Any]):
@@ -66,11 +75,11 @@ class Record(Mapping[str, Any]):
         return sorted({*super().__dir__(), *(key for key in self._data if key.isidentifier())})
 
     def __reduce__(self) -> tuple[type[Self], tuple[dict[str, Any]]]:
-        return type(self), (self.to_dict(),)
+        return type(self), (plain(self),)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries and lists, as `--json` prints them."""
-        return {key: plain(value) for key, value in self._data.items()}
+        return {key: json_value(plain(value)) for key, value in self._data.items()}
 
     def __repr__(self) -> str:
         return "\n".join([type(self).__name__, *text_pairs(list(self._data.items()), LINES - 1)])
@@ -112,8 +121,8 @@ class Table(Sequence[Record]):
     def __setattr__(self, name: str, value: object) -> Never:
         raise AttributeError(f"A table is frozen: {name} cannot be set")
 
-    def __reduce__(self) -> tuple[type[Table], tuple[list[Any], tuple[str, ...], tuple[str, ...]]]:
-        return Table, (self.to_dicts(), self.columns, self.notes)
+    def __reduce__(self) -> tuple[type[Self], tuple[list[Any], tuple[str, ...], tuple[str, ...]]]:
+        return type(self), (plain(self), self.columns, self.notes)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One dictionary a row, as `--json` prints them."""
@@ -121,10 +130,10 @@ class Table(Sequence[Record]):
 
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame` with every column; needs pandas (pip install 'chipwise[pandas]')."""
-        return data_frame(self.to_dicts())
+        return data_frame(plain(self))
 
     def _cells(self, rows: Sequence[Record]) -> list[list[Any]]:
-        return [[row.get(name) for name in self.columns] for row in rows]
+        return [[_shown(name, row.get(name)) for name in self.columns] for row in rows]
 
     def __repr__(self) -> str:
         if not self._rows:
@@ -139,3 +148,22 @@ class Table(Sequence[Record]):
 
     def _repr_html_(self) -> str:
         return html_table(self.columns, self._cells(self._rows), notes=self.notes)
+
+
+class Meanings(Table):
+    """What a name means, a record for each meaning: printed with its fields."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        room = LINES // max(len(self), 1) - 1
+        lines = [self._lines(record, room) for record in self._rows] if room > 1 else []
+        return "\n".join(line for one in lines for line in one) if lines else super().__repr__()
+
+    @staticmethod
+    def _lines(record: Record, room: int) -> list[str]:
+        stated = [(name, value) for name, value in record.items() if value not in (None, (), "") and name != "meaning"]
+        return [str(record.get("meaning", "")), *text_pairs(stated, room)]
+
+    def _repr_html_(self) -> str:
+        return "".join(html_pairs(list(record.items()), str(record.get("meaning", ""))) for record in self._rows)

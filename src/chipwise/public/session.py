@@ -7,6 +7,7 @@ from datetime import date
 from pathlib import Path
 
 from chipwise.errors import BadInput
+from chipwise.public.calling import verb
 from chipwise.public.deploying import DeployVerbs
 from chipwise.public.listing import CatalogVerbs
 from chipwise.public.measuring import MeasureVerbs
@@ -22,6 +23,7 @@ class Session(CatalogVerbs, PlanVerbs, DeployVerbs, UpkeepVerbs, MeasureVerbs):
 DEFAULT: Session = Session()
 
 
+@verb
 def open_session(
     *, config_dir: str | Path | None = None, data_dir: str | Path | None = None, as_of: str | date | None = None
 ) -> Session:

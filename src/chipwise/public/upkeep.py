@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from chipwise.errors import BadInput
+from chipwise.public.calling import verbs
 from chipwise.public.jobs import Job, JobVerbs
 from chipwise.public.records import Record, Table
 
 
+@verbs
 class UpkeepVerbs(JobVerbs):
     """What jobs leave behind, and what they need."""
 

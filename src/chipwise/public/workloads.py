@@ -7,17 +7,19 @@ say what is done with it, as on the command line.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from chipwise.api.quick import flat, text_of, with_limits
-from chipwise.errors import BadInput, UnknownName
-from chipwise.spelling import nearest
+from chipwise.api.quick import Constraints, constrained, flat, text_of
+from chipwise.errors import BadInput
+from chipwise.public.calling import GIVEN
+from chipwise.units import parse_count
 from chipwise.workload.kinds import Common
 from chipwise.workload.source import NamedText, read_text, read_yaml
+
+if TYPE_CHECKING:
+    from chipwise.public.opened import Opened
 
 Names = str | Sequence[str]
 
@@ -27,25 +29,29 @@ class WorkloadOptions(TypedDict, total=False):
 
     serve: bool
     """Serve the model at `rps`."""
-    rps: float
+    rps: str | float
     """Requests per second."""
-    input: int
-    """Tokens of a prompt."""
-    output: int
+    input: str | int
+    """Tokens of a prompt, as 1000 or 1k."""
+    output: str | int
     """Tokens of an answer."""
-    ttft: str
+    ttft: str | float
     """Time to first token that 90% stay below, as 800ms."""
-    tpot: str
+    tpot: str | float
     """Time per token, as 50ms."""
-    latency: str
+    latency: str | float
     """Whole answer, as 5s."""
     train: bool
     """Train the model on `tokens`."""
     finetune: str
     """Fine-tune it on `tokens`: full, lora or qlora."""
+    batch: bool
+    """Run the model once over `samples` inputs."""
     tokens: str | int
     """Tokens to learn from, as 2B."""
-    seq: int
+    samples: str | int
+    """Samples to learn from or to process, as 50k."""
+    seq: str | int
     """Tokens per sequence."""
     precision: str
     """bf16, fp8, ..."""
@@ -57,61 +63,87 @@ class WorkloadOptions(TypedDict, total=False):
     """What to call the workload."""
 
 
-@dataclass(frozen=True, slots=True)
-class LimitOptions:
-    """Limits over those of the workload itself."""
+class LimitOptions(TypedDict, total=False):
+    """Limits over those of the workload itself, as the options of `chipwise plan` say them."""
 
-    cloud: Names | None = None
-    region: Names | None = None
-    country: Names | None = None
-    chip: Names | None = None
-    spot: bool | None = None
-    fields: Mapping[str, Any] | None = None  # fields of `limits` in a workload file
-
-    def pairs(self) -> list[str]:
-        """As `key=value`, each value as JSON, which is YAML."""
-        names = {"clouds": self.cloud, "regions": self.region, "countries": self.country, "chips": self.chip}
-        limits: dict[str, Any] = {key: _as_list(value) for key, value in names.items() if value is not None}
-        if self.spot is not None:
-            limits["interruptible"] = self.spot
-        limits |= dict(self.fields or {})
-        return [f"{key}={json.dumps(value)}" for key, value in limits.items()]
+    cloud: Names | None
+    """Only these clouds: aws, or several."""
+    region: Names | None
+    """Only these regions or countries: eu-west-1, DE, EU."""
+    country: Names | None
+    """Only these countries: DE, Germany, EU."""
+    chip: Names | None
+    """Only these chips: h100."""
+    on_demand: bool | None
+    """Only machines paid by the hour, without commitment."""
+    spot: bool | None
+    """True: only spot machines; False: none."""
+    limits: Mapping[str, Any] | None
+    """Any other limit, by the fields of `limits` in a workload file."""
 
 
-def _as_list(value: Names) -> list[str]:
-    return [value] if isinstance(value, str) else list(value)
+class CompareOptions(WorkloadOptions, LimitOptions, total=False):
+    """What is done with a model that is given by name, and limits."""
 
 
-def checked_options(options: Mapping[str, Any], known: type) -> dict[str, Any]:
-    """Those that were given; one that there is not is refused with the nearest names, for it would say nothing."""
-    names = list(known.__annotations__)
-    for name in options:
-        if name not in names:
-            raise UnknownName("option", name, nearest(name, names), remedy=f"There are: {', '.join(names)}.")
+def constraints(options: LimitOptions) -> Constraints:
+    """As the command line would have them; each value of `limits` as JSON, which is YAML."""
+    fields: dict[str, Any] = {"interruptible": False} if options.get("spot") is False else {}
+    fields |= dict(options.get("limits") or {})
+    return Constraints(
+        clouds=_as_tuple(options.get("cloud")),
+        regions=_as_tuple(options.get("region")),
+        countries=_as_tuple(options.get("country")),
+        chips=_as_tuple(options.get("chip")),
+        on_demand=bool(options.get("on_demand")),
+        spot=bool(options.get("spot")),
+        limits=tuple(f"{key}={json.dumps(value)}" for key, value in fields.items()),
+    )
+
+
+def _as_tuple(value: Names | None) -> tuple[str, ...]:
+    return () if value is None else (value,) if isinstance(value, str) else tuple(value)
+
+
+def stated(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that were given a value."""
     return {name: value for name, value in options.items() if value is not None}
 
 
-def read_workload(
-    workload: Any, options: Mapping[str, Any] | None = None, limits: LimitOptions | None = None, noun: str = "workload"
-) -> NamedText:
+def with_counts(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers that are texts, such as 1k, as numbers; a word stays a word."""
+
+    def count(value: Any) -> Any:
+        if not isinstance(value, str) or not value.strip()[:1].isdigit():
+            return value
+        try:
+            amount = parse_count(value)
+        except BadInput:
+            return value  # 800ms, 2h: whoever takes it reads it
+        return int(amount) if amount.is_integer() else amount
+
+    return {name: count(value) for name, value in options.items()}
+
+
+def within(session: Opened, source: NamedText, options: LimitOptions) -> NamedText:
+    """The same workload within limits; a name that the catalog does not know is refused with the nearest ones."""
+    limits = constraints(options)
+    return NamedText(source, constrained(session.api, source.text, source, limits)) if limits else source
+
+
+def read_workload(workload: Any, options: Mapping[str, Any] | None = None, noun: str = GIVEN) -> NamedText:
     """The text of a workload and the name that messages call it by."""
-    chosen = {key: value for key, value in checked_options(options or {}, WorkloadOptions).items() if value is not False}
+    chosen = {key: value for key, value in stated(options or {}).items() if value is not False}
     source = _source(workload, chosen, noun)
-    text = source.text
-    if pairs := (limits or LimitOptions()).pairs():
-        text = with_limits(text, source, pairs)
-    if "name" in chosen:
-        text = flat({**read_yaml(text, source).data, "name": chosen["name"]})
-    return NamedText(source, text)
+    if "name" not in chosen:
+        return source
+    return NamedText(source, flat({**read_yaml(source.text, source).data, "name": chosen["name"]}))
 
 
 def _source(workload: Any, options: Mapping[str, Any], noun: str) -> NamedText:
     described = {key: value for key, value in options.items() if key != "name"}
     if isinstance(workload, str) and not isinstance(workload, NamedText) and not is_text(workload) and not is_file(workload):
-        try:
-            return NamedText(f"{noun}.yaml", text_of(workload, described))
-        except BadInput as error:
-            raise BadInput(_as_keywords(error.message), remedy=_as_keywords(error.remedy or "") or None) from error
+        return NamedText(noun, text_of(workload, described))
     if described:
         raise BadInput(
             f"{', '.join(sorted(described))} goes with the name of a model, and a whole workload is given.",
@@ -121,17 +153,17 @@ def _source(workload: Any, options: Mapping[str, Any], noun: str) -> NamedText:
         case NamedText():
             return workload
         case str() if is_text(workload):
-            return NamedText(f"{noun}.yaml", workload)
+            return NamedText("text" if noun == GIVEN else f"{noun}.yaml", workload)
         case str() | Path():
             return NamedText(str(workload), read_text(workload))
         case Common():
             from chipwise.public.kinds import plain_fields
 
-            return NamedText(f"{workload.name}.yaml", flat(plain_fields(workload)))
+            return NamedText(noun, flat(plain_fields(workload)))
         case Mapping():
             from chipwise.public.kinds import plain_fields
 
-            return NamedText(f"{noun}.yaml", flat(plain_fields(workload)))
+            return NamedText(noun, flat(plain_fields(workload)))
     source = getattr(workload, "source", None)
     if isinstance(source, NamedText):
         return source
@@ -139,11 +171,6 @@ def _source(workload: Any, options: Mapping[str, Any], noun: str) -> NamedText:
         f"{type(workload).__name__} is not a workload.",
         remedy="Give a file, YAML text, a dictionary, a workload such as Serve(...), a plan, or a model with options.",
     )
-
-
-def _as_keywords(text: str) -> str:
-    """Options by the names that they have in Python: --rps is rps."""
-    return re.sub(r"--([a-z][a-z-]*)", lambda option: option[1].replace("-", "_"), text)
 
 
 def is_text(workload: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipwise.errors import BadInput
+from chipwise.errors import CannotRender as CannotRender
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,3 @@ class File:
     path: str
     text: str
     executable: bool = False
-
-
-class CannotRender(BadInput):
-    """A target that cannot express a plan; the remedy names what can."""

@@ -7,7 +7,7 @@ are text here: whoever holds the catalog resolves them (see `references.py`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, NamedTuple, Self
@@ -16,6 +16,8 @@ from pydantic import AwareDatetime, BeforeValidator, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
 from chipwise.countries import members
+from chipwise.errors import BadInput
+from chipwise.units import parse_goal, parse_seconds
 from chipwise.workload.country import Country
 from chipwise.workload.part import EnumChoice, Flaw, JsonSchema, OneOrMore, Section, fault, show_value
 from chipwise.workload.quantity import Rate, Seconds, Usd, Watts, WholeNumber, WholeOrZero
@@ -171,6 +173,25 @@ class LatencyGoal(RootModel[Mapping[Annotated[str, BeforeValidator(_percentile)]
         return reference
 
 
+def _with_unit(name: str) -> Callable[[object], object]:
+    """Refuses 800 where most people mean 800ms; what is no duration at all is refused later."""
+
+    def checked(value: object) -> object:
+        for duration in value.values() if isinstance(value, Mapping) else (value,):
+            if isinstance(duration, str | int | float):
+                try:
+                    parse_seconds(duration)
+                except BadInput:
+                    continue
+                try:
+                    parse_goal(duration, name)
+                except BadInput as error:
+                    raise fault(f"{duration} has no unit", (error.remedy or "").removeprefix("Write ").rstrip(".")) from error
+        return value
+
+    return checked
+
+
 class Budget(Section):
     """The most to be spent: in all, or per hour, day, month or year. "$500" is in all, "$2k/month" per month."""
 
@@ -225,9 +246,9 @@ class Goals(Section):
     """The most to be spent, in all or per period."""
     latency: LatencyGoal | None = None
     """From request to complete answer, by percentile."""
-    ttft: LatencyGoal | None = None
+    ttft: Annotated[LatencyGoal, BeforeValidator(_with_unit("ttft"))] | None = None
     """Time to the first token, by percentile."""
-    tpot: LatencyGoal | None = None
+    tpot: Annotated[LatencyGoal, BeforeValidator(_with_unit("tpot"))] | None = None
     """Time per output token after the first, by percentile."""
     throughput: Rate | None = None
     """Items (tokens, frames, requests, as the kind counts them) per second."""

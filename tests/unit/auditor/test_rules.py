@@ -137,6 +137,8 @@ BAD = [
     ("host-access", "compose.yaml", "    environment", "    volumes: [/var/run/docker.sock:/x]\n    environment", 5),
     ("missing-limits", "job.yaml", "limits: {memory: 64Gi, ", "limits: {", 16),
     ("missing-limits", "job.yaml", 'cpu: "8", ', "", 16),
+    ("device-limits", "job.yaml", "64Gi}\n            limits: {memory: 64Gi, ", "64Gi, ", 17),
+    ("device-limits", "job.yaml", "memory: 64Gi}", "memory: 64Gi, nvidia.com/gpu: 4}", 17),
     ("accelerator-taints", "job.yaml", "nvidia.com/gpu, operator", "other, operator", 9),
     ("accelerator-taints", "nodes.yaml", "      taints: [{key: nvidia.com/gpu, effect: NoSchedule}]\n", "", 8),
     ("accelerator-taints", "main.tf", "  taint {\n", "  label {\n", 22),

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
-from contextlib import redirect_stdout
+import pickle
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import chipwise as cw
-from chipwise.cli.text import show_json
 from chipwise.workload.parse import load, parse
 from chipwise.workload.source import read_yaml
 from command import called, plain
@@ -47,17 +45,10 @@ def printed(home: Path, *words: str) -> Any:
     return called(*words, "--json", environment=plain(home)).json
 
 
-def as_printed(value: Any) -> Any:
-    """Numbers with as many digits as `--json` prints."""
-    with redirect_stdout(io.StringIO()) as out:
-        show_json(value)
-    return json.loads(out.getvalue())
-
-
 def test_options_mean_the_same_as_on_the_command_line(home: Path) -> None:
     flags = "llama-3.1-8b --serve --rps 5 --input 1000 --output 300 --ttft 800ms --tpot 50ms --limit clouds=[aws,gcp]"
     plan = cw.plan("llama-3.1-8b", serve=True, rps=5, input=1000, output=300, ttft="800ms", tpot="50ms", cloud=["aws", "gcp"])
-    assert as_printed(plan.to_dict()) == printed(home, "plan", *flags.split())
+    assert plan.to_dict() == printed(home, "plan", *flags.split())
 
 
 def test_a_file_its_text_its_fields_and_its_kind_give_one_plan(home: Path) -> None:
@@ -65,15 +56,40 @@ def test_a_file_its_text_its_fields_and_its_kind_give_one_plan(home: Path) -> No
     text = path.read_text(encoding="utf-8")
     fields = {key: value for key, value in read_yaml(text, "x").data.items() if key not in ("kind", "environments")}
     wanted = printed(home, "plan", str(path))
-    for workload in (str(path), path, text, {"kind": "serve", **fields}, cw.Serve(**fields)):
-        assert as_printed(cw.plan(workload).to_dict()) == wanted
+    plans = [cw.plan(workload) for workload in (str(path), path, text, {"kind": "serve", **fields}, cw.Serve(**fields))]
+    assert all(plan.to_dict() == wanted for plan in plans)
+    assert all(plan == plans[0] for plan in plans)
+
+
+SMALL = (
+    "{kind: serve, name: command-line, model: llama-3.1-8b, arrival: 5, input_tokens: 1000, output_tokens: 300, "
+    "limits: {clouds: aws}"
+)
+
+
+def test_a_plan_equals_another_that_is_written_otherwise_and_no_plan_of_other_work(home: Path) -> None:
+    plan = cw.plan(SMALL + "}")
+    assert plan == cw.plan("llama-3.1-8b", serve=True, rps=5, input=1000, output=300, cloud="aws")
+    assert plan == cw.plan("llama-3.1-8b", serve=True, rps="5/s", input="1k", output=300, cloud=["aws"], objective="cost")
+    assert plan != cw.plan("llama-3.1-8b", serve=True, rps=5, input=1000, output=300, cloud="aws", top=3)
+    other_image = cw.plan(SMALL + ", program: {image: example.org/server, command: [serve]}}")
+    assert other_image.to_dict() == plan.to_dict()
+    assert other_image != plan  # it would be deployed otherwise
+
+
+def test_values_are_plain_and_rounded_as_the_command_prints_them(home: Path) -> None:
+    nothing = cw.plan("llama-3.1-70b", serve=True, rps=5, input=1000, output=300, chip="t4")
+    assert isinstance(nothing, cw.NoPlan)
+    assert type(nothing.missing[0].what) is str
+    assert nothing.to_dict() == json.loads(json.dumps(nothing.to_dict()))
+    assert nothing == pickle.loads(pickle.dumps(nothing))
 
 
 def test_a_pipeline_is_planned_like_any_other_workload(home: Path) -> None:
     path = home / "workload.yaml"
     path.write_text(PIPELINE)
     plan = cw.plan(PIPELINE)
-    assert as_printed(plan.to_dict()) == printed(home, "plan", str(path))
+    assert plan.to_dict() == printed(home, "plan", str(path))
     assert [stage.name for stage in plan.stages] == ["tune", "label"]
     assert plan.cost.usd == pytest.approx(plan.to_dict()["totals"]["usd_with_one_month"])
     assert len(repr(plan).splitlines()) <= 20
@@ -84,21 +100,19 @@ def test_a_pipeline_is_planned_like_any_other_workload(home: Path) -> None:
 def test_a_prediction_is_what_the_command_prints(home: Path) -> None:
     estimate = cw.predict("llama-3.1-8b", train=True, on="h100", chips=8, seq=4096)
     flags = "llama-3.1-8b --train --on h100 --chips 8 --seq 4096"
-    assert as_printed(estimate.to_dict()) == printed(home, "predict", *flags.split())
+    assert estimate.to_dict() == printed(home, "predict", *flags.split())
     path = str(ROOT / "examples" / "batch" / "workload.yaml")
-    assert as_printed(cw.predict(path, on="l40s").to_dict()) == printed(home, "predict", path, "--on", "l40s")
+    assert cw.predict(path, on="l40s").to_dict() == printed(home, "predict", path, "--on", "l40s")
 
 
 def test_lists_are_what_the_commands_print(home: Path) -> None:
-    assert as_printed(cw.offers(chip="h100", region="EU").to_dicts()) == printed(
-        home, "offers", "--chip", "h100", "--region", "EU"
-    )
-    assert as_printed(cw.machines("p5").to_dicts()) == printed(home, "machines", "p5")
-    assert as_printed(cw.fits("llama-3.1-70b", on="l40s").to_dict()) == printed(home, "fits", "llama-3.1-70b", "--on", "l40s")
-    assert as_printed(cw.explain("p4de.24xlarge").to_dicts()) == printed(home, "explain", "p4de.24xlarge")["meanings"]
+    assert cw.offers(chip="h100", region="EU").to_dicts() == printed(home, "offers", "--chip", "h100", "--region", "EU")
+    assert cw.machines("p5").to_dicts() == printed(home, "machines", "p5")
+    assert cw.fits("llama-3.1-70b", on="l40s").to_dict() == printed(home, "fits", "llama-3.1-70b", "--on", "l40s")
+    assert cw.explain("p4de.24xlarge").to_dicts() == printed(home, "explain", "p4de.24xlarge")["meanings"]
     words = "h100 --machines 4 --years 3 --utilisation 60% --country DEU --against p5.48xlarge"
     own = cw.tco("h100", machines=4, years=3, utilisation="60%", country="DEU", against="p5.48xlarge")
-    assert as_printed(own.to_dict()) == printed(home, "tco", *words.split())
+    assert own.to_dict() == printed(home, "tco", *words.split())
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)

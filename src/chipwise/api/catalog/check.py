@@ -8,6 +8,7 @@ from pathlib import Path
 
 from chipwise.api.session.wiring import Session
 from chipwise.catalog.names import find_retired
+from chipwise.countries import country_of
 from chipwise.errors import BadInput, InvalidFile, OutsideFailed, Problem, UnknownName
 from chipwise.spelling import fold, nearest
 from chipwise.workload.goals import MOST_NEEDS
@@ -78,6 +79,9 @@ class _Look:
                 if reference.provider is not None and provider is None:
                     return  # the cloud itself is unknown, and that has been said
                 if names.regions_or_none(text if provider is None else f"{provider}/{text}") is None:
+                    if provider is None and country_of(text) is not None:
+                        yield variant.problem(reference.field_path, f"no region of the catalog is in {text!r}")
+                        return
                     known = [region.name for region in catalog.regions if provider in (None, region.provider)]
                     yield unknown(f"region of {provider}" if provider else "region", nearest(text, known))
             case ReferenceKind.QPU:

@@ -19,6 +19,7 @@ from chipwise.errors import BadInput
 from chipwise.runner.abilities import BringsFolders, HasQueues
 from chipwise.runner.job import RECOVER, Needs, Retry, Spec
 from chipwise.text import elapsed
+from chipwise.workload.source import NamedText
 
 if TYPE_CHECKING:
     from chipwise.api.running.engines import Reach
@@ -113,7 +114,7 @@ def named_specs(session: Session, request: RunRequest, runtime: Runtime) -> list
     try:
         stages = specs_of(session, path, request.environment, rest, request.name or "", request.text)
     except BadInput as error:
-        if path == "-" or path.endswith((".yaml", ".yml")) or Path(path).exists():
+        if isinstance(path, NamedText) or path == "-" or path.endswith((".yaml", ".yml")) or Path(path).exists():
             raise
         hint = f"Before a command write --: chipwise run -- {path[:60]}."
         raise BadInput(error.message, remedy=" ".join(filter(None, (error.remedy, hint)))) from None

@@ -15,6 +15,8 @@ from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.feed import Snapshot
 from chipwise.catalog.names import Names, names_of
 from chipwise.catalog.offer import day_number
+from chipwise.errors import UnknownName
+from chipwise.spelling import fold
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,6 +131,17 @@ class Session:
     def find_model(self, name: str, online: bool = True) -> Model:
         """A model by registry name, by a config.json on disk, or, where `name` is a hub id nobody knows, from the hub."""
         return self.known.find_model(name, online)
+
+    def models_called(self, name: str, online: bool = True) -> list[Model]:
+        """The model of this name, else those of the registry whose name or family holds it (`llama`)."""
+        wanted = fold(name)
+        parts = [model for model in self.models if wanted and (wanted in fold(model.name) or wanted in fold(model.family))]
+        try:
+            return [self.find_model(name, online=online and not parts)]
+        except UnknownName:
+            if not parts:
+                raise
+            return parts
 
 
 OPENED: list[Session] = []  # by this process: whoever shows results asks them for problems at the end

@@ -131,6 +131,10 @@ def _with_candidate(
 
 # -- what a name means
 
+_EXAMPLES = (
+    "Name a chip (h100), a machine (p5.48xlarge), a provider (aws), a region (us-east-1), a country (DE) or a family (Hopper)."
+)
+
 
 def subject_of(known: Known, fleet: Fleet, name: str) -> Subject:
     """A provider, chip, machine, region or country, or a family of chips, in this order."""
@@ -164,7 +168,7 @@ def _family(known: Known, fleet: Fleet, text: str) -> tuple[str, Mask]:
         catalog = fleet.catalog
         words = {*catalog.providers, *catalog.chips, *labels, *(one.name for one in catalog.machines)}
         words |= {one.name for one in catalog.regions}
-        raise UnknownName("machine, chip, provider or region", text, nearest(text, sorted(words)))
+        raise UnknownName("machine, chip, provider or region", text, nearest(text, sorted(words)), remedy=_EXAMPLES)
     inside = np.isin([*labels, ""], families)
     return f"family {_listed(families)}", np.asarray(inside[fleet.shape_of])
 

@@ -1,0 +1,37 @@
+"""Devices cannot be shared beyond what there is: Kubernetes rejects a request for one without a limit of the same number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chipwise.auditor.finding import Finding, Weight
+from chipwise.auditor.pods import pods_of
+from chipwise.auditor.source import Sources, line_of, look, mapped
+
+ABOUT = "devices such as nvidia.com/gpu have a limit that equals the request"
+
+
+def check(sources: Sources) -> Iterator[Finding]:
+    for pod in pods_of(sources):
+        for container in pod.containers:
+            limits = mapped(look(container, "resources", "limits"))
+            requests = mapped(look(container, "resources", "requests"))
+            for name in filter(_is_device, requests):
+                if str(limits.get(name)) == str(requests[name]):
+                    continue
+                stated = f"a limit of {limits[name]}" if name in limits else "no limit"
+                yield Finding(
+                    rule="device-limits",
+                    weight=Weight.HIGH,
+                    path=pod.owner.path,
+                    line=line_of(requests, name),
+                    what=f"{pod.owner.title}: container {container.get('name', '?')} requests {requests[name]} {name} and has "
+                    f"{stated}; Kubernetes rejects it",
+                    fix=f"Set resources.limits.{name} to {requests[name]}; the request then follows by itself.",
+                )
+
+
+def _is_device(name: object) -> bool:
+    """nvidia.com/gpu, amd.com/gpu, vpc.amazonaws.com/efa; not what Kubernetes counts itself."""
+    domain, slash, _ = str(name).partition("/")
+    return bool(slash) and not domain.endswith("kubernetes.io")

@@ -1,0 +1,123 @@
+"""Options by the names that people guess: taken where they mean the same, else answered with the one that is meant."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from chipwise.cli.main import main
+from chipwise.countries import CONTINENTS, GROUPS, spellings
+
+SERVE = ("plan", "llama-3.1-8b", "--serve", "--rps", "5", "--input", "500", "--output", "200")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CONFIG", "DATA"):
+        (tmp_path / name).mkdir()
+        monkeypatch.setenv(f"CHIPWISE_{name}_DIR", str(tmp_path / name))
+
+
+def answered(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(list(words)) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str, code: int = 2) -> str:
+    assert main(list(words)) == code
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "word", "meant"),
+    [
+        ("plan", "--gpu", "--chip"),
+        ("plan", "--lora", "--finetune lora"),
+        ("plan", "--reserved", "--limit purchase=reserved"),
+        ("plan", "--preemptible", "--spot"),
+        ("plan", "--qps", "--rps"),
+        ("plan", "--obejctive", "--objective"),
+        ("offers", "--reserved", "--purchase reserved"),
+        ("offers", "--gpu", "--chip"),
+        ("predict", "--gpu", "--on"),
+        ("predict", "--lora", "--method lora"),
+        ("render", "--target", "--to"),
+    ],
+)
+def test_a_guessed_option_is_answered_with_the_one_that_is_meant(
+    command: str, word: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = refused(capsys, command, "llama-3.1-8b", word)
+    assert told.startswith(f"chipwise: No such option: {word}. Did you mean {meant}")
+    assert f"chipwise {command} --help" in told
+
+
+def test_a_cloud_is_a_provider_and_a_rate_is_requests_per_second(capsys: pytest.CaptureFixture[str]) -> None:
+    offers = answered(capsys, "offers", "--chip", "h100", "--provider", "aws", "--json")
+    assert answered(capsys, "offers", "--chip", "h100", "--cloud=aws", "--json") == offers
+    plan = answered(capsys, *SERVE, "--cloud", "aws", "--json")
+    assert answered(capsys, *[word.replace("rps", "rate") for word in SERVE], "--provider", "aws", "--json") == plan
+    asked = ("predict", "llama-3.1-8b", "--serve", "--on", "h100", "--json")
+    assert answered(capsys, *asked, "--rps", "2") == answered(capsys, *asked, "--rate", "2")
+
+
+def test_words_behind_two_dashes_are_those_of_a_program(capsys: pytest.CaptureFixture[str]) -> None:
+    played = ("run", "--simulate", "--expected", "1h", "--json", "--", "train", "--provider", "x")
+    assert "--provider" in answered(capsys, *played)
+
+
+def test_numbers_are_taken_as_people_write_them(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("plan", "llama-3.1-8b", "--serve", "--output", "200", "--cloud", "aws", "--json")
+    written = answered(capsys, *asked, "--rps", "0.01k", "--input", "1k")
+    assert written == answered(capsys, *asked, "--rps", "10", "--input", "1,000")
+    assert "1.5 is not possible" in refused(capsys, "plan", "llama-3.1-8b", "--serve", "--input", "1.5")
+
+
+@pytest.mark.parametrize("command", [SERVE, ("predict", "llama-3.1-8b", "--serve", "--on", "h100")])
+def test_a_goal_that_means_milliseconds_needs_its_unit(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert "800ms or 800s" in refused(capsys, *command, "--ttft", "800")
+    assert "50ms or 50s" in refused(capsys, *command, "--tpot", "50")
+    answered(capsys, *command, "--ttft", "90s", "--json")
+    answered(capsys, *command, "--ttft", "2", "--tpot", "0.1", "--json")
+
+
+def test_a_continent_and_a_country_are_places(capsys: pytest.CaptureFixture[str]) -> None:
+    inside = json.loads(answered(capsys, "regions", "europe", "--json"))
+    assert {"DEU", "GBR"} <= {region["country"] for region in inside} <= GROUPS["EUROPE"]
+    plan = json.loads(answered(capsys, *SERVE, "--country", "DE", "--json"))
+    assert {choice["country"] for choice in plan["choices"]} == {"DEU"}
+    assert "Did you mean DEU" in refused(capsys, *SERVE, "--country", "Germny")
+
+
+def test_a_country_without_a_region_is_told_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    told = refused(capsys, "regions", "Iceland")
+    assert "No region of the catalog is in Iceland. In Europe there are regions in " in told
+    assert "Did you mean" not in told
+
+
+def test_every_country_is_on_one_continent() -> None:
+    countries = set(spellings().values()) - set(GROUPS)
+    assert countries - {"ATA", "BVT", "ATF"} == {code for name in CONTINENTS for code in GROUPS[name]}
+    assert sum(len(GROUPS[name]) for name in CONTINENTS) == len(countries) - 3
+    assert GROUPS["EEA"] <= GROUPS["EUROPE"]
+
+
+def test_a_part_of_a_name_lists_the_models_that_have_it(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [model["name"] for model in json.loads(answered(capsys, "models", "llama", "--json"))]
+    assert len(names) > 5
+    assert [model["name"] for model in json.loads(answered(capsys, "models", "llama-3.1-8b", "--json"))] == ["llama-3.1-8b"]
+    assert "No model is called" in refused(capsys, "models", "nothing-of-the-kind", "--offline")
+
+
+def test_a_machine_stands_for_its_chip(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("predict", "llama-3.1-8b", "--serve", "--json", "--on")
+    of_machine, of_chip = (json.loads(answered(capsys, *asked, name)) for name in ("p5.48xlarge", "h100-sxm"))
+    assert of_machine["output_tokens_per_s"] == of_chip["output_tokens_per_s"]
+    assert of_machine["notes"][0].startswith("p5.48xlarge is taken as its chip, H100-SXM; it has 8")
+    assert json.loads(answered(capsys, "fits", "llama-3.1-8b", "--on", "p5.48xlarge", "--json"))["fit"]["fits"]
+
+
+def test_a_name_that_nothing_has_is_answered_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "Name a chip (h100)" in refused(capsys, *SERVE, "--why", "xyzzyq")
