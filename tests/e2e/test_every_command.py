@@ -64,7 +64,8 @@ def test_a_file_is_rendered_or_refused_with_every_engine_and_purchase_option(ind
     engines = (None, *Engine)
     planned = _planned(session, file, text, None)
     for engine in engines if planned else ():
-        work, plan = planned or ()
+        assert planned is not None
+        work, plan = planned
         if engine in OWN_COMMAND:
             _rendered(session, _with_program(work, engine=engine, command=("python", "own.py")), plan)
         rendered = _rendered(session, _with_program(work, engine=engine), plan)
@@ -87,7 +88,7 @@ def test_a_batch_has_files_of_vllm_whatever_its_engine() -> None:
 def _files_of(command: tuple[str, ...]) -> list[str]:
     """All; ways of asking one command that plans share them in turn."""
     files = list(workload_files())
-    ways = [one for one in PLANNING if one[0] == command[0]] if command in PLANNING else [command]
+    ways: list[tuple[str, ...]] = [one for one in PLANNING if one[0] == command[0]] if command in PLANNING else [command]
     return files[::SIMULATED] if command[0] == "run" else files[ways.index(command) :: len(ways)]
 
 

@@ -35,7 +35,12 @@ def planned(kind: str) -> Plan:
 def test_no_number_is_a_power_of_ten(kind: str) -> None:
     found = planned(kind)
     assert found.winner is not None
-    texts = [sentence(found), brief(found.winner, found.per), *(one.told for one in (*found.answers, *found.turns))]
+    texts = [
+        sentence(found),
+        brief(found.winner, found.per),
+        *(one.told for one in found.answers),
+        *(one.told for one in found.turns),
+    ]
     texts += [value for _, value in running(found.winner)]
     texts += [line.how for line in found.emitted.lines] if found.emitted is not None else []
     assert not [text for text in texts if re.search(r"\de[+-]\d", text)]

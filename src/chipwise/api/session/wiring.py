@@ -135,7 +135,8 @@ class Session:
     def models_called(self, name: str, online: bool = True) -> list[Model]:
         """The model of this name, else those of the registry whose name or family holds it (`llama`)."""
         wanted = fold(name)
-        parts = [model for model in self.models if wanted and (wanted in fold(model.name) or wanted in fold(model.family))]
+        is_word = len(wanted) > 1 and wanted[0].isalpha()  # a number is a part of almost any name
+        parts = [model for model in self.models if is_word and (wanted in fold(model.name) or wanted in fold(model.family))]
         try:
             return [self.find_model(name, online=online and not parts)]
         except UnknownName:

@@ -155,13 +155,14 @@ def _performance(rows: Rows, members: Index, per: str) -> Figure:
     priced, fleet = rows.priced, rows.fleet
     if per == "month":
         _, first = np.unique(priced.way[members], return_index=True)
-        rated = [(choice.rate / _working(choice), choice) for at in first if (choice := rows.choice(int(members[at]))).rate]
+        shown = [rows.choice(int(members[at])) for at in first]
+        rated = [(choice.rate / _working(choice), choice.rate, choice) for choice in shown if choice.rate]
         if rated:
-            value, choice = max(rated, key=lambda pair: pair[0])
+            value, rate, choice = max(rated, key=lambda row: row[0])
             return Figure(
                 value,
                 "requests/s per chip",
-                f"{_working(choice)} {choice.chip} in {choice.precision} do {number(choice.rate, 4)}",
+                f"{_working(choice)} {choice.chip} in {choice.precision} do {number(rate, 4)}",
             )
     chips = np.array([shape.chips for shape in fleet.shapes], dtype=np.float64)[fleet.shape_of[priced.machine[members]]]
     hourly = rows.units / np.maximum(priced.seconds[members] * chips * priced.machines[members], 1e-9) * HOUR
