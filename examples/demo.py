@@ -35,10 +35,10 @@ STEPS = (
     ("Is our workload file right?", "check examples/finetune/workload.yaml", 0),
     (
         "What should that fine-tuning run on, where, and what does it cost?",
-        f"plan examples/finetune/workload.yaml --html {REPORTS[0]}",
+        f"plan examples/finetune/workload.yaml --html {REPORTS[0]} --force",
         0,
     ),
-    ("And the chat service behind it?", f"plan examples/serve/workload.yaml --html {REPORTS[1]}", 0),
+    ("And the chat service behind it?", f"plan examples/serve/workload.yaml --html {REPORTS[1]} --force", 0),
     ("That service as Kubernetes manifests:", f"render examples/serve/workload.yaml --to kubernetes --out {FILES} --force", 0),
     ("Would a careful engineer object to them?", f"audit {FILES}", 0),
 )

@@ -37,6 +37,11 @@ def count(value: float) -> str:
     return f"{value:.3g}"
 
 
+def amount(value: float) -> str:
+    """Of a rate or a load: 0.0045, 12.1, 4,760, 190M; never as a power of ten."""
+    return number(value) if abs(value) < 1e6 else f"{number(value / 1e6)}M"
+
+
 def parameters(value: float) -> str:
     """Of a model, as people call it: 70.6B, 125M."""
     for scale, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M")):
@@ -142,6 +147,11 @@ def usd_cell(value: float) -> str:
 
 
 # -- physical quantities
+
+
+def gib(value: float, decimals: int = 1) -> str:
+    """Memory of a chip and what lies in it, always in GiB: vendors print 80 GB on what holds 80 GiB."""
+    return f"{value / 2**30:,.{decimals}f} GiB"
 
 
 def size(value: float, binary: bool = True) -> str:

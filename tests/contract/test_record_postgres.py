@@ -202,6 +202,43 @@ def test_a_newer_record_is_refused_and_a_failed_migration_leaves_nothing(postgre
         connect(postgres.url(name))
 
 
+_RULES = """
+    SELECT 'function', p.proname, pg_get_functiondef(p.oid), p.proacl::text
+    FROM pg_proc p WHERE pronamespace = 'chipwise'::regnamespace
+    UNION ALL SELECT 'trigger', t.tgname, pg_get_triggerdef(t.oid), ''
+    FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid WHERE relnamespace = 'chipwise'::regnamespace AND NOT tgisinternal
+    UNION ALL SELECT 'policy', tablename || ' ' || policyname, concat_ws(' ', cmd, roles, qual, with_check), ''
+    FROM pg_policies WHERE schemaname = 'chipwise'
+    UNION ALL SELECT 'constraint', c.conname, pg_get_constraintdef(c.oid), ''
+    FROM pg_constraint c WHERE connamespace = 'chipwise'::regnamespace
+    UNION ALL SELECT 'column', table_name || ' ' || column_name, data_type, column_default
+    FROM information_schema.columns WHERE table_schema = 'chipwise'
+    UNION ALL SELECT 'table', relname, relacl::text, relrowsecurity::text
+    FROM pg_class WHERE relnamespace = 'chipwise'::regnamespace ORDER BY 1, 2, 3"""
+
+
+@pytest.mark.parametrize("version", range(1, len(for_postgres())))
+def test_an_older_record_has_the_rules_of_a_new_one_when_it_is_opened(
+    postgres: Server, store: Store, name: str, version: int
+) -> None:
+    from chipwise.adapters.stores.record.postgres import PostgresDatabase
+
+    def rules(database: str) -> list[tuple[str, ...]]:
+        with psycopg.connect(postgres.url(database)) as client:
+            rows: list[tuple[str, ...]] = client.execute(_RULES).fetchall()
+            return rows
+
+    with psycopg.connect(postgres.url("postgres"), autocommit=True) as admin:
+        admin.execute("CREATE DATABASE older TEMPLATE template0")
+        try:
+            PostgresDatabase(_address(postgres.url("older")), migrations=for_postgres()[:version]).close()
+            older = rules("older")
+            connect(postgres.url("older")).close()
+            assert older != rules("older") == rules(name)
+        finally:
+            admin.execute("DROP DATABASE older")
+
+
 def test_a_new_database_is_set_up_once_by_whoever_comes_first(postgres: Server, login: str) -> None:
     with psycopg.connect(postgres.url("postgres"), autocommit=True) as admin:
         admin.execute("CREATE DATABASE bare TEMPLATE template0")

@@ -110,3 +110,13 @@ def test_make_demo_works_in_a_fresh_copy_of_the_repository(tmp_path: Path) -> No
     )
     assert done.returncode == 0, done.stderr
     assert "H100-SXM" in done.stdout
+
+
+def test_all_extras_can_be_installed_together() -> None:
+    """Those of gigabytes left out; nothing is installed."""
+    extras = "audit,aws,azure,checkpoint,dev,gcp,kubernetes,pandas,postgres,report,solve"
+    asked = ["install", "--dry-run", "--quiet", "--ignore-installed", "--constraint", str(ROOT / "constraints.txt")]
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", *asked, f"{ROOT}[{extras}]"], capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stderr[-2000:]

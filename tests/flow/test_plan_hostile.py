@@ -203,7 +203,7 @@ def test_an_interrupted_report_leaves_the_old_one_and_nothing_else(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "fsync", interrupted)
-    code, _, err = ask(SERVE | {"limits": {"clouds": ["gcp"]}}, "--html", str(tmp_path / "report.html"))
+    code, _, err = ask(SERVE | {"limits": {"clouds": ["gcp"]}}, "--html", str(tmp_path / "report.html"), "--force")
     assert (code, err.strip()) == (130, "chipwise: interrupted")
     assert (tmp_path / "report.html").read_text() == "old"
     assert {one.name for one in tmp_path.iterdir()} == {"report.html", "w.yaml"}

@@ -67,7 +67,7 @@ def test_a_stored_profile_moves_predictions_for_its_chip_until_it_is_forgotten(c
         writer.writerows(rows)
 
     def predicted() -> list[str]:
-        assert chipwise("score", str(path), "--out", str(tmp_path / "out.csv")).code == 0
+        assert chipwise("score", str(path), "--out", str(tmp_path / "out.csv"), "--force").code == 0
         with (tmp_path / "out.csv").open(newline="") as file:
             return [row["predicted"] for row in csv.DictReader(file)]
 

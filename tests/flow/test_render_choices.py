@@ -50,7 +50,7 @@ def test_a_service_by_the_token_is_not_rendered_in_silence(tmp_path: Path, capsy
     path = written(tmp_path, CHAT % ("0.01 req/s", "aws"))
     assert main(["render", path, "--to", "vllm"]) == 0
     shown = capsys.readouterr()
-    assert "The plan takes aws bedrock, paid by the token: $" in shown.err
+    assert "Cheaper still is aws bedrock, paid by the token: $" in shown.err
     assert "--choice 1 says that this is meant" in shown.err
     assert "There is nothing to deploy for it" in " ".join(shown.out.replace("#", " ").split())
     assert main(["render", path, "--to", "vllm", "--choice", "1"]) == 0
@@ -62,7 +62,7 @@ def test_a_serverless_service_is_rendered_as_the_plan_takes_it(tmp_path: Path, c
     found = session()
     made = rendering.render(found, path, ("serverless",))["serverless"][0].text
     assert "serve on gcp Cloud Run GPU (NVIDIA L4, no zonal redundancy)" in made
-    assert "It is what the plan takes" in made.replace("\n# ", " ")
+    assert "It is cheaper than the plan's machines" in made.replace("\n# ", " ")
     assert main(["render", path, "--to", "serverless"]) == 0
     assert capsys.readouterr().err == ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -42,9 +43,30 @@ def test_nothing_fits_is_reported_too(chipwise: Chipwise) -> None:
 def test_a_plan_that_fails_leaves_the_old_report(chipwise: Chipwise) -> None:
     path = chipwise.home / "report.html"
     path.write_text("old")
-    done = chipwise("plan", TRAIN, "--limit", "clouds=nosuch", "--html", str(path))
+    done = chipwise("plan", TRAIN, "--limit", "clouds=nosuch", "--html", str(path), "--force")
     assert done.code == 2
     assert path.read_text() == "old"
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "pipe"])
+def test_what_is_there_is_not_overwritten_and_that_is_told_before_the_work(chipwise: Chipwise, kind: str) -> None:
+    path, real = chipwise.home / "report.html", chipwise.home / "real.html"
+    real.write_text("mine")
+    match kind:
+        case "file":
+            path.write_text("mine")
+        case "link":
+            path.symlink_to(real)
+        case _:
+            os.mkfifo(path)
+    done = chipwise("plan", TRAIN, "--html", str(path))
+    assert (done.code, done.out) == (2, "")
+    assert str(path) in done.err
+    assert ("--force" in done.err) is (kind != "pipe")
+    assert real.read_text() == "mine"
+    if kind == "link":
+        assert chipwise("plan", TRAIN, "--html", str(path), "--force").code == 0
+        assert (real.read_text(), path.is_symlink()) == ("mine", False)
 
 
 @pytest.mark.parametrize("place", ["no/such/folder/report.html", "."])

@@ -152,7 +152,8 @@ def test_a_pipe_or_a_device_is_refused_rather_than_waited_on(chipwise: Chipwise,
     for path in (str(tmp_path / "pipe.csv"), "/dev/zero"):
         done = chipwise(command, path)
         assert done.code == 2
-        assert f"{path} is not a file." in done.err
+        assert f"'{path}' is a" in done.err
+        assert "no file" in done.err
 
 
 def test_rows_of_unknown_models_and_formats_are_answered_and_counted(chipwise: Chipwise) -> None:
@@ -183,6 +184,9 @@ def test_nothing_half_written_is_left_behind(chipwise: Chipwise, tmp_path: Path)
     (tmp_path / "there").mkdir()
     out = tmp_path / "there" / "out.csv"
     out.write_text("old")
-    assert chipwise("score", str(path), "--out", str(out)).code == 0
+    refused = chipwise("score", str(path), "--out", str(out))
+    assert (refused.code, refused.out, out.read_text()) == (2, "", "old")
+    assert "--force" in refused.err
+    assert chipwise("score", str(path), "--out", str(out), "--force").code == 0
     assert [one.name for one in out.parent.iterdir()] == ["out.csv"]
     assert out.read_text() != "old"

@@ -23,6 +23,6 @@ def inherited(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if INHERITED_NAMES.fullmatch(name)}
 
 
-def of_supervisor(environ: Mapping[str, str], secrets: tuple[str, ...]) -> dict[str, str]:
-    """What a program gets of its supervisor's environment: the system's own, and its own secrets."""
-    return inherited(environ) | {name: environ[name] for name in (*OUR_FOLDERS, *secrets) if name in environ}
+def of_supervisor(environ: Mapping[str, str]) -> dict[str, str]:
+    """What a program gets of its supervisor's environment: the system's own."""
+    return inherited(environ) | {name: environ[name] for name in OUR_FOLDERS if name in environ}

@@ -1,14 +1,15 @@
 """What jobs leave at a URL, looked for when they have ended well. Files are looked for where they lie, by each engine.
 
 A store answers when it likes, or never: threads ask it, and a turn of the controller never waits for one. Until there is an
-answer the job counts as running. A store that cannot be asked, or does not answer, is asked again for a while, and then the job
-has failed: its work may be done, but nobody should build on what nobody has seen.
+answer the job counts as running, but its devices are free for others. A store that cannot be asked, or does not answer, is
+asked again for a while, and then the job has failed: its work may be done, but nobody should build on what nobody has seen.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import SplitResult, urlsplit
@@ -43,6 +44,7 @@ STORES = (  # that outlive a job and can be seen from several machines, as fsspe
     "dbfs",
 )
 AT_ONCE = 8  # looks under way; others wait for their turn
+OF_ONE_STORE = 4  # looks that are under way there or never came back: one that hangs must not take those of others
 ABANDONED = 64  # threads that never came back, after which no other is begun
 ANSWERS_WITHIN_S = 60.0
 AGAIN_S = 15.0
@@ -78,9 +80,11 @@ def _checked(url: str, name: str) -> SplitResult:
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise BadInput(f"{url[:200]!r} is no URL.", remedy="Write s3://bucket/key.") from None
+        raise BadInput(
+            f"What {name} produces is no URL: {url.rpartition('@')[2][:200]!r}.", remedy="Write s3://bucket/key."
+        ) from None
     if parts.scheme in ("file", "local"):
-        raise BadInput(f"{url[:200]} is a file of some machine.", remedy="Write its path, without file://.")
+        raise BadInput(f"{url.rpartition('@')[2][:200]} is a file of some machine.", remedy="Write its path, without file://.")
     if parts.scheme not in STORES or "::" in url or not parts.netloc:
         raise BadInput(
             f"{url.rpartition('@')[2][:200]!r} is at no store that others could read.",
@@ -136,8 +140,8 @@ class HandOffs:
         self._look, self._clock, self._looks_at = look, clock, looks_at
         self._since: dict[Key, float] = {}
         self._answers: dict[Key, _Answer] = {}
-        self._begun: dict[Key, float] = {}  # looks that are under way
-        self._abandoned = 0
+        self._begun: dict[Key, tuple[float, str]] = {}  # looks that are under way, and where
+        self._abandoned: Counter[str] = Counter()  # by store
         self._lock = threading.Lock()
 
     def checked(self, jobs: Sequence[Job], seen: Seen) -> Seen:
@@ -178,14 +182,17 @@ class HandOffs:
         )
 
     def _ask(self, key: Key, wanted: Sequence[str]) -> None:
+        store = "://".join(urlsplit(wanted[0])[:2])
         with self._lock:
-            if key in self._begun or len(self._begun) >= AT_ONCE or self._abandoned >= ABANDONED:
+            if key in self._begun or len(self._begun) >= AT_ONCE or self._abandoned.total() >= ABANDONED:
                 return
-            begun = self._begun[key] = self._clock()
+            if self._abandoned[store] + sum(one == store for _, one in self._begun.values()) >= OF_ONE_STORE:
+                return
+            begun = self._begun[key] = (self._clock(), store)
         # A daemon: one that hangs must not keep the controller from going.
         threading.Thread(target=self._asking, args=(key, wanted, begun), name=f"hand-off of {key[0]}", daemon=True).start()
 
-    def _asking(self, key: Key, wanted: Sequence[str], begun: float) -> None:
+    def _asking(self, key: Key, wanted: Sequence[str], begun: tuple[float, str]) -> None:
         try:
             problem = next((wrong for one in wanted if (wrong := self._look(one))), "")
             answer = _Answer(self._clock(), lacks=problem)
@@ -193,7 +200,7 @@ class HandOffs:
             answer = _Answer(self._clock(), trouble=str(error) or type(error).__name__)
         with self._lock:
             if self._begun.get(key) != begun:  # it came back after all, and somebody else was asked since
-                self._abandoned -= 1
+                self._abandoned[begun[1]] -= 1
                 return
             self._answers[key] = answer
             del self._begun[key]
@@ -202,7 +209,6 @@ class HandOffs:
         """A look that never comes back must not keep others from being begun."""
         now = self._clock()
         with self._lock:
-            for key in [key for key, begun in self._begun.items() if now - begun > ANSWERS_WITHIN_S]:
-                del self._begun[key]
-                self._abandoned += 1
+            for key in [key for key, (begun, _) in self._begun.items() if now - begun > ANSWERS_WITHIN_S]:
+                self._abandoned[self._begun.pop(key)[1]] += 1
                 self._answers[key] = _Answer(now, trouble=f"no answer within {ANSWERS_WITHIN_S:.0f} s")

@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
+from chipwise.adapters import process_tag
 from chipwise.adapters.environment import OUR_FOLDERS, inherited
 
 HANDLE = "CHIPWISE_ENVIRONMENT_HANDLE"
@@ -25,7 +26,8 @@ _SET_DUMPABLE = 4  # of prctl(2)
 
 @contextmanager
 def handed_over(environ: Mapping[str, str]) -> Iterator[tuple[dict[str, str], tuple[int, ...]]]:
-    """What to start a program with, and the open files that it inherits, until the program has been started."""
+    """What to start a program with, and the open files that it inherits, until the program has been started. It is no part of a
+    job, also where a job starts it."""
     visible = inherited(environ) | {name: environ[name] for name in OUR_FOLDERS if name in environ}
     private = {name: value for name, value in environ.items() if name not in visible and name != HANDLE}
     handle = _memory()
@@ -33,7 +35,8 @@ def handed_over(environ: Mapping[str, str]) -> Iterator[tuple[dict[str, str], tu
         with open(handle, "w", closefd=False) as file:
             json.dump(private, file)
         os.lseek(handle, 0, os.SEEK_SET)
-        yield {**visible, HANDLE: str(handle)}, (handle,)
+        with process_tag.taken_off():
+            yield {**visible, HANDLE: str(handle)}, (handle,)
     finally:
         os.close(handle)
 

@@ -25,28 +25,31 @@ _OF_A_GROUP = stat.S_ISGID | stat.S_IRGRP | stat.S_IXGRP
 MOST_BYTES = 64 << 20  # of one file; ours are small, and a program may write into its own folder
 
 
-def read(folder: Path, name: str) -> dict[str, Any] | None:
+def read(folder: Path, name: str, *, follows_links: bool = True) -> dict[str, Any] | None:
     """None: it is not there, or no longer what we wrote. Numbers in it are finite, since a record takes no others."""
     try:
-        value = json.loads(_text(folder / name), parse_float=_finite, parse_constant=_finite)
+        text = regular_bytes(folder / name, follows_links=follows_links).decode()
+        value = json.loads(text, parse_float=_finite, parse_constant=_finite)
     except (OSError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
 
-def _text(path: Path) -> str:
-    return regular_bytes(path).decode()
-
-
 def regular_bytes(path: Path, *, follows_links: bool = True) -> bytes:
-    """Of a file and of nothing else: reading a pipe that a program put there would wait for ever, and a link may name a file
-    that only we can read."""
+    """Of a file and of nothing else."""
+    with os.fdopen(open_regular(path, follows_links=follows_links), "rb") as file:
+        return file.read(MOST_BYTES)
+
+
+def open_regular(path: Path, *, follows_links: bool = True) -> int:
+    """A descriptor to read from. Reading a pipe that a program put there would wait for ever, and a link may name a file that
+    only we can read: ValueError."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
     handle = os.open(path, flags if follows_links else flags | os.O_NOFOLLOW)
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise ValueError(f"{path} is no file")
-        return file.read(MOST_BYTES)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise ValueError(f"{path} is no file")
+    return handle
 
 
 def _finite(text: str) -> float:
@@ -100,11 +103,15 @@ def file_mode(folder: Path) -> int:
     return 0o640 if is_shared(folder) else 0o600
 
 
-def write(folder: Path, name: str, content: Mapping[str, object], *, private: bool = False) -> None:
-    """Whole, and on the disk when this returns."""
+def write(
+    folder: Path, name: str, content: Mapping[str, object], *, private: bool = False, owner: tuple[int, int] | None = None
+) -> None:
+    """Whole, and on the disk when this returns. `owner`: user and group to whom it is given."""
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
     try:
         os.fchmod(handle, 0o600 if private else file_mode(folder))
+        if owner is not None:
+            os.fchown(handle, *owner)
         with os.fdopen(handle, "w") as file:
             json.dump(content, file)
             file.flush()
@@ -144,7 +151,7 @@ def lock(path: Path) -> int | None:
 def locked(path: Path) -> bool:
     """Whether somebody holds it now; whoever can read the file can ask."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         return False
     try:

@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 
 GOALS = ("ttft", "tpot", "latency")
 KINDS = ("serve", "train", "finetune", "batch")
+_LEARNING = ("tokens", "samples", "seq", "precision", "deadline", "budget")
+_OF_KIND: Mapping[str, tuple[str, ...]] = {  # options that say something of each kind
+    "serve": ("rps", "input", "output", *GOALS, "precision", "budget"),
+    "train": _LEARNING,
+    "finetune": _LEARNING,
+    "batch": ("samples", "input", "output", "precision", "deadline", "budget"),
+}
+_OPTIONS = tuple(dict.fromkeys(option for options in _OF_KIND.values() for option in options))
 LISTS = ("clouds", "regions", "countries", "residency", "compliance", "chips", "precision", "purchase", "where", "requires")
 _EXAMPLE = "clouds=aws,gcp or interruptible=false"
 
@@ -93,13 +101,12 @@ def text_of(model: str, options: Mapping[str, Any]) -> str:
             remedy="Give a file (`chipwise init serve` writes one), or a model with --serve, --train, --finetune or --batch.",
         )
     kind = kinds[0]
+    _refuse_foreign(kind, options)
     work: dict[str, Any] = {"kind": kind, "name": "command-line", "model": model}
     if kind == "serve":
         needed = _needed(options, {"rps": "--rps", "input": "--input", "output": "--output"})
         work |= {"arrival": {"rate": needed["rps"]}, "input_tokens": needed["input"], "output_tokens": needed["output"]}
     elif kind == "batch":
-        if options.get("tokens"):
-            raise BadInput("--tokens does not go with --batch.", remedy="Give the number of inputs: --samples 50k.")
         work["items"] = _needed(options, {"samples": "--samples"})["samples"]
         work |= {f"{side}_tokens": options[side] for side in ("input", "output") if options.get(side)}
     else:
@@ -114,6 +121,18 @@ def text_of(model: str, options: Mapping[str, Any]) -> str:
     if options.get("precision"):
         work["precision"] = options["precision"]
     return yaml.safe_dump(work, sort_keys=False)
+
+
+def _refuse_foreign(kind: str, options: Mapping[str, Any]) -> None:
+    """Options that say nothing of this kind of work: whoever gives them means another kind."""
+    foreign = [option for option in _OPTIONS if options.get(option) and option not in _OF_KIND[kind]]
+    if not foreign:
+        return
+    listed = ", ".join(f"--{option}" for option in foreign)
+    remedy = f"Leave {'it' if len(foreign) == 1 else 'them'} out; --{kind} goes with --{', --'.join(_OF_KIND[kind])}."
+    if kind == "batch" and foreign == ["tokens"]:
+        remedy = "Give the number of inputs: --samples 50k."
+    raise BadInput(f"{listed} {'does' if len(foreign) == 1 else 'do'} not go with --{kind}.", remedy=remedy)
 
 
 def _amount(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -159,7 +178,9 @@ def _with_changes(text: str, path: str, changes: Mapping[str, Any], part: str = 
         data = _set(data, (part, *key.split(".")), value)
     environments = data.get("environments")
     if isinstance(environments, Mapping):
-        data["environments"] = {name: _without(over, (part,), changes) for name, over in environments.items()}
+        for key in changes:
+            environments = {name: _without(over, (part, *key.split("."))) for name, over in environments.items()}
+        data["environments"] = environments
     return flat(data)
 
 
@@ -171,12 +192,15 @@ def _set(data: Mapping[str, Any], steps: Sequence[str], value: Any) -> dict[str,
     return {**data, first: _set(below if isinstance(below, Mapping) else {}, rest, value)}
 
 
-def _without(environment: Any, path: tuple[str, ...], changes: Mapping[str, Any]) -> Any:
-    """An environment without what the command line says in its place."""
-    below = environment.get(path[0]) if isinstance(environment, Mapping) else None
-    if not isinstance(below, Mapping):
+def _without(environment: Any, steps: Sequence[str]) -> Any:
+    """An environment without what the command line says in its place; a value that stands for a mapping goes as a whole."""
+    first, *rest = steps
+    if not isinstance(environment, Mapping) or first not in environment:
         return environment
-    return {**environment, path[0]: {key: value for key, value in below.items() if key not in changes}}
+    below = environment[first]
+    if rest and (isinstance(below, Mapping) or below is None):
+        return {**environment, first: _without(below, rest)}
+    return {key: value for key, value in environment.items() if key != first}
 
 
 def _items(values: Iterable[str]) -> list[str]:

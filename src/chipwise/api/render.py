@@ -24,6 +24,7 @@ from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.describing import describe, describe_pipeline
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.left_out import with_notes
+from chipwise.renderer.limits import bounded
 from chipwise.renderer.sold import WRITERS, writer
 from chipwise.spelling import nearest
 from chipwise.workload.kinds import Common
@@ -46,7 +47,7 @@ class RenderRequest:
     environment: str | None = None
     text: str | None = None  # stands for the file
     objective: str | None = None
-    rank: int | None = None  # None: the plan's first, and a service where the plan takes one and the target writes it
+    rank: int | None = None  # None: the plan's first, or a cheaper service where the target writes it
     stage: str | None = None
     out: Path | None = None  # where files are to go, which is looked at before anything is planned
     force: bool = False
@@ -117,8 +118,8 @@ def render(
     request: RenderRequest | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> dict[str, list[File]]:
-    """Files by target. Raises where one of them cannot express the plan: then no file is made. `tell` hears where the plan
-    takes something else than what is written."""
+    """Files by target. Raises where one of them cannot express the plan: then no file is made. `tell` hears where
+    something is cheaper than what is written."""
     modules = {name: target(name) for name in names}  # an unknown name is told before anything is planned
     request = request or RenderRequest()
     work, plan = _planned(session, path, request, names)
@@ -137,6 +138,7 @@ def files(name: str, module: ModuleType, deployment: Deployment) -> list[File]:
     rendered: list[File] = module.render(with_notes(deployment, getattr(module, "EXPRESSES", ())))
     if not rendered:
         raise CannotRender(f"{name} has nothing to write for {deployment.title}.", remedy="Take another target.")
+    bounded(name, rendered)
     return rendered
 
 
@@ -182,23 +184,19 @@ def write(folder: Path, rendered: dict[str, list[File]], force: bool = False) ->
 
 
 def _instead(service: Service, best: Choice, names: Sequence[str]) -> Iterator[str]:
-    """What the plan takes is no machine: that is not to be missed."""
+    """What is cheaper than the plan's machines: that is not to be missed."""
     if WRITERS.get(service.name) == SERVERLESS and set(names) == {SERVERLESS}:
         return
     paid = "by the token" if service.kind != "serverless" else "per use"
     hardware = f" ({service.hardware})" if service.hardware else ""
     hint = writer(service.kind, service.name)
-    yield f"The plan takes {service.title}{hardware}, paid {paid}: ${service.usd:,.2f} a month. {hint}"
-    if set(names) == {SERVERLESS}:
-        return  # files of another service, whose heading has its own price
-    yield (
-        f"These files are of its best machines, {best.machines} x {best.where}, ${best.usd:,.2f} a month;"
-        " --choice 1 says that this is meant."
-    )
+    if set(names) != {SERVERLESS}:  # files of another service have its own price in their heading
+        yield f"The plan takes {best.machines} x {best.where}, ${best.usd:,.2f} a month; --choice 1 says that this is meant."
+    yield f"Cheaper still is {service.title}{hardware}, paid {paid}: ${service.usd:,.2f} a month. {hint}"
 
 
 def _sold(plan: Plan) -> Choice | None:
-    """The best machine with the chip of the serverless service that the plan takes: files of the service are made from it."""
+    """The best machine with the chip of the serverless service that is cheaper: files of the service are made from it."""
     service, rows = plan.service, plan.rows
     if service is None or WRITERS.get(service.name) != SERVERLESS or rows is None:
         return None

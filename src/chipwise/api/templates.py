@@ -35,15 +35,11 @@ def text(kind: str) -> str:
 
 def write(kind: str, path: Path, force: bool = False) -> None:
     """Into a file that is not there yet, unless forced."""
+    from chipwise.adapters.stores import whole
+
     content = text(kind).replace("FILE", str(path)) if str(path).isprintable() else text(kind)
     if path.is_dir():
         raise BadInput(f"{path} is a folder.", remedy=f"Name a file: -o {path / 'workload.yaml'}.")
     if not path.parent.is_dir():
         raise BadInput(f"There is no folder {path.parent}.", remedy="Create it first, or name another file with -o.")
-    try:
-        with path.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(content)
-    except FileExistsError:
-        raise BadInput(
-            f"{path} exists already, and was left as it is.", remedy="Name another file with -o, or overwrite it with --force."
-        ) from None
+    whole.write_named(path, content, force)

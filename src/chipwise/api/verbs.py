@@ -147,14 +147,14 @@ def compare(
     from chipwise.planner.explain import compare as comparing
 
     wanted = comparing.known_vendor(session.known, vendor) if vendor else None
-    return comparing.compare(session.known, plan(session, path, "cost", 1, environment, text), dimension, wanted)
+    return comparing.compare(plan(session, path, "cost", 1, environment, text), dimension, wanted)
 
 
 def rate(session: Session, path: str, environment: str | None = None, text: str | None = None) -> Rated:
     """Stars by hardware family."""
     from chipwise.planner.explain import rate as rating
 
-    return rating.rate(session.known, plan(session, path, "cost", 1, environment, text))
+    return rating.rate(plan(session, path, "cost", 1, environment, text))
 
 
 def mix(session: Session, path: str, environment: str | None = None, text: str | None = None) -> Mix:

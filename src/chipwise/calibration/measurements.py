@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -63,6 +64,7 @@ _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 LARGEST = 64e6  # characters of a file
 LARGEST_NUMBER = 1e15
 MOST_COLUMNS = 2000
+MOST_CELLS = 32_000_000  # as many as a CSV of that size can have
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +84,9 @@ def parse(text: str, source: str) -> MeasurementTable:
     if text.lstrip().startswith("["):
         raise InvalidFile(source, [Problem("", "this is a JSON list", 1, "CSV, or one JSON object per line")])
     cells, columns = _json_lines(text, source) if text.lstrip().startswith("{") else _csv(text, source)
-    if len(columns) > MOST_COLUMNS:
-        raise InvalidFile(source, [Problem("", f"{len(columns):,} columns", None, f"at most {MOST_COLUMNS:,}")])
+    if len(cells) * len(columns) > MOST_CELLS:  # lines of JSON may each have columns of their own
+        message = f"{len(cells):,} rows with {len(columns):,} columns"
+        raise InvalidFile(source, [Problem("", message, None, f"at most {MOST_CELLS:,} cells")])
     missing = [name for name in NEEDED if name not in columns]
     separator = next((mark for mark in _SEPARATORS if mark in columns[0]), None) if len(columns) == 1 else None
     if missing and separator:
@@ -110,7 +113,8 @@ def _csv(text: str, source: str) -> tuple[list[tuple[int, Mapping[str, str]]], l
     rows: list[tuple[int, Mapping[str, str]]] = []
     try:
         columns = [name.strip().lstrip("\ufeff") for name in next(reader)]
-        twice = {name for name in columns if name and columns.count(name) > 1}
+        _bounded(len(columns), source)
+        twice = {name for name, count in Counter(columns).items() if name and count > 1}
         if twice:
             raise InvalidFile(source, [Problem(name, "the column is there twice", 1) for name in sorted(twice)])
         for cells in reader:
@@ -123,6 +127,11 @@ def _csv(text: str, source: str) -> tuple[list[tuple[int, Mapping[str, str]]], l
     except csv.Error as error:
         raise InvalidFile(source, [Problem("", f"not readable as CSV: {error}", reader.line_num)]) from error
     return rows, columns
+
+
+def _bounded(columns: int, source: str) -> None:
+    if columns > MOST_COLUMNS:
+        raise InvalidFile(source, [Problem("", f"{columns:,} columns", None, f"at most {MOST_COLUMNS:,}")])
 
 
 def _json_lines(text: str, source: str) -> tuple[list[tuple[int, Mapping[str, str]]], list[str]]:
@@ -140,6 +149,7 @@ def _json_lines(text: str, source: str) -> tuple[list[tuple[int, Mapping[str, st
                 source, [Problem("", "not a JSON object", number, 'lines such as {"model": "llama-3.1-8b", ...}')]
             )
         columns |= dict.fromkeys(value)
+        _bounded(len(columns), source)
         rows.append((number, {name: _cell(item) for name, item in value.items()}))
     return rows, list(columns)
 

@@ -8,6 +8,7 @@ from chipwise.catalog.fact import UNKNOWN, Fact
 from chipwise.countries import country_name
 
 UNSTATED = "region not stated"
+ON_SITE = "on site"  # of devices that stand where they are used
 _CONTINENTS = ("AF", "AS", "EU", "NA", "OC", "SA")
 _ANYWHERE = ("*", "default", "")  # how sources write that they do not say
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @click.option(
     "--out", type=click.Path(path_type=Path), default=None, help="Write rows that `chipwise calibrate` reads, as CSV."
 )
+@click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
 @click.option("--json", "as_json", is_flag=True, help="All figures of all runs as JSON.")
 def bench(
     workload: str,
@@ -42,6 +43,7 @@ def bench(
     longest: float | None,
     environment: str | None,
     out: Path | None,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Run the same work on several machines, one after the other, and compare measured speed and cost with the prediction.
@@ -63,7 +65,7 @@ def bench(
     from chipwise.cli import text
     from chipwise.cli.progress import progress
 
-    _check(out)
+    _check(out, force)
     session = open_session()
     work = benching_places.checked(session, workload, environment)
     wanted = benching_places.BenchRequest(
@@ -89,7 +91,7 @@ def bench(
         table, left_out = benching_rows.rows(session, wanted, results)
         text.say(*left_out)
         if table:
-            write(out, table)
+            write(out, table, force)
             text.say(f"Written: {out}")
     if any(one.speed is None and not one.formula for one in results) or (out is not None and not table):
         raise click.exceptions.Exit(1)
@@ -114,12 +116,16 @@ def _ended_like_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _check(out: Path | None) -> None:
+def _check(out: Path | None, force: bool) -> None:
     """What can be told before minutes of running."""
     from chipwise.errors import BadInput
 
     if out is not None and (out.is_dir() or not out.absolute().parent.is_dir()):
         raise BadInput(f"{out} cannot be written.", remedy="Give a file in a folder that is there.")
+    if out is not None:
+        from chipwise.api.measure.profile import check_out
+
+        check_out(out, force)
 
 
 def _show(results: list[Result]) -> None:

@@ -74,7 +74,12 @@ class _Refresh(click.Command):
 @click.argument("provider", type=CatalogName("feed"))
 @click.option("--region", "-r", multiple=True, help="Only this region; repeat for several.")
 @click.option(
-    "--option", "-o", "options", multiple=True, metavar="KEY=VALUE", help="Feed option: profile, endpoint, families, ..."
+    "--option",
+    "-o",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Feed option: profile, endpoint, families, minutes, ...",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what was brought as JSON.")
 def refresh(provider: str, region: tuple[str, ...], options: tuple[str, ...], as_json: bool) -> None:

@@ -81,7 +81,7 @@ def chips(
 def show_list(selected: Sequence[Chip]) -> None:
     from chipwise.cli.text import Column, number, show_lines, show_table
 
-    columns = [Column("chip", flexible=True), Column("kind"), Column("year", True), Column("GB", True), Column("GB/s", True)]
+    columns = [Column("chip", flexible=True), Column("kind"), Column("year", True), Column("GiB", True), Column("GB/s", True)]
     columns += [Column("fp32", True), Column("16-bit", True), Column("fp8", True), Column("int8", True), Column("W", True)]
     rows = []
     for chip in selected:
@@ -128,7 +128,7 @@ def side_by_side(selected: Sequence[Chip], session: Session) -> None:
         row("tensor cores", "tensor_cores", [x.tensor_cores for x in s]),
         row("ray-tracing cores", "rt_cores", [x.rt_cores for x in s]),
         row("SM / CU / NeuronCores", "units", [x.units for x in s]),
-        row("memory", "memory_gb", [c.memory_gb for c in selected], "GB"),
+        row("memory", "memory_gb", [c.memory_gb for c in selected], "GiB"),
         row("  usable", "memory_bytes", scaled(2**30, *(c.memory_bytes for c in selected)), "GiB"),
         row("memory type", "memory_type", [c.memory_type for c in selected]),
         row("memory bus", "memory_bus_bits", [x.memory_bus_bits for x in s], "bit"),

@@ -23,7 +23,7 @@ def describe(job: str, as_json: bool) -> None:
 
     What was predicted stands beside what was measured, with the ratio.
     """
-    from chipwise.api.running import asking, comparing, jobs
+    from chipwise.api.running import asking, comparing, jobs, sightings
     from chipwise.api.running.installed import runs_here
     from chipwise.api.session.wiring import open_session
     from chipwise.api.views.jobs import job_view
@@ -33,14 +33,16 @@ def describe(job: str, as_json: bool) -> None:
     from chipwise.runner.record import Unread
     from chipwise.text import elapsed, spent
 
-    with asking.opened(open_session()) as runtime:
+    session = open_session()
+    with asking.opened(session) as runtime:
         config = runtime.engine.config
         try:
             wanted = jobs.find(runtime.record, job)
         except Unread as error:
             _show_damaged(error.damaged, jobs.story(runtime.record.events(error.damaged.id)), as_json)
             return
-        description = jobs.describe(runtime.record, wanted, Room(config.gpus, config.cpus), runtime.rules)
+        sighting = sightings.of_job(session, runtime.record, wanted)
+        description = jobs.describe(runtime.record, wanted, Room(config.gpus, config.cpus), runtime.rules, sighting.note)
         compared = comparing.compared(description.job, runtime.record.events(description.job.id))
         away = not runs_here(description.job.spec.engine)
         elsewhere = away or bool(runtime.record.login)
@@ -48,10 +50,11 @@ def describe(job: str, as_json: bool) -> None:
     if as_json:
         events = [{"at": at, "text": line} for at, line in description.story]
         extra = {"waiting": description.waiting, "serves": jobs.serves_at(target) or None}
-        text.show_json({**job_view(target), **extra, "compared": comparing.view(compared), "story": events})
+        text.show_json({**job_view(target, sighting), **extra, "compared": comparing.view(compared), "story": events})
         return
-    spec = target.spec
-    text.show_title(f"{target.id}: {target.phase}{f', {target.reason}' if target.reason else ''}")
+    spec, counted = target.spec, sighting.seen if sighting.is_gone and sighting.seen is not None else now
+    reason = target.reason or (sighting.note if sighting.is_gone or not sighting.is_certain else "")
+    text.show_title(f"{target.id}: {sighting.label}{f', {reason}' if reason else ''}")
     owners = (spec.owner, spec.team and f"team {spec.team}", spec.project and f"project {spec.project}")
     pairs = [
         ("command", " ".join(spec.command)),
@@ -64,8 +67,8 @@ def describe(job: str, as_json: bool) -> None:
         ("for", ", ".join(filter(None, owners))),
         ("checkpoints", spec.checkpoints),
         ("produces", ", ".join(target.spec.produces)),
-        ("ran", elapsed(target.runtime_s(now)) if any(each.since is not None for each in target.attempts) else ""),
-        ("cost", spent(target.usd(now)) if target.usd(now) else ""),
+        ("ran", elapsed(target.runtime_s(counted)) if any(each.since is not None for each in target.attempts) else ""),
+        ("cost", spent(target.usd(counted)) if target.usd(counted) else ""),
     ]
     text.show_pairs([(name, value) for name, value in pairs if value])
     _show_compared(compared, str(spec.predicted.get("why_not") or ""))

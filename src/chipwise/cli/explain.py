@@ -178,7 +178,7 @@ def _show_chip(session: Session, meaning: ChipMeaning) -> None:
     kind = f" {chip.memory_type}" if chip.memory_type else ""
     usable = "" if chip.memory_bytes is None else f", {text.gib(chip.memory_bytes)} GiB usable"
     pairs = [
-        ("memory", f"{text.number(chip.memory_gb)} GB{kind}{bandwidth}{usable}"),
+        ("memory", f"{text.number(chip.memory_gb)} GiB{kind}{bandwidth}{usable}"),
         ("power", f"{text.number(chip.power_w)} W"),
     ]
     rates = [f"{p} {text.number(chip.rates[p] / 1e12)}" for p in Precision if p in chip.rates]

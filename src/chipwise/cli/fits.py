@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from chipwise.cli.options import CatalogName, WholeNumber
+from chipwise.text import gib
 
 
 @click.command()
@@ -46,12 +47,16 @@ def fits(model: str, on: str, as_json: bool, **settings: Any) -> None:
         return
     text.show_title(view["title"])
     show_memory(view)
-    pairs = [(name, f"{value:,.0f}") for name, value in view["largest"].items()]
+    units = {
+        "most sequences": f" of {view['tokens']:,.0f} tokens each",
+        "largest micro-batch": f" of {view['tokens']:,.0f} tokens each",
+    }
+    pairs = [(name, f"{value:,.0f}{units.get(name, ' tokens') if value else ''}") for name, value in view["largest"].items()]
     text.show_lines("")
     text.show_pairs(pairs)
     failed = [one for one in view["fit"]["tried"] if one["fits"]]
     if not view["fit"]["fits"] and len(failed) > 1:
-        rows = [[one["change"], f"{one['bytes_per_chip'] / 1e9:.1f} GB"] for one in failed[:8]]
+        rows = [[one["change"], gib(one["bytes_per_chip"])] for one in failed[:8]]
         text.show_lines("")
         text.show_table(
             [text.Column("changes that would fit, the smallest first", flexible=True), text.Column("per chip", right=True)],

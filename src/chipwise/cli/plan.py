@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chipwise.cli.options import AboveZero, WholeNumber, constraining
-from chipwise.text import number, usd_cell
+from chipwise.text import amount, number, usd_cell
 
 if TYPE_CHECKING:
     from chipwise.api.quick import Constraints
@@ -66,6 +66,7 @@ _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 )
 @click.option("--render", "targets", multiple=True, metavar="TARGET", help="Also write it as files for TARGET, into --out.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where --render writes.")
+@click.option("--force", is_flag=True, help="Let --html and --render overwrite files that exist.")
 @click.pass_context
 def plan(
     ctx: click.Context,
@@ -80,6 +81,7 @@ def plan(
     short: bool,
     targets: tuple[str, ...],
     out: Path | None,
+    force: bool,
     **settings: Any,
 ) -> None:
     """Choose hardware for a workload. Compares machines, regions, ways to split the work and purchase options by cost, time or
@@ -109,7 +111,7 @@ def plan(
     if html is not None:  # checked before the work, not after
         from chipwise.api import report as reporting
 
-        reporting.check(html, workload)
+        reporting.check(html, workload, force)
     _check_targets(targets, out)
     session, top = open_session(), _NO_LIMIT if every else settings["top"] or _TOP
     name, text_of_it = _workload_text(session, workload, within, settings)
@@ -119,7 +121,7 @@ def plan(
     if out is not None:
         from chipwise.api.render import check_out
 
-        check_out(out, targets, checked.workload)
+        check_out(out, targets, checked.workload, force)
     if options := [option for option, value in one_work.items() if value]:
         refuse_pipeline(checked.workload, name, options)
     result = plan_any_checked(session, name, checked, settings["objective"], count, reported=html is not None)
@@ -127,19 +129,19 @@ def plan(
         from chipwise.cli.plan_pipeline import show_pipeline
 
         if html is not None:
-            reporting.write_pipeline(result, html, session.today)
+            reporting.write_pipeline(result, html, session.today, force)
         show_pipeline(result, as_json, full)
         if html is not None:
             text.say(f"Written: {html}")
         if out is not None and result.fits:
-            _render(session, checked.workload, result, targets, out)
+            _render(session, checked.workload, result, targets, out, force)
         ctx.exit(0 if result.fits else 1)
     if settings["mix"]:
         from chipwise.cli.plan_mix import with_mix
 
         result = with_mix(session, name, result, settings["environment"], text_of_it)
     if html is not None:
-        reporting.write(session, checked.workload, result, html)
+        reporting.write(session, checked.workload, result, html, force)
         result = replace(result, choices=result.choices[:top])
     reason = None
     if why is not None:
@@ -164,7 +166,7 @@ def plan(
     if result.winner is None:
         ctx.exit(1)
     if out is not None:
-        _render(session, checked.workload, result, targets, out)
+        _render(session, checked.workload, result, targets, out, force)
 
 
 def _nothing_given() -> BadInput:
@@ -205,11 +207,13 @@ def _check_targets(targets: tuple[str, ...], out: Path | None) -> None:
         check_out(out, targets)
 
 
-def _render(session: Session, work: Common, result: Plan | PipelinePlan, targets: tuple[str, ...], out: Path) -> None:
+def _render(
+    session: Session, work: Common, result: Plan | PipelinePlan, targets: tuple[str, ...], out: Path, force: bool
+) -> None:
     from chipwise.api import render as rendering
     from chipwise.cli import text
 
-    written = rendering.write(out, rendering.render_plan(session, work, result, tuple(dict.fromkeys(targets))))
+    written = rendering.write(out, rendering.render_plan(session, work, result, tuple(dict.fromkeys(targets))), force)
     text.say(*(f"Written: {out / path}" for path in written))
 
 
@@ -324,7 +328,7 @@ def _row(rank: int, choice: Choice, per: str) -> list[str]:
     from chipwise.text import duration
 
     prefix = f"{choice.machines}x " if choice.machines > 1 else ""
-    capacity = f"{choice.seats:,}" if choice.seats is not None else f"{choice.rate or 0:.3g}"
+    capacity = f"{choice.seats:,}" if choice.seats is not None else amount(choice.rate or 0)
     time = duration(choice.seconds) if per == "job" else capacity
     location = f"{prefix}{choice.provider} {choice.machine}, {choice.place}"
     return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chipwise.text import usd_cell
+from chipwise.text import amount, usd_cell
 
 if TYPE_CHECKING:
     from chipwise.planner.values.load import LoadPlan
@@ -29,8 +29,9 @@ def _show_layers(load: LoadPlan) -> None:
     unit = "" if load.unit == "requests/s" else " person" if (load.unit, load.per_machine) == ("people", 1) else f" {load.unit}"
     text.show_lines(
         "",
-        f"Over a week ({load.pattern}): mean {load.mean:.3g}, peak {load.peak:.3g} {load.unit} in {load.hours_per_week:.3g} h; "
-        f"{counted} machine{'s' if load.machines_peak > 1 else ''} of {load.per_machine:.3g}{unit or ' requests/s'} each.",
+        f"Over a week ({load.pattern}): mean {amount(load.mean)}, peak {amount(load.peak)} {load.unit} "
+        f"in {load.hours_per_week:.3g} h; "
+        f"{counted} machine{'s' if load.machines_peak > 1 else ''} of {amount(load.per_machine)}{unit or ' requests/s'} each.",
         f"Machine-hours a month: {hours.static:,.0f} always for the peak, {hours.scheduled:,.0f} by the schedule, "
         f"{hours.autoscaled:,.0f} under an autoscaler.",
     )

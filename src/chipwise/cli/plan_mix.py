@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chipwise.cli import text
+from chipwise.text import amount
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
@@ -67,7 +68,7 @@ def _row(letter: str, member: Member) -> list[str]:
         f"{member.machines} x {member.title}",
         f"{member.chips * member.machines} {member.chip} {member.precision}",
         member.purchase,
-        f"{rate:.3g}",
+        amount(rate),
         f"{member.busy:.0%}",
         text.number(member.usd),
     ]

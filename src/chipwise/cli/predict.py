@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from chipwise.cli.options import AboveZero, CatalogName, Duration, WholeNumber
-from chipwise.text import duration
+from chipwise.text import duration, gib
 
 _WORDS = {"measured": "measured here", "interpolated": "near measurements", "formula": "formula only"}
 
@@ -56,11 +56,23 @@ _WORDS = {"measured": "measured here", "interpolated": "near measurements", "for
 )
 @click.option("--environment", "-e", default=None, help="An environment of the file, such as prod.")
 @click.option("--json", "as_json", is_flag=True, help="JSON, all terms and lines.")
-def predict(model: str, on: str, train: bool, serve: bool, environment: str | None, as_json: bool, **settings: Any) -> None:
+@click.pass_context
+def predict(
+    ctx: click.Context,
+    /,
+    model: str,
+    on: str,
+    train: bool,
+    serve: bool,
+    environment: str | None,
+    as_json: bool,
+    **settings: Any,
+) -> None:
     """Predict one configuration: time, memory and power, where the time goes, and how sure we are.
 
     MODEL is a name such as llama-3.1-8b, or a workload file, whose own settings count unless an option says otherwise.
     The interval is from the 10th to the 90th percentile. With goals (--ttft, --tpot, --latency) it finds the highest rate.
+    Chips that serve are split as `plan` would, unless --tp or --pp is given. Exits with 1 where the model does not fit.
 
     \b
     Examples:
@@ -71,6 +83,7 @@ def predict(model: str, on: str, train: bool, serve: bool, environment: str | No
     """
     from chipwise.api.session.wiring import open_session
     from chipwise.api.verbs import predict as ask
+    from chipwise.api.views.predict import has_room
     from chipwise.cli import text
     from chipwise.errors import BadInput
 
@@ -83,9 +96,12 @@ def predict(model: str, on: str, train: bool, serve: bool, environment: str | No
         text.show_json(view)
     else:
         show(view)
+    if not has_room(view):
+        ctx.exit(1)
 
 
 def show(view: dict[str, Any]) -> None:
+    from chipwise.api.views.predict import has_room
     from chipwise.cli import text
     from chipwise.cli.predict_other import show_extra, show_other, show_stage
 
@@ -93,6 +109,9 @@ def show(view: dict[str, Any]) -> None:
         show_stage(stage)
         show(stage)
         text.show_lines("")
+    if not view.get("stages") and not has_room(view):
+        show_no_room(view)
+        return
     if view["task"] == "train":
         _show_training(view)
     elif view["task"] == "serve":
@@ -101,6 +120,19 @@ def show(view: dict[str, Any]) -> None:
         show_other(view)
         return
     show_extra(view)
+
+
+def show_no_room(view: dict[str, Any]) -> None:
+    """A speed would be of something that cannot run."""
+    from chipwise.cli import text
+
+    setup = view.get("setup") or view
+    ways = ", ".join(f"{name} {setup[name]:g}" for name in ("tp", "pp") if setup.get(name, 1) > 1)
+    doing = "training" if view["task"] == "train" or view.get("doing") == "train" else "serving"
+    precision = setup.get("weights") or setup["precision"]
+    text.show_title(f"{view['model']} on {view['chips']:g}x {view['chip']}: {doing}, {precision}{f', {ways}' if ways else ''}")
+    show_memory(view)
+    text.show_lines("", *view["notes"])
 
 
 def _show_training(view: dict[str, Any]) -> None:
@@ -135,7 +167,7 @@ def _show_serving(view: dict[str, Any]) -> None:
     mode = {
         "closed": f"{setup['batch']:g} requests in flight",
         "open": "requests at a rate",
-        "full": "as full as it gets",
+        "full": "fully loaded",
         "static": f"one batch of {setup['batch']:g}",
     }.get(view["scenario"], view["scenario"])
     text.show_title(
@@ -150,8 +182,8 @@ def _show_serving(view: dict[str, Any]) -> None:
             pairs.append((label, span(view[name], "")))
     pairs.append(("provenance", _WORDS[view["output_tokens_per_s"]["provenance"]]))
     lengths = f"{setup['input_tokens']:g} tokens in, {setup['output_tokens']:g} out"
-    pairs.append(("as run", f"{lengths}; tp {setup['tp']:g}, pp {setup['pp']:g}; cache {setup['kv_cache']}"))
-    pairs.append(("", f"memory holds {view['most_sequences']:,.0f} such sequences at once"))
+    pairs.append(("as run", f"{lengths}; {_copies(view)}tp {setup['tp']:g}, pp {setup['pp']:g}; cache {setup['kv_cache']}"))
+    pairs.append(("", f"memory holds {text.plural(view['most_sequences'], 'such sequence')} at once"))
     text.show_pairs(pairs)
     if view["percentiles"]:
         columns = [
@@ -174,6 +206,10 @@ def _show_serving(view: dict[str, Any]) -> None:
     show_terms(view[metric]["terms_s"], "time per token" if metric == "tpot_ms" else "time per request")
     show_memory(view)
     _show_end(view)
+
+
+def _copies(view: dict[str, Any]) -> str:
+    return f"{view['replicas']:g} copies, each " if view["replicas"] > 1 else ""
 
 
 def span(interval: dict[str, Any], unit: str) -> str:
@@ -208,11 +244,13 @@ def show_memory(view: dict[str, Any]) -> None:
         return
     capacity = fit["capacity_bytes"] if fit else None
     rows = [
-        [name.replace("_", " "), f"{value / 1e9:.2f} GB", f"{value / memory['total_bytes']:.0%}"]
+        [name.replace("_", " "), gib(value, 2), f"{value / memory['total_bytes']:.0%}"]
         for name, value in sorted(memory["lines_bytes"].items(), key=lambda item: -item[1])
         if value > 0.003 * memory["total_bytes"]
     ]
-    rows.append(["in all", f"{memory['total_bytes'] / 1e9:.2f} GB", ""])
+    rows.append(["in all", gib(memory["total_bytes"], 2), ""])
+    if fit and capacity and (reserve := capacity - memory["total_bytes"] - fit["spare_bytes"]) > 0.003 * capacity:
+        rows.append(["left free by the engine", gib(reserve, 2), ""])
     text.show_lines("")
     text.show_table([text.Column("memory per chip"), text.Column("", right=True), text.Column("", right=True)], rows)
     if fit and capacity:
@@ -224,12 +262,12 @@ def show_fit(fit: dict[str, Any]) -> None:
 
     spare, capacity = fit["spare_bytes"], fit["capacity_bytes"]
     if fit["fits"]:
-        text.show_lines(f"Fits: {spare / 1e9:.1f} of {capacity / 1e9:.1f} GB are left.")
+        text.show_lines(f"Fits: {gib(spare)} of {gib(capacity)} are left.")
         return
-    text.show_lines(f"Does not fit: {-spare / 1e9:.1f} GB are missing on a chip of {capacity / 1e9:.1f} GB.")
+    text.show_lines(f"Does not fit: {gib(-spare)} are missing on a chip of {gib(capacity)}.")
     if fit["smallest_change"] and fit["smallest_change"] != "nothing tried helps":
         text.show_lines(
-            f"The smallest change that helps: {fit['smallest_change']} ({fit['bytes_after_change'] / 1e9:.1f} GB per chip)."
+            f"The smallest change that helps: {fit['smallest_change']} ({gib(fit['bytes_after_change'])} per chip)."
         )
     elif fit["tried"]:
         text.show_lines("Nothing tried helps: smaller batches, narrower formats and more chips were all too little.")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chipwise.cli import text
-from chipwise.text import duration, plural
+from chipwise.text import duration, gib, plural
 
 View = dict[str, Any]
 Pairs = list[tuple[str, str]]
@@ -39,7 +39,7 @@ def show_extra(view: View) -> None:
     lines: Pairs = []
     if view.get("job_time_s") and view["task"] in ("train", "serve", "samples", "pipeline"):
         energy = f"; {text.number(view['energy_kwh'], 3)} kWh" if view.get("energy_kwh") is not None else ""
-        lines.append(("whole job", f"{span(view['job_time_s'])}{energy}"))
+        lines.append(("whole job", f"{span(view['job_time_s'])}{energy}; starting machines is not counted"))
         lines += _for_deadline(view)
     if view.get("feeding"):
         lines += _feeding(view["feeding"])
@@ -132,11 +132,11 @@ def _show_terms(terms: dict[str, float], subject: str) -> None:
 
 def _show_memory(view: View) -> None:
     fit, memory = view["fit"], view["memory"]
-    lines = ", ".join(f"{name} {value / 1e9:.3g}" for name, value in memory["lines_bytes"].items())
+    lines = ", ".join(f"{name} {value / 2**30:.3g}" for name, value in memory["lines_bytes"].items())
     verdict = "fits" if fit["fits"] else "does not fit"
     text.show_lines(
         "",
-        f"Memory per chip: {memory['total_bytes'] / 1e9:.3g} of {fit['capacity_bytes'] / 1e9:.3g} GB, it {verdict} ({lines}).",
+        f"Memory per chip: {memory['total_bytes'] / 2**30:.3g} of {gib(fit['capacity_bytes'])}, it {verdict} ({lines}).",
     )
     drawn = view["power_per_chip"]
     energy = text.number(view["energy_per_million_samples_kwh"], 3)

@@ -25,6 +25,7 @@ _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0,
 @click.option("--chip", help="The catalog's name of the chip, where the driver's does not tell.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the profile here, too.")
 @click.option("--picture", type=click.Path(path_type=Path), help="Write the roofline as SVG.")
+@click.option("--force", is_flag=True, help="Overwrite these files if they exist.")
 @click.option(
     "--show",
     is_flag=False,
@@ -42,6 +43,7 @@ def profile(
     chip: str | None,
     out: Path | None,
     picture: Path | None,
+    force: bool,
     show: str | None,
     forget: str | None,
     as_json: bool,
@@ -64,6 +66,8 @@ def profile(
     for path in (out, picture):
         if path is not None and (path.is_dir() or not path.parent.is_dir()):
             raise BadInput(f"{path} cannot be written.", remedy="Give the name of a file in a directory that is there.")
+        if path is not None:
+            profiling.check_out(path, force)
     session = open_session()
     if forget is not None:
         removed = profiling.forget(session, forget)
@@ -78,9 +82,9 @@ def profile(
         with progress("measuring") as report:
             result = profiling.measure(session, profiling.Wish(quick, device, chip, seconds), report)
     if out is not None:
-        profiling.write(out, profiling.dump(result.profile))
+        profiling.write(out, profiling.dump(result.profile), force)
     if picture is not None:
-        profiling.write(picture, profiling.picture(result))
+        profiling.write(picture, profiling.picture(result), force)
     if as_json:
         text.show_json(profiling.view(result))
     else:

@@ -11,9 +11,10 @@ import click
 from chipwise.cli.options import WholeNumber
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from chipwise.runner.record import Row
+    from chipwise.api.running.sightings import Sighting
+    from chipwise.runner.record import Damaged, Row
 
 DAY_S = 86_400.0
 
@@ -31,12 +32,15 @@ def ps(
 ) -> None:
     """List jobs: those that wait or run, and those that ended within a day.
 
+    Jobs of this machine are looked at: one that is recorded as running and is gone is shown as lost or ended. A phase with a
+    question mark is what was seen last, by a controller that does not answer now.
+
     \b
     Examples:
       chipwise ps
       chipwise ps --all --phase failed --team vision
     """
-    from chipwise.api.running import controlling, place, waiting
+    from chipwise.api.running import controlling, place, sightings, waiting
     from chipwise.api.session.wiring import open_session
     from chipwise.api.views.jobs import row_view
     from chipwise.cli import text
@@ -60,16 +64,34 @@ def ps(
         unread = {one.id: one for one in record.damaged(query)} if query.phases or not everything else {}
         back = {} if as_json else waiting.back_since(record, rows)
         waits = {} if as_json else waiting.asked_and_why(session, record, [row for row in rows if row.id not in unread])
+        known = sightings.of_rows(session, record, rows)
     finally:
         record.close()
-    if any(not row.phase.over and row.place == place.this_place(session) for row in rows):
-        controlling.awake(session)  # a queue that stands still is what people look for here
     now = time.time()
-    if not everything and not only:
-        rows = [row for row in rows if row.ended is None or now - row.ended < DAY_S]
+    shown = rows if everything or only else [row for row in rows if row.ended is None or now - row.ended < DAY_S]
     if as_json:
-        text.show_json([{**row_view(row), "damaged": str(unread[row.id]) if row.id in unread else None} for row in rows])
-        return
+        text.show_json(
+            [
+                {**row_view(row, known.get(row.id)), "damaged": str(unread[row.id]) if row.id in unread else None}
+                for row in shown
+            ]
+        )
+    else:
+        _show(shown, everything, unread, back, waits, known, now)
+    sightings.wake(session, rows, controlling.REPLACES_WITHIN_S)  # a queue that stands still is what people look for here
+
+
+def _show(
+    rows: Sequence[Row],
+    everything: bool,
+    unread: Mapping[str, Damaged],
+    back: Mapping[str, float],
+    waits: dict[str, tuple[str, str]],
+    known: Mapping[str, Sighting],
+    now: float,
+) -> None:
+    from chipwise.cli import text
+
     if not rows:
         text.show_lines("No job." if everything else "No job; --all shows those that ended long ago.")
         return
@@ -84,11 +106,17 @@ def ps(
         text.Column("reason", flexible=True),
     ]
     waits |= {row.id: (str(row.gpus), "its record is damaged") for row in rows if row.id in unread}
-    text.show_table(
-        columns,
-        [_cells(row, now - _since(row, back), *waits.get(row.id, (_per_machine(row, row.gpus), row.reason))) for row in rows],
-    )
+    cells = []
+    for row in rows:
+        gpus, reason = waits.get(row.id, (_per_machine(row, row.gpus), row.reason))
+        sighting = known.get(row.id) if row.id not in unread else None
+        since = sighting.seen if sighting is not None and sighting.is_gone else None
+        phase, note = (str(row.phase), "") if sighting is None else (sighting.label, sighting.note)
+        cells.append(_cells(row, phase, now - (since or _since(row, back)), gpus, note or reason))
+    text.show_table(columns, cells)
     text.say(*(str(unread[row.id]) for row in rows if row.id in unread))
+    notes = [known[row.id].note for row in rows if row.id in known and known[row.id].is_trouble]  # a table may cut them
+    text.say(*(f"{note[:1].upper()}{note[1:]}." for note in dict.fromkeys(notes)))
 
 
 def _per_machine(row: Row, number: int) -> str:
@@ -101,12 +129,12 @@ def _since(row: Row, back: Mapping[str, float]) -> float:
     return row.ended or (row.begun if row.phase.placed else None) or back.get(row.id, row.submitted)
 
 
-def _cells(row: Row, seconds: float, gpus: str, reason: str) -> list[str]:
+def _cells(row: Row, phase: str, seconds: float, gpus: str, reason: str) -> list[str]:
     from chipwise.text import duration
 
     return [
         row.id,
-        str(row.phase),
+        phase,
         duration(max(seconds, 0.0)),
         gpus,
         _per_machine(row, row.cpus),

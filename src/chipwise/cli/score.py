@@ -18,6 +18,7 @@ _ROW_LIMIT = 8  # names of a column, and reasons; --json has all
 @click.command()
 @click.argument("path", metavar="FILE")
 @click.option("--out", type=click.Path(path_type=Path), help="Write all rows with what was predicted as CSV.")
+@click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
 @click.option(
     "--leave-out",
     type=click.Choice(("group", "configuration", "chip")),
@@ -26,7 +27,9 @@ _ROW_LIMIT = 8  # names of a column, and reasons; --json has all
 @click.option("--folds", type=click.IntRange(2, 1000), help="Fits that --leave-out makes; 6, 5 or 8 unless given.")
 @click.option("--no-own", is_flag=True, help="Leave your own calibration and profiles out.")
 @click.option("--json", "as_json", is_flag=True, help="Print all figures as JSON; errors and shares are fractions.")
-def score(path: str, out: Path | None, leave_out: str | None, folds: int | None, no_own: bool, as_json: bool) -> None:
+def score(
+    path: str, out: Path | None, force: bool, leave_out: str | None, folds: int | None, no_own: bool, as_json: bool
+) -> None:
     """Score predictions against the measurements in FILE, CSV or JSON lines; a dash reads standard input.
 
     Columns: model, task, chip, metric_name, metric_value and what else was set; others are kept and ignored. Rows without
@@ -43,7 +46,7 @@ def score(path: str, out: Path | None, leave_out: str | None, folds: int | None,
     from chipwise.cli import text
     from chipwise.cli.progress import progress
 
-    _check(out, folds, leave_out)
+    _check(out, force, folds, leave_out)
     ask = Ask(leave_out, folds, not no_own)
     session, typed = open_session(), standard_input() if path == "-" else None
     if leave_out is None:
@@ -54,7 +57,7 @@ def score(path: str, out: Path | None, leave_out: str | None, folds: int | None,
     if out is not None:
         from chipwise.api.measure.profile import write
 
-        write(out, predictions(result))
+        write(out, predictions(result), force)
     if as_json:
         text.show_json(view(result))
     else:
@@ -71,7 +74,7 @@ def standard_input() -> bytes:
     return b"" if sys.stdin is None else sys.stdin.buffer.read(4 * int(LARGEST) + 1)
 
 
-def _check(out: Path | None, folds: int | None, leave_out: str | None) -> None:
+def _check(out: Path | None, force: bool, folds: int | None, leave_out: str | None) -> None:
     """What can be told before minutes of fitting."""
     from chipwise.errors import BadInput
 
@@ -81,8 +84,9 @@ def _check(out: Path | None, folds: int | None, leave_out: str | None) -> None:
         return
     if str(out) == "-" or out.is_dir():
         raise BadInput(f"--out {out} is not a file.", remedy="Give the name of a file to write.")
-    if not out.parent.is_dir():
-        raise BadInput(f"There is no directory {out.parent}.", remedy="Create it, or write elsewhere.")
+    from chipwise.api.measure.profile import check_out
+
+    check_out(out, force)
 
 
 def _show(result: Score, leave_out: str | None) -> None:

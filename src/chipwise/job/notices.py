@@ -1,8 +1,9 @@
 """Being told to leave: by SIGTERM, or by a file that the supervisor writes.
 
-`$CHIPWISE_RUN_DIR/notice.json` is {"reason": text, "until": unix time}; spot notices, maintenance and evictions all arrive
-that way. SIGTERM has no time with it: $CHIPWISE_GRACE_SECONDS says how long the sender waits (30 s where it does not, as
-Kubernetes does). A notice whose time was over before this process began was meant for an earlier one.
+`$CHIPWISE_RUN_DIR/notice.json` is {"reason": text, "until": unix time, "boottime": the same by the clock that nobody sets,
+where the writer is on the same machine}; spot notices, maintenance and evictions all arrive that way. SIGTERM has no time with
+it: $CHIPWISE_GRACE_SECONDS says how long the sender waits (30 s where it does not, as Kubernetes does). A notice whose time was
+over before this process began was meant for an earlier one.
 """
 
 from __future__ import annotations
@@ -11,27 +12,37 @@ import json
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
 log = logging.getLogger("chipwise.job")
 GRACE_S = 30.0
 _LOOK_S = 0.1  # between looks at the notice file: a look costs microseconds, on a network file system more
-_began = time.time()
+
+
+def _boottime() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic()
+
+
+_began, _began_boottime = time.time(), _boottime()
 
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
     reason: str
     until: float | None  # unix time; None where nobody said
+    boottime: float | None = field(default=None, repr=False, compare=False)  # the same by a clock that nobody sets
 
     @property
     def seconds_left(self) -> float | None:
+        if self.boottime is not None:
+            return max(0.0, self.boottime - _boottime())
         return None if self.until is None else max(0.0, self.until - time.time())
 
 
@@ -59,7 +70,7 @@ def _read_notice(directory: str) -> Leaving | None:
     try:
         with open(os.path.join(directory, "notice.json"), encoding="utf-8") as file:
             content: Any = json.load(file)
-        reason, until = str(content.get("reason") or "notice"), content.get("until")
+        reason, until, boottime = str(content.get("reason") or "notice"), content.get("until"), content.get("boottime")
     except FileNotFoundError:
         return None
     except (OSError, ValueError, AttributeError) as error:  # that there is one is known, and going is the safe side
@@ -67,6 +78,8 @@ def _read_notice(directory: str) -> Leaving | None:
         return Leaving("a notice that cannot be read", None)
     if not isinstance(until, int | float) or isinstance(until, bool):
         return Leaving(reason, None)
+    if isinstance(boottime, int | float) and not isinstance(boottime, bool):
+        return None if boottime < _began_boottime else Leaving(reason, float(until), float(boottime))
     return None if until < _began else Leaving(reason, float(until))
 
 
@@ -89,7 +102,7 @@ def listening(*signals: signal.Signals) -> Iterator[None]:
             os.kill(os.getpid(), number)
             return
         if _signalled is None:
-            _signalled = Leaving(signal.Signals(number).name, time.time() + _grace_s())
+            _signalled = Leaving(signal.Signals(number).name, time.time() + _grace_s(), _boottime() + _grace_s())
             _last_look = ("", -1e9, None)  # a notice was written just before
         if callable(previous):
             previous(number, frame)

@@ -1,4 +1,5 @@
-"""How far the job is, for whoever watches it: `$CHIPWISE_RUN_DIR/progress.json`, at most once a second, by rank 0.
+"""How far the job is, for whoever watches it: `$CHIPWISE_RUN_DIR/progress.json`, at most once a second (and when the first
+checkpoint is there), by rank 0.
 
 {"step", "total", "at", "saved_step", "save_seconds", "rate", "steady"}: steps done, of how many, unix time, the newest
 committed checkpoint, what saving takes, steps per second of late, and steps per second of this process since it was warm: its
@@ -39,6 +40,7 @@ class Progress:
         self._writers = _writers() if rank == 0 else []
         self._total = total
         self._last = (time.monotonic(), step)
+        self._tells_saved = False  # whether anybody knows that there is a checkpoint to go on from
         self.rate: float | None = None
         self._begun = self._last
         self._warm: tuple[float, int] | None = None
@@ -54,8 +56,9 @@ class Progress:
 
     def tell(self, step: int, saved_step: int | None, save_seconds: float | None, *, now: bool = False) -> None:
         elapsed = time.monotonic() - self._last[0]
-        if elapsed < _EVERY_S and not now:
+        if elapsed < _EVERY_S and not now and (saved_step is None or self._tells_saved):
             return
+        self._tells_saved = saved_step is not None
         if elapsed > 0 and step > self._last[1]:
             rate = (step - self._last[1]) / elapsed
             self.rate = rate if self.rate is None else self.rate + _SMOOTHING * (rate - self.rate)

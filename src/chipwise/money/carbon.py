@@ -34,6 +34,7 @@ from chipwise.catalog.region import Region
 from chipwise.catalog.tables import Embodied, EnergyPrice
 from chipwise.countries import GROUPS, country_of
 from chipwise.errors import InvalidSettings, Problem
+from chipwise.text import number
 from chipwise.units import GIB
 
 Array = NDArray[np.float64]
@@ -215,8 +216,12 @@ class Making:
         if kg is None:
             return EmbodiedShare(None, (), (f"embodied: {source}",))
         share, years = hours / self.lifetime_hours, f"{self.lifetime_hours / _HOURS_PER_YEAR:g} years"
-        lifetime_text = f"{hours:.4g} h of {years}"
-        lines = [CarbonLine("embodied, chips", chips * kg * share, f"{chips:g} x {kg:.4g} kg x {lifetime_text}")] if kg else []
+        lifetime_text = f"{number(hours, 4)} h of {years}"
+        lines = (
+            [CarbonLine("embodied, chips", chips * kg * share, f"{chips:,g} x {number(kg, 4)} kg x {lifetime_text}")]
+            if kg
+            else []
+        )
         basis = [f"embodied: {source}; a life of {years}"]
         if chip.name in _WITH_HOST:
             basis.append("the host is in the figure of the chip")
@@ -225,7 +230,9 @@ class Making:
         else:
             host = self.host_kg(host_memory_bytes)
             lines.append(
-                CarbonLine("embodied, hosts", machines * host * share, f"{machines:g} x {host:.4g} kg x {lifetime_text}")
+                CarbonLine(
+                    "embodied, hosts", machines * host * share, f"{machines:,g} x {number(host, 4)} kg x {lifetime_text}"
+                )
             )
             basis.append("host: rule by its memory, within 20% of servers with a figure")
         return EmbodiedShare(fsum(line.kg for line in lines) if lines else None, tuple(lines), tuple(basis))
@@ -235,7 +242,7 @@ def footprint(grid: Grid, power_w: float, hours: float, embodied: EmbodiedShare 
     """One job's carbon: watts of all its machines over hours, and its share of making them."""
     _check(power_w=power_w, hours=hours)
     energy_kwh = power_w * hours / 1e3 * grid.pue
-    formula = f"{power_w:,.0f} W x {hours:.4g} h x PUE {grid.pue:.4g} x {grid.g_per_kwh:.4g} g/kWh"
+    formula = f"{power_w:,.0f} W x {number(hours, 4)} h x PUE {grid.pue:.4g} x {grid.g_per_kwh:.4g} g/kWh"
     operational = CarbonLine("operational", energy_kwh * grid.g_per_kwh / 1e3, formula)
     marginal, embodied = grid.marginal_g_per_kwh, embodied or EmbodiedShare(None, (), ("embodied: not asked for",))
     marginal_basis = () if marginal is None else (f"one more kWh there emits {marginal:.4g} g (marginal)",)

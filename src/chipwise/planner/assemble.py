@@ -28,7 +28,7 @@ from chipwise.text import price as exact_price
 from chipwise.units import DAY, HOUR, MONTH, YEAR
 
 NO_RULES = Rules()
-REFINED = 200  # rows that may win and get their storage chosen; more follow while a row without it is cheaper
+REFINED = 200  # rows that get their storage chosen at first; more follow while a row without it may be shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,7 @@ class PlanningCase:
     goals: Goals
     stored: Stored | None = None
     layered: Callable[[Rows], Array] | None = None  # USD by row over the load's curve, which a budget is held against
+    room: Array | None = None  # by way: what its machines can take, such as requests a second
 
 
 def family_of(part: Part) -> str:
@@ -137,16 +138,19 @@ def assemble(
         kg=priced.kg,
         doubt=priced.high_s / np.maximum(priced.low_s, 1e-9),
         machines=priced.machines,
+        room=np.zeros(len(priced)) if case.room is None else case.room[priced.way],
     )
     ranked = order(values, case.goals.objective)
     good, rest = ranked[fine[ranked]], ranked[~fine[ranked]]
     if case.stored is not None and len(good):
-        good, dear = maker.stored(good, values)
+        good, dear = maker.stored(good, values, top)
         rest = np.concatenate([dear, rest])
         late = late if len(good) else maker.too_dear(dear, values)
     top_rows, optimal = _distinct(priced, good)[: max(top, 1)], good[front(_rows(values, good))]
-    if case.stored is not None and len(good):  # storage may make one of them dearer than another
+    if case.stored is not None and len(good):  # storage may make one of them dearer than another, or than the budget
         optimal = np.array(sorted({*optimal.tolist(), int(good[0])}), dtype=np.intp)
+        total = maker.in_all(optimal, values)
+        optimal = optimal[case.goals.affords(total.usd, total.seconds)]
         optimal = optimal[front(maker.in_all(optimal, values))]
     families = fleet.shape_of[priced.machine]
     labels = [family_of(fleet.part(at)) for at in range(len(fleet.shapes))]
@@ -279,9 +283,11 @@ def _verdict(case: PlanningCase, fleet: Fleet, choice: Choice) -> Reason | None:
         return MissesDeadline(choice.seconds, goals.deadline_s)
     if goals.throughput is not None and choice.seconds > goals.items / goals.throughput:
         return MissesThroughput(goals.items / max(choice.seconds, 1e-9), goals.throughput, goals.item)
-    spent = choice.layered_usd or float(goals.spent(np.array(choice.usd), np.array(choice.seconds)))
+    spent = choice.layered_usd
+    if spent is None:
+        spent = float(goals.spent(np.array(choice.usd), np.array(choice.seconds)))
     if goals.budget_usd is not None and spent > goals.budget_usd:
-        return OverBudget(spent, goals.budget_usd, goals.period)
+        return OverBudget(spent, goals.budget_usd, goals.period, layered=choice.layered_usd is not None)
     return above(fleet, choice, goals.rules)
 
 
@@ -327,6 +333,7 @@ def _rows(values: Values, selected: Index) -> Values:
         kg=values.kg[selected],
         doubt=values.doubt[selected],
         machines=values.machines[selected],
+        room=values.room[selected],
     )
 
 
@@ -368,19 +375,22 @@ class _Maker:
             self.foresee(np.array([row]))
         return self.tails[row]
 
-    def stored(self, ranked: Index, values: Values) -> tuple[Index, Index]:
-        """With storage reckoned for the best rows, until no row behind them can pass the best; and what it makes too dear."""
-        objective = self.case.goals.objective
-        bare = score(_rows(values, ranked), objective)
-        for end in range(REFINED, len(ranked) + REFINED, REFINED):
+    def stored(self, ranked: Index, values: Values, top: int) -> tuple[Index, Index]:
+        """With storage reckoned for the best rows, until none behind them can pass those shown; and what it makes too dear."""
+        objective, end = self.case.goals.objective, REFINED
+        bare, shown = score(_rows(values, ranked), objective), min(max(top, 1), len(_distinct(self.priced, ranked)))
+        while True:
             head = ranked[:end]
             total = self.in_all(head, values)
             fine = self.case.goals.affords(total.usd, total.seconds)
-            if fine.any() and (end >= len(ranked) or bare[end] >= score(total, objective)[fine].min()):
-                break
-        inside = np.flatnonzero(fine)
-        best = head[inside[order(_rows(total, inside), objective)]]
-        return (np.concatenate([best, ranked[len(head) :]]) if len(best) else best), head[~fine]
+            inside = np.flatnonzero(fine)
+            best = head[inside[order(_rows(total, inside), objective)]]
+            if end >= len(ranked):
+                return best, head[~fine]
+            leading = np.array(_distinct(self.priced, best)[:shown], dtype=np.intp)
+            if len(leading) == shown and bare[end] >= score(self.in_all(leading, values), objective).max():
+                return np.concatenate([best, ranked[end:]]), head[~fine]
+            end *= 2
 
     def too_dear(self, rows: Index, values: Values) -> tuple[Missing, ...]:
         """What all rows miss that only their storage puts above the budget."""

@@ -21,7 +21,8 @@ LORA_RANK = 16  # of adapters: common in published fine-tunings
 STEP_SAMPLES = 256.0  # a chip and step, of models over pictures and other samples: as published runs of vision models have it
 
 # Services
-SERVING_PRECISIONS = ("bf16", "fp8")  # of the weights: as models are published, and half of that at hardly any loss
+# Of the weights: as models are published, in fp16 where a chip has no bf16, and half of that at hardly any loss.
+SERVING_PRECISIONS = ("bf16", "fp16", "fp8")
 UTILISATION = 0.8  # of what can be answered at most, where no latency goal says when a chip is full: above it queues grow fast
 DEVICE_UTILISATION = 0.9  # of a device's time: one answer comes after the other, and nobody shares it
 HOURS_PER_WEEK = 168.0  # in which a service is on: always

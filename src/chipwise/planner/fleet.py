@@ -266,3 +266,8 @@ def machines_for(chips: Array, width: Array, replicas: Array) -> Array:
     """Machines of `chips` chips for replicas of `width`: several replicas in one, or one over several."""
     inside = np.maximum(np.floor(chips / width), 1.0)
     return np.where(width > chips, replicas * np.ceil(width / chips), np.ceil(replicas / inside))
+
+
+def replicas_in(chips: Array, width: Array, machines: Array) -> Array:
+    """Replicas of `width` chips that so many machines of `chips` chips hold; `machines_for` asks the other way round."""
+    return np.where(width > chips, np.floor(machines / np.ceil(width / chips)), machines * np.floor(chips / width))

@@ -2,7 +2,7 @@
 
 Each change is searched anew with one thing eased (more chips, a lighter precision or method, one limit lifted) and told only if
 something fits then. That costs another search or two, so it is done only when there is no plan. Deadlines, budgets and quotas
-are told by `assembling`, which has the prices.
+are told by `assemble`, which has the prices.
 """
 
 from __future__ import annotations

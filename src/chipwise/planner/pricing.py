@@ -1,7 +1,7 @@
 """Every way to run a job joined to every offer of its shape: what it costs, how long it takes, what it emits.
 
 Columns, one row per offer, number of machines and precision. Compute, restarts and transfer are reckoned for all rows;
-storage is chosen for those that may win (`assembling.py`), since it only adds.
+storage is chosen for those that may win (`assemble.py`), since it only adds.
 """
 
 from __future__ import annotations
@@ -124,12 +124,13 @@ def price(
         machines, work_s, is_spot, risk, run = machines[ends], work_s[ends], is_spot[ends], risk.only(ends), run.only(ends)
     hourly = np.frombuffer(catalog.offers.price, dtype=np.float64)[offer]
     moved_usd, moved_h = _moved(market, region, place, size_bytes)
-    expected = np.where(is_spot, run.expected_s, work_s) + BOOT_S
-    paid_h = np.where(is_spot, run.expected_s - run.waiting_s + BOOT_S, work_s + BOOT_S) / HOUR
+    boot_s = 0.0 if work.monthly else BOOT_S  # what goes on has started before the month
+    expected = np.where(is_spot, run.expected_s, work_s) + boot_s
+    paid_h = np.where(is_spot, run.expected_s - run.waiting_s + boot_s, work_s + boot_s) / HOUR
     committed = np.array([COMMITTED_H.get(one, 0.0) for one in PURCHASES])[purchase]
     if work.monthly:
         committed = np.minimum(committed, MONTH / HOUR)
-    plain_h = (work_s + BOOT_S) / HOUR
+    plain_h = (work_s + boot_s) / HOUR
     compute = np.maximum(plain_h, committed) * machines * hourly
     restarts = np.where(is_spot, np.maximum(paid_h - plain_h, 0.0) * machines * hourly, 0.0)
     kg = market.grids.operational_kg(work.power_w[way], np.maximum(paid_h, plain_h), region)

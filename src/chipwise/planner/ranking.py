@@ -1,4 +1,4 @@
-"""Which candidate is best: by cost, time, carbon or all three, ties by certainty and then by simplicity.
+"""Which candidate is best: by cost, time, carbon or all three, ties by certainty, then by simplicity, then by room and carbon.
 
 The Pareto front is what no other candidate beats in cost, time and carbon together. A family is what people compare by: a
 generation of GPUs, Trainium, TPUs, own machines; of every family the best is kept, so that each loss can be told.
@@ -25,6 +25,7 @@ class Values:
     kg: Array
     doubt: Array  # high over low of the estimate: certainty breaks ties
     machines: Array
+    room: Array  # what the machines can take, such as requests a second; 0 where there is no such number
 
 
 def score(values: Values, objective: str) -> Array:
@@ -41,11 +42,12 @@ def score(values: Values, objective: str) -> Array:
 
 
 def order(values: Values, objective: str) -> Index:
-    """Positions, the best first. Ties go by doubt, then by machines, then by cost, time and carbon: one machine is as fast in
-    all regions, and not as dear."""
+    """Positions, the best first. Ties go by doubt, then by machines, then by cost and time: one machine is as fast in all
+    regions, and not as dear. What is alike in all of that goes by what it can take, and then by carbon."""
     scores = score(values, objective)
     steps = np.floor(np.log(np.maximum(scores, 1e-12)) / np.log1p(TIE))
-    return np.lexsort((values.kg, values.seconds, values.usd, values.machines, np.round(values.doubt, 2), steps))
+    keys = (values.kg, -values.room, values.seconds, values.usd, values.machines, np.round(values.doubt, 2), steps)
+    return np.lexsort(keys)
 
 
 def front(values: Values) -> Index:

@@ -165,6 +165,7 @@ class NoPrecision:
     asked: tuple[str, ...]
     known: tuple[str, ...] = ()  # formats that are stated; none: not listed here
     chip: str = ""
+    instead: str = ""  # a format that is not searched unless it is asked for, and would do
 
 
 @dataclass(frozen=True, slots=True)

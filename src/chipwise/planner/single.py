@@ -17,6 +17,7 @@ from chipwise.planner.explain.greening import emitted
 from chipwise.planner.explain.headroom import headroom
 from chipwise.planner.explain.turning import turns
 from chipwise.planner.ground import check_moment, grids_of, with_limits_told
+from chipwise.planner.more_chips import with_chips_told
 from chipwise.planner.rules import rules_of
 from chipwise.planner.values.plan import Emitted, Plan, Service, unstated
 from chipwise.planner.values.split import width
@@ -35,22 +36,9 @@ def plan_work(known: Known, path: str, work: Common, objective: str | None, top:
 
         work = with_recording(known, work, path)
     rules = rules_of(known, work.limits)
-    if planning_kinds.handles(known, path, work):
-        plan = planning_kinds.plan_other(known, path, work, rules, objective, top)
-    elif isinstance(work, Learning):
-        from chipwise.planner.training.plan import plan_learning
-
-        plan = plan_learning(known, path, work, objective, top)
-    elif isinstance(work, Serve | Batch):
-        from chipwise.planner.generation.plan import plan_generation
-
-        plan = plan_generation(known, path, work, objective, top)
-    else:
-        kind = getattr(work, "kind", "this kind")
-        raise BadInput(
-            f"A {kind} has no single answer: each of its stages runs on different hardware.",
-            remedy=f"chipwise plan {path} plans it as a whole; a file with one of its stages can be asked for here.",
-        )
+    plan = with_chips_told(
+        _planned(known, path, work, objective, top), work, lambda freed: _planned(known, path, freed, objective, top)
+    )
     plan = replace(plan, turns=(*turns(plan), *plan.turns))
     plan = _with_networks_told(work, with_limits_told(known, work, rules, plan))
     if goes_on:
@@ -60,6 +48,24 @@ def plan_work(known: Known, path: str, work: Common, objective: str | None, top:
     targets = asked_of(known, work, plan.per)
     plan = replace(plan, turns=(*plan.turns, *headroom(plan, targets)))
     return replace(plan, answers=answers(plan, targets), emitted=_emitted(known, plan))
+
+
+def _planned(known: Known, path: str, work: Common, objective: str | None, top: int) -> Plan:
+    if planning_kinds.handles(known, path, work):
+        return planning_kinds.plan_other(known, path, work, rules_of(known, work.limits), objective, top)
+    if isinstance(work, Learning):
+        from chipwise.planner.training.plan import plan_learning
+
+        return plan_learning(known, path, work, objective, top)
+    if isinstance(work, Serve | Batch):
+        from chipwise.planner.generation.plan import plan_generation
+
+        return plan_generation(known, path, work, objective, top)
+    kind = getattr(work, "kind", "this kind")
+    raise BadInput(
+        f"A {kind} has no single answer: each of its stages runs on different hardware.",
+        remedy=f"chipwise plan {path} plans it as a whole; a file with one of its stages can be asked for here.",
+    )
 
 
 def _with_networks_told(work: Common, plan: Plan) -> Plan:

@@ -74,6 +74,13 @@ def _fits(known: Known, model: str, chip: str, settings: dict[str, Any]) -> FitP
         largest = {"most sequences": largest_batch(shape, part, setup), "longest context": largest_context(shape, part, setup)}
         task = "serving"
     tokens = setup.seq if isinstance(setup, TrainingSetup) else setup.context
+    stated = known.find_model(model).context
+    held = {label: float(values[0]) for label, values in largest.items()}
+    longest = "longest sequence" if task == "training" else "longest context"
+    notes = context_notes(known, model, tokens)
+    if stated is not None and held[longest] > stated:
+        notes += (f"Memory would hold {held[longest]:,.0f} tokens; {name} is stated for {stated:,}.",)
+        held[longest] = float(stated)
     return FitPrediction(
         model=name,
         chip=part.name,
@@ -81,8 +88,10 @@ def _fits(known: Known, model: str, chip: str, settings: dict[str, Any]) -> FitP
         task=task,
         memory=memory_use(result.memory),
         fit=fit_result(result),
-        largest={name: float(values[0]) for name, values in largest.items()},
-        notes=context_notes(known, model, tokens),
+        largest=held,
+        notes=notes,
+        tokens=float(tokens[0]),
+        ways=1.0 if task == "training" else chips,
     )
 
 

@@ -224,6 +224,7 @@ def _training_setup(
     if "shard" not in settings:
         chosen["shard"] = np.where(dp > 1, np.where(split, 1.0, 3.0), 0.0)
     chosen.setdefault("recompute", float(NONE))
+    chosen.setdefault("sequence_parallel", (ways[0] > 1).astype(np.float64))
     if "states" not in settings:
         chosen["states"] = "master" if all_true(split) else "autocast"
     notes: tuple[str, ...] = ()

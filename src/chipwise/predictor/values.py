@@ -368,7 +368,10 @@ class FitPrediction:
     fit: FitResult
     largest: Mapping[str, float]
     notes: tuple[str, ...]
+    tokens: float  # of each sequence that `largest` counts
+    ways: float = 1.0  # chips of one copy
 
     @property
     def title(self) -> str:
-        return f"{self.model} on {self.chips:g}x {self.chip}: {self.task}"
+        copy = f", one copy over {self.ways:g} chips" if self.ways > 1 else ""
+        return f"{self.model} on {self.chips:g}x {self.chip}: {self.task}{copy}"

@@ -9,6 +9,7 @@ from typing import Any
 from chipwise.public.intervals import Interval
 from chipwise.public.layout import LINES, data_frame, html_pairs, text_pairs
 from chipwise.public.records import Record
+from chipwise.text import gib
 
 _RATES = {
     "tokens_per_s": "tokens/s",
@@ -117,7 +118,7 @@ class Estimate:
     def _pairs(self) -> list[tuple[str, object]]:
         pairs: list[tuple[str, object]] = [(name.replace("_", " "), str(figure)) for name, figure in self.figures.items()]
         if self.memory is not None:
-            pairs.append(("memory per chip", f"{self.memory['total_bytes'] / 1e9:.1f} GB"))
+            pairs.append(("memory per chip", gib(self.memory["total_bytes"])))
         if self.fits is not None:
             pairs.append(("fits", self.fits))
         if self.power is not None:
@@ -179,8 +180,8 @@ class MemoryFit:
         return self.data.to_dict()
 
     def _pairs(self) -> list[tuple[str, object]]:
-        left = ("left", f"{self.spare_bytes / 1e9:.1f} of {self.capacity_bytes / 1e9:.1f} GB")
-        missing = ("missing", f"{-self.spare_bytes / 1e9:.1f} GB on a chip of {self.capacity_bytes / 1e9:.1f} GB")
+        left = ("left", f"{gib(self.spare_bytes)} of {gib(self.capacity_bytes)}")
+        missing = ("missing", f"{gib(-self.spare_bytes)} on a chip of {gib(self.capacity_bytes)}")
         pairs: list[tuple[str, object]] = [("fits", self.fits), left if self.fits else missing]
         return [*pairs, *([("would help", self.change)] if self.change else []), *self.largest.items()]
 

@@ -23,7 +23,7 @@ class RenderedFile:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Files(Mapping[str, str]):
-    """Texts by path; several targets have a folder each. `notes`: where the plan takes something else than what is written."""
+    """Texts by path; several targets have a folder each. `notes`: what is cheaper than what is written."""
 
     files: tuple[RenderedFile, ...]
     notes: tuple[str, ...] = ()

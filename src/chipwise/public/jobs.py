@@ -39,8 +39,12 @@ class Job:
 
     @property
     def phase(self) -> str:
-        """queued, starting, running, stopping, done, failed or stopped."""
-        return str(_recorded_jobs(self.session, [self.id])[0].phase)
+        """queued, starting, running, leaving, done, failed or stopped; lost or ended where nothing of it runs any more and that
+        is not recorded yet."""
+        from chipwise.api.running import asking, sightings
+
+        with asking.opened(self.session.api) as parts:
+            return sightings.of_job(self.session.api, parts.record, parts.job(self.id)).phase
 
     @property
     def over(self) -> bool:
@@ -225,9 +229,12 @@ class JobVerbs(Opened):
     ) -> Table:
         """List jobs, the newest first: those that wait or run, and those that ended within a day; `everything` for all.
 
+        Jobs of this machine are looked at: one that is recorded as running and is gone has the phase lost or ended. `seen` is
+        when a job was last seen alive, and `reason` says so where that is long ago.
+
         >>> cw.ps(phase="running", team="vision")
         """
-        from chipwise.api.running import place
+        from chipwise.api.running import place, sightings
         from chipwise.api.views.jobs import row_view
         from chipwise.runner.job import Phase
         from chipwise.runner.record import Wanted
@@ -248,12 +255,14 @@ class JobVerbs(Opened):
                     newest=newest,
                 )
             )
+            known = sightings.of_rows(self.api, record, rows)
         finally:
             record.close()
+        sightings.wake(self.api, rows)
         if not everything and not wanted:
             now = time.time()
             rows = [row for row in rows if row.ended is None or now - row.ended < _DAY_S]
-        return Table(map(row_view, rows), _ROWS)
+        return Table((row_view(row, known.get(row.id)) for row in rows), _ROWS)
 
     def jobs(
         self,
@@ -287,18 +296,19 @@ class JobVerbs(Opened):
 
         >>> cw.describe("train-3f2a").story
         """
-        from chipwise.api.running import asking, comparing, jobs
+        from chipwise.api.running import asking, comparing, jobs, sightings
         from chipwise.api.views.jobs import job_view
         from chipwise.runner.engine import Room
 
         with asking.opened(self.api) as parts:
             config = parts.engine.config
             wanted = jobs.find(parts.record, _id(job))
-            described = jobs.describe(parts.record, wanted, Room(config.gpus, config.cpus), parts.rules)
+            sighting = sightings.of_job(self.api, parts.record, wanted)
+            described = jobs.describe(parts.record, wanted, Room(config.gpus, config.cpus), parts.rules, sighting.note)
             compared = comparing.compared(described.job, parts.record.events(described.job.id))
         return Record(
             {
-                **job_view(described.job),
+                **job_view(described.job, sighting),
                 "waiting": described.waiting,
                 "serves": jobs.serves_at(described.job) or None,
                 "compared": comparing.view(compared),

@@ -84,20 +84,20 @@ def why_view(session: Opened, request: Request, name: str) -> Record:
     return Record(view_of(verbs.why(session.api, full_plan, name), full_plan.per))
 
 
-def write_report(session: Opened, request: Request, path: Path) -> Path:
+def write_report(session: Opened, request: Request, path: Path, force: bool) -> Path:
     """One HTML page, of as many choices as it can filter."""
     from chipwise.api import report, verbs
     from chipwise.api.catalog.check import check
     from chipwise.planner.values.plan import Plan as FullPlan
 
     api, source = session.api, request.source
-    report.check(path, source)
+    report.check(path, source, force)
     checked = check(api, source, request.environment)
     full_plan = verbs.plan_any_checked(api, source, checked, request.objective, max(request.top, report.TOP), reported=True)
     if isinstance(full_plan, FullPlan):
-        report.write(api, checked.workload, full_plan, path)
+        report.write(api, checked.workload, full_plan, path, force)
     else:
-        report.write_pipeline(full_plan, path, api.today)
+        report.write_pipeline(full_plan, path, api.today, force)
     return path
 
 

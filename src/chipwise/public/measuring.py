@@ -37,17 +37,18 @@ class MeasureVerbs(Opened):
         longest: str | float | None = None,
         environment: str | None = None,
         out: str | Path | None = None,
+        force: bool = False,
     ) -> Table:
         """Run the same work at several places, one after the other: measured speed and cost beside the prediction.
 
         A place is local, `local:gpus=1`, kubernetes, `ec2:INSTANCE_TYPE`, a name of engines.yaml, or simulated. `out` gets rows
-        that `cw.calibrate` reads.
+        that `cw.calibrate` reads; a file that is there stays unless `force`.
 
         >>> cw.bench("workload.yaml", on=["local:cpus=1", "local:cpus=2"], steps=200)
         """
         from chipwise.api.measure import bench as benching
         from chipwise.api.measure import places, rows
-        from chipwise.api.measure.profile import write
+        from chipwise.api.measure.profile import check_out, write
         from chipwise.units import parse_seconds
 
         session, source = self.api, read_workload(workload)
@@ -62,6 +63,7 @@ class MeasureVerbs(Opened):
             environment=environment,
         )
         if out is not None:
+            check_out(Path(out), force)
             rows.check_rows(session, wanted)
         notes: list[str] = []
         results = benching.bench(session, wanted, _quiet, notes.append)
@@ -69,7 +71,7 @@ class MeasureVerbs(Opened):
             table, left_out = rows.rows(session, wanted, results)
             notes += left_out
             if table:
-                write(Path(out), table)
+                write(Path(out), table, force)
         return Table(map(rows.view, results), notes=notes)
 
     def profile(
@@ -146,15 +148,17 @@ class MeasureVerbs(Opened):
         folds: int | None = None,
         own: bool = True,
         out: str | Path | None = None,
+        force: bool = False,
     ) -> Record:
         """Score predictions against the measurements in a file (CSV or JSON lines).
 
         `leave_out` is group, configuration or chip: each row is answered as if that had never been seen. `own=False` leaves
-        your own calibration and profiles out; `out` gets all rows with what was predicted.
+        your own calibration and profiles out; `out` gets all rows with what was predicted, and a file that is
+        there stays unless `force`.
 
         >>> cw.score("measured.csv").scored
         """
-        from chipwise.api.measure.profile import write
+        from chipwise.api.measure.profile import check_out, write
         from chipwise.api.measure.score import Ask, predictions, view
         from chipwise.api.measure.score import score as ask
 
@@ -162,7 +166,9 @@ class MeasureVerbs(Opened):
             raise BadInput(f"leave_out={leave_out!r} is not known.", remedy="Take group, configuration or chip.")
         if folds is not None and leave_out is None:
             raise BadInput("folds says how leave_out fits.", remedy="Add leave_out.")
+        if out is not None:
+            check_out(Path(out), force)
         scored = ask(self.api, str(path), None, Ask(leave_out, folds, own), _quiet)
         if out is not None:
-            write(Path(out), predictions(scored))
+            write(Path(out), predictions(scored), force)
         return Record(view(scored))

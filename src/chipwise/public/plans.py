@@ -156,9 +156,10 @@ class Plan:
         except ChipwiseError as error:
             raise in_python(error, ("limits", *RENDER_OPTIONS)) from error.__cause__
 
-    def report(self, path: str | Path) -> Path:
-        """Write the plan as one HTML page that opens offline, as `chipwise plan --html` does."""
-        return write_report(self.session, self.request, Path(path))
+    def report(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the plan as one HTML page that opens offline, as `chipwise plan --html` does; a file that is there stays unless
+        `force`."""
+        return write_report(self.session, self.request, Path(path), force)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as `chipwise plan --json` prints it."""
@@ -281,9 +282,9 @@ class NoPlan:
         """Raises `NoResult`, as `best` does."""
         raise self._nothing()
 
-    def report(self, path: str | Path) -> Path:
-        """Write what was missing as one HTML page."""
-        return write_report(self.session, self.request, Path(path))
+    def report(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write what was missing as one HTML page; a file that is there stays unless `force`."""
+        return write_report(self.session, self.request, Path(path), force)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as `chipwise plan --json` prints it."""

@@ -255,7 +255,7 @@ class Deployment:
         MachineLayer, ...
     ] = ()  # from the base of the load up, where it is carried by machines bought in several ways
     services: tuple[Service, ...] = ()  # paid per use, that the plan reckoned for the same traffic; those it may use first
-    service: Service | None = None  # of them, what the plan takes instead of machines
+    service: Service | None = None  # of them, what is cheaper than the plan's machines
     streams: int = 0  # live ones, of video: the command is that of one
     host_service: Service | None = None  # what runs it instead of the node, in files of a service; see `sold`
     best: str = ""  # the plan's first machines and their price, where they are not the node's

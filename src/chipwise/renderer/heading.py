@@ -45,7 +45,7 @@ def heading(deployment: Deployment, about: str = "") -> str:
 
 
 def service_instead(deployment: Deployment) -> list[str]:
-    """Where the plan takes no machines at all: these files must not be read as its answer."""
+    """What costs less than the machines of the plan: that is not to be missed."""
     service = deployment.service
     if deployment.host_service is not None:
         return sold.missed(deployment.host_service)
@@ -53,10 +53,10 @@ def service_instead(deployment: Deployment) -> list[str]:
         return []
     own = deployment.predicted.usd
     sentence = (
-        f"The plan does not take these machines ({usd(own)} a month) but {service.title}, paid {_paid(service)}:"
+        f"Cheaper than these machines ({usd(own)} a month) is {service.title}, paid {_paid(service)}:"
         f" {usd(service.usd or 0.0)} a month."
     )
-    return [f"{sentence} {sold.writer(service.kind, service.name)} These files are for dedicated machines."]
+    return [f"{sentence} {sold.writer(service.kind, service.name)}"]
 
 
 def _paid(service: Service) -> str:

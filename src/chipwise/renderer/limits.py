@@ -10,15 +10,20 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from chipwise.renderer.file import CannotRender
+from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.quoting import one_line
 from chipwise.renderer.yaml_text import Noted
 
 Kind = TypeVar("Kind")
+# A document of a file, or a file that has one only: the store of a Kubernetes cluster takes no larger object.
+MOST_DOCUMENT_BYTES = 1_048_576
+MOST_BYTES = 16 * MOST_DOCUMENT_BYTES  # of all files of a target together: more is not read, nor reviewed
+MOST_PODS = 2**31 - 1  # as many as a number of Kubernetes counts
+_SMALLER = "Render one stage of a pipeline at a time with --stage, and put long commands, settings and texts into files"
 _FILE = "Put the settings into a file that the program reads"
 _SCRIPT = "Put the command into a script inside the image, and long settings into a file"
 
@@ -72,6 +77,33 @@ class Service:
 
     def _refused(self, what: str, way: str) -> CannotRender:
         return CannotRender(f"{self.name} {what}.", remedy=f"{way}, or take --to {self.instead}.")
+
+
+def bounded(target: str, files: Sequence[File]) -> None:
+    """Refuses files that nothing would take, or nobody would read."""
+    total = 0
+    for file in files:
+        total += len(file.text.encode("utf-8", "replace"))
+        largest = max(len(part.encode("utf-8", "replace")) for part in file.text.split("\n---\n"))
+        if largest > MOST_DOCUMENT_BYTES:
+            raise CannotRender(
+                f"{file.path} of {target} would have {largest:,} bytes in one document; the limit is {MOST_DOCUMENT_BYTES:,}.",
+                remedy=f"{_SMALLER}.",
+            )
+    if total > MOST_BYTES:
+        raise CannotRender(
+            f"The files of {target} would have {total:,} bytes; the limit is {MOST_BYTES:,}.", remedy=f"{_SMALLER}."
+        )
+
+
+def countable(pods: int) -> int:
+    """A number of pods that Kubernetes can count."""
+    if pods > MOST_PODS:
+        raise CannotRender(
+            f"Kubernetes counts {MOST_PODS:,} pods at most; the plan has {pods:,}.",
+            remedy="Describe a part of the work, and render it for each of several clusters.",
+        )
+    return pods
 
 
 def _json_bytes(made: object) -> int:

@@ -90,7 +90,7 @@ def services_of(plan: Plan) -> tuple[Service, ...]:
 
 
 def service_of(plan: Plan) -> Service | None:
-    """What the plan takes instead of machines."""
+    """What is cheaper than the plan's machines."""
     index = next((at for at, one in enumerate(plan.services) if one is plan.service), None)
     return services_of(plan)[index] if index is not None else None
 

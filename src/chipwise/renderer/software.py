@@ -200,9 +200,14 @@ def _usual(request: SoftwareRequest, purpose: str, port: int | None) -> tuple[st
     )
 
 
-def _weights(asked: SoftwareRequest) -> str:
-    assert asked.model is not None
-    return asked.model.source
+def _served(request: SoftwareRequest, engine: str) -> Model:
+    """The model that an engine is to start with, which its command must name."""
+    if request.model is None:
+        raise CannotRender(
+            f"{engine} serves a model that has a name, and {request.work.name} has none.",
+            remedy="Leave program.engine out, give program.command with what it is to run, or name a model of the hub.",
+        )
+    return request.model
 
 
 VLLM_NUMBERS = {
@@ -219,9 +224,9 @@ def _vllm(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
         return ("python", "batch.py")
     if request.form is not Form.SERVICE:  # a batch goes through the same engine, from a file to a file
         files = ("--input-file", "/data/requests.jsonl", "--output-file", "/data/answers.jsonl")
-        head: tuple[str, ...] = ("vllm", "run-batch", *files, "--model", _weights(request))
+        head: tuple[str, ...] = ("vllm", "run-batch", *files, "--model", model.source)
     else:
-        head = ("vllm", "serve", _weights(request), "--host", "0.0.0.0", "--port", str(port or 8000))
+        head = ("vllm", "serve", model.source, "--host", "0.0.0.0", "--port", str(port or 8000))
     words = [*head, *VLLM_NUMBERS.get(model.precision, ())]
     tensor, stages = model_ways(request.split)
     for flag, ways in (("--tensor-parallel-size", tensor * request.node.ways), ("--pipeline-parallel-size", stages)):
@@ -237,32 +242,33 @@ def _vllm(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
 
 
 def _tgi(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
+    model = _served(request, "TGI")
     words = [
         "text-generation-launcher",
         "--model-id",
-        _weights(request),
+        model.source,
         "--port",
         str(port or 8080),
         "--num-shard",
         str(model_ways(request.split)[0]),
     ]
-    assert request.model is not None
-    if request.model.precision == "fp8":
+    if model.precision == "fp8":
         words += ["--quantize", "fp8"]
-    if request.model.context is not None:
-        words += ["--max-total-tokens", str(request.model.context)]
+    if model.context is not None:
+        words += ["--max-total-tokens", str(model.context)]
     if request.slots is not None:
         words += ["--max-concurrent-requests", str(max(2 * request.slots, 128))]
     return tuple(words)
 
 
 def _sglang(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
+    model = _served(request, "SGLang")
     words = [
         "python3",
         "-m",
         "sglang.launch_server",
         "--model-path",
-        _weights(request),
+        model.source,
         "--host",
         "0.0.0.0",
         "--port",
@@ -270,11 +276,10 @@ def _sglang(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
         "--tp",
         str(model_ways(request.split)[0]),
     ]
-    assert request.model is not None
-    if request.model.precision == "fp8":
+    if model.precision == "fp8":
         words += ["--quantization", "fp8"]
-    if request.model.context is not None:
-        words += ["--context-length", str(request.model.context)]
+    if model.context is not None:
+        words += ["--context-length", str(model.context)]
     return tuple(words)
 
 

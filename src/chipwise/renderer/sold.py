@@ -49,7 +49,7 @@ def most_instances(deployment: Deployment, otherwise: int) -> int:
 
 
 def expectations(deployment: Deployment, service: Service) -> list[str]:
-    """What the service is expected to cost and do, and whether the plan takes it."""
+    """What the service is expected to cost and do, and how that compares with the plan's machines."""
     if service.usd is None:
         first = "Expected: paid for the seconds in which it works; the plan has no price for it."
     else:
@@ -78,12 +78,10 @@ def _comparison(deployment: Deployment, service: Service) -> str:
         cost = f"; this service costs {usd(service.usd)} a month at the same traffic" if service.usd is not None else ""
         return f"The plan takes {machines}{cost}."
     if deployment.service == service:
-        return f"It is what the plan takes; its best machines would be {machines}."
+        return f"It is cheaper than the plan's machines, {machines}."
     chosen = deployment.service
     paid = "by the token, with nothing to deploy" if chosen.kind == "per token" else "per use"
-    return (
-        f"The plan takes {chosen.title}, paid {paid}: {usd(chosen.usd or 0.0)} a month; its best machines would be {machines}."
-    )
+    return f"Cheaper still is {chosen.title}, paid {paid}: {usd(chosen.usd or 0.0)} a month; the plan takes {machines}."
 
 
 def missed(on: Service) -> list[str]:

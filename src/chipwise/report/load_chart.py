@@ -9,7 +9,7 @@ from chipwise.report.charts import Chart
 from chipwise.report.markup import label, tag, text
 from chipwise.report.tables import simple
 from chipwise.report.words import short
-from chipwise.text import usd
+from chipwise.text import amount, usd
 
 _COLOURS = ("#0072b2", "#009e73", "#e69f00", "#56b4e9", "#cc79a7", "#d55e00", "#8c564b", "#5f6b6d")
 _GRID, _INK, _QUIET = "#d8dee4", "#1f2328", "#57606a"
@@ -103,7 +103,7 @@ def load_told(plan: Plan) -> str:
         return ""
     hours = load.machine_hours
     return (
-        f"A load of the pattern {load.pattern}: mean {load.mean:.3g}, peak {load.peak:.3g} {load.unit}, "
+        f"A load of the pattern {load.pattern}: mean {amount(load.mean)}, peak {amount(load.peak)} {load.unit}, "
         f"{load.hours_per_week:.3g} hours a week. Machine-hours a month: {hours.static:,.0f} always for the peak, "
         f"{hours.scheduled:,.0f} by the schedule, {hours.autoscaled:,.0f} under an autoscaler."
     )

@@ -10,7 +10,7 @@ from chipwise.planner.explain.words import single
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.report.markup import tag, text
 from chipwise.report.words import amount, chips, count_prefix, listed, mass, rated
-from chipwise.text import duration, usd
+from chipwise.text import duration, number, usd
 
 FIRST = 25  # rows that are shown, and printed, before somebody asks for all
 PER_USE = 8  # services that are listed
@@ -64,7 +64,7 @@ def _row(rank: int, choice: Choice, job: bool) -> list[Cell]:
         Cell(text(choice.purchase), choice.purchase),
         time if job else rate,
         Cell(text(usd(choice.usd)), choice.usd, True),
-        Cell(f"{choice.usd_per_unit:,.4g}", choice.usd_per_unit, True),
+        Cell(number(choice.usd_per_unit, 4), choice.usd_per_unit, True),
         Cell(mass(choice.kg), choice.kg, True),
         Cell("-" if share is None else f"{share:.0%}", share, True),
         Cell(_stacked(choice.provenance, f"price of {choice.price_of}"), choice.provenance),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from chipwise.runner.engine import Engine, Order, Seen
+    from chipwise.runner.engine import Engine, Order, Seen, Sight
     from chipwise.runner.job import Job, Spec
 
 
@@ -50,6 +50,7 @@ class Machine:
     secrets: Path  # files by name/key, readable by their owner only
     passing: Path  # secrets of submitters, in memory where there is such a file system
     controller: Mapping[str, object]  # how a supervisor wakes one
+    run_as: Mapping[str, str]  # by owner, the system user of their programs ("": of others); empty: that of the controller
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +173,10 @@ class OnThisMachine(Protocol):
 
     def close(self) -> None: ...
 
+    def ready(self, owner: str | None = None) -> None:
+        """Raises where no job could be started as the place is set up, or none of this owner."""
+        ...
+
     def folder(self, id: str, number: int) -> Path:
         """Of an attempt."""
         ...
@@ -181,6 +186,13 @@ class OnThisMachine(Protocol):
         ...
 
     def supervisor_of(self, id: str, number: int) -> int | None: ...
+
+
+@runtime_checkable
+class Glances(Protocol):
+    def glance(self, jobs: Sequence[Job], now: float) -> Mapping[tuple[str, int], Sight]:
+        """What `look` sees of these attempts, for whoever does not lead: quickly, and without touching anything."""
+        ...
 
 
 @runtime_checkable

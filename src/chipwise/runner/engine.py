@@ -59,6 +59,8 @@ class Sight:
     ended: bool = False  # RUNNING, but only in that what it made is still looked for: there is nothing to leave or to move
     holds: Room = Room()  # devices of the place that it was given, where the job that is asked about does not say
     lack: Lack | None = None  # what the reason is about, where something is decided by it
+    lasted_s: float | None = None  # since it began, by a clock that nobody sets; None: times of day are all that is known
+    overstays: bool | None = None  # whether its time to leave is over, by such a clock; None: nobody asked it to, or as above
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,9 +126,11 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How often a job is started again. Lost machines are nobody's fault, so they have a count of their own."""
+    """How often a job is started again. Lost machines are nobody's fault, so they have a count of their own; so have kills, of
+    which memory or another person is the cause."""
 
     failures: int = 2  # after which its own failures are final
+    kills: int = 5  # after which it goes on from its checkpoint, each at another step
     same_step: int = 2  # failures in a row without a step of progress that show a bug
     losses: int = 100
     wait_s: float = 5.0  # before the second attempt; doubled each time

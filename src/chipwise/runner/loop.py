@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from chipwise.errors import BadInput, ChipwiseError, NotAllowed, NotFound, OutsideFailed, TryLater
 from chipwise.runner import recovery
+from chipwise.runner.clock_steps import ClockSteps
 from chipwise.runner.engine import End, Engine, Leave, Order, Seen, Sight, Start, State
 from chipwise.runner.events import Event, Told, Waiting
 from chipwise.runner.job import Job, Phase
@@ -27,6 +28,7 @@ from chipwise.runner.step import Act, step
 
 LEASE_S = 15.0
 DOING_S = 5.0  # of orders in one turn; much less than the lease, which is renewed at the beginning of each
+RENEWS_S = 5.0  # after which the lease is renewed within a turn, before the next order
 AT_ONCE = 2_000  # changed jobs that one turn reads, so that none takes long
 NEVER_STARTED = 127
 
@@ -40,6 +42,7 @@ class Turn:
     ordered: int = 0
     live: int = 0  # jobs that are not over
     behind: bool = False  # there is more to read at once
+    looked: bool = False  # its engine could see
     next_at: float | None = None  # when a waiting job may be tried again
     trouble: tuple[str, ...] = ()
 
@@ -58,19 +61,23 @@ class Controller:
     _damaged: dict[str, Damaged] = field(default_factory=dict)  # of the place, not over
     _mark: int = 0
     _lease: Lease | None = None
+    _renewed: float = 0.0  # when, by `elapsed`
     _rival_lease: Lease | None = None  # of somebody else, as it was seen first
     _other_since: float = 0.0
     _reported: dict[tuple[str, int], str] = field(default_factory=dict)
     _unrecorded: list[str] = field(default_factory=list)  # what the record would not take in this turn
+    _clock: ClockSteps = field(default_factory=ClockSteps)
 
     def turn(self, now: float) -> Turn:
+        renewed = self.elapsed()
+        self._clock.hear(now, renewed, self._jobs)
         lease = self.record.lead(self.engine.place, self.holder, now, LEASE_S) or self._after_silence(now)
         if lease is None:
             self._lease = None
             return Turn(False)
         if self._lease is None or lease.epoch != self._lease.epoch:
             self._jobs, self._awaited, self._damaged, self._mark = {}, {}, {}, 0  # somebody else may have written
-        self._lease = lease
+        self._lease, self._renewed = lease, renewed
         if self._read():  # deciding on half of the jobs would give out devices that the other half holds
             return Turn(True, live=len(self._jobs), behind=True)
         damaged = tuple(str(one) for one in self._damaged.values())
@@ -91,7 +98,7 @@ class Controller:
         except Deposed:
             self._lease = None
             return Turn(False)
-        waits = [ready for job in self._jobs.values() if (ready := job.ready_at(now)) > now]
+        waits = [ready for job in self._clock.today(self._jobs).values() if (ready := job.ready_at(now)) > now]
         messages = (*damaged, *trouble, *self._unrecorded)
         return Turn(
             leads=True,
@@ -99,6 +106,7 @@ class Controller:
             ordered=completed,
             live=len(self._jobs) + lives,
             behind=completed < len(orders),
+            looked=True,
             next_at=min(waits, default=None),
             trouble=messages,
         )
@@ -108,12 +116,18 @@ class Controller:
         owners = {job.spec.owner for job in self._jobs.values() if job.phase is Phase.QUEUED}
         permits = self.record.permits(self.engine.place, owners) if owners else None
         refused = refusals(self._jobs, permits) if permits is not None else {}
+        jobs = self._clock.today(self._jobs)
         if not refused:
-            return step(self._jobs, seen, now, self.rules, self.policy, self._awaited)
+            return self._as_recorded(step(jobs, seen, now, self.rules, self.policy, self._awaited))
         kept = {id: self._jobs[id] for id in refused}
-        allowed = {id: job for id, job in self._jobs.items() if id not in refused}
+        allowed = {id: job for id, job in jobs.items() if id not in refused}
         acts = step(allowed, seen, now, self.rules, self.policy, {**self._awaited, **kept})
-        return acts + [Act(job, (Waiting(refused[id]),)) for id, job in kept.items() if job.waiting != refused[id]]
+        acts += [Act(job, (Waiting(refused[id]),)) for id, job in kept.items() if job.waiting != refused[id]]
+        return self._as_recorded(acts)
+
+    def _as_recorded(self, acts: list[Act]) -> list[Act]:
+        """Decided on times in the clock of today; what is written stands on the job as it is in the record."""
+        return [act if act.job is None else replace(act, job=self._jobs[act.job.id]) for act in acts]
 
     def _after_silence(self, now: float) -> Lease | None:
         """Whoever leads renews the lease at every turn. One that nobody renewed for as long as a lease lasts, by a clock that
@@ -214,9 +228,22 @@ class Controller:
         for number, order in enumerate(orders):
             if number and self.elapsed() - begun > DOING_S:
                 return trouble, number
+            self._renew(now)
             if (message := self._do(order, now)) is not None:
                 trouble.append(message)
         return trouble, len(orders)
+
+    def _renew(self, now: float) -> None:
+        """Before an order that is given long after the lease was renewed: whoever was stopped or slow meanwhile may have been
+        replaced, and orders nothing more."""
+        begun, lease = self.elapsed(), self._lease
+        late_s = begun - self._renewed
+        if late_s <= RENEWS_S or lease is None:
+            return
+        renewed = self.record.lead(self.engine.place, self.holder, now + late_s, LEASE_S)
+        if renewed is None or renewed.epoch != lease.epoch:
+            raise Deposed(f"{lease.holder} (epoch {lease.epoch}) does not lead {lease.place} any more.")
+        self._lease, self._renewed = renewed, begun
 
     def _do(self, order: Order, now: float) -> str | None:
         try:

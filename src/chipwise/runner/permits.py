@@ -4,7 +4,7 @@ for the place has allowed, whatever the record let in."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from chipwise.runner.job import Job, Phase
@@ -18,6 +18,32 @@ class Permit:
 
 
 NOTHING = Permit(may_submit=False)
+
+
+_REFERENCES = ("secret", "secretref", "secretkeyref", "imagepullsecrets")  # how fields end that name one
+_LONGEST_NAME = 200  # bytes; a file system takes 255
+
+
+def is_file_name(text: str) -> bool:
+    """Whether a file or folder called so lies where it is put, and nowhere else."""
+    return text not in ("", ".", "..") and not {"/", "\0"} & set(text) and len(text.encode(errors="replace")) <= _LONGEST_NAME
+
+
+def _mounted(node: object) -> Iterator[str]:
+    """Secrets of the cluster that objects of a job name, as NAME/KEY or all of NAME."""
+    if isinstance(node, list | tuple):
+        for inner in node:
+            yield from _mounted(inner)
+    if not isinstance(node, Mapping):
+        return
+    for field, value in node.items():
+        if field == "secretName" and isinstance(value, str):
+            yield value
+        references = value if field == "imagePullSecrets" and isinstance(value, list | tuple) else (value,)
+        for one in references if field.lower().endswith(_REFERENCES) else ():
+            if isinstance(one, Mapping) and isinstance(name := one.get("name"), str):
+                yield f"{name}/{key}" if field == "secretKeyRef" and isinstance(key := one.get("key"), str) else name
+        yield from _mounted(value)
 
 
 def refusals(jobs: Mapping[str, Job], permits: Mapping[str, Permit]) -> dict[str, str]:
@@ -34,11 +60,19 @@ def refusals(jobs: Mapping[str, Job], permits: Mapping[str, Permit]) -> dict[str
 def refusal(job: Job, permit: Permit) -> str:
     """Empty: it may start."""
     spec = job.spec
+    if odd := [name for name in (job.id, *spec.secrets) if not is_file_name(name)]:
+        return f"{odd[0][:60]!r} cannot be the name of a file, and would lead elsewhere; submit it again with `chipwise run`"
     allow = f"`chipwise places allow {shlex.quote(spec.place)} --user {shlex.quote(spec.owner)}"
     if not permit.may_submit:
         return f"{spec.owner} may not run jobs at {spec.place}; its controller can allow it: {allow}`"
+    if permit.secrets is None:
+        return ""
     wanted = {name for name in spec.secrets.values() if name}
-    if permit.secrets is None or not (missing := wanted - permit.secrets):
+    # Of a cluster's secret with several keys a single one may be given, or all.
+    missing = (wanted - permit.secrets) | {
+        name for name in _mounted(spec.objects) if not {name, name.partition("/")[0]} & permit.secrets
+    }
+    if not missing:
         return ""
     name = min(missing)
     return f"{spec.owner} may not use the secret {name}; its controller can allow it: {allow} --secret {name}`"

@@ -2,7 +2,8 @@
 
 A machine that goes away is nobody's fault, and the job is started again, up to a large number of times. A job that ends with an
 error is started again a few times, after a wait that doubles; when it failed again without having come a step further, it will
-fail for ever, and is not started any more.
+fail for ever, and is not started any more. One that is killed from outside (SIGKILL, mostly by the out-of-memory killer) and
+has saved something goes on from there a few times, unless it is killed again at the same step.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ NEARLY = 0.99  # of the amount, since the last step is often smaller
 FEWER_STEPS = "CHIPWISE_STEPS"  # a setting by which a program is told to do fewer steps than its workload says
 REFUSED_S = 60.0  # between attempts of a job in a hurry that got no machine: each is a request, and a line of its story
 LEFT = 75  # EX_TEMPFAIL: "saved; start me again"
+KILLED = 137  # by SIGKILL, which no program sends to itself
 NO_USE = {126: "the command may not be executed", 127: "the command was not found"}
 SIGNALS = {
     1: "HUP",
@@ -162,14 +164,33 @@ def _next(job: Job, ended: Ended, begun: float | None, now: float) -> Event:
             return Again(now + wait, f"{cause}: {ended.reason}" if ended.reason else cause)
     if ended.code in NO_USE:
         return Over(Phase.FAILED, ended.reason)
-    failures = [one for one in tries if one.outcome is Outcome.FAILED]
-    if len(failures) > retry.failures and not job.spec.service:
-        times = f"; failed {_often(len(failures))}" if len(failures) > 1 else ""
-        return Over(Phase.FAILED, f"{ended.reason}{times}")
+    excused = _excused(tries, retry.kills)
+    if last in excused and not job.spec.service:
+        wait = _wait(job, _in_a_row(job, tries, (Outcome.FAILED,)))
+        return Again(now + wait, f"{ended.reason}; continues from step {ended.saved}")
+    failures = [one for one in tries if one.outcome is Outcome.FAILED and one not in excused]
     stuck = _at_one_step(tries)
+    if len(failures) > retry.failures and not job.spec.service:
+        count = len(failures) + len(excused)
+        place = f" at step {ended.step}" if ended.code == KILLED and stuck > 1 else ""
+        times = f"; failed {_often(stuck if place else count)}{place}" if count > 1 else ""
+        return Over(Phase.FAILED, f"{ended.reason}{times}")
     if stuck > retry.same_step and not job.spec.service:
         return Over(Phase.FAILED, f"{ended.reason}; {_often(stuck)} at step {ended.step}: a bug, not bad luck")
     return Again(now + _wait(job, _in_a_row(job, tries, (Outcome.FAILED,))), f"{ended.outcome}: {ended.reason}")
+
+
+def _excused(tries: Sequence[Attempt], most: int) -> list[Attempt]:
+    """Attempts that were killed, had saved something, and failed at no step at which one before them failed."""
+    excused: list[Attempt] = []
+    steps: set[int | None] = set()
+    for attempt in tries:
+        if attempt.outcome is Outcome.FAILED:
+            further = attempt.saved is not None and attempt.step not in steps
+            if attempt.code == KILLED and further and len(excused) < most:
+                excused.append(attempt)
+            steps.add(attempt.step)
+    return excused
 
 
 def _often(times: int) -> str:

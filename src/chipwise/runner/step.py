@@ -46,7 +46,8 @@ def step(
     for job in jobs.values():
         if job.phase is not Phase.QUEUED:
             if job.phase.placed:
-                placed.append(job)
+                if not _is_free(job, seen):
+                    placed.append(job)
                 if (act := _placed(job, seen, now, policy)) is not None:
                     acts.append(act)
         else:  # of most, where there are many
@@ -66,6 +67,13 @@ def step(
 
 
 # Of one that holds devices.
+
+
+def _is_free(job: Job, seen: Seen) -> bool:
+    """Whether its program has ended, and only what it made is still looked for: its devices are for others, however long a
+    store takes to answer."""
+    sight = seen.attempts.get((job.id, job.attempts[-1].number))
+    return sight is not None and sight.ended
 
 
 def _placed(job: Job, seen: Seen, now: float, policy: Policy) -> Act | None:
@@ -94,7 +102,8 @@ def _under_way(job: Job, sight: Sight, offers: Sequence[MachinePlace] | None, no
         return Act(job, (*events, Leaving(attempt.number, now, LeaveReason.END, "its owner ends it")), (End(job),))
     if job.phase is Phase.LEAVING:
         assert job.leave_by is not None
-        late = pending or now >= job.leave_by or job.leaving is LeaveReason.END
+        overstays = now >= job.leave_by if sight.overstays is None else sight.overstays
+        late = pending or overstays or job.leaving is LeaveReason.END
         deadline = now + job.spec.grace_s
         if (
             not late and job.leave_by > deadline and job.leaving not in (None, LeaveReason.NOTICE)
@@ -129,7 +138,8 @@ def _leaves(job: Job, sight: Sight, now: float) -> tuple[LeaveReason, float, str
         return LeaveReason.WISH, grace, "its owner stops it"
     if sight.leave_by is not None:
         return LeaveReason.NOTICE, sight.leave_by, sight.reason or "its machine goes away"
-    if spec.longest_s is not None and not pending and attempt.begun is not None and now - attempt.begun > spec.longest_s:
+    lasted_s = now - attempt.begun if sight.lasted_s is None and attempt.begun is not None else sight.lasted_s
+    if spec.longest_s is not None and not pending and lasted_s is not None and lasted_s > spec.longest_s:
         return LeaveReason.OVERDUE, grace, f"one attempt may take {spec.longest_s:g} s"
     if spec.budget_usd is not None and job.usd(grace) >= spec.budget_usd:  # leaving costs too
         return (

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
 from chipwise.workload.data import Data, Labels, Name, Traffic
 from chipwise.workload.demand import Arrival, Length
-from chipwise.workload.goals import AnyPrecision, Goals, Limits, Precision, Range, Text
+from chipwise.workload.goals import AnyPrecision, Goals, Limits, Precision, Range, Text, Where
 from chipwise.workload.media import Resolution, Video
 from chipwise.workload.part import EnumChoice, Flaw, Section, exactly_one, fault, show_value
 from chipwise.workload.program import Program
@@ -189,6 +189,14 @@ class Serve(Common):
         if self.output_tokens is not None and self.input_tokens is None:
             yield Flaw("input_tokens", "is needed where output_tokens is given", also=("output_tokens",))
         yield from _prompt_fits(self.input_tokens, self.shared_prefix_tokens, self.context)
+        most = self.limits.chip_count.max
+        if self.devices is not None and most is not None and self.devices > most and set(self.limits.where) <= {Where.EDGE}:
+            yield Flaw(
+                "devices",
+                f"{self.devices:,} devices are more than limits.chip_count allows, which is at most {most:,}",
+                "as many chips as devices, or no limits.chip_count.max",
+                ("limits.chip_count",),
+            )
         if self.goals.tpot is not None and self.output_tokens is None and self.arrival.trace is None:
             yield Flaw(
                 "goals.tpot", "is a goal per output token, and output_tokens is not given", also=("output_tokens", "arrival")

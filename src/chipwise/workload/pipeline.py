@@ -81,6 +81,11 @@ class Pipeline(Common):
         for index, name in enumerate(names):
             if (first := names.index(name)) < index:
                 yield Flaw(f"stages[{index}].name", f"{name!r} is also the name of stages[{first}]", also=(places[first],))
+        most = self.limits.chip_count.max
+        for index, stage in enumerate(self.stages):
+            if most is not None and (fewest := stage.limits.chip_count.min) is not None and fewest > most:
+                message = f"{fewest} is above limits.chip_count.max of the pipeline, which is {most} and holds for every stage"
+                yield Flaw(f"stages[{index}].limits.chip_count", message, also=("limits.chip_count",))
         known = True
         for index, hand_off in enumerate(self.hand_offs):
             for field, name in (("from", hand_off.source), ("to", hand_off.to)):

@@ -17,6 +17,7 @@ import yaml
 from chipwise.errors import BadInput, InvalidFile, Problem
 from chipwise.spelling import nearest
 from chipwise.text import decimal_size
+from chipwise.workload.handed_files import read_bytes
 
 MAX_BYTES = 1_000_000  # examples are 2 kB
 MAX_NODES = 5_000  # after aliases are unfolded; examples have about 100
@@ -95,9 +96,8 @@ def read_text(path: str | Path, kind: FileKind = WORKLOAD) -> str:
         return path.text
     title = str(path)
     try:
-        with Path(path).open("rb") as stream:  # never more than the limit, so /dev/zero is no danger
-            content = stream.read(MAX_BYTES + 1)
-            size = Path(path).stat().st_size
+        content = read_bytes(Path(path), MAX_BYTES)
+        size = Path(path).stat().st_size
     except FileNotFoundError:
         near = _similar_files(Path(path))
         hint = f" Did you mean {', '.join(near)}?" if near else ""

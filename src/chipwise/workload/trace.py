@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO
 
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from chipwise.errors import BadInput
 from chipwise.units import DAY, HOUR
 from chipwise.workload.demand import Trace, TraceFormat
+from chipwise.workload.handed_files import opened
 
 Floats = NDArray[np.float64]
 WINDOW_S = 60.0  # in which arrivals are counted
@@ -88,7 +90,7 @@ def read_trace(trace: Trace, workload_path: str) -> Recording:
     first, last, origin, rows, cut = math.inf, -math.inf, 0.0, 0, False
     sums = (_Sum(), _Sum())
     try:
-        with file.open(encoding="utf-8-sig", newline="") as lines:
+        with opened(file) as stream, TextIOWrapper(stream, encoding="utf-8-sig", newline="") as lines:
             reader = csv.reader(_bounded(lines, file))
             positions = _header(next(reader, []), names, file)
             for cells in reader:

@@ -43,7 +43,7 @@ def test_what_belongs_to_no_live_attempt_is_found_and_ended(aws: Aws, engine: Ec
     )
     assert engine.reap(lambda: {("one", 1)}) == would
     assert engine.reap(lambda: {("one", 1)}) == []
-    assert sorted(templates(aws)) == ["chipwise-one-1", "chipwise-theirs-1"]
+    assert [one.partition("-")[2].partition("-")[2] for one in sorted(templates(aws), key=len)] == ["one-1", "theirs-1"]
     assert len(machines(aws)) == 2
 
 

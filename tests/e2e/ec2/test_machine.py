@@ -114,7 +114,7 @@ def test_a_job_that_is_done_ends_its_machine_and_leaves_log_and_progress(bench: 
     code = "import os; file = open(os.environ['CHIPWISE_RUN_DIR'] + '/progress.json', 'w'); "
     code += 'file.write(\'{"step": 7, "saved_step": 5}\'); file.close(); '
     code += "print(os.environ['TOKEN'], os.environ['GREETING'], os.environ['CHIPWISE_CHECKPOINTS'])"
-    for name, value in {"hf_token": "not shown anywhere", "ssm_value": "two"}.items():
+    for name, value in {"hf_token": "not shown anywhere", "ssm_value": "three"}.items():
         (bench.hall.programs / name).write_text(value)
     asked: dict[str, Any] = {
         "env": {"GREETING": 'it\'s "$HOME" `here`'},
@@ -140,7 +140,12 @@ KEY = "-----BEGIN KEY-----\nbG9uZw==\nAAAAAAAAAA\n-----END KEY-----"
     [
         (AWKWARD, f"<{AWKWARD}{AWKWARD}>\n{AWKWARD}", "<[secret][secret]>\n[secret]"),
         (KEY, f"{KEY}\nand\n", "[secret]\n[secret]\n[secret]\n[secret]\nand\n"),
-        ("short", "short cuts\n", "short cuts\n"),
+        (
+            "short",
+            "short cuts, shorts short_ 1short (short)\nshort",
+            "[secret] cuts, shorts short_ 1short ([secret])\n[secret]",
+        ),
+        ("a+b/", "xa+b/ =a+b/y a+b/", "xa+b/ =[secret]y [secret]"),
         ("h\u00fclle-value", "in h\u00fclle-value, \u00fc\n\n", "in [secret], \u00fc\n\n"),
     ],
 )
@@ -166,6 +171,7 @@ def test_values_of_secrets_are_blotted_out_before_a_log_leaves_the_machine(
         ({"command": python("pass"), "produces": ("/no/such/file",)}, "ended-0-66", "/no/such/file"),
         ({"command": python("pass"), "folder": "/no/such/folder"}, "ended-0-126", "/no/such/folder is not there"),
         ({"command": python("pass"), "secrets": {"A": "no-such-secret"}}, "ended-0-126", "a secret could not be read"),
+        ({"command": python("pass"), "secrets": {"A": "pin"}}, "ended-0-126", "fewer than 4 characters"),
         (
             {"command": ("a",), "env": {"CHIPWISE_IMAGE": "a.example/missing:1"}},
             "ended-0-126",
@@ -175,6 +181,7 @@ def test_values_of_secrets_are_blotted_out_before_a_log_leaves_the_machine(
     ],
 )
 def test_what_is_missing_is_said_in_a_sentence(bench: Rented, asked: dict[str, Any], name: str, reason: str) -> None:
+    (bench.hall.programs / "pin").write_text("123")
     boot(bench, a_job(**asked))
     ended = over(bench)
     assert ended["name"] == name

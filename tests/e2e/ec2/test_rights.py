@@ -122,6 +122,24 @@ def test_what_others_keep_in_the_bucket_is_not_the_controllers(mia: Someone, aws
         connect(replace(mia.config, keep="s3://kept/others")).store.mark_over(("j1", 1))
 
 
+def test_a_job_gives_no_orders_and_replaces_no_code(mia: Someone, aws: Aws) -> None:
+    """It has the rights of its machine."""
+    text = json.dumps(policies.machine(NAMES))
+    aws.client("iam", REGION).put_user_policy(UserName="mia", PolicyName="p", PolicyDocument=text)
+    store = connect(mia.config).store
+    with checked(aws):
+        store.put(("j1", 1), "ended-0-0", at=1)
+        for mark in ("order", "end", "leave"):
+            with pytest.raises(NotAllowed, match="s3:PutObject"):
+                store.put(("j2", 1), mark)
+        with pytest.raises(NotAllowed, match="s3:PutObject"):
+            store.bring("code/x.tar.gz", b"theirs")
+        with pytest.raises(NotAllowed, match="s3:PutObject"):
+            store.mark_over(("j2", 1))
+        with pytest.raises(NotAllowed, match="s3:PutObject"):
+            store.lead(1.0)
+
+
 def test_a_machine_may_do_what_its_program_does(mia: Someone, aws: Aws) -> None:
     """By the calls of the AWS CLI in its text; what each needs is AWS's documentation."""
     needs = {

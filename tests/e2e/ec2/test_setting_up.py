@@ -24,7 +24,7 @@ from chipwise.adapters.engines.ec2.notices import REBALANCE, WARNING
 from chipwise.adapters.engines.ec2.setup import Prepared, State, name_of, prepare
 from chipwise.errors import NotAllowed, NotFound
 from chipwise.runner.engine import Start
-from ec2_account import machines, placed
+from ec2_account import machines, placed, templates
 from engines.ec2 import REGION
 from faulty_aws import Fault, Faulty
 
@@ -74,7 +74,7 @@ def test_a_job_starts_with_what_was_made(asked: Config, aws: Aws) -> None:
     done = prepare(asked)
     connect(done.config).do(Start(placed()))
     assert len(machines(aws)) == 1
-    [made] = aws.client("ec2", REGION).describe_launch_template_versions(LaunchTemplateName="chipwise-j1-1")[
+    [made] = aws.client("ec2", REGION).describe_launch_template_versions(LaunchTemplateName=templates(aws)[0])[
         "LaunchTemplateVersions"
     ]
     [group] = aws.client("ec2", REGION).describe_security_groups(GroupIds=list(done.config.security_groups))["SecurityGroups"]

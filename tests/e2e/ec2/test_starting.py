@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from aws_stand_in import Aws
 from chipwise.adapters.engines.ec2.engine import Ec2, connect
 from chipwise.errors import TryLater
-from chipwise.runner.engine import Clear, Start, State
+from chipwise.runner.engine import Clear, End, Start, State
 from chipwise.runner.job import Needs
 from ec2_account import NO_MACHINES, NO_QUOTA, NO_SPOT, NOW, SPOT_A, SPOT_B, STAYS, content, machines, placed, see, templates
 from engines.ec2 import REGION
@@ -59,9 +60,25 @@ def test_the_image_is_for_the_architecture_of_the_machine(aws: Aws, engine: Ec2,
     assert [form["Name"] for action, form in aws.asked if action == "GetParameter"][1:] == ["/aws/service/own"]
 
 
+def test_a_job_of_another_place_with_the_same_id_has_machines_and_a_template_of_its_own(aws: Aws, engine: Ec2) -> None:
+    """Else it would start what the other's template says, with the other's rights."""
+    other = connect(replace(engine.config, keep="s3://kept/others", instance_profile="others"))
+    engine.do(Start(placed()))
+    other.do(Start(placed()))
+    versions = [
+        aws.client("ec2", REGION).describe_launch_template_versions(LaunchTemplateName=name)["LaunchTemplateVersions"][0]
+        for name in templates(aws)
+    ]
+    texts = [gzip.decompress(base64.b64decode(one["LaunchTemplateData"]["UserData"])).decode() for one in versions]
+    assert sorted(re.findall(r"^KEEP=(.*)", text, re.MULTILINE)[0] for text in texts) == ["s3://kept/others", "s3://kept/team"]
+    other.do(End(placed()))
+    assert len(machines(aws)) == 1
+    assert len(templates(aws)) == 1
+
+
 def test_machines_are_closed_encrypted_tagged_and_end_when_they_shut_down(aws: Aws, engine: Ec2) -> None:
     engine.do(Start(placed(labels={"cost center": "42"}, budget_usd=3.0)))
-    [made] = aws.client("ec2", REGION).describe_launch_template_versions(LaunchTemplateName="chipwise-j1-1")[
+    [made] = aws.client("ec2", REGION).describe_launch_template_versions(LaunchTemplateName=templates(aws)[0])[
         "LaunchTemplateVersions"
     ]
     data = made["LaunchTemplateData"]
@@ -187,7 +204,7 @@ def test_where_settings_changed_in_between_the_attempt_is_over_and_what_it_got_i
 
 def test_the_machine_is_told_what_the_money_is_enough_for(aws: Aws, engine: Ec2) -> None:
     engine.do(Start(placed(budget_usd=3.0)))  # at the price of the one that stays, which may come instead
-    [made] = aws.client("ec2", REGION).describe_launch_template_versions(LaunchTemplateName="chipwise-j1-1")[
+    [made] = aws.client("ec2", REGION).describe_launch_template_versions(LaunchTemplateName=templates(aws)[0])[
         "LaunchTemplateVersions"
     ]
     assert "\nHARD_MINUTES=180\n" in gzip.decompress(base64.b64decode(made["LaunchTemplateData"]["UserData"])).decode()

@@ -13,10 +13,11 @@ import pytest
 from chipwise.adapters import hand_offs
 from chipwise.adapters.hand_offs import AGAIN_S, ANSWERS_WITHIN_S, AT_ONCE, PATIENCE_S, TOLD_AFTER_S, HandOffs
 from chipwise.errors import BadInput, MissingExtra, NotAllowed, TryLater
-from chipwise.runner.engine import Seen, Sight, State
+from chipwise.runner.engine import Room, Seen, Sight, State
 from chipwise.runner.events import Placed, Submitted, Wished, after, first
 from chipwise.runner.hand_off import CODE
-from chipwise.runner.job import Job, MachinePlace, Spec, Wish
+from chipwise.runner.job import Job, MachinePlace, Needs, Spec, Wish
+from chipwise.runner.step import step
 
 ENDED = Sight(State.EXITED, 0, since=1.0, until=2.0)
 
@@ -157,20 +158,51 @@ def test_looks_that_never_come_back_are_given_up_one_by_one_and_keep_no_other_fr
     made = HandOffs(look, lambda: clock[0])
     hung, good = [_job("s3://hangs/k", id=f"h{number}") for number in range(AT_ONCE)], _job("s3://b/k", id="good")
     seen = Seen(3.0, {(job.id, 1): ENDED for job in (*hung, good)})
-    for _ in range(3):
-        made.checked([*hung, good], seen)
-    assert made.checked([*hung, good], seen).attempts[("good", 1)].state is State.RUNNING, "all looks are taken"
-    clock[0] += ANSWERS_WITHIN_S + 1
     until = time.monotonic() + 10
-    while (told := made.checked([*hung, good], seen).attempts)[("good", 1)].state is State.RUNNING:
+    while made.checked([*hung, good], seen).attempts[("good", 1)].state is State.RUNNING:
         assert time.monotonic() < until
         time.sleep(0.01)
+    clock[0] += ANSWERS_WITHIN_S + 1
+    told = made.checked([*hung, good], seen).attempts
     assert told[("h0", 1)].reason == "it ended well; looks for what it made: no answer within 60 s"
     stopped = after(hung[0], Wished(Wish.STOP), 1.0)
     assert made.checked([stopped, *hung[1:]], seen).attempts[("h0", 1)].code == CODE
     clock[0] += PATIENCE_S
     given_up = made.checked(hung, seen).attempts
     assert {given_up[(job.id, 1)].code for job in hung} == {CODE}
+    go.set()
+
+
+def test_a_store_that_hangs_for_hundreds_of_jobs_takes_no_look_from_another(clock: list[float]) -> None:
+    go = threading.Event()
+
+    def look(url: str) -> str:
+        assert "hangs" not in url or go.wait(20)
+        return ""
+
+    made = HandOffs(look, lambda: clock[0])
+    for number in range(100):
+        hung = _job("s3://hangs/k", id=f"h{number}")
+        made.checked([hung], _seen(id=hung.id))
+        clock[0] += ANSWERS_WITHIN_S + 1
+        made.checked([hung], _seen(id=hung.id))
+    assert _answer(made, _job("s3://b/k")) == ENDED
+    go.set()
+
+
+def test_devices_of_a_program_that_ended_are_given_to_others_while_its_store_is_silent() -> None:
+    go = threading.Event()
+    spec = Spec(("x",), "j", "local", produces=("s3://b/k",), needs=Needs(gpus=1))
+    ended = after(first("j", Submitted(spec), 0.0), Placed(1, MachinePlace(), devices=(0,)), 0.0)
+    waiting = first("next", Submitted(replace(spec, produces=())), 1.0)
+    jobs = {"j": ended, "next": waiting}
+    room = Room(gpus=(0,), cpus=(0, 1))
+    running = replace(_seen(Sight(State.RUNNING, since=1.0)), room=room)
+    assert not [act for act in step(jobs, running, 3.0) if any(isinstance(event, Placed) for event in act.events)]
+    seen = HandOffs(_after(go)).checked([ended], replace(_seen(), room=room))
+    assert seen.attempts[("j", 1)].state is State.RUNNING, "not done, as long as nobody has seen what it made"
+    placed = [event for act in step(jobs, seen, 3.0) for event in act.events if isinstance(event, Placed)]
+    assert [event.devices for event in placed] == [(0,)]
     go.set()
 
 

@@ -43,6 +43,19 @@ def test_secrets_stay_while_their_job_lives_or_is_being_submitted(session: Sessi
     record.close()
 
 
+def test_secrets_that_were_taken_over_go_with_their_job_though_its_controller_died(session: Session, tmp_path: Path) -> None:
+    """As those that still wait to be taken over do."""
+    record = connect(place.record_url(session))
+    over, _ = record.submit([("over", Spec(("true",), "over")), ("lives", Spec(("true",), "lives"))], 0.0)
+    record.write([Change(over, (Over(Phase.STOPPED, "as asked"),))], 1.0)
+    for id in ("over", "lives"):
+        (tmp_path / "taken" / id).mkdir(parents=True)
+        (tmp_path / "taken" / id / "TOKEN").write_text("hush")
+    controlling._tidy(tmp_path / "passing", record)  # which need not be there
+    assert [one.name for one in (tmp_path / "taken").iterdir()] == ["lives"]
+    record.close()
+
+
 def test_a_job_that_came_while_the_controller_was_leaving_is_not_left_alone(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

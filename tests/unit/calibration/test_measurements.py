@@ -109,3 +109,18 @@ def test_a_number_that_is_taken_is_finite_and_not_below_zero(name: str, value: o
     except InvalidFile:
         return
     assert 0.0 <= found.number(name, 0.0) <= 1e15
+
+
+def test_a_header_of_too_many_columns_is_refused_before_they_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measurements, "Counter", None)  # what compares them
+    header = ",".join(f"column_{at}" for at in range(300_000))
+    with pytest.raises(InvalidFile, match=r"300,000 columns\. Allowed: at most 2,000"):
+        parse(f"{header}\n", "wide.csv")
+
+
+def test_lines_with_columns_of_their_own_do_not_become_a_huge_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measurements, "MOST_CELLS", 1_000)
+    lines = [json.dumps(LINE | {f"own_{at}": 1}) for at in range(40)]
+    with pytest.raises(InvalidFile, match=r"40 rows with .* columns\. Allowed: at most 1,000 cells"):
+        parse("\n".join(lines), "sparse.jsonl")
+    parse("\n".join(lines[:5]), "sparse.jsonl")

@@ -188,7 +188,7 @@ def test_the_front_beats_itself_nowhere_and_holds_every_winner(data: dict[str, o
 def test_the_front_is_what_nothing_beats() -> None:
     random = np.random.default_rng(3)
     usd, seconds, kg = np.round(random.random((3, 400)) * 20)
-    kept = set(front(Values(usd, seconds, kg, usd, usd)).tolist())
+    kept = set(front(Values(usd, seconds, kg, usd, usd, usd)).tolist())
     points = list(zip(usd.tolist(), seconds.tolist(), kg.tolist(), strict=True))
     beaten = [any(q != p and all(a <= b for a, b in zip(q, p, strict=True)) for q in points) for p in points]
     assert {points[at] for at in kept} == {p for p, lost in zip(points, beaten, strict=True) if not lost}

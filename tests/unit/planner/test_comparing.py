@@ -56,6 +56,15 @@ def test_a_cell_costs_the_sum_of_its_lines_and_stands_once(kind: str, by: str) -
             assert one.why is not None
 
 
+@pytest.mark.parametrize("by", WAYS)
+def test_devices_on_site_stand_beside_each_other_though_no_cloud_has_their_place(by: str) -> None:
+    found = compare(SESSION, f"{ROOT}/tests/cases/camera-edge.yaml", by)
+    assert found.plan.winner is not None
+    winner = next(one for one in found.cells if one.choice is not None and one.choice.where == found.plan.winner.where)
+    assert winner.kwh is not None
+    assert winner.kwh > 0
+
+
 def test_a_cell_is_of_what_its_key_says() -> None:
     for one in compared("train", "provider").cells:
         assert one.choice is not None
@@ -87,7 +96,7 @@ def test_providers_and_regions_together_find_the_same_cheapest() -> None:
 def _rows(usd: list[float], kept: list[bool]) -> Rows:
     """Made-up candidates that differ in price alone."""
     some, ones = np.array(usd), np.ones(len(usd))
-    ranked = order(Values(some, ones, ones, ones, ones), "cost")
+    ranked = order(Values(some, ones, ones, ones, ones, ones), "cost")
     fine = np.array(kept)[ranked]
 
     def choice(place: int) -> Choice:

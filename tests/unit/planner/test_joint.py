@@ -342,3 +342,14 @@ def test_stages_out_of_order_are_our_own_mistake() -> None:
     table = np.zeros((4, 4))
     with pytest.raises(AssertionError, match="order"):
         solve([stages[0], replace(stages[0], name="other")], [StageHandOff(1, 0, table, table, table)], Wanted())
+
+
+def test_at_one_price_each_stage_runs_where_it_emits_least() -> None:
+    ones, draws = np.ones(3), np.zeros((3, 0))
+    region = np.arange(3)
+    stage = Stage(
+        "answer", region, np.array([5.0, 5.0, 6.0]), ones, np.array([9.0, 2.0, 1.0]), np.array([5.0, 5.0, 6.0]), draws
+    )
+    best = solve([stage], [], Wanted("cost"))
+    assert best is not None
+    assert (best.picks, best.kg) == ((1,), 2.0)

@@ -84,7 +84,7 @@ def test_a_budget_under_the_layers_is_refused_with_their_cost(session: Session) 
     found = asked(session, CHAT, layers(free) - 100)
     assert found.winner is None
     missing = next(one for one in found.missing if one.what == "budget")
-    assert f": ${layers(free):,.0f} over the load's curve" in missing_words(missing)
+    assert f": ${layers(free):,.0f} with machines that follow the load" in missing_words(missing)
     assert "budget $100.00 higher" in remedy_words(missing)
     assert asked(session, CHAT, layers(free) + 1).winner is not None
 
@@ -102,6 +102,7 @@ def test_everything_that_is_kept_can_be_paid(session: Session) -> None:
         if loss.choice is not None and isinstance(loss.why, OverBudget):
             assert loss.choice.layered_usd is not None
             assert loss.choice.layered_usd > budget
+            assert loss.why.layered
 
 
 def test_another_goal_still_refuses_what_the_budget_lets_pass(session: Session) -> None:

@@ -103,3 +103,9 @@ def test_energy_of_chips_without_a_stated_power_is_not_told() -> None:
     assert chips["Inferentia2"].power_w is None
     found = {one.family: one for one in rated("serve").ratings}
     assert found["AWS Inferentia"].figures["energy"].stars is None
+
+
+def test_families_of_small_devices_are_rated_too() -> None:
+    found = rate(SESSION, f"{ROOT}/tests/cases/camera-edge.yaml")
+    assert found.ratings
+    assert any(one.figures["energy"].stars is not None for one in found.ratings)

@@ -9,6 +9,7 @@ import pytest
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.reasons import (
     Barred,
+    Beaten,
     DoesNotFit,
     Misplaced,
     MissesLatency,
@@ -65,3 +66,11 @@ SAID: list[tuple[Reason, str]] = [
 def test_a_refused_service_is_told_with_the_limit_and_the_number(reason: Reason, said: str) -> None:
     assert words(reason) == said
     assert json.loads(json.dumps(reason_data(reason)))["kind"]
+
+
+def test_of_balanced_goals_all_three_are_told_and_what_it_is_worse_in_first() -> None:
+    lost = Beaten(objective="balanced", per="job", usd=92, best_usd=100, seconds=3600, best_s=7200, kg=30, best_kg=10)
+    said = "3.0x more CO2e (30 kg against 10 kg), 8% cheaper ($92.00 a job against $100), 50% faster (1 h against 2 h)"
+    assert words(lost) == said
+    service = Beaten(objective="balanced", per="month", usd=92, best_usd=100, seconds=1, best_s=1, kg=30, best_kg=10)
+    assert words(service) == "3.0x more CO2e (30 kg against 10 kg), 8% cheaper ($92.00 a month against $100)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import astuple
 from functools import cache
 
 import numpy as np
@@ -10,7 +11,10 @@ import pytest
 
 from chipwise.api.session.wiring import Session, open_session
 from chipwise.errors import BadInput
-from chipwise.predictor.transformer import Served, Trained, estimate
+from chipwise.perf.memory_training import training_memory
+from chipwise.planner.training.splits import LearningJob, setup_of
+from chipwise.planner.values.split import TrainingSplit
+from chipwise.predictor.transformer import Served, Trained, estimate, layer_named
 
 
 @cache
@@ -170,3 +174,22 @@ def test_a_chip_whose_memory_nobody_states_is_refused() -> None:
 def test_two_ways_of_loading_exclude_each_other() -> None:
     with pytest.raises(BadInput, match="exclude each other"):
         served(concurrency=4, rate=2)
+
+
+@pytest.mark.parametrize("tp", [1, 4])
+def test_a_split_needs_the_memory_that_a_plan_counts_for_it(tp: int) -> None:
+    found = trained(chips=32, seq=4096, global_batch=64, tp=tp, shard=3, recompute=1, precision="bf16")
+    job = LearningJob(
+        model="llama-3.1-8b",
+        layer=layer_named(session().known, "llama-3.1-8b")[1],
+        tokens=1e9,
+        seq=4096,
+        batch=64,
+        method="full",
+        rank=16,
+        optimizer="adamw",
+        precisions=("bf16",),
+    )
+    split = TrainingSplit(tp=tp, pp=1, cp=1, ep=1, dp=32 // tp, shard=3, recompute=1, micro_batch=1)
+    planned = setup_of(job, np.array([astuple(split)], dtype=np.float64), "bf16")
+    assert training_memory(found.ask.model, found.ask.setup).total == training_memory(found.ask.model, planned).total

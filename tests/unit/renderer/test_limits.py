@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
+from chipwise.api import render as rendering
+from chipwise.planner.values.split import Runs
 from chipwise.renderer import limits
 from chipwise.renderer.cluster.pod import labels
 from chipwise.renderer.deployment import Deployment
-from chipwise.renderer.file import CannotRender
+from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.functions.cloud_run import _labels as cloud_run_labels
 from chipwise.renderer.quoting import dns_name
 from chipwise.renderer.targets import (
@@ -31,10 +33,11 @@ from chipwise.renderer.targets import (
     skypilot,
     slurm,
     terraform,
+    vllm,
 )
 from chipwise.renderer.yaml_text import Noted
 from deployments import deployment
-from fixed_deployments import CASES
+from fixed_deployments import CASES, HPC, SERVE
 
 AWS = "clouds=[aws]"
 SIGNS = string.ascii_letters + string.digits
@@ -164,3 +167,52 @@ def test_every_example_fits_everywhere_as_it_is() -> None:
         limits.KUBERNETES.document(dict(planned.software.env))
         limits.SAGEMAKER_JOB.settings(dict(planned.software.env))
         assert len(json.dumps(dict(planned.software.env))) < 4_000
+
+
+def test_a_document_that_no_cluster_stores_is_refused_with_what_to_do() -> None:
+    small = File("workload.yaml", "a: 1\n---\n" + "b" * (limits.MOST_DOCUMENT_BYTES - 10))
+    limits.bounded("kubernetes", [small, small])
+    with pytest.raises(CannotRender, match=r"workload\.yaml of kubernetes would have 1,048,577 bytes") as refused:
+        limits.bounded("kubernetes", [File("workload.yaml", "b" * (limits.MOST_DOCUMENT_BYTES + 1))])
+    assert "--stage" in str(refused.value.remedy)
+
+
+def test_more_files_than_anybody_reads_are_refused() -> None:
+    stages = [File(f"stage-{at}.yaml", "ü" * 500_000) for at in range(17)]
+    with pytest.raises(CannotRender, match="The files of argo would have 17,000,000 bytes"):
+        limits.bounded("argo", stages)
+
+
+def test_an_entry_that_grows_is_refused_by_the_door_of_all_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MOST_DOCUMENT_BYTES", 100)
+    with pytest.raises(CannotRender, match=r"the limit is 100\."):
+        rendering.files("vllm", vllm, SERVE)
+
+
+def cases(runs: int, at_once: int) -> Deployment:
+    """A simulation that is run often, one machine for each run."""
+    node = replace(HPC.node, chips=0)
+    split = Runs(chips_each=1, at_once=at_once)
+    software = replace(HPC.software, framework="none")
+    return replace(HPC, node=node, machines=at_once, split=split, runs=runs, software=software)
+
+
+def test_a_job_of_many_runs_keeps_to_what_the_api_takes() -> None:
+    [job] = [
+        one
+        for file in rendering.files("kubernetes", kubernetes, cases(1_000_000, 50))
+        for one in yaml.safe_load_all(file.text)
+        if one["kind"] == "Job"
+    ]
+    assert (job["spec"]["completions"], job["spec"]["parallelism"]) == (1_000_000, 50)
+    assert job["spec"]["maxFailedIndexes"] == 10_000
+    with pytest.raises(CannotRender, match="at most 10,000 pods at once; the plan has 20,000"):
+        rendering.files("kubernetes", kubernetes, cases(1_000_000, 20_000))
+    with pytest.raises(CannotRender, match="2,147,483,647 pods"):
+        rendering.files("kubernetes", kubernetes, cases(10**10, 50))
+
+
+def test_an_array_of_slurm_ends_where_slurm_does() -> None:
+    assert any("--array=0-3999999" in file.text for file in rendering.files("slurm", slurm, cases(4_000_000, 50)))
+    with pytest.raises(CannotRender, match="at most 4,000,001 tasks"):
+        rendering.files("slurm", slurm, cases(10**9, 50))

@@ -149,3 +149,15 @@ def test_a_slice_of_tpus_that_serves_is_found_by_its_labels() -> None:
     workers = cluster(served)["workerGroupSpecs"][0]["template"]["spec"]
     assert "affinity" not in workers
     assert workers["nodeSelector"]
+
+
+@pytest.mark.parametrize("planned", [TRAIN, BATCH, replace(TRAIN, machines=1)], ids=["train", "batch", "one machine"])
+def test_a_setting_that_ray_would_fill_in_stays_text(planned: Deployment) -> None:
+    env = (("LITERAL", "${HOME}/$USER $(NAME)"), ("PLAIN", "1"))
+    planned = replace(planned, software=replace(planned.software, env=env))
+    job = objects(planned)["RayJob"]["spec"]
+    assert yaml.safe_load(job["runtimeEnvYAML"])["env_vars"] == {"PLAIN": "1"}
+    [worker] = job["rayClusterSpec"]["workerGroupSpecs"][0]["template"]["spec"]["containers"]
+    values = {one["name"]: one.get("value") for one in worker["env"]}
+    assert values["LITERAL"] == "${HOME}/$USER $$(NAME)"  # as Kubernetes reads it
+    assert "PLAIN" not in values

@@ -1,4 +1,4 @@
-"""Services that are paid per use: their own price heads their files, and what the plan takes is told in all others."""
+"""Services that are paid per use: their own price heads their files, and all others say what is cheaper than machines."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def test_a_service_is_headed_by_its_own_price_and_start() -> None:
     assert "serve on gcp Cloud Run GPU (NVIDIA L4, no zonal redundancy) in us-east4" in told
     assert "Expected: $223 a month for the plan's traffic, paid per use, with 1 kept warm; 85% of the requests wait" in told
     assert "a start of about 41 s (11 to 336)" in told
-    assert "It is what the plan takes; its best machines would be 1 x g2-standard-4" in told
+    assert "It is cheaper than the plan's machines, 1 x g2-standard-4" in told
 
 
 def test_a_service_that_the_plan_does_not_take_says_what_it_does() -> None:
     told = head("serverless", on_l4(services=(CLOUD_RUN,)))
     assert "The plan takes 1 x g2-standard-4 (gcp us-east4, on-demand) for $1,534 a month; this service costs $223" in told
-    assert "The plan takes deepinfra (turbo), paid by the token, with nothing to deploy: $16.61 a month" in head(
+    assert "Cheaper still is deepinfra (turbo), paid by the token, with nothing to deploy: $16.61 a month" in head(
         "serverless", on_l4(services=(CLOUD_RUN,), service=TOKENS)
     )
 
@@ -53,7 +53,7 @@ def test_a_service_that_the_plan_does_not_take_says_what_it_does() -> None:
 def test_the_best_machines_are_the_plans_own_where_the_service_is_of_another_cloud() -> None:
     best = "2 x g6e.xlarge (aws eu-south-2, on-demand) for $1,534 a month"
     told = head("serverless", on_l4(services=(CLOUD_RUN,), service=CLOUD_RUN, best=best))
-    assert f"its best machines would be {best}" in told
+    assert f"It is cheaper than the plan's machines, {best}" in told
 
 
 def test_goals_that_a_service_misses_are_told() -> None:
@@ -85,10 +85,7 @@ def test_an_answer_longer_than_a_call_may_last_is_refused_with_the_number() -> N
 
 def test_files_of_machines_say_that_the_plan_takes_tokens() -> None:
     told = " ".join(heading(replace(CASES["serve"], service=TOKENS)).split())
-    assert (
-        "The plan does not take these machines ($1,534 a month) but deepinfra (turbo), paid by the token: $16.61 a month."
-        in told
-    )
+    assert "Cheaper than these machines ($1,534 a month) is deepinfra (turbo), paid by the token: $16.61 a month." in told
     assert "There is nothing to deploy for it" in told
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from chipwise.api.render import files, target
+from chipwise.api.render import files, target, target_names
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch import streams
@@ -124,6 +124,32 @@ def test_shellcheck_has_nothing_to_say(tmp_path: Path) -> None:
     assert "'" not in streams.PROGRAM
 
 
+@pytest.mark.parametrize("many", [1, 1_000, 1_000_000, 1_000_000_000])
+@pytest.mark.parametrize("name", target_names())
+def test_files_do_not_grow_with_the_number_of_streams(name: str, many: int) -> None:
+    planned = live(max(many // 8, 1), many)
+    try:
+        made = texts(name, planned)
+    except CannotRender as refused:
+        made = {}
+        reason = str(refused)
+        assert "bytes" not in reason  # whatever it is, it is not the number of streams
+    assert sum(map(len, made.values())) < 500_000
+    assert all(text.count("camera-") <= streams.MOST_ADDRESSES for text in made.values())
+
+
+def test_a_list_of_many_streams_is_one_pattern_with_their_number() -> None:
+    [line] = streams.stream_list(live(125_000, 1_000_000)).splitlines()
+    assert line.startswith("* srt://source.example:9000?streamid=camera-{STREAM} ")
+    assert len(line.split()) == 5  # the sign, a source and three sizes
+    assert "1,000,000 streams" in streams.list_reason(live(125_000, 1_000_000))
+
+
+def test_more_pods_than_kubernetes_counts_are_refused() -> None:
+    with pytest.raises(CannotRender, match="2,147,483,647 pods"):
+        texts("kubernetes", live(10**10, 10**11))
+
+
 # --- the program itself ---
 
 
@@ -208,6 +234,18 @@ def test_a_stream_without_a_line_is_told_and_stops_no_other(tmp_path: Path) -> N
     running.until(lambda: len(running.lines("started")) == 7)
     running.process.send_signal(signal.SIGTERM)
     assert "stream 7:" in running.process.communicate(timeout=10)[1]
+
+
+def test_streams_without_a_line_take_the_pattern_with_their_number(tmp_path: Path) -> None:
+    planned = live(125_000, 1_000_000)
+    pattern = "* srt://camera-{STREAM}?a=*&b=x'y\\n out-{STREAM}-0 out-{STREAM}-1 out-{STREAM}-2"
+    running = Running(tmp_path, streams.stream_words(planned), [*addresses(3)[:2], "own-2 a b c", pattern], group=0)
+    running.until(lambda: len(running.lines("started")) == 8)
+    assert running.stopped() == 0
+    sources = {line.split("|")[0]: line.split("|")[1] for line in running.lines("started")}
+    assert sources == {str(at): f"srt://camera-{at}?a=*&b=x'y\\n" for at in range(8)} | {"2": "own-2"}
+    words = next(line.split("|")[3] for line in running.lines("started") if line.startswith("7|"))
+    assert [f"out-7-{at}" in words for at in range(3)] == [True] * 3
 
 
 @pytest.mark.parametrize("text", TEXTS)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from chipwise.planner.values.split import GenerationSplit
-from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.deployment import Deployment, Software
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.targets import vllm
 from deployments import deployment
@@ -82,3 +82,20 @@ def test_a_command_of_the_users_own_is_run_as_it_is() -> None:
     own = ("vllm", "serve", "x'y", "$(touch z)", "${HOME}")
     text = written(replace(SERVE, software=replace(SERVE.software, command=own, is_custom=True)))["serve.sh"]
     assert tuple(shlex.split(text.splitlines()[-1])[1:]) == own
+
+
+@pytest.mark.parametrize(
+    "software",
+    [
+        replace(BATCH.software, command=("python", "answer.py"), is_custom=True, engine="", purpose="pytorch"),
+        replace(BATCH.software, command=("vllm", "run-batch"), is_custom=True, engine=""),
+        replace(BATCH.software, command=("text-generation-launcher",), engine="tgi", purpose="tgi"),
+        replace(BATCH.software, command=("python3", "-m", "sglang.launch_server"), engine="sglang", purpose="sglang"),
+    ],
+    ids=["own program", "own vllm", "tgi", "sglang"],
+)
+def test_a_batch_of_another_program_gets_the_batch_of_vllm_and_is_told(software: Software) -> None:
+    text = written(replace(BATCH, software=software))["batch.sh"]
+    usual = written(BATCH)["batch.sh"]
+    assert text.splitlines()[-2:] == usual.splitlines()[-2:]
+    assert ("program.command" in text) == software.is_custom

@@ -163,6 +163,30 @@ def test_who_is_deposed_in_the_middle_of_a_turn_writes_nothing() -> None:
     assert engine.history == []
 
 
+@pytest.mark.parametrize(("paused_s", "replaced"), [(2.0, False), (40.0, False), (40.0, True)])
+def test_who_was_stopped_in_a_turn_orders_nothing_once_another_leads(paused_s: float, replaced: bool) -> None:
+    """It goes on where it was, between what it wrote and what it would order."""
+    elapsed = [0.0]
+    leads: list[bool] = []
+
+    class Stopped(MortalRecord):
+        def write(self, changes, at, lease=None):  # type: ignore[no-untyped-def]
+            answers = MortalRecord.write(self, changes, at, lease)
+            if lease is not None and lease.holder == "a":
+                elapsed[0] += paused_s
+                if replaced:
+                    leads.append(Controller(self, other, "b").turn(paused_s).leads)
+            return answers
+
+    record, engine, other = Stopped(), MortalEngine(World(other=QUICK)), MortalEngine(World(other=QUICK))
+    record.submit([("j1", here())], 0.0)
+    turn = Controller(record, engine, "a", elapsed=lambda: elapsed[0]).turn(0.0)
+    assert leads == ([True] if replaced else [])
+    assert turn.leads is not replaced
+    assert len(engine.history) == (0 if replaced else 1)
+    assert len(other.history) == (1 if replaced else 0)
+
+
 def test_an_engine_that_cannot_see_changes_nothing() -> None:
     record, engine = pair(World(other=QUICK, outages=(Outage(5.0, 35.0),)))
     record.submit([("j1", here())], 0.0)
@@ -170,8 +194,12 @@ def test_an_engine_that_cannot_see_changes_nothing() -> None:
     controller.turn(0.0)
     before = job(record)
     for now in (10.0, 20.0, 30.0):
-        assert "does not answer" in controller.turn(now).trouble[0]
+        turn = controller.turn(now)
+        assert "does not answer" in turn.trouble[0]
+        assert turn.leads
+        assert not turn.looked
     assert job(record) == before
+    assert controller.turn(36.0).looked
     play(controller, 300.0, since=40.0)
     assert job(record).phase is Phase.DONE
     assert len(job(record).attempts) == 1

@@ -276,3 +276,74 @@ def test_one_that_was_stopped_leaves_a_measurement_of_what_it_did() -> None:
 def test_one_that_goes_on_is_not_measured_yet() -> None:
     job = running(queued(wanted=spec(work=TOKENS)))
     assert not [one for one in after_end(job, replace(done(5, 5.0), code=75), 60.0) if isinstance(one, Measured)]
+
+
+# Killed, with a checkpoint to go on from.
+
+COMMAND = Retry(failures=0)  # as for a command that a person typed
+
+
+def killed(step: int | None, saved: int | None) -> Sight:
+    return exited(137, step, saved=saved)
+
+
+def kill_at(steps: list[int | None], retry: Retry = COMMAND, saved: int | None = 1) -> Job:
+    job = queued(wanted=spec(retry=retry))
+    for step in steps:
+        assert job.phase is Phase.QUEUED
+        job = end(running(job), killed(step, saved))
+    return job
+
+
+def test_a_program_that_is_killed_goes_on_from_its_checkpoint() -> None:
+    job = kill_at([40])
+    assert job.phase is Phase.QUEUED
+    assert "from step 1" in job.waiting
+    assert "SIGKILL" in job.waiting
+
+
+def test_a_program_that_is_killed_and_saved_nothing_is_not_started_over() -> None:
+    job = kill_at([40], saved=None)
+    assert job.phase is Phase.FAILED
+
+
+def test_a_program_that_is_killed_again_at_the_same_step_has_failed() -> None:
+    job = kill_at([40, 40])
+    assert job.phase is Phase.FAILED
+    assert "2 times at step 40" in job.reason
+    assert kill_at([40, 60]).phase is Phase.QUEUED
+    assert kill_at([40, 60, 40]).phase is Phase.FAILED
+
+
+@given(st.integers(0, 12), st.integers(0, 5))
+def test_kills_have_an_end_however_far_it_came(kills: int, failures: int) -> None:
+    job = queued(wanted=spec(retry=Retry(failures=failures, kills=kills)))
+    for step in range(kills + failures + 1):
+        assert job.phase is Phase.QUEUED
+        job = end(running(job), killed(step, 0))
+    assert job.phase is Phase.FAILED
+
+
+def test_kills_that_it_went_on_after_do_not_use_up_the_tries_for_its_own_failures() -> None:
+    job = kill_at([10, 20, 30], Retry(failures=1))
+    job = end(running(job), exited(1, step=35, saved=30))
+    assert job.phase is Phase.QUEUED
+    assert end(running(job), exited(1, step=36, saved=30)).phase is Phase.FAILED
+
+
+def test_what_its_owner_or_its_time_killed_does_not_go_on() -> None:
+    asked = added(running(queued(wanted=spec(retry=COMMAND))), Wished(Wish.END, "mia"))
+    overdue = leaving(running(queued(wanted=spec(retry=COMMAND))), LeaveReason.OVERDUE, 5.0)
+    assert end(asked, killed(4, 1)).phase is Phase.STOPPED
+    assert end(overdue, killed(4, 1)).phase is Phase.FAILED
+
+
+def test_other_signals_are_its_own_failures() -> None:
+    assert end(running(queued(wanted=spec(retry=COMMAND))), exited(139, 4, saved=1)).phase is Phase.FAILED
+
+
+def test_a_retry_of_its_owner_forgives_kills() -> None:
+    job = kill_at([40, 40])
+    again = added(job, Wished(Wish.RUN))
+    assert again.phase is Phase.QUEUED
+    assert end(running(again), killed(40, 1)).phase is Phase.QUEUED

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from chipwise.adapters.stores.whole import move_new
 from chipwise.errors import BadInput
 
 PREFIX = ".chipwise-"  # of a directory in which files are made ready; one that is left belongs to a writer that was killed
@@ -77,7 +78,7 @@ def refuse(folder: Path, names: Sequence[str], force: bool) -> None:
 def _in_the_way(folder: Path, names: Sequence[str]) -> BadInput:
     return BadInput(
         f"{', '.join(names[:5])}{' and others' if len(names) > 5 else ''} in {folder} would be overwritten.",
-        remedy="Write elsewhere with --out, or let chipwise render --force overwrite.",
+        remedy="Write elsewhere with --out, or overwrite them with --force.",
     )
 
 
@@ -112,7 +113,7 @@ def _swap(folder: Path, fresh: Path, names: Sequence[str], created: list[Path], 
             placed.append(name)
             if force:
                 ready.replace(target)
-            elif not _place(ready, target):
+            elif not move_new(ready, target):
                 raise _in_the_way(folder, [name])
     except BaseException:
         _put_back(folder, fresh, placed)
@@ -129,19 +130,6 @@ def _keep(target: Path, old: Path) -> None:
         old.hardlink_to(target)
     except OSError:  # a file system without second names
         shutil.copy2(target, old)
-
-
-def _place(ready: Path, target: Path) -> bool:
-    """Where nothing is. False: another writer was faster."""
-    try:
-        target.hardlink_to(ready)
-    except FileExistsError:
-        return False
-    except OSError:  # a file system without second names
-        if target.exists() or target.is_symlink():
-            return False
-        ready.replace(target)
-    return True
 
 
 def _put_back(folder: Path, fresh: Path, names: Sequence[str]) -> None:

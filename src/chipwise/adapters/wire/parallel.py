@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import count
+from queue import SimpleQueue
 from typing import TypeVar
 
 from chipwise.catalog.feed import Report
@@ -31,18 +32,32 @@ class Progress:
 
 
 def run_parallel(keys: Iterable[K], work: Callable[[K], T], progress: Progress, subject: str, workers: int = 8) -> dict[K, T]:
-    """`work` of every key, in the order of the keys."""
+    """`work` of every key, in the order of the keys. What hangs keeps neither a failure nor the end of the process waiting."""
     ordered = list(keys)
     if not ordered:
         return {}
     progress.expect(len(ordered))
-    results: dict[K, T] = {}
-    pool = ThreadPoolExecutor(max_workers=min(workers, len(ordered)), thread_name_prefix="chipwise-feed")
+    results: dict[int, T] = {}
+    numbers, over = count(), threading.Event()
+    finished: SimpleQueue[tuple[int, BaseException | None]] = SimpleQueue()
+
+    def serve() -> None:
+        while not over.is_set() and (number := next(numbers)) < len(ordered):
+            try:
+                results[number] = work(ordered[number])
+                finished.put((number, None))
+            except BaseException as error:  # told to whoever waits
+                finished.put((number, error))
+                return
+
+    for _ in range(min(workers, len(ordered))):
+        threading.Thread(target=serve, name="chipwise-feed", daemon=True).start()
     try:
-        futures = {pool.submit(work, key): key for key in ordered}
-        for future in as_completed(futures):
-            results[futures[future]] = future.result()
-            progress.step(f"{futures[future]}: {subject}")
+        for _ in ordered:
+            number, failure = finished.get()
+            if failure is not None:
+                raise failure
+            progress.step(f"{ordered[number]}: {subject}")
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # after success nothing is left; after a failure nobody waits
-    return {key: results[key] for key in ordered}
+        over.set()  # after success nothing is left; after a failure nobody waits
+    return {key: results[number] for number, key in enumerate(ordered)}

@@ -18,6 +18,7 @@ from chipwise.errors import BadInput, NoResult, UnknownName
 from chipwise.spelling import nearest
 
 FOLDER, GROUP = "chipwise.adapters.feeds", "chipwise.feeds"
+MINUTES = 30  # for all that a provider is asked; whole price lists take a few
 
 
 def refreshed() -> tuple[str, ...]:
@@ -51,7 +52,10 @@ class RefreshResult:
 def refresh(
     session: Session, provider: str, regions: tuple[str, ...], options: Mapping[str, str], report: Report
 ) -> RefreshResult:
-    """Fetch a provider's machines and prices through its own API into the data directory."""
+    """Fetch a provider's machines and prices through its own API into the data directory. The option `minutes` says how long
+    that may take in all."""
+    from chipwise.adapters.wire.options import whole_number
+
     known = refreshed()
     name = plugins.typed(provider)
     if name not in known:
@@ -64,7 +68,9 @@ def refresh(
     # Credentials and addresses come from the environment as each provider's own tools read them.
     variables: Mapping[str, str] = getattr(feed, "ENVIRONMENT", {})
     defaults = {option: os.environ[variable] for option, variable in variables.items() if os.environ.get(variable)}
-    return _bring(session, name, getattr(feed, "PROVIDER", name), regions, {**defaults, **options}, report)
+    limit_s = 60.0 * whole_number(options, "minutes", MINUTES, 1, 24 * 60)
+    own = {**defaults, **{option: value for option, value in options.items() if option != "minutes"}}
+    return _bring(session, name, getattr(feed, "PROVIDER", name), regions, own, report, limit_s)
 
 
 def import_file(
@@ -90,9 +96,17 @@ def _taking(path: Path) -> str:
 
 
 def _bring(
-    session: Session, feed_name: str, provider: str, regions: tuple[str, ...], options: Mapping[str, str], report: Report
+    session: Session,
+    feed_name: str,
+    provider: str,
+    regions: tuple[str, ...],
+    options: Mapping[str, str],
+    report: Report,
+    limit_s: float | None = None,
 ) -> RefreshResult:
+    """`limit_s`: of a feed that asks a provider; reading files takes as long as they are large."""
     from chipwise.adapters.stores import snapshots
+    from chipwise.adapters.wire.deadline import within
 
     feed = _feed(feed_name)
     known = tuple(machine for machine in session.catalog.machines if machine.provider == provider)
@@ -101,7 +115,11 @@ def _bring(
     )
     # Machines of the user's own files may go away with the file: a snapshot stands on the package and on itself.
     packaged = load(prices=False)
-    snapshot, refused = sound(feed.fetch(settings, report), session.catalog.chips, packaged.machine_index)
+    if limit_s is None:
+        fetched = feed.fetch(settings, report)
+    else:
+        fetched = within(limit_s, feed_name, lambda step: feed.fetch(settings, step), report)
+    snapshot, refused = sound(fetched, session.catalog.chips, packaged.machine_index)
     if not snapshot.offers and not snapshot.machines:
         reasons = "; ".join((*snapshot.skipped[:3], *map(str, refused[:3])))
         raise NoResult(f"{feed_name} brought no machine and no price for {provider}.", remedy=reasons or None)

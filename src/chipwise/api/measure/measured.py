@@ -10,10 +10,11 @@ from chipwise.api.session.wiring import Session
 from chipwise.calibration.families import find_part
 from chipwise.calibration.measurements import LARGEST as LARGEST
 from chipwise.calibration.measurements import MeasurementTable, parse
-from chipwise.errors import BadInput, InvalidFile, Problem
+from chipwise.errors import InvalidFile, Problem
 from chipwise.perf.part import Parts
 from chipwise.perf.rows import Row
 from chipwise.spelling import fold
+from chipwise.workload.handed_files import read_bytes
 
 _MOST_BYTES = 4 * int(LARGEST)  # UTF-8 takes at most four for a character
 
@@ -39,10 +40,7 @@ def read(session: Session, path: str, typed: bytes | None) -> MeasurementFile:
 
 
 def _bytes(path: Path) -> bytes:
-    if path.exists() and not path.is_file() and not path.is_dir():  # a pipe may never end, nor even begin
-        raise BadInput(f"{path} is not a file.", remedy="Give a file, or a dash and pipe it in: ... | chipwise score -")
-    with path.open("rb") as file:
-        return file.read(_MOST_BYTES + 1)
+    return read_bytes(path, _MOST_BYTES)
 
 
 def _text(name: str, data: bytes) -> str:

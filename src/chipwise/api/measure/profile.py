@@ -58,10 +58,17 @@ def _kind(case: str) -> str:
     return first if first in KINDS else case
 
 
-def write(path: Path, text: str) -> None:
+def check_out(path: Path, force: bool) -> None:
+    """Whether `write` could write there, told before minutes of work."""
     from chipwise.adapters.stores import whole
 
-    whole.write(path, text)
+    whole.check_named(path, force)
+
+
+def write(path: Path, text: str, force: bool = False) -> None:
+    from chipwise.adapters.stores import whole
+
+    whole.write_named(path, text, force)
 
 
 def picture(result: Profiled) -> str:

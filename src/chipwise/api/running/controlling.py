@@ -11,6 +11,7 @@ import signal
 import socket
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from chipwise.errors import BadInput, OutsideFailed
 from chipwise.runner.job import LIVE
 from chipwise.runner.loop import Controller, Turn
 from chipwise.runner.record import Unread, Wanted
+from chipwise.text import span
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
@@ -29,6 +31,7 @@ SOON_S = 0.2
 RESTS_S = 1.0  # between turns while nothing moves
 IDLE_S = 20.0  # without any job, after which it goes
 STARTS_WITHIN_S = 3.0
+REPLACES_WITHIN_S = 6.0  # one that has not answered for long: whoever asks for it has so much time to be sure
 SUBMITTED_WITHIN_S = 3600.0  # secrets are laid before their job is recorded
 GIVES_UP_S = 600.0  # without a record that lets it act, where it knows of no job
 TRIES_AGAIN_S = (1.0, 30.0)  # when the record cannot be reached: the first wait, and the longest
@@ -37,8 +40,9 @@ TRIES_AGAIN_S = (1.0, 30.0)  # when the record cannot be reached: the first wait
 _STARTED_AT: dict[Path, float] = {}  # by home: a controller needs a moment until it holds the lock
 
 
-def awake(session: Session, place: str = "") -> None:
-    """Starts a controller where none is."""
+def awake(session: Session, place: str = "", wait_s: float = 0.0) -> None:
+    """Starts a controller where none is, or where one does not answer any more (`waking.SILENT_S`), which is ended first. That
+    it does not must be watched for a moment: by who asks again and again, or by who asks once and has `wait_s`."""
     from chipwise.adapters import state_files, waking
     from chipwise.api.running.place import controller_command, home_of, is_ours
 
@@ -50,16 +54,66 @@ def awake(session: Session, place: str = "") -> None:
     if not place and _of_other_devices(session):
         _let_go(home / "controller.lock")
         started = None
-    if (started is None or time.monotonic() - started > STARTS_WITHIN_S) and not waking.awake(home / "controller.lock"):
+    lock, log = home / "controller.lock", home / "controller.log"
+    if started is not None and time.monotonic() - started <= STARTS_WITHIN_S:
+        return
+    if not waking.awake(lock) or waking.end_silent(lock, log, wait_s):
         _STARTED_AT[home] = time.monotonic()
-        waking.start(controller_command(place), _environment(session), home / "controller.log")
+        waking.start(controller_command(place), environment(session), log)
 
 
-def _environment(session: Session) -> dict[str, str]:
-    """That of this process, with the session's own directories where those are others."""
+def lives(session: Session, place: str = "") -> bool:
+    """Whether a controller of the place is on this machine."""
+    from chipwise.adapters import waking
+    from chipwise.api.running.place import home_of
+
+    return waking.awake(home_of(session, place) / "controller.lock")
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A controller that lives on this machine and does not answer."""
+
+    pid: int
+    owner: str  # whose it is; empty: our own, which is replaced
+    seconds: float
+    limit_s: float
+
+    @property
+    def summary(self) -> str:
+        """The same as long as it lasts."""
+        return f"{self._name} does not answer"
+
+    @property
+    def sentence(self) -> str:
+        outlook = f"it is replaced after {self.limit_s:.0f} s" if self.seconds < self.limit_s else "it is being replaced"
+        remedy = f"only {self.owner} can end it" if self.owner else outlook
+        return f"{self._name} has not answered for {span(self.seconds)}; {remedy}"
+
+    @property
+    def _name(self) -> str:
+        return f"the controller{f' of {self.owner}' if self.owner else ''} (process {self.pid})"
+
+
+def unanswered(session: Session, place: str = "") -> Unanswered | None:
+    from chipwise.adapters import waking
+    from chipwise.api.running.place import home_of, is_ours
+
+    silent = waking.silence(home_of(session, place) / "controller.lock")
+    if silent is None:
+        return None
+    return Unanswered(silent.pid, "" if is_ours(session) else silent.user, silent.seconds, waking.SILENT_S)
+
+
+def environment(session: Session) -> dict[str, str]:
+    """That of this process, with the session's own directories where those are others. Whoever gets it stands elsewhere, so no
+    path in it is relative."""
+    from chipwise.api.running.place import URL, record_url
+
     usual, own = read_config(), session.config
     dirs = {"CHIPWISE_CONFIG_DIR": (usual.config_dir, own.config_dir), "CHIPWISE_DATA_DIR": (usual.data_dir, own.data_dir)}
-    return {**os.environ, **{name: str(path) for name, (here, path) in dirs.items() if path != here}}
+    paths = {name: str(path) for name, (here, path) in dirs.items() if path != here or os.environ.get(name)}
+    return {**os.environ, **paths, **({URL: record_url(session)} if os.environ.get(URL) else {})}
 
 
 def _of_other_devices(session: Session) -> bool:
@@ -74,11 +128,11 @@ def _of_other_devices(session: Session) -> bool:
 
 def _let_go(lock: Path) -> None:
     """It leaves at once when it is asked to; jobs do not notice. Whose number stands in the lock lives, since it holds it."""
-    from chipwise.adapters import waking
+    from chipwise.adapters import state_files, waking
 
     until = time.monotonic() + STARTS_WITHIN_S
     with suppress(OSError, ValueError):
-        os.kill(int(lock.read_text()), signal.SIGTERM)
+        os.kill(int(state_files.regular_bytes(lock)), signal.SIGTERM)
         while waking.awake(lock) and time.monotonic() < until:
             time.sleep(0.05)
 
@@ -92,12 +146,13 @@ def hide_environment() -> None:
 
 def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
     """Until all jobs are over, or somebody asks it to go. Jobs do not notice: they live on without it."""
-    from chipwise.adapters import state_files
+    from chipwise.adapters import clock, state_files, waking
     from chipwise.adapters.hand_offs import HandOffs
     from chipwise.api.running.engines import of_place
     from chipwise.api.running.installed import traits
-    from chipwise.api.running.place import DEVICES, engine_here, home_of, open_record, passing_dir, rules
+    from chipwise.api.running.place import DEVICES, LOOKED, engine_here, home_of, open_record, passing_dir, rules
 
+    os.environ.update(environment(session))  # supervisors and jobs stand elsewhere
     home = home_of(session, place)
     state_files.make_folder(home)
     serves_others = state_files.is_shared(session.config.data_dir)
@@ -110,9 +165,11 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
     with suppress(OSError):  # for people who look; a full disk must not matter
         os.truncate(lock, 0)
         os.write(lock, f"{os.getpid()}\n".encode())
+    pulse = waking.Pulse(lock, home)
     signals = _asked_to_go()
     engine: Any = of_place(session, place) if place else engine_here(session)
     if not place:
+        engine.ready()
         with suppress(OSError):
             devices = {"pid": os.getpid(), "gpus": list(engine.config.gpus), "cpus": list(engine.config.cpus)}
             state_files.write(home, DEVICES, devices)
@@ -138,12 +195,13 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
             holder=f"{own}{os.getpid()}",
             rules=limits,
             checked=hand_offs.checked,
-            elapsed=time.monotonic,
+            elapsed=clock.boottime,
         )
 
     controller, idle, live = beginning(), False, 0
     busy_at, trouble_s, log = time.monotonic(), TRIES_AGAIN_S[0], _TroubleLog()
     while not signals and home.is_dir():
+        pulse.turned()
         try:
             turn = controller.turn(time.time())
         except OutsideFailed as error:
@@ -160,6 +218,9 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
                     former.record.close()
             continue
         trouble_s = TRIES_AGAIN_S[0]
+        if place and turn.looked:  # here whoever asks looks for himself
+            with suppress(OSError):
+                (home / LOOKED).touch()
         log.say(*turn.trouble)
         now = time.monotonic()
         live = turn.live
@@ -169,6 +230,7 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
             idle = True
             break
         time.sleep(_pause(turn, known.turn_s))
+    pulse.stop()
     with suppress(OutsideFailed):  # the lease runs out by itself
         controller.resign()
         os.close(lock)

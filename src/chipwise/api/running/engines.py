@@ -5,6 +5,8 @@
     cluster: {kind: kubernetes, context: prod, namespace: train}
     ec2: {region: eu-west-1, keep: s3://my-bucket/chipwise, instance_profile: chipwise-job, regions: [eu-north-1]}
 
+What it says of an engine of this machine is in `run_as.py`.
+
 A job holds its place, such as `kubernetes:10.0.0.1:6443/train`. How to get there is written down beside the record of this
 machine when the first job goes there, so that a controller that is started later, by whomever, needs no option for it.
 """
@@ -26,6 +28,7 @@ from pydantic import BaseModel, ValidationError
 from chipwise.adapters import plugins
 from chipwise.api.running.installed import DEFAULT, choices, configurable, names, package, runs_here, traits
 from chipwise.api.running.place import PLACES, engine_here, home_of, is_ours, record_url
+from chipwise.api.running.run_as import field_problems
 from chipwise.errors import BadInput, InvalidFile, NotFound, Problem, UnknownName
 from chipwise.runner.abilities import Configurable, Home
 from chipwise.spelling import nearest
@@ -168,6 +171,9 @@ def _configured(session: Session) -> dict[str, tuple[str, dict[str, Any]]]:
     problems = list(document.problems)
     engines: dict[str, tuple[str, dict[str, Any]]] = {}
     for name, value in document.data.items():
+        if runs_here(str(name)):  # of this machine, which is not reached by any of this
+            problems += field_problems(str(name), value)
+            continue
         if value is None:
             value = {}
         if not isinstance(value, Mapping):
@@ -177,7 +183,7 @@ def _configured(session: Session) -> dict[str, tuple[str, dict[str, Any]]]:
             continue
         fields = {str(key): each for key, each in value.items()}
         kind = plugins.typed(str(fields.pop("kind", name)))
-        if runs_here(str(name)) or kind not in configurable():
+        if kind not in configurable():
             allowed = ", ".join(configurable())
             problems.append(Problem(f"{name}.kind", f"{kind[:40]!r} is no kind of engine to be named here", allowed=allowed))
             continue

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chipwise.adapters import state_files
 from chipwise.adapters.engines.local.folder import ORDER
 from chipwise.api.running.installed import package_or_none
 from chipwise.api.running.place import is_here
@@ -39,7 +40,7 @@ def attempts(root: Path, job: Job, number: int | None) -> list[Path]:
 def printed(root: Path, job: Job, number: int | None = None) -> Iterator[bytes]:
     for folder in attempts(root, job, number):
         for path in parts(folder):
-            with path.open("rb") as file:
+            with os.fdopen(_opened(path), "rb") as file:
                 while chunk := file.read(CHUNK):
                     yield chunk
 
@@ -51,7 +52,7 @@ def tail(root: Path, job: Job, number: int | None, lines: int) -> bytes:
     for folder in reversed(attempts(root, job, number)):
         for path in reversed(parts(folder)):
             size, rest = path.stat().st_size, b""
-            with path.open("rb") as file:
+            with os.fdopen(_opened(path), "rb") as file:
                 while size > 0 and count + rest.count(b"\n") <= lines:
                     start = max(size - CHUNK, 0)
                     file.seek(start)
@@ -74,7 +75,8 @@ def follow(root: Path, look: Callable[[], Job], from_end: bool = False) -> Itera
         while True:
             folder = root / job.id / str(number)
             if handle is None:
-                handle = _opened(folder)
+                with suppress(OSError):  # nothing was printed yet
+                    handle = _opened(folder / "log")
                 if handle is not None and at_end:
                     os.lseek(handle, 0, os.SEEK_END)
                 at_end = False
@@ -99,11 +101,14 @@ def follow(root: Path, look: Callable[[], Job], from_end: bool = False) -> Itera
         _closed(handle)
 
 
-def _opened(folder: Path) -> int | None:
+def _opened(path: Path) -> int:
+    """The folder is its program's to write: what it put in place of a log is not waited for."""
     try:
-        return os.open(folder / "log", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
+        return state_files.open_regular(path)
+    except ValueError:
+        raise OutsideFailed(
+            f"{path} is no file, so nothing of it is shown.", remedy="Its program put something else in its place; look there."
+        ) from None
 
 
 def _closed(handle: int | None) -> None:

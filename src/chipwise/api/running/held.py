@@ -47,9 +47,9 @@ class Runtime:
         """Of this machine, or of a place elsewhere; jobs of another machine have a controller there."""
         site = job.spec.place
         if site == self.engine.place:
-            controlling.awake(self.session)
+            controlling.awake(self.session, wait_s=controlling.REPLACES_WITHIN_S)
         elif not runs_here(job.spec.engine) or place.is_here(self.session, job.spec):
-            controlling.awake(self.session, site)
+            controlling.awake(self.session, site, controlling.REPLACES_WITHIN_S)
 
     def local_engine(self, job: Job) -> OnThisMachine:
         """Its engine on this machine."""

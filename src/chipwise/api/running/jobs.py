@@ -181,10 +181,13 @@ class Described:
     waiting: str
 
 
-def describe(record: Record, job: Job, room: Room, rules: Rules) -> Described:
+def describe(record: Record, job: Job, room: Room, rules: Rules, trouble: str = "") -> Described:
+    """`trouble`: what is known to keep all jobs of its place waiting."""
     elsewhere = not runs_here(job.spec.engine) and not job.phase.over
     waiting = job.waiting if elsewhere or job.phase is Phase.RUNNING else ""
-    if job.phase is Phase.QUEUED and (before := earlier(record, job)):  # stages may run at other places than this one
+    if job.phase is Phase.QUEUED and trouble:
+        waiting = trouble
+    elif job.phase is Phase.QUEUED and (before := earlier(record, job)):  # stages may run at other places than this one
         waiting = why_short(job, before, Room(), rules, time.time())
     elif job.phase is Phase.QUEUED and runs_here(job.spec.engine):
         live = record.jobs(Wanted(phases=LIVE, place=job.spec.place))

@@ -6,11 +6,13 @@ import os
 import socket
 import sys
 from contextlib import suppress
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from chipwise.api.running.installed import DEFAULT, package, runs_here
+from chipwise.api.running.run_as import run_as
 from chipwise.errors import BadInput, InvalidFile, Problem
 from chipwise.runner.abilities import Machine, RunsHere
 from chipwise.runner.queue import Rules, Share
@@ -25,6 +27,7 @@ URL = "CHIPWISE_RECORD"
 GPUS, CPUS = "CHIPWISE_GPUS", "CHIPWISE_CPUS"
 PLACES = "places"  # folder of those that are led beside this machine
 DEVICES = "devices.json"  # beside the lock of the controller: what it gives out
+LOOKED = "looked"  # beside the lock of a controller of elsewhere: its time is that of the last look that succeeded
 
 
 def open_record(session: Session) -> Record:
@@ -35,14 +38,26 @@ def open_record(session: Session) -> Record:
 
 
 def record_url(session: Session) -> str:
-    return os.environ.get(URL) or f"sqlite:///{session.config.record}"
+    """The same wherever a process stands: a relative path begins where it was read first."""
+    from chipwise.adapters.stores.record.address import file_url
+
+    typed = os.environ.get(URL)
+    return _whole_url(typed) if typed else file_url(session.config.record)
 
 
-def engine_here(session: Session, name: str = DEFAULT) -> OnThisMachine:
-    """An engine of this machine. Several share the folders of jobs and the devices; each has a controller of its own."""
+@cache
+def _whole_url(typed: str) -> str:
+    from chipwise.adapters.stores.record.address import whole_url
+
+    return whole_url(typed)
+
+
+def engine_here(session: Session, name: str = DEFAULT, *, only_looks: bool = False) -> OnThisMachine:
+    """An engine of this machine. Several share the folders of jobs and the devices; each has a controller of its own. Of one
+    that only looks at jobs nobody asks which devices there are."""
     kind, config, site = package(name), session.config, this_place(session, name)
     assert isinstance(kind, RunsHere)
-    gpus, cpus = devices(session)
+    gpus, cpus = devices(session) if not only_looks else ((), ())
     home, leads = home_of(session, site), "" if site == this_place(session) else site
     machine = Machine(
         root=config.run_dir / "jobs",
@@ -56,6 +71,7 @@ def engine_here(session: Session, name: str = DEFAULT) -> OnThisMachine:
             "log": str(home / "controller.log"),
             "command": controller_command(leads),
         },
+        run_as=run_as(session, name),
     )
     return cast("OnThisMachine", kind.connect(kind.on_machine(machine)))
 
@@ -83,7 +99,7 @@ def given_out(session: Session) -> dict[str, list[int]] | None:
     if published is None or not all(isinstance(published.get(name), list) for name in ("gpus", "cpus")):
         return None
     with suppress(OSError, ValueError):  # what the one before it left says nothing
-        if int((home / "controller.lock").read_text()) != published.get("pid"):
+        if int(state_files.regular_bytes(home / "controller.lock")) != published.get("pid"):
             return None
     return {name: [one for one in published[name] if isinstance(one, int)] for name in ("gpus", "cpus")}
 

@@ -84,6 +84,7 @@ def secrets_of(texts: Sequence[str], *, is_local: bool) -> dict[str, str]:
 def checked(spec: Spec, engine: OnThisMachine, rules: Rules) -> Spec:
     """The same, if this machine could ever run it."""
     needs, config = spec.needs, engine.config
+    engine.ready(spec.owner)
     if needs.machines > 1:
         raise BadInput(
             f"{spec.name} needs {needs.machines} machines, and this machine is one.", remedy="Take --engine kubernetes."

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from chipwise.api.running import place
+from chipwise.api.running import controlling, place
 from chipwise.api.running.installed import runs_here
 from chipwise.errors import ChipwiseError
 from chipwise.runner.engine import Room
@@ -122,6 +122,8 @@ class Watched:
         if job.phase is not Phase.QUEUED or job.not_before > now or now - job.submitted < PATIENT_S:
             return ""
         record, config = self._held.record, self._held.engine.config
+        if (silent := controlling.unanswered(self._held.session, job.spec.place)) is not None:
+            return silent.summary
         before = earlier(record, job)
         if not place.is_here(self._held.session, job.spec):
             return why_short(job, before, Room(), self._held.rules, now) if before else job.waiting

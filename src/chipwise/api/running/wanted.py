@@ -225,7 +225,9 @@ def _aim(session: Session, request: RunRequest, runtime: Runtime, name: str | No
 def _of_command(request: RunRequest, runtime: Runtime, aim: tuple[Reach, str]) -> Spec:
     reach, site = aim
     # What a person types at a terminal fails at once, so that they can mend it; a lost machine is made good all the same.
-    retry = Retry(failures=request.retries if request.retries is not None else 0 if request.is_command else Retry().failures)
+    retry = Retry(failures=0) if request.is_command else Retry()
+    if request.retries is not None:
+        retry = replace(retry, failures=request.retries, kills=request.retries)
     retry = replace(retry, no_machine_s=request.patience if request.patience is not None else retry.no_machine_s)
     folder = str((request.folder or Path.cwd()).absolute()) if reach.is_local else _folder(request, runtime.elsewhere[site])
     spec = Spec(
@@ -364,6 +366,8 @@ def _job_name(words: Sequence[str]) -> str:
 
 def values(secrets: Sequence[str]) -> dict[str, str]:
     """Secrets that are in the environment now and are kept nowhere else."""
+    from chipwise.adapters.engines.local.logfile import refuse_short
+
     secret_values: dict[str, str] = {}
     for secret in secrets:
         name, equals, _ = secret.partition("=")
@@ -373,5 +377,6 @@ def values(secrets: Sequence[str]) -> dict[str, str]:
             raise BadInput(
                 f"The secret {name} is not set here.", remedy=f"Set it, or write --secret {name}=NAME/KEY of a stored one."
             )
+        refuse_short(name, os.environ[name])
         secret_values[name] = os.environ[name]
     return secret_values

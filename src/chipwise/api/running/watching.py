@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.api.running.installed import DEFAULT, runs_here
 from chipwise.api.running.place import is_here
+from chipwise.runner.abilities import Glances
 from chipwise.runner.job import PLACED
 from chipwise.runner.record import Wanted
+from chipwise.runner.sighting import of_sight
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
     from chipwise.adapters.gpu_use import GpuUse
     from chipwise.api.running.asking import Runtime
+    from chipwise.runner.abilities import OnThisMachine
+    from chipwise.runner.engine import Sight
     from chipwise.runner.job import Job
 
 _KNOWN: dict[int, psutil.Process] = {}  # the share of a processor is counted between two looks at the same process
@@ -75,19 +79,21 @@ def look(runtime: Runtime, measure_s: float) -> list[Standing]:
         last = job.attempts[-1]
         since = last.begun if last.begun is not None else last.placed
         engine = runtime.local_engine(job)
-        step = engine.look([job], now).attempts[(job.id, last.number)].step
+        sight = _sight(engine, job, now)
+        sighting = of_sight(job, sight, now)
+        ends = sighting.seen if sighting is not None and sighting.is_gone and sighting.seen is not None else now
         supervisor = engine.supervisor_of(job.id, last.number)
         gpu = _used([use[one] for one in last.devices if one in use])
-        elapsed = max(now - since, 0.0)
+        elapsed = max(ends - since, 0.0)
         standings.append(
             Standing(
                 job.id,
-                str(job.phase),
+                str(job.phase) if sighting is None else sighting.phase,
                 elapsed,
                 last.devices,
                 cpu,
                 memory,
-                step,
+                sight.step,
                 supervisor,
                 *gpu,
                 engine=job.spec.engine,
@@ -95,6 +101,11 @@ def look(runtime: Runtime, measure_s: float) -> list[Standing]:
         )
     remote_places = {row.place for row in rows if not runs_here(row.engine)}
     return [*standings, *(_elsewhere(job, now) for where in sorted(remote_places) for job in _jobs_at(runtime, where))]
+
+
+def _sight(engine: OnThisMachine, job: Job, now: float) -> Sight:
+    key = (job.id, len(job.attempts))
+    return engine.glance([job], now)[key] if isinstance(engine, Glances) else engine.look([job], now).attempts[key]
 
 
 def _jobs_at(held: Runtime, where: str) -> list[Job]:

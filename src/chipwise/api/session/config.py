@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from chipwise.errors import BadInput
@@ -67,14 +68,15 @@ class Config:
 
 
 def read_config(environ: dict[str, str] | None = None) -> Config:
-    """`CHIPWISE_CONFIG_DIR` and `CHIPWISE_DATA_DIR` win; else what the platform is used to."""
+    """`CHIPWISE_CONFIG_DIR` and `CHIPWISE_DATA_DIR` win; else what the platform is used to. A relative one begins in the
+    directory where it was read first, and stays there when the program moves."""
     env = dict(os.environ) if environ is None else environ
     home = Path(env.get("HOME") or Path.home())
     if sys.platform == "darwin":
         config = data = home / "Library" / "Application Support" / "chipwise"
     else:
-        config = Path(env.get("XDG_CONFIG_HOME") or home / ".config") / "chipwise"
-        data = Path(env.get("XDG_DATA_HOME") or home / ".local" / "share") / "chipwise"
+        config = _standard(env.get("XDG_CONFIG_HOME"), home / ".config") / "chipwise"
+        data = _standard(env.get("XDG_DATA_HOME"), home / ".local" / "share") / "chipwise"
     if folder := env.get("CHIPWISE_CONFIG_DIR"):
         config = _directory("CHIPWISE_CONFIG_DIR", folder)
         if not config.is_dir():
@@ -82,18 +84,34 @@ def read_config(environ: dict[str, str] | None = None) -> Config:
             raise BadInput(message, remedy="Create it, or unset the variable.")
     if folder := env.get("CHIPWISE_DATA_DIR"):
         data = _directory("CHIPWISE_DATA_DIR", folder)
-    if data.exists() and not data.is_dir():
-        raise BadInput(
-            f"{str(data)[:100]} is a file, and should be the data directory.", remedy="Move it, or set CHIPWISE_DATA_DIR."
-        )
+    config, data = _whole(config), _whole(data)
+    nearest = next(one for one in (data, *data.parents) if os.path.lexists(one))
+    if not nearest.is_dir():
+        kind = "a link to nothing" if not nearest.exists() else "a file" if nearest.is_file() else "not a directory"
+        wanted = "should be the data directory" if nearest == data else "the data directory should be in it"
+        raise BadInput(f"{str(nearest)[:100]} is {kind}, and {wanted}.", remedy="Move it, or set CHIPWISE_DATA_DIR.")
     return Config(config, data)
 
 
+@cache
+def _whole(path: Path) -> Path:
+    return path.absolute()
+
+
+def _standard(value: str | None, usual: Path) -> Path:
+    """Of the XDG standard: a value that is no absolute path counts as none."""
+    return Path(value) if value and os.path.isabs(value) else usual
+
+
 def _directory(variable: str, folder: str) -> Path:
+    path = Path(os.path.expanduser(folder))  # of the text, since `./~` is no home
     try:
-        path = Path(folder).expanduser()
-        path.exists()
-    except (OSError, RuntimeError, ValueError) as error:  # ~nobody, or longer than a path may be
+        if folder.startswith("~") and str(path).startswith("~"):
+            raise ValueError("no such home")
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        pass  # told by whoever needs it
+    except (OSError, ValueError) as error:  # ~nobody, a NUL, or longer than a path may be
         message = f"{variable} is {folder[:100]!r}, which cannot be a directory."
         raise BadInput(message, remedy="Give the path of a directory, or unset the variable.") from error
     return path

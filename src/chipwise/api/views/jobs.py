@@ -6,17 +6,17 @@ from typing import Any
 
 from chipwise.runner.job import Attempt, Job, MachinePlace
 from chipwise.runner.record import Row
+from chipwise.runner.sighting import Sighting
 
 
-def job_view(job: Job) -> dict[str, Any]:
-    spec = job.spec
+def job_view(job: Job, sighting: Sighting | None = None) -> dict[str, Any]:
+    spec, reason = job.spec, job.reason or job.waiting
     return {
         "id": job.id,
         "name": spec.name,
         "pipeline": spec.pipeline,
-        "phase": str(job.phase),
+        **_seen_view(str(job.phase), reason, sighting),
         "wish": str(job.wish),
-        "reason": job.reason or job.waiting,
         "engine": spec.engine,
         "place": spec.place,
         "command": list(spec.command),
@@ -80,11 +80,18 @@ def attempt_view(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def row_view(row: Row) -> dict[str, Any]:
+def _seen_view(phase: str, reason: str, sighting: Sighting | None) -> dict[str, Any]:
+    """What is known now stands above what was recorded; `seen`: when it was last seen alive, of one that is under way."""
+    if sighting is None:
+        return {"phase": phase, "reason": reason, "seen": None}
+    return {"phase": sighting.phase, "reason": sighting.note or reason, "seen": sighting.seen}
+
+
+def row_view(row: Row, sighting: Sighting | None = None) -> dict[str, Any]:
     return {
         "id": row.id,
         "name": row.name,
-        "phase": str(row.phase),
+        **_seen_view(str(row.phase), row.reason, sighting),
         "engine": row.engine,
         "place": row.place,
         "owner": row.owner,
@@ -98,5 +105,4 @@ def row_view(row: Row) -> dict[str, Any]:
         "submitted": row.submitted,
         "begun": row.begun,
         "ended": row.ended,
-        "reason": row.reason,
     }

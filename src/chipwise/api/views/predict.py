@@ -32,12 +32,27 @@ from chipwise.predictor.values import (
 )
 
 View = dict[str, Any]
+_RUNNING = frozenset(  # what only something that runs has
+    {
+        *("step_time", "tokens_per_s", "tokens_per_s_per_chip", "mfu", "scaling_efficiency"),
+        *("ttft_ms", "tpot_ms", "latency_ms", "output_tokens_per_s", "requests_per_s", "percentiles", "most_sequences"),
+        *("samples_per_s", "utilisation", "busy_share", "terms_s", "provenance"),
+        *("power_per_chip", "energy_per_million_tokens_kwh", "energy_per_million_samples_kwh"),
+        *("most_requests_per_s", "highest_rate_per_s", "job_time_s", "time_s", "energy_kwh", "feeding", "goals", "needs"),
+    }
+)
 
 
 def prediction_view(prediction: Prediction | PipelinePrediction) -> View:
     if isinstance(prediction, PipelinePrediction):
         return _pipeline(prediction)
-    return _of_kind(prediction) | _of_all(prediction)
+    view = _of_kind(prediction) | _of_all(prediction)
+    return view if has_room(view) else {name: None if name in _RUNNING else value for name, value in view.items()}
+
+
+def has_room(view: View) -> bool:
+    """False where a model does not fit its chips: then it has no speed, and keeps no goal. Of a pipeline, any stage's."""
+    return all(map(has_room, view.get("stages", ()))) and ((fit := view.get("fit")) is None or bool(fit["fits"]))
 
 
 def fits_view(prediction: FitPrediction) -> View:
@@ -50,6 +65,7 @@ def fits_view(prediction: FitPrediction) -> View:
         "memory": _memory(prediction.memory),
         "fit": _fit(prediction.fit),
         "largest": dict(prediction.largest),
+        "tokens": prediction.tokens,
         "notes": list(prediction.notes),
     }
 
@@ -270,7 +286,7 @@ def _fields(found: KernelPrediction, *names: str) -> View:
 
 
 def _pipeline(prediction: PipelinePrediction) -> View:
-    return {
+    view = {
         "task": "pipeline",
         "name": prediction.name,
         "stages": [prediction_view(one) for one in prediction.stages],
@@ -281,3 +297,4 @@ def _pipeline(prediction: PipelinePrediction) -> View:
         "price_usd": prediction.price_usd,
         "steadiness": steadiness_view(prediction.steadiness),
     }
+    return view if has_room(view) else view | {"job_time_s": None, "time_s": None, "goals": None}

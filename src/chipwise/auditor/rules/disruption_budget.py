@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from chipwise.auditor.finding import Finding, Weight
@@ -12,11 +13,7 @@ ABOUT = "services with several replicas have a disruption budget"
 
 
 def check(sources: Sources) -> Iterator[Finding]:
-    budgets = [
-        (_space(manifest), mapped(look(manifest.body, "spec", "selector")))
-        for manifest in sources.manifests
-        if manifest.kind == "PodDisruptionBudget"
-    ]
+    budgets = _Budgets(sources.manifests)
     scaled = {
         str(look(manifest.body, "spec", "scaleTargetRef", "name"))
         for manifest in sources.manifests
@@ -28,7 +25,7 @@ def check(sources: Sources) -> Iterator[Finding]:
         replicas = look(manifest.body, "spec", "replicas")
         replicated = manifest.name in scaled or (isinstance(replicas, int) and replicas > 1)
         labels = mapped(look(manifest.body, "spec", "template", "metadata", "labels"))
-        if replicated and not any(_covers(selector, labels) for space, selector in budgets if space == _space(manifest)):
+        if replicated and not any(_covers(one, labels) for one in budgets.candidates(_space(manifest), labels)):
             yield Finding(
                 rule="disruption-budget",
                 weight=Weight.MEDIUM,
@@ -37,6 +34,29 @@ def check(sources: Sources) -> Iterator[Finding]:
                 what=f"{manifest.title} has several replicas and no PodDisruptionBudget",
                 fix="Add one with maxUnavailable: 1 and the same labels.",
             )
+
+
+class _Budgets:
+    """Selectors of budgets by the label of each that the fewest others have: whoever has not that label is not covered."""
+
+    def __init__(self, manifests: Iterable[Manifest]) -> None:
+        selectors = [
+            (_space(one), mapped(look(one.body, "spec", "selector"))) for one in manifests if one.kind == "PodDisruptionBudget"
+        ]
+        labels = [[(space, *label) for label in _labels(selector.get("matchLabels"))] for space, selector in selectors]
+        common = Counter(label for some in labels for label in some)
+        self._by_label: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+        for (space, selector), some in zip(selectors, labels, strict=True):
+            rarest = min(some, key=lambda label: common[label], default=(space,))
+            self._by_label.setdefault(rarest, []).append(selector)
+
+    def candidates(self, space: str, labels: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        for key in ((space,), *((space, *label) for label in _labels(labels))):
+            yield from self._by_label.get(key, ())
+
+
+def _labels(value: Any) -> list[tuple[str, str]]:
+    return [(key, repr(one)) for key, one in mapped(value).items()]
 
 
 def _space(one: Manifest) -> str:

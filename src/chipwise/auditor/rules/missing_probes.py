@@ -15,8 +15,9 @@ def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources):
         if pod.owner.kind not in ("Deployment", "StatefulSet"):
             continue
+        starting = {id(one) for one in listed(pod.spec.get("initContainers"))}
         for container in pod.containers:
-            if container in listed(pod.spec.get("initContainers")) or not container.get("ports"):
+            if id(container) in starting or not container.get("ports"):
                 continue
             for probe in ("readinessProbe", "livenessProbe"):
                 if probe not in container:

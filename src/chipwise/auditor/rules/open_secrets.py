@@ -33,8 +33,9 @@ _REFERENCE = re.compile(r"^\s*$|^\$|\{\{|^<.*>$|^/run/secrets/|^/|^(?:true|false
 def check(sources: Sources) -> Iterator[Finding]:
     for path, text in sources.texts:
         for sign, secret in _SIGNS:
+            line, counted = 1, 0  # up to where lines are counted already
             for match in sign.finditer(text):
-                line = text.count("\n", 0, match.start()) + 1
+                line, counted = line + text.count("\n", counted, match.start()), match.start()
                 yield _finding(
                     path,
                     line,

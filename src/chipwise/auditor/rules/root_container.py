@@ -14,7 +14,7 @@ _RULE = "root-container"
 
 def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources):
-        pod_context = mapped(look(pod.spec, "securityContext"))
+        pod_context, device_plugin = mapped(look(pod.spec, "securityContext")), is_device_plugin(pod)
         for container in pod.containers:
             own = mapped(look(container, "securityContext"))
             name, line = container.get("name", "?"), line_of(container, "securityContext")
@@ -27,14 +27,14 @@ def check(sources: Sources) -> Iterator[Finding]:
                     f"{title} is privileged",
                     "Drop privileged.",
                 )
-            if user == 0 and not is_device_plugin(pod):
+            if user == 0 and not device_plugin:
                 yield _finding(
                     pod.owner.path,
                     line,
                     f"{title} runs as root (runAsUser 0)",
                     "Give runAsUser a number above 0, such as 10001.",
                 )
-            elif own.get("runAsNonRoot", pod_context.get("runAsNonRoot")) is not True and not is_device_plugin(pod):
+            elif own.get("runAsNonRoot", pod_context.get("runAsNonRoot")) is not True and not device_plugin:
                 yield _finding(pod.owner.path, line, f"{title} may run as root", "Set runAsNonRoot: true and a runAsUser.")
             if own.get("allowPrivilegeEscalation") is not False:
                 yield _finding(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Set
 
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.pods import Pod, chips_of, pods_of
+from chipwise.auditor.pods import chips_of, pods_of
 from chipwise.auditor.source import Located, Sources, line_of, listed, look
 
 ABOUT = "containers with several GPUs have shared memory"
@@ -17,9 +16,10 @@ def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources):
         if pod.owner.kind == "DaemonSet" or pod.spec.get("hostIPC") is True:
             continue
+        volumes = {str(look(one, "name")) for one in listed(pod.spec.get("volumes"))}
         for container in pod.containers:
             gpus = sum(count for name, count in chips_of(container).items() if name in _GPUS)
-            if gpus > 1 and not _shared(pod, container):
+            if gpus > 1 and not _shared(volumes, container):
                 title = f"{pod.owner.title}: container {container.get('name', '?')}"
                 message = f"{title} has {gpus} GPUs and 64 MiB of shared memory"
                 yield Finding(
@@ -32,10 +32,9 @@ def check(sources: Sources) -> Iterator[Finding]:
                 )
 
 
-def _shared(pod: Pod, container: Located) -> bool:
-    names: set[Any] = {
-        look(mount, "name")
+def _shared(volumes: Set[str], container: Located) -> bool:
+    return any(
+        str(look(mount, "name")) in volumes
         for mount in listed(container.get("volumeMounts"))
         if look(mount, "mountPath") in ("/dev/shm", "/dev/shm/")
-    }
-    return any(look(one, "name") in names for one in listed(pod.spec.get("volumes")))
+    )

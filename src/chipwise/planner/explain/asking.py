@@ -21,8 +21,8 @@ from chipwise.planner.pricing import Priced
 from chipwise.planner.ranking import first_of
 from chipwise.planner.reasons import TooSlow
 from chipwise.planner.values.plan import Answer, Choice, Obstacle, Plan, Rows
-from chipwise.planner.values.split import CircuitSplit, DevicesPerPlace, GenerationSplit, Seats, Streams, width
-from chipwise.text import duration, usd
+from chipwise.planner.values.split import CircuitSplit, DevicesPerPlace, GenerationSplit, Seats, width
+from chipwise.text import amount, duration, usd
 
 PARALLEL, LATENCY, SCALING, BUDGET = (
     "Is the work parallel enough?",
@@ -65,7 +65,7 @@ def answers(plan: Plan, targets: Asked) -> tuple[Answer, ...]:
     winner = plan.winner
     if winner is None:
         return _nothing(plan)
-    curve = _curve(plan.rows, winner) if plan.per == "job" and plan.rows is not None else []
+    curve = _curve(plan.rows, winner) if plan.per == "job" else []
     texts = {
         PARALLEL: _side_by_side(plan, winner, targets) if plan.per == "month" else _parallel(plan.rows, winner, targets),
         LATENCY: _latency(plan, winner, targets),
@@ -84,22 +84,19 @@ def _nothing(plan: Plan) -> tuple[Answer, ...]:
     return tuple(results)
 
 
-def _curve(rows: Rows | None, winner: Choice, wide: bool = False) -> list[_Point]:
-    """The winner's offer at every number of machines; its chip in any machine of the provider, bought alike, where that is one
-    number only or `wide` asks for it. Fewest chips first."""
+def _curve(rows: Rows | None, winner: Choice) -> list[_Point]:
+    """The winner's chip in any machine of the provider, bought alike: of every number of chips the cheapest. Fewest first."""
     if rows is None or not rows.kept:
         return []
     priced, fleet = rows.priced, rows.fleet
     lead = int(rows.ranked[0])
-    subset = _alike(rows, winner, np.flatnonzero(priced.offer == priced.offer[lead]))
-    if wide or len(set(priced.machines[subset].tolist())) < 2:
-        part = fleet.shapes[fleet.shape_of[priced.machine[lead]]].part
-        of_part = np.array([shape.part == part for shape in fleet.shapes], dtype=bool)[fleet.shape_of] & (fleet.shape_of >= 0)
-        alike = np.zeros(len(of_part), dtype=bool)
-        for machine in np.flatnonzero(of_part).tolist():
-            alike[machine] = fleet.catalog.machines[machine].provider == winner.provider
-        subset = np.flatnonzero(alike[priced.machine])
-        subset = _alike(rows, winner, subset[priced.purchase[subset] == priced.purchase[lead]])
+    part = fleet.shapes[fleet.shape_of[priced.machine[lead]]].part
+    of_part = np.array([shape.part == part for shape in fleet.shapes], dtype=bool)[fleet.shape_of] & (fleet.shape_of >= 0)
+    alike = np.zeros(len(of_part), dtype=bool)
+    for machine in np.flatnonzero(of_part).tolist():
+        alike[machine] = fleet.catalog.machines[machine].provider == winner.provider
+    subset = np.flatnonzero(alike[priced.machine])
+    subset = _alike(rows, winner, subset[priced.purchase[subset] == priced.purchase[lead]])
     inside = np.array([shape.chips for shape in fleet.shapes], dtype=np.float64)[fleet.shape_of[priced.machine[subset]]]
     chips = priced.machines[subset] * inside
     best = _best(rows, subset, chips)
@@ -123,8 +120,8 @@ def _usd(priced: Priced, rows: Index) -> Array:
 
 
 def _best(rows: Rows, subset: Index, chips: Array) -> Index:
-    """Of every number of chips the fastest row (for one machine that is the cheapest too); the winner's stands for its own."""
-    order = np.argsort(rows.priced.seconds[subset], kind="stable")
+    """Of every number of chips the cheapest row, of equal ones the fastest; the winner's stands for its own."""
+    order = np.lexsort((rows.priced.seconds[subset], np.round(_usd(rows.priced, subset), 6)))
     winner = np.flatnonzero(subset[order] == rows.ranked[0])
     order = np.concatenate([order[winner], np.delete(order, winner)])
     fastest = first_of(np.round(chips).astype(np.intp), order)
@@ -134,22 +131,28 @@ def _best(rows: Rows, subset: Index, chips: Array) -> Index:
 
 def _parallel(rows: Rows | None, winner: Choice, targets: Asked) -> list[str]:
     total = winner.chips * winner.machines
-    curve = _curve(rows, winner, wide=True)
+    curve = _curve(rows, winner)
     ceiling = 1 / (1 - targets.splits) if targets.splits < 1 else math.inf
     limit = [f"{targets.splits * 100:.4g}% of it can be split: never more than {ceiling:,.0f}x."] if targets.splits < 1 else []
     fewest = curve[0] if curve else None
     if fewest is None or len(curve) == 1:
-        return [f"Not known: only {total} {winner.chip} were predicted of this offer, so scaling was not tested.", *limit]
+        return [
+            f"Not known: {winner.provider} has candidates with {total} {winner.chip} only, so scaling was not tested.",
+            *limit,
+        ]
     if fewest.chips >= total:
         larger = next((point for point in curve if point.chips >= 2 * total), curve[-1])
         gain, share = fewest.seconds / larger.seconds, larger.chips / fewest.chips
         text = f"{_word(gain / share)}: {total} {winner.chip} is the smallest number that does it; {share:.3g}x as many"
         return [f"{text} are {gain:.2f}x as fast.", *limit]
     gain, share = fewest.seconds / winner.seconds, total / fewest.chips
-    text = (
-        f"{_word(gain / share)}: the {total} {winner.chip} are {_amount(gain)}x as fast as {fewest.chips:g}, the fewest known"
-    )
-    return [f"{text} ({duration(winner.seconds)}, not {duration(fewest.seconds)}): {gain / share:.0%} of linear.", *limit]
+    text = f"{_word(gain / share)}: the {total} {winner.chip} are {amount(gain)}x as fast as {fewest.chips:g}, the fewest known"
+    return [f"{text} ({duration(winner.seconds)}, not {duration(fewest.seconds)}): {_linear(gain / share)}.", *limit]
+
+
+def _linear(share: float) -> str:
+    """More than linear is no mistake: on more chips each has less to hold, and recomputes or waits less."""
+    return f"{share:.0%} of linear{', each chip has less to hold' if share >= 1.05 else ''}"
 
 
 def _word(share: float) -> str:
@@ -166,22 +169,16 @@ def _side_by_side(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
         return [f"Not asked: {people} at once, each by themselves, {seats}, on {hardware}."]
     unit = _SIDES.get(plan.kind, "a second")
     if plan.kind != "serve":
-        return [f"Yes: each is worked on by itself; {hardware} take {_amount(_room(winner))} {unit}."]
+        takes = f"{hardware} {'takes' if chips == 1 else 'take'} {amount(winner.rate or 0.0)} {unit}"
+        return [f"Yes: each is worked on by itself; {takes}."]
     ways = width(winner.split)
-    spread = f" over {ways} chips each" if ways > 1 else ""
-    per_copy = f", {_amount(winner.rate / copies)} {unit} {'each' if copies > 1 else 'in all'}" if winner.rate else ""
+    spread = f" over {ways} chips{' each' if copies > 1 else ''}" if ways > 1 else ""
+    per_copy = f", {amount(winner.rate / copies)} {unit} {'each' if copies > 1 else 'in all'}" if winner.rate else ""
     sentences = [f"Yes: requests are independent; {_counted(copies, 'copy', 'copies')} of the model{spread}{per_copy}."]
     if targets.at_once:
         share = math.ceil(targets.at_once / copies)
         sentences.append(f"{_counted(targets.at_once, 'caller', 'callers')} at once: at most {share} to a copy.")
     return sentences
-
-
-def _room(choice: Choice) -> float:
-    """What the machines can take in all; `rate` of video is what was asked for."""
-    if isinstance(choice.split, Streams):
-        return float(choice.split.per_chip * choice.chips * choice.machines)
-    return choice.rate or 0.0
 
 
 def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
@@ -210,7 +207,7 @@ def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
 def _in_time(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     limit = targets.deadline_s
     if limit is None:
-        return ["No single answer is waited for, and no deadline is given."]
+        return ["Nothing: this is a job without a deadline."]
     if winner.seconds > limit:
         return [f"The deadline is {duration(limit)}, and this takes {duration(winner.seconds)}: it is late."]
     sentences = [f"Only the deadline: done in {duration(winner.seconds)} of {duration(limit)}."]
@@ -236,17 +233,18 @@ def _scaling(winner: Choice, curve: Sequence[_Point]) -> list[str]:
     total = winner.chips * winner.machines
     own = next((point for point in curve if point.chips == total), None)
     if own is None or curve[-1].chips <= total:
-        return [f"Nothing is known of more than {total} {winner.chip}: the limits, or what a doubling brings, end there."]
+        none = f"{winner.provider} has no candidate with more than {total} {winner.chip}, bought alike"
+        return [f"{none}: a limit allows none, or more would not pay."]
     steps = []
     for times in (2, 4):
         point = next((point for point in curve if point.chips == times * total), None)
         if point is not None:
             share = own.seconds / (point.seconds * times)
-            steps.append(f"{times}x the chips: {duration(point.seconds)} for {usd(point.usd)} ({share:.0%} of linear)")
+            steps.append(f"{times}x the chips: {duration(point.seconds)} for {usd(point.usd)} ({_linear(share)})")
     if not steps:
         point = curve[-1]
         share = own.seconds * total / (point.seconds * point.chips)
-        steps.append(f"{point.chips:g} chips: {duration(point.seconds)} for {usd(point.usd)} ({share:.0%} of linear)")
+        steps.append(f"{point.chips:g} chips: {duration(point.seconds)} for {usd(point.usd)} ({_linear(share)})")
     return [f"{'; '.join(steps)}.", _end(winner, [own, *(point for point in curve if point.chips > total)])]
 
 
@@ -280,15 +278,15 @@ def _load(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
         return [f"By places, {winner.split.devices} to each: {further}"]
     copies, wanted = winner.replicas or winner.machines, targets.rate or targets.at_once
     name = _SIDES.get(plan.kind, "") if targets.rate else "callers"
-    capacity = (_room(winner) if targets.rate else wanted or 0.0) / copies
+    capacity = ((winner.rate or 0.0) if targets.rate else wanted or 0.0) / copies
     if not wanted or capacity <= 0:
         return [f"By copies: {further}"]
-    spare = f"By copies, each with a part of the load: room for {_amount(capacity * copies)} {name}, {_amount(wanted)} asked."
+    spare = f"By copies, each with a part of the load: room for {amount(capacity * copies)} {name}, {amount(wanted)} asked."
     steps = []
     for times in (2, 4):
         machines = max(_machines(winner, math.ceil(times * wanted / capacity - 1e-9)), 1)
         cost = winner.usd * machines / winner.machines
-        steps.append(f"{_amount(times * wanted)}: {_counted(machines, 'machine', 'machines')}, about {usd(cost)}")
+        steps.append(f"{amount(times * wanted)}: {_counted(machines, 'machine', 'machines')}, about {usd(cost)}")
     return [spare if targets.rate else "By copies, each with a part of the callers.", f"{'; '.join(steps)}."]
 
 
@@ -316,7 +314,8 @@ def _budget(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     else:
         sentences.append("Nothing that keeps the goals is cheaper.")
     if fast.seconds >= winner.seconds * 0.995:
-        return [*sentences, "Nothing is faster, whatever it costs."]
+        fastest = "Nothing within the budget is faster." if targets.budget_usd else "Nothing is faster, whatever it costs."
+        return [*sentences, fastest]
     sentences.append(f"Fastest: {duration(fast.seconds)} for {usd(fast.usd)} ({_label(fast)}).")
     twice = min((choice for choice in front if choice.usd <= 2 * winner.usd), key=lambda choice: choice.seconds, default=winner)
     if twice.seconds < winner.seconds * 0.995 and twice is not fast:
@@ -341,20 +340,14 @@ def _month(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     affordable = math.floor(targets.budget_usd / winner.usd * winner.machines) if targets.budget_usd else 2 * winner.machines
     if winner.rate and plan.kind in _SIDES and affordable > winner.machines and not isinstance(winner.split, DevicesPerPlace):
         budget = "The whole budget" if targets.budget_usd else "Twice the money"
-        room = _room(winner) * affordable / winner.machines
-        sentences.append(f"{budget} pays {affordable} machines: about {_amount(room)} {_SIDES[plan.kind]}.")
+        room = winner.rate * affordable / winner.machines
+        sentences.append(f"{budget} pays {affordable} machines: about {amount(room)} {_SIDES[plan.kind]}.")
     return sentences
 
 
 def _label(one: Choice) -> str:
     many = f"{one.machines} x " if one.machines > 1 else ""
     return f"{many}{one.provider} {one.machine}, {one.purchase}"
-
-
-def _amount(value: float) -> str:
-    if value >= 1e6:
-        return f"{value / 1e6:,.3g}M"
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _counted(value: float, one: str, many: str) -> str:

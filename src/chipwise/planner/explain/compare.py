@@ -25,12 +25,12 @@ class Comparison:
     cells: tuple[Cell, ...]
 
 
-def compare(known: Known, plan: Plan, grouping: str = "provider", vendor: str | None = None) -> Comparison:
+def compare(plan: Plan, grouping: str = "provider", vendor: str | None = None) -> Comparison:
     """`vendor`, as `known_vendor` spells it, leaves out the generations of all others."""
     rows = plan.rows
     if rows is None:
         return Comparison(plan, grouping, ())
-    kwh = energy_of(known, rows)
+    kwh = energy_of(rows)
     match grouping:
         case "region":
             cells = by_region(rows, kwh)
@@ -41,8 +41,9 @@ def compare(known: Known, plan: Plan, grouping: str = "provider", vendor: str | 
     return Comparison(plan, grouping, tuple(cells))
 
 
-def energy_of(known: Known, rows: Rows) -> Array:
-    return energy_kwh(rows, grids_of(known.catalog))
+def energy_of(rows: Rows) -> Array:
+    """By the regions of the plan's own catalog: devices on site stand in one that the session's has not."""
+    return energy_kwh(rows, grids_of(rows.fleet.catalog))
 
 
 def known_vendor(known: Known, name: str) -> str:

@@ -76,18 +76,18 @@ def _first(rows: Rows, head: Index) -> tuple[int, Choice]:
 
 
 def _values(one: Choice) -> tuple[float, ...]:
-    return one.usd, one.seconds, one.kg, one.high_s / max(one.low_s, 1e-9), one.machines
+    return one.usd, one.seconds, one.kg, one.high_s / max(one.low_s, 1e-9), one.machines, one.rate or 0.0
 
 
 def _cells(rows: Rows, kwh: Array, group: Index, key: Callable[[int], tuple[str, ...]]) -> list[Cell]:
-    """Those that keep the goals first, the cheapest first."""
+    """Those that keep the goals first, the cheapest first; at one price the one that emits least."""
     good = set(rows.ranked[: rows.kept].tolist())
     cells = []
     for code, (row, choice) in leaders(rows, group).items():
         energy = float(kwh[row])
         missed = None if row in good else rows.verdict(choice) or MissesGoals()
         cells.append(Cell(key(code), choice, energy if np.isfinite(energy) else None, missed))
-    return sorted(cells, key=lambda one: (not one.fits, one.choice.usd if one.choice else np.inf))
+    return sorted(cells, key=lambda one: (not one.fits, *((one.choice.usd, one.choice.kg) if one.choice else (np.inf,))))
 
 
 def by_provider(rows: Rows, kwh: Array) -> list[Cell]:

@@ -10,7 +10,6 @@ import numpy as np
 
 from chipwise.catalog.region import readable
 from chipwise.money.carbon import CarbonLine, Greener, Grid, Grids, Making, greener
-from chipwise.planner.fleet import Index
 from chipwise.planner.ranking import first_of
 from chipwise.planner.values.plan import Choice, Emitted, Plan, Rows
 from chipwise.text import number
@@ -52,17 +51,25 @@ def _drawn(choice: Choice, grid: Grid) -> str:
 
 
 def _greener(rows: Rows, usd: float, kg: float) -> tuple[Greener, ...]:
+    regions, options = rows.fleet.catalog.regions, [("", usd, kg)]
+    for row, its_usd in _cheapest(rows, kg):
+        region = regions[rows.priced.region[row]]
+        options.append((f"{region.provider} {readable(region.name)}", its_usd, float(rows.priced.kg[row])))
+    return tuple(greener(options))
+
+
+def _cheapest(rows: Rows, kg: float) -> list[tuple[int, float]]:
+    """Of every region the cheapest row below `kg` that keeps the goals, with what it costs in all."""
     priced, good = rows.priced, rows.ranked[: rows.kept]
     clean = good[priced.kg[good] < kg]
-    cheapest: Index = first_of(priced.region, clean[np.argsort(priced.usd[clean], kind="stable")])
-    regions = rows.fleet.catalog.regions
-    options = [("", usd, kg)]
-    options += [
-        (
-            f"{regions[priced.region[row]].provider} {readable(regions[priced.region[row]].name)}",
-            float(priced.usd[row]),
-            float(priced.kg[row]),
-        )
-        for row in cheapest.tolist()
-    ]
-    return tuple(greener(options))
+    clean = clean[np.argsort(priced.usd[clean], kind="stable")]
+    if rows.storage_usd is None:
+        return [(row, float(priced.usd[row])) for row in first_of(priced.region, clean).tolist()]
+    best: dict[int, tuple[int, float]] = {}
+    for row in clean.tolist():
+        region, bare = int(priced.region[row]), float(priced.usd[row])
+        if region not in best or bare < best[region][1]:  # else it is dearer without its storage already
+            total = bare + rows.storage_usd(row)
+            if region not in best or total < best[region][1]:
+                best[region] = (row, total)
+    return [one for one in best.values() if rows.verdict(rows.choice(one[0])) is None]  # a budget holds with storage

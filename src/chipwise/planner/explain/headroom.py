@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from chipwise.planner.explain.asking import Asked
 from chipwise.planner.values.plan import Choice, Plan, Turn
 from chipwise.planner.values.split import DevicesPerPlace, width
-from chipwise.text import duration, usd
+from chipwise.text import amount, duration, usd
 
 NARROW = 0.05  # of a goal: less than this between it and the estimate is no room
 
@@ -33,7 +33,8 @@ def _rate(choice: Choice, load: float) -> Iterator[str]:
         return
     low = choice.rate / choice.rate_spread
     if low < load:
-        yield f"{choice.rate:,.3g} req/s are estimated for {load:,.3g} asked, and one time in ten it is {low:,.3g} or less"
+        estimate = f"{amount(choice.rate)} req/s are estimated for {amount(load)} asked"
+        yield f"{estimate}, and one time in ten it is {amount(low)} or less"
 
 
 def _goals(choice: Choice, targets: Asked) -> Iterator[str]:
@@ -49,6 +50,6 @@ def _extra_copy(choice: Choice) -> str:
     span = max(math.ceil(width(choice.split) / max(choice.chips, 1)), 1)
     inside = max(copies * span // max(choice.machines, 1), 1) if span == 1 else 1
     cost = choice.usd / max(choice.machines, 1) * span
-    room = f", {choice.rate * (1 + inside / copies):,.3g} req/s in all" if choice.rate else ""
+    room = f", {amount(choice.rate * (1 + inside / copies))} req/s in all" if choice.rate else ""
     machines = f"{span} more machines" if span > 1 else "One more machine"
     return f"{machines} would cost {usd(cost)} a month{room}"

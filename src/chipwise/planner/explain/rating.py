@@ -39,7 +39,7 @@ from chipwise.planner.fleet import Index
 from chipwise.planner.reasons import MissesGoals, Reason
 from chipwise.planner.values.plan import Choice, Rows
 from chipwise.planner.values.split import width
-from chipwise.text import duration
+from chipwise.text import duration, number
 from chipwise.units import HOUR
 
 MOST = 5
@@ -155,11 +155,14 @@ def _performance(rows: Rows, members: Index, per: str) -> Figure:
     priced, fleet = rows.priced, rows.fleet
     if per == "month":
         _, first = np.unique(priced.way[members], return_index=True)
-        rated = [(choice.rate / _working(choice), choice) for at in first if (choice := rows.choice(int(members[at]))).rate]
+        shown = [rows.choice(int(members[at])) for at in first]
+        rated = [(choice.rate / _working(choice), choice.rate, choice) for choice in shown if choice.rate]
         if rated:
-            value, choice = max(rated, key=lambda pair: pair[0])
+            value, rate, choice = max(rated, key=lambda row: row[0])
             return Figure(
-                value, "requests/s per chip", f"{_working(choice)} {choice.chip} in {choice.precision} do {choice.rate:.4g}"
+                value,
+                "requests/s per chip",
+                f"{_working(choice)} {choice.chip} in {choice.precision} do {number(rate, 4)}",
             )
     chips = np.array([shape.chips for shape in fleet.shapes], dtype=np.float64)[fleet.shape_of[priced.machine[members]]]
     hourly = rows.units / np.maximum(priced.seconds[members] * chips * priced.machines[members], 1e-9) * HOUR
@@ -190,7 +193,7 @@ def _energy(rows: Rows, members: Index, kwh: Array, per: str, unit: str) -> Figu
         return Figure(None, f"kWh per {unit}", "the power of its chips is not published")
     row = int(known[np.argmin(kwh[known])])
     choice = rows.choice(row)
-    text = f"{kwh[row]:,.4g} kWh a {per} on {choice.machines} x {choice.chips} {choice.chip}"
+    text = f"{number(float(kwh[row]), 4)} kWh a {per} on {choice.machines} x {choice.chips} {choice.chip}"
     return Figure(float(kwh[row]) / max(rows.units, 1e-9), f"kWh per {unit}", text)
 
 

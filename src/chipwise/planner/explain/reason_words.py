@@ -8,7 +8,7 @@ from chipwise.planner import reasons as r
 from chipwise.planner import remedies
 from chipwise.planner.limits import Refused
 from chipwise.planner.values.plan import Loss, Missing
-from chipwise.text import duration, mass, usd
+from chipwise.text import duration, gib, mass, number, usd
 from chipwise.units import GIB
 
 
@@ -46,7 +46,7 @@ def rule_words(rule: r.Rule) -> str:
 
 
 _RULES = {
-    r.RuleKind.UNREAL: "not a real offer",
+    r.RuleKind.UNREAL: "not for sale at that price (auction floors, placeholders, stale entries)",
     r.RuleKind.RETIRED: "retired",
     r.RuleKind.UNKNOWN_SPEED: "no speed known",
     r.RuleKind.CLOUD: "cloud not asked for",
@@ -107,7 +107,7 @@ def _limit(reason: r.Limit) -> str:
             return f"{name} and its board draw {watts:g} W; {limit_w:g} W are allowed"
         case r.OverQuota(name, unit, needed, limit, own):
             resource = name if own else f"{unit} of {name}"
-            return f"needs {needed:,.4g} {resource}, {_quota_owner(own)} is {limit:,g}"
+            return f"needs {number(needed, 4)} {resource}, {_quota_owner(own)} is {limit:,g}"
         case r.Barred():
             return _barred(reason)
         case r.Misplaced():
@@ -173,9 +173,10 @@ def _ability(reason: r.Ability) -> str:
             return "its software serves models and does not train them"
         case r.WrongKind(kind, able):
             return f"{kind} chips cannot do this work; {', '.join(able)} can"
-        case r.NoPrecision(wanted, known, chip):
-            has = f"; {', '.join(known)} are" if known else ""
-            return f"no {' or '.join(wanted)} arithmetic is stated for {chip or 'it'}{has}"
+        case r.NoPrecision(wanted, known, chip, instead):
+            has = f"; {', '.join(known)} are" if known else f"; pass --precision {instead}" if instead else ""
+            formats = f"{', '.join(wanted[:-1])} or {wanted[-1]}" if len(wanted) > 1 else wanted[0]
+            return f"no {formats} arithmetic is stated for {chip or 'it'}{has}"
         case r.OtherFormat(precision, asked):
             return f"is served in {precision}; asked for {', '.join(asked)}"
         case r.NoSpeed(chips):
@@ -196,13 +197,13 @@ def _ability(reason: r.Ability) -> str:
 def _size(reason: r.Size) -> str:
     match reason:
         case r.LacksMemory(short):
-            return f"lacks {short / 1e9:.1f} GB of memory a chip at best"
+            return f"lacks {gib(short)} of memory a chip at best"
         case r.HoldsTooLittle(holder, has, needed, needed_by):
             purpose = f" for {needed_by}" if needed_by else ""
             return f"{holder} can hold {_gib(has)} of the {_gib(needed)} GiB needed{purpose}"
         case r.DoesNotFit(model, holder, precision, short):
             shape = f"{model} in {precision}" if precision else model
-            lacking = f": {short / 1e9:.1f} GB a chip are missing" if short is not None else ""
+            lacking = f": {gib(short)} a chip are missing" if short is not None else ""
             return f"{shape} does not fit {holder}{lacking}"
         case r.ShortContext(tokens, needed):
             return f"takes {tokens:,.0f} tokens; {needed:,.0f} must be accepted"
@@ -238,9 +239,9 @@ def _goal(reason: r.Goal) -> str:
         case r.MissesDeadline(seconds, limit_s):
             return f"misses the deadline of {duration(limit_s)}: {duration(seconds)}"
         case r.MissesThroughput(rate, limit, item):
-            return f"misses the throughput of {limit:,.4g} {item}s/s: {rate:,.4g}"
+            return f"misses the throughput of {number(limit, 4)} {item}s/s: {number(rate, 4)}"
         case r.OverBudget():
-            detail = " over the load's curve" if reason.layered else " with storage" if reason.stored else ""
+            detail = " with machines that follow the load" if reason.layered else " with storage" if reason.stored else ""
             return f"exceeds the budget of {usd(reason.limit_usd)}{reason.period}: {usd(reason.usd)}{detail}"
         case r.StageOverBudget():
             return "the storage of its data takes every candidate above the stage's own budget"
@@ -288,8 +289,11 @@ def _beaten(lost: r.Beaten) -> str:
     cost = f"{costs} ({usd(lost.usd)} a {lost.per} against {usd(lost.best_usd)})"
     time = f"{takes} ({duration(lost.seconds)} against {duration(lost.best_s)})"
     carbon = f"{emits} ({mass(lost.kg)} against {mass(lost.best_kg)})"
-    ranked = {"cost": (cost, time), "time": (time, cost), "carbon": (carbon, cost)}.get(lost.objective, (cost, time, carbon))
-    first, *rest = ranked
+    if lost.objective == "balanced":  # all three decide: what it is worse in stands first
+        worse = {cost: lost.usd / max(lost.best_usd, 1e-9), time: 1 + slower, carbon: lost.kg / max(lost.best_kg, 1e-9)}
+        parts = [part for part in worse if part != time or lost.per != "month"]
+        return ", ".join(sorted(parts, key=lambda part: worse[part] <= 1.005))
+    first, *rest = {"time": (time, cost), "carbon": (carbon, cost)}.get(lost.objective, (cost, time))
     if lost.per == "month":  # all rows last the month
         rest = [text for text in rest if text is not time]
         first = cost if first is time else first
@@ -348,15 +352,15 @@ def eased(reason: r.Reason) -> str:
         case r.MissesDeadline(seconds, limit_s):
             return f"deadline {duration(seconds - limit_s)} later"
         case r.MissesThroughput(rate, _, item):
-            return f"a throughput of {rate:,.4g} {item}s/s"
+            return f"a throughput of {number(rate, 4)} {item}s/s"
         case r.OverBudget():
             return f"budget {usd(reason.usd - reason.limit_usd)}{reason.period} higher"
         case r.StagesOverQuota(_, quota):
             return eased(quota)
         case r.OverQuota(name, unit, needed, limit, own):
             if own:
-                return f"your quota {needed - limit:,.4g} higher: {needed:,.4g} {name}"
-            return f"an increase to {needed:,.4g} {unit} of {name}, then limits.default_quotas: false"
+                return f"your quota {number(needed - limit, 4)} higher: {number(needed, 4)} {name}"
+            return f"an increase to {number(needed, 4)} {unit} of {name}, then limits.default_quotas: false"
         case r.NeedsChips(needed, allowed):
             return f"limits.chip_count.max of {needed} instead of {allowed}"
         case r.NeedsReplicas(needed, allowed):

@@ -19,7 +19,7 @@ from chipwise.planner.fleet import Index
 from chipwise.planner.reasons import MissesDeadline
 from chipwise.planner.values.plan import Choice, Plan, Rows, Turn
 from chipwise.planner.values.split import DevicesPerPlace, width
-from chipwise.text import duration, usd
+from chipwise.text import amount, duration, usd
 
 LOOKED_AT = 400  # rows among which another precision is looked for: they are ranked, so it is near the top or far off
 FARTHEST = 10.0  # times the asked load, up and down
@@ -77,13 +77,13 @@ def _time(winner: Choice, rows: Rows) -> Iterator[Turn]:
     if len(faster):
         rival = rows.choice(int(faster[np.argmin(priced.usd[faster])]))
         text = f"in less than {duration(winner.seconds)}: {_label(rival)} takes {duration(rival.seconds)} for {usd(rival.usd)}"
-        yield Turn("deadline", f"{text} ({rival.usd / max(winner.usd, 1e-9) - 1:+.0%})")
+        yield Turn("deadline", f"{text} ({_against(rival, winner)})")
     cheaper = rest[(priced.usd[rest] < 0.98 * winner.usd) & (priced.seconds[rest] > winner.seconds)]
     if len(cheaper):
         rival = rows.choice(int(cheaper[np.argmin(priced.usd[cheaper])]))
         if isinstance(rows.verdict(rival), MissesDeadline) and rival.usd < winner.usd:
             text = f"given {duration(rival.seconds)}, {_label(rival)} does it for {usd(rival.usd)}"
-            yield Turn("later deadline", f"{text} ({rival.usd / max(winner.usd, 1e-9) - 1:+.0%})")
+            yield Turn("later deadline", f"{text} ({_against(rival, winner)})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def _load(winner: Choice, choices: Sequence[Choice], unit: str) -> Iterator[Turn
             best = min(rivals, key=lambda step: step.cost(rate))
             if best.cost(rate) < 0.99 * own.cost(rate):
                 less = f"{usd(best.cost(rate))} a month against {usd(own.cost(rate))}"
-                yield Turn(change, f"{since} {rate:,.3g} {unit} {_label(best.choice, False)} costs less: {less}")
+                yield Turn(change, f"{since} {amount(rate)} {unit} {_label(best.choice, False)} costs less: {less}")
                 break
 
 
@@ -139,7 +139,7 @@ def _precision(winner: Choice, rows: Rows) -> Iterator[Turn]:
         if rows.precision(row) not in (winner.precision, ""):
             rival = rows.choice(row)
             text = f"in {rival.precision} instead of {winner.precision}: {_label(rival)} for {usd(rival.usd)}"
-            yield Turn("precision", f"{text} ({rival.usd / max(winner.usd, 1e-9) - 1:+.0%})")
+            yield Turn("precision", f"{text} ({_against(rival, winner)})")
             return
 
 
@@ -190,6 +190,11 @@ def _commitment(winner: Choice, rows: Rows) -> Iterator[Turn]:
             "commitment",
             f"{winner.purchase} is paid for every hour of its term: on-demand costs less below {share:.0%} of the hours",
         )
+
+
+def _against(rival: Choice, winner: Choice) -> str:
+    share = rival.usd / max(winner.usd, 1e-9) - 1
+    return f"{share:+.0%}" if abs(share) >= TIE else "as much"
 
 
 def _label(one: Choice, count: bool = True) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from chipwise.planner.explain.reason_words import words
+from chipwise.planner.pricing import BOOT_S
 from chipwise.planner.values.plan import Choice, Emitted, Plan, QuantumPart
 from chipwise.planner.values.split import TrainingSplit
-from chipwise.text import count, duration, mass, number, usd
+from chipwise.text import amount, count, duration, mass, number, usd
 from chipwise.text import watts as power
 
 EDGE = "edge"  # the provider of small devices, as `devices` names it
@@ -45,18 +46,19 @@ def sentence(plan: Plan) -> str:
     """The winner in one sentence with its decisive numbers."""
     winner = plan.winner
     assert winner is not None
-    amount = f"{winner.machines} x " if winner.machines > 1 else ""
+    number_of = f"{winner.machines} x " if winner.machines > 1 else ""
     precision = f", {winner.precision}" if winner.precision else ""
     chips = f"{winner.chips * winner.machines} {winner.chip}{precision}"
-    hardware = f"{amount}{winner.provider} {winner.machine} ({chips}) in {winner.place}"
+    hardware = f"{number_of}{winner.provider} {winner.machine} ({chips}) {winner.placed}"
     if winner.quantum is not None:
         hardware += _circuits(winner.quantum)
     second = plan.choices[1] if len(plan.choices) > 1 else None
     beats = f"; next best {usd(second.usd)}" if second is not None else ""
     if plan.per == "month":
-        able = f" for up to {winner.rate:,.3g} {RATES[plan.kind]}" if winner.rate and plan.kind in RATES else ""
+        able = f" for up to {amount(winner.rate)} {RATES[plan.kind]}" if winner.rate and plan.kind in RATES else ""
         detail = _over_time(plan, winner)
-        return f"Rent {hardware}, {winner.purchase}: {usd(winner.usd)} a month{detail}{able}{beats}.{_service(plan)}"
+        verb = "Use" if winner.purchase == "owned" else "Rent"
+        return f"{verb} {hardware}, {winner.purchase}: {usd(winner.usd)} a month{detail}{able}{beats}.{_service(plan)}"
     cost = f"{duration(winner.seconds)} for {usd(winner.usd)}, {mass(winner.kg)} CO2e"
     return f"Run on {hardware}, {winner.purchase}: {cost}{beats}."
 
@@ -102,7 +104,9 @@ def brief(choice: Choice, per: str) -> str:
     elif per == "job" and choice.usd_per_unit > 0:
         units = choice.usd / choice.usd_per_unit
         scale, unit = (1e6, choice.unit.removeprefix("million ")) if choice.unit.startswith("million ") else (1.0, choice.unit)
-        low, middle, high = (scale * units / max(seconds, 1e-9) for seconds in (choice.high_s, choice.seconds, choice.low_s))
+        low, middle, high = (
+            scale * units / max(seconds - BOOT_S, 1e-9) for seconds in (choice.high_s, choice.seconds, choice.low_s)
+        )  # as `predict` has it: once machines are up
         parts.append(_pace(low, middle, high, unit))
     return "; ".join(part for part in parts if part)
 
@@ -168,9 +172,11 @@ def running(choice: Choice) -> list[tuple[str, str]]:
         rows.append(("memory", f"{choice.memory_share:.0%} of a chip"))
     if choice.rate is not None and choice.rate_spread > 1.0:
         low, high = choice.rate / choice.rate_spread, choice.rate * choice.rate_spread
-        rows.append(("rate", f"{choice.rate:,.3g} requests a second; 80% between {low:,.3g} and {high:,.3g}"))
+        rows.append(("rate", f"{amount(choice.rate)} requests a second; 80% between {amount(low)} and {amount(high)}"))
     if choice.high_s > choice.low_s:
         rows.append(("time", f"{duration(choice.seconds)}; 80% between {duration(choice.low_s)} and {duration(choice.high_s)}"))
+    if choice.rate is None and choice.seats is None and choice.provider != EDGE:
+        rows.append(("start-up", f"{duration(BOOT_S)} for machines to start, counted in"))
     if choice.checkpoint_s and choice.rate is None and choice.seats is None:  # a month of something that goes on is never done
         interval = f"every {duration(choice.checkpoint_s)}, {choice.interruptions:.1f} interruptions expected"
         rows.append(("checkpoint", f"{interval}; done within {duration(choice.p90_s)} nine times in ten"))

@@ -13,6 +13,7 @@ import numpy as np
 
 from chipwise.perf.arrays import Array
 from chipwise.planner.assemble import family_of
+from chipwise.planner.defaults import SERVING_PRECISIONS
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.generation import search as generation
 from chipwise.planner.generation.search import Serving, ServingJob
@@ -37,6 +38,7 @@ from chipwise.planner.remedies import Advice, Ease, Lighter, MoreChips, Remedy, 
 from chipwise.planner.values.plan import Missing, Obstacle
 
 _LIGHTER_WEIGHTS = ("fp8", "int8", "int4")
+QUANTISED = "int8"  # every chip computes with it, at a loss that whoever asks must accept
 _BITS = {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "fp4": 4, "int4": 4}
 _OBSTACLES = {
     NeedsChips: Obstacle.CHIPS,
@@ -93,7 +95,8 @@ def _without_chip_limit(job: ServingJob, rows: Serving, searched: Searched) -> S
 def _nearest(job: ServingJob, rows: Serving, searched: Searched, members: Index, slow: Mapping[int, TooSlow]) -> Reason:
     if not len(members):
         has = any(generation.runs(searched.fleet.part(at), one) for at in searched.shapes for one in job.precisions)
-        return NoSplit(*searched.chips) if has else NoPrecision(job.precisions)
+        instead = QUANTISED if job.precisions == SERVING_PRECISIONS else ""
+        return NoSplit(*searched.chips) if has else NoPrecision(job.precisions, instead=instead)
     if (rows.alone[members] > 0).any():
         return next(_needs(job, rows, searched, members[rows.alone[members] > 0]))[1]
     fitting = members[rows.fits[members] > 0]

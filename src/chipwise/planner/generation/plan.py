@@ -15,8 +15,9 @@ from chipwise.perf.setup import KV_BITS, WEIGHT_BITS
 from chipwise.perf.transformer import layer_of
 from chipwise.planner import missing
 from chipwise.planner.assemble import Described, PlanningCase, assemble, family_of
+from chipwise.planner.counts import chip_limits, machine_counts
 from chipwise.planner.defaults import HOURS_PER_WEEK, SERVING_PRECISIONS, with_spot_default
-from chipwise.planner.fleet import COUNTS, MOST_CHIPS, Index
+from chipwise.planner.fleet import Index
 from chipwise.planner.generation import search as generation
 from chipwise.planner.generation.missing import limits_of_serving, reason_of, refused_replicas, unable
 from chipwise.planner.ground import PlanGround, asked_goals, ground_for, shapes_offered, stored
@@ -118,8 +119,8 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
     online, travels = isinstance(work, Serve), network_s(work)
     ok, shapes = generation_shapes(ground, work, extended)
     rules = rules_of(extended, work.limits)
-    chip_limit = work.limits.chip_count.max or MOST_CHIPS
-    rows = generation.search(job, ground.fleet, extended.model, shapes.tolist(), (work.limits.chip_count.min or 1, chip_limit))
+    limits = chip_limits(work.limits)
+    rows = generation.search(job, ground.fleet, extended.model, shapes.tolist(), limits)
     best = generation.best(rows, online)
     chips = np.array([one.chips for one in ground.fleet.shapes])[rows.shape]
     if isinstance(work, Serve):
@@ -132,14 +133,13 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
     else:
         assert isinstance(work, Batch)
         loaded = generation.when_full(job, ground.fleet, extended.model, rows, best)
-        counts = np.array(COUNTS, dtype=np.float64)
         replicas = np.maximum(np.floor(chips / (rows.tp * rows.pp)), 1.0)
-        back = np.repeat(best, len(counts))
-        machines = np.tile(counts, len(best))
-        span = np.ceil(rows.tp * rows.pp / np.maximum(chips, 1))[back]  # machines of one replica
-        fine = (machines * chips[back] <= chip_limit) & (machines % span == 0)
-        back, machines = back[fine], machines[fine]
-        working_w = np.repeat(loaded.chip_w, len(counts))[fine]
+        span = np.ceil(rows.tp * rows.pp / np.maximum(chips, 1)).astype(np.intp)  # machines of one replica
+        tried = [machine_counts(int(chips[row]), limits, span=int(span[row])) for row in best.tolist()]
+        lengths = [len(counts) for counts in tried]
+        back = np.repeat(best, lengths)
+        machines = np.array([count for counts in tried for count in counts], dtype=np.float64)
+        working_w = np.repeat(loaded.chip_w, lengths)
         busy_chips = machines * np.minimum(replicas * rows.tp * rows.pp, chips)[back]
         shape_at = rows.shape[back]
         seconds = work.items / (rows.per_machine[back] * machines)
@@ -193,10 +193,9 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         goals=asked_goals(extended, work, rules, objective, online),
         stored=None if online else stored(ground.tiers, work, units / 1e6),
         layered=layered_of(extended, work, path),
+        room=(rows.rate * rows.replicas)[best] if online else None,
     )
-    splits = (
-        rows.counts if online else np.array([sum(n * k <= chip_limit for n in COUNTS) for k in chips.tolist()], dtype=np.intp)
-    )
+    splits = rows.counts if online else np.array([len(machine_counts(each, limits)) for each in chips.tolist()], dtype=np.intp)
     tested = (rows.predicted > 0).astype(np.intp)
     minimum = Work(
         shape=rows.shape,
@@ -210,7 +209,7 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         tally(ground.fleet, ok.offers, minimum, one) for one in (splits, tested if online else tested * splits)
     )
     counted = Counts(considered, considered - estimated, estimated)
-    searched = missing.Searched(ground.fleet, extended.model, shapes.tolist(), (work.limits.chip_count.min or 1, chip_limit))
+    searched = missing.Searched(ground.fleet, extended.model, shapes.tolist(), limits)
     lacks = missing.none_offered(ok, rules, ground.fleet) or limits_of_serving(job, rows, searched)
     reasons: dict[str, Reason] = {family_of(part): NoEngine() for part in ground.fleet.parts if part.kind in _NO_ENGINE}
     reasons |= unable(job, rows, searched)

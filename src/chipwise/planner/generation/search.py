@@ -1,8 +1,9 @@
 """The best way to serve on every shape: splits and precisions, each at the highest rate that keeps the goals.
 
 One row per shape and precision. A replica of tp x pp chips answers so many requests a second while every latency goal holds;
-the number of replicas follows from the asked rate, the number of machines from how many replicas one machine holds. Of a
-shape's splits the one that needs the fewest machines is kept, of those the one that leaves most room.
+the number of machines follows from the asked rate and from how many replicas one machine holds. All chips of the machines work:
+they are paid for, so they hold as many replicas as have room. Of a shape's splits the one that needs the fewest machines is
+kept, of those the one that answers most requests.
 
 Rows that no load can save are not predicted: where reading the weights once for a token, or multiplying one prompt with
 them, takes longer than a goal allows even at 95% of the nominal bandwidth and peak (`family_inference.FLOORS`, below which
@@ -36,10 +37,10 @@ from chipwise.perf.predict_serving import (
 from chipwise.perf.setup import ServingSetup
 from chipwise.perf.transformer import Layer, Transformers
 from chipwise.planner.defaults import UTILISATION
-from chipwise.planner.fleet import Fleet, Index, Shape, machines_for
+from chipwise.planner.fleet import Fleet, Index, Shape, machines_for, replicas_in
 from chipwise.planner.limits import Mask
+from chipwise.predictor.splits import serving_splits
 
-WIDEST_TENSOR = 8
 AT_BEST = 0.96  # of nominal bandwidth and peak: a hair above what predictions are floored at
 
 
@@ -89,8 +90,10 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
     rows = [
         (index, precision, tp, pp)
         for index in shapes
-        for precision, (tp, pp) in product(job.precisions, _splits(job, fleet.shapes[index], float(reach[index])))
-        if runs(fleet.part(index), precision) and max(fleet.shapes[index].chips, tp * pp) <= chip_limits[1]
+        for precision, (tp, pp) in product(
+            formats(job, fleet.part(index)), _splits(job, fleet.shapes[index], float(reach[index]))
+        )
+        if max(fleet.shapes[index].chips, tp * pp) <= chip_limits[1]
     ]
     if not rows:
         none = np.zeros(0)
@@ -141,9 +144,12 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
     replicas = np.maximum(np.where(able > 0, replicas, 1.0), job.least_replicas)
     if job.least_rate:
         replicas = np.maximum(replicas, np.where(rate > 0, np.ceil(job.least_rate / np.maximum(rate, 1e-9) - 1e-9), 1.0))
-    machines = machines_for(chips, tp * pp, replicas)
+    machines = np.maximum(machines_for(chips, tp * pp, replicas), np.ceil(chip_limits[0] / np.maximum(chips, 1.0)))
     alone = rate
     rate = np.where((machines * chips <= chip_limits[1]) & (replicas <= job.most_replicas), rate, 0.0)
+    machines = np.maximum(machines, np.ceil(chip_limits[0] / np.maximum(chips, 1.0)))
+    if job.rate:
+        replicas = np.maximum(replicas, np.minimum(replicas_in(chips, tp * pp, machines), job.most_replicas))
     return Serving(
         shape=shape,
         precision=precision,
@@ -154,7 +160,7 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
         short=short,
         rate=rate,
         replicas=replicas,
-        machines=np.maximum(machines, np.ceil(chip_limits[0] / np.maximum(chips, 1.0))),
+        machines=machines,
         spread=spread,
         per_machine=rate * np.maximum(np.floor(chips / (tp * pp)), 1.0) / np.ceil(tp * pp / chips),
         counts=np.maximum(chip_limits[1] // chips - np.ceil(chip_limits[0] / chips) + 1, 0).astype(np.intp),
@@ -198,15 +204,15 @@ def _hopeless(job: ServingJob, ask: Generation) -> Mask:
 
 def _splits(job: ServingJob, shape: Shape, reach: float) -> list[tuple[int, int]]:
     """`reach` is the most machines that one replica can be spread over."""
-    layer, chips = job.layer, shape.chips
     if not shape.is_whole:  # slices do not reach each other, and a processor's sockets count as one
         return [(1, 1)]
-    widths = [t for t in (1, 2, 4, 8, 16) if t <= min(WIDEST_TENSOR, chips) and layer.heads % t == 0 and layer.hidden % t == 0]
-    depths = [p for p in (1, 2, 4) if p <= layer.layers]
-    inside = [(tp, pp) for tp, pp in product(widths, depths) if tp * pp <= chips]
-    # Over several machines only in stages, each as wide as a machine: what one machine holds is better served by it.
-    spread = [(widths[-1], pp) for pp in depths if widths and widths[-1] * pp > chips >= 4 and chips == widths[-1]]
-    return inside + [(tp, pp) for tp, pp in spread if -(-tp * pp // chips) <= reach]
+    return serving_splits(job.layer, shape.chips, reach)
+
+
+def formats(job: ServingJob, part: Part) -> list[str]:
+    """Of the job's formats those that a chip has: of fp16 and bf16, which are as good, bf16 alone where it has both."""
+    able = [one for one in job.precisions if runs(part, one)]
+    return [one for one in able if one != "fp16" or "bf16" not in able]
 
 
 def runs(part: Part, precision: str) -> bool:

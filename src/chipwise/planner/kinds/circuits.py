@@ -20,7 +20,19 @@ from chipwise.perf.kernels.chips import Chips
 from chipwise.perf.kernels.work import Terms
 from chipwise.perf.power import Utilisation
 from chipwise.planner.assemble import beaten
-from chipwise.planner.kinds.ways import MEMORY, Cannot, Ground, Question, Table, Way, Ways, ground_of, plan_ways, unable
+from chipwise.planner.kinds.ways import (
+    MEMORY,
+    Cannot,
+    Ground,
+    Question,
+    Table,
+    Way,
+    Ways,
+    ground_of,
+    machines_within,
+    plan_ways,
+    unable,
+)
 from chipwise.planner.ranking import first_of
 from chipwise.planner.reasons import (
     Analogue,
@@ -42,6 +54,7 @@ from chipwise.predictor.samples import able_chip
 from chipwise.workload.kinds import Hybrid
 
 OWN = "simulated on the chip"
+QUEUE = "The queue counts once, as in a hybrid job with the device reserved; it lasts minutes to days."
 READING = 0.8  # of the bandwidth, while gates pass over the state
 STATE_VECTOR = "state vector"  # what a managed simulator computes whose work is modelled
 
@@ -73,10 +86,12 @@ def plan_hybrid(question: Question, work: Hybrid) -> Plan:
         per="job",
         units=float(work.iterations),
         unit="iteration",
-        notes=("The queue counts once, as in a hybrid job with the device reserved; it lasts minutes to days.",),
     )
     trials = _Trials()
     plan = plan_ways(question, ground, table, lambda at: _turns(question, ground, work, devices, at, trials))
+    part = plan.winner.quantum if plan.winner is not None else None
+    if part is not None and part.kind == "qpu":  # a simulator has no queue
+        plan = replace(plan, notes=(*plan.notes, QUEUE))
     return replace(plan, losses=(*plan.losses, *_device_losses(plan, work, devices, trials), *losses))
 
 
@@ -164,26 +179,29 @@ def _refused(question: Question, ground: Ground, row: QuantumPrice, work: Hybrid
     return None
 
 
-def _use(reached: float, terms: Terms, simulated: bool) -> Utilisation:
-    """The machine computes between circuits, at the share `reached` of its rate, and reads the state once a gate where it
-    simulates them; else it waits."""
+def _use(reached: float, terms: Terms, simulated: bool, machines: int) -> Utilisation:
+    """One of the machines computes between circuits, at the share `reached` of its rate, and reads the state once a gate
+    where it simulates them; else it waits. The others, which only a limit asks for, rest: their mean."""
     total = float(terms.total[0])
     waits = float(terms["round trip"][0])
     classical = float(terms["classical"][0]) / total
     return Utilisation(
-        classical * reached,
-        (1.0 - classical - waits / total) * READING if simulated else 0.0,
+        classical * reached / machines,
+        (1.0 - classical - waits / total) * READING / machines if simulated else 0.0,
     )
 
 
 def _turns(question: Question, ground: Ground, work: Hybrid, devices: Sequence[Device], index: int, trials: _Trials) -> Ways:
-    """One machine: the classical part is one chip's work, and circuits wait for each other."""
+    """One machine works: the classical part is one chip's work, and circuits wait for each other."""
     shape, part = ground.fleet.shapes[index], ground.fleet.part(index)
     if (cannot := unable(part, "hybrid")) is not None:
         return cannot
     needed = work.classical.memory or 0.0
     if needed > part.memory_bytes:
         return Cannot(HoldsTooLittle(part.name, part.memory_bytes, needed), needed / part.memory_bytes, MEMORY)
+    machines = machines_within(question, shape.chips, 1)
+    if isinstance(machines, Cannot):
+        return machines
     precision = work.classical.precision.value
     chips, rate = Chips.of([part], precision), None
     reached = float(chips.achieved("generic").compute[0])
@@ -222,14 +240,14 @@ def _turns(question: Question, ground: Ground, work: Hybrid, devices: Sequence[D
         ways.append(
             Way(
                 shape=index,
-                machines=1,
+                machines=machines,
                 seconds=float(terms.total[0]),
                 low=float(terms.low[0]),
                 high=float(terms.high[0]),
                 precision=precision,
                 lines=lines,
                 quantum=part_of_it,
-                use=_use(reached, terms, device.terms is None and not device.managed),
+                use=_use(reached, terms, device.terms is None and not device.managed, machines),
             )
         )
         trials.devices.append(device)

@@ -32,6 +32,7 @@ from chipwise.planner.kinds.ways import (
     Way,
     Ways,
     ground_on,
+    machines_within,
     plan_ways,
 )
 from chipwise.planner.limits import Allowed, allowed
@@ -43,7 +44,7 @@ from chipwise.predictor.kinds.ask import Ask, by_samples, known_model
 from chipwise.predictor.kinds.device import answer_on_device, check_mode
 from chipwise.predictor.kinds.latencies import wanted_goals
 from chipwise.units import HOUR
-from chipwise.workload.goals import Where
+from chipwise.workload.goals import Range, Where
 from chipwise.workload.kinds import Serve
 
 
@@ -56,9 +57,8 @@ def plan_devices(question: Question, work: Serve) -> Plan:
     load, notes = load_of(Ask(known, question.path, "", {}), work)
     goals = {min(percentile / 100, 0.9999): limit for _, percentile, limit in wanted_goals(work.goals, {})}
     rate, places = rate_of(work, load, goals), float(work.devices or 1)
-    ways_at_place = (
-        serving_ways(question, ground, work, model, rate) if sampled else _answers(question, ground, work, model, rate)
-    )
+    place = replace(question, work=_without_chip_count(work))  # the limit counts the chips of all places
+    ways_at_place = serving_ways(place, ground, work, model, rate) if sampled else _answers(place, ground, work, model, rate)
     elsewhere = serving_ways(question, ground, work, model, rate * places) if sampled else ways_at_place
 
     def ways_of(index: int) -> Ways:
@@ -75,17 +75,13 @@ def plan_devices(question: Question, work: Serve) -> Plan:
         ways = ways_at_place(index)
         if isinstance(ways, Cannot):
             return ways
-        watts = joined.drawn_w.get(chip.name)
-        return [
-            replace(
-                way,
-                machines=int(way.machines * places),
-                replicas=int(way.machines * places),
-                limit_w=watts,
-                split=DevicesPerPlace(way.machines),
-            )
-            for way in ways
-        ]
+        (way,) = ways
+        each = machines_within(question, int(places), way.machines)
+        if isinstance(each, Cannot):
+            return each
+        machines = int(each * places)
+        split = DevicesPerPlace(each)
+        return [replace(way, machines=machines, replicas=machines, limit_w=joined.drawn_w.get(chip.name), split=split)]
 
     remarks = [
         "Edge devices: rules of thumb throughout; measure before buying many. Housing, camera and repair are not priced."
@@ -99,6 +95,10 @@ def plan_devices(question: Question, work: Serve) -> Plan:
         Table(kind="serve", per="month", units=units, unit="million requests", notes=(*notes, *remarks)),
         ways_of,
     )
+
+
+def _without_chip_count(work: Serve) -> Serve:
+    return work.model_copy(update={"limits": work.limits.model_copy(update={"chip_count": Range()})})
 
 
 def _ground(question: Question, work: Serve, joined: Joined, elsewhere: bool) -> Ground:

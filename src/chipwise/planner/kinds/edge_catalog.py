@@ -19,12 +19,12 @@ from chipwise.catalog.fact import Fact
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import Offer, Offers, Purchase
 from chipwise.catalog.offer_files import append
-from chipwise.catalog.region import Region
+from chipwise.catalog.region import ON_SITE, Region
 from chipwise.catalog.tables import EdgeDevice
 from chipwise.planner.defaults import DEVICE_LIFETIME_S
 from chipwise.units import HOUR, MONTH
 
-PROVIDER, PLACE = "edge", "on site"
+PROVIDER, PLACE = "edge", ON_SITE
 HOST = "Raspberry Pi 5"
 _COLUMNS = ("machine", "region", "purchase", "price", "price_max", "as_of", "verdict", "text")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -11,9 +12,8 @@ from chipwise.perf.kernels import hpc, render
 from chipwise.perf.kernels.chips import Chips
 from chipwise.perf.part import Part
 from chipwise.perf.power import Utilisation
-from chipwise.planner.fleet import COUNTS, MOST_CHIPS, placed
+from chipwise.planner.fleet import MOST_CHIPS, placed
 from chipwise.planner.kinds.ways import (
-    COUNT,
     MEMORY,
     Cannot,
     Ground,
@@ -31,7 +31,7 @@ from chipwise.planner.kinds.ways import (
     worthwhile,
 )
 from chipwise.planner.pricing import Checkpoint
-from chipwise.planner.reasons import HoldsTooLittle, NeedsChips
+from chipwise.planner.reasons import HoldsTooLittle
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.planner.values.split import Frames, Runs
 from chipwise.predictor.samples import able_chip
@@ -56,18 +56,13 @@ def _hpc_notes(work: Hpc) -> tuple[str, ...]:
     return ("Each chip sends as much per step as the file says, whatever the number of chips.",) if sent else ()
 
 
-def _too_small(question: Question, chips: int, name: str, room: float, needed: float) -> Cannot:
+def _too_small(question: Question, chips: int, least: int, part: Part, needed: float) -> Cannot:
     """No allowed number of machines holds it: more chips than are allowed, or more than are ever tried."""
-    limit, counts = question.work.limits.chip_count, np.array(COUNTS) * chips
-    largest = min(limit.max or MOST_CHIPS, MOST_CHIPS)
-    enough = counts[(counts * room >= needed) & (counts >= (limit.min or 1)) & (counts <= MOST_CHIPS)]
-    if limit.max is not None and len(enough):
-        return Cannot(NeedsChips(int(enough[0]), limit.max), enough[0] / limit.max, COUNT)
-    allowed = counts[counts <= largest]
-    if not len(allowed):
-        return no_count(question, chips)
-    memory = float(allowed[-1]) * room
-    return Cannot(HoldsTooLittle(f"{allowed[-1]:,} {name}", memory, needed), needed / memory, MEMORY)
+    allowed = machine_counts(question, chips)
+    if not len(allowed) or least * chips <= MOST_CHIPS:
+        return no_count(question, chips, least=least)
+    memory = float(allowed[-1]) * chips * hpc.USABLE_MEMORY * part.memory_bytes
+    return Cannot(HoldsTooLittle(f"{allowed[-1] * chips:,.0f} {part.name}", memory, needed), needed / memory, MEMORY)
 
 
 def _hpc_ways(question: Question, ground: Ground, work: Hpc, index: int) -> Ways:
@@ -75,16 +70,15 @@ def _hpc_ways(question: Question, ground: Ground, work: Hpc, index: int) -> Ways
     shape, part = ground.fleet.shapes[index], placed(ground.fleet, index)
     if (cannot := unable(part, "hpc")) is not None:
         return cannot
-    counts = machine_counts(question, shape.chips)
     room, needed = hpc.USABLE_MEMORY * part.memory_bytes, work.working_set or 0.0
-    able = counts[counts * shape.chips * room >= needed]
+    least = max(math.ceil(needed / (room * shape.chips)), 1)
+    able = machine_counts(question, shape.chips, least)
     if not len(able):
-        return _too_small(question, shape.chips, part.name, room, needed)
+        return _too_small(question, shape.chips, least, part, needed)
     chips = able * shape.chips
     best, low, high, groups = _fastest(work, part, chips, room)
     reading = reading_s(question, ground, index, able)  # behind the work, so the longer of the two counts
     best, low, high = (np.maximum(one, reading) for one in (best, low, high))
-    count = worthwhile(question, best)
     share = needed * groups / (chips * part.memory_bytes) if needed else None
     return [
         Way(
@@ -98,7 +92,7 @@ def _hpc_ways(question: Question, ground: Ground, work: Hpc, index: int) -> Ways
             memory_share=None if share is None else float(share[row]),
             use=_use(work, part, float(best[row] * chips[row])),
         )
-        for row in range(count)
+        for row in worthwhile(question, best)
     ]
 
 
@@ -176,7 +170,7 @@ def plan_render(question: Question, work: Render) -> Plan:
                 memory_share=share,
                 use=Utilisation(TRACING * float(terms["tracing"][row] / terms.total[row]), 0.0),
             )
-            for row in range(worthwhile(question, terms.total))
+            for row in worthwhile(question, terms.total)
         ]
 
     return plan_ways(question, ground, table, ways_of)

@@ -7,7 +7,6 @@ import math
 from chipwise.catalog.sharing import mig_profiles
 from chipwise.perf.power import Utilisation
 from chipwise.planner.kinds.ways import (
-    COUNT,
     MEMORY,
     Cannot,
     Ground,
@@ -16,10 +15,11 @@ from chipwise.planner.kinds.ways import (
     Way,
     Ways,
     ground_of,
+    machines_within,
     plan_ways,
     unable,
 )
-from chipwise.planner.reasons import HoldsTooLittle, NeedsChips, SharedSlice
+from chipwise.planner.reasons import HoldsTooLittle, SharedSlice
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import Seats
 from chipwise.units import GIB, HOUR
@@ -57,14 +57,9 @@ def _seats(question: Question, ground: Ground, work: Interactive, index: int) ->
         sharers = max(int(part.memory_bytes // work.memory), 1)
     seats = float(work.at_once or work.people)
     inside = shape.chips // needed * sharers
-    machines = math.ceil(seats / inside)
-    limit = question.work.limits.chip_count.max
-    if limit is not None and machines * shape.chips > limit:
-        return Cannot(
-            NeedsChips(machines * shape.chips, limit),
-            machines * shape.chips / limit,
-            COUNT,
-        )
+    machines = machines_within(question, shape.chips, math.ceil(seats / inside))
+    if isinstance(machines, Cannot):
+        return machines
     slower = 1.0 + (sharers - 1.0) * work.busy if work.sharing is Sharing.TIME else 1.0
     split = Seats(sharers, needed, round((slower - 1) * 100))
     busy = min(work.busy * seats * needed / (machines * shape.chips), 1.0)  # of a chip's time, over all seats on it

@@ -37,6 +37,7 @@ from chipwise.planner.kinds.ways import (
     Ways,
     ground_of,
     machine_counts,
+    machines_within,
     no_count,
     plan_ways,
     reading_s,
@@ -44,7 +45,7 @@ from chipwise.planner.kinds.ways import (
     worthwhile,
 )
 from chipwise.planner.pricing import Checkpoint
-from chipwise.planner.reasons import NeedsChips, NeedsReplicas, NoPrecision, TooSlow, Unpredicted
+from chipwise.planner.reasons import NeedsReplicas, NoPrecision, TooSlow, Unpredicted
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import Copies, SampleTrainingSplit
 from chipwise.predictor.batching import Curve
@@ -142,13 +143,12 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
         if work.replicas.max is not None and copies > work.replicas.max:
             return Cannot(NeedsReplicas(copies, work.replicas.max), copies / work.replicas.max, COUNT)
         most_copies = shape.chips // int(ask.together)  # on one machine
-        machines = math.ceil(copies / most_copies)
+        machines = machines_within(question, shape.chips, math.ceil(copies / most_copies))
+        if isinstance(machines, Cannot):
+            return machines
         curve = curves[place]
         settled = curve.settled(rate / (machines * most_copies) * curve.copies)
         batch = float(curve.batches[-1]) if settled is None else float(max(round(settled), 1))
-        if question.work.limits.chip_count.max is not None and machines * shape.chips > question.work.limits.chip_count.max:
-            limit_chips = question.work.limits.chip_count.max
-            return Cannot(NeedsChips(machines * shape.chips, limit_chips), machines * shape.chips / limit_chips, COUNT)
         share = sum(ask.memory(1.0).values()) / ask.part.memory_bytes
         return [
             Way(
@@ -223,7 +223,7 @@ def plan_batch(question: Question, work: Batch) -> Plan:
                 replicas=int(counts[row]) * copies,
                 use=uses[place],
             )
-            for row in range(worthwhile(question, seconds))
+            for row in worthwhile(question, seconds)
         ]
 
     table = Table(kind="batch", per="job", units=work.items / 1e6, unit="million items", notes=tuple(notes))
@@ -276,7 +276,7 @@ def plan_learning(question: Question, work: Learning) -> Plan:
                 provenance=estimate.provenance.name_at(first[index] + row) if sampled.alike else FORMULA,
                 use=sampled.utilisation(size, float(value[row])),
             )
-            for row, (sampled, size) in enumerate(trial[: worthwhile(question, seconds)])
+            for row, (sampled, size) in ((row, trial[row]) for row in worthwhile(question, seconds))
         ]
 
     table = Table(

@@ -13,7 +13,6 @@ from chipwise.perf.kernels.processor import Processors
 from chipwise.perf.kernels.work import Terms
 from chipwise.perf.power import Utilisation
 from chipwise.planner.kinds.ways import (
-    COUNT,
     FORMAT,
     MEMORY,
     TIME,
@@ -25,11 +24,12 @@ from chipwise.planner.kinds.ways import (
     Ways,
     ground_of,
     machine_counts,
+    machines_within,
     no_count,
     plan_ways,
     worthwhile,
 )
-from chipwise.planner.reasons import LacksFabric, NeedsChips, NoCodec, NoFabric, TooSlow
+from chipwise.planner.reasons import LacksFabric, NoCodec, NoFabric, TooSlow
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import CircuitSplit, Streams
 from chipwise.units import HOUR
@@ -77,10 +77,9 @@ def _live(question: Question, ground: Ground, work: Transcode, index: int) -> Wa
         return busy
     shape, streams = ground.fleet.shapes[index], float(work.streams or 1)
     chips = float(transcode.chips_needed(busy, streams)[0])
-    machines = math.ceil(chips / shape.chips)
-    limit = question.work.limits.chip_count.max
-    if limit is not None and machines * shape.chips > limit:
-        return Cannot(NeedsChips(machines * shape.chips, limit), machines * shape.chips / limit, COUNT)
+    machines = machines_within(question, shape.chips, math.ceil(chips / shape.chips))
+    if isinstance(machines, Cannot):
+        return machines
     month = question.month_s
     carried = float(transcode.streams_per_chip(busy)[0])
     return [
@@ -92,7 +91,7 @@ def _live(question: Question, ground: Ground, work: Transcode, index: int) -> Wa
             high=month,
             precision="",
             split=Streams(int(carried)),
-            rate=streams / machines,
+            rate=max(float(int(carried) * shape.chips), streams / machines),
             replicas=machines,
             use=_use(ground, index, float(busy.total[0]) * streams / (machines * shape.chips)),
         )
@@ -123,7 +122,7 @@ def _archive(question: Question, ground: Ground, work: Transcode, index: int) ->
             high=float(terms.high[row]),
             use=_use(ground, index, 1.0),
         )
-        for row in range(worthwhile(question, terms.total))
+        for row in worthwhile(question, terms.total)
     ]
 
 
@@ -157,7 +156,9 @@ def plan_stream(question: Question, work: Stream) -> Plan:
             percentile, limit = late[0]
             return Cannot(TooSlow(f"latency p{percentile:g}", lowest, limit), lowest / limit, TIME)
         needed = max(float(fpga.devices_needed(work, flow)[0]), 1.0)
-        machines = math.ceil(needed / shape.chips)
+        machines = machines_within(question, shape.chips, math.ceil(needed / shape.chips))
+        if isinstance(machines, Cannot):
+            return machines
         rate = 1.0 / float(flow.message.total[0]) * shape.chips
         split = CircuitSplit(int(needed), round(latency * 1e9))
         use = Utilisation(shares["luts"] * needed / (machines * shape.chips), shares["memory"])

@@ -18,9 +18,10 @@ from chipwise.money.storage import Tiers
 from chipwise.perf.arrays import Array, Coded
 from chipwise.perf.part import Part
 from chipwise.perf.power import Utilisation, power
+from chipwise.planner import counts
 from chipwise.planner.assemble import Described, PlanningCase, assemble, family_of
 from chipwise.planner.defaults import HOURS_PER_WEEK
-from chipwise.planner.fleet import COUNTS, MOST_CHIPS, SLOWEST_FABRIC, Fleet
+from chipwise.planner.fleet import MOST_CHIPS, SLOWEST_FABRIC, Fleet
 from chipwise.planner.ground import goals_of, ground_for, market_of, slowest_s, stored, tiers_of
 from chipwise.planner.limits import Allowed, Rules, allowed, lacks_own_machines
 from chipwise.planner.missing import no_offer_left
@@ -39,7 +40,7 @@ from chipwise.workload.kinds import Common
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
 
-LESS = 0.9  # of the time of the count before: from there on more machines are not worth a row
+LESS = 0.9  # of the time of fewer machines: above it more of them are not worth a row
 FASTEST_READ = 12.5e9  # bytes/s of one machine from storage: 100 Gbit/s, whatever joins the chips
 BEYOND = 2  # counts that are kept after the first that is in time: spot machines need longer
 
@@ -116,6 +117,10 @@ class Question:
         return self.objective or str(self.work.goals.objective)
 
     @property
+    def chip_limits(self) -> tuple[int, int]:
+        return counts.chip_limits(self.work.limits)
+
+    @property
     def deadline_s(self) -> float | None:
         """Seconds of running until it must be done; a schedule that pauses leaves fewer of them."""
         limits = [limit for _, limit in time_limits(Ask(self.known, self.path, "", {}), self.work)]
@@ -157,33 +162,49 @@ def unable(part: Part, work: str) -> Cannot | None:
     return Cannot(WrongKind(part.kind, tuple(kinds)))
 
 
-def machine_counts(question: Question, chips: int) -> Array:
-    """Numbers of machines that the limits allow, with `chips` chips each."""
-    limit = question.work.limits.chip_count
-    counts = np.array(COUNTS, dtype=np.float64)
-    fine = (counts * chips >= (limit.min or 1)) & (counts * chips <= min(limit.max or MOST_CHIPS, MOST_CHIPS))
-    return counts[fine]
+def machine_counts(question: Question, chips: int, least: int = 1) -> Array:
+    """Numbers of machines that the limits allow, with `chips` chips each, for work that `least` of them hold."""
+    return np.array(counts.machine_counts(chips, question.chip_limits, least=least), dtype=np.float64)
 
 
-def no_count(question: Question, chips: int, batch: float | None = None) -> Cannot:
+def no_count(question: Question, chips: int, batch: float | None = None, least: int = 1) -> Cannot:
     """No number of machines with `chips` chips each is within the limits: the fewest chips that would be, or none."""
-    limit = question.work.limits.chip_count
-    largest = min(limit.max or MOST_CHIPS, MOST_CHIPS)
-    counts = [one * chips for one in COUNTS if (limit.min or 1) <= one * chips <= min(batch or MOST_CHIPS, MOST_CHIPS)]
-    if limit.max is not None and counts and counts[0] > limit.max:
-        return Cannot(NeedsChips(counts[0], limit.max), counts[0] / limit.max, COUNT)
-    return Cannot(NoCount(chips, limit.min or 1, largest), passed=COUNT)
+    fewest, largest = question.chip_limits
+    wider = counts.machine_counts(chips, (fewest, MOST_CHIPS), least=least)
+    able = [count * chips for count in wider if count * chips <= (batch or MOST_CHIPS)]
+    if able and able[0] > largest:
+        return Cannot(NeedsChips(able[0], largest), able[0] / largest, COUNT)
+    return Cannot(NoCount(chips, fewest, min(largest, MOST_CHIPS)), passed=COUNT)
 
 
-def worthwhile(question: Question, seconds: Array) -> int:
-    """How many of the counts are worth a row: until it is in time where cost counts, and while more machines help."""
+def machines_within(question: Question, chips: int, needed: int) -> int | Cannot:
+    """Machines with `chips` chips each for a load that needs `needed` of them: more where the limits ask for more."""
+    largest = question.work.limits.chip_count.max
+    machines = counts.least_machines(chips, question.chip_limits, needed)
+    if largest is not None and machines * chips > largest:
+        return Cannot(NeedsChips(machines * chips, largest), machines * chips / largest, COUNT)
+    return machines
+
+
+def worthwhile(question: Question, seconds: Array) -> list[int]:
+    """The counts that are worth a row: while more machines help, and where cost counts until some are in time.
+
+    Time does not fall with every count (six runs share 24 chips evenly, and 32 not): a count is held against the fastest
+    before it, and one that does not help ends nothing.
+    """
     goal = min(filter(None, (question.deadline_s, slowest_s(question.work))), default=None)
-    last = len(seconds)
-    if question.aim in ("cost", "carbon"):
-        in_time = np.flatnonzero(seconds <= goal) if goal is not None else np.array([0])
-        last = int(in_time[0]) + 1 + BEYOND if len(in_time) else last
-    useless = np.flatnonzero(seconds[1:] > LESS * seconds[:-1])
-    return max(min(last, int(useless[0]) + 1 if len(useless) else last, len(seconds)), 1)
+    rows, fastest, left = [0], float(seconds[0]), math.inf
+    for row in range(len(seconds)):
+        in_time = goal is None or seconds[row] <= goal
+        if row and (seconds[row] <= LESS * fastest or (in_time and goal is not None and fastest > goal)):
+            rows.append(row)
+            left -= 1
+        fastest = min(fastest, float(seconds[row]))
+        if in_time and math.isinf(left) and question.aim in ("cost", "carbon"):
+            left = BEYOND
+        if left <= 0:
+            break
+    return rows
 
 
 def reading_s(question: Question, ground: Ground, index: int, machines: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from chipwise.money.layering import Layering, Option
 from chipwise.planner.load.curve import Carried, LoadCurve
 from chipwise.planner.values.load import MachineHours
-from chipwise.text import usd
+from chipwise.text import amount, usd
 from chipwise.units import HOUR, MONTH
 from chipwise.workload.schedule import HOURS_PER_WEEK
 
@@ -59,7 +59,7 @@ def _stopping(pattern: str, curve: LoadCurve, carried: Carried, hours: MachineHo
 def _bursty(_: str, curve: LoadCurve, carried: Carried, hours: MachineHours) -> str:
     if not curve.followed:
         return (
-            f"Bursts come faster than machines start: keep {_machine_count(carried)} for the peak of {curve.peak:.3g} "
+            f"Bursts come faster than machines start: keep {_machine_count(carried)} for the peak of {amount(curve.peak)} "
             f"{curve.unit}, or let requests wait."
         )
     layers = _committed_layers(carried)

@@ -1,7 +1,7 @@
 """What a month of every candidate costs over the load's curve: what a budget is held against where a load changes with time.
 
 The ranking is by machines for the peak. Of those that somebody would pay for, most are off at night: a budget that covers the
-layers which `planning_load` recommends must not refuse them. Two figures, the smaller counts:
+layers which `load/plan` recommends must not refuse them. Two figures, the smaller counts:
 - of every candidate its own price for the hours under an autoscaler (an upper bound; what is promised is paid in all hours);
 - of the machine types and regions where that is least, the cheapest layers exactly (`MOST_EXACT` of them). They stand for all
   ways to pay, so they count for the cheapest of these only: the others are not what anybody would take.

@@ -26,6 +26,7 @@ from chipwise.planner.pipeline.grouped import unbeaten
 from chipwise.planner.pipeline.labelling import counted, search
 
 BEAMS = (8, 64)  # labels kept of a step when an answer is only looked for, not proved
+GREENER_TRIED = 50  # candidates at one price, those that emit least
 TILTS = (0.5, 1.0, 2.0)  # of the weights of mixes: which one bounds best is not known before
 
 
@@ -128,7 +129,23 @@ def solve(stages: Sequence[Stage], hand_offs: Sequence[StageHandOff], wanted: Wa
     assert all(one.giver < one.taker for one in hand_offs), "stages come in the order of their hand-offs"
     if not stages or not all(map(len, stages)):
         return None
-    return _within_quotas(_anywhere, stages, hand_offs, wanted)
+    best = _within_quotas(_anywhere, stages, hand_offs, wanted)
+    return None if best is None else _greener(stages, hand_offs, wanted, best)
+
+
+def _greener(stages: Sequence[Stage], hand_offs: Sequence[StageHandOff], wanted: Wanted, best: Joint) -> Joint:
+    """As good, with each stage where it emits less at the same price: the search does not look at carbon unless it counts."""
+    for index, stage in enumerate(stages):
+        own = best.picks[index]
+        alike = np.flatnonzero((stage.usd <= stage.usd[own] * (1 + TIE)) & (stage.kg < stage.kg[own]))
+        for row in alike[np.argsort(stage.kg[alike], kind="stable")][:GREENER_TRIED].tolist():
+            other = reckon(stages, hand_offs, (*best.picks[:index], row, *best.picks[index + 1 :]))
+            totals = ((other.usd, best.usd), (other.seconds, best.seconds), (other.charged, best.charged))
+            same = all(value <= limit * (1 + TIE) for value, limit in totals)
+            if same and other.keeps(wanted) and not beyond(stages, wanted, other):
+                best = other
+                break
+    return best
 
 
 def single_region(stages: Sequence[Stage], hand_offs: Sequence[StageHandOff], wanted: Wanted) -> Joint | None:

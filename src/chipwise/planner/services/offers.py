@@ -30,6 +30,7 @@ from chipwise.planner.services.speed import Found, Need, speeds
 from chipwise.planner.services.ways import Demand, Held, Way, best_way, image_bytes, lower_bound
 from chipwise.planner.values.plan import Choice
 from chipwise.predictor.kinds.ask import Ask, known_model
+from chipwise.text import amount
 from chipwise.units import DAY, HOUR, MINUTE, MONTH, WEEK
 from chipwise.workload.kinds import Serve
 from chipwise.workload.schedule import Bursts
@@ -94,16 +95,17 @@ class ServiceOffer:
             return f"no dedicated machine is cheaper: {self.break_even.why}"
         if first == 0:
             return "a dedicated machine is cheaper from the first request on"
-        text = f"a dedicated machine is cheaper above {_often(first)}"
-        return text if always is None or always <= first * 1.01 else f"{text}, and at every rate above {_often(always)}"
+        if always is None or always <= first * 1.01:
+            return f"a dedicated machine is cheaper above {_often(first)}"
+        return f"a dedicated machine is cheaper from {_often(first)} until it is full, and always above {_often(always)}"
 
 
 def _often(rate: float) -> str:
     """A rate of requests in the unit in which it is a number of one to a few thousand."""
     for unit, seconds in (("second", 1.0), ("minute", MINUTE), ("hour", HOUR)):
         if rate * seconds >= 1:
-            return f"{rate * seconds:,.3g} requests a {unit}"
-    return f"{rate * DAY:,.3g} requests a day"
+            return f"{amount(rate * seconds)} requests a {unit}"
+    return f"{amount(rate * DAY)} requests a day"
 
 
 Dedicated = Choice | Sequence[tuple[float, float]]

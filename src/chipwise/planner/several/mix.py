@@ -9,7 +9,8 @@ import numpy as np
 from chipwise.catalog.offer import PURCHASES
 from chipwise.errors import BadInput
 from chipwise.perf.arrays import Array
-from chipwise.planner.fleet import MOST_CHIPS, Index
+from chipwise.planner.counts import chip_limits
+from chipwise.planner.fleet import Index
 from chipwise.planner.generation import sizing
 from chipwise.planner.generation.plan import generation_job, generation_shapes, serving_hours
 from chipwise.planner.ground import PlanGround, ground_for
@@ -43,13 +44,12 @@ def mix(known: Known, path: str, workload: Workload) -> Mix:
     ok, shapes = generation_shapes(ground, work, context)
     pairs = recorded_pairs(known, work, path)
     buckets = sizing.recorded(*pairs.T) if len(pairs) else sizing.grid(work.input_tokens, work.output_tokens)
-    limits = work.limits.chip_count
-    largest = limits.max or MOST_CHIPS
+    fewest, largest = chip_limits(work.limits)
     ways = mixing.ways_for(job, ground.fleet, context.model, shapes.tolist(), buckets, largest)
     market = _Prices(ground, ok, ways, serving_hours(work) * 3600.0)
     types = Types(np.full(len(ways.shape), np.inf), ways.rates, ways.replicas, market.chips)
     load = max(job.rate, job.least_rate) * np.array([one.share for one in buckets])
-    needs = Needs(load, job.least_replicas, job.most_replicas, (float(limits.min or 1), float(largest)))
+    needs = Needs(load, job.least_replicas, job.most_replicas, (float(fewest), float(largest)))
     best, alone = mixing.cheapest(market.usd, types, needs), mixing.cheapest_single(market.usd, types, needs)
     only = None
     if alone is not None:

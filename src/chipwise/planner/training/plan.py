@@ -11,8 +11,8 @@ from chipwise.perf.setup import RECOMPUTE
 from chipwise.perf.transformer import layer_of, pair_layer
 from chipwise.planner import missing
 from chipwise.planner.assemble import Described, PlanningCase, assemble
+from chipwise.planner.counts import chip_limits
 from chipwise.planner.defaults import LORA_RANK, SEQUENCE_TOKENS, training_batch
-from chipwise.planner.fleet import MOST_CHIPS
 from chipwise.planner.ground import asked_goals, ground_for, shapes_offered, stored
 from chipwise.planner.limits import allowed
 from chipwise.planner.pricing import Checkpoint, Work, price, tally
@@ -57,7 +57,7 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
     rules = rules_of(extended, work.limits)
     ok = allowed(ground.fleet, rules)
     shapes = shapes_offered(ground.fleet, ok.offers)
-    limits = (work.limits.chip_count.min or 1, work.limits.chip_count.max or MOST_CHIPS)
+    limits = chip_limits(work.limits)
     ways = learning.search(job, ground.fleet, extended.model, shapes.tolist(), limits)
     trained = shape.parameters if job.method == "full" else 0.01 * shape.parameters
     checkpoint = Checkpoint(trained * 14.0, every_s=work.checkpoint_every)

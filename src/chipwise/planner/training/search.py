@@ -29,7 +29,8 @@ from chipwise.perf.model import Model
 from chipwise.perf.part import Part
 from chipwise.perf.predict_training import Training, TrainingEstimate, usual_framework
 from chipwise.perf.transformer import Transformers
-from chipwise.planner.fleet import COUNTS, MOST_CHIPS, Fleet, Index
+from chipwise.planner.counts import machine_counts
+from chipwise.planner.fleet import MOST_CHIPS, Fleet, Index
 from chipwise.planner.training.splits import (
     CP,
     DP,
@@ -85,8 +86,9 @@ def search(job: LearningJob, fleet: Fleet, model: Model, shapes: Sequence[int], 
     rows = []
     for index in shapes:
         part, chips = fleet.part(index), fleet.shapes[index].chips
-        for count, precision in product([one for one in COUNTS if one <= reach[index]], job.precisions):
-            if chip_limits[0] <= count * chips <= min(chip_limits[1], MOST_CHIPS) and has(part, precision, job.method):
+        counts = [count for count in machine_counts(chips, chip_limits) if count <= reach[index]]
+        for count, precision in product(counts, job.precisions):
+            if has(part, precision, job.method):
                 fitting = tables[precision].of(count * chips, chips, part.kind != "tpu", fleet.shapes[index].memory_bytes)
                 if fitting.splits:
                     rows.append((index, count, precision, fitting))
@@ -94,8 +96,8 @@ def search(job: LearningJob, fleet: Fleet, model: Model, shapes: Sequence[int], 
 
 
 def _sizes(fleet: Fleet, shapes: Sequence[int], chip_limits: tuple[int, int]) -> list[int]:
-    sizes = {fleet.shapes[at].chips * count for at in shapes for count in COUNTS}
-    return sorted(size for size in sizes if chip_limits[0] <= size <= min(chip_limits[1], MOST_CHIPS))
+    each = {fleet.shapes[at].chips for at in shapes}
+    return sorted({chips * count for chips in each for count in machine_counts(chips, chip_limits)})
 
 
 def has(part: Part, precision: str, method: str = "full") -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipwise.catalog.region import readable
+from chipwise.catalog.region import ON_SITE, UNSTATED, readable
 from chipwise.money.carbon import CarbonLine, Greener
 from chipwise.money.cost import Cost
 from chipwise.planner.fleet import Fleet, Index
@@ -111,8 +111,15 @@ class Choice:
         return readable(self.region)
 
     @property
+    def placed(self) -> str:
+        """In a sentence: in us-west1, on site, (region not stated)."""
+        if self.place == UNSTATED:
+            return f"({UNSTATED})"
+        return self.place if self.place == ON_SITE else f"in {self.place}"
+
+    @property
     def where(self) -> str:
-        return f"{self.provider} {self.machine} in {self.place}"
+        return f"{self.provider} {self.machine} {self.placed}"
 
     @property
     def seats(self) -> int | None:

@@ -7,13 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from chipwise.errors import BadInput, InvalidSettings, Problem
 from chipwise.perf.predict_serving import highest_rate
 from chipwise.predictor.options import GOALS, LOADS, SERVING_OPTIONS
 from chipwise.predictor.results import generation_prediction
 from chipwise.predictor.samples import predict_samples, resolve, sample_curve
-from chipwise.predictor.transformer import overload_note, serve
+from chipwise.predictor.splits import USUAL_MACHINE, serving_splits
+from chipwise.predictor.transformer import layer_named, overload_note, serve
 from chipwise.predictor.values import GenerationPrediction, Goal, SamplePrediction
+from chipwise.text import plural
 from chipwise.workload.goals import Goals
 
 if TYPE_CHECKING:
@@ -38,9 +42,12 @@ def wanted_goals(goals: Goals | None, options: Mapping[str, Any]) -> list[Wanted
 def serve_tokens(
     known: Known, model: str, chip: str, settings: Mapping[str, Any], wanted: Sequence[Wanted]
 ) -> GenerationPrediction:
-    """`settings` are options by name."""
-    copy_chips = float(settings.get("tp", 1)) * float(settings.get("pp", 1))
+    """`settings` are options by name. Chips alone are split as a plan would split them."""
     chips = settings.get("chips")
+    if chips is not None and "tp" not in settings and "pp" not in settings:
+        settings = _best_split(known, model, chip, settings, wanted)
+        chips = None
+    copy_chips = float(settings.get("tp", 1)) * float(settings.get("pp", 1))
     if chips is not None and chips % copy_chips:
         text = f"{chips:g} is not a multiple of tp x pp = {copy_chips:g}"
         raise InvalidSettings(Problem("chips", text, None, "multiples of tp x pp"))
@@ -50,7 +57,15 @@ def serve_tokens(
     served = serve(known, model, on=chip, replicas=copies, **load, **chosen)
     shares = tuple(sorted({0.5, 0.9, 0.99} | {_share(percentile) for _, percentile, _ in wanted}))
     predicted = generation_prediction(served, shares=shares)
+    if idle := float(settings.get("idle", 0.0)):
+        predicted = replace(
+            predicted, notes=(*predicted.notes, f"{plural(idle, 'chip')} of {settings['chips']:g} would be idle.")
+        )
     rate, overloaded = settings.get("rate"), False
+    answered = float(served.metrics["requests_per_s"].value[0]) if "requests_per_s" in served.metrics else 0.0
+    notes = tuple(note for note in predicted.notes if rate is None or note != overload_note(answered, rate))
+    if predicted.fit is not None and not predicted.fit.fits:  # what has no room answers nothing
+        return replace(predicted, notes=notes)
     if rate is not None:
         full = serve(
             known,
@@ -58,7 +73,7 @@ def serve_tokens(
             on=chip,
             replicas=copies,
             scenario="full",
-            metrics=("requests_per_s",),
+            metrics=("output_tokens_per_s", "requests_per_s"),
             fit=False,
             engine=load.get("engine"),
             chips_per_node=load.get("chips_per_node"),
@@ -66,13 +81,11 @@ def serve_tokens(
         )
         capacity = float(full.metrics["requests_per_s"].value[0])
         overloaded = rate > capacity
-        notes = predicted.notes
-        if overloaded:  # told once, with the rate that it is held against
+        if overloaded:  # it runs full, and nobody can say how long a request waits
             text = f"Overloaded: {rate:g} requests per second come, {capacity:.3g} can be answered; the queue grows."
-            answered = float(served.metrics["requests_per_s"].value[0]) if "requests_per_s" in served.metrics else 0.0
-            general = overload_note(answered, rate)
-            notes = (*(note for note in notes if note != general), text)
-        predicted = replace(predicted, most_requests_per_s=capacity, notes=notes)
+            at_most = generation_prediction(full)
+            predicted = replace(at_most, scenario=predicted.scenario, fit=predicted.fit, notes=(*notes, text))
+        predicted = replace(predicted, most_requests_per_s=capacity)
     if not wanted:
         return predicted
     limits = {(name, _share(percentile)): limit for name, percentile, limit in wanted}
@@ -86,13 +99,42 @@ def serve_tokens(
     )
 
 
+def _best_split(known: Known, model: str, chip: str, settings: Mapping[str, Any], wanted: Sequence[Wanted]) -> dict[str, Any]:
+    """The settings with the split of `chips` that answers most requests within the goals, of those with room; where none has
+    room, the one that lacks least."""
+    chips, fewest = int(settings["chips"]), float(settings.get("replicas", 1.0))
+    machine = min(int(settings.get("chips_per_node", USUAL_MACHINE)), chips)
+    _, layer = layer_named(known, model)
+    splits = [
+        (tp, pp, chips // (tp * pp))
+        for tp, pp in serving_splits(layer, machine, chips // machine)
+        if tp * pp <= chips and chips // (tp * pp) >= fewest
+    ] or [(1, 1, chips)]
+    chosen = {name: settings[key] for key, name in SERVING_OPTIONS.items() if key in settings}
+    load = {name: settings[name] for name in ("concurrency", "batch", "engine", "chips_per_node") if name in settings}
+    tp, pp, copies = (np.array(column, dtype=np.float64) for column in zip(*splits, strict=True))
+    served = serve(
+        known, model, on=chip, replicas=copies, metrics=("requests_per_s",), fit=True, **load, **chosen, tp=tp, pp=pp
+    )
+    assert served.fit is not None
+    answered = np.broadcast_to(served.metrics["requests_per_s"].value, tp.shape)
+    if wanted and "concurrency" not in settings and "batch" not in settings:
+        limits = {(name, _share(percentile)): limit for name, percentile, limit in wanted}
+        within = np.broadcast_to(highest_rate(served.ask, known.model, limits), tp.shape)
+        answered = np.where(within > 0, within, answered * 1e-9)
+    spare = np.broadcast_to(served.fit.spare, tp.shape)
+    best = int(np.argmax(np.where(spare >= 0, answered, np.minimum(spare, 0.0))))
+    split = {"tp": float(tp[best]), "pp": float(pp[best]), "replicas": float(copies[best])}
+    return {**settings, **split, "idle": chips - float(tp[best] * pp[best] * copies[best])}
+
+
 def _seconds(predicted: GenerationPrediction, name: str, percentile: float, overloaded: bool) -> float | None:
     """Seconds; None: the queue has no end. In one static batch all take the same."""
-    if predicted.scenario == "full":
+    if predicted.scenario == "full" or overloaded:
         return None
     if predicted.percentiles is None:
         return predicted.metrics[f"{name}_ms"].value / 1e3
-    return None if overloaded else predicted.percentiles[name][_share(percentile)]
+    return predicted.percentiles[name][_share(percentile)]
 
 
 def _share(percentile: float) -> float:

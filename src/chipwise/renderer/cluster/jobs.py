@@ -22,11 +22,15 @@ from chipwise.renderer.launch.starting import (
     run_machines,
 )
 from chipwise.renderer.layout import completions, meets, pods, repeated
+from chipwise.renderer.limits import countable
 from chipwise.renderer.quoting import kubernetes
 from chipwise.renderer.yaml_text import Noted, Yaml
 
 PATIENCE_S = 7200  # for those that wait: a machine must be found, join the cluster and pull an image of tens of GiB
 FAILED_SHARE = 0.1  # of independent pods: where more have failed for good, the fault is the program's
+# What the API takes of an Indexed Job, and of one with more than so many pods.
+MOST_AT_ONCE = 100_000
+MANY, MOST_OF_MANY = 100_000, 10_000  # pods in all; at once, and failed for good
 INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 
 
@@ -115,7 +119,7 @@ def rendezvous(deployment: Deployment) -> Object:
 
 def spec(deployment: Deployment, queue: str | None = None, by_hours: bool = False, alone: bool = False) -> Object:
     """`by_hours`: clocks beside it resume and suspend it; `alone`: one pod of it, whatever others do."""
-    runs, at_once = (1, 1) if alone else (completions(deployment), pods(deployment))
+    runs, at_once = (1, 1) if alone else (countable(completions(deployment)), _at_once(deployment))
     fields: Object = {}
     if queue is not None:
         fields["suspend"] = Noted(True, "Kueue starts it when the quota has room.")
@@ -147,6 +151,17 @@ def spec(deployment: Deployment, queue: str | None = None, by_hours: bool = Fals
     pod = template(deployment, command_of(deployment), extra, queued=queue is not None)
     fields["template"] = _numbered(pod) if repeated(deployment) and runs > 1 else pod
     return fields
+
+
+def _at_once(deployment: Deployment) -> int:
+    at_once = pods(deployment)
+    limit = MOST_OF_MANY if completions(deployment) > MANY and each_by_itself(deployment) else MOST_AT_ONCE
+    if at_once > limit:
+        raise CannotRender(
+            f"A Job of Kubernetes has at most {limit:,} pods at once; the plan has {at_once:,}.",
+            remedy="Plan with fewer machines (--limit chip_count.max=NUMBER), or render the work in parts.",
+        )
+    return at_once
 
 
 def _numbered(pod: Object) -> Object:
@@ -194,7 +209,7 @@ def each_by_itself(deployment: Deployment) -> bool:
 def _again(deployment: Deployment, runs: int) -> Object:
     limit = retries(deployment)
     if runs > 1 and each_by_itself(deployment):
-        failures = max(int(runs * FAILED_SHARE), 1)
+        failures = min(max(int(runs * FAILED_SHARE), 1), MOST_OF_MANY)
         return {
             "backoffLimitPerIndex": Noted(limit, "Restarts of each pod after failures of its own; those of others go on."),
             "maxFailedIndexes": Noted(failures, "Where more than these have failed for good, the rest need not try."),

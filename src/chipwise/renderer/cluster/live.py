@@ -6,6 +6,7 @@ from chipwise.renderer.cluster.pod import Object, container, meta, queued, selec
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.streams import FOLDER, LIST, PORT, groups, list_reason, stream_list, stream_reason, stream_words
+from chipwise.renderer.limits import countable
 from chipwise.renderer.quoting import kubernetes
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
@@ -45,7 +46,7 @@ def stateful_set(deployment: Deployment, queue: str | None = None) -> Object:
         "kind": Noted("StatefulSet", _REASON),
         "metadata": metadata,
         "spec": {
-            "replicas": groups(deployment),
+            "replicas": countable(groups(deployment)),
             "serviceName": Noted(deployment.name, "Older clusters ask for it; nobody calls an encoder, so it names none."),
             "podManagementPolicy": Noted("Parallel", "Groups know nothing of each other: all start at once."),
             "updateStrategy": {"type": "RollingUpdate"},

@@ -16,6 +16,8 @@ from chipwise.renderer.quoting import shell
 LIST = "streams.txt"
 FOLDER = "/streams"
 PORT = 9000  # of SRT by custom; the list has it where nothing better is known
+MOST_ADDRESSES = 5_000  # that are listed one by one, some 60 bytes each: a ConfigMap holds 1 MiB, and nobody edits more by hand
+PATTERN, NUMBER = "*", "{STREAM}"  # in the list: the line of all streams that have none of their own, and their number in it
 _SOURCE, _OUT = "/data/in.ts", "/data/out-"  # in a command of ours: its one source, and its targets by number
 
 PROGRAM = inline(program("streams.sh"))
@@ -65,20 +67,32 @@ def targets(deployment: Deployment) -> int:
 
 
 def stream_list(deployment: Deployment) -> str:
-    """A line for each stream, by number: its source, then its targets. Nobody can know them, so these are of no place."""
-    outputs = range(targets(deployment))
-    lines = [
-        f"srt://source.example:{PORT}?streamid=camera-{index} "
-        + " ".join(f"srt://packager.example:{PORT}?streamid=publish:camera-{index}-{one}" for one in outputs)
-        for index in range(deployment.streams)
-    ]
-    return "\n".join(lines) + "\n"
+    """A line for each stream, by number: its source, then its targets. Nobody can know them, so these are of no place. Of many
+    streams one pattern instead, from which each makes its own by its number: the list does not grow with them."""
+    if not _listed(deployment):
+        return f"{PATTERN} {_line(deployment, NUMBER)}\n"
+    return "".join(f"{_line(deployment, str(index))}\n" for index in range(deployment.streams))
+
+
+def _listed(deployment: Deployment) -> bool:
+    return deployment.streams * (1 + targets(deployment)) <= MOST_ADDRESSES
+
+
+def _line(deployment: Deployment, number: str) -> str:
+    outputs = (f"srt://packager.example:{PORT}?streamid=publish:camera-{number}-{one}" for one in range(targets(deployment)))
+    return " ".join((f"srt://source.example:{PORT}?streamid=camera-{number}", *outputs))
 
 
 def list_reason(deployment: Deployment) -> str:
     outputs = targets(deployment)
     noun = "target" if outputs == 1 else f"{outputs} targets"
-    return f"A line for each of {deployment.streams} streams: its source, then its {noun}. Put your own: any URL of ffmpeg."
+    if _listed(deployment):
+        return f"A line for each of {deployment.streams} streams: its source, then its {noun}. Put your own: any URL of ffmpeg."
+    return (
+        f"One pattern for all of {deployment.streams:,} streams: a source, then its {noun}, with {NUMBER} where the number of a"
+        f" stream goes, from 0. Put your own: any URL of ffmpeg. A line above it without {PATTERN} is that of one stream, the"
+        " first line that of stream 0."
+    )
 
 
 def stream_reason(deployment: Deployment) -> list[str]:

@@ -16,7 +16,10 @@ keep() { # one stream, started again whenever it ends; the wait grows while that
   running="" pause=1
   while :; do
     began=$(date +%s)
-    line=$(sed -n "$((STREAM + 1))p" "$list") # read anew: a changed line holds from the next start on
+    line=$(sed -n "$((STREAM + 1)){/^\* /!p;}" "$list") # read anew: a changed line holds from the next start on
+    if [ -z "$line" ]; then # no line of its own: by the pattern, with its number
+      line=$(sed -n "/^\* /{s///;s/{STREAM}/$STREAM/g;p;q;}" "$list")
+    fi
     read -r SOURCE TARGETS << end
 $line
 end

@@ -133,7 +133,7 @@ def _workers(deployment: Deployment, minimum: int, maximum: int) -> Object:
     [pod] = spec["containers"]
     fields = {key: value for key, value in pod.items() if key in ("env", "volumeMounts", "securityContext")}
     if deployment.form is Form.JOB:  # settings go with the job (runtimeEnvYAML); secrets and those of the machine stay here
-        own = {name for name, _ in deployment.software.env}
+        own = job_settings(deployment)
         fields["env"] = [one for one in fields["env"] if not (isinstance(one, dict) and one["name"] in own)]
     fields["securityContext"] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     container = {"name": "ray-worker", "image": image_of(deployment), "resources": resources(deployment)} | fields
@@ -151,6 +151,12 @@ def _workers(deployment: Deployment, minimum: int, maximum: int) -> Object:
         "rayStartParams": _start(deployment),
         "template": {"metadata": pod_template["metadata"], "spec": spec},
     }
+
+
+def job_settings(deployment: Deployment) -> dict[str, str]:
+    """Settings that go with a job. Ray puts values of its own for $X and ${X} in them and has no sign against it, so those stay
+    with the pods, which take them as text."""
+    return {name: value for name, value in deployment.software.env if "$" not in value}
 
 
 def _among_workers(affinity: Object) -> Object:

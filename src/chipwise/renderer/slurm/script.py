@@ -39,6 +39,7 @@ from chipwise.units import DAY, HOUR, MINUTE
 
 NOTICE_S = 300  # before the limit, for the program to save
 RESTARTS = 20  # of one job: beyond it somebody should look
+MOST_TASKS = 4_000_001  # of an array: the highest MaxArraySize that Slurm takes; clusters have 1,001 unless told otherwise
 SHORTEST_S = 10 * MINUTE
 # Names by which this script finds its way, and those that bash lets nobody set.
 _RESERVED = {"IMAGE", "STORE", "FIRST", "UID", "EUID", "PPID", "BASHOPTS", "SHELLOPTS", "BASH_VERSINFO", "SLURM_JOB_ID"}
@@ -84,6 +85,15 @@ def _threads(deployment: Deployment) -> int:
     return 1 if single else 2
 
 
+def _array(deployment: Deployment, tasks: int) -> str:
+    if tasks > MOST_TASKS:
+        raise CannotRender(
+            f"An array of Slurm has at most {MOST_TASKS:,} tasks; {deployment.title} has {tasks:,}.",
+            remedy="Let one run of the program work through several cases, or render the runs in parts.",
+        )
+    return f"#SBATCH --array=0-{tasks - 1}"
+
+
 def _directives(deployment: Deployment) -> Iterator[str]:
     node, nodes, per_node = deployment.node, run_machines(deployment), tasks(deployment)
     full_node = run_chips(deployment) == node.chips
@@ -91,11 +101,11 @@ def _directives(deployment: Deployment) -> Iterator[str]:
     yield f"#SBATCH --job-name={deployment.name}"
     if apart(deployment) and deployment.machines > 1:
         yield f"# {deployment.machines} machines, each on its own: those that are free begin, and a lost one stops no other."
-        yield f"#SBATCH --array=0-{deployment.machines - 1}"
+        yield _array(deployment, deployment.machines)
     elif deployment.runs > 1:
         at_once = min(runs_at_once(deployment), deployment.runs)
         yield f"# One task for each of {deployment.runs} runs, {at_once} at a time as in the plan."
-        yield f"#SBATCH --array=0-{deployment.runs - 1}{f'%{at_once}' if at_once < deployment.runs else ''}"
+        yield f"{_array(deployment, deployment.runs)}{f'%{at_once}' if at_once < deployment.runs else ''}"
     yield f"#SBATCH --nodes={nodes}"
     yield f"#SBATCH --ntasks-per-node={per_node}"
     if node.vcpus is not None:

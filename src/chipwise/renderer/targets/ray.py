@@ -128,8 +128,8 @@ def _job(deployment: Deployment, minimum: int, maximum: int, launched: bool) -> 
         note = "\n".join(part_reason(deployment)) if in_shards(deployment) else note
         spec["entrypoint"] = Noted(KUBERNETES.script(shell(alone(deployment))), note)
         spec |= _on_worker(deployment)
-    if deployment.software.env:
-        settings: Object = {"env_vars": dict(deployment.software.env)}
+    if job_settings := ray.job_settings(deployment):
+        settings: Object = {"env_vars": dict(job_settings)}
         spec["runtimeEnvYAML"] = Noted(document(settings), "Settings of the program; libraries are in the image.")
     spec["shutdownAfterJobFinishes"] = Noted(True, "The machines go when the job is done.")
     spec["ttlSecondsAfterFinished"] = Noted(KEPT_S, "An hour with the dashboard, for inspection.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
-from chipwise.renderer.launch.shards import PROGRAM, shard_arguments, shard_reason
+from chipwise.renderer.launch.shards import PROGRAM, shard_reason, shards
 from chipwise.renderer.launch.starting import apart, parts
 from chipwise.renderer.quoting import dns_name, shell
 from chipwise.renderer.serving import script
@@ -44,12 +44,22 @@ def render(deployment: Deployment) -> list[File]:
     name = "batch.sh" if batch else "serve.sh"
     return [
         File("config.yaml", document(config, title=_head(deployment, f"Settings of vLLM, read by {name}."))),
-        File(name, script.script(_head(deployment, _run(deployment)), _body(deployment, batch)), executable=True),
+        File(
+            name,
+            script.script(_head(deployment, _run(deployment) + _left_out(deployment)), _body(deployment, batch)),
+            executable=True,
+        ),
     ]
 
 
 def _head(deployment: Deployment, about: str) -> str:
     return "\n".join([heading(deployment, about), *promised(deployment), "", ""])
+
+
+def _left_out(deployment: Deployment) -> str:
+    """A command that starts something else has no place in files of vLLM."""
+    software = deployment.software
+    return "\nThe workload's own command (program.command) is not used here: vLLM starts its own." if software.is_custom else ""
 
 
 def _answering(deployment: Deployment, name: str) -> list[Setting]:
@@ -94,8 +104,7 @@ def _body(deployment: Deployment, batch: bool) -> list[str]:
 def _shards(deployment: Deployment) -> list[str]:
     """One request a line, in the format of OpenAI's batch files; the program of the shards with the settings of the file."""
     folder = next((one.path for one in deployment.volumes if one.name == "data"), "/data")
-    _, _, count, *_ = shard_arguments(deployment)
-    words = shell([f"{folder}/requests", f"{folder}/answers", count])
+    words = shell([f"{folder}/requests", f"{folder}/answers", str(shards(deployment))])
     return [
         "",
         *(f"# {line}" for line in shard_reason(deployment)),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.errors import BadInput
 from chipwise.spelling import nearest
+from chipwise.workload.handed_files import read_bytes
 from chipwise.workload.model.config_decoders import DECODERS
 from chipwise.workload.model.config_encoders import ENCODERS
 from chipwise.workload.model.fields import Fields
@@ -55,8 +56,7 @@ def read_config(path: Path) -> dict[str, object]:
     """The config in `path`, a file or a folder that holds config.json; at most 5 MB of JSON."""
     file = path / "config.json" if path.is_dir() else path
     try:
-        with file.open("rb") as stream:  # never more than the limit, so /dev/zero is no danger
-            content = stream.read(LARGEST + 1)
+        content = read_bytes(file, LARGEST)
         if len(content) > LARGEST:
             raise BadInput(
                 f"{file} holds more than 5 MB, a config.json holds a few kB.", remedy="Give the config, not the weights."

@@ -200,7 +200,7 @@ class Ec2:
         try:
             image, marked = self._image(job, cloud), request.tags(job, config, minutes, now)
             template = request.template(config, image, packed(text), marked)
-            cloud.template(request.template_name(key), request.token(config, key, "template"), template, marked)
+            cloud.template(request.template_name(config, key), request.token(config, key, "template"), template, marked)
         except TryLater as error:
             if "order" not in marks and request.untried(job, self.regions.clouds):  # no machine was asked for here
                 self._refuse(key, f"{config.region} does not answer: {error.message.rstrip('.')}", cloud)
@@ -255,7 +255,7 @@ class Ec2:
         self.store.put(key, "refused", reason=reason)
         if cloud is not None:
             with suppress(OutsideFailed):  # it goes when the attempt is cleared
-                cloud.remove_templates([request.template_name(key)])
+                cloud.remove_templates([request.template_name(self.config, key)])
         raise TryLater(f"No machine for {key[0]}: {reason}", remedy=LATER)
 
     def _leave(self, job: Job, deadline: float, reason: str) -> None:
@@ -280,7 +280,7 @@ class Ec2:
             if "fleet" in marks and ordered is not None:
                 ids |= {str(one) for one in self.store.read(key, "fleet", marks["fleet"]).get("ids", ()) if one not in seen}
             cloud.terminate(sorted(ids))
-            cloud.remove_templates([request.template_name(key)])
+            cloud.remove_templates([request.template_name(self.config, key)])
 
     def _clear(self, key: Key) -> None:
         self._end(key)

@@ -24,6 +24,7 @@ from typing import Any
 from .cloud import Cloud, Key
 from .errors import of_code, translated
 
+ORDERS = ("order", "fleet", "refused", "leave", "end")  # marks of the controller; all others are a machine's
 _MISSING = ("NoSuchKey", "404", "NotFound", "InvalidRange")
 
 Marks = dict[str, str]

@@ -8,6 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from chipwise.renderer.quoting import tag_value
+
+from . import NAME
+from .kept import ORDERS
+
 Policy = dict[str, Any]
 
 
@@ -32,6 +37,11 @@ class AccountNames:
         return _alone([one.arn(service, rest, account=account) for one in self._by_region()])
 
     @property
+    def place(self) -> str:
+        """As it stands in tags, exactly: another prefix of the bucket is another place."""
+        return tag_value(f"{NAME}:{self.region}:{self.bucket}/{self.prefix}".rstrip("/"))
+
+    @property
     def queues(self) -> str | list[str]:
         return _alone([one.arn("sqs", one.queue) for one in self._by_region()])
 
@@ -50,10 +60,9 @@ def partition_of(region: str) -> str:
 def controller(names: AccountNames) -> Policy:
     """Machines and templates can be ended only where they carry our tag, and templates made only with it: fleets take all their
     tags from those."""
-    place = f"ec2:{names.region}:{names.bucket}*"
-    own = {"StringLike": {"aws:ResourceTag/chipwise:place": place}}
-    marked = {"StringLike": {"aws:RequestTag/chipwise:place": place}}
-    created = {"StringEquals": {"ec2:CreateAction": ["CreateLaunchTemplate", "CreateFleet", "RunInstances"]}, **marked}
+    tag = {"aws:RequestTag/chipwise:place": names.place}
+    own, marked = {"StringEquals": {"aws:ResourceTag/chipwise:place": names.place}}, {"StringEquals": tag}
+    created = {"StringEquals": {"ec2:CreateAction": ["CreateLaunchTemplate", "CreateFleet", "RunInstances"], **tag}}
     role = names.arn("iam", f"role/{names.role}", region=False)
     return _policy(
         _may("Look", "*", "ec2:DescribeInstances", "ec2:DescribeImages", "ec2:DescribeSubnets", "ec2:DescribeLaunchTemplates"),
@@ -69,13 +78,17 @@ def controller(names: AccountNames) -> Policy:
 
 
 def machine(names: AccountNames) -> Policy:
-    """Of the jobs, too: what runs on a machine has its rights. Secrets are those whose names begin with chipwise."""
+    """Of the jobs, too: what runs on a machine has its rights. Secrets are those whose names begin with chipwise. What the
+    controller orders, and the code of jobs, machines only read; what they told they do not take back."""
+    orders = [f"live/*/*/{mark}" for mark in ORDERS]
     secrets = [
         names.arn("secretsmanager", "secret:chipwise/*"),
         names.arn("ssm", "parameter/chipwise/*"),
     ]
     return _policy(
         *_storage(names),
+        _never("Orders", _objects(names, "code/*", "controller", "over/*", *orders), "s3:PutObject", "s3:DeleteObject"),
+        _never("Told", _objects(names, "live/*", "logs/*"), "s3:DeleteObject"),
         _may("Secrets", secrets, "secretsmanager:GetSecretValue", "ssm:GetParameter"),
         _may("Registry", "*", "ecr:GetAuthorizationToken"),
         _may(
@@ -101,12 +114,20 @@ def queue(names: AccountNames, rule: str) -> Policy:
 
 
 def _storage(names: AccountNames) -> list[Policy]:
-    objects, bucket = f"arn:{names.partition}:s3:::{names.bucket}/{names.prefix}*", f"arn:{names.partition}:s3:::{names.bucket}"
+    [objects], bucket = _objects(names, "*"), f"arn:{names.partition}:s3:::{names.bucket}"
     condition = {"StringLike": {"s3:prefix": f"{names.prefix}*"}}
     return [
         _may("Kept", objects, "s3:GetObject", "s3:PutObject", "s3:DeleteObject"),
         _may("List", bucket, "s3:ListBucket", Condition=condition),
     ]
+
+
+def _objects(names: AccountNames, *keys: str) -> list[str]:
+    return [f"arn:{names.partition}:s3:::{names.bucket}/{names.prefix}{key}" for key in keys]
+
+
+def _never(name: str, resources: list[str], *actions: str) -> Policy:
+    return {"Sid": name, "Effect": "Deny", "Action": list(actions), "Resource": resources}
 
 
 def _may(name: str, resource: str | list[str], *actions: str, **more: Any) -> Policy:

@@ -41,8 +41,9 @@ _ARM = re.compile(r"(a1|[a-z]+\d+g[a-z]*|[a-z]+\d+[a-z]*-gb\d+)[.-]")  # as AWS 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
-def template_name(key: Key) -> str:
-    return f"chipwise-{key[0]}-{key[1]}"
+def template_name(config: Config, key: Key) -> str:
+    """With a part of the place's digest: names of templates are the account's, and a job of another place may have the id."""
+    return f"chipwise-{hashlib.sha256(config.place.encode()).hexdigest()[:8]}-{key[0]}-{key[1]}"
 
 
 def token(config: Config, key: Key, what: str) -> str:
@@ -240,7 +241,7 @@ def fleet(
         "ClientToken": token(config, key, f"fleet {kind}"),
         "LaunchTemplateConfigs": [
             {
-                "LaunchTemplateSpecification": {"LaunchTemplateName": template_name(key), "Version": "$Default"},
+                "LaunchTemplateSpecification": {"LaunchTemplateName": template_name(config, key), "Version": "$Default"},
                 "Overrides": overrides,
             }
         ],

@@ -7,6 +7,7 @@ of the attempt too, so that two jobs of one workload do not take each other's po
 from __future__ import annotations
 
 import copy
+import hashlib
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +20,20 @@ from chipwise.runner.hand_off import CODE, by_engine
 from chipwise.runner.job import Job
 
 from . import hand_off
-from .kinds import JOB, JOB_LABEL, MAIN, OWNED, PERSISTENT, Object, ObjectKind, each_alone
+from .kinds import (
+    AUTOSCALER,
+    DEPLOYMENT,
+    JOB,
+    JOB_LABEL,
+    MAIN,
+    NETWORK_POLICY,
+    OWNED,
+    PERSISTENT,
+    SERVICE,
+    Object,
+    ObjectKind,
+    each_alone,
+)
 from .picture import ATTEMPT, Key
 from .telling import MESSAGE, PATH
 
@@ -27,6 +41,8 @@ RECORD = "chipwise.dev/record"  # whose job it is, where several records lead jo
 ID = "chipwise.dev/job-id"  # an annotation: the id as it is
 BELONGING = "chipwise.dev/belonging"  # an annotation: what else was made for it
 LONGEST_ID = 45  # of a name: -a<number>, and the index and suffix that a pod's name gets, must fit into 63
+_DIGEST = 10  # letters of it that an id gets which is no name; ids that are end in seven of their own
+_LIKE_AN_ATTEMPT = re.compile(r"-a[0-9]")
 QUEUE = "kueue.x-k8s.io/queue-name"
 NAME = "app.kubernetes.io/name"
 HANDLE = re.compile(r"([a-z](?:[a-z0-9-]*[a-z0-9])?)-(?:a([0-9]{1,6})|(gate))")
@@ -64,7 +80,11 @@ class AttemptObjects:
 
 
 def slug(id: str) -> str:
-    return dns_name(id, LONGEST_ID)
+    """Of any id another: whoever chooses one must not get the names of another's job."""
+    if dns_name(id, LONGEST_ID) == id:
+        return id
+    digest = hashlib.sha256(id.encode(errors="surrogatepass")).hexdigest()[:_DIGEST]
+    return f"{dns_name(id, LONGEST_ID - _DIGEST - 1)}-{digest}"
 
 
 def name_of(key: Key) -> str:
@@ -82,6 +102,17 @@ def kind_of(job: Job) -> ObjectKind:
 
 
 def attempt_objects(job: Job, namespace: str, record: str) -> AttemptObjects:
+    """Raises BadInput also where they make no sense: others may have written them into the record."""
+    try:
+        return _attempt_objects(job, namespace, record)
+    except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
+        raise BadInput(
+            f"The objects of {job.spec.name} are none that a cluster takes: {type(error).__name__}: {str(error)[:200]}.",
+            remedy="Render the workload again.",
+        ) from error
+
+
+def _attempt_objects(job: Job, namespace: str, record: str) -> AttemptObjects:
     spec = job.spec
     if not spec.objects:
         raise BadInput(
@@ -99,7 +130,9 @@ def attempt_objects(job: Job, namespace: str, record: str) -> AttemptObjects:
     key = key_of_job(job)
     work = _work(kind, main, job, key, namespace, record)
     owned = [
-        (other, _renamed(one, _old(main), key, namespace, labels(job, record))) for other, one in objects if other in OWNED
+        (other, _confined(other, _renamed(one, _old(main), key, namespace, labels(job, record)), kind, key))
+        for other, one in objects
+        if other in OWNED
     ]
     if owned:
         work["metadata"]["annotations"][BELONGING] = ",".join(f"{other.name}/{one['metadata']['name']}" for other, one in owned)
@@ -172,12 +205,31 @@ def _renamed(body: Object, old: str, key: Key, namespace: str, marked: Mapping[s
     renamed: dict[str, Any] = _selecting(_placed(body, namespace), _own(key))
     meta = renamed["metadata"]
     own = str(meta.get("name", ""))
-    meta["name"] = name_of(key) + (own.removeprefix(old) if old and own.startswith(old) else f"-{own}" if own else "")
+    meta["name"] = name_of(key) + _ending(own.removeprefix(old) if old and own.startswith(old) else f"-{own}" if own else "")
     meta["labels"] = {**(meta.get("labels") or {}), **marked}
-    target = (renamed.get("spec") or {}).get("scaleTargetRef")
-    if target is not None and target.get("name") == old:
-        target["name"] = name_of(key)
     return renamed
+
+
+def _confined(kind: ObjectKind, body: dict[str, Any], main: ObjectKind, key: Key) -> dict[str, Any]:
+    """To the attempt, whatever pods it would select, and whatever it would scale."""
+    spec, own = {**(body.get("spec") or {})}, _own(key)
+    if kind is SERVICE:
+        if spec.get("selector"):  # one without selects nothing
+            spec["selector"] = {**spec["selector"], **own}
+    elif kind is AUTOSCALER:
+        spec["scaleTargetRef"] = {"apiVersion": main.version, "kind": main.name, "name": name_of(key)}
+    else:
+        field = "podSelector" if kind is NETWORK_POLICY else "selector"
+        selector = spec.get(field) or {}
+        spec[field] = {**selector, "matchLabels": {**(selector.get("matchLabels") or {}), **own}}
+    return {**body, "spec": spec}
+
+
+def _ending(text: str) -> str:
+    """Of a name, behind that of the attempt: none that makes it the name of what belongs to another attempt."""
+    if not text or (text.startswith("-") and not _LIKE_AN_ATTEMPT.search(text)):
+        return text
+    return f"-x{hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
 
 def _selecting(node: Any, own: Mapping[str, str]) -> Any:
@@ -210,6 +262,8 @@ def _work(kind: ObjectKind, main: Object, job: Job, key: Key, namespace: str, re
     pod = template.get("spec")
     if not isinstance(pod, dict) or not pod.get("containers"):
         raise BadInput(f"The {kind.name} of {spec.name} has no container.", remedy="Render the workload again.")
+    if kind is DEPLOYMENT:
+        body["selector"] = {"matchLabels": {**((body.get("selector") or {}).get("matchLabels") or {}), **_own(key)}}
     pod["terminationGracePeriodSeconds"] = max(int(pod.get("terminationGracePeriodSeconds") or 30), math.ceil(spec.grace_s))
     if pod.get("subdomain") == old:
         pod["subdomain"] = name_of(key)

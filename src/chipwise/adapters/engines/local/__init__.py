@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .engine import Config, Local
 
 NAME = __name__.rpartition(".")[2].replace("_", "-")
+SECRETS = "CHIPWISE_JOB_SECRETS"  # of a supervisor's private environment: those of its job, as JSON
 TRAITS = Traits(turn_s=0.2, detail="devices")
 
 
@@ -34,4 +35,5 @@ def on_machine(machine: Machine) -> Config:
         secrets=machine.secrets,
         passing=machine.passing,
         controller=machine.controller,
+        run_as=machine.run_as,
     )

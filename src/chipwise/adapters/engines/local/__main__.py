@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from pathlib import Path
 
 from chipwise.adapters import private_environment
 
-from . import folder
+from . import SECRETS, folder
 from .supervisor import Supervisor
 
 
@@ -18,7 +20,7 @@ def main(path: Path) -> int:
     order = folder.read(path, folder.ORDER)
     if order is None or (path / folder.STATE).exists() or (path / folder.ENDED).exists():
         return 0  # an attempt begins once
-    return Supervisor(path, order, lock).run()
+    return Supervisor(path, order, lock, json.loads(os.environ.pop(SECRETS, "{}"))).run()
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ said so, or when the supervisor is gone and no process of the attempt lives any 
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -21,15 +22,21 @@ from typing import Any
 
 import psutil
 
+from chipwise.adapters import clock
+from chipwise.adapters.engines.local.logfile import refuse_short
 from chipwise.adapters.private_environment import handed_over
 from chipwise.errors import NotFound, TryLater
 from chipwise.runner import hand_off
 from chipwise.runner.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
 from chipwise.runner.job import Job, Lack
+from chipwise.runner.permits import is_file_name
 
-from . import NAME, folder, processes
+from . import NAME, SECRETS, accounts, folder, processes
+from .forgetting import CHECKPOINTS
 
 STARTS_WITHIN_S = 10.0  # a supervisor, on a busy machine; after that another is started, and one of them gets the lock
+ORPHANED = "its supervisor is gone"
+LISTENS_WITHIN_S = 10.0  # a supervisor that is asked to end all now
 SUPERVISOR = (sys.executable, "-P", "-m", __package__)
 
 
@@ -42,6 +49,7 @@ class Config:
     secrets: Path | None = None  # files by name/key, readable by their owner only
     passing: Path | None = None  # secrets of submitters, in memory where there is such a file system
     controller: Mapping[str, object] = field(default_factory=dict)  # how a supervisor wakes one
+    run_as: Mapping[str, str] = field(default_factory=dict)  # by owner, the system user of their programs; empty: ours
     pin: bool = True
     log_bytes: int = 64 << 20
     logs_kept: int = 3
@@ -68,6 +76,20 @@ class Local:
         """Supervisors live on without us; those that ended are waited for, so that they do not stay as zombies."""
         self._started = [one for one in self._started if one.poll() is None]
 
+    def ready(self, owner: str | None = None) -> None:
+        """Raises where no job could be started as this place is set up, or none of this owner."""
+        root, run_as = self.config.root, self.config.run_as
+        if not run_as:
+            accounts.check_former(root.parent)
+            return
+        folder.make_folder(root)
+        if os.geteuid() == 0:
+            accounts.let_pass(root.parent, root)
+        accounts.check(run_as, root)
+        folder.write(root.parent, accounts.FORMER, run_as)
+        if owner is not None:
+            accounts.account_of(run_as, owner)
+
     # Looking
 
     def look(self, jobs: Sequence[Job], now: float) -> Seen:
@@ -80,7 +102,12 @@ class Local:
         goes = folder.goes(self.config.root, now)  # what would start here would have to leave at once
         return Seen(now, attempts, Room((), ()) if goes else Room(self.config.gpus, self.config.cpus))
 
-    def _sight(self, id: str, number: int, now: float) -> Sight:
+    def glance(self, jobs: Sequence[Job], now: float) -> Mapping[tuple[str, int], Sight]:
+        """Without a list of all processes: what is left of an attempt holds its lock. An attempt that has not begun is not
+        looked at, since asking for its lock would be in the way of its supervisor."""
+        return {key: self._sight(*key, now, only_looks=True) for key in ((job.id, len(job.attempts)) for job in jobs)}
+
+    def _sight(self, id: str, number: int, now: float, *, only_looks: bool = False) -> Sight:
         path = self.folder(id, number)
         state = folder.read(path, folder.STATE)
         lives = state is not None and processes.lives(state.get("pid"), state.get("identity"))
@@ -90,10 +117,12 @@ class Local:
         if ended is not None:
             return replace(_ended(ended, begun, path, notice), **progress)
         if state is None:
-            return Sight(State.PENDING if _starting(path, now) else State.ABSENT)
+            return Sight(State.PENDING if only_looks or _starting(path, now) else State.ABSENT)
         if lives:
             deadline, reason = notice
             unanswered = _unanswered(path) if deadline is None else ""
+            began = folder.number(state or {}, "boottime")
+            until = folder.number(folder.read(path, folder.LEAVE) or {}, "boottime")
             return Sight(
                 state=State.RUNNING,
                 reason=unanswered or reason,
@@ -101,18 +130,25 @@ class Local:
                 since=begun,
                 handle=str(path),
                 leave_by=deadline,
+                lasted_s=None if began is None else clock.boottime() - began,
+                overstays=None if until is None else clock.boottime() >= until,
                 **progress,
             )
-        left = processes.marked(_mark(id, number, self.config.root), _sessions(state))
-        if left:
-            processes.end(left)
-            reason = "its supervisor is gone; what is left of it is being ended"
-            return Sight(State.RUNNING, reason=reason, since=begun, **progress)
-        return Sight(state=State.LOST, reason="its supervisor was ended", since=begun, handle=str(path), **progress)
+        if only_looks:
+            if folder.locked(path / folder.LOCK):
+                return Sight(State.RUNNING, reason=ORPHANED, since=begun, **progress)
+        elif processes.end_marked(_mark(id, number, self.config.root), _sessions(state)):
+            with suppress(OSError):
+                os.utime(path / folder.LOCK)  # seen alive, though without its supervisor
+            return Sight(State.RUNNING, reason=f"{ORPHANED}; what is left of it is being ended", since=begun, **progress)
+        seen = folder.last_seen(path, begun, now)
+        return Sight(state=State.LOST, reason="its supervisor was ended", since=begun, until=seen, handle=str(path), **progress)
 
     def processes_of(self, id: str, number: int) -> list[psutil.Process]:
-        state = folder.read(self.folder(id, number), folder.STATE) or {}
-        return processes.marked(_mark(id, number, self.config.root), _sessions(state))
+        mark, supervisor = _mark(id, number, self.config.root), self.supervisor_of(id, number)
+        if supervisor is not None and (below := processes.below(supervisor, mark)):
+            return below
+        return processes.marked(mark, _sessions(folder.read(self.folder(id, number), folder.STATE) or {}))
 
     def supervisor_of(self, id: str, number: int) -> int | None:
         state = folder.read(self.folder(id, number), folder.STATE) or {}
@@ -140,9 +176,10 @@ class Local:
         if any(int(one.name) > number for one in path.parent.glob("[0-9]*") if one.name.isdecimal()):
             return  # a newer attempt was ordered: this one has no say any more
         spec = job.spec
+        user = accounts.account_of(self.config.run_as, spec.owner)
         hidden = self._secrets(job)
         env = {**spec.env, "CHIPWISE_JOB": job.id, "CHIPWISE_ATTEMPT": str(number)}
-        env["CHIPWISE_CHECKPOINTS"] = spec.checkpoints or str(self.config.root / job.id / "checkpoints")
+        env["CHIPWISE_CHECKPOINTS"] = spec.checkpoints or str(path.parent / CHECKPOINTS)
         if spec.interruptions_per_hour is not None:
             env["CHIPWISE_INTERRUPTIONS_PER_HOUR"] = f"{spec.interruptions_per_hour:g}"
         order = {
@@ -158,15 +195,20 @@ class Local:
             "grace_s": spec.grace_s,
             "produces": list(hand_off.by_engine(spec)),
             "health": spec.health,
-            "secrets": sorted(hidden),
             "mark": _mark(job.id, number, self.config.root),
             "log_bytes": self.config.log_bytes,
             "logs_kept": self.config.logs_kept,
             "root": str(self.config.root),
-            "controller": {**self.config.controller, "hidden": sorted(hidden)},
+            "controller": dict(self.config.controller),
+            "account": user.written() if user is not None else None,
         }
         try:
             folder.make_folder(path)
+            if user is not None:
+                accounts.let_pass(self.config.root, path.parent, path)
+                accounts.give(path / folder.PROGRAM, user)
+                if not spec.checkpoints:
+                    accounts.give(path.parent / CHECKPOINTS, user)
             folder.write(path, folder.ORDER, order, private=True)
             self._supervise(path, hidden)
         except OSError as error:
@@ -176,7 +218,8 @@ class Local:
         """Detached, so that it outlives whoever starts it; what it has to say of itself goes into its folder."""
         own = os.open(path / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, folder.file_mode(path))
         try:
-            with handed_over({**os.environ, **hidden}) as (visible, inherited):
+            # Under one name of ours: what submitters call their secrets must not set the search paths of the supervisor.
+            with handed_over({**os.environ, SECRETS: json.dumps(hidden)}) as (visible, inherited):
                 started = subprocess.Popen(
                     [*SUPERVISOR, str(path)],
                     env=visible,
@@ -200,16 +243,17 @@ class Local:
                 raise NotFound(
                     f"The secret for {setting} is not there.", remedy=f"Put it into {source}, and `chipwise retry {job.id}`."
                 )
+            refuse_short(setting, value)
             values[setting] = value
         return values
 
     def _secret(self, id: str, setting: str, name: str) -> str | None:
-        handed = self._taken_over(id, setting) if self.config.passing else None
+        handed = self._taken_over(id, setting) if self.config.passing and is_file_name(setting) else None
         inside = not Path(name).is_absolute() and ".." not in Path(name).parts  # others may write to the record, too
         stored = self.config.secrets / name if self.config.secrets and name and inside else None
         for path in filter(None, (handed, stored)):
-            with suppress(OSError, UnicodeDecodeError):
-                return path.read_text().rstrip("\n")
+            with suppress(OSError, ValueError):  # a pipe or a folder is no secret
+                return folder.regular_bytes(path).decode().rstrip("\n")
         return None  # never of this process's own environment: that is the controller's, and this job may be another's
 
     def _taken_over(self, id: str, setting: str) -> Path:
@@ -235,7 +279,7 @@ class Local:
         if (path / folder.ENDED).exists() or not (path / folder.STATE).exists():
             return
         if not (path / folder.LEAVE).exists():
-            folder.write(path, folder.LEAVE, {"by": deadline, "reason": reason})
+            folder.write(path, folder.LEAVE, folder.wish(deadline, reason))
         self._signal(path, signal.SIGTERM)
 
     def _end(self, job: Job) -> None:
@@ -245,14 +289,9 @@ class Local:
             return
         wish = folder.read(path, folder.LEAVE)
         if wish is None or folder.number(wish, "by") != 0.0:
-            folder.write(path, folder.LEAVE, {"by": 0.0, "reason": "ended"})
+            folder.write(path, folder.LEAVE, {**folder.wish(0.0, "ended"), "asked": clock.boottime()})
             self._signal(path, signal.SIGTERM)
-            return
-        state = folder.read(path, folder.STATE) or {}
-        if (
-            processes.lives(state.get("pid"), state.get("identity"))
-            and abs(_now(path) - (path / folder.LEAVE).stat().st_mtime) > 10
-        ):
+        elif clock.boottime() - (folder.number(wish, "asked") or 0.0) > LISTENS_WITHIN_S:
             self._signal(path, signal.SIGKILL)
 
     def _never(self, path: Path) -> bool:
@@ -302,7 +341,7 @@ def _ordered(path: Path) -> Room:
 
 def _progress(path: Path) -> dict[str, Any]:
     """As the fields of a sight."""
-    progress = folder.read(path, folder.PROGRESS) or {}
+    progress = folder.read(folder.of_program(path), folder.PROGRESS, follows_links=False) or {}
     step, saved = (folder.integer(progress, name) for name in ("step", "saved_step"))
     return {"step": step, "saved": saved, "rate": folder.number(progress, "steady")}
 
@@ -342,13 +381,6 @@ def _ended(ended: Mapping[str, Any], begun: float | None, path: Path, notice: tu
 def _sessions(state: Mapping[str, Any]) -> list[int]:
     held = state.get("sessions")
     return [one for one in held if isinstance(one, int)] if isinstance(held, list) else []
-
-
-def _now(path: Path) -> float:
-    """By the clock of the file system, which wrote the other time."""
-    probe = path / ".now"
-    probe.touch()
-    return probe.stat().st_mtime
 
 
 def _mark(id: str, number: int, root: Path) -> str:

@@ -1,22 +1,27 @@
 """The folder of one attempt: what it is ordered to do, and what it says of itself. Every file is whole or not there.
 
 order.json     what to run; written by the engine before the supervisor starts
-lock           held (flock) while the supervisor or a process of the job lives
+lock           held (flock) while the supervisor or a process of the job lives; its time is when that was last seen
 state.json     written once, before the first process starts: the attempt has begun, and never begins again
-leave.json     somebody wants it to save and go: until when, and why
+leave.json     somebody wants it to save and go: until when (by the time of day, and by the clock that nobody sets), and why
 notice.json    the same, for the program itself to read
 health.json    whether a service has answered its check, and what comes instead
 progress.json  how far it is, as its program tells
 ended.json     written last, when nothing of it runs any more
 log, log.1 ... what it printed, the newest in `log`
+program/       of a program that runs as another system user, and owned by that: notice.json and progress.json are there
 
 Beside the folders of all jobs is going.json while the machine itself goes away: until when, and why.
 """
 
 from __future__ import annotations
 
+import os
+import time
+from contextlib import suppress
 from pathlib import Path
 
+from chipwise.adapters.clock import in_boottime
 from chipwise.adapters.state_files import file_mode as file_mode
 from chipwise.adapters.state_files import integer as integer
 from chipwise.adapters.state_files import is_shared as is_shared
@@ -33,7 +38,9 @@ from chipwise.adapters.state_files import write as write
 
 from .processes import identity
 
+BEATS_EVERY_S = 1.0  # what an attempt is known to have run, when it dies with its machine, is known to so much
 GOING = "going.json"
+PROGRAM = "program"
 GOES_WITHIN_S = 600.0  # after the time that was named; a machine that is still there then stays
 ORDER, LOCK, STATE, LEAVE, NOTICE, HEALTH, PROGRESS, ENDED, LOG = (
     "order.json",
@@ -46,6 +53,17 @@ ORDER, LOCK, STATE, LEAVE, NOTICE, HEALTH, PROGRESS, ENDED, LOG = (
     "ended.json",
     "log",
 )
+
+
+def wish(deadline: float, reason: str) -> dict[str, object]:
+    """What `leave.json` says. A clock that is set afterwards changes nothing: the time is counted by the other one."""
+    return {"by": deadline, "boottime": in_boottime(deadline), "reason": reason}
+
+
+def of_program(path: Path) -> Path:
+    """Where the program of an attempt reads and writes: in the attempt's folder, or in one of its own."""
+    own = path / PROGRAM
+    return own if own.is_dir() and not own.is_symlink() else path
 
 
 def going(root: str, deadline: float, reason: str) -> None:
@@ -62,3 +80,28 @@ def goes(root: Path, now: float) -> bool:
         and departure.get("boot") == identity(1)
         and now < (number(departure, "by") or 0.0) + GOES_WITHIN_S
     )
+
+
+class Beat:
+    """Shows that the attempt is alive, now and then, at the cost of no file."""
+
+    def __init__(self, lock: int) -> None:
+        self._lock, self._last = lock, time.monotonic()
+
+    def turn(self) -> None:
+        if time.monotonic() - self._last >= BEATS_EVERY_S:
+            self._last = time.monotonic()
+            with suppress(OSError):
+                os.utime(self._lock)
+
+
+def last_seen(path: Path, begun: float | None, now: float) -> float | None:
+    """When the attempt was alive as far as its files tell: what it printed and told counts, too. Never before it began nor
+    after now, whatever was done to the clock. None: nothing of it is there."""
+    times = []
+    for name in (LOCK, LOG, PROGRESS):
+        with suppress(OSError):
+            times.append(os.lstat(path / name).st_mtime)
+    if not times:
+        return begun
+    return min(max(*times, begun or 0.0), now)

@@ -11,6 +11,8 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+from chipwise.runner.permits import is_file_name
+
 from . import folder
 
 STAYS = frozenset({folder.STATE, folder.ENDED})
@@ -22,9 +24,8 @@ CHECKPOINTS = "checkpoints"
 def forget(root: Path, id: str, *, checkpoints: bool = True, dry_run: bool = False) -> int | None:
     """The bytes that were removed, or would be in a dry run; None: something of it still runs, and nothing was touched.
     Without `checkpoints` those stay."""
-    home = root / id
-    leads_out = id in ("", ".", "..") or os.sep in id  # ids come from a record that others may write to
-    if leads_out or home.is_symlink() or not home.is_dir():
+    home = root / id  # ids come from a record that others may write to
+    if not is_file_name(id) or home.is_symlink() or not home.is_dir():
         return 0
     attempts = [one for one in home.iterdir() if one.name.isdecimal() and one.is_dir() and not one.is_symlink()]
     locks: list[int] = []
@@ -48,8 +49,7 @@ def forget(root: Path, id: str, *, checkpoints: bool = True, dry_run: bool = Fal
 
 def checkpoints_of(root: Path, id: str) -> int:
     """The bytes of those that are here."""
-    leads_out = id in ("", ".", "..") or os.sep in id
-    return 0 if leads_out else size_of(root / id / CHECKPOINTS)
+    return size_of(root / id / CHECKPOINTS) if is_file_name(id) else 0
 
 
 def _remove(path: Path) -> int:

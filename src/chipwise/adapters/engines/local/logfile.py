@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from chipwise.adapters.state_files import file_mode
+from chipwise.errors import BadInput
 
-SHORTEST_SECRET = 6  # shorter values would blot out ordinary words
+SHORTEST_SECRET = 4  # shorter values would blot out most of what is printed
+ANYWHERE = 6  # so long, a value is blotted out inside words too; one that is shorter stands in ordinary words by chance
 LONGEST_LINE = 64 * 1024  # after which a line is written though it has not ended
 
 
@@ -37,9 +40,7 @@ class LogFile:
             self.lost += len(rest)
 
     def blotted(self, text: bytes) -> bytes:
-        for value in self.secrets:
-            text = text.replace(value, b"[secret]")
-        return text
+        return _blotted(self.secrets, text)
 
     def close(self) -> None:
         if self.lost:
@@ -68,6 +69,30 @@ class LogFile:
 
     def _old(self, number: int) -> Path:
         return self.path.with_name(f"{self.path.name}.{number}")
+
+
+def refuse_short(setting: str, value: str) -> None:
+    """Raises where a value could not be hidden in what a job prints. An empty one is no secret."""
+    if 0 < len(value) < SHORTEST_SECRET:
+        raise BadInput(
+            f"The secret {setting} is too short to be hidden: it has fewer than {SHORTEST_SECRET} characters.",
+            remedy=f"Take a longer one, or give it as a setting that need not be hidden: --env {setting}.",
+        )
+
+
+def _blotted(pieces: Iterable[bytes], text: bytes) -> bytes:
+    for value in pieces:
+        if len(value) >= ANYWHERE:
+            text = text.replace(value, b"[secret]")
+        elif value in text:
+            text = re.sub(_alone(value), b"[secret]", text)
+    return text
+
+
+def _alone(value: bytes) -> bytes:
+    """Not inside a word or number; where the value begins or ends with another character, that is its border."""
+    before, after = (rb"(?<!\w)" if re.match(rb"\w", value) else b""), (rb"(?!\w)" if re.search(rb"\w\Z", value) else b"")
+    return before + re.escape(value) + after
 
 
 def _pieces(secrets: Iterable[str]) -> list[bytes]:

@@ -1,7 +1,8 @@
-"""Processes of a job: started with their rank, found again by a mark, and ended for certain.
+"""Processes of a job: started with their rank, and found again by a mark.
 
-Every process of an attempt carries the mark in its environment and is in a session that the supervisor made, so that it can be
-found even when the supervisor is gone. On Linux the first of them end with the supervisor, whatever kills it.
+Every process of an attempt carries the mark in its environment and, on Linux, a tag in its limits that stays when it clears its
+environment, so that it can be found even when the supervisor is gone. On Linux the first of them end with the supervisor,
+whatever kills it.
 """
 
 from __future__ import annotations
@@ -11,36 +12,54 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
-from pathlib import Path
+from typing import Any
 
 import psutil
 
+from chipwise.adapters import process_tag
+from chipwise.adapters.process_identity import identity as identity
+from chipwise.adapters.process_identity import lives as lives
+
+from . import descendants
+from .accounts import Account
+
 MARK = "CHIPWISE_MARK"
+NOT_ALLOWED = 126
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def started(
-    command: Sequence[str], env: Mapping[str, str], folder: str, cpus: Sequence[int], kept_open: Sequence[int]
+    command: Sequence[str],
+    env: Mapping[str, str],
+    folder: str,
+    cpus: Sequence[int],
+    kept_open: Sequence[int],
+    account: Account | None = None,
 ) -> subprocess.Popen[bytes]:
-    """One process in a session of its own, its output in a pipe."""
+    """One process in a session of its own, its output in a pipe; its environment has the mark."""
+    user: dict[str, Any] = {}
+    if account is not None:
+        user = {"user": account.uid, "group": account.gid, "extra_groups": list(account.groups)}
     return subprocess.Popen(
         list(command),
         env=dict(env),
-        cwd=folder or None,
+        cwd=folder if folder and account is None else None,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
         pass_fds=tuple(kept_open),
-        preexec_fn=_before(cpus),
+        preexec_fn=_before(cpus, process_tag.tag_of(env[MARK]), folder if account is not None else ""),
+        **user,
     )
 
 
-def _before(cpus: Sequence[int]) -> Callable[[], None]:
-    """Runs in the child before the program; the supervisor has no threads at that time."""
+def _before(cpus: Sequence[int], tag: int, folder: str) -> Callable[[], None]:
+    """Runs in the child before the program, as its user already; the supervisor has no threads at that time. `folder`: to be
+    entered as that user, who may not enter all that we may."""
     parent = os.getpid()
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
@@ -49,11 +68,18 @@ def _before(cpus: Sequence[int]) -> Callable[[], None]:
             prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             if os.getppid() != parent:  # it died in between
                 os.kill(os.getpid(), signal.SIGKILL)
+            process_tag.put_on(tag)
             if cpus:
                 with suppress(OSError):  # a container may allow fewer
                     os.sched_setaffinity(0, cpus)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
+        if folder:
+            try:
+                os.chdir(folder)
+            except OSError as error:
+                os.write(2, f"the folder {folder} cannot be entered: {error.strerror}\n".encode(errors="replace"))
+                os._exit(NOT_ALLOWED)
 
     return prepare
 
@@ -64,14 +90,23 @@ def adopt() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def below(supervisor: int, mark: str) -> list[psutil.Process]:
+    """Living processes of an attempt whose supervisor lives. The work does not grow with the number of other processes."""
+    if sys.platform != "linux":  # orphans do not come to the supervisor
+        return marked(mark)
+    return descendants.living(descendants.below(supervisor, descendants.spare(process_tag.tag_of(mark))))
+
+
 def marked(mark: str, sessions: Iterable[int] = ()) -> list[psutil.Process]:
-    """Living processes of an attempt: by their mark, or by a session that was made for it and has their mark in it.
+    """Living processes of an attempt: by their tag, by their mark, or by a session that was made for it.
 
     A session's number may be given anew once nobody is in it, so it counts only for processes that hide their environment.
     """
-    sessions, own, matches = set(sessions), os.getpid(), []
+    sessions, own = set(sessions), os.getpid()
+    matches = descendants.living(descendants.with_tag(process_tag.tag_of(mark)))
+    known = {own, *(process.pid for process in matches)}
     for process in psutil.process_iter():
-        if process.pid == own:
+        if process.pid in known:
             continue
         with suppress(psutil.Error, OSError):
             if process.status() == psutil.STATUS_ZOMBIE:
@@ -82,33 +117,26 @@ def marked(mark: str, sessions: Iterable[int] = ()) -> list[psutil.Process]:
     return matches
 
 
-def children() -> list[psutil.Process]:
-    return psutil.Process().children()
+def end_marked(mark: str, sessions: Iterable[int] = ()) -> int:
+    """Where nobody supervises them any more; how many there were."""
+    tag = process_tag.tag_of(mark)
+    count = descendants.end(lambda: descendants.with_tag(tag))
+    end(left := marked(mark, sessions))
+    return count + len(left)
+
+
+def end_below(mark: str, reap: Callable[[], None], within_s: float) -> list[psutil.Process]:
+    """For a supervisor: all that its job started; those that could not be ended."""
+    if sys.platform == "linux":
+        return descendants.end_below(descendants.spare(process_tag.tag_of(mark)), reap, within_s)
+    late = time.monotonic() + within_s
+    while (left := marked(mark)) and time.monotonic() < late:
+        end(left)
+        time.sleep(descendants.PAUSE_S)
+    return left
 
 
 def end(targets: Iterable[psutil.Process]) -> None:
     for process in targets:
         with suppress(psutil.Error):
             process.kill()  # checks that the id still means the same process
-
-
-def identity(pid: int) -> str | None:
-    """What no other process will ever share with it: when it started, and since which boot. None: it does not live."""
-    try:
-        if sys.platform == "linux":
-            fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-            return None if fields[0] in "ZX" else f"{_boot()}:{fields[19]}"  # the clock may be set; ticks since boot stay
-        process = psutil.Process(pid)
-        return None if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.1f}"
-    except (OSError, IndexError, psutil.Error, ValueError, OverflowError):
-        return None
-
-
-@cache
-def _boot() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-
-
-def lives(pid: object, recorded: object) -> bool:
-    """Whether a process that was recorded is still the one that has this id."""
-    return isinstance(pid, int) and pid > 0 and recorded is not None and identity(pid) == recorded

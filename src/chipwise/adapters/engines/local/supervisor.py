@@ -11,17 +11,19 @@ import selectors
 import signal
 import socket
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from chipwise.adapters import clock
 from chipwise.adapters.environment import of_supervisor
 from chipwise.adapters.notices.watching import Watch
 from chipwise.adapters.waking import Waker
 from chipwise.runner import hand_off
 
-from . import folder, processes
+from . import accounts, folder, processes
 from .health import EVERY_S, Health
 from .logfile import Lines, LogFile
 
@@ -29,19 +31,24 @@ GRACE_S = 30.0
 TICK_S = 0.5
 TRIES_AGAIN_S = 5.0  # to say how it ended, while that cannot be written
 DRAIN_S = 0.5  # for output that is still on its way when all processes have ended
-NOT_FOUND, NOT_ALLOWED, SICK = 127, 126, 70
+SWEEPS_S = 10.0  # until processes that are killed have ended; one that waits for a dead disk does not
+NOT_FOUND, NOT_ALLOWED, SICK = 127, processes.NOT_ALLOWED, 70
 
 
 class Supervisor:
-    def __init__(self, path: Path, order: dict[str, Any], lock: int) -> None:
-        self.at, self.order, self.lock = path, order, lock
-        values = [os.environ[name] for name in order.get("secrets", ()) if name in os.environ]
-        self.log = LogFile(path / folder.LOG, int(order.get("log_bytes", 64 << 20)), int(order.get("logs_kept", 3)), values)
+    def __init__(self, path: Path, order: dict[str, Any], lock: int, secrets: dict[str, str]) -> None:
+        self.at, self.order, self.lock, self.secrets = path, order, lock, secrets
+        self.grace_s = float(order.get("grace_s", GRACE_S))
+        self.log = LogFile(
+            path / folder.LOG, int(order.get("log_bytes", 64 << 20)), int(order.get("logs_kept", 3)), secrets.values()
+        )
+        self.account = accounts.from_order(order.get("account"))
         self.children: list[subprocess.Popen[bytes]] = []
         self.codes: dict[int, int] = {}  # by rank
         self.verdict: int | None = None  # ours, which stands above what the processes say
         self.reason = ""
-        self.leave_by: float | None = None
+        self.leave_by: float | None = None  # as all durations, by the clock that nobody sets
+        self.wish: dict[str, Any] | None = None  # to leave, as it was read last
         self.asked = False  # to leave
         self.noticed = False  # by the cloud that the machine goes away
         self.choose = selectors.DefaultSelector()
@@ -49,11 +56,13 @@ class Supervisor:
         self.told_health: dict[str, object] = {}
         self.waker = Waker(order.get("controller") or {})
         self.notices = Watch()
+        self.beat = folder.Beat(lock)
 
     def run(self) -> int:
         self._signals()
         processes.adopt()
         own: dict[str, object] = {"pid": os.getpid(), "identity": processes.identity(os.getpid()), "begun": time.time()}
+        own["boottime"] = clock.boottime()
         folder.write(self.at, folder.STATE, own)
         if self._start():
             with suppress(OSError):  # a full disk must not end what has begun; the sessions only help to find it
@@ -63,7 +72,9 @@ class Supervisor:
             self._drain()
         code = self._code()
         self._sweep()
-        if code == 0 and (missing := self._missing()):
+        with accounts.acting_as(self.account):  # it sees what its program sees
+            missing = self._missing() if code == 0 else ""
+        if missing:
             code, self.reason = hand_off.CODE, hand_off.failure_reason(missing)
         self.log.close()
         self._say({"code": code, "reason": self.reason, "at": time.time()})
@@ -92,7 +103,9 @@ class Supervisor:
         for rank in range(count):
             env = self._env(rank, count, devices, port)
             try:
-                child = processes.started(self.order["command"], env, self.order.get("folder", ""), self._cpus(), [self.lock])
+                child = processes.started(
+                    self.order["command"], env, self.order.get("folder", ""), self._cpus(), [self.lock], self.account
+                )
             except OSError as error:
                 self._cannot(error)
                 self._end_all()
@@ -113,9 +126,10 @@ class Supervisor:
 
     def _env(self, rank: int, count: int, devices: list[int], port: int) -> dict[str, str]:
         """What was asked for, on what the system needs to work; and what the program may want to know."""
-        grace = {"CHIPWISE_GRACE_SECONDS": f"{float(self.order.get('grace_s', GRACE_S)):g}"}
-        env = {**of_supervisor(os.environ, tuple(self.order.get("secrets", ()))), **grace, **self.order.get("env", {})}
-        env |= {processes.MARK: self.order["mark"], "CHIPWISE_RUN_DIR": str(self.at)}
+        grace = {"CHIPWISE_GRACE_SECONDS": f"{self.grace_s:g}"}
+        ordered = {**self.secrets, **grace, **self.order.get("env", {})}
+        env = accounts.environment(of_supervisor(os.environ), ordered, self.account)
+        env |= {processes.MARK: self.order["mark"], "CHIPWISE_RUN_DIR": str(folder.of_program(self.at))}
         share = max(len(devices) // count, 1)
         own = devices[rank * share : (rank + 1) * share] if count > 1 and len(devices) >= count else devices
         if self.order.get("gpu_machine", False):
@@ -153,18 +167,20 @@ class Supervisor:
                 self.codes[rank] = code if code >= 0 else 128 - code
                 if code != 0 and not self.asked and len(self.children) > 1:
                     self.reason = self.reason or f"process {rank} of {len(self.children)} ended with {self.codes[rank]}"
-                    self._ask(time.time() + float(self.order.get("grace_s", GRACE_S)))
+                    self._ask(clock.boottime() + self.grace_s)
         self._reap()
+        self.beat.turn()
         self.waker.turn()
         self._notice()
         wish = folder.read(self.at, folder.LEAVE)
-        if wish is not None and (self.leave_by is None or (folder.number(wish, "by") or 0.0) < self.leave_by):
+        if wish is not None and wish != self.wish:
+            self.wish = wish
             self._leave(wish)
-        if self.leave_by is not None and time.time() >= self.leave_by:
+        if self.leave_by is not None and clock.boottime() >= self.leave_by:
             self._end_all()
         if not self.asked and (sick := self.health.trouble()):
             self.reason, self.verdict = sick, SICK
-            self._ask(time.time() + float(self.order.get("grace_s", GRACE_S)))
+            self._ask(clock.boottime() + self.grace_s)
         self._tell_health()
 
     def _tell_health(self) -> None:
@@ -200,12 +216,14 @@ class Supervisor:
             key.data.finish()
 
     def _reap(self) -> None:
-        """Orphans that came to us."""
+        """Orphans that came to us, and a controller that we started: each that has ended is named by the system."""
+        if sys.platform != "linux":
+            return  # orphans go elsewhere
         known = {child.pid for child in self.children}
-        with suppress(ChildProcessError, OSError):
-            for pid in [one.pid for one in processes.children()]:
-                if pid not in known:
-                    os.waitpid(pid, os.WNOHANG)
+        with suppress(OSError):  # no child at all
+            while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and ended.si_pid not in known:
+                if not self.waker.reap(ended.si_pid):
+                    os.waitpid(ended.si_pid, os.WNOHANG)
 
     # Leaving and ending
 
@@ -213,17 +231,16 @@ class Supervisor:
         def woken(number: int, frame: object) -> None:
             """A turn looks at `leave.json`; the signal only ends the waiting. Without the file it is the system's own wish."""
             if folder.read(self.at, folder.LEAVE) is None:
-                deadline = time.time() + float(self.order.get("grace_s", GRACE_S))
                 with suppress(OSError):
-                    reason = f"the supervisor got signal {number}"
-                    folder.write(self.at, folder.LEAVE, {"by": deadline, "reason": reason, "notice": True})
+                    wish = folder.wish(time.time() + self.grace_s, f"the supervisor got signal {number}")
+                    folder.write(self.at, folder.LEAVE, {**wish, "notice": True})
 
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, woken)
 
     def _notice(self) -> None:
         """What the cloud says of this machine becomes a wish like any other, and the engine starts nothing more here."""
-        notice = None if self.noticed else self.notices.due(float(self.order.get("grace_s", GRACE_S)))
+        notice = None if self.noticed else self.notices.due(self.grace_s)
         if notice is None:
             return
         self.noticed = True
@@ -232,7 +249,7 @@ class Supervisor:
             wish = folder.read(self.at, folder.LEAVE)
             own = wish is None and self.asked  # it leaves already, for a trouble of its own
             if not own and (wish is None or (folder.number(wish, "by") or 0.0) > notice.deadline):
-                folder.write(self.at, folder.LEAVE, {"by": notice.deadline, "reason": notice.reason, "notice": True})
+                folder.write(self.at, folder.LEAVE, {**folder.wish(notice.deadline, notice.reason), "notice": True})
 
     def _last_here(self) -> bool:
         """Whether no other attempt runs on this machine, as far as this engine knows."""
@@ -241,10 +258,17 @@ class Supervisor:
         return not any(folder.locked(one) for one in locks if one.parent != self.at)
 
     def _leave(self, wish: dict[str, Any]) -> None:
-        limit = folder.number(wish, "by")
-        deadline = time.time() + GRACE_S if limit is None else limit
+        """By the earliest of all wishes."""
+        limit, deadline = folder.number(wish, "by"), folder.number(wish, "boottime")
+        if deadline is None:
+            deadline = clock.boottime() + GRACE_S if limit is None else clock.in_boottime(limit)
+        if self.leave_by is not None and deadline >= self.leave_by:
+            return
+        until = time.time() + GRACE_S if limit is None else limit
         with suppress(OSError):
-            folder.write(self.at, folder.NOTICE, {"until": deadline, "reason": str(wish.get("reason", ""))})
+            owner = (self.account.uid, self.account.gid) if self.account is not None else None
+            notice = {"until": until, "boottime": deadline, "reason": str(wish.get("reason", ""))}
+            folder.write(folder.of_program(self.at), folder.NOTICE, notice, owner=owner)
         self._ask(deadline)
 
     def _ask(self, deadline: float) -> None:
@@ -260,21 +284,17 @@ class Supervisor:
                 os.killpg(child.pid, signal.SIGKILL)
 
     def _sweep(self) -> None:
-        """Whatever is left of it: processes that went into the background, or changed their group."""
-        for _ in range(50):
-            left = processes.marked(self.order["mark"], [child.pid for child in self.children])
-            if not left:
-                return
-            processes.end(left)
-            self._reap()
-            time.sleep(0.05)
+        """Whatever is left of it: processes that went into the background, however they hide."""
+        if left := processes.end_below(self.order["mark"], self._reap, SWEEPS_S):
+            self.log.write(f"These processes could not be ended: {', '.join(str(one.pid) for one in left)}\n".encode())
 
     # Ending well or not
 
     def _code(self) -> int:
         if self.verdict is not None:
             return self.verdict
-        bad = [code for _, code in sorted(self.codes.items()) if code not in (0, 128 + signal.SIGTERM)]
+        # In the order in which they ended: those after the first may have been ended by us.
+        bad = [code for code in self.codes.values() if code not in (0, 128 + signal.SIGTERM)]
         return bad[0] if bad else max(self.codes.values(), default=0)
 
     def _missing(self) -> str:

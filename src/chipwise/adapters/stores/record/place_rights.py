@@ -10,7 +10,8 @@ the rights of its roles and no others; a trigger on the list gives and takes the
 
 from __future__ import annotations
 
-from chipwise.adapters.stores.record.roles import MENDING, REFUSED, asking
+from chipwise.adapters.stores.record.job_guard import JOB_GUARD
+from chipwise.adapters.stores.record.roles import asking
 
 _TABLE = """CREATE TABLE grants (
     place TEXT COLLATE "C" NOT NULL CHECK (length(place) BETWEEN 1 AND 500),
@@ -106,23 +107,4 @@ _RIGHTS = (
     "SELECT set_rights(login) FROM (SELECT DISTINCT login FROM members) AS listed",
 )
 
-# The policy above refuses as well; this says what is missing.
-_GUARD = (
-    MENDING[0]
-    .replace(
-        "IF TG_OP = 'INSERT' THEN",
-        f"""IF TG_OP = 'INSERT' THEN
-        IF NOT may_submit(current_user::text, NEW.place) THEN
-          RAISE EXCEPTION '% may not run jobs at %', current_user, NEW.place {REFUSED}, HINT = format(
-            'Its controller can allow it: chipwise places allow %s --user %s. Of a machine of your own an admin makes you the '
-            'controller: chipwise members add %s --role controller --place %s.',
-            quote_literal(NEW.place), current_user, current_user, quote_literal(NEW.place));
-        END IF;""",
-    )
-    .replace(
-        "NEW.version <= OLD.version THEN",
-        "NEW.version NOT BETWEEN OLD.version + 1 AND OLD.version + 10000 THEN",
-    )
-)
-
-PLACE_RIGHTS = (_TABLE, *_QUESTIONS, *_POLICIES, _GUARD, *_RIGHTS)
+PLACE_RIGHTS = (_TABLE, *_QUESTIONS, *_POLICIES, JOB_GUARD, *_RIGHTS)

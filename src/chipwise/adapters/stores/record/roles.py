@@ -12,6 +12,8 @@ somebody else's machines. What members can do is use up room and time: the serve
 
 from __future__ import annotations
 
+from chipwise.adapters.stores.record.job_guard import JOB_GUARD, REFUSED
+
 ROLES = ("member", "lead", "controller", "admin")
 
 SCHEMA = ("CREATE SCHEMA IF NOT EXISTS chipwise", "GRANT USAGE ON SCHEMA chipwise TO PUBLIC")
@@ -109,46 +111,8 @@ POLICIES = (
     "GRANT DELETE ON members TO PUBLIC",
 )
 
-REFUSED = "USING ERRCODE = '42501'"
 GUARDS = (
-    # A member's new job is as submit writes it; an old one changes in what is wanted of it, and starts again when it is over.
-    f"""CREATE FUNCTION guard_job() RETURNS trigger LANGUAGE plpgsql SET search_path = chipwise, pg_temp AS $$
-    DECLARE held jsonb; spec jsonb; was jsonb; free text[] := ARRAY['version', 'wish'];
-    BEGIN
-      IF sees_all(current_user::text) THEN RETURN NEW; END IF;
-      held := NEW.body::jsonb; spec := held -> 'spec';
-      IF held ->> 'id' IS DISTINCT FROM NEW.id OR (held ->> 'version')::bigint IS DISTINCT FROM NEW.version
-         OR NEW.mark > (SELECT value FROM meta WHERE name = 'mark') THEN
-        RAISE EXCEPTION 'the columns of job % do not say what is in it', NEW.id {REFUSED};
-      END IF;
-      IF TG_OP = 'INSERT' THEN
-        IF held - ARRAY['id', 'spec', 'submitted', 'version'] <> '{{}}' OR NEW.version <> 1 OR NEW.phase <> 'queued'
-           OR NEW.attempts <> 0 OR NEW.begun IS NOT NULL OR NEW.ended IS NOT NULL THEN
-          RAISE EXCEPTION 'job % is not a new one', NEW.id {REFUSED};
-        END IF;
-        IF (coalesce(spec ->> 'owner', ''), coalesce(spec ->> 'team', ''), coalesce(spec ->> 'place', ''),
-            coalesce(spec ->> 'engine', 'local'), coalesce((spec ->> 'priority')::bigint, 0))
-           IS DISTINCT FROM (NEW.owner, NEW.team, NEW.place, NEW.engine, NEW.priority) THEN
-          RAISE EXCEPTION 'the columns of job % do not say what is in it', NEW.id {REFUSED};
-        END IF;
-        RETURN NEW;
-      END IF;
-      was := OLD.body::jsonb;
-      IF spec IS DISTINCT FROM was -> 'spec' OR NEW.version <= OLD.version THEN
-        RAISE EXCEPTION 'what job % was submitted with never changes', NEW.id {REFUSED};
-      END IF;
-      IF acts_for(current_user::text, OLD.place) THEN RETURN NEW; END IF;
-      IF OLD.phase IN ('done', 'failed', 'stopped') AND NEW.phase = 'queued' AND NOT held ? 'phase'
-         AND coalesce((held ->> 'forgiven')::int, 0) = jsonb_array_length(coalesce(held -> 'attempts', '[]')) THEN
-        free := free || ARRAY['phase', 'not_before', 'ended', 'reason', 'waiting', 'forgiven'];
-      ELSIF (NEW.phase, NEW.ended, NEW.reason) IS DISTINCT FROM (OLD.phase, OLD.ended, OLD.reason) THEN
-        RAISE EXCEPTION 'only a controller says what becomes of job %', NEW.id {REFUSED};
-      END IF;
-      IF held - free IS DISTINCT FROM was - free OR (NEW.attempts, NEW.begun) IS DISTINCT FROM (OLD.attempts, OLD.begun) THEN
-        RAISE EXCEPTION 'only a controller says what becomes of job %', NEW.id {REFUSED};
-      END IF;
-      RETURN NEW;
-    END $$""",
+    JOB_GUARD,
     "CREATE TRIGGER guarded BEFORE INSERT OR UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION guard_job()",
     f"""CREATE FUNCTION guard_event() RETURNS trigger LANGUAGE plpgsql SET search_path = chipwise, pg_temp AS $$
     DECLARE about jobs%ROWTYPE;
@@ -171,11 +135,3 @@ GUARDS = (
     END $$""",
     "CREATE TRIGGER guarded BEFORE UPDATE ON meta FOR EACH ROW EXECUTE FUNCTION guard_mark()",
 )
-
-# The third migration: a row that is damaged could be written by nobody but an admin, so that no controller could mend it.
-_MENDED = f"""BEGIN was := OLD.body::jsonb; EXCEPTION WHEN data_exception THEN was := NULL; END;
-      IF jsonb_typeof(was -> 'spec') IS DISTINCT FROM 'object' THEN
-        IF acts_for(current_user::text, OLD.place) AND NEW.version > OLD.version THEN RETURN NEW; END IF;
-        RAISE EXCEPTION 'the row of job % is damaged, which only its controller or an admin can repair', NEW.id {REFUSED};
-      END IF;"""
-MENDING = (GUARDS[0].replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION").replace("was := OLD.body::jsonb;", _MENDED),)

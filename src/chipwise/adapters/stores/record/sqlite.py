@@ -105,7 +105,7 @@ class SqliteDatabase:
             self._pool.close()
 
     def _opened(self) -> Connection:
-        uri = f"file:{quote(str(self.path))}?mode=rw"
+        uri = f"file:{quote(os.fsencode(self.path))}?mode=rw"
         connection = sqlite3.connect(
             uri, uri=True, timeout=self._wait_s, isolation_level=None, check_same_thread=False, factory=Connection
         )

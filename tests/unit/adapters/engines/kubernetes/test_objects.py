@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import replace
 from typing import Any
@@ -173,3 +174,99 @@ def test_what_the_engine_cannot_apply_is_refused_with_a_way_out() -> None:
         _made(_job(job_object({}), {"apiVersion": "v1", "kind": "Widget", "metadata": {"name": "x"}}))
     with pytest.raises(BadInput, match="no container"):
         _made(_job({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}, "spec": {}}))
+
+
+def test_ids_that_differ_only_in_signs_or_case_are_of_different_jobs() -> None:
+    """Whoever writes to a record by any client chooses ids: with another job's names one could end it, or read its logs."""
+    ids = [
+        "train-k3x9qab",
+        "train.k3x9qab",
+        "Train-k3x9qab",
+        "train_k3x9qab",
+        "train--k3x9qab",
+        "-train-k3x9qab",
+        "3d-k3x9qab",
+        "job-3d-k3x9qab",
+    ]
+    assert slug(ids[0]) == ids[0]
+    assert len(set(map(slug, ids))) == len(ids)
+
+
+@pytest.mark.parametrize(("id", "number", "own"), [("train", 2, "-bcdef-a1"), ("train", 1, "1"), ("train", 1, "-x-a11")])
+def test_what_belongs_to_an_attempt_never_has_the_name_of_what_belongs_to_another(id: str, number: int, own: str) -> None:
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": f"w{own}"}, "spec": {"selector": {}}}
+    work = job_object({})
+    work["metadata"]["name"] = "w"
+    [(_, body)] = _made(_job(work, service, id=id, attempts=number)).owned
+    name = body["metadata"]["name"]
+    assert name.startswith(f"{id}-a{number}-")
+    assert re.findall(r"-a[0-9]+", name) == [f"-a{number}"]  # by which it is whose it is
+    assert DNS_LABEL.fullmatch(name)
+
+
+_WORK = job_object({})
+_POD = _WORK["spec"]["template"]["spec"]
+
+
+def _with_pod(**fields: Any) -> dict[str, Any]:
+    return {**_WORK, "spec": {**_WORK["spec"], "template": {"spec": {**_POD, **fields}}}}
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        {**_WORK, "metadata": None},
+        {**_WORK, "metadata": "x"},
+        {**_WORK, "metadata": {"name": "x", "labels": [1]}},
+        {**_WORK, "metadata": {"name": "x", "annotations": 3}},
+        {**_WORK, "spec": 7},
+        {**_WORK, "spec": {"template": []}},
+        {**_WORK, "spec": {**_WORK["spec"], "podFailurePolicy": 1}},
+        _with_pod(containers=["main"]),
+        _with_pod(containers={"name": "main"}),
+        _with_pod(containers=[{"name": "main", "env": [{}]}]),
+        _with_pod(containers=[{"name": "main", "env": 4}]),
+        _with_pod(containers=[{"name": "main", "command": 4}]),
+        _with_pod(containers=[{"name": "main", "volumeMounts": [3]}]),
+        _with_pod(terminationGracePeriodSeconds="soon"),
+        _with_pod(volumes=[{}]),
+    ],
+)
+def test_objects_that_make_no_sense_are_refused_and_stop_nobody_else(work: Any) -> None:
+    """They come from a record that others write to: what went wrong otherwise would end the controller, at every turn."""
+    for rest in ((), ({"apiVersion": "v1", "kind": "Service", "metadata": None},)):
+        with contextlib.suppress(BadInput):
+            _made(_job(work, *rest))
+
+
+def test_what_belongs_to_a_job_selects_and_scales_nothing_of_another() -> None:
+    """A policy for all pods of the namespace would cut off those of others; an autoscaler could scale them away."""
+    theirs = {"chipwise.dev/job": "victim", "app": "x"}
+    spec: dict[str, dict[str, Any]] = {
+        "Service": {"selector": theirs},
+        "NetworkPolicy": {"podSelector": {}, "policyTypes": ["Ingress"]},
+        "PodDisruptionBudget": {"selector": {"matchLabels": theirs}, "maxUnavailable": 0},
+        "HorizontalPodAutoscaler": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "victim-a1"}},
+    }
+    owned = [{"apiVersion": "v1", "kind": kind, "metadata": {"name": "x"}, "spec": body} for kind, body in spec.items()]
+    made = {body["kind"]: body["spec"] for _, body in _made(_job(job_object({}), *owned)).owned}
+    own = {"chipwise.dev/job": "train-k3x9q", "chipwise.dev/attempt": "1"}
+    assert made["Service"]["selector"] == {"app": "x", **own}
+    assert made["NetworkPolicy"]["podSelector"] == {"matchLabels": own}
+    assert made["PodDisruptionBudget"]["selector"] == {"matchLabels": {"app": "x", **own}}
+    assert made["HorizontalPodAutoscaler"]["scaleTargetRef"] == {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "name": "train-k3x9q-a1",
+    }
+
+
+def test_a_service_that_selects_nothing_and_a_deployment_without_our_name_stay_its_own() -> None:
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x"}, "spec": {"clusterIP": "None"}}
+    work = job_object({})
+    serving = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"}}
+    serving["spec"] = {"selector": {"matchLabels": {"app": "x"}}, "template": work["spec"]["template"]}
+    made = _made(_job(serving, service))
+    assert made.owned[0][1]["spec"] == {"clusterIP": "None"}
+    own = {"chipwise.dev/job": "train-k3x9q", "chipwise.dev/attempt": "1"}
+    assert made.main[1]["spec"]["selector"]["matchLabels"] == {"app": "x", **own}

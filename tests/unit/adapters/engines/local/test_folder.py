@@ -9,6 +9,7 @@ import pytest
 
 from chipwise.adapters.engines.local import engine as local
 from chipwise.adapters.engines.local import folder
+from chipwise.errors import BadInput
 from chipwise.runner.engine import Clear, State
 from chipwise.runner.job import Attempt, Job, MachinePlace, Phase, Spec
 
@@ -88,6 +89,16 @@ def test_secrets_stay_for_the_next_attempt_and_go_when_there_is_none(tmp_path: P
     (tmp_path / "passing" / "j1").mkdir(parents=True)
     engine.do(Clear(str(engine.folder("j1", 1)), goes_on))
     assert (tmp_path / "passing" / "j1").exists() is goes_on
+
+
+def test_a_stored_secret_that_could_not_be_hidden_is_refused_and_a_pipe_is_none(tmp_path: Path) -> None:
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "pin").write_text("12\n")
+    os.mkfifo(tmp_path / "secrets" / "pipe")
+    engine = local.connect(local.Config(tmp_path / "jobs", place="here", secrets=tmp_path / "secrets"))
+    with pytest.raises(BadInput, match="too short to be hidden"):
+        engine._secrets(Job("j1", Spec(name="j", command=("true",), secrets={"PIN": "pin"}), 1.0))
+    assert engine._secret("j1", "PIN", "pipe") is None
 
 
 @pytest.mark.parametrize("kept", ["../outside", "/etc/hostname", "a/../../outside"])

@@ -5,8 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from chipwise.adapters.engines.local.logfile import LONGEST_LINE, Lines, LogFile
+from chipwise.adapters.engines.local.logfile import (
+    LONGEST_LINE,
+    SHORTEST_SECRET,
+    Lines,
+    LogFile,
+    _blotted,
+    _pieces,
+    refuse_short,
+)
+from chipwise.errors import BadInput
 
 KEY = "-----BEGIN KEY-----\nMIIEpAIBAAKCAQEA\nab\n-----END KEY-----"
 
@@ -28,6 +39,27 @@ def test_each_line_of_a_key_is_blotted_out_however_it_comes(tmp_path: Path) -> N
 
 def test_a_secret_that_begins_like_another_is_blotted_out_whole(tmp_path: Path) -> None:
     assert printed(tmp_path, b"password-and-more\n", secrets=("password", "password-and-more")) == b"[secret]\n"
+
+
+def test_a_short_secret_is_blotted_out_where_it_stands_alone(tmp_path: Path) -> None:
+    text = b"pin=4711, (4711) 4711\n14711 47110 a_4711\nkey a+b/ and xa+b/ =a+b/y\n"
+    assert printed(tmp_path, text, secrets=("4711", "a+b/")) == (
+        b"pin=[secret], ([secret]) [secret]\n14711 47110 a_4711\nkey [secret] and xa+b/ =[secret]y\n"
+    )
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\n\r"), min_size=SHORTEST_SECRET, max_size=9))
+def test_no_secret_that_is_taken_is_printed_as_a_word(value: str) -> None:
+    refuse_short("TOKEN", value)
+    assert _blotted(_pieces((value,)), f"= {value} .".encode()) == b"= [secret] ."
+
+
+@pytest.mark.parametrize("value", ["a", "12", "abc", "äöü"])
+def test_what_is_too_short_to_be_hidden_is_not_taken_as_a_secret(value: str) -> None:
+    with pytest.raises(BadInput, match="too short to be hidden") as refused:
+        refuse_short("PIN", value)
+    assert repr(value) not in f"{refused.value}"
+    refuse_short("PIN", "")  # an option that is not set
 
 
 @pytest.mark.parametrize("before", range(LONGEST_LINE - 12, LONGEST_LINE + 4))

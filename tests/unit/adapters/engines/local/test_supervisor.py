@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from chipwise.adapters.engines.local import folder, processes
+from chipwise.adapters.engines.local import SECRETS, folder, processes
 
 # Real processes that are killed and waited for: minutes of waiting, so `make e2e` runs it.
 pytestmark = pytest.mark.e2e
@@ -166,7 +166,7 @@ def test_when_one_of_several_fails_the_others_are_ended(attempt: Attempt) -> Non
 
 def test_secrets_are_blotted_out_and_never_written(attempt: Attempt) -> None:
     value = "s3cret-value-of-mine"
-    attempt.run(*python("import os; print('token', os.environ['TOKEN'])"), secrets=["TOKEN"], env={"TOKEN": value})
+    attempt.run(*python("import os; print('token', os.environ['TOKEN'])"), env={SECRETS: json.dumps({"TOKEN": value})})
     assert attempt.log == "token [secret]\n"
     for path in attempt.at.iterdir():
         assert value.encode() not in path.read_bytes()
@@ -282,8 +282,8 @@ def test_the_supervisor_is_small(attempt: Attempt) -> None:
 
 def test_keys_in_the_environment_of_a_supervisor_do_not_reach_a_program_that_did_not_ask(attempt: Attempt) -> None:
     show = python("import os; print(os.environ.get('OTHERS'), os.environ.get('MINE'), os.environ.get('SET'))")
-    there = {"OTHERS": "of-another-job", "MINE": "of-this-job"}
-    attempt.order(*show, secrets=["MINE"], env={"SET": "yes"})
+    there = {"OTHERS": "of-another-job", SECRETS: json.dumps({"MINE": "of-this-job"})}
+    attempt.order(*show, env={"SET": "yes"})
     assert attempt.start(**there).wait(30) == 0
     assert attempt.log == "None [secret] yes\n"
 

@@ -32,15 +32,16 @@ names() { aws s3 ls "$LIVE/" | awk '{ print $4 }'; }
 plain() { printf '%s' "$1" | tr -c 'A-Za-z0-9 .,:;/_=()-' ' ' | cut -c 1-300; } # fit for JSON
 now() { date +%s; }
 
-blot() { # values of secrets, line by line and the longest first; what is shorter than 6 would blot out ordinary words
+blot() { # values of secrets, line by line and the longest first; one of less than 6 only where it stands alone
   if [ ! -s "$ROOT/hidden" ]; then
     cat
     return
   fi
   # The x shows whether the last line has an end.
   { cat && printf x; } | LC_ALL=C awk '
+    function word(text) { return text ~ /^[A-Za-z0-9_]$/ }
     NR == FNR {
-      if (length($0) < 6) next
+      if (length($0) < 4) next
       for (i = ++n; i > 1 && length($0) > length(hidden[i - 1]); i--) hidden[i] = hidden[i - 1]
       hidden[i] = $0
       next
@@ -49,8 +50,22 @@ blot() { # values of secrets, line by line and the longest first; what is shorte
     {
       line = $0
       for (i = 1; i <= n; i++) {
-        for (done = ""; at = index(line, hidden[i]); line = substr(line, at + length(hidden[i])))
-          done = done substr(line, 1, at - 1) "[secret]"
+        value = hidden[i]
+        size = length(value)
+        done = last = ""
+        while (at = index(line, value)) {
+          if (at > 1) last = substr(line, at - 1, 1)
+          inside = word(last) && word(substr(value, 1, 1)) || word(substr(value, size)) && word(substr(line, at + size, 1))
+          if (size < 6 && inside) {
+            done = done substr(line, 1, at)
+            line = substr(line, at + 1)
+            last = substr(value, 1, 1)
+          } else {
+            done = done substr(line, 1, at - 1) "[secret]"
+            line = substr(line, at + size)
+            last = ""
+          }
+        }
         line = done line
       }
     }
@@ -197,6 +212,7 @@ export_secrets() { # their values are blotted out in what the machine uploads
   local at value
   for ((at = 0; at < ${#SECRETS[@]}; at += 3)); do
     value=$(secret "${SECRETS[at + 1]}") || return 1
+    case $value in ? | ?? | ???) return 2 ;; esac # could not be hidden in a log
     export "${SECRETS[at]}=$value"
     printf '%s\n' "$value" >>"$ROOT/hidden"
   done
@@ -241,7 +257,7 @@ launch() { # local rank, command
     [ "${#ENVIRONMENT[@]}" = 0 ] || export "${ENVIRONMENT[@]}"
     ranks "$own"
     if ! export_secrets; then
-      echo 'a secret could not be read' >"$RUN/reason"
+      echo 'a secret could not be read, or has fewer than 4 characters and could not be hidden' >"$RUN/reason"
       echo 126 >"$RUN/code-$own"
       exit
     fi

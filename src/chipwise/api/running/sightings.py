@@ -1,0 +1,127 @@
+"""What is known of jobs that are recorded as under way, for whoever asks and does not lead.
+
+The record says what a controller wrote last, which may be long ago. Jobs of this machine are looked at here, whoever leads; of
+others it is known when their controller last led, and what it saw until then.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chipwise.api.running import controlling, place
+from chipwise.runner.abilities import Glances
+from chipwise.runner.job import PLACED, Job, Phase
+from chipwise.runner.loop import LEASE_S
+from chipwise.runner.record import Row, Wanted
+from chipwise.runner.sighting import Sighting as Sighting
+from chipwise.runner.sighting import of_sight
+from chipwise.text import span
+
+if TYPE_CHECKING:
+    from chipwise.api.session.wiring import Session
+    from chipwise.runner.record import Record
+
+UNSEEN_S = 2.0 * LEASE_S  # without a look that succeeded, after which a controller that lives does not see its jobs
+
+
+def of_rows(session: Session, record: Record, rows: Sequence[Row]) -> dict[str, Sighting]:
+    """By id, of those that are not over and of which there is more to say than their row does."""
+    now, sightings = time.time(), dict[str, Sighting]()
+    by_place: dict[tuple[str, bool], list[Row]] = defaultdict(list)
+    for row in rows:
+        if not row.phase.over:
+            by_place[row.place, place.is_here(session, row)].append(row)
+    for (site, here), live in by_place.items():
+        placed = [row for row in live if row.phase.placed]
+        if placed:
+            jobs = {job.id: job for job in record.jobs(Wanted(phases=PLACED, place=site))} if here else {}
+            sightings |= _here(session, [jobs[row.id] for row in placed if row.id in jobs], now)
+        rest = [row for row in live if row.id not in sightings]
+        if rest:
+            known = _by_controller(session, record, site, now)
+            starts = here and place.is_ours(session)
+            sightings |= {row.id: _worded(known, row.phase, starts, now) for row in rest}
+    return sightings
+
+
+def of_job(session: Session, record: Record, job: Job) -> Sighting:
+    if job.phase.over:
+        return Sighting(str(job.phase))
+    now, here = time.time(), place.is_here(session, job.spec)
+    if here and job.phase.placed and (sighting := _here(session, [job], now).get(job.id)) is not None:
+        return sighting
+    known = _by_controller(session, record, job.spec.place, now)
+    return _worded(known, job.phase, here and place.is_ours(session), now)
+
+
+def wake(session: Session, rows: Sequence[Row], wait_s: float = 0.0) -> None:
+    """Sees to it that somebody leads this machine where jobs need that, and that a controller of another place that is on this
+    machine and does not answer is replaced. `wait_s`: of who asks only once (`controlling.awake`)."""
+    for site in {row.place for row in rows if not row.phase.over}:
+        own = site == place.this_place(session)
+        if own or controlling.lives(session, site):
+            controlling.awake(session, "" if own else site, wait_s)
+
+
+# Of this machine.
+
+
+def _here(session: Session, jobs: Sequence[Job], now: float) -> dict[str, Sighting]:
+    """Without those of which nothing can be read here."""
+    sightings: dict[str, Sighting] = {}
+    for name in {job.spec.engine for job in jobs}:
+        engine = place.engine_here(session, name, only_looks=True)
+        if isinstance(engine, Glances):
+            own = [job for job in jobs if job.spec.engine == name]
+            sights = engine.glance(own, now)
+            for job in own:
+                if (sighting := of_sight(job, sights[job.id, len(job.attempts)], now)) is not None:
+                    sightings[job.id] = sighting
+        engine.close()
+    return sightings
+
+
+# By what their controller said last.
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Of a place."""
+
+    seen: float | None  # when somebody last looked
+    trouble: str  # why nobody knows what became of its jobs since
+    silence: str  # of its controller, where that is on this machine
+
+
+def _by_controller(session: Session, record: Record, site: str, now: float) -> _Known:
+    silent, lease = controlling.unanswered(session, site), record.leader(site)
+    led = lease.until - LEASE_S if lease is not None else None
+    looked, lives = _last_look(session, site), controlling.lives(session, site)
+    seen = looked if lives and looked is not None else max((one for one in (led, looked) if one is not None), default=None)
+    if silent is not None:
+        return _Known(seen, silent.sentence, silent.sentence)
+    if lives and looked is not None:
+        return _Known(seen, "its engine does not answer" if now - looked > UNSEEN_S else "", "")
+    if lease is None:
+        return _Known(seen, "no controller leads it now", "")
+    return _Known(seen, "its controller does not answer" if now > lease.until else "", "")
+
+
+def _last_look(session: Session, site: str) -> float | None:
+    with suppress(OSError):
+        return os.stat(place.home_of(session, site) / place.LOOKED).st_mtime
+    return None
+
+
+def _worded(known: _Known, phase: Phase, starts: bool, now: float) -> Sighting:
+    """One that waits does so whether somebody looks or not. `starts`: whoever asks starts a controller where none is."""
+    if not phase.placed:
+        return Sighting(str(phase), note=known.silence if starts else known.trouble)
+    seen = "" if known.seen is None else f"seen {span(max(now - known.seen, 0.0))} ago; "
+    return Sighting(str(phase), known.seen, f"{seen}{known.trouble}" if known.trouble else "", not known.trouble)

@@ -1,0 +1,43 @@
+"""What a job printed, where its program put something else in place of its log."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from chipwise.api.running import following
+from chipwise.errors import OutsideFailed
+from chipwise.runner.job import Attempt, Job, MachinePlace, Spec
+
+JOB = Job("j1", Spec(name="j", command=("true",)), 1.0, attempts=(Attempt(1, MachinePlace()),))
+READERS: dict[str, Callable[[Path], Iterator[bytes] | bytes]] = {
+    "logs": lambda root: following.printed(root, JOB),
+    "logs --tail": lambda root: following.tail(root, JOB, None, 5),
+    "logs --follow": lambda root: following.follow(root, lambda: JOB),
+    "attach": lambda root: following.follow(root, lambda: JOB, from_end=True),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("other", ["pipe", "device"])
+def test_what_is_no_file_is_told_and_not_waited_for(tmp_path: Path, reader: str, other: str) -> None:
+    folder = tmp_path / "j1" / "1"
+    folder.mkdir(parents=True)
+    if other == "pipe":
+        os.mkfifo(folder / "log")
+    else:
+        (folder / "log").symlink_to("/dev/zero")
+    with pytest.raises(OutsideFailed, match="is no file"):
+        list(READERS[reader](tmp_path))
+
+
+def test_a_log_is_read_in_the_order_of_its_parts(tmp_path: Path) -> None:
+    folder = tmp_path / "j1" / "1"
+    folder.mkdir(parents=True)
+    (folder / "log.1").write_bytes(b"a\n")
+    (folder / "log").write_bytes(b"b\nc\n")
+    assert b"".join(following.printed(tmp_path, JOB)) == b"a\nb\nc\n"
+    assert following.tail(tmp_path, JOB, None, 2) == b"b\nc\n"
