@@ -13,8 +13,8 @@ import pytest
 from chipwise.adapters.engines.kubernetes import gate
 from chipwise.adapters.engines.kubernetes.connection import Connection
 from chipwise.adapters.engines.kubernetes.engine import Config, Kubernetes, connect
-from chipwise.errors import TryLater
-from chipwise.runner.engine import Clear, Leave, Start, State
+from chipwise.errors import BadInput, TryLater
+from chipwise.runner.engine import Clear, End, Leave, Start, State
 from engines.kubernetes import job_object
 from kube import kubelet
 from kube.control_plane import Cluster
@@ -114,6 +114,29 @@ def test_what_belongs_to_no_attempt_is_found_and_cleared_and_what_is_of_others_i
         wait_for("its gate to go", lambda: engine.look([kept], hours).strays == (), 20)
     finally:
         other.close()
+
+
+def test_a_job_with_a_cunning_id_and_objects_reaches_nothing_of_another(
+    cluster: Cluster, namespace: str, engine: Kubernetes
+) -> None:
+    """As a member could write them into a team's record by any client."""
+    cluster.fake_node(f"{namespace}-a", {})
+    theirs = placed("train-x", job_object({}))
+    engine.do(Start(theirs))
+    until(engine, theirs, lambda one: one.state is State.RUNNING)
+    policy = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "all"}}
+    policy["spec"] = {"podSelector": {}, "policyTypes": ["Ingress"]}
+    cunning = placed("Train.x", job_object({}), policy)
+    assert seen(engine, cunning).state is State.ABSENT
+    engine.do(Start(cunning))
+    until(engine, cunning, lambda one: one.state is State.RUNNING)
+    [applied] = cluster.api.list("networking.k8s.io/v1", "NetworkPolicy", namespace)
+    assert applied["spec"]["podSelector"]["matchLabels"]["chipwise.dev/job"].startswith("train-x-")
+    engine.do(End(cunning))
+    until(engine, cunning, lambda one: one.state in (State.LOST, State.ABSENT))
+    assert seen(engine, theirs).state is State.RUNNING
+    with pytest.raises(BadInput, match="are none that a cluster takes"):
+        engine.do(Start(placed("odd", {**job_object({}), "metadata": None})))
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
