@@ -80,7 +80,7 @@ def test_what_a_limit_refuses_names_the_limit_and_counts_its_offers(chipwise: Ch
 @pytest.mark.parametrize(
     ("name", "limit", "kind"),
     [
-        ("g4dn.xlarge", "clouds=[aws]", "no-precision"),
+        ("g4dn.xlarge", "clouds=[aws]", "lacks-memory"),
         ("aws p5.48xlarge", "chip_count={max: 4}", "needs-chips"),
         ("aws f2.6xlarge", "clouds=[aws]", "no-engine"),
     ],

@@ -224,17 +224,18 @@ class Brute:
         file = wanted.file
         _, _, parameters = self.layer(file["model"])
         trained = parameters if file.get("method", "full") == "full" else 0.01 * parameters
-        expected, paid = seconds + BOOT_S, seconds + BOOT_S
+        boot_s = 0.0 if file["kind"] == "serve" else BOOT_S  # a service has started before the month
+        expected, paid = seconds + boot_s, seconds + boot_s
         if offer.purchase is Purchase.SPOT:
             rate = self.rates.of(offer.provider, offer.region, offer.machine, machine.chip, machine.chips).per_hour / 3600
             saves = file["kind"] in ("train", "finetune")
             save = max(trained * 14.0 / (SAVE_BYTES_PER_S * count), 1.0) if saves else 1.0
             done, waited = _interrupted(seconds, rate, count, save, file.get("checkpoint_every_s"), not alone)
-            expected, paid = done + BOOT_S, done + BOOT_S - waited
+            expected, paid = done + boot_s, done + boot_s - waited
         committed = COMMITTED_H.get(offer.purchase, 0.0)
         if file["kind"] == "serve":  # of a month, a month
             committed = min(committed, MONTH_H)
-        hours = max(paid / 3600, (seconds + BOOT_S) / 3600, committed)
+        hours = max(paid / 3600, (seconds + boot_s) / 3600, committed)
         usd = hours * count * offer.usd_per_hour
         data = file.get("data")
         if data:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from chipwise.catalog.tables import BoardPrice, EnergyPrice
-from chipwise.countries import country_of
+from chipwise.countries import GROUPS, country_of
 from chipwise.errors import BadInput, UnknownName
 from chipwise.spelling import fold, nearest
 
@@ -112,7 +112,7 @@ def _is_at(row: EnergyPrice, place: str) -> bool:
     """A country wins over the state of its name: Georgia is a country unless it is written as US Georgia."""
     state = re.match(r"(?:us|usa)[\s/-]+(.+)", place, re.IGNORECASE)
     country = None if state else country_of(place)
-    if country is not None:
+    if country is not None and country not in GROUPS:
         return row.scope == "country" and row.place == country
     if row.scope == "us_state":
         return fold(row.place) == fold(state[1] if state else place)

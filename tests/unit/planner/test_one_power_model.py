@@ -110,15 +110,15 @@ def test_a_training_draws_what_predict_says_of_its_split(session: Session, tmp_p
     assert choice.watts == pytest.approx(_predicted_w(view, choice.chips * choice.machines), rel=1e-3)
 
 
-def test_chips_of_a_machine_that_no_replica_uses_draw_what_they_draw_at_rest(session: Session, tmp_path: Path) -> None:
+def test_two_replicas_that_share_the_load_draw_less_than_twice_as_much(session: Session, tmp_path: Path) -> None:
     alone, _ = _asked(session, tmp_path, CHAT)
     file = tmp_path / "two.yaml"
     file.write_text(CHAT.replace("chip_count: 1", "chip_count: {min: 2, max: 2}"))
     two = next(one for one in plan(session, str(file), top=1000).choices if one.machines == 2)
     part = session.parts["H100-SXM"]
     rest = float(power(Coded.of(part.kind), column(part.power_w), column(0.0), column(0.0)).machine[0])
-    assert two.replicas == 1  # the second is asked for, and has nothing to do
-    assert two.watts == pytest.approx(alone.watts + rest, rel=1e-6)
+    assert (two.replicas, two.rate) == (2, pytest.approx(2 * (alone.rate or 0.0)))  # the second chip is not left idle
+    assert alone.watts + rest < two.watts < 2 * alone.watts
 
 
 @pytest.mark.parametrize("kind", ["hpc", "render", "transcode", "stream", "hybrid", "interactive"])

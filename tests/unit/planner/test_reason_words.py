@@ -51,7 +51,7 @@ SAID: list[tuple[Reason, str]] = [
     (OtherFormat("fp4", ("bf16", "fp8")), "is served in fp4; asked for bf16, fp8"),
     (NoSpeed(("B300", "H200")), "no speed is stated of B300 or H200"),
     (NoSpeed(), "no speed is known of its processor"),
-    (DoesNotFit("llama", "1 x L4", "bf16", 3.25e9), "llama in bf16 does not fit 1 x L4: 3.2 GB a chip are missing"),
+    (DoesNotFit("llama", "1 x L4", "bf16", 3.25e9), "llama in bf16 does not fit 1 x L4: 3.0 GiB a chip are missing"),
     (DoesNotFit("resnet", "T4"), "resnet does not fit T4"),
     (ShortContext(8192.0, 131072.0), "takes 8,192 tokens; 131,072 must be accepted"),
     (MissesLatency("ttft p90", 3.0, 0.8), "ttft p90 is 3 s, the goal 800 ms"),

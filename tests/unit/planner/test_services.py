@@ -152,7 +152,7 @@ def test_a_model_that_does_not_fit_says_how_much_is_missing() -> None:
     offers = found(serve(model="llama-3.1-70b", precision="bf16"))
     small = next(one for one in offers if one.chips == ("L4",) and one.provider == "modal")
     assert small.cost is None
-    assert "GB a chip are missing" in words(small.refused[0])
+    assert "GiB a chip are missing" in words(small.refused[0])
     lambda_ = next(one for one in offers if one.service == "Lambda")
     assert isinstance(lambda_.refused[0], HoldsTooLittle)
 

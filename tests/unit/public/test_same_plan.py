@@ -78,7 +78,7 @@ def test_a_plan_equals_another_that_is_written_otherwise_and_no_plan_of_other_wo
 
 
 def test_values_are_plain_and_rounded_as_the_command_prints_them(home: Path) -> None:
-    nothing = cw.plan("llama-3.1-70b", serve=True, rps=5, input=1000, output=300, chip="t4")
+    nothing = cw.plan("llama-3.1-70b", serve=True, rps=5, input=1000, output=300, chip="m60")
     assert isinstance(nothing, cw.NoPlan)
     assert type(nothing.missing[0].what) is str
     assert nothing.to_dict() == json.loads(json.dumps(nothing.to_dict()))

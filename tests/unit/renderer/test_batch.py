@@ -65,8 +65,8 @@ def test_an_image_of_others_is_wrapped_because_batch_cannot_put_its_entry_point_
 def test_runs_of_a_simulation_are_an_array_that_counts_them() -> None:
     said = constants(texts(batch.render(replace(deployment("hpc", ON_AWS), runs=13)))["batch_job.json"])
     assert (said["NODES"], said["PARTS"]) == (1, 13)
-    assert said["CONTAINER"]["command"][2] == 'export RUN="$AWS_BATCH_JOB_ARRAY_INDEX"; exec mpirun -n 4 python main.py'
-    assert {one["type"]: one["value"] for one in said["CONTAINER"]["resourceRequirements"]}["GPU"] == "4"
+    assert said["CONTAINER"]["command"][2] == 'export RUN="$AWS_BATCH_JOB_ARRAY_INDEX"; exec mpirun -n 8 python main.py'
+    assert {one["type"]: one["value"] for one in said["CONTAINER"]["resourceRequirements"]}["GPU"] == "8"
 
 
 def test_one_mpi_run_over_several_machines_is_for_schedulers() -> None:

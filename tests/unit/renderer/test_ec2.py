@@ -156,13 +156,13 @@ def test_each_part_is_told_which_it_is(tmp_path: Path) -> None:
 
 def test_runs_of_a_simulation_are_dealt_out_and_none_is_repeated(tmp_path: Path) -> None:
     planned = replace(deployment("hpc", ON_AWS), runs=13)
-    assert planned.split == Runs(at_once=6, chips_each=4)
+    assert planned.split == Runs(at_once=6, chips_each=8)
     told: list[str] = []
     for rank in range(planned.machines):
         ranks = {"curl": f'case "$*" in *first-rank*) echo {rank} ;; *) echo 0 ;; esac'}
         made = booted(start_script(planned), tmp_path / str(rank), ranks)
         told += [word for at in range(len(made.containers)) for word in made.options(at) if word.startswith("RUN=")]
-        assert made.command()[1:5] == ["-n", "4", "python", "main.py"]  # a rank for each of its chips
+        assert made.command()[1:5] == ["-n", "8", "python", "main.py"]  # a rank for each of its chips
     assert sorted(told) == sorted(f"RUN={run}" for run in range(13))
 
 
@@ -180,7 +180,7 @@ def over_machines(planned: Deployment) -> Deployment:
 
 
 def test_one_mpi_run_over_several_machines_is_for_schedulers() -> None:
-    with pytest.raises(CannotRender, match="one MPI program over 3 machines") as refused:
+    with pytest.raises(CannotRender, match="one MPI program over 6 machines") as refused:
         ec2.render(over_machines(deployment("hpc", ON_AWS)))
     assert refused.value.remedy == "Take --to slurm or parallelcluster."
 

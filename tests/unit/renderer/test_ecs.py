@@ -77,7 +77,7 @@ def test_runs_are_tasks_that_are_counted_and_parts_find_their_file() -> None:
     files = texts(ecs.render(deployment("hpc", ON_AWS)))
     said, (inside,) = constants(files["ecs_deploy.json"]), json.loads(files["task-definition.json"])["containerDefinitions"]
     assert (said["COUNTED"], said["COPIES"]) == ("RUN", 6)
-    assert inside["entryPoint"] + inside["command"] == ["mpirun", "-n", "4", "python", "main.py"]
+    assert inside["entryPoint"] + inside["command"] == ["mpirun", "-n", "8", "python", "main.py"]
     files = texts(ecs.render(replace(deployment("batch", ON_AWS), machines=2)))
     said, (inside,) = constants(files["ecs_deploy.json"]), json.loads(files["task-definition.json"])["containerDefinitions"]
     assert (said["COUNTED"], said["COPIES"]) == ("PART", 16)

@@ -23,7 +23,6 @@ from typing import Any
 import psutil
 
 from chipwise.adapters import clock
-from chipwise.adapters.engines.local.logfile import refuse_short
 from chipwise.adapters.private_environment import handed_over
 from chipwise.errors import NotFound, TryLater
 from chipwise.runner import hand_off
@@ -33,6 +32,7 @@ from chipwise.runner.permits import is_file_name
 
 from . import NAME, SECRETS, accounts, folder, processes
 from .forgetting import CHECKPOINTS
+from .logfile import refuse_short
 
 STARTS_WITHIN_S = 10.0  # a supervisor, on a busy machine; after that another is started, and one of them gets the lock
 ORPHANED = "its supervisor is gone"

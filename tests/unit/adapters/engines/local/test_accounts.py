@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -74,14 +75,14 @@ def test_a_folder_that_is_somebody_elses_is_not_given_away(tmp_path: Path) -> No
 
 
 @needs_root
-def test_root_does_not_take_a_place_over_that_ran_jobs_as_somebody_else(tmp_path: Path) -> None:
-    for folder_above in (tmp_path, *tmp_path.parents[:2]):
-        folder_above.chmod(0o711)
-    root = tmp_path / "run" / "jobs"
-    local.connect(local.Config(root)).ready()
-    local.connect(local.Config(root, run_as={"": "nobody"})).ready("anybody")
-    with pytest.raises(BadInput, match="ran as another system user so far"):
+def test_root_does_not_take_a_place_over_that_ran_jobs_as_somebody_else() -> None:
+    with TemporaryDirectory() as home:  # not that of the test, which others may not pass through
+        Path(home).chmod(0o711)
+        root = Path(home) / "run" / "jobs"
         local.connect(local.Config(root)).ready()
+        local.connect(local.Config(root, run_as={"": "nobody"})).ready("anybody")
+        with pytest.raises(BadInput, match="ran as another system user so far"):
+            local.connect(local.Config(root)).ready()
 
 
 def test_what_a_program_says_of_itself_is_read_from_no_link(tmp_path: Path) -> None:

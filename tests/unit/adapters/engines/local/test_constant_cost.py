@@ -22,7 +22,7 @@ from chipwise.adapters.engines.local.supervisor import Supervisor
 supervisor.TICK_S = 0.0
 home = Path(sys.argv[1])
 order = {"command": ["sleep", "60"], "mark": str(home)}
-watch = Supervisor(home, order, os.open(home / "lock", os.O_CREAT | os.O_RDWR))
+watch = Supervisor(home, order, os.open(home / "lock", os.O_CREAT | os.O_RDWR), {})
 assert watch._start()
 heard = []
 hears = True
