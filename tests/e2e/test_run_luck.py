@@ -102,6 +102,6 @@ def test_a_queue_that_nobody_serves_moves_on_when_somebody_looks(machine: Machin
     ended(machine.controller())
     ended(supervisor)
     time.sleep(0.5)
-    assert machine.job(holds)["phase"] == "running"  # as it was recorded last: nobody is left who would know
+    assert machine.job(holds)["phase"] == "lost"  # nobody recorded it yet: whoever asks looks
     machine("ps")
     wait(lambda: len(machine.job(holds)["attempts"]) == 2)
