@@ -116,7 +116,7 @@ def test_a_job_that_loses_its_machines_goes_on_in_another_region_with_the_same_r
     found = world.account.wait(id, "done")
     assert [one["region"] for one in found["attempts"]] == [REGION, REGION, OTHER]
     assert np.array_equal(np.load(tmp_path / "moved.npy"), np.load(tmp_path / "alone.npy"))
-    told = world.account.run("describe", "train").out
+    told = " ".join(world.account.run("describe", "train").out.split())
     assert OTHER in told
     assert "AWS took the spot machine back" in told
     assert world.account.gone()
