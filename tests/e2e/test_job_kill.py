@@ -52,7 +52,7 @@ def test_a_program_told_to_leave_exits_with_75_and_ends_bit_equal(tmp_path: Path
     for _ in range(20):
         process = train(tmp_path / "told", 0.02)
         assert process.stdout is not None
-        process.stdout.readline()  # the first step is under way, or all of them are done
+        first = process.stdout.readline()  # the first step is under way, or all of them are done
         time.sleep(0.2)
         process.send_signal(signal.SIGTERM)
         printed, complained = process.communicate(timeout=300)
@@ -60,6 +60,9 @@ def test_a_program_told_to_leave_exits_with_75_and_ends_bit_equal(tmp_path: Path
         if process.returncode == 0:
             assert printed.split()[-1:] == wanted.split()[-1:]
             break
+        if process.returncode == -signal.SIGTERM:  # it had done its steps, and nothing listened any more
+            assert (first + printed).split()[-1] in ("59", wanted.split()[-1]), complained
+            continue
         assert process.returncode == job.LEFT, complained
     assert codes[-1] == 0
     assert job.LEFT in codes
