@@ -143,10 +143,7 @@ def _kill(rng: random.Random, live: list[Job], held: asking.Runtime, home: Path,
         return
     pid: int | None = None
     if what == "controller":
-        with suppress(OSError, ValueError, psutil.Error):
-            pid = int((home / "data" / "run" / "controller.lock").read_text())
-            if "control" not in psutil.Process(pid).cmdline():
-                pid = None
+        pid = controller_pid(home / "data")
     else:
         job = rng.choice(live)
         at = held.engine.folder(job.id, len(job.attempts))
@@ -194,23 +191,32 @@ def _count(jobs: list[Job], home: Path, steps: int, counted: Counted) -> None:
         counted.two_at_once += (work / "two-at-once").exists()
         for one, other in zip(job.attempts, job.attempts[1:], strict=False):
             counted.overlapping += one.ended is None or one.ended > other.placed + 1e-6
-        _steps(work / "steps.log", steps, counted)
+        gaps, redone = gaps_and_redone(work / "steps.log", steps)
+        counted.gaps += gaps
+        counted.most_redone = max(counted.most_redone, redone)
 
 
-def _steps(log: Path, steps: int, counted: Counted) -> None:
-    """Each attempt goes on where a checkpoint was, without a gap; what it redoes was not saved yet."""
-    reached, last = -1, ""
+def gaps_and_redone(log: Path, steps: int) -> tuple[int, int]:
+    """Each attempt goes on where a checkpoint was, without a gap; what it redoes, at most so many steps, was not saved yet."""
+    reached, last, gaps, redone = -1, -1, 0, 0
     for line in log.read_text().splitlines():
         with suppress(ValueError):
             attempt, step = map(int, line.split())
-            if str(attempt) != last:
-                last = str(attempt)
-                counted.gaps += step > reached + 1
-                counted.most_redone = max(counted.most_redone, reached + 1 - step)
+            if attempt != last:
+                gaps += step > reached + 1
+                redone = max(redone, reached + 1 - step)
             else:
-                counted.gaps += step != reached + 1
-            reached = step
-    counted.gaps += reached != steps - 1
+                gaps += step != reached + 1
+            reached, last = step, attempt
+    return gaps + (reached != steps - 1), redone
+
+
+def controller_pid(data: Path) -> int | None:
+    """Of the controller of a data directory, where one lives."""
+    with suppress(OSError, ValueError, psutil.Error):
+        pid = int((data / "run" / "controller.lock").read_text())
+        return pid if "control" in psutil.Process(pid).cmdline() else None
+    return None
 
 
 def _leave(home: Path, held: asking.Runtime, counted: Counted, jobs: list[Job]) -> None:
@@ -221,9 +227,8 @@ def _leave(home: Path, held: asking.Runtime, counted: Counted, jobs: list[Job]) 
             left = held.engine.processes_of(job.id, number)
             counted.orphans += len(left)
             processes.end(left)
-    with suppress(OSError, ValueError, psutil.Error):
-        pid = int((home / "data" / "run" / "controller.lock").read_text())
-        if "control" in psutil.Process(pid).cmdline():
+    if (pid := controller_pid(home / "data")) is not None:
+        with suppress(OSError):
             os.kill(pid, signal.SIGTERM)
 
 

@@ -131,6 +131,20 @@ def country_name(code: str) -> str | None:
     return _names().get(code)
 
 
+def alpha_2(code: str) -> str:
+    """ "DEU" -> "DE"; what is no alpha-3 code stays as it is."""
+    return next((two for two, three, _ in (entry.strip().split(" ", 2) for entry in _TABLE.split(";")) if three == code), code)
+
+
+def place_name(place: str) -> str:
+    """ "DEU" -> "Germany", "EU" -> "EU", "NORTH AMERICA" -> "North America"."""
+    if place in GROUPS:
+        return place.title() if place in CONTINENTS else place
+    return next(
+        (name for _, three, name in (entry.strip().split(" ", 2) for entry in _TABLE.split(";")) if three == place), place
+    )
+
+
 def members(place: str) -> frozenset[str]:
     """The alpha-3 codes that a country code or group stands for."""
     return GROUPS.get(place, frozenset({place}))

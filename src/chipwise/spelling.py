@@ -47,6 +47,8 @@ _GUESSES: dict[tuple[str, ...], tuple[tuple[str, str | None], ...]] = {
     ("qlora",): (("finetune", "qlora"), ("method", "qlora")),
     ("reserved", "commitment", "savingsplan"): (("purchase", "reserved"), ("limit", "purchase=reserved"), ("limits", None)),
     ("preemptible", "interruptible"): (("spot", None),),
+    ("peakrps", "maxrps", "peakqps", "peakrate"): (("peak", None),),
+    ("lowrps", "minrps", "lowrate"): (("low", None),),
     ("qps", "requests", "throughput", "load", "users", "traffic"): (("rps", None), ("rate", None), ("concurrency", None)),
     ("prompt", "inputtokens", "inputlen", "promptlen"): (("input", None),),
     ("outputtokens", "outputlen", "maxtokens", "generate"): (("output", None),),

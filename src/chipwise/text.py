@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
@@ -17,6 +17,7 @@ _TIMES = (
     (HOUR, MINUTE, "min"),
     (3 * DAY, HOUR, "h"),
 )
+_CERTAIN = 1.02  # high over low: less is no interval
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -30,8 +31,8 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def count(value: float) -> str:
-    """Of what is counted in thousands or more: 950, 1.5k, 70.6M, 2.1G."""
-    for scale, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+    """Of what is counted in thousands or more: 950, 1.5k, 70.6M, 2.1G, 15T."""
+    for scale, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= scale:
             return f"{value / scale:.3g}{letter}"
     return f"{value:.3g}"
@@ -102,6 +103,13 @@ def age(days: int) -> str:
     return f"{days / 30.4:.0f}mo" if days < 730 else f"{days / 365.25:.1f}y"
 
 
+def long_age(days: float) -> str:
+    """In a sentence: 12 days, 8 months, 2.1 years."""
+    if days < 60:
+        return plural(days, "day")
+    return f"{days / 30.4:.0f} months" if days < 730 else f"{days / 365.25:.1f} years"
+
+
 # -- money
 
 
@@ -113,6 +121,30 @@ def usd(value: float) -> str:
     if size < 0.1:
         return f"{sign}${number(size)}" if size >= 1e-6 else f"{sign}<$0.000001"
     return sign + (f"${size:.3g}" if size >= 1e13 else f"${size:,.0f}" if size >= 100 else f"${size:.2f}")
+
+
+def usd_range(low: float, high: float) -> str:
+    """$1,300-1,900: three digits, since nobody knows it better, and never narrower than it is."""
+    first, last = usd(_coarse(low, math.floor)), usd(_coarse(high, math.ceil))
+    return first if first == last else f"{first}-{last.removeprefix('$')}"
+
+
+def is_wide(low: float, high: float) -> bool:
+    """Whether the two ends are worth showing beside the value between them."""
+    return high > _CERTAIN * low
+
+
+def usd_interval(low: float, high: float) -> str:
+    """As `usd_range`; empty where the ends are as good as the same."""
+    return usd_range(low, high) if is_wide(low, high) else ""
+
+
+def _coarse(value: float, rounded: Callable[[float], int]) -> float:
+    """To three digits, down or up."""
+    if not value > 0 or not math.isfinite(value):
+        return value
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return rounded(round(value / unit, 6)) * unit
 
 
 def spent(value: float) -> str:

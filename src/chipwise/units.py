@@ -80,7 +80,11 @@ def parse_seconds(text: str | float) -> float:
     return _finite(total, "a duration")
 
 
-_LONGEST_BARE_S = {"ttft": 60.0, "tpot": 5.0}  # longer than anybody means without a unit: such a number is in milliseconds
+_LONGEST_BARE_S = {
+    "ttft": 60.0,
+    "tpot": 5.0,
+    "round_trip": 2.0,
+}  # longer than anybody means without a unit: such a number is in milliseconds
 
 
 def parse_goal(text: str | float, name: str) -> float:

@@ -66,6 +66,7 @@ def test_a_copy_of_the_engine_of_this_machine_is_listed_and_runs_jobs_by_its_own
     assert "second-machine:" in copied.chipwise("describe", job, "--json").stdout
 
 
+@pytest.mark.e2e
 def test_the_contract_suite_finds_a_copy_of_an_engine_and_asks_for_its_harness(copied: PackageCopy) -> None:
     copied.engine("simulated", "second_world")
     done = copied.suite("test_engines.py", "-k", "second_world and harness")
@@ -77,6 +78,7 @@ def test_the_contract_suite_finds_a_copy_of_an_engine_and_asks_for_its_harness(c
     assert "second-world, simulated" in helped(copied, "bench")
 
 
+@pytest.mark.e2e
 def test_the_contract_suite_collects_a_copy_of_an_engine_with_real_processes(copied: PackageCopy) -> None:
     copied.engine("local", "second_machine")
     copied.harness("local", "second_machine")
@@ -86,6 +88,7 @@ def test_the_contract_suite_collects_a_copy_of_an_engine_with_real_processes(cop
     assert (done.returncode, passed(done.stdout)) == (0, 3), done.stdout
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("source", ["ec2", "kubernetes"])
 def test_a_copy_of_an_engine_of_others_takes_settings_and_asks_for_its_sdk_only_when_it_is_used(
     copied: PackageCopy, tmp_path: Path, source: str

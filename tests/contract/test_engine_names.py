@@ -7,6 +7,7 @@ wherever it stands, also where the name is a constant of the module or of anothe
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -80,11 +81,17 @@ def findings(trees: Mapping[Path, ast.Module], known: dict[str, frozenset[str]])
 
 @pytest.fixture(scope="module")
 def source() -> dict[Path, ast.Module]:
-    return {path: ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
+    """Files in which an engine is named, or a constant for one; to parse and walk the others would take seconds."""
+    names = frozenset(installed.names())
+    texts = {path: path.read_text() for path in sorted(SOURCE.rglob("*.py"))}
+    quoted = re.compile("|".join(f"['\"]{name}['\"]" for name in names))
+    trees = {path: ast.parse(text) for path, text in texts.items() if quoted.search(text)}
+    known = re.compile(rf"\b(?:{'|'.join(constants(trees, names))})\b")
+    return trees | {path: ast.parse(text) for path, text in texts.items() if path not in trees and known.search(text)}
 
 
 def with_line(source: Mapping[Path, ast.Module], file: str, line: str) -> list[str]:
-    tree = ast.Module([*source[SOURCE / file].body, *ast.parse(line).body], [])
+    tree = ast.parse((SOURCE / file).read_text() + line)
     known = constants({**source, SOURCE / file: tree}, frozenset(installed.names()))
     return findings({SOURCE / file: tree}, known)
 

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 import pytest
 
 from chipwise.adapters.stores.record.grants import Grant, connect_grants
 from chipwise.adapters.stores.record.members import Member, connect_members
+from chipwise.api.running import jobs
 from chipwise.errors import BadInput, NotAllowed
-from chipwise.runner.engine import Order, Seen, Sight, Start, State
+from chipwise.runner.engine import Room, Seen
 from chipwise.runner.events import Placed, Waiting
-from chipwise.runner.job import Job, MachinePlace, Phase, Spec
+from chipwise.runner.job import Job, MachinePlace, Phase, Spec, Wish
 from chipwise.runner.loop import Controller
 from chipwise.runner.permits import Permit
+from chipwise.runner.queue import Rules
 from chipwise.runner.record import Change
 from postgres_server import TRUSTED, Server
+from simple_machine import HERS, Machine
 from team_record import Team, logins
 
 psycopg = pytest.importorskip("psycopg")
 TABLES = ("jobs", "events", "attempts", "leases", "meta", "members", "grants")
-HERS = "carols workstation"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -46,25 +48,6 @@ def team(postgres: Server, new_database: Callable[[], str]) -> Iterator[Team]:
     members.close()
     yield team
     team.close()
-
-
-@dataclass
-class Machine:
-    """An engine that starts everything it is told to."""
-
-    name: str = "local"
-    place: str = HERS
-    started: dict[str, Job] = field(default_factory=dict)
-
-    def look(self, jobs: Sequence[Job], now: float) -> Seen:
-        return Seen(now, {(id, 1): Sight(State.RUNNING) for id in self.started})
-
-    def do(self, order: Order) -> None:
-        assert isinstance(order, Start)
-        self.started[order.job.id] = order.job
-
-    def close(self) -> None:
-        pass
 
 
 def spec(owner: str, **more: object) -> Spec:
@@ -175,6 +158,8 @@ EVERYWHERE = [
     "SELECT acts_for('alice', '')",
     "SELECT may_submit('alice', '')",
     "SELECT secrets_for('alice', '')",
+    "SELECT chipwise.spec_fault('{}')",
+    "SELECT * FROM end_stalled()",
     "INSERT INTO meta VALUES ('x', 1)",
     "UPDATE meta SET value = value + 1 WHERE name = 'mark'",
 ]
@@ -221,3 +206,27 @@ def test_a_controller_writes_what_happens_at_its_place(team: Team) -> None:
         job = answer
     assert lease is not None
     carol.resign(lease)
+
+
+def test_people_submit_in_their_teams_and_the_owner_in_any(team: Team) -> None:
+    assert team.by("alice").teams() == frozenset({"vision"})
+    assert team.by("dora").teams() == frozenset()
+    assert team.by("admin").teams() is None
+
+
+class OneProcessor(Machine):
+    def look(self, jobs: Sequence[Job], now: float) -> Seen:
+        return replace(super().look(jobs, now), room=Room((), (0,)))
+
+
+def test_one_who_does_not_see_the_others_reads_why_his_job_waits_and_can_stop_it(team: Team) -> None:
+    allow(team, "carol", Grant(HERS, team="vision"))
+    team.by("alice").submit([("a1", spec("alice")), ("a2", spec("alice"))], 1.0)
+    team.by("bob").submit([("his", spec("bob"))], 2.0)
+    Controller(team.by("carol"), OneProcessor(), "carol-1").turn(3.0)
+    his = team.by("bob").job("his")
+    assert his is not None
+    assert his.waiting == "1 CPU is needed, and 0 of 1 are free; 1 job ahead"
+    assert team.by("bob").job("a1") is None
+    assert jobs.describe(team.by("bob"), his, Room((), (0,)), Rules()).waiting == his.waiting
+    assert jobs.ask(team.by("bob"), his, Wish.STOP, "bob").wish is Wish.STOP

@@ -198,7 +198,7 @@ def test_a_newer_record_is_refused_and_a_failed_migration_leaves_nothing(postgre
         PostgresDatabase(address, migrations=broken)
     assert len(store.rows(Wanted())) == 1
     PostgresDatabase(address, migrations=(*for_postgres(), ("ALTER TABLE jobs ADD COLUMN extra TEXT",))).close()
-    with pytest.raises(BadInput, match="its tables have version 6, and this one knows 5"):
+    with pytest.raises(BadInput, match="its tables have version 7, and this one knows 6"):
         connect(postgres.url(name))
 
 

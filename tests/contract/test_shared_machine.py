@@ -49,6 +49,33 @@ def test_people_of_a_group_submit_to_a_controller_of_another_user(shared: Shared
     assert not list((run / "taken").iterdir())
 
 
+def test_a_secret_that_waits_is_for_its_owner_and_the_controller_alone(shared: Shared) -> None:
+    for team in ("vision", "speech"):
+        shared("robot", "places", "allow", shared.place, "--team", team)
+    [first] = json.loads(shared("alice", "run", "-d", "--json", "--", "sleep", "300"))
+    keyed = ("run", "-d", "--json", "--secret", "TOKEN", "--", "sh", "-c", 'echo "$TOKEN" | wc -c')
+    [job] = json.loads(shared("alice", *keyed, TOKEN="hush-hush-hush"))
+    waiting = shared.data / "run" / "passing" / job["id"]
+    assert (waiting / "TOKEN").read_text() == "hush-hush-hush"
+    for command in (
+        f"cat {waiting}/TOKEN",
+        f"ls {waiting}",
+        f"mv {waiting} {waiting}.mine",
+        f"rm -r {waiting}",
+        f"echo forged > {waiting}/TOKEN",
+        f"touch {waiting}/OTHER",
+        f"ls {waiting.parent}",
+    ):
+        assert shared.shell("bob", command) != 0, command
+    assert shared.shell("robot", f"cat {waiting}/TOKEN") == 0
+    shared("alice", "stop", "--now", first["id"])
+    assert shared("alice", "logs", "-f", job["id"]).split() == ["15"]
+    late = deadline(30)
+    while waiting.exists():
+        assert time.monotonic() < late
+        time.sleep(0.2)
+
+
 def test_somebody_outside_the_group_is_told_so(shared: Shared) -> None:
     said = shared("bob", "run", "-d", "--", "true", code=2, groups=())
     assert "Traceback" not in said

@@ -84,7 +84,10 @@ def test_people_of_a_team_run_see_and_stop_what_their_roles_allow(as_login: Call
     assert bob("ps", "--all", "--json").json == []
     assert "No job is called" in bob("stop", "hers").err
     assert [row["id"] for row in carol("ps", "--json").json] == [job["id"]]
-    assert alice("run", "-d", "--team", "speech", "--", "true").code == 3  # a team that she is not of
+    other = alice("run", "-d", "--team", "speech", "--", "true")  # a team that she is not of
+    assert other.code == 3
+    assert "alice is not in team speech. Yours: vision" in " ".join(other.err.split())
+    assert "row-level security" not in other.err
 
     wait(alice, job["id"], "running")
     assert carol("stop", "hers").code == 0

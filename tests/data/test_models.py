@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from chipwise.workload.model.registry import DATA, Model, find, key, load
+from chipwise.workload.model.registry import DATA, Model, find, load
 from chipwise.workload.model.rows import read_csv
 from chipwise.workload.model.shape import DecoderShape, DiffusionShape
+from chipwise.workload.model.spelled import key
 
 NAMES = load().names
 TOLERANCE = 0.01

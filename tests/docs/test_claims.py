@@ -11,11 +11,13 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import claims  # noqa: E402
+from sayings import peaks  # noqa: E402
 from sayings.bench import Bench  # noqa: E402
 from sayings.judging import Number, Varied, judge  # noqa: E402
 
 PAGE = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
 CHEAP = ("cloud-always-dearer", "decode-is-bandwidth")  # the others plan for seconds each
+LONGEST = ("ten-to-thirty-percent",)  # plans every file there is, for minutes: of it the files are counted
 
 
 def test_every_claim_has_a_verdict_of_its_own_rules() -> None:
@@ -31,6 +33,16 @@ def test_a_claim_on_the_page_is_what_facts_and_model_say_now(name: str) -> None:
     claim = next(one for one in claims.claims() if one["name"] == name)
     made = "\n".join(claims.section(claim, claims.CLAIMS[name](Bench(), claim)))
     assert made in PAGE, "stale: run .venv/bin/python tools/claims.py (minutes)"
+
+
+def test_the_page_predicted_as_many_files_as_there_are() -> None:
+    assert f"predictions for each of {len(peaks.workload_files())} files" in PAGE, "stale: run tools/claims.py (minutes)"
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("name", [name for name in claims.CLAIMS if name not in (*CHEAP, *LONGEST)])
+def test_a_claim_that_plans_for_long_is_what_facts_and_model_say_now(name: str) -> None:
+    test_a_claim_on_the_page_is_what_facts_and_model_say_now(name)
 
 
 def rule(values: dict[str, float]) -> str:

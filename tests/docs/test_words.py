@@ -38,6 +38,8 @@ BANNED = {  # a pattern, and what to write
 }
 PATTERN = re.compile(rf"\b(?:{'|'.join(BANNED)})(?!\w)", re.IGNORECASE)
 PROGRAM_LINES = 4  # a literal of more lines is a program or a file for another tool
+DOCSTRING = re.compile(r'^ *""".*?"""$', re.DOTALL | re.MULTILINE)
+COMMENT = re.compile(r"(?:^ *|  )# .*$", re.MULTILINE)
 NAMES = frozenset({"SOMEBODY"})  # placeholders that a reader replaces
 
 
@@ -57,11 +59,20 @@ def complaints(text: str) -> list[str]:
     return [match[0] for match in PATTERN.finditer(text) if match[0] not in NAMES]
 
 
+def suspect(source: str) -> bool:
+    """Whether a banned word stands in a file outside comments and docstrings: only then it is parsed, which takes longer."""
+    if "click" not in source:  # whose commands show theirs as help
+        source = DOCSTRING.sub("", source)
+    joined = re.sub(r"[\"']\s*[a-z]{0,2}[\"']", "", COMMENT.sub("", source))  # "want " "of" is one text
+    return bool(PATTERN.search(re.sub(r"\\[a-z]", " ", joined)))
+
+
 def test_messages_and_help_are_in_plain_words() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}: {words}"
         for path in sorted(PACKAGE.rglob("*.py"))
-        for line, text in texts(ast.parse(path.read_text(encoding="utf-8")))
+        if suspect(source := path.read_text(encoding="utf-8"))
+        for line, text in texts(ast.parse(source))
         if (words := complaints(text))
     ]
     assert not found, "\n".join(found)
@@ -77,6 +88,10 @@ def test_pages_are_in_plain_words() -> None:
 
 
 def test_a_banned_word_is_found() -> None:
-    tree = ast.parse('"""Told."""\nraise ValueError("Mend it, " + f"which takes ${cost} and is dearer.")')
+    source = '"""Told."""\nraise ValueError("Mend it, " + f"which takes ${cost} and is dearer.")'
+    tree = ast.parse(source)
+    assert suspect(source)
+    assert suspect('x = "for want "\n    f"of it"')
+    assert suspect('x = "\\nmend it"')
     assert [words for _, text in texts(tree) for words in complaints(text)] == ["Mend", "dearer"]
     assert complaints("it takes $28,374") == ["takes $28,374"]

@@ -85,7 +85,7 @@ def test_a_report_without_plotly_names_the_line_that_installs_it(installed: Path
 
 def test_the_whole_catalog_is_in_the_wheel(installed: Path) -> None:
     totals = json.loads(run(installed, "catalog", "status", "--json").stdout)["totals"]
-    assert totals["offers"] == 14_683
+    assert totals["offers"] == 14_707
     assert totals["models"] >= 60
 
 
@@ -112,9 +112,9 @@ def test_make_demo_works_in_a_fresh_copy_of_the_repository(tmp_path: Path) -> No
     assert "H100-SXM" in done.stdout
 
 
-def test_all_extras_can_be_installed_together() -> None:
-    """Those of gigabytes left out; nothing is installed."""
-    extras = "audit,aws,azure,checkpoint,dev,gcp,kubernetes,pandas,postgres,report,solve"
+def test_extras_that_pin_the_same_library_can_be_installed_together() -> None:
+    """Nothing is installed. Those of `dev` are together in the environment that runs this; those of gigabytes are left out."""
+    extras = "aws,checkpoint,pandas"
     asked = ["install", "--dry-run", "--quiet", "--ignore-installed", "--constraint", str(ROOT / "constraints.txt")]
     done = subprocess.run(
         [sys.executable, "-m", "pip", *asked, f"{ROOT}[{extras}]"], capture_output=True, text=True, timeout=600

@@ -13,7 +13,7 @@ import pytest
 from chipwise.api import render as rendering
 from chipwise.api.audit import audit
 from chipwise.api.catalog.check import check
-from chipwise.api.quick import Constraints, constrained
+from chipwise.api.quick import Constraints, constrained, with_limits
 from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan_any_checked
 from chipwise.errors import ChipwiseError, NoResult
@@ -79,7 +79,8 @@ def test_a_file_is_rendered_or_refused_with_every_engine_and_purchase_option(ind
 
 def test_a_batch_has_files_of_vllm_whatever_its_engine() -> None:
     session = open_session()
-    planned = _planned(session, BATCH, workload_files()[BATCH], None)
+    text = with_limits(workload_files()[BATCH], BATCH, ["chips=[h100]"])  # a chip that vLLM runs on
+    planned = _planned(session, BATCH, text, None)
     assert planned is not None
     work, plan = planned
     assert all("vllm" in _rendered(session, _with_program(work, engine=engine), plan) for engine in Engine)

@@ -226,9 +226,10 @@ class TestEc2:
     def test_the_aws_cli_script_does_the_same(self, aws: Aws, tmp_path: Path) -> None:
         program("aws")
         script, region = written(tmp_path, "ec2", TRAIN) / "launch.sh", TRAIN.node.region
-        options = ["image=example.com/trainer:1", "keep=s3://bucket/run", f"subnet={private_subnet(aws, region)}"]
-        public = aws.run(script, "check", *options[:2])
+        options = ["image=example.com/trainer:1", "keep=s3://bucket/run", f"profile={profile(aws, region)}"]
+        public = aws.run(script, "check", *options)
         assert (public.returncode, "private subnet" in public.stderr) == (1, True), public.stderr
+        options.append(f"subnet={private_subnet(aws, region)}")
         checked = aws.run(script, "check", *options)
         assert (checked.returncode, "dry run: fine" in checked.stdout) == (0, True), checked.stderr
         aws.refuse = lambda action, form: (
@@ -348,7 +349,7 @@ class TestBatch:
         assert done.returncode == 0, done.stderr
         client = aws.client("batch", region)
         form = next(form for action, form in aws.asked if "nodeProperties" in form)
-        assert "'numNodes': 2" in form["nodeProperties"]
+        assert f"'numNodes': {steady.machines}" in form["nodeProperties"]
         template = aws.client("ec2", region).describe_launch_template_versions(LaunchTemplateName=f"chipwise-{steady.name}")
         cards = template["LaunchTemplateVersions"][0]["LaunchTemplateData"]["NetworkInterfaces"]
         assert [one["InterfaceType"] for one in cards] == ["interface"] + ["efa-only"] * steady.node.interfaces

@@ -30,7 +30,7 @@ pytest.importorskip("moto")
 pytestmark = pytest.mark.e2e
 
 ON_AWS = "clouds=[aws]"
-TRAIN = deployment("train", ON_AWS)  # one program over two spot machines
+TRAIN = replace(deployment("train", ON_AWS), machines=2)  # one program over two spot machines
 PARTS = replace(deployment("batch", ON_AWS), machines=2, purchase="spot")
 SERVE = replace(deployment("serve", ON_AWS), machines=2)
 REASONS = {

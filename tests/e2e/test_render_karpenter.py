@@ -90,19 +90,27 @@ def test_a_pool_brings_no_more_than_the_plan_ever_uses(
     start_karpenter(_offered(planned))
     pool = next(one for one in manifests("karpenter", planned) if one["kind"] == "NodePool")
     work = manifests("kubernetes", planned, "namespace.yaml", "workload.yaml")
-    work = [one for one in work if one["kind"] != "ResourceQuota"]  # which would hold the pods back by itself
+    holds = ("ResourceQuota", "HorizontalPodAutoscaler")  # which would hold the pods back, or take some away, by themselves
+    work = [one for one in work if one["kind"] not in holds]
     cluster.must_apply([on_played_machines(pool)])
     try:
         with disks(cluster, work):
             cluster.must_apply(work)
             _replicas(cluster, namespace, planned.scaling.maximum + 8)
             most = int(pool["spec"]["limits"]["nvidia.com/gpu"])
-            settled(cluster, namespace, most, 90)
-            waiting = [one for one in cluster.pods(namespace) if not one["spec"].get("nodeName")]
-            assert len(waiting) == planned.scaling.maximum + 8 - most
-            _replicas(cluster, namespace, 0)
+            wait_for(f"{most} bound pods", lambda: len(cluster.bound(namespace)) >= most, 90)
+            bound = len(_pods(cluster, namespace, planned.scaling.maximum + 8))
+            # Karpenter checks limits in parallel with what it starts, and documents that it may run over in a fast scale-out.
+            assert most <= bound <= most + 2
     finally:
+        _replicas(cluster, namespace, 0)
         cluster.api.delete(VERSION, "NodePool", namespace)
+
+
+def _pods(cluster: Cluster, namespace: str, many: int) -> dict[str, str]:
+    """Those with a node, when there are so many of both kinds."""
+    wait_for(f"{many} pods", lambda: len(cluster.pods(namespace)) == many, 60)
+    return cluster.bound(namespace)
 
 
 def _replicas(cluster: Cluster, namespace: str, many: int) -> None:

@@ -203,7 +203,8 @@ def test_a_quota_holds_the_second_job_back(cluster: Cluster, namespace: str, mac
 
 def test_a_job_of_several_machines_stays_on_one_machine_type(cluster: Cluster, namespace: str, machines: Any) -> None:
     planned = named(deployment("train", AWS), namespace)
-    other = planned.alternatives[0]
+    other = replace(planned.node, machine="p5en.48xlarge")
+    planned = replace(planned, alternatives=(other,))
     made = manifests("kubernetes", planned, "namespace.yaml", "workload.yaml")
     machines(planned, "right", 1)
     machines(replace(planned, node=other), "other", 1)

@@ -18,6 +18,7 @@ from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Plan
 from chipwise.report.page import page as written
 from chipwise.report.pipeline_page import pipeline_page
+from patience import FACTOR
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -63,6 +64,7 @@ def show(browser: Browser, tmp_path: Path) -> Iterator[Show]:
         html = pipeline_page(plan, today) if isinstance(plan, PipelinePlan) else written(plan, today)
         path.write_text(html, encoding="utf-8")
         one = Opened(browser.new_page(viewport={"width": width, "height": 900}))
+        one.page.set_default_timeout(1000 * FACTOR * 30)
         one.page.on("console", lambda message: one.said.append(f"{message.type}: {message.text}"))
         one.page.on("pageerror", lambda error: one.said.append(str(error)))
         one.page.on("request", lambda request: one.asked.append(request.url))
@@ -108,7 +110,8 @@ def test_every_chart_is_drawn_with_its_points(show: Show, width: int) -> None:
     assert page.locator("#chart-pareto .scatterlayer path.point").count() >= len(plan.choices)
     assert page.locator("#chart-costs .barlayer .point").count() == 2 * len(plan.choices)
     assert page.locator("#chart-memory .barlayer .point").count() == 4
-    for name in ("pareto", "costs", "memory"):
+    assert page.locator("#chart-against .barlayer .point").count() == len(plan.choices)
+    for name in ("against", "pareto", "costs", "memory"):
         assert page.evaluate(CUT, f"#chart-{name}") == []
 
 
@@ -187,11 +190,38 @@ def test_the_ranking_is_narrowed_by_words_family_and_purchase(show: Show) -> Non
 
 
 def test_a_long_ranking_is_shown_when_asked_for(show: Show) -> None:
-    many = tuple(plans.choice(machine=f"machine-{at}", usd=100.0 + at) for at in range(60))
+    many = tuple(plans.choice(machine=f"machine-{at}", machines=at + 1, usd=100.0 + at) for at in range(60))
     page = show(plans.plan(choices=many)).page
     assert len(column(page, 1)) == 25
     page.get_by_role("button", name="Show all 60").click()
     assert len(column(page, 1)) == 60
+
+
+def test_what_is_alike_opens_below_the_best_of_it(show: Show) -> None:
+    alike = tuple(plans.choice(region=f"region-{at}", usd=100.0 + at) for at in range(3))
+    page = show(plans.plan(choices=alike), 400).page
+    assert len(column(page, 1)) == 1
+    assert not page.get_by_text("in region-2").is_visible()
+    page.get_by_text("2 more alike").click()
+    assert page.get_by_text("in region-2").is_visible()
+    tops = [page.locator(f"#{name}").bounding_box() for name in ("numbers", "choices", "how")]
+    assert [one["y"] for one in tops if one] == sorted(one["y"] for one in tops if one)
+
+
+def test_a_phone_shows_what_every_choice_costs_and_still_sorts(show: Show) -> None:
+    plan = plans.plan()
+    page = show(plan, 390).page
+    for rank in range(len(plan.choices)):
+        cost = page.locator("#ranking tbody td[data-label='USD/job']").nth(rank)
+        cost.scroll_into_view_if_needed()
+        box = cost.bounding_box()
+        assert box is not None
+        assert 0 <= box["x"] < box["x"] + box["width"] <= 390
+    assert page.evaluate("document.querySelector('#ranking').parentElement.scrollLeft") == 0
+    cut = "[...document.querySelectorAll('#ranking td')].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)"
+    assert page.evaluate(cut) == []
+    page.get_by_role("button", name="memory").click()
+    assert page.locator("th[aria-sort=ascending]").count() == 1
 
 
 def test_hostile_names_do_nothing_but_show(show: Show) -> None:

@@ -178,7 +178,7 @@ def test_a_command_that_can_do_with_fewer_machines_goes_on_with_as_many_as_came_
     cluster: Cluster, namespace: str, user: User
 ) -> None:
     cluster.fake_node(f"{namespace}-a", {GPU: "6"})
-    words = ("--image", "a:1", "--machines", "2-4", "--gpus", "2", "--patience", "3s")
+    words = ("--image", "a:1", "--machines", "2-4", "--gpus", "2", "--patience", "8s")
     id = user.submit("--name", "wide", *words, "--", "train")["id"]
     user.told(id, "3 of 4 pods run; no node fits: of 1 node 1 Insufficient nvidia.com/gpu")
     assert user.look(id)["phase"] == "starting", "pods wait for each other"
@@ -206,7 +206,7 @@ def test_a_command_that_can_do_with_fewer_machines_goes_on_with_as_many_as_came_
 
 def test_where_the_quota_holds_fewer_machines_it_goes_on_with_those(cluster: Cluster, namespace: str, queued: User) -> None:
     cluster.fake_node(f"{namespace}-a", {GPU: "8"})
-    words = ("--image", "a:1", "--gpus", "1", "--patience", "3s", "--queue", "team-a")
+    words = ("--image", "a:1", "--gpus", "1", "--patience", "8s", "--queue", "team-a")
     done = queued.run("run", "--engine", "cluster", *words, "--machines", "3-4", "--", "train")
     assert (done.code, "needs 3 GPUs, and queue team-a never gives more than 2" in done.err) == (2, True), done.err
     id = queued.submit(*words, "--machines", "1-4", "--", "train")["id"]

@@ -28,7 +28,10 @@ def test_the_tutorial_of_the_simulated_engine_is_true(chipwise: Chipwise) -> Non
 
 
 def test_a_pipeline_is_played_stage_by_stage_on_the_machines_of_its_plan(chipwise: Chipwise, tmp_path: Path) -> None:
-    (tmp_path / "p.yaml").write_text(PIPELINE)
+    far = PIPELINE.replace("input_tokens: 40}", "input_tokens: 40, limits: {clouds: [runpod]}}").replace(
+        "100GB}", "100GB, limits: {clouds: [oci]}}"
+    )
+    (tmp_path / "p.yaml").write_text(f"{far}limits: {{interruptible: false}}\n")  # nothing is lost, and one hand-off goes far
     done = chipwise("run", "--simulate", "p.yaml", "--json", cwd=tmp_path)
     assert done.code == 0, done.err
     played, plan = done.json, chipwise("plan", "p.yaml", "--json", cwd=tmp_path).json

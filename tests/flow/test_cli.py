@@ -68,10 +68,8 @@ def test_a_listing_as_json_and_csv_holds_the_same_rows(chipwise: Chipwise, argum
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        ("chips A100 H100 T4", 0),
         ("offers --chip h100 --json", 0),
         ("check - --json", 0),
-        ("--help", 0),
         ("plan --help", 0),
         ("plan examples/train/workload.yaml", 0),
         ("catalog show tokens no-such-word", 1),
@@ -289,7 +287,7 @@ def test_any_width_gives_a_readable_page(chipwise: Chipwise, columns: str) -> No
     assert "Multi-Instance" in done.out
 
 
-@pytest.mark.parametrize("arguments", ["regions --json", "models", "offers -n 30", "check examples/serve/workload.yaml --json"])
+@pytest.mark.parametrize("arguments", ["regions --json", "models"])
 def test_a_terminal_that_speaks_ascii_only_gets_everything(chipwise: Chipwise, arguments: str) -> None:
     done = chipwise(*arguments.split(), PYTHONIOENCODING="ascii")
     assert done.code == 0, done.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from command import Chipwise
 ROOT = Path(__file__).resolve().parents[2]
 TRAIN, SERVE = (f"{ROOT}/examples/{name}/workload.yaml" for name in ("train", "serve"))
 PLANNED = ("train", "finetune", "serve", "batch")
-KEYS = {"schema", "workload", "kind", "per", "by", "fits", "winner", "cells", "missing", "notes"}
+KEYS = {"schema", "workload", "kind", "per", "by", "fits", "winner", "cells", "services", "missing", "notes"}
 CELL = {"key", "fits", "why", "reason", "usd", "seconds", "kwh", "co2e_kg", "choice"}
 COLUMNS = ("performance", "cost", "energy", "frameworks", "ease")
 
@@ -32,6 +33,51 @@ def test_the_matrix_as_json_holds_the_plans_own_winner(chipwise: Chipwise) -> No
     assert all(set(one) == CELL for one in found["cells"])
     mine = [one for one in found["cells"] if one["key"] == {"provider": planned["provider"], "purchase": planned["purchase"]}]
     assert [one["usd"] for one in mine] == [planned["usd"]]
+
+
+def test_what_is_paid_per_use_stands_beside_machines(chipwise: Chipwise) -> None:
+    comparison = chipwise("compare", SERVE, "--json").json
+    services = chipwise("plan", SERVE, "--objective", "cost", "--json").json["services"]
+    assert comparison["services"] == services != []
+    assert "Paid per use instead of per machine:" in chipwise("compare", SERVE).out
+    rows = list(csv.DictReader(chipwise("compare", SERVE, "--csv").out.splitlines()))
+    assert len(rows) == len(comparison["cells"]) + len(services)
+    for row, service in zip(rows[-len(services) :], services, strict=True):
+        assert (row["provider"], row["machine"], row["purchase"]) == (service["provider"], service["name"], service["kind"])
+        assert float(row["usd"]) == pytest.approx(service["usd"])
+        assert row["fits"] == str(not service["refused"])
+
+
+@pytest.mark.parametrize("by", ["provider", "region", "generation"])
+def test_csv_has_a_line_for_every_cell(chipwise: Chipwise, by: str) -> None:
+    cells = chipwise("compare", TRAIN, "--by", by, "--json").json["cells"]
+    rows = list(csv.DictReader(chipwise("compare", TRAIN, "--by", by, "--csv").out.splitlines()))
+    assert len(rows) == len(cells)
+    for row, cell in zip(rows, cells, strict=True):
+        assert {name: row[name] or None for name in cell["key"]} == cell["key"]
+        assert row["fits"] == str(cell["fits"])
+        assert row["usd"] == "" if cell["usd"] is None else float(row["usd"]) == pytest.approx(cell["usd"])
+        if cell["choice"] is not None:
+            assert float(row["usd_low"]) == pytest.approx(cell["choice"]["usd_range"][0])
+
+
+@pytest.mark.parametrize("limit", ["clouds=[aws]", "chips=t4"])
+def test_a_page_is_written_whole_and_overwrites_nothing_unasked(chipwise: Chipwise, tmp_path: Path, limit: str) -> None:
+    pytest.importorskip("plotly")
+    path = tmp_path / "compare.html"
+    done = chipwise("compare", TRAIN, "--limit", limit, "--html", str(path))
+    assert done.err == f"Written: {path}\n"
+    assert ("Nothing fits" in path.read_text()) == (done.code == 1)
+    path.write_text("mine")
+    for name, said in (
+        (str(path), "exists already"),
+        ("", "cannot be written"),
+        (str(tmp_path / "no" / "x.html"), "cannot be written"),
+    ):
+        refused = chipwise("compare", TRAIN, "--html", name)
+        assert (refused.code, refused.out) == (2, "")
+        assert said in refused.err
+    assert path.read_text() == "mine"
 
 
 def test_regions_tell_country_and_carbon(chipwise: Chipwise) -> None:

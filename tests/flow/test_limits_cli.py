@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -86,9 +87,8 @@ def test_a_budget_per_hour_limits_a_training(chipwise: Chipwise, tmp_path: Path)
 def test_what_a_provider_grants_unasked_is_told(chipwise: Chipwise) -> None:
     done = chipwise("plan", TRAIN, "--limit", "chips=h100", "--limit", "clouds=aws", "--limit", "interruptible=false")
     assert done.code == 0
-    assert "aws: Running On-Demand P instances: 192 vCPUs needed, default 0; ask for an increase (L-417A185B) before" in flat(
-        done.out
-    )
+    asked = r"aws: Running On-Demand P instances: \d+ vCPUs needed, default 0; ask for an increase \(L-417A185B\) before"
+    assert re.search(asked, flat(done.out))
     hard = chipwise(
         "plan",
         TRAIN,

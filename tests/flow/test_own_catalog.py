@@ -40,6 +40,46 @@ def test_own_machines_are_offered_at_their_stated_or_derived_cost(chipwise: Chip
     assert rows["dgx-h100"]["purchase"] == "owned"
 
 
+PAID = """
+machines:
+  - {name: dgx-h100, chip: h100, chips: 8, region: berlin, memory: 2TiB, purchase_price: $280k, lifetime: 4y,
+     power: 10.2 kW, usd_per_kwh: 0.19, hosting_per_month: 1200, paid: %s}
+regions:
+  - {name: berlin, country: DEU, grid_g_per_kwh: 344, pue: 1.4}
+"""
+ELECTRICITY = 10.2 * 1.4 * 0.19  # USD an hour
+IN_FULL = 280_000 / (4 * 8760) + 1200 / 730 + ELECTRICITY
+
+
+@pytest.mark.parametrize("paid", [False, True])
+def test_a_plan_shows_electricity_alone_beside_the_full_cost_and_ranks_by_one_of_them(chipwise: Chipwise, paid: bool) -> None:
+    write(chipwise, PAID % str(paid).lower())
+    asked = ("plan", "llama-3.1-8b", "--finetune", "lora", "--samples", "50k", "--chip", "h100", "--top", "50", "--json")
+    plan = chipwise(*asked).json
+    choice = next(one for one in plan["choices"] if one["purchase"] == "owned")
+    counted = ELECTRICITY if paid else IN_FULL
+    assert choice["usd_per_machine_hour"] == pytest.approx(counted)
+    hours = sum(line["usd"] for line in choice["lines"] if line["name"] in ("compute", "restarts")) / counted
+    rest = choice["usd"] - hours * counted
+    assert choice["own"]["paid"] is paid
+    assert choice["own"]["sunk_usd"] == pytest.approx(rest + hours * ELECTRICITY)
+    assert choice["own"]["full_usd"] == pytest.approx(rest + hours * IN_FULL)
+    assert choice["usd"] == pytest.approx(choice["own"]["sunk_usd" if paid else "full_usd"])
+    assert (plan["choices"][0]["purchase"] == "owned") is paid
+    assert any("state `paid: true`" in turn["told"] for turn in plan["turns"]) is not paid
+
+
+def test_what_is_bought_without_electricity_cannot_be_paid_for_nothing(chipwise: Chipwise) -> None:
+    write(chipwise, "machines:\n  - {name: box, chip: T4, price_per_hour: 1, paid: true}\n")
+    done = chipwise("offers", "--provider", "onprem")
+    assert done.code != 0
+    assert "give power: 10 kW, usd_per_kwh: 0.12" in done.err
+    write(chipwise, "machines:\n  - {name: box, chip: T4, price_per_hour: 1, paid: perhaps}\n")
+    assert "paid" in chipwise("offers").err
+    write(chipwise, "machines:\n  - {name: box, chip: T4, purchase_price: 1k, lifetime: 4y, hosting_per_month: -5}\n")
+    assert "hosting_per_month" in chipwise("offers").err
+
+
 def test_an_own_chip_takes_over_what_it_does_not_state(chipwise: Chipwise) -> None:
     write(chipwise, BERLIN)
     capped = chipwise("chips", "H100-capped", "--json").json[0]

@@ -16,6 +16,10 @@ PLANNED = ("train", "finetune", "serve", "batch")
 QUICK = ("llama-3.1-70b", "--serve", "--rps", "10", "--input", "1000", "--output", "300", "--ttft", "800ms", "--tpot", "50ms")
 KEYS = {
     "schema",
+    "risks",
+    "near_tie",
+    "porting",
+    "alternatives",
     "workload",
     "kind",
     "objective",
@@ -24,6 +28,7 @@ KEYS = {
     "winner",
     "choices",
     "front",
+    "knee",
     "losses",
     "refused",
     "missing",
@@ -31,6 +36,7 @@ KEYS = {
     "turns",
     "services",
     "service_is_cheaper",
+    "data",
     "considered",
     "pruned",
     "estimated",

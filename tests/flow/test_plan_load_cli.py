@@ -31,10 +31,18 @@ def chat(tmp_path: Path) -> Path:
 
 
 def test_layers_regions_and_advice_are_shown_within_80_columns(chipwise: Chipwise, chat: Path) -> None:
-    done = chipwise("plan", str(chat), "--full")
+    done = chipwise("plan", str(chat), "--full", "--commit", "any", "--chip", "a100")
     assert done.code == 0, done.err
     assert max(map(len, done.out.splitlines())) <= 80
-    for part in ("Over a week (bursty)", "under an", "together", "only on-demand", "Regions for the traffic", "Assumed:"):
+    for part in (
+        "Over a week (bursty)",
+        "under an",
+        "together",
+        "only on-demand",
+        "Regions for the traffic",
+        "Assumed:",
+        "binds you to $",
+    ):
         assert part in done.out
 
 

@@ -82,3 +82,17 @@ def test_a_purchase_option_holds_for_the_load_over_time(chipwise: Chipwise, tmp_
     file.write_text("kind: serve\nname: a\nmodel: llama-3.1-8b\narrival: 40 req/s\ninput_tokens: 500\noutput_tokens: 100\n")
     found = planned(chipwise, str(file), "--cloud", "aws", "--on-demand", "--chip", "l40s")
     assert {layer["name"] for layer in found["load"]["layers"]} == {"on-demand"}
+
+
+@pytest.mark.parametrize("option", ["--budget", "--ttft", "--deadline", "--precision"])
+def test_an_option_that_a_shell_left_empty_is_refused(chipwise: Chipwise, option: str) -> None:
+    """An unset variable would drop the goal, and the plan would look as if it were met."""
+    refused = chipwise("plan", "llama-3.1-8b", "--serve", "--rps", "5", option, "")
+    assert refused.code == 2
+    assert f"{option} is empty. Give it a value, or leave it out." in refused.err
+
+
+def test_a_memory_below_zero_is_refused(chipwise: Chipwise) -> None:
+    refused = chipwise("machines", "--memory", "-1GB")
+    assert (refused.code, "-1GB is below zero" in refused.err) == (2, True)
+    assert chipwise("machines", "--memory", "-1").code == 2

@@ -13,6 +13,7 @@ EXAMPLES = {
     "finetune": ("h100", "--chips", "8"),
     "serve": ("l40s",),
     "batch": ("l4",),
+    "measured": ("h100",),
     "hpc": ("h100", "--chips", "16"),
     "render": ("l40s", "--chips", "8"),
     "transcode": ("l4",),

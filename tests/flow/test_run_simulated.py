@@ -320,7 +320,7 @@ def test_a_workload_is_played_with_its_own_steps_and_one_start(chipwise: Chipwis
     [compared] = [line for line in told if "predicted" in line]
     assert compared.startswith("played: ")
     assert "measured" not in compared
-    took, thought = re.findall(r"([\d.]+) min", compared)
+    took, thought = re.findall(r"([\d.]+) (?:min|h)\b", compared)[:2]
     assert float(took) == pytest.approx(float(thought), rel=0.15), "within a tick"
 
 

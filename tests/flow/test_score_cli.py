@@ -109,6 +109,7 @@ def test_a_chip_by_another_name_is_answered_and_said(chipwise: Chipwise, tmp_pat
     assert any("NVIDIA H100 80GB HBM3 is taken as H100-SXM" in note for note in done.json["notes"])
 
 
+@pytest.mark.e2e
 def test_left_out_rows_are_answered_by_fits_that_did_not_see_them(chipwise: Chipwise, tmp_path: Path) -> None:
     rows = [row for row in published("training.csv", 12) if row["group"]][:1]
     path = write(tmp_path / "runs.csv", rows)

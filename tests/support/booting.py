@@ -18,12 +18,18 @@ STAND_INS = {
   *vault*) echo '{"value": "{\\"token\\": \\"hidden\\"}"}' ;;
   *) echo 0 ;;
 esac""",
-    "aws": 'case "$*" in *get-secret-value*) echo "{\\"token\\": \\"hidden\\"}" ;; *describe-instances*) echo 10.0.0.1 ;; esac',
+    "aws": """case "$*" in
+  *get-secret-value*) echo '{"token": "hidden"}' ;;
+  *describe-instances*) echo 10.0.0.1 ;;
+  's3 sync --only-show-errors s3://'*) touch "$5/object" ;;
+esac""",
+    "gcloud": 'case "$*" in "storage rsync --recursive gs://"*) touch "$5/object" ;; esac',
+    "azcopy": 'case "$*" in "sync --recursive https://"*) touch "$4/object" ;; esac',
     "sleep": 'case $1 in 15 | 300) ;; *) exec /bin/sleep "$@" ;; esac',  # between tries, and for a machine that is taken
     "mountpoint": "exit 1",
     "tee": "cat",
     "getent": ":",
-    **dict.fromkeys(("lsblk", "systemctl", "shutdown", "chmod", "chown", "dnf", "apt-get", "gcloud", "azcopy"), ":"),
+    **dict.fromkeys(("lsblk", "systemctl", "shutdown", "chmod", "chown", "dnf", "apt-get"), ":"),
 }
 
 

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import cache
 from itertools import product
+from math import ceil, exp, hypot, log, sqrt
 from pathlib import Path
 from random import Random
+from statistics import median
 from typing import Any
 
 import numpy as np
 
 from chipwise.api.session.wiring import Session
 from chipwise.catalog.machine import Machine
+from chipwise.catalog.names import providers
 from chipwise.catalog.offer import NEVER_WIN, Offer, Purchase
 from chipwise.money import spot
 from chipwise.money.interruption import Rates
@@ -34,10 +38,12 @@ from chipwise.perf.memory_training import training_memory
 from chipwise.perf.rows import model_key
 from chipwise.perf.setup import ServingSetup, TrainingSetup
 from chipwise.perf.transformer import Layer, Transformers, layer_of
+from chipwise.perf.under_load import highest_rate
 from chipwise.planner.fleet import Fleet, Shape, fleet_of
 from chipwise.units import HOUR, MONTH, YEAR
 
-BOOT_S, WAIT_S, SAVE_BYTES_PER_S = 240.0, 600.0, 2e9
+BOOT_S, REPAIR_S, SAVE_BYTES_PER_S = 600.0, 900.0, 2e9
+HORIZON_S, MOST_MACHINES, NEARLY = 30 * 86400.0, 64, 0.03
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 MONTH_H = MONTH / HOUR
 YEAR_H = YEAR / HOUR
@@ -100,18 +106,20 @@ class Wanted:
 
 @dataclass
 class Found:
-    """The cheapest of all candidates that keep the goals, and how many there were."""
+    """All candidates that keep the goals, with what each costs and how long it takes; and how many there were at all."""
 
-    usd: float = float("inf")
-    who: set[tuple[Any, ...]] = field(default_factory=set)  # those within rounding of the cheapest
+    kept: list[tuple[float, float, tuple[Any, ...]]] = field(default_factory=list)  # USD, seconds, who
     considered: int = 0
 
-    def offer(self, usd: float, who: tuple[Any, ...]) -> None:
-        if usd < self.usd * (1 - 1e-9):
-            self.who = set()
-        if usd <= self.usd * (1 + 1e-9):
-            self.who.add(who)
-            self.usd = min(self.usd, usd)
+    def offer(self, usd: float, seconds: float, who: tuple[Any, ...]) -> None:
+        self.kept.append((usd, seconds, who))
+
+    def sensible(self, timed: bool) -> list[tuple[float, tuple[Any, ...]]]:
+        """Without fleets, and without a deadline times, that nobody asked for, where something else is left."""
+        kept = [one for one in self.kept if one[2][3] <= MOST_MACHINES] or self.kept
+        if not timed:
+            kept = [one for one in kept if one[1] <= HORIZON_S] or kept
+        return [(usd, who) for usd, _, who in kept]
 
 
 class Brute:
@@ -124,6 +132,15 @@ class Brute:
         self.tiers = Tiers(catalog.rows("storage"), tiers())
         self.model = session.known.model
         self._offers = list(catalog.offers)
+        self._sellers = {one.name: one for one in providers(catalog.data)}
+        self._counted = cache(self._counted_price)
+        failing = [row for row in catalog.rows("failures") if not row.planned]
+        self._broken = {
+            kind: median(row.per_1000_chip_days for row in failing if row.chip.startswith("TPU") == (kind == "tpu"))
+            / 1000
+            / 86400
+            for kind in ("tpu", "gpu")
+        }
         self.layer = cache(self._layer)
 
     def _layer(self, name: str) -> tuple[str, Layer, float]:
@@ -134,7 +151,8 @@ class Brute:
     def allowed(self, wanted: Wanted, spot_too: bool, fleet: Fleet) -> Iterator[tuple[Offer, Machine, int]]:
         limits, catalog = wanted.limits, self.session.catalog
         chips = {chip.name for text in limits["chips"] for chip in self.session.names.chips(text)}
-        for offer in self._offers:
+        usable = []
+        for number, offer in enumerate(self._offers):
             at = catalog.machine_index[offer.provider, offer.machine]
             machine, shape = catalog.machines[at], int(fleet.shape_of[at])
             if shape < 0 or offer.verdict in NEVER_WIN or machine.retired or machine.chip not in chips:
@@ -143,7 +161,66 @@ class Brute:
                 continue
             if offer.purchase is Purchase.SPOT and not spot_too:
                 continue
-            yield offer, machine, shape
+            if offer.purchase in COMMITTED_H and wanted.limits.get("commit") != "any":
+                continue
+            usable.append((number, offer, machine, shape))
+        lasting = frozenset(offer.provider for _, offer, _, _ in usable if self._lasts(offer))
+        for number, offer, machine, shape in usable:
+            if self._takes_part(offer, wanted, lasting):
+                yield replace(offer, usd_per_hour=self._counted(number)), machine, shape
+
+    def _takes_part(self, offer: Offer, wanted: Wanted, lasting: frozenset[str]) -> bool:
+        """What lasts; all of a market that is asked for; of clouds that are named those of whom nothing lasts."""
+        if self._lasts(offer) or wanted.limits.get("market") == "any":
+            return True
+        return offer.provider in wanted.limits.get("clouds", ()) and offer.provider not in lasting
+
+    def _lasts(self, offer: Offer) -> bool:
+        seller = self._sellers[offer.provider]
+        days = (self.session.today - date.fromisoformat(offer.as_of)).days
+        limit = 180 if offer.purchase is Purchase.SPOT or not seller.observed else 10**6
+        return seller.durable and days <= limit
+
+    def _counted_price(self, at: int) -> float:
+        """USD an hour: the middle of the zones; of a doubtful price the median of its peers, if that is higher."""
+        offer = self._offers[at]
+        own = self._middle(offer)
+        if str(offer.verdict) not in ("verify", "currency_unknown", "stale", "floor", "outlier"):
+            return own
+        sound = [one for one in self._offers if one.purchase is offer.purchase and str(one.verdict) in ("", "no_saving")]
+        machine = self._machine(offer)
+        same = [self._middle(one) for one in sound if (one.provider, one.machine) == (offer.provider, offer.machine)]
+        kind = (machine.chip, machine.chips)
+        alike = [self._middle(one) for one in sound if (self._machine(one).chip, self._machine(one).chips) == kind]
+        if len(same) >= 3 or (len(alike) < 3 and same):
+            return max(own, median(same))
+        return max(own, median(alike) if len(alike) >= 3 else self._usual_spot(offer))
+
+    def _usual_spot(self, offer: Offer) -> float:
+        """Of spot: what the provider usually takes of the price on demand."""
+        listed = {
+            (one.provider, one.machine, one.region): one.usd_per_hour
+            for one in self._offers
+            if one.purchase is Purchase.ON_DEMAND
+        }
+        shares = [
+            self._middle(one) / listed[one.provider, one.machine, one.region]
+            for one in self._offers
+            if one.purchase is Purchase.SPOT
+            and one.provider == offer.provider
+            and str(one.verdict) in ("", "no_saving")
+            and (one.provider, one.machine, one.region) in listed
+            and self._machine(one).chip is not None
+        ]
+        there = listed.get((offer.provider, offer.machine, offer.region), 0.0)
+        return median(shares) * there if offer.purchase is Purchase.SPOT and shares else 0.0
+
+    def _middle(self, offer: Offer) -> float:
+        return (offer.usd_per_hour + max(offer.usd_per_hour_max or offer.usd_per_hour, offer.usd_per_hour)) / 2
+
+    def _machine(self, offer: Offer) -> Machine:
+        catalog = self.session.catalog
+        return catalog.machines[catalog.machine_index[offer.provider, offer.machine]]
 
     def _joined(self, machine: Machine, count: int) -> bool:
         """Whether so many can work on one job: by a network of 10 Gbit/s or one that has a name, a pod or a rack."""
@@ -162,7 +239,7 @@ class Brute:
     def training(self, wanted: Wanted) -> Found:
         file, found = wanted.file, Found()
         spot_too = wanted.limits.get("interruptible") is not False
-        times: dict[tuple[int, int], tuple[float, int]] = {}
+        times: dict[tuple[int, int], tuple[float, float, int]] = {}
         for offer, machine, shape in self.allowed(wanted, spot_too, self.fleet):
             for count in COUNTS:
                 chips = count * self.fleet.shapes[shape].chips
@@ -170,27 +247,27 @@ class Brute:
                     continue
                 if (shape, count) not in times:
                     times[shape, count] = self._fastest(wanted, self.fleet.shapes[shape], count)
-                seconds, splits = times[shape, count]
+                seconds, high, splits = times[shape, count]
                 found.considered += splits
                 if seconds < float("inf"):
-                    usd, took = self._job_cost(wanted, offer, machine, count, seconds, alone=False)
-                    if took <= file.get("goals", {}).get("deadline_s", float("inf")):
-                        found.offer(usd, (offer.provider, offer.machine, offer.region, count, str(offer.purchase)))
+                    usd, took, surely = self._job_cost(wanted, offer, machine, count, seconds, high, alone=False)
+                    if surely <= file.get("goals", {}).get("deadline_s", float("inf")):
+                        found.offer(usd, took, (offer.provider, offer.machine, offer.region, count, str(offer.purchase)))
         return found
 
-    def _fastest(self, wanted: Wanted, shape: Shape, count: int) -> tuple[float, int]:
-        """(seconds of the fastest split that fits, number of splits)."""
+    def _fastest(self, wanted: Wanted, shape: Shape, count: int) -> tuple[float, float, int]:
+        """(seconds of the fastest split that fits, over which one time in ten it takes this much longer, number of splits)."""
         file, part = wanted.file, self.fleet.parts[shape.part]
         name, layer, _ = self.layer(file["model"])
         precision = file["precision"]
         if part.name.startswith(("Inferentia", "Cloud-AI")) or (precision != "fp32" and not part.has(precision)):
-            return float("inf"), 0
+            return float("inf"), 1.0, 0
         if file.get("method") == "qlora" and part.kind != "gpu":
-            return float("inf"), 0
+            return float("inf"), 1.0, 0
         seq, batch = file["sequence_length"], max(round(file["batch_tokens"] / file["sequence_length"]), 1)
         rows = list(_splits(layer, shape.chips * count, shape.chips, part.kind != "tpu", seq, batch))
         if not rows:
-            return float("inf"), 0
+            return float("inf"), 1.0, 0
         tp, pp, cp, ep, dp, shard, recompute, micro = np.array(rows, dtype=np.float64).T
         setup = TrainingSetup.of(
             seq=float(seq),
@@ -212,35 +289,52 @@ class Brute:
         )
         many = Transformers.of([layer])
         hardware = Hardware.of(Coded.of(shape.part), self.fleet.parts.by_name, column(float(shape.chips)), column(shape.fabric))
-        step = predict_training.predict(predict_training.Training(many, Coded.of(name), hardware, setup), self.model).step.value
+        step = predict_training.predict(predict_training.Training(many, Coded.of(name), hardware, setup), self.model).step
         fits = training_memory(many, setup).total <= shape.memory_bytes
-        best = min((float(one) for one, fine in zip(step, fits, strict=True) if fine), default=float("inf"))
-        return best * file["tokens"] / (batch * seq), len(rows)
+        steps = ((float(one), float(high)) for one, high, fine in zip(step.value, step.high, fits, strict=True) if fine)
+        best, high = min(steps, default=(float("inf"), float("inf")))
+        return best * file["tokens"] / (batch * seq), high / best, len(rows)
 
     def _job_cost(
-        self, wanted: Wanted, offer: Offer, machine: Machine, count: int, seconds: float, alone: bool
-    ) -> tuple[float, float]:
-        """(USD, seconds from start to end) of a job that works for `seconds`; `alone`: each machine by itself."""
+        self, wanted: Wanted, offer: Offer, machine: Machine, count: int, seconds: float, high: float, alone: bool
+    ) -> tuple[float, float, float]:
+        """(USD, seconds from start to end, those of nine runs in ten) of a job that works for `seconds`, one time in ten for
+        `high` times as long; `alone`: each machine by itself."""
         file = wanted.file
         _, _, parameters = self.layer(file["model"])
         trained = parameters if file.get("method", "full") == "full" else 0.01 * parameters
         boot_s = 0.0 if file["kind"] == "serve" else BOOT_S  # a service has started before the month
-        expected, paid = seconds + boot_s, seconds + boot_s
-        if offer.purchase is Purchase.SPOT:
-            rate = self.rates.of(offer.provider, offer.region, offer.machine, machine.chip, machine.chips).per_hour / 3600
-            saves = file["kind"] in ("train", "finetune")
-            save = max(trained * 14.0 / (SAVE_BYTES_PER_S * count), 1.0) if saves else 1.0
-            done, waited = _interrupted(seconds, rate, count, save, file.get("checkpoint_every_s"), not alone)
-            expected, paid = done + boot_s, done + boot_s - waited
+        is_spot = offer.purchase is Purchase.SPOT
+        rate, wait = 0.0, REPAIR_S
+        if file["kind"] != "serve":
+            shape = self.wide.shapes[self.wide.shape_of[self.session.catalog.machine_index[offer.provider, offer.machine]]]
+            rate = shape.chips * self._broken["tpu" if self.wide.parts[shape.part].kind == "tpu" else "gpu"]
+        if is_spot:
+            rate += self.rates.of(offer.provider, offer.region, offer.machine, machine.chip, machine.chips).per_hour / 3600
+            wait = (self.rates.wait_hours(offer.provider, offer.region, machine.chip) or 0.0) * 3600
+        saves = file["kind"] in ("train", "finetune")
+        save = max(trained * 14.0 / (SAVE_BYTES_PER_S * count), 1.0) if saves else 1.0
+        done, waited, losses = _interrupted(seconds, rate, count, save, wait, file.get("checkpoint_every_s"), not alone)
+        expected, paid = done + boot_s, done + boot_s - (waited if is_spot else 0.0)
+        unlucky = 1.2815515655446004 * (done - seconds) * sqrt(2 / max(losses, 0.1)) / done if losses > 0.1 else 0.0
+        surely = max(done * exp(hypot(log(1 + unlucky), log(max(high, 1.0)))), done) + boot_s
         committed = COMMITTED_H.get(offer.purchase, 0.0)
         if file["kind"] == "serve":  # of a month, a month
             committed = min(committed, MONTH_H)
-        hours = max(paid / 3600, (seconds + boot_s) / 3600, committed)
+        hours = (
+            ceil((seconds + boot_s) / 3600 / committed - 1e-9) * committed if committed else max(paid, seconds + boot_s) / 3600
+        )
         usd = hours * count * offer.usd_per_hour
         data = file.get("data")
         if data:
-            moved = self.gravity.bring(data["place"], offer.provider, offer.region, data["size_bytes"])
-            usd, expected = usd + moved.usd, expected + moved.hours * 3600
+            results = 2.0 * trained if saves else 4.0 * file["items"] * file["output_tokens"]["mean"]
+            moves = (
+                self.gravity.bring(data["place"], offer.provider, offer.region, data["size_bytes"]),
+                self.gravity.send(data["place"], offer.provider, offer.region, results),
+            )
+            usd += sum(moved.usd for moved in moves)
+            moving = sum(moved.hours for moved in moves) * 3600
+            expected, surely = expected + moving, surely + moving
             passes = 1.0
             needed = data["size_bytes"] * passes / max(expected, 1.0)
             usd += self.tiers.choose(
@@ -254,8 +348,9 @@ class Brute:
                 machine.memory_bytes,
                 passes,
                 None,
+                in_place=all(moved.kind == "in place" for moved in moves),
             ).usd
-        return usd, expected
+        return usd, expected, max(surely, expected)
 
     # -- serving and offline generation
 
@@ -281,7 +376,7 @@ class Brute:
                 across = -(-tp * pp // chips)
                 if not self._joined(machine, across):
                     continue
-                rate = rates[shape, precision, tp, pp]
+                rate, spread = rates[shape, precision, tp, pp]
                 for count in range(1, most // chips + 1) if online else COUNTS:
                     if count * chips > most:
                         break
@@ -292,11 +387,14 @@ class Brute:
                     who = (offer.provider, offer.machine, offer.region, count, str(offer.purchase))
                     if not online:
                         seconds = file["items"] / (rate * replicas)
-                        usd, took = self._job_cost(wanted, offer, machine, count, seconds, across == 1)
-                        if took <= file.get("goals", {}).get("deadline_s", float("inf")):
-                            found.offer(usd, who)
-                    elif replicas >= file["replicas"]["min"] and replicas * rate >= file["arrival"]["rate_per_s"] * (1 - 1e-9):
-                        found.offer(self._job_cost(wanted, offer, machine, count, MONTH_H * HOUR, across == 1)[0], who)
+                        usd, took, surely = self._job_cost(wanted, offer, machine, count, seconds, spread, across == 1)
+                        if surely <= file.get("goals", {}).get("deadline_s", float("inf")):
+                            found.offer(usd, took, who)
+                    elif replicas >= file["replicas"]["min"] and replicas * rate >= 1.25 * file["arrival"]["rate_per_s"] * (
+                        1 - 1e-9
+                    ):
+                        usd, took, _ = self._job_cost(wanted, offer, machine, count, MONTH_H * HOUR, 1.0, across == 1)
+                        found.offer(usd, 0.0, who)
         return found
 
     def _ways(self, layer: Layer, shape: int) -> tuple[tuple[int, int], ...]:
@@ -304,8 +402,10 @@ class Brute:
         one = self.wide.shapes[shape]
         return ((1, 1),) if one.base_chip else _serving_splits(layer, one.chips)
 
-    def _rates(self, wanted: Wanted, rows: list[tuple[int, str, int, int]]) -> dict[tuple[int, str, int, int], float]:
-        """Requests per second of one replica within the goals, row by row."""
+    def _rates(
+        self, wanted: Wanted, rows: list[tuple[int, str, int, int]]
+    ) -> dict[tuple[int, str, int, int], tuple[float, float]]:
+        """Requests per second of one replica within the goals, row by row, and by what factor they may be fewer."""
         file = wanted.file
         name, layer, _ = self.layer(file["model"])
         shapes = [self.wide.shapes[row[0]] for row in rows]
@@ -331,21 +431,23 @@ class Brute:
         )
         memory: Array = np.array([one.memory_bytes for one in shapes])
         fits = kv_bytes(ask.model, setup) <= kv_budget_bytes(ask.model, setup, memory)
-        full = predict_serving.predict(ask, self.model, ("requests_per_s",))["requests_per_s"].value
-        rate = full
+        estimate = predict_serving.predict(ask, self.model, ("requests_per_s",))["requests_per_s"]
+        full = estimate.value
+        rate, spread = full, estimate.high / estimate.value
         if file["kind"] == "serve":
             goals = {("ttft", 0.95): file["goals"]["ttft_s"], ("tpot", 0.95): file["goals"]["tpot_s"]}
-            rate = np.minimum(predict_serving.highest_rate(ask, self.model, goals), 0.8 * full)
-        return {row: float(one) if fine else 0.0 for row, one, fine in zip(rows, rate, fits, strict=True)}
+            rate = np.minimum(highest_rate(ask, self.model, goals), 0.8 * full)
+        columns = zip(rows, rate, np.broadcast_to(spread, rate.shape), fits, strict=True)
+        return {row: (float(one) if fine else 0.0, float(wide)) for row, one, wide, fine in columns}
 
 
 @cache
 def _interrupted(
-    seconds: float, rate: float, count: int, save: float, every: float | None, together: bool
-) -> tuple[float, float]:
-    """(expected seconds, of which waited for a machine)."""
-    run = spot.run(seconds, rate, count, save, BOOT_S + save, every, wait_s=WAIT_S, together=together, tail=False)
-    return float(run.expected_s), float(run.waiting_s)
+    seconds: float, rate: float, count: int, save: float, wait: float, every: float | None, together: bool
+) -> tuple[float, float, float]:
+    """(expected seconds, of which waited for a machine, interruptions)."""
+    run = spot.run(seconds, rate, count, save, BOOT_S + save, every, wait_s=wait, together=together, tail=False)
+    return float(run.expected_s), float(run.waiting_s), float(run.interruptions)
 
 
 def _splits(layer: Layer, chips: int, node: int, piped: bool, seq: int, batch: int) -> Iterator[tuple[int, ...]]:
@@ -430,6 +532,10 @@ def _limits(random: Random, most: int) -> dict[str, Any]:
     found: dict[str, Any] = {"chips": random.sample(CHIPS, 3), "chip_count": {"max": most}}
     if random.random() < 0.5:
         found["clouds"] = random.sample(("aws", "gcp", "azure", "lambda", "vast", "runpod", "oci"), 4)
+    if random.random() < 0.3:
+        found["market"] = "any"
+    if random.random() < 0.3:
+        found["commit"] = "any"
     if random.random() < 0.6:
         found["interruptible"] = random.random() < 0.7
     return found

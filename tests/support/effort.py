@@ -8,16 +8,16 @@ from typing import TypeVar
 
 Value = TypeVar("Value")
 LONG = os.environ.get("CHIPWISE_TESTS") == "long"
-SHARE = 5  # of the cases of the long run, one in so many is enough for every day
+SHARE = 10  # of the cases of the long run, one in so many is enough for every day
 
 
 def cases(count: int) -> int:
-    """How many of `count` cases are tried: all of them in the long run, else every fifth, and at least a handful."""
-    return count if LONG else min(count, max(count // SHARE, 6))
+    """How many of `count` cases are tried: all of them in the long run, else every tenth, and at least a handful."""
+    return count if LONG else min(count, max(count // SHARE, 5))
 
 
 def some(values: Sequence[Value]) -> Sequence[Value]:
-    """All of them in the long run, else every fifth; a test that takes them carries the mark `chance`."""
+    """All of them in the long run, else every tenth; a test that takes them carries the mark `chance`."""
     return values if LONG else values[::SHARE]
 
 

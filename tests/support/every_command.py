@@ -37,12 +37,13 @@ PLANNING = (
     ("run", FILE, "--simulate"),
 )
 COMMANDS = (*QUICK, *PLANNING)
+CASES = 4  # one in so many of those that are planned elsewhere
 
 
 @cache
 def workload_files() -> Mapping[str, str]:
-    """The texts by name: examples, cases, and what `chipwise init` writes."""
-    paths = [*sorted(ROOT.glob("examples/*/*.yaml")), *sorted(ROOT.glob("tests/cases/*.yaml"))]
+    """The texts by name: examples, some of the cases, and what `chipwise init` writes."""
+    paths = [*sorted(ROOT.glob("examples/*/*.yaml")), *sorted(ROOT.glob("tests/cases/*.yaml"))[::CASES]]
     stored = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in paths}
     return stored | {f"init {kind}": templates.text(kind) for kind in templates.kinds()}
 

@@ -152,6 +152,7 @@ SERVE = Deployment(
         55.0,
         840.0,
         {"ttft p95": 0.5, "tpot p95": 0.035, "latency p99": 8.9},
+        always_usd=2862.88,
     ),
     labels={"owner": "priya.raman", "team": "assistants", "project": "shop-chat"},
     split=GenerationSplit(tp=1, pp=1, replicas=2),

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from chipwise.money.cost import Cost, Line
-from chipwise.planner.assemble import beaten
 from chipwise.planner.limits import Refused
 from chipwise.planner.reasons import DoesNotRun, LacksMemory, MissesDeadline, NotOffered, Rule, RuleKind, Unpredicted
 from chipwise.planner.remedies import Ease
 from chipwise.planner.values.plan import Choice, Counts, Loss, Missing, Obstacle, Plan, Service, Turn
 from chipwise.planner.values.split import TrainingSplit
+from chipwise.planner.verdicts import beaten
 
 HOUR = 3600.0
 HOSTILE = "<script>window.hurt=1</script><img src=x onerror=window.hurt=1>\"'&%{x}\u202e\x00</title></style>${1}"

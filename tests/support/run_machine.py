@@ -72,7 +72,8 @@ class Machine:
         return pid
 
     def controller(self) -> int:
-        return int((self.home / "data" / "run" / "controller.lock").read_text())
+        """0 while one is about to write its id."""
+        return int((self.home / "data" / "run" / "controller.lock").read_text() or 0)
 
     def program(self, text: str) -> str:
         path = self.home / "work" / "program.py"

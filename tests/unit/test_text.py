@@ -50,3 +50,11 @@ def test_a_span_has_two_units(seconds: float, shown: str) -> None:
 )
 def test_a_sum_shows_what_tells_two_sums_apart(value: float, shown: str) -> None:
     assert text.usd(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [(1303.0, 1893.0, "$1,300-1,900"), (1161.0, 2323.0, "$1,160-2,330"), (0.55, 1.58, "$0.55-1.58"), (100.0, 100.0, "$100")],
+)
+def test_an_interval_of_money_is_never_shown_narrower_than_it_is(low: float, high: float, shown: str) -> None:
+    assert text.usd_range(low, high) == shown

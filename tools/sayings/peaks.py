@@ -27,13 +27,14 @@ CONSUMER = re.compile(r"(RTX|GTX)-?\d{4}|RTX-(20|30|40|50)\d\d|TITAN", re.IGNORE
 DECODING = 16.0  # sequences together, where a file of requests does not say
 
 
+def workload_files() -> list[Path]:
+    """Examples and cases: the page says how many they were, so that a test sees when there are more."""
+    return sorted([*ROOT.glob("examples/*/workload.yaml"), *ROOT.glob("tests/cases/*.yaml")])
+
+
 def share_of_peak(bench: Bench, claim: Claim) -> Outcome:
     measured = list(reached(bench.session.parts))
-    predicted = [
-        one
-        for path in sorted([*ROOT.glob("examples/*/workload.yaml"), *ROOT.glob("tests/cases/*.yaml")])
-        for one in _predicted(bench, path)
-    ]
+    predicted = [one for path in workload_files() for one in _predicted(bench, path)]
     every = [*measured, *predicted]
     rows = []
     for name, some in (("measured", measured), ("predicted", predicted)):
@@ -67,7 +68,8 @@ def share_of_peak(bench: Bench, claim: Claim) -> Outcome:
         f"{verdict} over all rows"
         + (", and it turns over with the bands or with where the numbers come from" if turned else ""),
         tuple(hangs),
-        "packaged measurements of transformers with a known chip; predictions for each file on each data-centre chip it fits",
+        "packaged measurements of transformers with a known chip; predictions for each of "
+        f"{len(workload_files())} files on each data-centre chip it fits",
         (
             "requests under load are a kind of their own, serving: prefill and decode together",
             f"prefill of one prompt and decode of {DECODING:g} sequences stand for files of requests",

@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 
 from cutting_proxy import Proxy
+from faults.local import controller_pid
 from postgres_server import Server
 from shared_machine import Shared
 
@@ -46,10 +47,7 @@ class Scene:
 
     @property
     def controller(self) -> int | None:
-        with suppress(OSError, ValueError, psutil.Error):
-            pid = int((self.shared.data / "run" / "controller.lock").read_text())
-            return pid if "control" in psutil.Process(pid).cmdline() else None
-        return None
+        return controller_pid(self.shared.data)
 
     def processes(self, word: str) -> list[int]:
         """Of this run alone: they have its data directory in their environment."""

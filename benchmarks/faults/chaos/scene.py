@@ -27,11 +27,13 @@ from cutting_proxy import cutting
 from faults.chaos.breaking import FAULTS, Scene, pick
 from faults.chaos.harm import Harm, statements
 from faults.chaos.train import EVERY, STRAY, result
+from faults.local import gaps_and_redone
 from shared_machine import Shared, python_for_others
 
 HERE = Path(__file__).resolve().parent
 GPUS = "0,1,2,3"
 UNTRUE_S = 5.0
+SETTLES = 3.0  # times the chaos, after which what is left counts as lost
 LOGINS = ("alice", "bob", "eve", "robot")
 
 
@@ -51,6 +53,7 @@ class Counts:
     statements: int = 0
     harmful: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    after_chaos_s: float = 0.0  # that the jobs which were left needed
 
     @property
     def fine(self) -> bool:
@@ -75,6 +78,7 @@ def play(home: Path, jobs: int, steps: int, seed: int, seconds: float, pause_s: 
         harm = Harm({"eve": urls["eve"], "mallory": urls["mallory"]}, statements(place, home / "canary"), seed)
         threading.Thread(target=harm.run, daemon=True).start()
         _harass(scene, urls["admin"], jobs, began + seconds, pause_s, counts)
+        counts.after_chaos_s = _settle(scene, urls["admin"], jobs, began + SETTLES * seconds)
         scene.due(everything=True)
         harm.stop.set()
         time.sleep(UNTRUE_S)
@@ -165,18 +169,21 @@ def _submit(scene: Scene, home: Path, jobs: int, steps: int) -> None:
 
 
 def _harass(scene: Scene, admin: str, jobs: int, until: float, pause_s: float, counts: Counts) -> None:
-    """Faults until two thirds of the time are over or all jobs are; then the rest of the time to come to an end."""
-    quiet = time.monotonic() + (until - time.monotonic()) * 2 / 3
-    while time.monotonic() < until:
+    """Faults until the time is over, or all jobs are."""
+    while time.monotonic() < until and _finished(admin) < jobs:
         time.sleep(scene.rng.uniform(0.1, pause_s))
         scene.due()
-        if time.monotonic() < quiet:
-            name = pick(scene.rng)
-            counts.faults[name] += FAULTS[name][0](scene)
-        elif scene.later:
-            scene.due(everything=True)
-        if _finished(admin) == jobs:
-            return
+        name = pick(scene.rng)
+        counts.faults[name] += FAULTS[name][0](scene)
+
+
+def _settle(scene: Scene, admin: str, jobs: int, until: float) -> float:
+    """Seconds until the jobs that are left came to an end, once nothing goes wrong any more."""
+    began = time.monotonic()
+    scene.due(everything=True)
+    while time.monotonic() < until and _finished(admin) < jobs:
+        time.sleep(1.0)
+    return round(time.monotonic() - began, 1)
 
 
 def _finished(url: str) -> int:
@@ -264,22 +271,10 @@ def _count(url: str, home: Path, jobs: int, steps: int, counts: Counts) -> None:
         kept = work / "result.json"
         counts.wrong += not kept.exists() or json.loads(kept.read_text()) != expected
         counts.doubled += (work / "two-at-once").exists()
-        counts.most_redone = max(counts.most_redone, _redone(work / "steps.log", steps, counts))
+        gaps, redone = gaps_and_redone(work / "steps.log", steps)
+        counts.wrong += gaps
+        counts.most_redone = max(counts.most_redone, redone)
         counts.held_devices += job.phase.placed
-
-
-def _redone(log: Path, steps: int, counts: Counts) -> int:
-    """Each attempt goes on where a checkpoint was, without a gap; what it redoes was not saved yet."""
-    reached, most, last = -1, 0, 0
-    for line in log.read_text().splitlines():
-        with suppress(ValueError):
-            attempt, step = map(int, line.split())
-            counts.wrong += step > reached + 1
-            if attempt != last:
-                last, most = attempt, max(most, reached + 1 - step)
-            reached = step
-    counts.wrong += reached != steps - 1
-    return most
 
 
 def _orphans(scene: Scene) -> list[str]:

@@ -104,10 +104,10 @@ def silence(lock: Path) -> Silence | None:
     seconds = max(abs(time.time() - status.st_mtime), now - since)
     if seconds < 3.0 * BEATS_EVERY_S or not awake(lock):
         return None
-    return Silence(written, _name(status.st_uid), seconds, now - since, recorded)
+    return Silence(written, user_name(status.st_uid), seconds, now - since, recorded)
 
 
-def _name(user: int) -> str:
+def user_name(user: int) -> str:
     try:
         return pwd.getpwuid(user).pw_name
     except KeyError:

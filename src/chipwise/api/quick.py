@@ -14,19 +14,22 @@ from chipwise.countries import country_of, spellings
 from chipwise.errors import BadInput, InvalidFile, UnknownName
 from chipwise.spelling import nearest
 from chipwise.workload.goals import USUAL_PERCENTILE
+from chipwise.workload.measured import read_line
 from chipwise.workload.source import read_text, read_yaml
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
+    from chipwise.workload.model.registry import Registry
 
 GOALS = ("ttft", "tpot", "latency")
+DAY = ("peak", "low", "shape")
 KINDS = ("serve", "train", "finetune", "batch")
 _LEARNING = ("tokens", "samples", "seq", "precision", "deadline", "budget")
 _OF_KIND: Mapping[str, tuple[str, ...]] = {  # options that say something of each kind
-    "serve": ("rps", "input", "output", *GOALS, "precision", "budget"),
+    "serve": ("rps", *DAY, "input", "output", "steps", *GOALS, "precision", "budget"),
     "train": _LEARNING,
     "finetune": _LEARNING,
-    "batch": ("samples", "input", "output", "precision", "deadline", "budget"),
+    "batch": ("samples", "input", "output", "steps", "precision", "deadline", "budget"),
 }
 _OPTIONS = tuple(dict.fromkeys(option for options in _OF_KIND.values() for option in options))
 LISTS = ("clouds", "regions", "countries", "residency", "compliance", "chips", "precision", "purchase", "where", "requires")
@@ -43,11 +46,16 @@ class Constraints:
     chips: tuple[str, ...] = ()
     on_demand: bool = False
     spot: bool = False
+    market: str = ""  # durable | any
+    commit: str = ""  # none | 1y | 3y | any
+    max_price_age: str = ""
+    large: bool = False
     limits: tuple[str, ...] = ()  # KEY=VALUE, of any limit that a file may state
 
     def __bool__(self) -> bool:
         names = (self.clouds, self.regions, self.countries, self.chips)
-        return bool(any(names) or self.on_demand or self.spot or self.limits)
+        words = (self.market, self.commit, self.max_price_age)
+        return bool(any(names) or self.on_demand or self.spot or any(words) or self.large or self.limits)
 
 
 def constrained(session: Session, text: str, path: str, wanted: Constraints) -> str:
@@ -59,7 +67,7 @@ def constrained(session: Session, text: str, path: str, wanted: Constraints) -> 
         )
     names = session.names
     clouds, regions, countries, chips = (
-        _items(values) for values in (wanted.clouds, wanted.regions, wanted.countries, wanted.chips)
+        items(values) for values in (wanted.clouds, wanted.regions, wanted.countries, wanted.chips)
     )
     for name in clouds:
         names.provider(name)
@@ -72,6 +80,8 @@ def constrained(session: Session, text: str, path: str, wanted: Constraints) -> 
     bought = ["on-demand"] if wanted.on_demand else ["spot"] if wanted.spot else []
     flags = {"clouds": clouds, "regions": regions, "countries": countries, "chips": chips, "purchase": bought}
     changes: dict[str, Any] = {key: values for key, values in flags.items() if values}
+    single = {"market": wanted.market, "commit": wanted.commit, "max_price_age": wanted.max_price_age}
+    changes |= {key: value for key, value in single.items() if value} | ({"large": True} if wanted.large else {})
     if regions or countries:  # a file's own are replaced by those that are asked for
         changes |= {"regions": regions, "countries": countries}
     return _with_changes(text, path, changes | _parsed(wanted.limits))
@@ -92,8 +102,9 @@ def over_file(session: Session, path: str, wanted: Constraints) -> str | None:
     return constrained(session, read(path), path, wanted) if wanted else None
 
 
-def text_of(model: str, options: Mapping[str, Any]) -> str:
-    """The workload that `chipwise plan MODEL --serve ...` asks for. Options that were not given are absent."""
+def text_of(model: str, options: Mapping[str, Any], models: Registry | None = None) -> str:
+    """The workload that `chipwise plan MODEL --serve ...` asks for. Options that were not given are absent; `models`: in which
+    the model is looked up, the packaged ones unless given."""
     kinds = [kind for kind in KINDS if options.get(kind)]
     if len(kinds) != 1:
         raise BadInput(
@@ -104,8 +115,11 @@ def text_of(model: str, options: Mapping[str, Any]) -> str:
     _refuse_foreign(kind, options)
     work: dict[str, Any] = {"kind": kind, "name": "command-line", "model": model}
     if kind == "serve":
-        needed = _needed(options, {"rps": "--rps", "input": "--input", "output": "--output"})
-        work |= {"arrival": {"rate": needed["rps"]}, "input_tokens": needed["input"], "output_tokens": needed["output"]}
+        day = {name: options[name] for name in DAY if options.get(name) is not None}
+        lengths = {} if _has_no_tokens(model, models) else {"input": "--input", "output": "--output"}
+        needed = _needed(options, {**({} if day else {"rps": "--rps"}), **lengths})
+        work["arrival"] = _day(day, options) if day else {"rate": needed["rps"]}
+        work |= {f"{side}_tokens": options[side] for side in ("input", "output") if options.get(side)}
     elif kind == "batch":
         work["items"] = _needed(options, {"samples": "--samples"})["samples"]
         work |= {f"{side}_tokens": options[side] for side in ("input", "output") if options.get(side)}
@@ -115,12 +129,49 @@ def text_of(model: str, options: Mapping[str, Any]) -> str:
             work["sequence_length"] = options["seq"]
         if kind == "finetune":
             work["method"] = options["finetune"]
+    if options.get("steps"):
+        work["steps"] = options["steps"]
     goals = goals_of(options)
     if goals:
         work["goals"] = goals
-    if options.get("precision"):
+    if str(options.get("precision") or "").lower() == "any":
+        work["limits"] = {"precision": "any"}
+    elif options.get("precision"):
         work["precision"] = options["precision"]
     return yaml.safe_dump(work, sort_keys=False)
+
+
+def _has_no_tokens(model: str, models: Registry | None) -> bool:
+    """Known to be asked about by samples: pictures, embeddings; what nobody knows is taken for a language model."""
+    from chipwise.predictor.kinds.ask import by_samples
+    from chipwise.workload.model.registry import find
+
+    try:
+        return by_samples((find(model) if models is None else models.find(model)).shape, "serve")
+    except BadInput:
+        return False
+
+
+def _day(stated: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """How requests arrive by day and night."""
+    remedy = "By day and night: --peak 9 --low 0.5 --shape office-hours."
+    if options.get("rps"):
+        raise BadInput(f"--rps and {' and '.join(f'--{name}' for name in stated)} exclude each other.", remedy=remedy)
+    shape = stated.get("shape")
+    if isinstance(shape, str) and "," in shape:
+        shape = [_number_or_text(item.strip()) for item in shape.split(",")]
+    wanted = ("peak", "shape") if isinstance(shape, list | tuple) else DAY
+    if lacking := [f"--{name}" for name in wanted if name not in stated]:
+        verb = "is" if len(lacking) == 1 else "are"
+        raise BadInput(f"{' and '.join(lacking)} {verb} needed with --{next(iter(stated))}.", remedy=remedy)
+    return {**stated, "shape": list(shape) if isinstance(shape, tuple) else shape}
+
+
+def _number_or_text(item: str) -> float | str:
+    try:
+        return float(item)
+    except ValueError:
+        return item
 
 
 def _refuse_foreign(kind: str, options: Mapping[str, Any]) -> None:
@@ -155,6 +206,17 @@ def goals_of(options: Mapping[str, Any]) -> dict[str, Any]:
 def with_goals(text: str, path: str, goals: Mapping[str, Any]) -> str:
     """The same workload with these goals in place of the file's own of the same name."""
     return _with_changes(text, path, goals, "goals") if goals else text
+
+
+def with_measured(text: str, path: str, lines: Sequence[str | Mapping[str, Any]]) -> str:
+    """The same workload with these runs, CHIP=VALUE or as a file has them, in place of the file's own."""
+    if not lines:
+        return text
+    data = dict(read_yaml(text, path).data)
+    data["measured"] = [read_line(line) if isinstance(line, str) else dict(line) for line in lines]
+    if isinstance(environments := data.get("environments"), Mapping):
+        data["environments"] = {name: _without(over, ("measured",)) for name, over in environments.items()}
+    return flat(data)
 
 
 def _needed(options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
@@ -203,7 +265,7 @@ def _without(environment: Any, steps: Sequence[str]) -> Any:
     return {key: value for key, value in environment.items() if key != first}
 
 
-def _items(values: Iterable[str]) -> list[str]:
+def items(values: Iterable[str]) -> list[str]:
     """a,b and [a, b] are two each, and an option may be given again."""
     parts = (part.strip() for value in values for part in value.strip().removeprefix("[").removesuffix("]").split(","))
     return list(dict.fromkeys(part for part in parts if part))
@@ -223,7 +285,7 @@ def _parsed(limits: Sequence[str]) -> dict[str, Any]:
             raise _unreadable(limit)
         stated = read["value"]
         listed = key.strip().rpartition(".")[2] in LISTS
-        values[key.strip()] = _items([stated]) if listed and isinstance(stated, str) and "," in stated else stated
+        values[key.strip()] = items([stated]) if listed and isinstance(stated, str) and "," in stated else stated
     return values
 
 

@@ -27,7 +27,7 @@ from chipwise.renderer.left_out import with_notes
 from chipwise.renderer.limits import bounded
 from chipwise.renderer.sold import WRITERS, writer
 from chipwise.spelling import nearest
-from chipwise.workload.kinds import Common
+from chipwise.workload.kinds import UNKNOWN_MODEL, Common
 from chipwise.workload.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def _choice(plan: Plan, rank: int) -> Choice:
 
 def _nothing(workload: str) -> NoResult:
     return NoResult(
-        "Nothing fits, so there is nothing to render.", remedy=f"chipwise plan says what was missing for {workload}."
+        "There is no plan, so there is nothing to render.", remedy=f"chipwise plan says what was missing for {workload}."
     )
 
 
@@ -236,4 +236,4 @@ def _stage(deployment: Deployment, name: str) -> Deployment:
 def _model(session: Session, work: Common) -> Model | None:
     """A model by name; one that is described inline has no name that could be fetched."""
     name = getattr(work, "model", None)
-    return session.find_model(name) if isinstance(name, str) else None
+    return session.find_model(name) if isinstance(name, str) and name != UNKNOWN_MODEL else None

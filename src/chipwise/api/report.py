@@ -7,6 +7,8 @@ from pathlib import Path
 
 from chipwise.api.session.wiring import Session
 from chipwise.errors import BadInput
+from chipwise.money.tco_values import Tco
+from chipwise.planner.explain.compare import Comparison
 from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Plan
 from chipwise.workload.kinds import Common
@@ -14,14 +16,14 @@ from chipwise.workload.kinds import Common
 TOP = 1000  # choices a report asks for: the ranking can be filtered, and the matrix of providers shall miss none
 
 
-def check(path: Path, workload: str, force: bool = False) -> None:
-    """Raises what `write` would raise for reasons that are known beforehand."""
+def check(path: Path, workload: str | None, force: bool = False) -> None:
+    """Raises what `write` would raise for reasons that are known beforehand. `workload`: the file that is read, if any."""
     from chipwise.adapters.stores import whole
     from chipwise.report.page import plotly_script
 
     if path.is_dir() or not path.parent.is_dir():
         raise BadInput(f"{path} cannot be written.", remedy="Give the name of a file in a directory that is there.")
-    if path.exists() and Path(workload).exists() and path.samefile(workload):
+    if workload is not None and path.exists() and Path(workload).exists() and path.samefile(workload):
         raise BadInput(f"{path} is the workload's own file.", remedy="Give the report another name.")
     whole.check_named(path, force)
     plotly_script()
@@ -40,4 +42,19 @@ def write(session: Session, work: Common, plan: Plan, path: Path, force: bool = 
     from chipwise.planner.explain.roofline import roofline_of
     from chipwise.report.page import page
 
-    whole.write_named(path, page(plan, session.today, roofline_of(session.known, work, plan)), force)
+    limits, history = roofline_of(session.known, work, plan), session.catalog.rows("price_history")
+    whole.write_named(path, page(plan, session.today, limits, history), force)
+
+
+def write_tco(result: Tco, path: Path, today: date, force: bool = False) -> None:
+    from chipwise.adapters.stores import whole
+    from chipwise.report.tco_page import tco_page
+
+    whole.write_named(path, tco_page(result, today), force)
+
+
+def write_comparison(comparison: Comparison, path: Path, today: date, force: bool = False) -> None:
+    from chipwise.adapters.stores import whole
+    from chipwise.report.compare_page import compare_page
+
+    whole.write_named(path, compare_page(comparison, today), force)

@@ -6,40 +6,32 @@ where it comes from, so that no assumption is silent. The arithmetic is `money.t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from chipwise.api.catalog.selection import machine_query, region_keys
+from chipwise.api.renting import alternatives, reference_of
 from chipwise.catalog.chip import Chip, ChipKind
-from chipwise.catalog.offer import MEANINGS, Offer, Purchase, Verdict
-from chipwise.catalog.query import MachineQuery, OfferQuery, find_offers
+from chipwise.catalog.offer import MEANINGS, Purchase, Verdict
 from chipwise.countries import country_of, spellings
 from chipwise.errors import BadInput, InvalidSettings, UnknownName
 from chipwise.money.owning import Figure, colocation_rent, electricity, industry_pue, purchase_price
-from chipwise.money.tco import CLOUD, Comparison, OwnCost, Ownership, compare, own_cost, sensitivity
+from chipwise.money.rent import TERM_YEARS
+from chipwise.money.tco import CLOUD, Ownership, own_cost, sensitivity
+from chipwise.money.tco import YEAR_HOURS as YEAR_HOURS
 from chipwise.money.tco import Swing as Swing
+from chipwise.money.tco_values import Alternative, Tco, TcoRequest, TcoSetting
 from chipwise.perf.arrays import Coded, column
 from chipwise.perf.power import power
 from chipwise.spelling import fold, nearest
-from chipwise.units import HOUR, YEAR
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
 
-YEAR_HOURS = YEAR / HOUR
 STAFF_USD = 5_000.0  # a machine and year: a thirtieth of an engineer; rule of thumb, nobody publishes it
 _USUAL = Ownership(0.0, 0.0, 0.0)  # the habits of `money.tco`
 WORLD = "world"  # the place of the energy table that counts where no country is given
 _RENTED_ONLY = (ChipKind.TPU, ChipKind.NEURON)  # their makers rent them and sell none
-_TERMS = {Purchase.RESERVED_1Y: 1.0, Purchase.RESERVED_1Y_UPFRONT: 1.0, Purchase.RESERVED_3Y: 3.0}
-_ORDER = (
-    Purchase.ON_DEMAND,
-    Purchase.SPOT,
-    Purchase.RESERVED_1Y,
-    Purchase.RESERVED_1Y_UPFRONT,
-    Purchase.RESERVED_3Y,
-)
 FLAGS = {
     "purchase_usd": "--purchase",
     "power_w": "--power",
@@ -56,71 +48,6 @@ FLAGS = {
     "maintenance_share": "--maintenance",
     "network_storage_share": "--network",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class TcoRequest:
-    """What somebody wants to own, and against what. None: from the catalog, or by habit. Prices are of one machine."""
-
-    chip: str
-    chips: int = 8
-    machines: int = 1
-    years: float = 4.0
-    utilisation: float = 0.7
-    country: str | None = None
-    purchase_usd: float | None = None
-    power_w: float | None = None
-    usd_per_kwh: float | None = None
-    pue: float | None = None
-    staff_usd_per_machine_year: float | None = None
-    space_usd_per_kw_month: float | None = None
-    interest: float | None = None
-    residual_share: float | None = None
-    maintenance_share: float | None = None
-    network_storage_share: float | None = None
-    against: tuple[str, ...] = ()  # machines, families of machines, chips; none: the chip itself, wherever it is rented
-    providers: tuple[str, ...] = ()
-    regions: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class TcoSetting:
-    """A figure of the calculation and its story."""
-
-    name: str  # a field of `Ownership`
-    value: float
-    basis: str
-    is_given: bool = False
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Alternative:
-    """A machine to rent instead; `usd_per_hour` is for as many chips as one own machine has."""
-
-    offer: Offer
-    chip: str
-    chips: float  # of the rented machine
-    usd_per_hour: float
-    place: str  # "cheapest of 9 providers"
-    compared: Comparison
-
-
-@dataclass(frozen=True, slots=True)
-class Tco:
-    request: TcoRequest
-    chip: str
-    own: Ownership
-    settings: tuple[TcoSetting, ...]
-    cost: OwnCost
-    low: OwnCost  # with the purchase at the low end of its prices
-    high: OwnCost
-    cloud: tuple[Alternative, ...]
-    left_out: tuple[tuple[Purchase, str], ...]
-    reference: Alternative | None  # what the sensitivity is against
-    swings: tuple[Swing, ...]
-    notes: tuple[str, ...]
 
 
 def tco(session: Session, request: TcoRequest) -> Tco:
@@ -147,9 +74,11 @@ def tco(session: Session, request: TcoRequest) -> Tco:
         )
     except InvalidSettings as error:
         raise error.with_names(FLAGS) from error
-    cloud, left_out = _alternatives(session, request, chip, own)
-    reference = _reference(cloud)
-    swings = sensitivity(own, reference.usd_per_hour, purchase=reference.offer.purchase) if reference else ()
+    cloud, left_out = alternatives(session, request, chip, own)
+    reference = reference_of(cloud)
+    swings: tuple[Swing, ...] = ()
+    if reference is not None:
+        swings = sensitivity(own, reference.usd_per_hour, purchase=reference.offer.purchase, decline=reference.decline)
     low, high = (
         own if end is None else replace(own, purchase_usd=end) for end in (own.purchase_low_usd, own.purchase_high_usd)
     )
@@ -287,92 +216,6 @@ def _habit(name: str, value: float | None, usual: float, label: str) -> TcoSetti
     )
 
 
-# -- what it is held against
-
-_Rank = tuple[bool, bool, bool, float]  # another size, doubtful, old, USD per hour
-
-
-def _alternatives(
-    session: Session, request: TcoRequest, chip: Chip, own: Ownership
-) -> tuple[tuple[Alternative, ...], tuple[tuple[Purchase, str], ...]]:
-    """By purchase option: the cheapest, and the middle of the providers; with `against`, the cheapest of every machine."""
-    catalog = session.catalog
-    indices = find_offers(catalog, _query(session, request, chip))
-    fresh = session.year_ago
-    best: dict[Purchase, dict[object, tuple[_Rank, Offer, float, str]]] = {}
-    for index in indices:
-        machine = catalog.machines[catalog.offers.machine[index]]
-        offer = catalog.offers[index]
-        if not machine.chips or machine.chip is None or offer.purchase is Purchase.OWNED or not offer.usd_per_hour:
-            continue
-        if not request.against and not _divides(machine.chips, request.chips):
-            continue
-        hourly = offer.usd_per_hour * request.chips / machine.chips
-        # A machine of the same size first, then sure prices, then fresh ones.
-        odd = not request.against and machine.chips != request.chips
-        rank = (odd, offer.verdict is not Verdict.FINE, catalog.offers.as_of[index] < fresh, hourly)
-        key = machine.key if request.against else machine.provider
-        group = best.setdefault(offer.purchase, {})
-        if key not in group or rank < group[key][0]:
-            group[key] = (rank, offer, machine.chips, machine.chip)
-    rows: list[Alternative] = []
-    left_out: list[tuple[Purchase, str]] = []
-    for option in _ORDER:
-        ranked = sorted(best.get(option, {}).values(), key=lambda one: one[0])
-        if not ranked:
-            continue
-        if own.years < _TERMS.get(option, 0.0):
-            left_out.append((option, f"is for {_TERMS[option]:g} years, and the machines are owned for {own.years:g}"))
-            continue
-        comparable = [one for one in ranked if one[0][:3] == ranked[0][0][:3]]  # the middle is among prices of the same worth
-        for place, (_, offer, chips, part) in _picked(comparable if not request.against else ranked, bool(request.against)):
-            hourly = offer.usd_per_hour * request.chips / chips
-            rows.append(
-                Alternative(
-                    offer=offer, chip=part, chips=chips, usd_per_hour=hourly, place=place, compared=compare(own, hourly, option)
-                )
-            )
-    return tuple(rows), tuple(left_out)
-
-
-def _picked(ranked: Sequence[Any], is_all: bool) -> Iterable[tuple[str, Any]]:
-    if is_all:
-        return [("asked for", one) for one in ranked]
-    if len(ranked) < 3:
-        return [("the only one" if len(ranked) == 1 else f"cheapest of {len(ranked)} providers", ranked[0])]
-    middle = f"middle of {len(ranked)} providers"
-    return [(f"cheapest of {len(ranked)} providers", ranked[0]), (middle, ranked[len(ranked) // 2])]
-
-
-def _reference(cloud: Sequence[Alternative]) -> Alternative | None:
-    """What most would rent: by the hour, at the middle of the providers; else whatever comes first."""
-    hourly = [one for one in cloud if one.offer.purchase is Purchase.ON_DEMAND]
-    first = next(iter((*hourly, *cloud)), None)
-    return next((one for one in hourly if one.place.startswith("middle")), first)
-
-
-def _divides(part: float, whole: int) -> bool:
-    return part >= 1 and whole % part == 0
-
-
-def _query(session: Session, request: TcoRequest, chip: Chip) -> OfferQuery:
-    def checked(flag: str, look: Callable[[], Any]) -> Any:
-        try:
-            return look()
-        except UnknownName as error:
-            raise BadInput(f"{flag}: {error.message}", remedy=error.remedy) from error
-
-    names = session.names
-    machines: MachineQuery = checked("--against", lambda: machine_query(names, machines=request.against, retired=False))
-    provider_query: MachineQuery = checked("--provider", lambda: machine_query(names, providers=request.providers))
-    for key in machines.machines or ():
-        if not session.catalog.machines[session.catalog.machine_index[key]].chips and len(machines.machines or ()) == 1:
-            raise BadInput(f"--against: {key[1]} has no accelerators to compare.", remedy="Allowed: machines with chips.")
-    places = checked("--region", lambda: region_keys(names, request.regions))
-    wanted = replace(machines, providers=provider_query.providers, chips=None if request.against else {chip.name})
-    return OfferQuery(wanted, regions=places, real_only=True)
-
-
 def _notes(
     session: Session, request: TcoRequest, chip: Chip, cloud: Sequence[Alternative], settings: Sequence[TcoSetting]
 ) -> list[str]:
@@ -387,8 +230,8 @@ def _notes(
         notes.append(f"No real offer{subject} was found to compare with: loosen --against, --provider or --region.")
     if any(one.offer.purchase is Purchase.SPOT for one in cloud):
         notes.append("Spot is taken at its price: restarts and waits are left out.")
-    if any(_TERMS.get(one.offer.purchase, request.years) < request.years for one in cloud):
-        notes.append("Reservations shorter than the years of owning are renewed at the same price.")
+    if any(TERM_YEARS.get(one.offer.purchase, request.years) < request.years for one in cloud):
+        notes.append("Reservations shorter than the years of owning are renewed at the market's price of then.")
     odd = {one.offer.machine: one for one in cloud if one.chips != request.chips}
     notes += [
         f"{name} has {option.chips:g} chips: its price is for {request.chips:g}, as {request.chips / option.chips:g} of them."
@@ -401,16 +244,14 @@ def _notes(
         )
     doubtful = {one.offer.verdict: one for one in cloud if one.offer.verdict is not Verdict.FINE}
     notes += [f"The price of {one.offer.machine} is doubtful: {MEANINGS[verdict]}." for verdict, one in doubtful.items()]
-    notes.append("Taxes, inflation, and work lost to repairs are left out; the cloud's price is taken to stay.")
+    course = "the cloud's price is taken to stay." if request.decline == 0 else "rents move by the same share every year."
+    notes.append(f"Taxes, inflation, and work lost to repairs are left out; {course}")
     return notes
 
 
 def _listing(names: Sequence[str], most: int = 8) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
-
-
-# -- what --json prints
 
 
 __all__ = ["CLOUD", "Alternative", "TcoRequest", "TcoSetting", "Tco", "tco"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -60,7 +61,7 @@ def plan_any_checked(
     session: Session, path: str, checked: Checked, objective: str | None = None, top: int = TOP, reported: bool = False
 ) -> Plan | PipelinePlan:
     """Of a file that was read already: whoever needs the workload besides its plan reads it once."""
-    return plan_workload(session.known, path, checked.workload, objective, top, checked.notes, reported)
+    return plan_workload(session.known, path, checked.workload, objective, top, checked.notes, reported, session.report)
 
 
 def predict(
@@ -70,8 +71,10 @@ def predict(
     task: str | None,
     settings: Mapping[str, Any],
     environment: str | None = None,
+    measured: Sequence[str | Mapping[str, Any]] = (),
 ) -> View:
-    """Of a model with options, or of a workload file with options that win over it."""
+    """Of a model with options, or of a workload file with options that win over it. `measured` are runs, CHIP=VALUE or as a
+    file has them, that speeds follow from."""
     from chipwise.api.views.predict import prediction_view
 
     hardware, taken = _chips_of_machines(session, hardware)
@@ -80,10 +83,15 @@ def predict(
 
         if environment is not None:
             raise BadInput("An environment is one of a workload file, and a model has none.", remedy="Leave it out.")
-        return _noted(prediction_view(predict_named(session.known, model, hardware, task, dict(settings))), taken)
+        return _noted(prediction_view(predict_named(session.known, model, hardware, task, dict(settings), measured)), taken)
     from chipwise.predictor.workload import predict_workload
 
-    checked = check(session, model, environment)
+    text = None
+    if measured:
+        from chipwise.api.quick import read, with_measured
+
+        text = with_measured(read(model), model, measured)
+    checked = check(session, model, environment, text=text)
     predicted = predict_workload(session.known, model, checked.workload, hardware, settings, task)
     return _noted(prediction_view(replace(predicted, notes=(*predicted.notes, *checked.notes))), taken)
 
@@ -172,7 +180,7 @@ def pack(
 
     if not paths:
         raise BadInput("There is nothing to pack.", remedy="Name workload files: chipwise pack a.yaml b.yaml")
-    files = [Path(path).resolve() for path in paths]
+    files = [Path(os.path.realpath(path)) for path in paths]  # links in a ring are told when it is read
     twice = next((path for index, path in enumerate(paths) if files[index] in files[:index]), None)
     if twice is not None:
         remedy = "For two copies of a model say so in its file: replicas: {min: 2}."

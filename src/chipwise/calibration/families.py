@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from chipwise.errors import UnknownName
 from chipwise.perf import (
     family_inference,
     family_training,
@@ -61,7 +62,7 @@ VISION = Family(
     name="vision",
     case_of=lambda row, parts, part: published_vision.case_of(row, part),
     question_of=family_vision.question_of,
-    kind_of=lambda case: "vision",
+    kind_of=family_vision.answer_kind,
     metrics=published_vision.METRICS,
 )
 FAMILIES = (TRAINING, INFERENCE, VISION)
@@ -89,6 +90,9 @@ def route(row: Row, parts: Parts) -> tuple[Family, Any] | str:
         return f"metric_name: {metric!r} is not measured by task {task!r}"
     try:
         return family, family.case_of(row, parts, part)
+    except UnknownName as error:
+        near = f"; near are {', '.join(error.nearest)}" if error.nearest else ""
+        return f"model: {error.name!r} is not known{near}; give gflops and params_m, or layers and hidden"
     except (ArithmeticError, ValueError):  # notes may state a split over 0 chips, or a rate that is no number
         return "notes: a number in it is not possible"
 

@@ -9,13 +9,28 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from chipwise.errors import UnknownName
 from chipwise.perf.listed_networks import listed
 from chipwise.perf.rows import Row
 from chipwise.workload.model import registry
 
 # As the families look for them; 16-bit floats are what they take where none is found.
-_FORMATS = ("fp4", "fp8", "int4", "int8", "nf4", "q4_k_m", "q8_0", "bf16", "fp16", "tf32", "fp32", "float16", "f16", "half")
+_FORMATS = (
+    "fp4",
+    "fp8",
+    "int4",
+    "int8",
+    "nf4",
+    "q4_k_m",
+    "q8_0",
+    "bf16",
+    "fp16",
+    "tf32",
+    "fp32",
+    "float16",
+    "f16",
+    "half",
+    "amp",
+)
 _SIZED = re.compile(r"-(224|384)$")  # a picture's size at the end of a name
 
 
@@ -23,7 +38,11 @@ def guesses(row: Row) -> tuple[str, ...]:
     """Reasons, each with the column and its value; none where everything is known."""
     reasons = []
     name = row.text("model")
-    described = row.number("params_b", 0.0) > 0 or (row.number("layers", 0.0) > 0 and row.number("hidden", 0.0) > 0)
+    described = (
+        row.number("params_b", 0.0) > 0
+        or row.number("gflops", 0.0) > 0
+        or (row.number("layers", 0.0) > 0 and row.number("hidden", 0.0) > 0)
+    )
     if not described and not _known(name):
         reasons.append(f"model: {name[:60]!r} is not known; give params_b, or layers and hidden")
     for column in ("precision", "precision_weights", "precision_kv"):
@@ -35,10 +54,4 @@ def guesses(row: Row) -> tuple[str, ...]:
 
 @cache
 def _known(name: str) -> bool:
-    if listed(name):
-        return True
-    try:
-        registry.find(_SIZED.sub("", name))
-    except UnknownName:
-        return False
-    return True
+    return listed(name) or registry.known(_SIZED.sub("", name)) is not None

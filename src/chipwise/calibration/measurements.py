@@ -190,5 +190,7 @@ def read(path: Path) -> MeasurementTable:
 @cache
 def packaged() -> tuple[Row, ...]:
     """Every published row and every one of our own that the project carries."""
-    tables = (read(DATA / name) for name in ("training.csv", "inference.csv", "own.jsonl", "variants.jsonl"))
+    tables = (
+        read(DATA / name) for name in ("training.csv", "inference.csv", "network_rows.csv", "own.jsonl", "variants.jsonl")
+    )
     return tuple(row for table in tables for row in table.rows)

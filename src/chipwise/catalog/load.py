@@ -20,7 +20,7 @@ from chipwise.catalog.fact import Fact
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import Offer, Offers
 from chipwise.catalog.offer_files import append, read_offers
-from chipwise.catalog.region import Region
+from chipwise.catalog.region import Region, located
 from chipwise.catalog.tables import CpuRates, EdgeDevice, check_header, read_rows
 from chipwise.errors import InvalidFile, Problem
 
@@ -79,7 +79,7 @@ class _Rows(NamedTuple):
 
 
 def _read(data: Path) -> _Rows:
-    return _Rows(tuple(read_chips(data)), tuple(read_machines(data)), tuple(read_regions(data)))
+    return _Rows(tuple(read_chips(data)), tuple(read_machines(data)), tuple(map(located, read_regions(data))))
 
 
 @cache
@@ -107,12 +107,12 @@ def _join(
     for machine in machines:
         known = machine_rows.get(machine.key)
         machine_rows[machine.key] = machine if known is None else richer(known, machine)
-    region_rows = {region.key: region for region in (*packaged.regions, *regions)}
+    region_rows = {region.key: region for region in (*packaged.regions, *map(located, regions))}
     for offer in (*offers, *own_offers):
         region_key = (offer.provider, offer.region)
         if region_key not in region_rows:
             note = "known from its prices only: place, grid and PUE unknown"
-            region_rows[region_key] = Region(*region_key, fact=Fact((offer.source,), offer.as_of, (), note))
+            region_rows[region_key] = located(Region(*region_key, fact=Fact((offer.source,), offer.as_of, (), note)))
     columns = Offers(tuple(machine_rows), tuple(region_rows))
     if prices:
         own = {offer.key: offer for offer in own_offers}
@@ -375,11 +375,12 @@ def _fabric_speed(fabric: str) -> float | None:
 
 def read_regions(data: Path = DATA) -> Iterator[Region]:
     for row in _rows(data / "regions.csv"):
+        several = " " in row["country"]  # among which the customer chooses
         yield Region(
             provider=row["provider"],
             name=row["name"],
             location=row["location"] or None,
-            country=row["country"] or None,
+            country=None if several else row["country"] or None,
             latitude=_float(row["latitude"]),
             longitude=_float(row["longitude"]),
             grid_g_per_kwh=_float(row["grid_g_per_kwh"]),
@@ -390,4 +391,5 @@ def read_regions(data: Path = DATA) -> Iterator[Region]:
             pue_basis=row["pue_basis"] or None,
             fact=_fact(row),
             grid_of_country=row["grid_scope"] == "country",
+            selectable=row["country"] if several else None,
         )

@@ -31,6 +31,14 @@ class Machine:
     # Of machines that somebody owns:
     purchase_usd: float | None = None
     power_w: float | None = None
+    full_usd_per_hour: float | None = None  # depreciation, hosting and electricity
+    energy_usd_per_hour: float | None = None  # electricity alone: what an hour costs on top
+    paid: bool = False  # its purchase is past: electricity alone counts
+    owned: tuple[tuple[str, int], ...] = ()  # region, and how many there are; a region that is not named: not stated
+
+    def owned_in(self, region: str) -> int | None:
+        """How many there are; None: not stated."""
+        return dict(self.owned).get(region)
 
     @property
     def key(self) -> tuple[str, str]:

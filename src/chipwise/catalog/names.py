@@ -46,12 +46,36 @@ _VENDORS = {"amazon": "aws", "gcp": "google", "xilinx": "amdxilinx"}  # that mak
 
 
 class Provider(NamedTuple):
-    """Who rents machines, and the names it goes by."""
+    """Who rents machines, the names it goes by, and how long its offers last.
+
+    Durable: nine of ten offers can be rented again a month later, in the same place, at most a tenth dearer. Where nobody could
+    look a second time (`observed` is false) that is assumed of clouds and GPU clouds, and not of marketplaces.
+    """
 
     name: str
     title: str
-    kind: str
+    kind: str  # cloud | gpu cloud | marketplace
     aliases: str
+    durable: bool
+    listing: str  # price list | stock | auction | hand-kept; empty: not known
+    observed: bool
+    kept_30d: float | None  # share of offers
+    gone_30d: float | None
+
+
+def own_provider(name: str) -> Provider:
+    """One that a user's own files name: their word lasts."""
+    return Provider(
+        name=name,
+        title=name,
+        kind="your own",
+        aliases="",
+        durable=True,
+        listing="",
+        observed=True,
+        kept_30d=None,
+        gone_30d=None,
+    )
 
 
 class Retired(NamedTuple):

@@ -82,6 +82,11 @@ class Offer:
         return self.verdict not in NEVER_WIN
 
 
+def date_of(day: int) -> date:
+    """20261115: a day as the columns hold it."""
+    return date(day // 10000, day // 100 % 100, day % 100)
+
+
 def iso_day(day: int) -> str:
     """20261115 -> 2026-11-15: a day as the columns hold it, as people write it."""
     return f"{day // 10000:04d}-{day // 100 % 100:02d}-{day % 100:02d}"

@@ -1,16 +1,48 @@
-"""A region: where machines stand, on which grid, under which country's law."""
+"""A region: where machines stand, on which grid, under which country's law.
+
+Where no source states a region's country, its name may tell it (`country_in`): "Sichuan, CN, AS", oslo-norway-3, us-east-2.
+Only what can mean nothing else counts, since rules on countries rely on it: FRA may be an airport, Georgia a state, "in-house"
+no place in India. A price that holds in several countries, among which the customer chooses, has them as `selectable`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from chipwise.catalog.fact import UNKNOWN, Fact
-from chipwise.countries import country_name
+from chipwise.countries import GROUPS, country_name, country_of
 
 UNSTATED = "region not stated"
 ON_SITE = "on site"  # of devices that stand where they are used
 _CONTINENTS = ("AF", "AS", "EU", "NA", "OC", "SA")
 _ANYWHERE = ("*", "default", "")  # how sources write that they do not say
+_COMPASS = "(?:north|south|east|west|central|mid)"
+_NUMBERED = re.compile(rf"([a-z]{{2}})[-_](?:gov[-_]|iso[a-z]?[-_])?{_COMPASS}+[-_]?\d[a-z0-9_-]*", re.IGNORECASE)
+_NO_COUNTRY = {"af", "ap", "as", "eu", "la", "me", "na", "oc", "sa"}  # parts of the world that regions begin with
+_OTHER_WORD = {"ai", "hr", "it", "ml", "pr", "qa", "tv"}  # what a room may be called too
+# Codes that are no English word and no state of the US: a name that begins with one is of that country.
+_CODE = re.compile(
+    "au|bg|br|ch|cl|cn|cz|dk|ee|es|fi|fr|gb|gr|hk|hu|ie|jp|kr|lt|lu|lv|mx|nl|nz|pl|pt|ro|ru|se|sg|th|tw|ua|uk|us|vn"
+)
+_SHORT = {"us": "USA", "usa": "USA", "uk": "GBR", "uae": "ARE", "korea": "KOR"}  # as words of a name
+# Countries whose names are also those of a state, a town or a person.
+_NAMESAKES = {
+    "chad",
+    "cuba",
+    "dominica",
+    "georgia",
+    "guinea",
+    "jamaica",
+    "jersey",
+    "jordan",
+    "lebanon",
+    "panama",
+    "peru",
+    "samoa",
+}
+_STATE = re.compile("al|ar|az|ca|co|de|ga|id|il|in|ky|la|ma|md|me|mn|mo|ms|mt|nc|ne|pa|sc|sd|tn|va")  # of the US, and ISO codes
 
 
 def readable(name: str) -> str:
@@ -23,6 +55,14 @@ def readable(name: str) -> str:
         return name.strip(" ,")
     country = country_name(codes[0]) or codes[0]
     return ", ".join(dict.fromkeys(part for part in (town.removeprefix("The "), country) if part))
+
+
+def region_phrase(name: str) -> str:
+    """In a sentence: in us-west1, on site, (region not stated)."""
+    place = readable(name)
+    if place == UNSTATED:
+        return f"({UNSTATED})"
+    return place if place == ON_SITE else f"in {place}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +81,80 @@ class Region:
     pue_basis: str | None = None  # measured for the region, or the provider's average
     fact: Fact = UNKNOWN
     grid_of_country: bool = False  # the figure of the grid is its country's, for want of its own
+    selectable: str | None = None  # countries among which the customer chooses at one price: "CZE FRA USA"
 
     @property
     def key(self) -> tuple[str, str]:
         return (self.provider, self.name)
+
+    @property
+    def countries(self) -> tuple[str, ...]:
+        """In which it may be used; none: nobody says."""
+        if self.country is not None:
+            return (self.country,)
+        return tuple((self.selectable or "").split())
+
+    @property
+    def on_site(self) -> bool:
+        """It stands where its owner puts it."""
+        return self.name == ON_SITE
+
+
+def located(region: Region) -> Region:
+    """With the country that its name or location tells, marked as inferred, where no source states one."""
+    if region.countries:
+        return region
+    country = country_in(region.name) or country_in(region.location or "")
+    if country is None:
+        return region
+    inferred = tuple(dict.fromkeys((*region.fact.inferred, "country")))
+    return replace(region, country=country, fact=replace(region.fact, inferred=inferred))
+
+
+def country_in(name: str) -> str | None:
+    """The country that a region's name tells; None where it tells none, or may mean something else."""
+    text = name.strip()
+    rest = [piece.strip() for piece in text.split(",")][1:]
+    if len(rest) == 2 and rest[1] in _CONTINENTS:  # place, country, part of the world
+        return _single(rest[0])
+    if rest and (len(rest[-1]) > 2 or not _STATE.fullmatch(rest[-1].lower())):
+        return _single(rest[-1])
+    if re.fullmatch("[A-Z]{2}", text):
+        return None if text.lower() in _NO_COUNTRY | _OTHER_WORD else _single(text)
+    if (code := _NUMBERED.fullmatch(text)) and code[1].lower() not in _NO_COUNTRY:
+        return _single(code[1])
+    first = re.match("([A-Za-z]{2})[-_]", text)
+    if first and _CODE.fullmatch(first[1].lower()):
+        return _single(first[1])
+    named = set(_named(re.findall("[a-z]+", text.lower())))
+    return named.pop() if len(named) == 1 else None
+
+
+def _named(words: list[str]) -> Iterator[str]:
+    """Countries whose names stand in a name: south korea, oslo-norway-3, swedencentral, eastus2."""
+    at = 0
+    while at < len(words):
+        pair = "".join(words[at : at + 2])
+        if len(pair) > max(6, len(words[at])) and (country := _single(pair)):
+            yield country
+            at += 2
+            continue
+        before = words[at - 1] if at else ""
+        if before != "new" and (country := _of_word(words[at])):  # New Mexico is not Mexico
+            yield "GBR" if (before, country) == ("northern", "IRL") else country
+        at += 1
+
+
+def _of_word(word: str) -> str | None:
+    bare = (word, re.sub(f"{_COMPASS}+$", "", word), re.sub(f"^{_COMPASS}+", "", word))
+    for spelling in bare:
+        if spelling in _SHORT:
+            return _SHORT[spelling]
+        if len(spelling) > 3 and spelling not in _NAMESAKES and (country := _single(spelling)):
+            return country
+    return None
+
+
+def _single(text: str) -> str | None:
+    country = country_of(text) if text else None
+    return None if country in GROUPS else country

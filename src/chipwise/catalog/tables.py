@@ -35,6 +35,73 @@ class Commitment(NamedTuple):
     fact: Fact
 
 
+class PriceDrift(NamedTuple):
+    """What a price was found to be some days later, over what it was: quantiles over offers that were seen on both days."""
+
+    provider: str  # or *cloud, *gpu-cloud, *marketplace: providers of a kind, each with the same weight
+    hardware: str  # accelerator | cpu
+    purchase: str
+    horizon_days: int | None
+    pairs: int | None  # of observations
+    start_dates: int | None  # that they begin on
+    gone_share: float | None  # of offers that were no longer listed
+    low: float | None  # one in ten fell below
+    middle: float | None
+    high: float | None  # one in ten rose above
+    fact: Fact
+
+
+class PriceDecline(NamedTuple):
+    """By how much the same offers changed in price from month to month, as a share a year; the interval is of 80%."""
+
+    chip: str  # *: all chips, each with the same weight
+    kind: str  # cloud | gpu-cloud | marketplace | *: of the provider
+    purchase: str
+    yearly_change: float | None
+    low: float | None
+    high: float | None
+    months: int | None
+    pairs: int | None  # of an offer's prices in two months
+    providers: int | None
+    fact: Fact
+
+
+class PriceHistory(NamedTuple):
+    """What a chip cost by the month: the median over providers of each one's median over machines and regions."""
+
+    chip: str
+    kind: str  # cloud | gpu-cloud
+    purchase: str
+    first_month: str  # 2023-07
+    usd_per_chip_hour: str  # month after month, joined by |; empty where nobody looked
+    providers: int | None  # at most, in a month
+    fact: Fact
+
+
+class FailureRate(NamedTuple):
+    """How often hardware stopped the jobs of a large cluster."""
+
+    what: str
+    chips: float | None
+    chip: str
+    per_1000_chip_days: float | None
+    planned: bool  # by the operators, for maintenance
+    fact: Fact
+
+
+class Quantised(NamedTuple):
+    """What a model scored in a narrower number format, against the format it was published in."""
+
+    model: str
+    format: str  # fp8 | fp4 | int8 | int4
+    method: str
+    benchmark: str
+    baseline: float | None
+    quantised: float | None
+    recovery_pct: float | None
+    fact: Fact
+
+
 class Interruption(NamedTuple):
     """How often spot is taken away or cannot be had. Published bands have `low` and `high`, traces a `value`."""
 
@@ -99,6 +166,21 @@ class TokenPrice(NamedTuple):
     cached_input_usd_per_mtok: float | None
     context: float | None
     retires: str | None  # ISO date; before the day of the row: it was retired then
+    regions: str  # that the price is of, joined by |; empty: not stated
+    doubt: str  # why it may no longer be sold: dropped (by a router of requests that sold it on); empty: nothing says so
+    fact: Fact
+
+
+class MediaPrice(NamedTuple):
+    """A managed transcoder by the minute of each output."""
+
+    provider: str
+    service: str
+    tier: str
+    codecs: str  # of the output, joined by |
+    picture: str  # SD below 1280x720, HD up to 1920x1080, UHD up to 4096x2160
+    usd_per_minute: float | None
+    above_30_fps: float | None  # times the price; None: the same
     regions: str  # that the price is of, joined by |; empty: not stated
     fact: Fact
 
@@ -331,11 +413,17 @@ TABLES: dict[str, type[Any]] = {
     "edge_devices": EdgeDevice,
     "embodied": Embodied,
     "energy": EnergyPrice,
+    "failures": FailureRate,
     "fpga_throughput": FpgaThroughput,
     "fabrics": FabricRow,
     "fpgas": FpgaRates,
     "images": ImageRow,
     "interruptions": Interruption,
+    "media": MediaPrice,
+    "price_decline": PriceDecline,
+    "price_drift": PriceDrift,
+    "price_history": PriceHistory,
+    "quantisation": Quantised,
     "quantum": QuantumPrice,
     "quotas": Quota,
     "runtimes": RuntimeFact,

@@ -128,7 +128,7 @@ def import_(path: Path, kind: str | None, options: tuple[str, ...], as_json: boo
     """Import a SkyPilot catalog directory (vms.csv per cloud) or a CSV of own machines.
 
     Columns of an inventory: name, chip, chips, vcpus, memory, disk, network, region, count, purchase price, power, hourly
-    cost, lifetime years, usd per kwh, pue. Only name is needed; quantities take units (2TiB, 400Gbps, $280k).
+    cost, lifetime years, usd per kwh, pue, paid. Only name is needed; quantities take units (2TiB, 400Gbps, $280k).
 
     \b
     Examples:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chipwise.cli.options import WholeNumber, constraining
+from chipwise.cli.options import HtmlReport, WholeNumber, constraining, csv_option, json_option, reporting
 
 if TYPE_CHECKING:
     from chipwise.api.quick import Constraints
@@ -29,7 +29,9 @@ _BUY = {"reserved-1y": "1 year", "reserved-3y": "3 years", "reserved-1y-upfront"
 @click.option("--environment", "-e", default=None, help="An environment of the file, such as prod.")
 @constraining()
 @click.option("--top", type=WholeNumber(1, 10000), default=20, show_default=True, help="How many regions to show.")
-@click.option("--json", "as_json", is_flag=True, help="JSON, everything.")
+@csv_option("CSV of all that stand side by side, with a header line.")
+@json_option("JSON, everything.")
+@reporting()
 @click.pass_context
 def compare(
     ctx: click.Context,
@@ -40,49 +42,50 @@ def compare(
     environment: str | None,
     within: Constraints,
     top: int,
+    as_csv: bool,
     as_json: bool,
+    report: HtmlReport,
 ) -> None:
     """Set providers, regions or generations side by side for a workload: what the cheapest plan of each costs.
 
-    Goals and limits of the file are kept. Exits with 1 when nothing fits.
+    Goals and limits of the file are kept; what is paid per use stands below. Exits with 1 when nothing fits.
 
     \b
     Examples:
       chipwise compare workload.yaml
       chipwise compare workload.yaml --by region --cloud aws,gcp
       chipwise compare workload.yaml --by generation --vendor nvidia
+      chipwise compare workload.yaml --by region --csv > regions.csv
     """
     from chipwise.api.quick import over_file
     from chipwise.api.session.wiring import open_session
     from chipwise.api.verbs import compare as ask
-    from chipwise.api.views.compare import comparison_view
+    from chipwise.api.views.compare import comparison_rows, comparison_view
     from chipwise.cli import text
+    from chipwise.cli.plan_brief import show_nothing
     from chipwise.errors import BadInput
 
     if vendor and by != "generation":
         raise BadInput(f"--vendor does not go with --by {by}.", remedy="Use --by generation, or --chip NAME.")
+    report.check(workload)
     session = open_session()
     comparison = ask(session, workload, by, vendor, environment, over_file(session, workload, within))
+    if report.path is not None:
+        from chipwise.api.report import write_comparison
+
+        write_comparison(comparison, report.path, session.today, report.force)
     if as_json:
         text.show_json(comparison_view(comparison))
+    elif as_csv:
+        text.show_csv(comparison_rows(comparison))
     elif comparison.plan.winner is None:
         show_nothing(comparison.plan)
+        _show_services(comparison.plan)
     else:
         _show(comparison, top)
+    report.say_written()
     if comparison.plan.winner is None:
-        ctx.exit(1)
-
-
-def show_nothing(plan: Plan) -> None:
-    from chipwise.api.views.words import example_words, missing_words, remedy_words, rule_words
-    from chipwise.cli import text
-
-    text.show_title(f"{plan.workload}: {plan.kind}, per {plan.per}")
-    text.show_lines("Nothing fits.", "")
-    text.show_pairs([(one.what, f"{missing_words(one)}. Would help: {remedy_words(one)}.") for one in plan.missing])
-    text.show_lines(
-        "", *(f"{one.offers:,} offers: {rule_words(one.rule)}, such as {example_words(one)}" for one in plan.refused)
-    )
+        ctx.exit(0 if comparison.plan.service is not None else 1)
 
 
 def _show(comparison: Comparison, top: int) -> None:
@@ -98,8 +101,16 @@ def _show(comparison: Comparison, top: int) -> None:
             _show_generations(comparison.cells, plan)
         case _:
             _show_matrix(comparison.cells)
+    _show_services(plan)
     if plan.notes:
         text.show_lines("", *plan.notes)
+
+
+def _show_services(plan: Plan) -> None:
+    from chipwise.cli.plan import show_services
+
+    if plan.services:
+        show_services(plan)
 
 
 def _show_matrix(cells: tuple[Cell, ...]) -> None:

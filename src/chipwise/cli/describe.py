@@ -23,7 +23,7 @@ def describe(job: str, as_json: bool) -> None:
 
     What was predicted stands beside what was measured, with the ratio.
     """
-    from chipwise.api.running import asking, comparing, jobs, sightings
+    from chipwise.api.running import asking, comparing, jobs, place, sightings
     from chipwise.api.running.installed import runs_here
     from chipwise.api.session.wiring import open_session
     from chipwise.api.views.jobs import job_view
@@ -42,7 +42,8 @@ def describe(job: str, as_json: bool) -> None:
             _show_damaged(error.damaged, jobs.story(runtime.record.events(error.damaged.id)), as_json)
             return
         sighting = sightings.of_job(session, runtime.record, wanted)
-        description = jobs.describe(runtime.record, wanted, Room(config.gpus, config.cpus), runtime.rules, sighting.note)
+        room, here = Room(config.gpus, config.cpus), place.is_here(session, wanted.spec)
+        description = jobs.describe(runtime.record, wanted, room, runtime.rules, sighting.note, here=here)
         compared = comparing.compared(description.job, runtime.record.events(description.job.id))
         away = not runs_here(description.job.spec.engine)
         elsewhere = away or bool(runtime.record.login)
@@ -67,7 +68,7 @@ def describe(job: str, as_json: bool) -> None:
         ("for", ", ".join(filter(None, owners))),
         ("checkpoints", spec.checkpoints),
         ("produces", ", ".join(target.spec.produces)),
-        ("ran", elapsed(target.runtime_s(counted)) if any(each.since is not None for each in target.attempts) else ""),
+        ("ran", elapsed(target.runtime_s(counted)) if any(each.begun is not None for each in target.attempts) else ""),
         ("cost", spent(target.usd(counted)) if target.usd(counted) else ""),
     ]
     text.show_pairs([(name, value) for name, value in pairs if value])

@@ -22,7 +22,8 @@ def forget(jobs: tuple[str, ...], older_than: float | None, checkpoints: bool, d
     are not touched, and the record still lists the job: costs and hours are computed from it.
 
     With --damaged the named jobs, whose record is damaged, are given up instead: what still runs of them is ended, and they
-    are listed as failed. What they left on this machine stays until it is forgotten.
+    are listed as failed. What they left on this machine stays until it is forgotten. What belongs to another machine or to
+    another system user is named, and cannot be ended from here.
     """
     from chipwise.api.running import forgetting
     from chipwise.api.session.wiring import open_session
@@ -60,7 +61,10 @@ def _goes_on(phase: str) -> str:
 def _give_up(jobs: tuple[str, ...], dry_run: bool) -> None:
     from chipwise.api.running import giving_up
     from chipwise.api.session.wiring import open_session
+    from chipwise.cli import text
 
     for result in giving_up.give_up(open_session(), jobs, dry_run=dry_run):
         outcome = result.instead or f"{'would be given up' if dry_run else 'given up'}: {result.damaged.sentence}"
         click.echo(f"{result.damaged.id} {outcome}")
+        if result.left and not result.instead:
+            text.say(f"{result.damaged.id}: {result.left}.")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
@@ -120,6 +122,17 @@ def file_options() -> Sequence[str]:
     return ["; ".join(f"{name}: {', '.join(options)}" for name, options in by_feed.items())]
 
 
+def refuse_empty(ctx: click.Context) -> None:
+    """An option whose text is empty is mostly a shell variable that is not set: leaving it out silently would drop a goal."""
+    from chipwise.errors import BadInput
+
+    for option in ctx.command.params:
+        value = ctx.params.get(option.name or "")
+        if isinstance(option, click.Option) and value == "" and option.multiple is False:
+            remedy = "Give it a value, or leave it out. Is a variable of the shell unset?"
+            raise BadInput(f"{option.opts[0]} is empty.", remedy=remedy)
+
+
 class Amount(click.ParamType[float]):
     """A number of things: finite and not below zero."""
 
@@ -215,6 +228,32 @@ def _refusal(value: object, param: click.Parameter | None, allowed: str) -> BadI
     return BadInput(f"{_typed(param)}: {quoted[:40]} is not possible.", remedy=f"Allowed: {allowed}.")
 
 
+measured_option = click.option(
+    "--measured",
+    multiple=True,
+    metavar="CHIP=VALUE",
+    help="A run of yours: rtx-4090=6h/epoch, 'l4=1200 images/s'; again for more.",
+)
+
+
+def csv_option(help: str) -> Callable[[F], F]:
+    return click.option("--csv", "as_csv", is_flag=True, callback=_one_format, help=help)
+
+
+def json_option(help: str) -> Callable[[F], F]:
+    """Not together with `csv_option`."""
+    return click.option("--json", "as_json", is_flag=True, callback=_one_format, help=help)
+
+
+def _one_format(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
+    """The second of two formats sees the first among those that were read."""
+    from chipwise.errors import BadInput
+
+    if value and any(ctx.params.get(name) for name in ("as_csv", "as_json")):
+        raise BadInput("--csv and --json do not go together.", remedy="Give one of them.")
+    return value
+
+
 def listing(limit: int) -> Callable[[F], F]:
     """--json, --csv and --limit, with the command's own default for the last."""
 
@@ -228,8 +267,8 @@ def listing(limit: int) -> Callable[[F], F]:
                 show_default=True,
                 help="Rows in a table; 0 for all.",
             ),
-            click.option("--csv", "as_csv", is_flag=True, help="CSV of all matches, with a header line."),
-            click.option("--json", "as_json", is_flag=True, help="One JSON array of all matches."),
+            csv_option("CSV of all matches, with a header line."),
+            json_option("One JSON array of all matches."),
         ):
             command = option(command)
         return command
@@ -251,15 +290,35 @@ def kinds() -> Callable[[F], F]:
 
 
 def constraining(file: str = "the file's") -> Callable[[F], F]:
-    """--cloud, --region, --country, --chip, --on-demand, --spot and --limit; the command gets them as `within`."""
+    """--cloud, --region, --country, --chip, --on-demand, --spot, --market, --commit, --max-price-age, --large and --limit; the
+    command gets them as `within`."""
 
     def add(command: F) -> F:
         @wraps(command)
         def gathered(*args: Any, **settings: Any) -> Any:
+            from chipwise.api.flags import by_flag
             from chipwise.api.quick import Constraints
+            from chipwise.errors import BadInput
 
-            names = ("clouds", "regions", "countries", "chips", "on_demand", "spot", "limits")
-            return command(*args, within=Constraints(**{name: settings.pop(name) for name in names}), **settings)
+            names = (
+                "clouds",
+                "regions",
+                "countries",
+                "chips",
+                "on_demand",
+                "spot",
+                "market",
+                "commit",
+                "max_price_age",
+                "large",
+                "limits",
+            )
+            values = {name: value for name in names if (value := settings.pop(name)) is not None}
+            constraints = Constraints(**values)
+            try:
+                return command(*args, within=constraints, **settings)
+            except BadInput as error:
+                raise by_flag(error, constraints, settings) from error
 
         options = (
             listed("--cloud", "clouds", complete="provider", metavar="NAME,...", help="Only these clouds: aws,gcp."),
@@ -277,6 +336,22 @@ def constraining(file: str = "the file's") -> Callable[[F], F]:
             click.option("--on-demand", is_flag=True, help="Only machines paid by the hour, without commitment."),
             click.option("--spot", is_flag=True, help="Only spot machines: cheaper, can be taken away at any time."),
             click.option(
+                "--market",
+                default=None,
+                type=click.Choice(["durable", "any"]),
+                metavar="durable|any",
+                help="any: also marketplaces and single listings, which are often gone within a month.",
+            ),
+            click.option(
+                "--commit",
+                default=None,
+                type=click.Choice(["none", "1y", "3y", "any"]),
+                metavar="none|1y|3y|any",
+                help="The longest commitment that may be made for a lower price; without it none.",
+            ),
+            click.option("--max-price-age", default=None, metavar="TIME", help="Only prices read within this time: 90d."),
+            click.option("--large", is_flag=True, help="More than 64 machines, also where no goal asks for them."),
+            click.option(
                 "--limit",
                 "limits",
                 multiple=True,
@@ -292,6 +367,62 @@ def constraining(file: str = "the file's") -> Callable[[F], F]:
     return add
 
 
+@dataclass(frozen=True, slots=True)
+class HtmlReport:
+    """The file that --html names, None without it, and whether --force lets it replace one that exists."""
+
+    path: Path | None
+    force: bool
+
+    def check(self, workload: str | None = None) -> None:
+        """Before the work, not after: raises what writing it would. `workload`: the file that is read, if any."""
+        if self.path is not None:
+            from chipwise.api.report import check
+
+            check(self.path, workload, self.force)
+
+    def say_written(self) -> None:
+        if self.path is not None:
+            from chipwise.cli import text
+
+            text.say(f"Written: {self.path}")
+
+
+def reporting(
+    *writers: Callable[[Any], Any], force: str = "Let --html overwrite a file that exists."
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """--html and --force, with other options that write between them; the command gets the two as `report`."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def gathered(*args: Any, html: Path | None, force: bool, **settings: Any) -> Any:
+            return command(*args, report=HtmlReport(html, force), **settings)
+
+        html = click.option(
+            "--html", type=click.Path(path_type=Path), metavar="FILE", help="Also write a report: one page that opens offline."
+        )
+        command_with: Callable[..., Any] = gathered
+        for option in (click.option("--force", is_flag=True, help=force), *reversed(writers), html):
+            command_with = option(command_with)
+        return command_with
+
+    return add
+
+
 def listed(*names: str, complete: str, metavar: str, help: str) -> Callable[[F], F]:
     """An option that takes several names, with commas between them or given again."""
     return click.option(*names, multiple=True, type=CatalogName(complete), metavar=metavar, help=help)
+
+
+def as_of() -> Callable[[F], F]:
+    """--as-of DATE: the day from which ages of prices and deadlines are counted, instead of today."""
+
+    def pin(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            from chipwise.api.session.wiring import pin_today
+
+            pin_today(value)
+
+    return click.option(
+        "--as-of", callback=pin, expose_value=False, is_eager=True, metavar="DATE", help="Count ages of prices from this day."
+    )

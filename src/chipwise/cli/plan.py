@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.options import AboveZero, WholeNumber, constraining
+from chipwise.cli.options import (
+    AboveZero,
+    HtmlReport,
+    WholeNumber,
+    as_of,
+    constraining,
+    measured_option,
+    refuse_empty,
+    reporting,
+)
 from chipwise.text import amount, number, usd_cell
 
 if TYPE_CHECKING:
@@ -20,7 +29,8 @@ if TYPE_CHECKING:
     from chipwise.planner.values.plan import Choice, Plan
     from chipwise.workload.kinds import Common
 
-_WITH_MODEL = {"serve", "rps", "input", "output", "train", "finetune", "batch", "tokens", "samples", "seq", "precision"}
+_OF_SERVING = {"serve", "rps", "peak", "low", "shape", "input", "output", "steps"}
+_WITH_MODEL = _OF_SERVING | {"train", "finetune", "batch", "tokens", "samples", "seq", "precision"}
 RATED = {"serve": "req/s", "transcode": "streams", "stream": "msg/s", "interactive": "people"}
 _SERVICES = 4  # that are shown, the cheapest
 _NO_LIMIT = 1_000_000_000  # more than any catalog has
@@ -43,37 +53,45 @@ _OBJECTIVES = ("cost", "time", "carbon", "balanced")
     help="Also the best that a machine, chip, provider or region could do, and what it lost by.",
 )
 @constraining()
+@measured_option
 @click.option("--mix", is_flag=True, help="Serving: also the cheapest mix of machine types by request size.")
-@click.option("--serve", is_flag=True, help="Without a file: serve MODEL, with --rps, --input and --output.")
+@click.option(
+    "--serve", is_flag=True, help="Without a file: serve MODEL, with --rps; language models with --input and --output."
+)
 @click.option("--rps", type=AboveZero(), default=None, help="Requests per second.")
+@click.option(
+    "--peak", type=AboveZero(), default=None, help="Instead of --rps: requests per second in the busiest hour of a day."
+)
+@click.option("--low", default=None, help="With --peak: requests per second in the quietest hour.")
+@click.option("--shape", default=None, help="With --peak: office-hours, evening, or 24 numbers with commas between them.")
 @click.option("--input", type=WholeNumber(), default=None, help="Tokens per prompt.")
 @click.option("--output", type=WholeNumber(), default=None, help="Tokens per answer.")
+@click.option("--steps", type=WholeNumber(1, 10_000), default=None, help="Denoising steps of a picture; 30 unless given.")
 @click.option("--train", is_flag=True, help="Without a file: train MODEL on --tokens or --samples.")
 @click.option("--finetune", type=click.Choice(["full", "lora", "qlora"]), default=None, help="Without a file: fine-tune MODEL.")
 @click.option("--batch", is_flag=True, help="Without a file: run MODEL once over --samples inputs.")
 @click.option("--tokens", default=None, help="Tokens to train on: 2B.")
 @click.option("--samples", default=None, help="Samples to train on or to process: 50k.")
 @click.option("--seq", type=WholeNumber(), default=None, help="Tokens per sequence.")
-@click.option("--precision", default=None, help="bf16, fp8, ...")
+@click.option("--precision", default=None, help="bf16, fp8, ...; any: also narrower than published.")
 @click.option("--ttft", default=None, help="Goal: time to first token of 90% of requests: 800ms.")
 @click.option("--tpot", default=None, help="Goal: time per output token: 50ms.")
 @click.option("--latency", default=None, help="Goal: time to the complete answer: 5s.")
 @click.option("--deadline", default=None, help="Goal: longest time: 72h.")
 @click.option("--budget", default=None, help="Goal: most money: 500 or 2k/month, in US dollars.")
+@as_of()
 @click.option("--json", "as_json", is_flag=True, help="The whole plan as JSON.")
-@click.option(
-    "--html", type=click.Path(path_type=Path), metavar="FILE", help="Also write a report: one page that opens offline."
+@reporting(
+    click.option("--render", "targets", multiple=True, metavar="TARGET", help="Also write it as files for TARGET, into --out."),
+    click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where --render writes."),
+    force="Let --html and --render overwrite files that exist.",
 )
-@click.option("--render", "targets", multiple=True, metavar="TARGET", help="Also write it as files for TARGET, into --out.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where --render writes.")
-@click.option("--force", is_flag=True, help="Let --html and --render overwrite files that exist.")
 @click.pass_context
 def plan(
     ctx: click.Context,
     /,
     workload: str | None,
     as_json: bool,
-    html: Path | None,
     why: str | None,
     within: Constraints,
     every: bool,
@@ -81,7 +99,7 @@ def plan(
     short: bool,
     targets: tuple[str, ...],
     out: Path | None,
-    force: bool,
+    report: HtmlReport,
     **settings: Any,
 ) -> None:
     """Choose hardware for a workload. Compares machines, regions, ways to split the work and purchase options by cost, time or
@@ -93,10 +111,13 @@ def plan(
     \b
     Examples:
       chipwise plan llama-3.1-8b --serve --rps 5 --input 500 --output 200
+      chipwise plan llama-3.1-8b --serve --peak 9 --low 0.5 --shape evening \\
+          --input 500 --output 200
       chipwise plan llama-3.1-8b --finetune lora --samples 50k --chip h100 --spot
       chipwise plan workload.yaml --cloud aws,gcp --region EU --on-demand
       chipwise plan workload.yaml --objective carbon --full
       chipwise plan workload.yaml --why h100
+      chipwise plan workload.yaml --measured rtx-4090=6h/epoch
       chipwise plan workload.yaml --html report.html
       chipwise plan workload.yaml --render kubernetes --out deploy
     """
@@ -104,44 +125,46 @@ def plan(
     from chipwise.api.session.wiring import open_session
     from chipwise.api.verbs import plan_any_checked, refuse_pipeline
     from chipwise.cli import text
+    from chipwise.cli.progress import stages_planned
     from chipwise.planner.values.plan import Plan
 
+    refuse_empty(ctx)
     if workload is None:
         raise _nothing_given()
-    if html is not None:  # checked before the work, not after
-        from chipwise.api import report as reporting
-
-        reporting.check(html, workload, force)
+    report.check(workload)
     _check_targets(targets, out)
-    session, top = open_session(), _NO_LIMIT if every else settings["top"] or _TOP
+    session, top = replace(open_session(), report=stages_planned()), _NO_LIMIT if every else settings["top"] or _TOP
     name, text_of_it = _workload_text(session, workload, within, settings)
-    count = max(top, reporting.TOP) if html is not None else top
+    count = top
+    if report.path is not None:
+        from chipwise.api import report as pages
+
+        count = max(top, pages.TOP)
     one_work = {"--why": why, "--mix": settings["mix"], "--all": every}
     checked = check(session, name, settings["environment"], text=text_of_it)
     if out is not None:
         from chipwise.api.render import check_out
 
-        check_out(out, targets, checked.workload, force)
+        check_out(out, targets, checked.workload, report.force)
     if options := [option for option, value in one_work.items() if value]:
         refuse_pipeline(checked.workload, name, options)
-    result = plan_any_checked(session, name, checked, settings["objective"], count, reported=html is not None)
+    result = plan_any_checked(session, name, checked, settings["objective"], count, reported=report.path is not None)
     if not isinstance(result, Plan):
         from chipwise.cli.plan_pipeline import show_pipeline
 
-        if html is not None:
-            reporting.write_pipeline(result, html, session.today, force)
+        if report.path is not None:
+            pages.write_pipeline(result, report.path, session.today, report.force)
         show_pipeline(result, as_json, full)
-        if html is not None:
-            text.say(f"Written: {html}")
+        report.say_written()
         if out is not None and result.fits:
-            _render(session, checked.workload, result, targets, out, force)
+            _render(session, checked.workload, result, targets, out, report.force)
         ctx.exit(0 if result.fits else 1)
     if settings["mix"]:
         from chipwise.cli.plan_mix import with_mix
 
         result = with_mix(session, name, result, settings["environment"], text_of_it)
-    if html is not None:
-        reporting.write(session, checked.workload, result, html, force)
+    if report.path is not None:
+        pages.write(session, checked.workload, result, report.path, report.force)
         result = replace(result, choices=result.choices[:top])
     reason = None
     if why is not None:
@@ -161,12 +184,11 @@ def plan(
             from chipwise.cli.plan_mix import show_mix
 
             show_mix(result.mix)
-    if html is not None:
-        text.say(f"Written: {html}")
+    report.say_written()
     if result.winner is None:
-        ctx.exit(1)
+        ctx.exit(0 if result.service is not None else 1)
     if out is not None:
-        _render(session, checked.workload, result, targets, out, force)
+        _render(session, checked.workload, result, targets, out, report.force)
 
 
 def _nothing_given() -> BadInput:
@@ -183,15 +205,18 @@ def _workload_text(
     session: Session, workload: str, constraints: Constraints, settings: dict[str, Any]
 ) -> tuple[str, str | None]:
     """What messages call the workload, and its text; None: the file as it is."""
-    from chipwise.api.quick import constrained, goals_of, read, text_of, with_goals
+    from chipwise.api.quick import constrained, goals_of, read, text_of, with_goals, with_measured
 
+    runs = settings["measured"]
     if not _is_file(workload):
-        return "command line", constrained(session, text_of(workload, settings), "command line", constraints)
+        described = with_measured(text_of(workload, settings, session.models), "command line", runs)
+        return "command line", constrained(session, described, "command line", constraints)
     _refuse_both(workload, _WITH_MODEL & {name for name, value in settings.items() if value})
     goals = goals_of(settings)
-    if not goals and not constraints:
+    if not goals and not constraints and not runs:
         return workload, None
-    return workload, constrained(session, with_goals(read(workload), workload, goals), workload, constraints)
+    text = with_measured(with_goals(read(workload), workload, goals), workload, runs)
+    return workload, constrained(session, text, workload, constraints)
 
 
 def _check_targets(targets: tuple[str, ...], out: Path | None) -> None:
@@ -231,19 +256,19 @@ def _refuse_both(workload: str, options: set[str]) -> None:
 
 
 def _show(result: Plan, answer: Why | None, full: bool, row_count: int | None) -> None:
-    from chipwise.api.views.words import sentence
+    from chipwise.api.views.words import headline, risk_line
     from chipwise.cli import text
-    from chipwise.cli.plan_brief import show_brief
+    from chipwise.cli.plan_brief import show_brief, show_nothing
 
     title = f"{result.workload}: {result.kind}, by {result.objective}, per {result.per}"
     if result.winner is None:
-        text.show_title(title)
-        _show_nothing(result)
+        show_nothing(result, title, headline(result) if result.service is not None else "")
         if answer is not None:
             _show_why(result, answer)
     elif full:
         text.show_title(title)
-        text.show_lines(sentence(result), "", *(f"{one.question} {one.told}" for one in result.answers), "")
+        risks = filter(None, [risk_line(result)])
+        text.show_lines(headline(result), *risks, "", *(f"{one.question} {one.told}" for one in result.answers), "")
         text.show_laid(_ranking(result, len(result.choices)))
         _show_explanation(result, answer)
     else:
@@ -297,7 +322,7 @@ def _show_explanation(result: Plan, answer: Why | None) -> None:
         _show_why(result, answer)
     show_load(result)
     if result.services:
-        _show_services(result)
+        show_services(result)
     unable = [one for one in result.losses if one.choice is None]
     if unable:
         text.show_lines("", "Cannot do it:")
@@ -308,7 +333,7 @@ def _show_explanation(result: Plan, answer: Why | None) -> None:
     text.show_lines("", f"{result.counts.considered:,} candidates{left_out}.", *result.notes, *quota_notes(result))
 
 
-def _show_services(result: Plan) -> None:
+def show_services(result: Plan) -> None:
     from chipwise.api.views.words import no_service
     from chipwise.cli import text
     from chipwise.text import usd
@@ -320,14 +345,16 @@ def _show_services(result: Plan) -> None:
         return
     best = {one.title: one for one in reversed(able)}  # of one service its cheapest size
     cheapest = sorted(best.values(), key=able.index)[:_SERVICES]
-    rows = [(one.title[:34], f"{one.kind}, {usd(one.usd)} a month", one.break_even) for one in cheapest]
+    rows = [(one.title[:34], f"{one.kind}, {usd(one.usd)} a {result.per}", one.break_even) for one in cheapest]
     text.show_pairs([(title, f"{paid}; {when}" if when else paid) for title, paid, when in rows])
 
 
 def _row(rank: int, choice: Choice, per: str) -> list[str]:
+    from chipwise.api.views.words import count_words
     from chipwise.text import duration
 
-    prefix = f"{choice.machines}x " if choice.machines > 1 else ""
+    machines = count_words(choice).replace(" to ", "-")
+    prefix = f"{machines}x " if choice.machines > 1 else ""
     capacity = f"{choice.seats:,}" if choice.seats is not None else amount(choice.rate or 0)
     time = duration(choice.seconds) if per == "job" else capacity
     location = f"{prefix}{choice.provider} {choice.machine}, {choice.place}"
@@ -339,18 +366,6 @@ def _row(rank: int, choice: Choice, per: str) -> list[str]:
         usd_cell(choice.usd),
         _kg(choice.kg),
     ]
-
-
-def _show_nothing(result: Plan) -> None:
-    from chipwise.api.views.words import example_words, missing_words, remedy_words, rule_words
-    from chipwise.cli import text
-
-    text.show_lines("Nothing fits.", "")
-    if result.missing:
-        text.show_pairs([(one.what, f"{missing_words(one)}. Would help: {remedy_words(one)}.") for one in result.missing])
-    text.show_lines(
-        "", *(f"{one.offers:,} offers: {rule_words(one.rule)}, such as {example_words(one)}" for one in result.refused)
-    )
 
 
 def _show_why(result: Plan, answer: Why) -> None:

@@ -18,14 +18,29 @@ HINT = "--full shows costs, carbon, how to run it, and why other hardware lost."
 
 def show_brief(plan: Plan, table: list[list[str]], row_count: int | None) -> None:
     """`table`: the lines of the ranking with one row, two rows and so on; `row_count`: rows that must be shown."""
-    from chipwise.api.views.words import sentence
+    from chipwise.api.views.words import headline, risk_line
 
     head = text.title_lines(f"{plan.workload}: {plan.kind}, by {plan.objective}, per {plan.per}")
-    head += text.sentence_lines(sentence(plan), "", *(f"{one.question} {one.told}" for one in plan.answers), "")
+    head += text.sentence_lines(
+        headline(plan), *filter(None, [risk_line(plan)]), "", *(f"{one.question} {one.told}" for one in plan.answers), ""
+    )
     turns = [(one.what, one.told) for one in plan.turns]
     tail = [*_notes(plan.notes), *text.sentence_lines(HINT)]
     ranking, changes = _fitting(len(head) + len(tail), table, turns, row_count)
     text.show_laid([*head, *ranking, *changes, *tail])
+
+
+def show_nothing(plan: Plan, title: str = "", lead: str = "") -> None:
+    """No machine does it: what is missing, what would help, and which offers were left out. `lead`: what does it instead."""
+    from chipwise.api.views.words import example_words, missing_words, nothing_words, remedy_words, rule_words
+
+    text.show_title(title or f"{plan.workload}: {plan.kind}, per {plan.per}")
+    reason = f"{nothing_words(plan.missing)}."
+    text.show_lines(*((lead, "", f"No machine: {reason}") if lead else (reason,)), "")
+    text.show_pairs([(one.what, f"{missing_words(one)}. Would help: {remedy_words(one)}.") for one in plan.missing])
+    text.show_lines(
+        "", *(f"{one.offers:,} offers: {rule_words(one.rule)}, such as {example_words(one)}" for one in plan.refused)
+    )
 
 
 def _notes(notes: Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from chipwise.text import amount, usd_cell
@@ -17,6 +18,29 @@ def show_load(plan: Plan) -> None:
         _show_layers(plan.load)
     if plan.placement is not None:
         _show_regions(plan.placement)
+
+
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def hour_words(load: LoadPlan) -> str:
+    """Of every day that is unlike the one before: how many from which hour on."""
+    days = [tuple(machines for _, machines in load.by_hour[24 * day : 24 * day + 24]) for day in range(len(_DAYS))]
+    if len(set(days)) == 1:
+        return f"every day {_day_words(days[0])}"
+    first = [day for day in range(len(days)) if day == 0 or days[day] != days[day - 1]]
+    spans = [
+        _DAYS[start] if end == start + 1 else f"{_DAYS[start]} to {_DAYS[end - 1]}"
+        for start, end in zip(first, [*first[1:], 7], strict=True)
+    ]
+    return "; ".join(f"{span} {_day_words(days[start])}" for span, start in zip(spans, first, strict=True))
+
+
+def _day_words(machines: Sequence[int]) -> str:
+    changes = [hour for hour in range(len(machines)) if hour == 0 or machines[hour] != machines[hour - 1]]
+    if len(changes) == 1:
+        return f"{machines[0]}"
+    return ", ".join(f"{machines[hour]} from {hour}:00" for hour in changes)
 
 
 def _show_layers(load: LoadPlan) -> None:
@@ -35,6 +59,8 @@ def _show_layers(load: LoadPlan) -> None:
         f"Machine-hours a month: {hours.static:,.0f} always for the peak, {hours.scheduled:,.0f} by the schedule, "
         f"{hours.autoscaled:,.0f} under an autoscaler.",
     )
+    if load.by_hour:
+        text.show_lines(f"Machines by the hour: {hour_words(load)}.")
     if load.changed:
         text.show_lines(f"Best over time is {load.title}: {load.changed}.")
     text.show_table(

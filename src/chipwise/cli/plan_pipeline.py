@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.api.views.words import missing_words, remedy_words, together_words, without, words
+from chipwise.api.views.words import missing_words, nothing_words, remedy_words, together_words, without, words
 from chipwise.cli import text
 from chipwise.planner.values.pipeline import Moved, PipelinePlan, Placed, Totals
 from chipwise.text import decimal_size, duration, usd, usd_cell
@@ -19,7 +19,7 @@ def show_pipeline(plan: PipelinePlan, as_json: bool, full: bool) -> None:
         return
     text.show_title(f"{plan.workload}: pipeline, by {plan.objective}")
     if plan.totals is None:
-        text.show_lines("Nothing fits.", "")
+        text.show_lines(f"{nothing_words([lack.missing for lack in plan.lacks])}.", "")
         text.show_pairs(
             [
                 (

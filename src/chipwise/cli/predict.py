@@ -6,10 +6,8 @@ from typing import Any
 
 import click
 
-from chipwise.cli.options import AboveZero, CatalogName, Duration, WholeNumber
+from chipwise.cli.options import AboveZero, CatalogName, Duration, WholeNumber, measured_option
 from chipwise.text import duration, gib
-
-_WORDS = {"measured": "measured here", "interpolated": "near measurements", "formula": "formula only"}
 
 
 @click.command()
@@ -54,6 +52,14 @@ _WORDS = {"measured": "measured here", "interpolated": "near measurements", "for
 @click.option(
     "--percentile", type=AboveZero(100), default=None, help="Serving: share of requests in % that must keep the goals; 90."
 )
+@measured_option
+@click.option("--image-size", type=WholeNumber(), default=None, help="Pixels a side; the network's own unless given.")
+@click.option("--steps", type=WholeNumber(), default=None, help="Diffusion: denoising steps; 30 unless given.")
+@click.option(
+    "--guidance/--no-guidance", default=None, help="Diffusion: two passes a step, or one; what is usual unless given."
+)
+@click.option("--clip", "clip_s", type=Duration(), default=None, help="Speech: length of a clip, such as 10s.")
+@click.option("--compiled/--eager", default=None, help="Networks in PyTorch: torch.compile, or line by line.")
 @click.option("--environment", "-e", default=None, help="An environment of the file, such as prod.")
 @click.option("--json", "as_json", is_flag=True, help="JSON, all terms and lines.")
 @click.pass_context
@@ -65,6 +71,7 @@ def predict(
     train: bool,
     serve: bool,
     environment: str | None,
+    measured: tuple[str, ...],
     as_json: bool,
     **settings: Any,
 ) -> None:
@@ -80,6 +87,7 @@ def predict(
       chipwise predict llama-3.1-70b --serve --on h200 --tp 4 --concurrency 64 --input 1024 --output 256
       chipwise predict llama-3.1-70b --serve --on h200 --tp 4 --ttft 800ms --tpot 50ms
       chipwise predict examples/serve/workload.yaml --on l40s
+      chipwise predict workload.yaml --on h100 --measured rtx-4090=6h/epoch
     """
     from chipwise.api.session.wiring import open_session
     from chipwise.api.verbs import predict as ask
@@ -91,7 +99,7 @@ def predict(
         raise BadInput("--train and --serve exclude each other.", remedy="Leave out the one that is not meant.")
     task = "train" if train else "serve" if serve else None
     stated = {name: value for name, value in settings.items() if value is not None}
-    view = ask(open_session(), model, on, task, stated, environment)
+    view = ask(open_session(), model, on, task, stated, environment, measured)
     if as_json:
         text.show_json(view)
     else:
@@ -137,6 +145,7 @@ def show_no_room(view: dict[str, Any]) -> None:
 
 def _show_training(view: dict[str, Any]) -> None:
     from chipwise.cli import text
+    from chipwise.cli.predict_other import PROVENANCE
 
     setup, step = view["setup"], view["step_time"]
     split = ", ".join(f"{name} {setup[name]:g}" for name in ("tp", "pp", "cp", "ep", "dp") if setup[name] > 1)
@@ -145,7 +154,7 @@ def _show_training(view: dict[str, Any]) -> None:
     batch = f"{setup['global_batch']:g} sequences of {setup['seq']:g} per step, {setup['micro_batch']:g} at once"
     text.show_pairs(
         [
-            ("step", f"{span(step, 's')}, {_WORDS[step['provenance']]}"),
+            ("step", f"{span(step, 's')}, {PROVENANCE[step['provenance']]}"),
             ("tokens/s", f"{speed} ({low} to {high}); per chip {text.number(view['tokens_per_s_per_chip'])}"),
             (
                 "utilisation",
@@ -162,6 +171,7 @@ def _show_training(view: dict[str, Any]) -> None:
 
 def _show_serving(view: dict[str, Any]) -> None:
     from chipwise.cli import text
+    from chipwise.cli.predict_other import PROVENANCE
 
     setup = view["setup"]
     mode = {
@@ -180,7 +190,7 @@ def _show_serving(view: dict[str, Any]) -> None:
     for name, label in (("output_tokens_per_s", "tokens/s out"), ("requests_per_s", "requests/s")):
         if name in view:
             pairs.append((label, span(view[name], "")))
-    pairs.append(("provenance", _WORDS[view["output_tokens_per_s"]["provenance"]]))
+    pairs.append(("provenance", PROVENANCE[view["output_tokens_per_s"]["provenance"]]))
     lengths = f"{setup['input_tokens']:g} tokens in, {setup['output_tokens']:g} out"
     pairs.append(("as run", f"{lengths}; {_copies(view)}tp {setup['tp']:g}, pp {setup['pp']:g}; cache {setup['kv_cache']}"))
     pairs.append(("", f"memory holds {text.plural(view['most_sequences'], 'such sequence')} at once"))

@@ -13,7 +13,12 @@ from chipwise.text import duration, gib, plural
 
 View = dict[str, Any]
 Pairs = list[tuple[str, str]]
-_WORDS = {"measured": "measured here", "interpolated": "near measurements", "formula": "formula only"}
+PROVENANCE = {
+    "measured": "measured here",
+    "carried": "from your run",
+    "interpolated": "near measurements",
+    "formula": "formula only",
+}
 _UNITS = ((1e-3, 1e-6, "us"), (1.0, 1e-3, "ms"), (180.0, 1.0, "s"), (3 * 3600.0, 60.0, "min"), (3 * 86400.0, 3600.0, "h"))
 _TIERS = {"object-store": "an object store", "nfs": "a network file system", "local-nvme": "a local disk"}
 _TIERS |= {"parallel-file-system": "a parallel file system"}
@@ -158,7 +163,7 @@ def _for_deadline(view: View) -> Pairs:
 
 
 def _time(view: View, label: str = "time") -> Pairs:
-    return [(label, f"{span(view['time_s'])}, {_WORDS[view['provenance']]}"), ("bottleneck", view["bottleneck"])]
+    return [(label, f"{span(view['time_s'])}, {PROVENANCE[view['provenance']]}"), ("bottleneck", view["bottleneck"])]
 
 
 # --- one pair of functions per task: what its title says, and its lines
@@ -180,14 +185,15 @@ def _samples(view: View) -> Pairs:
         "generated": "{:g} generated",
         "steps": "{:g} denoising steps",
         "rows_read": "{:g} rows of tables",
+        "seconds": "{:g} s of sound",
     }
     sample = ", ".join(words[name].format(value) for name, value in view["sample"].items())
     unit = " per device" if view.get("devices") else ""
-    pairs = [("samples/s", f"{_amount(view['samples_per_s'], unit)}, {_WORDS[view['provenance']]}")]
+    pairs = [("samples/s", f"{_amount(view['samples_per_s'], unit)}, {PROVENANCE[view['provenance']]}")]
     latency = span({name: view["latency_ms"][name] / 1e3 for name in ("value", "low", "high")})
     pairs.append(("step", latency) if view["doing"] == "train" else ("latency", f"{latency}, one pass"))
     pairs.append(("utilisation", f"{view['utilisation']:.0%} of the {view['precision']} peak"))
-    pairs.append(("a sample", f"{sample}; {text.number(view['flop_per_sample'] / 1e9, 3)} GFLOP"))
+    pairs.append(("a sample", f"{sample or 'one input'}; {text.number(view['flop_per_sample'] / 1e9, 3)} GFLOP"))
     if view["copies"] > 1:
         pairs.append(("copies", f"{view['copies']:g} side by side"))
     if view.get("percentiles"):
@@ -204,6 +210,15 @@ def _hpc(view: View) -> Pairs:
     if view["working_set_bytes"]:
         chips = view["needs"]["chips_for_memory"]
         pairs.append(("memory", f"{view['working_set_bytes'] / 1e9:,.0f} GB need {plural(chips, 'chip')}"))
+    return pairs + _for_deadline(view)
+
+
+def _unknown(view: View) -> Pairs:
+    pairs = _time(view)[:1]
+    if view["requests_per_s"]:
+        pairs.append(("requests/s", _amount(view["requests_per_s"])))
+    verdict = "fits" if view["fits"] else "has too little memory"
+    pairs.append(("memory", f"{gib(view['memory_bytes'])} on each chip; it {verdict}"))
     return pairs + _for_deadline(view)
 
 
@@ -234,7 +249,7 @@ def _stream(view: View) -> Pairs:
         f"{name} {'none there' if share is None else f'{share:.0%}'}" for name, share in view["share_of_device"].items()
     )
     return [
-        ("latency", f"{span(view['time_s'])}, {_WORDS[view['provenance']]}"),
+        ("latency", f"{span(view['time_s'])}, {PROVENANCE[view['provenance']]}"),
         ("messages/s", _amount(view["messages_per_s"])),
         ("bottleneck", view["bottleneck"]),
         ("of the device", f"{shares}; it {'fits' if view['fits'] else 'does not fit'}"),
@@ -291,6 +306,7 @@ def _edge(view: View) -> Pairs:
 _VIEWS: dict[str, tuple[str, Callable[[View], str], Callable[[View], Pairs]]] = {
     "samples": ("", _head_samples, _samples),
     "hpc": ("the time", lambda view: f"numerical work, {view['precision']}", _hpc),
+    "unknown": ("the time", lambda view: f"{view['kind']}, known by a run alone", _unknown),
     "render": ("the time", lambda view: f"rendering, {view['engine']}", _render),
     "transcode": ("the time", _head_transcode, _transcode),
     "stream": ("the latency", lambda view: f"stream of {plural(len(view['operations']), 'operation')}", _stream),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -42,3 +43,18 @@ def progress(title: str) -> Iterator[Report]:
             bar.update(task, completed=done, total=total, what=what[:30])
 
         yield move
+
+
+def stages_planned(every_s: float = 10.0) -> Report:
+    """Of the stages of a pipeline, for a session: a line now and then of a long plan, nothing of one that is ready soon."""
+    last = time.monotonic()
+
+    def told(done: int, total: int | None, what: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= every_s:
+            last = time.monotonic()
+            from chipwise.cli import text
+
+            text.say(f"{done} of {total} stages planned")
+
+    return told

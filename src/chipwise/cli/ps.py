@@ -62,22 +62,19 @@ def ps(
         # Each is read to know, so of a list without a limit only those that are not over.
         query = replace(wanted, phases=(phases or LIVE) & LIVE) if everything else wanted
         unread = {one.id: one for one in record.damaged(query)} if query.phases or not everything else {}
-        back = {} if as_json else waiting.back_since(record, rows)
-        waits = {} if as_json else waiting.asked_and_why(session, record, [row for row in rows if row.id not in unread])
+        since = {} if as_json else waiting.phase_since(record, rows)
+        waits = waiting.asked_and_why(session, record, [row for row in rows if row.id not in unread])
         known = sightings.of_rows(session, record, rows)
     finally:
         record.close()
     now = time.time()
     shown = rows if everything or only else [row for row in rows if row.ended is None or now - row.ended < DAY_S]
     if as_json:
-        text.show_json(
-            [
-                {**row_view(row, known.get(row.id)), "damaged": str(unread[row.id]) if row.id in unread else None}
-                for row in shown
-            ]
-        )
+        views = [row_view(waiting.with_reason(row, waits), known.get(row.id)) for row in shown]
+        damaged = [str(unread[row.id]) if row.id in unread else None for row in shown]
+        text.show_json([{**view, "damaged": trouble} for view, trouble in zip(views, damaged, strict=True)])
     else:
-        _show(shown, everything, unread, back, waits, known, now)
+        _show(shown, everything, unread, since, waits, known, now)
     sightings.wake(session, rows, controlling.REPLACES_WITHIN_S)  # a queue that stands still is what people look for here
 
 
@@ -85,7 +82,7 @@ def _show(
     rows: Sequence[Row],
     everything: bool,
     unread: Mapping[str, Damaged],
-    back: Mapping[str, float],
+    since: Mapping[str, float],
     waits: dict[str, tuple[str, str]],
     known: Mapping[str, Sighting],
     now: float,
@@ -110,9 +107,9 @@ def _show(
     for row in rows:
         gpus, reason = waits.get(row.id, (_per_machine(row, row.gpus), row.reason))
         sighting = known.get(row.id) if row.id not in unread else None
-        since = sighting.seen if sighting is not None and sighting.is_gone else None
+        seen = sighting.seen if sighting is not None and sighting.is_gone else None
         phase, note = (str(row.phase), "") if sighting is None else (sighting.label, sighting.note)
-        cells.append(_cells(row, phase, now - (since or _since(row, back)), gpus, note or reason))
+        cells.append(_cells(row, phase, now - (seen or _since(row, since)), gpus, note or reason))
     text.show_table(columns, cells)
     text.say(*(str(unread[row.id]) for row in rows if row.id in unread))
     notes = [known[row.id].note for row in rows if row.id in known and known[row.id].is_trouble]  # a table may cut them
@@ -124,9 +121,9 @@ def _per_machine(row: Row, number: int) -> str:
     return str(number) if row.machines <= 1 else f"{row.machines} x {number}"
 
 
-def _since(row: Row, back: Mapping[str, float]) -> float:
-    """When it ended, began, went back to the queue, or was submitted."""
-    return row.ended or (row.begun if row.phase.placed else None) or back.get(row.id, row.submitted)
+def _since(row: Row, since: Mapping[str, float]) -> float:
+    """When it ended, began, was placed, went back to the queue, or was submitted."""
+    return row.ended or (row.begun if row.phase.placed else None) or since.get(row.id, row.submitted)
 
 
 def _cells(row: Row, phase: str, seconds: float, gpus: str, reason: str) -> list[str]:

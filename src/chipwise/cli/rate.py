@@ -47,7 +47,7 @@ def rate(
     from chipwise.api.verbs import rate as ask
     from chipwise.api.views.rate import SCHEMA, rated_view
     from chipwise.cli import text
-    from chipwise.cli.compare import show_nothing
+    from chipwise.cli.plan_brief import show_nothing
 
     session = open_session()
     ratings = [ask(session, path, environment, over_file(session, path, within)) for path in workloads]

@@ -54,6 +54,7 @@ def render(
     from chipwise.api import render as rendering
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
+    from chipwise.cli.progress import stages_planned
     from chipwise.errors import BadInput
 
     if listed and workload is None:
@@ -63,7 +64,7 @@ def render(
         raise BadInput(
             "A workload and a target are needed.", remedy="chipwise render WORKLOAD.yaml --to kubernetes; --list shows targets."
         )
-    session = open_session()
+    session = replace(open_session(), report=stages_planned())
     request = replace(_request(session, workload, within, settings), out=out, force=force)
     if out is not None:
         rendering.check_out(out, targets, force=force)

@@ -102,6 +102,7 @@ def run(
     from chipwise.api.running import asking
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
+    from chipwise.cli.progress import stages_planned
 
     request = asking.RunRequest(
         words=words,
@@ -110,7 +111,7 @@ def run(
         constraints=replace(within, spot=False),
         **options,
     )
-    session = open_session()
+    session = replace(open_session(), report=stages_planned())
     if simulate:
         _simulated(asking.simulate(session, request, seed), as_json)
         return

@@ -26,9 +26,15 @@ def stop(jobs: tuple[str, ...], now: bool, wait: bool) -> None:
     from chipwise.runner.job import Wish
 
     session = open_session()
-    ids = asking.ask(session, jobs, Wish.END if now else Wish.STOP)
+    ids, damaged = asking.ask_readable(session, jobs, Wish.END if now else Wish.STOP)
+    silences = asking.silences(session, ids)
     for id in ids:
-        text.say(f"{id} {'is ended' if now else 'asked to stop'}")
+        silence = f"; {silences[id]}" if id in silences else ""
+        text.say(f"{id} asked to {'end at once' if now else 'stop'}{silence}")
+    for error in damaged[1:]:
+        text.say(str(error))
+    if damaged:
+        raise damaged[0]
 
     if wait:
         for id in ids:

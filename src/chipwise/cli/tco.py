@@ -8,29 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.options import AboveZero, CatalogName, WholeNumber, multiple_option
-from chipwise.text import usd_short
+from chipwise.cli.options import (
+    AboveZero,
+    CatalogName,
+    HtmlReport,
+    WholeNumber,
+    csv_option,
+    json_option,
+    multiple_option,
+    reporting,
+)
+from chipwise.text import plural, usd_short
 
 if TYPE_CHECKING:
-    from chipwise.api.tco import Alternative, Swing, Tco, TcoSetting
-
-_NAMES = {
-    "purchase_usd": "purchase",
-    "power_w": "power",
-    "idle_power_w": "idle power",
-    "usd_per_kwh": "power price",
-    "pue": "PUE",
-    "space_usd_per_kw_month": "space",
-    "staff_usd_per_machine_year": "staff",
-    "interest": "interest",
-    "residual_share": "resale",
-    "maintenance_share": "maintenance",
-    "network_storage_share": "network, disks",
-    "utilisation": "utilisation",
-    "years": "years",
-    "cloud_usd_per_hour": "cloud price",
-}
-_SHARES = ("interest", "residual_share", "maintenance_share", "network_storage_share", "utilisation")
+    from chipwise.api.tco import Alternative, Swing, Tco
+    from chipwise.cli.text import Column
 
 
 class Quantity(click.ParamType[float]):
@@ -62,7 +54,21 @@ class Quantity(click.ParamType[float]):
         return number
 
 
+class Read(click.ParamType[Any]):
+    """What a function of `api.tco_request` reads, which says itself what is wrong and what is allowed."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from chipwise.api import tco_request
+
+        return {"rent": tco_request.parse_rent, "decline": tco_request.parse_decline}[self.name](str(value))
+
+
 _ABOVE_ZERO = 1e-6
+_BRIEF_ROWS, _BRIEF_SWINGS = 6, 3  # on one screen
+_HINT = "--full shows the cost by line, all that moves it, and the assumptions."
 
 
 def _usd(allowed: str, most: float = 1e9) -> Quantity:
@@ -105,17 +111,41 @@ def _share(allowed: str = "shares from 0% to 100%, such as 5% or 0.05", least: f
 @multiple_option("--against", complete="machine", help="Rented machine to compare with; repeat for several.")
 @multiple_option("--provider", "-p", complete="provider", help="Compare with this cloud only; repeat for several.")
 @multiple_option("--region", "-r", complete="region", help="Compare with this region or country only; repeat for several.")
-@click.option("--json", "as_json", is_flag=True, help="JSON; its keys are on the page docs/models/tco.md.")
-def tco(chip: str, as_json: bool, **options: Any) -> None:
+@click.option(
+    "--rent",
+    type=Read("rent"),
+    metavar="USD",
+    help="Rent that you were offered, an hour: of a chip (1.85/h) or 14.80/machine-h.",
+)
+@click.option(
+    "--term",
+    type=click.Choice(["none", "1y", "3y"]),
+    default="none",
+    show_default=True,
+    help="What --rent binds to: a term is paid in all hours, at a fixed price.",
+)
+@click.option(
+    "--decline",
+    type=Read("decline"),
+    metavar="SHARE",
+    help="By which rents fall a year: 20%, or -5% for a rise; 0 keeps them. Unless given, as observed, with an interval.",
+)
+@click.option("--full", is_flag=True, help="Also what owning costs line by line, all that moves it, and the assumptions.")
+@csv_option("CSV of what is rented instead, with a header line.")
+@json_option("JSON; its keys are on the page docs/models/tco.md.")
+@reporting()
+def tco(chip: str, full: bool, as_json: bool, as_csv: bool, report: HtmlReport, **options: Any) -> None:
     """Compare owning machines with CHIP and renting them: yearly cost, break-even by use and by month, what turns it.
 
     Purchase price, power, power price, PUE and rent come from the catalog unless given; the output says from where. Without
-    --against the chip's real offers are taken: by purchase option the cheapest and the middle of the providers.
+    --against the chip's real offers are taken: by purchase option the cheapest, the cheapest that lasts and the middle of the
+    providers. The answer is against the least rent that lasts and is not spot, or against --rent.
 
     \b
     Examples:
       chipwise tco h100 --machines 4 --years 3 --utilisation 60% --country DEU
       chipwise tco h100 --against p5.48xlarge --country Texas --staff 8000
+      chipwise tco h100 --rent 1.85/h --term 1y --decline 10%
       chipwise tco l40s --chips 4 --power-price 0.20 --pue 1.3 --json
     """
     from chipwise.api.session.wiring import open_session
@@ -123,6 +153,7 @@ def tco(chip: str, as_json: bool, **options: Any) -> None:
     from chipwise.api.tco import tco as ask
     from chipwise.cli import text
 
+    report.check()
     names = {
         "purchase": "purchase_usd",
         "power": "power_w",
@@ -135,19 +166,77 @@ def tco(chip: str, as_json: bool, **options: Any) -> None:
         "provider": "providers",
         "region": "regions",
     }
-    result = ask(open_session(), TcoRequest(chip, **{names.get(name, name): value for name, value in options.items()}))
+    session = open_session()
+    result = ask(session, TcoRequest(chip, **{names.get(name, name): value for name, value in options.items()}))
+    if report.path is not None:
+        from chipwise.api.report import write_tco
+
+        write_tco(result, report.path, session.today, report.force)
     if as_json:
         from chipwise.api.views.tco import tco_view
 
         text.show_json(tco_view(result))
-        return
+    elif as_csv:
+        from chipwise.api.views.tco import tco_rows
+
+        text.show_csv(tco_rows(result))
+    elif full:
+        _show(result)
+    else:
+        _show_brief(result)
+    report.say_written()
+
+
+def _show_brief(result: Tco) -> None:
+    """The answer on one screen: 30 lines of 80 columns."""
+    from chipwise.api.views.tco import answer_words, contract_words
+    from chipwise.cli import text
+
+    reference = result.reference
+    rents = result.cloud[:_BRIEF_ROWS]
+    text.show_title(_title(result))
+    bound = [contract_words(reference)] if reference is not None and reference.contract_usd is not None else []
+    text.show_lines(answer_words(result), *bound, "")
+    text.show_pairs([("bought for", _bought(result)), *_hours(result)[1:]])
+    if rents:
+        text.show_lines("")
+        text.show_table(_columns(fold=False), [[_rented(one), *_row(one)[1:]] for one in rents])
+        text.show_lines("Even at: use from which on owning is cheaper. Month: when it is paid off.")
+    _show_swings(result, _BRIEF_SWINGS)
+    notes = result.notes[:1] if rents and len(result.notes) > 1 else result.notes
+    text.show_lines("", *notes, _HINT)
+
+
+def _show(result: Tco) -> None:
+    from chipwise.api.views.tco import SETTINGS, answer_words, decline_words, setting_words
+    from chipwise.cli import text
+
+    text.show_title(_title(result))
+    text.show_lines(answer_words(result), f"Bought for {_bought(result)}.", "")
     _show_own(result)
     _show_cloud(result)
     _show_swings(result)
     text.show_lines("")
     text.show_title("Assumptions")
-    text.show_pairs((_NAMES[one.name], _setting(one)) for one in result.settings)
+    declines = list(dict.fromkeys(one.decline for one in result.cloud))
+    text.show_pairs(
+        [
+            *((SETTINGS[one.name], setting_words(one)) for one in result.settings),
+            *(("rent" if at == 0 else "", decline_words(one)) for at, one in enumerate(declines)),
+        ]
+    )
     text.show_lines("", *result.notes)
+
+
+def _title(result: Tco) -> str:
+    own, request = result.own, result.request
+    site = f", in {request.country}" if request.country else ""
+    machines = f"{plural(own.machines, 'machine')} of {request.chips}x {result.chip}"
+    return f"{machines}, owned for {plural(own.years, 'year')}, in use {own.utilisation:.0%}{site}"
+
+
+def _bought(result: Tco) -> str:
+    return f"{usd_short(result.own.bought_usd)}, sold for {usd_short(result.own.resale_usd)}"
 
 
 def _show_own(result: Tco) -> None:
@@ -155,87 +244,91 @@ def _show_own(result: Tco) -> None:
     from chipwise.cli import text
     from chipwise.cli.text import Column
 
-    own, cost, request = result.own, result.cost, result.request
-    site = f", in {request.country}" if request.country else ""
-    machines = text.plural(own.machines, "machine")
-    text.show_title(
-        f"{machines} of {request.chips}x {result.chip}, owned for {own.years:g} years, in use {own.utilisation:.0%}{site}"
-    )
-    text.show_lines(f"Bought for {usd_short(own.bought_usd)}, sold for {usd_short(own.resale_usd)}.", "")
-    total = cost.cost.usd
+    cost, total = result.cost, result.cost.cost.usd
     rows = [[one.name, f"{one.usd * YEAR_HOURS:,.0f}", f"{one.usd / total:.0%}", one.how] for one in cost.cost.lines]
     columns = [Column("cost"), Column("$/year", True), Column("share", True), Column("how", flexible=True, fold=True)]
     text.show_table(columns, [*rows, ["total", f"{total * YEAR_HOURS:,.0f}", "", ""]])
     text.show_lines("")
+    text.show_pairs(_hours(result))
+
+
+def _hours(result: Tco) -> list[tuple[str, str]]:
+    """What hours of an own machine cost, with their spread."""
+    cost = result.cost
 
     def ends(name: str) -> str:
         low, high = getattr(result.low, name), getattr(result.high, name)
         price = f"${getattr(cost, name):,.2f}"
         return f"{price}  ({low:,.2f} to {high:,.2f} as purchase prices spread)" if low < high else price
 
-    text.show_pairs(
-        [
-            ("an hour of a machine", ends("usd_per_machine_hour")),
-            ("a useful hour", ends("usd_per_useful_hour")),
-            ("a useful hour of a chip", f"${cost.usd_per_useful_hour / result.request.chips:,.2f}"),
-        ]
-    )
+    return [
+        ("an hour of a machine", ends("usd_per_machine_hour")),
+        ("a useful hour", ends("usd_per_useful_hour")),
+        ("a useful hour of a chip", f"${cost.usd_per_useful_hour / result.request.chips:,.2f}"),
+    ]
 
 
 def _show_cloud(result: Tco) -> None:
+    from chipwise.api.views.tco import contract_words
     from chipwise.cli import text
-    from chipwise.cli.text import Column
 
     if result.cloud:
         text.show_lines("")
-        columns = [
-            Column("rented instead", flexible=True, fold=True),
-            Column("place", flexible=True, fold=True),
-            Column("$/h", True),
-            Column("useful", True),
-            Column("even at", True),
-            Column("month", True),
-            Column("saved", True),
-        ]
-        text.show_table(columns, [_row(one) for one in result.cloud])
+        text.show_table(_columns(fold=True), [_row(one) for one in result.cloud])
+        level = ", on average over the years" if any(one.decline.value or one.decline.is_wide for one in result.cloud) else ""
         text.show_lines(
-            "Even at: hours in use from which on owning is cheaper. Month: when it has paid for itself at this use. Saved: by "
-            f"owning over {result.own.years:g} years, as of today."
+            f"$/h: today. Useful: of an hour in use{level}. Even at: hours in use from which on owning is cheaper. Month: "
+            f"when it has paid for itself at this use. Saved: by owning over {result.own.years:g} years, as of today."
         )
+        text.show_lines(*(contract_words(one) for one in result.cloud if one.contract_usd is not None))
     for option, reason in result.left_out:
         text.show_lines(f"{option} {reason}: left out.")
 
 
+def _columns(fold: bool) -> list[Column]:
+    from chipwise.cli.text import Column
+
+    numbers = (Column(name, True) for name in ("$/h", "useful", "even at", "month", "saved"))
+    return [Column("rented instead", flexible=True, fold=fold), *numbers]
+
+
+def _rented(alternative: Alternative) -> str:
+    offer = alternative.offer
+    return f"{offer.purchase} {offer.provider}, {alternative.place.split(' of ')[0].removeprefix('cheapest ')}"
+
+
 def _row(alternative: Alternative) -> list[str]:
-    comparison, offer = alternative.compared, alternative.offer
-    use = comparison.break_even_utilisation
+    from chipwise.api.views.tco import month_words, saving_words, use_words
+
+    comparison, slow, fast, offer = alternative.compared, alternative.slow, alternative.fast, alternative.offer
     return [
-        f"{offer.purchase} {offer.provider} {offer.machine}",
-        alternative.place.removesuffix(" providers"),
+        f"{offer.purchase} {offer.provider} {offer.machine} ({alternative.place.removesuffix(' providers')})",
         f"{alternative.usd_per_hour:,.2f}",
         f"{comparison.cloud_usd_per_useful_hour:,.2f}",
-        "never" if use is None else "any" if use == 0 else f"{use:.0%}",
-        "-" if comparison.break_even_month is None else str(comparison.break_even_month),
-        usd_short(comparison.saving_usd),
+        use_words(slow.break_even_utilisation, fast.break_even_utilisation),
+        month_words(slow.break_even_month, fast.break_even_month),
+        saving_words(fast.saving_usd, slow.saving_usd),
     ]
 
 
-def _show_swings(result: Tco) -> None:
+def _show_swings(result: Tco, limit: int | None = None) -> None:
+    from chipwise.api.views.tco import balance_words
     from chipwise.cli import text
 
     if result.reference is None or not result.swings:
         return
-    offer = result.reference.offer
     base = result.reference.compared.saving_usd
     text.show_lines("")
-    text.show_title(f"Owning saves {usd_short(base)} against {offer.provider} {offer.purchase}; what moves it, one at a time")
-    sys.stdout.write("\n".join(tornado(result.swings, base, text.width())) + "\n")
+    text.show_title(f"{balance_words(result.reference)}; what moves it, one at a time")
+    sys.stdout.write("\n".join(tornado(result.swings[:limit], base, text.width())) + "\n")
 
 
 def tornado(swings: tuple[Swing, ...], base: float, width: int) -> list[str]:
     """One bar a setting on a common axis of USD saved: - towards its low end, + towards its high end, | as it is."""
-    ends = [f"{_value(one.name, one.low)} to {_value(one.name, one.high)}" for one in swings]
-    names = [_NAMES[one.name] for one in swings]
+    from chipwise.api.views.tco import SETTINGS, value_words
+
+    ends = [f"{value_words(one.name, one.low)} to {value_words(one.name, one.high)}" for one in swings]
+    names = [SETTINGS[one.name] for one in swings]
     left, middle = max(map(len, names)), max(map(len, ends))
     room = max(width - left - middle - 4, 10)
     savings = [base, *(value for one in swings for value in (one.saving_at_low_usd, one.saving_at_high_usd))]
@@ -261,28 +354,3 @@ def tornado(swings: tuple[Swing, ...], base: float, width: int) -> list[str]:
                 axis[place] = letter
     legend = "- low end, + high end"[: left + middle + 2]
     return [*lines, f"{legend:<{left + middle + 2}}  {''.join(axis)}".rstrip()]
-
-
-def _value(name: str, value: float) -> str:
-    if name in _SHARES:
-        return f"{value:.0%}"
-    if name == "usd_per_kwh":
-        return f"${value:.3g}"
-    if name.endswith(("_usd", "_usd_per_hour")) or "_usd_" in name:
-        return usd_short(value)
-    return f"{value:.3g}"
-
-
-def _setting(setting: TcoSetting) -> str:
-    if setting.name.endswith("power_w"):
-        value = f"{setting.value / 1e3:.3g} kW"
-    elif setting.name == "usd_per_kwh":
-        value = f"${setting.value:.4g}/kWh"
-    else:
-        value = f"{setting.value:.3g}" if setting.name == "pue" else _value(setting.name, setting.value)
-    spread = (
-        f" ({_value(setting.name, setting.low)} to {_value(setting.name, setting.high)})"
-        if setting.low is not None and setting.high is not None
-        else ""
-    )
-    return f"{value}{spread}: {setting.basis}" + (" (given)" if setting.is_given else "")

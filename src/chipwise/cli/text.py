@@ -77,7 +77,7 @@ def show_laid(lines: Iterable[str]) -> None:
 
 def table_lines(columns: Sequence[Column], rows: Iterable[Sequence[str]], details: Sequence[str] = ()) -> list[str]:
     """What `show_table` shows."""
-    cells = [[printable(cell) for cell in row] for row in rows]
+    cells = [[printable(cell, kept="") for cell in row] for row in rows]
     widths = [max([_cells(column.title), *(_cells(row[i]) for row in cells)]) for i, column in enumerate(columns)]
     room = width()
     gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= room else 1
@@ -263,9 +263,9 @@ def _flat(value: Any) -> Any:
     return "" if value is None else value
 
 
-def printable(text: str) -> str:
-    """Without control characters: a name typed by somebody else must not steer the terminal."""
-    return text if text.isprintable() else "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
+def printable(text: str, kept: str = "\n\t") -> str:
+    """Without control characters: a name typed by somebody else must not steer the terminal, nor end a row of a table."""
+    return text if text.isprintable() else "".join(c if c.isprintable() or c in kept else f"\\x{ord(c):02x}" for c in text)
 
 
 def number(value: float | None, digits: int = 4) -> str:

@@ -70,7 +70,7 @@ def _table(standings: list[Standing]) -> Table:
             f"{standing.gpu_percent:.0f}%" if standing.gpu_percent is not None else "",
             _memory(standing),
             f"{standing.step:,}" if standing.step is not None else "",
-            standing.engine if standing.place else "",
+            "" if standing.is_here else standing.engine,
         ]
         for standing in standings
     ]
@@ -105,7 +105,7 @@ _ALWAYS = ("job", "phase", "for", "CPU", "memory")
 
 def _gpus(standing: Standing) -> str:
     """Here by their numbers; elsewhere how many, of each machine where there are several."""
-    if not standing.place:
+    if standing.is_here:
         return ",".join(map(str, standing.gpus))
     return f"{standing.machines} x {standing.asks_gpus}" if standing.machines > 1 else str(standing.asks_gpus)
 

@@ -12,7 +12,6 @@ import json
 import logging
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,16 +20,14 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
+from chipwise.job.clock import boottime
+
 log = logging.getLogger("chipwise.job")
 GRACE_S = 30.0
 _LOOK_S = 0.1  # between looks at the notice file: a look costs microseconds, on a network file system more
 
 
-def _boottime() -> float:
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic()
-
-
-_began, _began_boottime = time.time(), _boottime()
+_began, _began_boottime = time.time(), boottime()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +39,7 @@ class Leaving:
     @property
     def seconds_left(self) -> float | None:
         if self.boottime is not None:
-            return max(0.0, self.boottime - _boottime())
+            return max(0.0, self.boottime - boottime())
         return None if self.until is None else max(0.0, self.until - time.time())
 
 
@@ -102,7 +99,7 @@ def listening(*signals: signal.Signals) -> Iterator[None]:
             os.kill(os.getpid(), number)
             return
         if _signalled is None:
-            _signalled = Leaving(signal.Signals(number).name, time.time() + _grace_s(), _boottime() + _grace_s())
+            _signalled = Leaving(signal.Signals(number).name, time.time() + _grace_s(), boottime() + _grace_s())
             _last_look = ("", -1e9, None)  # a notice was written just before
         if callable(previous):
             previous(number, frame)

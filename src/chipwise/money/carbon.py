@@ -5,9 +5,9 @@
     hosts        kg = machines x (1000 + 2.29 kg per GiB of host memory) x h / lifetime
 
 The grid is the annual average of the region's consumption, where it is (location-based): what an account of emissions counts.
-The marginal grid says what one more job adds; it is told beside, where known. Renewable certificates are not subtracted.
-A region without a grid takes its country's, then the world's; one without a PUE its provider's, then the industry's. A name
-such as `oslo-norway-3` tells the country; all of this is said in `basis`.
+Renewable certificates are not subtracted.
+A region without a grid takes its country's, then the world's; one without a PUE its provider's, then the industry's. All of
+this is said in `basis`.
 
 Making: the table `embodied`. Its scopes differ, so a chip is counted alone and its host apart. For chips without a row, a
 rule by die and memory stands in, from the parts of NVIDIA's own figure for the H100 (546 of a board's 1,312 kg are memory):
@@ -19,7 +19,6 @@ would make a chip look twice as clean by bookkeeping alone. Hours are hours held
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum, isfinite
@@ -32,7 +31,6 @@ from numpy.typing import ArrayLike, NDArray
 from chipwise.catalog.chip import Chip, ChipKind
 from chipwise.catalog.region import Region
 from chipwise.catalog.tables import Embodied, EnergyPrice
-from chipwise.countries import GROUPS, country_of
 from chipwise.errors import InvalidSettings, Problem
 from chipwise.text import number
 from chipwise.units import GIB
@@ -54,7 +52,6 @@ _WITH_HOST = {"TPU-v6e": ("TPU v6e", 1.0), "TPU-v5e": ("TPU v6e", 2.0), "TPU-v5p
 _BOARD, _BOARD_CHIPS, _BOARD_MEMORY_KG = "HGX H100 baseboard (8 x H100 SXM)", 8.0, 546.0  # its memory, by the row's note
 _BOARD_MEMORY_GB, _BOARD_DIE_MM2 = 80.0, 814.0  # of one chip
 _HOST, _HOST_GIB, _BARE_HOST = "AWS p5.48xlarge host without GPUs", 2048.0, "Server, baseline 1 CPU"
-_NOT_A_COUNTRY = {"me", "sa", "af", "ap", "eu", "na", "as"}  # parts of the world where regions begin with them
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,28 +59,6 @@ class CarbonLine:
     name: str  # operational | embodied, chips | embodied, hosts
     kg: float
     how: str
-
-
-@dataclass(frozen=True, slots=True)
-class Carbon:
-    """kg CO2e of a job. `embodied_kg` is None where nobody says what its chips took to make."""
-
-    operational_kg: float
-    embodied_kg: float | None
-    lines: tuple[CarbonLine, ...]
-    basis: tuple[str, ...]
-    marginal_kg: float | None  # operational, by what one more kWh emits there
-
-    @property
-    def kg(self) -> float:
-        """What is known of it."""
-        return fsum(line.kg for line in self.lines)
-
-    def per(self, units: float) -> float:
-        """kg of one of so many units of work."""
-        if not (isfinite(units) and units > 0.0):
-            raise InvalidSettings(Problem("units", f"{units:g} is not possible", None, "above 0"))
-        return self.kg / units
 
 
 class EmbodiedShare(NamedTuple):
@@ -98,7 +73,6 @@ class Grid(NamedTuple):
     """The electricity of a region."""
 
     g_per_kwh: float
-    marginal_g_per_kwh: float | None
     pue: float
     basis: tuple[str, ...]
     assumed: bool  # the grid or the PUE is not the region's own
@@ -135,16 +109,15 @@ class Grids:
     def of(self, region: Region) -> Grid:
         basis: list[str] = []
         of_grid = of_pue = ""
-        country = region.country or _country_in(region.name)
         grams = region.grid_g_per_kwh
         if grams is not None:
             year = f" of {region.grid_year}" if region.grid_year else ""
             wide = " of the country" if region.grid_of_country else ""
             basis.append(f"grid {grams:.4g} g/kWh: annual average{wide}{year}, location-based")
-        elif country in self._countries:
-            grams = self._countries[country]
-            whence = "" if region.country else ", which its name tells"
-            of_grid = f"average of {country}{whence}"
+        elif region.country in self._countries:
+            grams = self._countries[region.country]
+            whence = ", which its name tells" if "country" in region.fact.inferred else ""
+            of_grid = f"average of {region.country}{whence}"
         else:
             grams = WORLD_G_PER_KWH
             of_grid = "world average of 2023"
@@ -164,7 +137,6 @@ class Grids:
         assumed = region.grid_g_per_kwh is None or region.pue is None
         return Grid(
             g_per_kwh=grams,
-            marginal_g_per_kwh=region.marginal_g_per_kwh,
             pue=pue,
             basis=tuple(basis),
             assumed=assumed,
@@ -238,23 +210,6 @@ class Making:
         return EmbodiedShare(fsum(line.kg for line in lines) if lines else None, tuple(lines), tuple(basis))
 
 
-def footprint(grid: Grid, power_w: float, hours: float, embodied: EmbodiedShare | None = None) -> Carbon:
-    """One job's carbon: watts of all its machines over hours, and its share of making them."""
-    _check(power_w=power_w, hours=hours)
-    energy_kwh = power_w * hours / 1e3 * grid.pue
-    formula = f"{power_w:,.0f} W x {number(hours, 4)} h x PUE {grid.pue:.4g} x {grid.g_per_kwh:.4g} g/kWh"
-    operational = CarbonLine("operational", energy_kwh * grid.g_per_kwh / 1e3, formula)
-    marginal, embodied = grid.marginal_g_per_kwh, embodied or EmbodiedShare(None, (), ("embodied: not asked for",))
-    marginal_basis = () if marginal is None else (f"one more kWh there emits {marginal:.4g} g (marginal)",)
-    return Carbon(
-        operational_kg=operational.kg,
-        embodied_kg=embodied.kg,
-        lines=(operational, *embodied.lines),
-        basis=(*grid.basis, *marginal_basis, *embodied.basis),
-        marginal_kg=None if marginal is None else energy_kwh * marginal / 1e3,
-    )
-
-
 class Greener(NamedTuple):
     region: str
     usd: float
@@ -300,21 +255,3 @@ def _country_grids(regions: Iterable[Region]) -> dict[str, float]:
             rows = countrywide if region.grid_of_country else parts
             rows.setdefault(region.country, []).append(region.grid_g_per_kwh)
     return {country: median(countrywide.get(country) or parts[country]) for country in countrywide | parts}
-
-
-def _country_in(name: str) -> str | None:
-    """The country that a region's name tells: `oslo-norway-3`, `Georgia, US, NA`, `fr-par`; None where it may mean a town."""
-    pieces = [piece.strip() for piece in name.split(",")]
-    if len(pieces) == 3:  # place, country, part of the world
-        return _single(pieces[1])
-    words = re.findall(r"[A-Za-z]+", name)
-    for word in words:
-        if (len(word) > 3 or word.lower() == "usa") and (country := _single(word)):
-            return country
-    # Three letters may be an airport: FRA is in Germany, BHS is no island.
-    return _single(words[0]) if words and len(words[0]) == 2 and words[0].lower() not in _NOT_A_COUNTRY else None
-
-
-def _single(text: str) -> str | None:
-    found = country_of(text) if text else None
-    return None if found in GROUPS else found

@@ -15,11 +15,6 @@ Prices are certain only where a list price was read or reckoned from one, for th
 third parties wrote, what is `doubtful` or `superseded`, or a stretched region are not.
 The on-demand price decides the fraction rows. Negotiated discounts (`catalog.discount`) change offers: who passes a
 discounted on-demand price assumes that the discount holds under the promise too; absolute prices stay list prices.
-
-Break-even. A promise pays all hours of its term, on-demand those used: both cost the same at the share
-u = committed / on-demand of the hours. Money paid up front could have earned interest: with a yearly rate r and a term of
-y years an hourly stream is worth A = 8760 (1 - (1+r)^-y) / ln(1+r) hours today, so the promise's hour costs
-(upfront + hourly part x A) / A; without r simply usd_per_hour. More than 1: never worth it.
 """
 
 from __future__ import annotations
@@ -27,7 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import isfinite, log
+from math import isfinite
 
 from chipwise.catalog.tables import Commitment
 from chipwise.errors import InvalidSettings, Problem
@@ -103,23 +98,6 @@ class Commitments:
                 yield row, name == machine
         for row in self._everything.get(provider, ()):
             yield row, False
-
-
-def break_even_share(committed: Committed, on_demand_usd_per_hour: float, yearly_rate: float = 0.0) -> float:
-    """The share of hours at which the promise and on-demand cost the same."""
-    problems = []
-    if not on_demand_usd_per_hour > 0:
-        problems.append(Problem("on_demand_usd_per_hour", f"{on_demand_usd_per_hour} is no price", allowed="more than 0"))
-    if not 0 <= yearly_rate < 10:
-        problems.append(Problem("yearly_rate", f"{yearly_rate} is no rate of interest", allowed="0.05 for five per cent"))
-    if problems:
-        raise InvalidSettings(*problems)
-    hourly = committed.usd_per_hour
-    if yearly_rate > 0 and committed.upfront_usd and committed.term_years:
-        hours = HOURS_PER_YEAR * committed.term_years
-        worth = HOURS_PER_YEAR * (1 - (1 + yearly_rate) ** -committed.term_years) / log(1 + yearly_rate)
-        hourly += committed.upfront_usd / worth - committed.upfront_usd / hours
-    return hourly / on_demand_usd_per_hour
 
 
 def _covers(row: Commitment, region: str) -> bool:

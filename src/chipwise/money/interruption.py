@@ -162,13 +162,6 @@ class Rates:
         return None
 
 
-def rate_per_hour(
-    rows: Iterable[Interruption], provider: str, region: str, machine: str, chip: str | None = None, chips: float | None = None
-) -> Interruptions:
-    """One answer; who asks for many builds `Rates` once."""
-    return Rates(rows).of(provider, region, machine, chip, chips)
-
-
 def _latest(rows: Iterable[Interruption]) -> Iterator[Interruption]:
     """What says something of rates or waits, each thing once: the last reading of a band, and no trace twice."""
     bands: dict[tuple[str, ...], Interruption] = {}

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from chipwise.errors import InvalidSettings, NoResult, Problem
 from chipwise.money.cost import Cost, Line
@@ -48,12 +48,6 @@ class Load:
 
     machines: Counts  # different numbers, ascending
     hours: Floats
-
-    @classmethod
-    def of_steps(cls, machines: ArrayLike, step_hours: float = 1.0) -> Load:
-        """One number per step; parts of a machine are whole machines."""
-        counts = np.atleast_1d(np.asarray(machines, dtype=float))
-        return cls._from_columns(counts, np.full(counts.shape, float(step_hours)))
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[tuple[float, float]]) -> Load:
@@ -97,6 +91,7 @@ class Option:
     capacity: int | None = None  # machines; None: as many as wanted
     usable_share: float = 1.0  # of the load at any moment, together with all options of as small a share
     running_usd_per_hour: float = 0.0  # a used hour costs this on top: power of bought machines
+    term_years: float = 0.0  # for which a rented machine is promised; 0: no contract
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +103,7 @@ class Layer:
     usd: float
     committed: bool = False  # bought for a term
     owned: str = ""  # machines of one's own: which and where; empty: rented
+    term_years: float = 0.0  # of the contract; 0: none
 
     @property
     def utilisation(self) -> float:
@@ -132,11 +128,6 @@ class Layering:
     @property
     def usd(self) -> float:
         return self.cost.usd
-
-    @property
-    def best_alone(self) -> Alone | None:
-        able = [one for one in self.alone if one.usd is not None]
-        return min(able, key=lambda one: one.usd or 0.0) if able else None
 
 
 class _Ladder(NamedTuple):
@@ -258,6 +249,7 @@ def _committed_layers(load: Load, committed: Sequence[Option], ends: Sequence[in
                 hours_paid=paid,
                 usd=paid * option.usd_per_hour + used * option.running_usd_per_hour,
                 committed=True,
+                term_years=option.term_years,
             )
         )
         start = end

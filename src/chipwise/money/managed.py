@@ -12,18 +12,18 @@ service for another training of the same shape is kept and marked `same_weights=
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import isfinite
+from math import isfinite, log
 
 from chipwise.catalog.fact import Fact
 from chipwise.catalog.tables import TokenPrice
 from chipwise.errors import InvalidSettings, Problem
 from chipwise.money.break_even import BreakEven, ReplicaSet, by_the_request
 from chipwise.money.cost import Cost, Line
-from chipwise.units import HOUR
-from chipwise.workload.model.registry import Registry, key
+from chipwise.workload.model.registry import Registry
+from chipwise.workload.model.spelled import key
 
 _MILLION = 1e6
 
@@ -84,6 +84,7 @@ class TokenService:
     gone: bool  # retired when the row was written
     fact: Fact
     regions: tuple[str, ...] = ()  # that the price is of; none: not stated
+    doubt: str = ""  # why it may no longer be sold
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +164,19 @@ def services(rows: Iterable[TokenPrice], model: str, registry: Registry) -> tupl
     return tuple(sorted(offered, key=lambda service: not service.same_weights))
 
 
-def unmatched(rows: Iterable[TokenPrice], registry: Registry) -> tuple[TokenPrice, ...]:
-    """Open-weight rows whose model the registry does not hold."""
-    return tuple(row for row in rows if row.open_weights and model_of(row.model, registry) is None)
+def nearest_sold(rows: Sequence[TokenPrice], model: str, registry: Registry) -> TokenService | None:
+    """Of a model that nobody sells: the cheapest service of the one that is nearest to it in parameters at work on a token."""
+    own = registry.find(model).shape.active_parameters
+    sold = {
+        name: registry.find(name).shape.active_parameters
+        for row in rows
+        if row.open_weights and (name := model_of(row.model, registry)) is not None
+    }
+    for name in sorted(sold, key=lambda one: abs(log(sold[one] / own))):
+        offered = [one for one in services(rows, name, registry) if one.same_weights and not one.gone and not one.doubt]
+        if offered:
+            return min(offered, key=lambda one: one.usd_per_input + one.usd_per_output)
+    return None
 
 
 def _service(row: TokenPrice, model: str, wanted: str, registry: Registry) -> TokenService | None:
@@ -188,6 +199,7 @@ def _service(row: TokenPrice, model: str, wanted: str, registry: Registry) -> To
         gone=row.retires is not None and row.retires <= row.fact.as_of,
         fact=row.fact,
         regions=tuple(filter(None, row.regions.split("|"))),
+        doubt=row.doubt,
     )
 
 
@@ -207,10 +219,6 @@ def cost(service: TokenService, request: Request, requests: float = 1.0) -> Cost
         Line(name, requests * tokens * usd, f"{requests * tokens / _MILLION:,.4g} M x ${usd * _MILLION:.4g}/M{note}")
         for name, tokens, usd, note in parts
     )
-
-
-def cost_per_hour(service: TokenService, request: Request, requests_per_s: float) -> Cost:
-    return cost(service, request, requests_per_s * HOUR)
 
 
 def break_even(service: TokenService, request: Request, fleet: ReplicaSet) -> BreakEven:

@@ -69,14 +69,6 @@ class SpotRun:
     checkpoints: Floats
 
 
-@dataclass(frozen=True, slots=True)
-class Saving:
-    spot_usd: Floats
-    on_demand_usd: Floats
-    saved_usd: Floats  # negative where spot is dearer
-    saved_share: Floats
-
-
 class _Stretches(NamedTuple):
     """`number` equal stretches of `long_s`, and one last of `last_s`."""
 
@@ -169,23 +161,6 @@ def run(
         checkpoints,
     )
     return SpotRun(*(column.reshape(shape) for column in results))
-
-
-def saved(
-    result: SpotRun, work_s: ArrayLike, machines: ArrayLike, spot_usd_per_hour: ArrayLike, on_demand_usd_per_hour: ArrayLike
-) -> Saving:
-    """What the run costs on spot on average, and on demand, where nothing is lost and no checkpoint needed.
-
-    Of N machines the lost one costs nothing while its successor is waited for; the others are paid.
-    """
-    count, spot = np.asarray(machines, dtype=float), np.asarray(spot_usd_per_hour, dtype=float)
-    paid_s = result.expected_s * count - result.waiting_s
-    spot_usd = paid_s / 3600 * spot
-    on_demand = np.asarray(work_s, dtype=float) * count / 3600 * np.asarray(on_demand_usd_per_hour, dtype=float)
-    share = np.divide(
-        on_demand - spot_usd, on_demand, out=np.zeros(np.broadcast(on_demand, spot_usd).shape), where=on_demand > 0
-    )
-    return Saving(spot_usd, on_demand, on_demand - spot_usd, share)
 
 
 def _grown(exponent: Floats) -> Floats:

@@ -66,6 +66,7 @@ class _Need(NamedTuple):
     shrink: float  # bytes of data in a stored one
     disk: float  # of one machine
     memory: float
+    in_place: bool = False  # an object store there holds it already
 
     def fits(self, place: str) -> bool:
         """Whether passes after the first can come from a machine's own memory or disk."""
@@ -146,10 +147,12 @@ class Tiers:
         passes: float = 1.0,
         file_bytes: float | None = None,
         data_format: str | None = None,
+        in_place: bool = False,
     ) -> StorageChoice:
         """The cheapest storage that feeds `needed_bytes_per_s`, which all machines take together, for `hours`.
 
         Disk and memory are of one machine; None is none. `file_bytes` is the mean size of a file; None means large shards.
+        `in_place`: the data lies in an object store there already, which is paid with or without the job.
         """
         disk, memory, shrink = local_disk_bytes or 0.0, host_memory_bytes or 0.0, 1.0
         file = SHARD if file_bytes is None else file_bytes
@@ -168,6 +171,7 @@ class Tiers:
             shrink=shrink,
             disk=disk,
             memory=memory,
+            in_place=in_place,
         )
         shelf = self._shelves.of(provider, region)
         rates = self._rates.get(need.part)
@@ -211,6 +215,7 @@ def _weigh(priced: Priced, need: _Need, rates: Mapping[str, float], cache: str, 
     volumes = 1.0 if priced.shared else need.machines
     volume_rate = wanted / volumes
     provisioned = max(need.size, product.least_bytes) if need.size else 0.0
+    already_paid = need.in_place and product.tier == "object-store"
     if product.per_byte:
         provisioned = max(provisioned, volume_rate / product.per_byte)
         first = min(first, max(wanted, provisioned * product.per_byte * volumes))
@@ -220,7 +225,7 @@ def _weigh(priced: Priced, need: _Need, rates: Mapping[str, float], cache: str, 
     # A machine fetches a file the first time it needs it, so never more often than it is passed.
     reads = min(need.machines, need.passes) if cache else need.passes
     charges = (
-        provisioned * priced.usd_per_byte * paid,
+        0.0 if already_paid else provisioned * priced.usd_per_byte * paid,
         max(0.0, volume_rate - product.included) * priced.usd_per_rate * paid,
         max(0.0, volume_rate / operation - product.included_iops) * priced.usd_per_iops * paid,
         need.gets * reads * priced.usd_per_get,
@@ -319,6 +324,8 @@ def _reason(best: _Candidate, feeding: int, need: _Need) -> str:
     if best.resident or best.tier == "local-nvme":
         place = "memory" if best.resident else "the local disk"
         reason += f"; after a first pass from {best.priced.product.tier} it is read from {place}"
+    if need.in_place and best.priced.product.tier == "object-store":
+        reason += "; it is there already, so keeping it is not counted"
     if not best.feeds and need.part * need.shrink < MB:
         reason += f"; files of {decimal_size(need.part * need.shrink)} are slow to open: "
         reason += f"pack them into shards of {decimal_size(SHARD)}"

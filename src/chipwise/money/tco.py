@@ -8,26 +8,31 @@ the running costs of a month:
 
 The part of the annuity above (P - R) / n is the cost of finance. r is energy, space, staff and maintenance. An hour is
 useful when somebody's work runs; the machine draws its idle power in the others and nothing else changes. Taxes,
-inflation and repairs beyond the maintenance share are left out.
+inflation and repairs beyond the maintenance share are left out. A rent may fall or rise by the month (`money.rent`): its
+level price is the one that, paid all the years, is worth as much today.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from math import ceil, inf, isfinite, log
+from itertools import accumulate
+from math import fsum, isfinite
+from operator import mul
 
 from chipwise.catalog.offer import Purchase
 from chipwise.catalog.owned import DEFAULT_PUE
 from chipwise.errors import InvalidSettings, Problem, UnknownName
 from chipwise.money.cost import Cost, Line
+from chipwise.money.rent import NONE, TERM_YEARS, Decline, factors
 from chipwise.spelling import nearest
 from chipwise.text import price, usd
-from chipwise.units import HOUR, MONTH
+from chipwise.units import HOUR, MONTH, YEAR
 
 MONTH_HOURS = MONTH / HOUR
+YEAR_HOURS = YEAR / HOUR
 BY_USE = frozenset({Purchase.ON_DEMAND, Purchase.SPOT})  # paid in the useful hours only; the others run all the time
-_ROUNDING = 1e-9  # of a count of months
+_ROUNDING = 1e-12  # of sums of money
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +164,7 @@ def cash_flow(own: Ownership) -> tuple[float, ...]:
 @dataclass(frozen=True, slots=True)
 class Comparison:
     own: OwnCost
-    cloud_usd_per_useful_hour: float  # of one machine
+    cloud_usd_per_useful_hour: float  # of one machine, level over the years
     own_npv_usd: float  # of all that is paid over the years, as of today
     cloud_npv_usd: float
     break_even_utilisation: float | None  # owning costs no more from here on
@@ -173,30 +178,38 @@ class Comparison:
         return self.cloud_npv_usd - self.own_npv_usd
 
 
-def compare(own: Ownership, cloud_usd_per_hour: float, purchase: Purchase | str = Purchase.ON_DEMAND) -> Comparison:
-    """Owning against renting as many machines of the same kind, each `cloud_usd_per_hour`, for the same useful hours."""
+def compare(
+    own: Ownership, cloud_usd_per_hour: float, purchase: Purchase | str = Purchase.ON_DEMAND, decline: float = 0.0
+) -> Comparison:
+    """Owning against renting as many machines of the same kind, each `cloud_usd_per_hour` today, for the same useful hours.
+    The rent falls by `decline` a year, in steps of whole terms where it is reserved."""
     option = _option(purchase)
-    if not (isfinite(cloud_usd_per_hour) and cloud_usd_per_hour >= 0):
-        problem = Problem("cloud_usd_per_hour", f"{cloud_usd_per_hour:g} is no price", allowed="a finite number from 0 on")
-        raise InvalidSettings(problem)
+    for name, value, fine, allowed in (
+        ("cloud_usd_per_hour", cloud_usd_per_hour, cloud_usd_per_hour >= 0, "a finite number from 0 on"),
+        ("decline", decline, decline < 1, "a share below 1"),
+    ):
+        if not (isfinite(value) and fine):
+            raise InvalidSettings(Problem(name, f"{value:g} is not possible", allowed=allowed))
     by_use = option in BY_USE
-    rented_share = own.utilisation if by_use else 1.0
-    cloud_month = own.machines * cloud_usd_per_hour * rented_share * MONTH_HOURS
+    rented_h, course = _rent(own, option, decline)
     running = running_usd_per_month(own)
     rate, months = own.monthly_interest, own.months
     worth = _annuity_factor(rate, months)
+    values = [_discount(rate, month) for month in range(1, months + 1)]
+    level = cloud_usd_per_hour * fsum(map(mul, course, values)) / fsum(values)
     cost = own_cost(own)
-    utilisation = _even_utilisation(own, cloud_usd_per_hour, by_use)
-    cash = _even_month(own, cloud_month - running, 0.0)
+    utilisation = _even_utilisation(own, level, by_use)
+    saved = [rented_h * cloud_usd_per_hour * factor - running for factor in course]
+    cash = _even_month(own, saved, 0.0)
     return Comparison(
         own=cost,
-        cloud_usd_per_useful_hour=cloud_usd_per_hour if by_use else cloud_usd_per_hour / own.utilisation,
+        cloud_usd_per_useful_hour=level if by_use else level / own.utilisation,
         own_npv_usd=own.bought_usd + running * worth - own.resale_usd * _discount(rate, months),
-        cloud_npv_usd=cloud_month * worth,
+        cloud_npv_usd=rented_h * level * worth,
         break_even_utilisation=utilisation,
         break_even_month=cash,
-        break_even_month_discounted=_even_month(own, cloud_month - running, rate),
-        why=_explanation(own, cost, cloud_usd_per_hour, option, utilisation, cash),
+        break_even_month_discounted=_even_month(own, saved, rate),
+        why=_explanation(own, cost, level, option, utilisation, cash),
     )
 
 
@@ -207,6 +220,12 @@ def _option(purchase: Purchase | str) -> Purchase:
             "purchase option", str(purchase), nearest(str(purchase), options), remedy=f"Use {', '.join(options)}."
         )
     return Purchase(purchase)
+
+
+def _rent(own: Ownership, option: Purchase, decline: float) -> tuple[float, tuple[float, ...]]:
+    """Machine-hours paid in a month, and the rent of every month as a share of today's."""
+    hours = own.machines * (own.utilisation if option in BY_USE else 1.0) * MONTH_HOURS
+    return hours, factors(own.months, decline, round(12 * TERM_YEARS.get(option, 0.0)))
 
 
 def _even_utilisation(own: Ownership, cloud_usd_per_hour: float, by_use: bool) -> float | None:
@@ -225,20 +244,17 @@ def _even_utilisation(own: Ownership, cloud_usd_per_hour: float, by_use: bool) -
     return min(1.0, always / (cloud_usd_per_hour - by_hour_of_use)) if always > 0 else 0.0
 
 
-def _even_month(own: Ownership, saved: float, rate: float) -> int | None:
-    """The first month at whose end the months' savings have paid for the purchase; the resale helps in the last one."""
-    if own.bought_usd == 0 and saved >= 0:
+def _even_month(own: Ownership, saved: list[float], rate: float) -> int | None:
+    """The first month at whose end the savings so far have paid for the purchase; the resale helps in the last one."""
+    if own.bought_usd == 0 and not (saved and saved[0] < 0):
         return 0
-    if saved > 0:
-        if rate == 0:
-            month = own.bought_usd / saved
-        else:
-            left = 1 - own.bought_usd * rate / saved
-            month = -log(left) / log(1 + rate) if left > 0 else inf
-        if month <= own.months + _ROUNDING:
-            return max(1, ceil(month - _ROUNDING))
-    end = own.resale_usd * _discount(rate, own.months) + saved * _annuity_factor(rate, own.months)
-    return own.months if end >= own.bought_usd * (1 - _ROUNDING) else None
+    paid_back = 0.0
+    for month, usd_saved in enumerate(saved, start=1):
+        resale = own.resale_usd if month == len(saved) else 0.0
+        paid_back += (usd_saved + resale) * _discount(rate, month)
+        if paid_back >= own.bought_usd * (1 - _ROUNDING):
+            return month
+    return None
 
 
 def _explanation(
@@ -253,6 +269,19 @@ def _explanation(
     return (
         f"{sentence}, and has paid for itself after {month} months" if month is not None else f"{sentence}, not within its life"
     )
+
+
+def owned_cash(own: Ownership) -> tuple[float, ...]:
+    """What was paid for owning by the end of each month, from the purchase on; the resale is in the last."""
+    month = running_usd_per_month(own)
+    paid = [own.bought_usd + month * at for at in range(own.months + 1)]
+    return (*paid[:-1], paid[-1] - own.resale_usd)
+
+
+def rented_cash(own: Ownership, cloud_usd_per_hour: float, purchase: Purchase | str, decline: float) -> tuple[float, ...]:
+    """What was paid for renting instead by the end of each month, from nothing on."""
+    hours, course = _rent(own, _option(purchase), decline)
+    return (0.0, *accumulate(hours * cloud_usd_per_hour * factor for factor in course))
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +301,7 @@ class Swing:
         return abs(self.saving_at_high_usd - self.saving_at_low_usd)
 
 
-CLOUD = "cloud_usd_per_hour"
+CLOUD, DECLINE = "cloud_usd_per_hour", "rent_decline"
 _ENDS = frozenset({"purchase_low_usd", "purchase_high_usd"})  # of the purchase, not settings of their own
 
 
@@ -281,6 +310,7 @@ def sensitivity(
     cloud_usd_per_hour: float,
     vary: Mapping[str, tuple[float, float]] | None = None,
     purchase: Purchase | str = Purchase.ON_DEMAND,
+    decline: Decline = NONE,
 ) -> tuple[Swing, ...]:
     """One setting at a time between its ends, all others as they are; the widest bar first.
 
@@ -288,11 +318,11 @@ def sensitivity(
     """
     names = [field.name for field in fields(own) if field.name not in _ENDS]
     swings: list[Swing] = []
-    for name, ends in (doubts(own, cloud_usd_per_hour) if vary is None else vary).items():
-        if name not in (*names, CLOUD):
-            known = ", ".join((*names, CLOUD))
-            raise UnknownName("setting", name, nearest(name, (*names, CLOUD)), remedy=f"Settings are {known}.")
-        at_low, at_high = (_varied(own, cloud_usd_per_hour, name, value, purchase) for value in ends)
+    known = (*names, CLOUD, DECLINE)
+    for name, ends in (doubts(own, cloud_usd_per_hour, decline) if vary is None else vary).items():
+        if name not in known:
+            raise UnknownName("setting", name, nearest(name, known), remedy=f"Settings are {', '.join(known)}.")
+        at_low, at_high = (_varied(own, cloud_usd_per_hour, name, value, purchase, decline.value) for value in ends)
         savings, months = (at_low.saving_usd, at_high.saving_usd), (at_low.break_even_month, at_high.break_even_month)
         swings.append(
             Swing(
@@ -308,14 +338,16 @@ def sensitivity(
     return tuple(sorted(swings, key=lambda swing: -swing.width_usd))
 
 
-def _varied(own: Ownership, cloud: float, name: str, value: float, purchase: Purchase | str) -> Comparison:
+def _varied(own: Ownership, cloud: float, name: str, value: float, purchase: Purchase | str, decline: float) -> Comparison:
     if name == CLOUD:
-        return compare(own, value, purchase)
+        return compare(own, value, purchase, decline)
+    if name == DECLINE:
+        return compare(own, cloud, purchase, value)
     changed: Ownership = replace(own, **{name: int(value) if name == "machines" else value})  # type: ignore[arg-type]
-    return compare(changed, cloud, purchase)
+    return compare(changed, cloud, purchase, decline)
 
 
-def doubts(own: Ownership, cloud_usd_per_hour: float) -> dict[str, tuple[float, float]]:
+def doubts(own: Ownership, cloud_usd_per_hour: float, decline: Decline = NONE) -> dict[str, tuple[float, float]]:
     """What is usually not known, and how far it may be off: the purchase as its prices spread, the rest by habit."""
     low, high = own.purchase_low_usd, own.purchase_high_usd
     return {
@@ -327,7 +359,8 @@ def doubts(own: Ownership, cloud_usd_per_hour: float) -> dict[str, tuple[float, 
         "usd_per_kwh": (own.usd_per_kwh * 0.6, own.usd_per_kwh * 1.6),
         "pue": (1 + (own.pue - 1) * 0.5, 1 + (own.pue - 1) * 1.5),
         "staff_usd_per_machine_year": (own.staff_usd_per_machine_year * 0.5, own.staff_usd_per_machine_year * 2),
-        CLOUD: (cloud_usd_per_hour * 0.6, cloud_usd_per_hour * 1.1),  # rents of accelerators have fallen, seldom risen
+        CLOUD: (cloud_usd_per_hour * 0.6, cloud_usd_per_hour * 1.1),  # lists are bargained down, seldom up
+        **({DECLINE: (decline.low, decline.high)} if decline.is_wide else {}),
     }
 
 

@@ -159,6 +159,26 @@ class Transfer:
         return Cost.of(self.lines)
 
 
+@dataclass(frozen=True, slots=True)
+class BothWays:
+    """Data that is brought, and results that go back."""
+
+    incoming: Transfer
+    back: Transfer
+
+    @property
+    def usd(self) -> float:
+        return self.incoming.usd + self.back.usd
+
+    @property
+    def hours(self) -> float:
+        return self.incoming.hours + self.back.hours
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.incoming.assumed, *self.back.assumed)))
+
+
 class Gravity:
     """Paths between places, each worked out once. `on_site` names providers whose machines stand where paths lie."""
 
@@ -191,6 +211,24 @@ class Gravity:
         """From where a workload's data lies; `file_bytes` is the mean size of a file, None where files are large."""
         return self._moved(self.path(place, provider, region), size_bytes, file_bytes)
 
+    def send(self, place: str | None, provider: str, region: str, size_bytes: float) -> Transfer:
+        """Results, back to where a workload's data lies. What leaves a site of one's own costs nothing there, and a host on the
+        web takes none."""
+        return self._moved(self.path_back(place, provider, region), size_bytes, None)
+
+    def both_ways(
+        self,
+        place: str | None,
+        provider: str,
+        region: str,
+        size_bytes: float,
+        results_bytes: float,
+        file_bytes: float | None = None,
+    ) -> BothWays:
+        """`bring` and `send` together."""
+        incoming = self.bring(place, provider, region, size_bytes, file_bytes)
+        return BothWays(incoming, self.send(place, provider, region, results_bytes))
+
     def hand_off(
         self, giver: tuple[str, str], taker: tuple[str, str], size_bytes: float, file_bytes: float | None = None
     ) -> Transfer:
@@ -206,16 +244,52 @@ class Gravity:
         return frozenset(to for giver, to in self._bands if giver == provider and to)
 
     def columns(
-        self, place: str | None, destinations: Sequence[tuple[str, str]], size_bytes: float, file_bytes: float | None = None
+        self,
+        place: str | None,
+        destinations: Sequence[tuple[str, str]],
+        size_bytes: float,
+        file_bytes: float | None = None,
+        results_bytes: float = 0.0,
     ) -> tuple[Array, Array]:
-        """(USD, hours) for every (provider, region); each distinct one is worked out once."""
+        """(USD, hours) of bringing data to every (provider, region), and of sending `results_bytes` back; each distinct one is
+        worked out once."""
         costs: dict[tuple[str, str], tuple[float, float]] = {}
         for destination in destinations:
             if destination not in costs:
-                moved = self.bring(place, *destination, size_bytes, file_bytes)
+                moved = self.both_ways(place, *destination, size_bytes, results_bytes, file_bytes)
                 costs[destination] = (moved.usd, moved.hours)
         table = np.array([costs[one] for one in destinations], dtype=np.float64).reshape(-1, 2)
         return table[:, 0], table[:, 1]
+
+    def path_back(self, place: str | None, provider: str, region: str) -> Path:
+        """The way of results, from the machines to where the data lies."""
+        return self._lay_back(origin_of(place), provider, region)
+
+    def _lay_back(self, origin: Origin, provider: str, region: str) -> Path:
+        free, own = ((0.0, 0.0),), provider in self._on_site
+        if origin.kind == "own site" and not own:
+            bands, assumed = self._internet(provider, region, None)
+            return Path("own site", bands, self._request(provider, _READ), assumed)
+        if origin.kind != "cloud":
+            return Path("in place", free, 0.0, ())
+        if own:
+            return Path("own site", free, self._request(origin.provider, _WRITE), ())
+        return self._path(Origin("cloud", provider, region), origin.provider, self._known_region(origin))
+
+    def from_elsewhere(
+        self, provider: str, region: str, size_bytes: float, results_bytes: float
+    ) -> list[tuple[str, float, float]]:
+        """(cloud, USD, hours) of data that lay in another region or cloud, and of results that go back there: of every cloud
+        that lists a price of egress."""
+        moves = []
+        for cloud in self._clouds:
+            by_region = self._bands.get((cloud, ""), {})
+            if any(usd for bands in by_region.values() for usd in bands.values()):
+                away = Origin("cloud", cloud)
+                incoming = self._moved(self._path(away, provider, region), size_bytes, None)
+                moved = BothWays(incoming, self._moved(self._lay_back(away, provider, region), results_bytes, None))
+                moves.append((cloud, moved.usd, moved.hours))
+        return moves
 
     def path(self, place: str | None, provider: str, region: str) -> Path:
         origin = origin_of(place)

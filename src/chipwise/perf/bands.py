@@ -65,8 +65,8 @@ def calibrate(spread: Array, residual: Array, bins: int = 6) -> Band:
     for members in np.array_split(order, count):
         values = np.sort(residual[members])
         edges.append(float(spread[members[-1]]))
-        low.append(float(_outer(values, LEVELS[0])))
-        high.append(float(_outer(values, LEVELS[1])))
+        low.append(float(outer(values, LEVELS[0])))
+        high.append(float(outer(values, LEVELS[1])))
         sizes.append(len(members))
     low, high = [-value for value in _rising([-value for value in low], sizes)], _rising(high, sizes)
     return Band((*edges[:-1], np.inf), tuple(low), tuple(high), tuple(sizes))
@@ -83,7 +83,7 @@ def _rising(values: Sequence[float], weights: Sequence[int]) -> list[float]:
     return [value for value, _, count in pools for _ in range(count)]
 
 
-def _outer(ordered: Array, share: float) -> float:
+def outer(ordered: Array, share: float) -> float:
     """The percentile of a sample, one rank further out than the plain one, as conformal prediction asks."""
     n = len(ordered)
     if share < 0.5:

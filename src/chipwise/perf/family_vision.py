@@ -1,7 +1,7 @@
 """The family of vision, encoders and diffusion: which rows are alike, and the question made of them.
 
 Levels are what rows have in common, features what a factor may lean on (centred logarithms), BLOCKS how far each factor is
-expected to stray: learnt from the published rows by expectation-maximisation and rounded, none below 0.03.
+expected to stray: those of sources, engines and designs chosen by leaving out whole sources, the rest learnt from rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from chipwise.perf.arrays import Array, Coded
 from chipwise.perf.collective import Network
-from chipwise.perf.networks import Net
+from chipwise.perf.net import DIFFUSION, Net
 from chipwise.perf.part import Part
 from chipwise.perf.pooling import FactorBlock
 from chipwise.perf.published_vision import ENGINES, FORMATS, VisionCase, clock, stacked
@@ -31,6 +31,7 @@ from chipwise.perf.vision import (
     bases,
     compose,
 )
+from chipwise.workload.model.networks import family_of
 
 TERM_OF = {
     "matrix": "matrix",
@@ -47,42 +48,49 @@ TERM_OF = {
     "exchange": "communication",
 }
 _FULL = ("fp32", "tf32")  # formats whose attention is not done in 16 bits
+_HEARD = ("whisper", "jasper", "quartznet", "paraformer")  # designs
+_PICTURE = 20_000.0  # values from which an input is no text
 _USUAL_CLOCK = 0.7  # guaranteed over boost
 # Expected spreads of plain factors by level and base; two names joined by `|` are a level of their own.
 _SPREADS: dict[str, dict[str, float]] = {
     "all": {
-        "matrix": 0.03,
-        "stream": 0.03,
-        "attention": 0.04,
-        "element": 0.03,
-        "start": 0.03,
-        "launch": 0.03,
-        "feed": 0.03,
-        "fixed": 0.03,
+        "matrix": 0.1,
+        "stream": 0.05,
+        "attention": 0.1,
+        "element": 0.1,
+        "start": 0.1,
+        "launch": 0.15,
+        "feed": 0.05,
+        "fixed": 0.1,
         "link": 0.04,
         "optimizer": 0.29,
         "lookup": 0.3,
     },
-    "vendor": {"stream": 0.03, "element": 0.03, "start": 0.03, "launch": 0.24, "feed": 0.41, "fixed": 0.08},
-    "engine": {"element": 0.03, "start": 0.06, "launch": 0.09, "fixed": 0.13},
-    "architecture": {"matrix": 0.03, "stream": 0.04, "attention": 0.17, "element": 0.05, "start": 0.11},
-    "kind": {"matrix": 0.44, "element": 0.03, "fixed": 0.18, "attention": 0.06},
-    "source": {"element": 0.05, "launch": 0.14, "feed": 0.17, "start": 0.06},
-    "model": {"matrix": 0.06, "element": 1.18, "start": 0.41},
-    "chip": {"matrix": 0.03, "stream": 0.05, "start": 0.07},
-    "architecture|precision": {"matrix": 0.15},
-    "kind|precision": {"matrix": 0.09},
-    "engine|precision": {"matrix": 0.09},
-    "engine|architecture": {"matrix": 0.04, "start": 0.12},
-    "architecture|kind": {"stream": 0.47},
-    "engine|kind": {"matrix": 0.03, "element": 0.03},
+    "vendor": {"stream": 0.05, "element": 0.05, "start": 0.05, "launch": 0.25, "feed": 0.3, "fixed": 0.1},
+    "engine": {"matrix": 0.12, "stream": 0.1, "element": 0.35, "start": 0.25, "launch": 0.3, "fixed": 0.15},
+    "memory": {"matrix": 0.15, "stream": 0.15, "element": 0.25},
+    "architecture": {"matrix": 0.12, "stream": 0.06, "attention": 0.17, "element": 0.15, "start": 0.11},
+    "kind": {"matrix": 0.6, "stream": 0.4, "element": 0.3, "start": 0.2, "fixed": 0.18, "attention": 0.15},
+    "source": {"*": 0.12, "element": 0.1, "launch": 0.14, "feed": 0.17, "start": 0.1},
+    "design": {"matrix": 0.2, "stream": 0.1, "element": 0.3, "start": 0.25, "launch": 0.2},
+    "model": {"matrix": 0.06, "element": 0.25, "start": 0.2},
+    "chip": {"matrix": 0.06, "stream": 0.05, "start": 0.07},
+    "setting": {"*": 0.08, "element": 0.2},
+    "setting|kind": {"*": 0.08},
+    "scenario|kind": {"*": 0.08},
+    "architecture|precision": {"matrix": 0.12},
+    "kind|precision": {"matrix": 0.2},
+    "engine|precision": {"matrix": 0.25},
+    "engine|architecture": {"matrix": 0.06, "start": 0.12},
+    "architecture|kind": {"stream": 0.35, "matrix": 0.08},
+    "engine|kind": {"matrix": 0.2, "stream": 0.15, "element": 0.15},
     "engine|chip": {"*": 0.03},
     "architecture|model": {"*": 0.03},
     "chip|model": {"*": 0.03},
-    "version|model": {"*": 0.06},
-    "model|scenario": {"*": 0.04},
+    "version|model": {"*": 0.05},
+    "model|scenario": {"*": 0.08},
     "chip|scenario": {"*": 0.03},
-    "source|chip|model|scenario": {"*": 0.08},
+    "source|chip|model|scenario": {"*": 0.07},
 }
 _LEANING: tuple[FactorBlock, ...] = (
     FactorBlock("all", "matrix", "clock", 0.51),
@@ -94,6 +102,17 @@ BLOCKS: tuple[FactorBlock, ...] = (
     *(FactorBlock(level, base, "1", sd) for level, spreads in _SPREADS.items() for base, sd in spreads.items()),
     *_LEANING,
 )
+
+
+def answer_kind(case: VisionCase) -> str:
+    """Of which intervals are kept apart: what is trained, drawn, heard, read, seen."""
+    if case.training:
+        return "vision training"
+    if case.net.kind == DIFFUSION:
+        return "diffusion"
+    if family_of(case.model) in _HEARD:
+        return "speech"
+    return "encoder" if case.net.inputs < _PICTURE else "vision"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +127,8 @@ class VisionNames:
     source: Coded  # who measured, with what engine
     kind: Coded  # of network
     model: Coded
+    design: Coded  # networks of one name: convnext, efficientnet
+    setting: Coded  # layout and mixed precision
 
 
 def levels(names: VisionNames, parts: Mapping[str, Part]) -> dict[str, Coded]:
@@ -119,6 +140,7 @@ def levels(names: VisionNames, parts: Mapping[str, Part]) -> dict[str, Coded]:
         "all": names.part.map(lambda name: "all"),
         "vendor": names.part.map(lambda name: f"{parts[name].vendor} {parts[name].kind}"),
         "architecture": names.part.map(architecture),
+        "memory": names.part.map(lambda name: "HBM" if stacked(parts[name]) else "GDDR"),
         "chip": names.part,
         "precision": names.precision,
         "engine": names.engine,
@@ -127,6 +149,8 @@ def levels(names: VisionNames, parts: Mapping[str, Part]) -> dict[str, Coded]:
         "source": names.source,
         "kind": names.kind,
         "model": names.model,
+        "design": names.design,
+        "setting": names.setting,
     }
     wanted = dict.fromkeys(block.level for block in BLOCKS)
     return {level: reduce(Coded.cross, (plain[name] for name in level.split("|"))) for level in wanted}
@@ -170,6 +194,8 @@ def question_of(cases: Sequence[VisionCase]) -> Question:
         source=coded(lambda case: f"{case.source} {case.engine}"),
         kind=coded(lambda case: case.net.kind),
         model=coded(lambda case: f"{case.model} training" if case.training else case.model),
+        design=coded(lambda case: family_of(case.model)),
+        setting=coded(lambda case: case.setting),
     )
     query = PassQuery(coded(lambda case: case.metric), column(lambda case: case.copies), column(lambda case: case.in_flight))
     parts = {case.part.name: case.part for case in cases}

@@ -20,7 +20,6 @@ import numpy as np
 
 from chipwise.errors import BadInput, Problem
 from chipwise.perf.arrays import Array, Coded, column
-from chipwise.perf.setup import Rows
 from chipwise.perf.tables import rows
 from chipwise.spelling import nearest
 from chipwise.units import GB
@@ -116,11 +115,6 @@ class Fed:
         """The name of every row's longest term."""
         stacked = np.vstack(np.broadcast_arrays(*(self.terms[name] for name in TERMS)))
         return Coded(TERMS, np.argmax(stacked, axis=0).astype(np.intp))
-
-    @property
-    def starved(self) -> Rows:
-        """True where something else than computing sets the pace."""
-        return np.asarray(self.bottleneck.index != 0)
 
     @property
     def waiting_share(self) -> Array:

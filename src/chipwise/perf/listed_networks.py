@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
-from chipwise.perf.networks import (
+from chipwise.perf.net import (
     CONV_NARROW,
     CONV_PASSES,
     CONVOLUTION,

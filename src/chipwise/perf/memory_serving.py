@@ -3,7 +3,8 @@
 Symbols: T tokens of one forward pass, h hidden, k width of keys and values, L layers of a stage, V vocabulary, b_w and b_k
 bits of a weight and of a cached value:
 
-    weights     layers * b_w / 8, embedding and head in 16 bits where only the layers are quantised (all but fp32 and GGUF)
+    weights     layers * b_w / 8, embedding, head and norms in 16 bits where only the layers are quantised (all but fp32 and
+                GGUF); of experts in 4-bit floats only the experts are, and attention stays in 16 bits
     kv cache    L * k / min(tp, kv heads) * b_k / 8 per token; tokens in whole pages, a shared prefix once
     activations T * (3h + the larger of 2w + 1.5k and 2f), 16 bits each: input, residual, norm; q and qkv, or gate and up
     logits      sequences * V * 10 (plain greedy PyTorch: 2)
@@ -29,6 +30,10 @@ from chipwise.units import MIB
 GRAPH_BYTES_PER_LAYER = 16 * MIB
 FRAGMENTS = 0.02  # of weights and activations; the cache is one piece
 _WHOLE_FILE = ("fp32", "bf16", "fp16", "q8_0", "q6_k", "q5_k_m", "q4_k_m")  # bits hold for embedding and head too
+# Checkpoints of AWQ and GPTQ have 16 bits of scale and 4 of zero for a group of 128; plain int4 has 16 of both.
+_STORED_BITS = WEIGHT_BITS | dict.fromkeys(("awq", "gptq"), 4.0 + (16 + 4) / 128)
+# Of experts: a scale of 8 bits for 32 (MX) or for 16 (NV) of them. Who says only fp4 gets MX, as those published so have it.
+_EXPERT_BITS = {"mxfp4": 4.25, "fp4": 4.25, "nvfp4": 4.5}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +157,15 @@ def _habit(setup: ServingSetup, name: str) -> Array:
 def weight_bytes(model: Transformers, setup: ServingSetup) -> Array:
     """Stored weights per chip of the fullest stage."""
     portion = shares(model, setup.tp, setup.ep, setup.tp)
-    inside = setup.precision_weights.look_up(lambda name: WEIGHT_BITS.get(name, 16.0)) / 8
+    inside = setup.precision_weights.look_up(lambda name: _STORED_BITS.get(name, 16.0)) / 8
+    experts = setup.precision_weights.look_up(lambda name: _EXPERT_BITS.get(name, _STORED_BITS.get(name, 16.0))) / 8
+    only_experts = setup.precision_weights.look_up(lambda name: float(name in _EXPERT_BITS)) * (model.experts > 0)
+    inside = np.where(only_experts > 0, 2.0, inside)
     outside = setup.precision_weights.look_up(lambda name: (WEIGHT_BITS[name] if name in _WHOLE_FILE else 16.0) / 8)
     layers = np.ceil(model.layers / setup.pp)
     tied = np.where(setup.pp > 1, 0.0, portion.tied)  # two stages hold a copy each
     ends = np.where(setup.pp > 1, np.maximum(portion.table, portion.head), portion.table + portion.head * (1.0 - tied))
-    return inside * layers * (portion.matrices + portion.experts) + outside * (layers * portion.norms + ends)
+    return layers * (inside * portion.matrices + experts * portion.experts) + outside * (layers * portion.norms + ends)
 
 
 def kv_bytes_per_token(model: Transformers, setup: ServingSetup) -> Array:
@@ -237,19 +245,3 @@ def kv_room(memory: Memory, setup: ServingSetup, capacity: Array) -> Array:
 def kv_budget_bytes(model: Transformers, setup: ServingSetup, capacity: Array, kind: str = "gpu") -> Array:
     """As `kv_room`, 0 where nothing is left."""
     return np.maximum(kv_room(serving_memory(model, setup, kind), setup, capacity), 0.0)
-
-
-def kv_capacity_tokens(model: Transformers, setup: ServingSetup, capacity: Array, kind: str = "gpu") -> Array:
-    """Tokens that the cache holds, in whole pages; without windows, which would let more in."""
-    page = _habit(setup, "page")
-    tokens = kv_budget_bytes(model, setup, capacity, kind) / np.maximum(kv_bytes_per_token(model, setup), 1e-9)
-    return np.where(model.kv_width > 0, np.floor(tokens / page) * page, np.inf)
-
-
-def max_sequences(model: Transformers, setup: ServingSetup, capacity: Array, kind: str = "gpu") -> Array:
-    """Sequences of the setup's context that the cache holds at once."""
-    alone, pair = kv_bytes(model, setup.change(batch=1.0)), kv_bytes(model, setup.change(batch=2.0))
-    sequence_bytes = pair - alone
-    budget = kv_budget_bytes(model, setup, capacity, kind)
-    count = np.floor((budget - (alone - sequence_bytes)) / np.maximum(sequence_bytes, 1e-9) + 1e-9)
-    return np.where(sequence_bytes > 0, np.maximum(count, 0.0), np.inf)

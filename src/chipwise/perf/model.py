@@ -1,7 +1,8 @@
 """The fitted model: factors and intervals together, as packaged or with a user's own calibration on top.
 
 An estimate's provenance says how near it is to measurements: `measured` where this very configuration was, `interpolated`
-where the chip was measured with that software, `formula` where only the formula and the chip's kin speak.
+where the chip was measured with that software, `formula` where only the formula and the chip's kin speak, `carried` where a
+user's run of this work on another chip does.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from chipwise.perf import bands
 from chipwise.perf.arrays import Array, Coded, Filling
 from chipwise.perf.bands import Band
 from chipwise.perf.blocks import fitted
+from chipwise.perf.part import Part
 from chipwise.perf.pooling import Factors
 from chipwise.perf.question import Question, answer
 from chipwise.perf.tables import rows
 
 FAMILIES = ("training", "inference", "vision")
 MEASURED, INTERPOLATED, FORMULA = "measured", "interpolated", "formula"
+CARRIED = "carried"  # from a user's own run on another chip
 _COLUMNS = ("value", "low", "high", "seconds", "spread")  # of an estimate
 _TERM = "term "
 # The level that tells whether a chip was measured with the software asked about.
@@ -61,6 +64,10 @@ class Model:
             provenance=self.near(family, question),
             spread=result.spread,
         )
+
+    def by_formula(self, estimate: Estimate, part: Part, power: float) -> Estimate:
+        """An estimate that no fit made, with what a user measured; `power` is -1 for rates."""
+        return estimate
 
     def near(self, family: str, question: Question) -> Coded:
         level, base = _NEAR[family]

@@ -1,20 +1,19 @@
 """Predicts generation: time to first token, time per token, latency and throughput, over arrays of candidates.
 
-Percentiles: a first token waits exponentially long around its mean wait; a decode step is stretched by a Poisson number of
-other prompts, so the time per token of an answer of o tokens has the variance (B - 1) p^2 / o^2 around its mean.
+Where requests come at a rate, the fitted formulas give the times of a prompt and of a step (`service`), and `queueing` what
+waiting makes of them: `under_load` has the percentiles and the highest rate that keeps goals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from statistics import NormalDist
 
 import numpy as np
 
 from chipwise.errors import BadInput
-from chipwise.perf.arrays import Array, Coded, column, combinations, pick
+from chipwise.perf.arrays import Array, Coded, column, combinations, has_nonzero, pick
 from chipwise.perf.family_inference import FLOORS, TERM_OF, ServingNames, arithmetic, features, levels, warmth
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.inference import Serving
@@ -25,7 +24,9 @@ from chipwise.perf.pooling import Groups
 from chipwise.perf.power import Power, power
 from chipwise.perf.published_inference import usual_engine
 from chipwise.perf.question import Question
-from chipwise.perf.serving import SCENARIOS, Load, answer, bases, in_flight, pace, unit
+from chipwise.perf.queueing import GRID, Service, Traffic, waits
+from chipwise.perf.queueing import in_flight as queued_in_flight
+from chipwise.perf.serving import SCENARIOS, TIMES, Load, answer, bases, in_flight, unit
 from chipwise.perf.setup import KV_BITS, WEIGHT_BITS, ServingSetup
 from chipwise.perf.transformer import Transformers
 
@@ -36,6 +37,7 @@ EAGER = ("transformers",)  # engines that were measured without CUDA graphs: the
 _WAITS = ("waiting", "slots", "arrival")  # terms in which no chip works for the answer
 # Shares of peak while prompts are read, and while weights and cache are; every step moves some bytes besides (`drawn`).
 PROMPT_SHARE, READ_SHARE, OTHER_READS = 0.5, 0.8, 0.2
+LEAST_PROMPT = 0.3  # of the time that a lone prompt takes: what the server spends on a prompt at least
 _UNIT, _ENDLESS = column(1.0), column(np.inf)
 _HEAD_BYTES = {"fp32": 4.0, "q4_k_m": 0.82, "q8_0": 1.06}
 _FORMAT = {"awq": "int4", "gptq": "int4", "nf4": "int4", "mxfp8": "fp8", "q6_k": "q8_0", "q5_k_m": "q4_k_m"}
@@ -53,6 +55,7 @@ class Generation:
     rate: Array  # requests per second over all replicas (open)
     replicas: Array
     attention_dp: Array  # ways that attention is split by sequence while experts are shared
+    traffic: Traffic = field(default_factory=Traffic)  # how requests vary (open)
 
     def __len__(self) -> int:
         columns = (self.model.layers, self.name, self.hardware, self.setup, self.scenario, self.rate, self.replicas)
@@ -71,6 +74,7 @@ class Generation:
             rate=cut(self.rate),
             replicas=cut(self.replicas),
             attention_dp=cut(self.attention_dp),
+            traffic=self.traffic.rows(selection),
         )
 
 
@@ -185,8 +189,9 @@ def predict(
     model: Model,
     metrics: Sequence[str] = ("ttft_ms", "tpot_ms", "output_tokens_per_s"),
     room: Array | None = None,
+    serving: Service | None = None,
 ) -> dict[str, Estimate]:
-    """`room` is what `slots` found, where somebody asked before."""
+    """`room` and `serving` are what `slots` and `service` give, where somebody asked before."""
     if not metrics:
         raise BadInput("No metric is asked for.", remedy=f"Allowed: {', '.join(METRICS)}.")
     for metric in metrics:
@@ -198,7 +203,7 @@ def predict(
     count = len(ask)
     alike = {metric: _levels(ask, metric) for metric in metrics}
     if count <= CHUNK:
-        return _predict(ask, alike, model, slots(ask) if room is None else room)
+        return _predict(ask, alike, model, slots(ask) if room is None else room, serving)
     joined = {metric: Joining(count) for metric in metrics}
     for start in range(0, count, CHUNK):
         selection = slice(start, start + CHUNK)
@@ -210,9 +215,93 @@ def predict(
     return {metric: one.estimate() for metric, one in joined.items()}
 
 
-def _predict(ask: Generation, alike: Mapping[str, Groups], model: Model, room: Array) -> dict[str, Estimate]:
+def _predict(
+    ask: Generation, alike: Mapping[str, Groups], model: Model, room: Array, serving: Service | None = None
+) -> dict[str, Estimate]:
     run, any_metric = replica(ask), load(ask, METRICS[0], room)
-    return _estimates(ask, alike, model, room, run, in_flight(run, any_metric))
+    sequences = in_flight(run, any_metric)
+    flowing = (any_metric.weights.open > 0) & (ask.rate > 0)
+    if not has_nonzero(flowing):
+        return _estimates(ask, alike, model, room, run, sequences)
+    serving = serving or service(ask, model, room)
+    rate = np.broadcast_to(ask.rate / ask.replicas, (len(ask),))
+    loaded = waits(serving, rate, ("ttft", "latency"))
+    sequences = pick(flowing, queued_in_flight(serving, rate, loaded), sequences)
+    estimates = _estimates(ask, alike, model, room, run, sequences)
+    later = (loaded.mean("latency") - loaded.mean("ttft")) / np.maximum(serving.answer_tokens - 1.0, 1.0)
+    means = {"ttft_ms": loaded.mean("ttft"), "tpot_ms": later, "latency_ms": loaded.mean("latency")}
+    answered = np.maximum(1.0 / np.maximum(rate, 1e-12), 1.0 / serving.capacity)
+    return {
+        metric: _moved(one, pick(flowing, means.get(metric, answered), one.seconds), metric)
+        for metric, one in estimates.items()
+    }
+
+
+def _moved(estimate: Estimate, seconds: Array, metric: str) -> Estimate:
+    """The estimate with the mean time that queueing gives: a first token waits for the rest, tokens for prompts of others."""
+    share = seconds / estimate.seconds
+    times = metric in TIMES
+    gap, terms = seconds - estimate.seconds, dict(estimate.terms)
+    prompts = [name for name in terms if name.startswith("prefill")]
+    absorbing = prompts if metric == "tpot_ms" else ["arrival"] if not times else ["waiting"]
+    room: Array = sum((terms[name] for name in absorbing), np.zeros(1))
+    fits = room + gap >= 0
+    even = np.maximum(room, 1e-300)
+    for name, values in terms.items():
+        if name in absorbing:
+            part = values / even if len(absorbing) > 1 else 1.0
+            lacking = np.where(room > 0, part, 1.0 / len(absorbing))
+            terms[name] = np.where(fits, values + gap * lacking, values * share)
+        else:
+            terms[name] = np.where(fits, values, values * share)
+    scale = share if times else 1.0 / share
+    return replace(
+        estimate,
+        value=estimate.value * scale,
+        low=estimate.low * scale,
+        high=estimate.high * scale,
+        seconds=seconds,
+        terms=terms,
+    )
+
+
+def service(ask: Generation, model: Model, room: Array | None = None) -> Service:
+    """What one replica does in which time, as fitted. A replica that is full answers what the fit of full ones says, so that
+    there is one capacity: what steps leave of it is the server's time for a prompt."""
+    count = len(ask)
+    room = slots(ask) if room is None else room
+    full, opened = (replace(ask, scenario=Coded.of(name), rate=column(0.0)) for name in ("full", "open"))
+    run, alone = replica(ask), column(1.0)
+    most = _predict(full, {"requests_per_s": _levels(full, "requests_per_s")}, model, room)["requests_per_s"]
+    request_s = np.broadcast_to(ask.replicas / most.value, (count,))
+    token_levels, first_levels = _levels(opened, "tpot_ms"), _levels(opened, "ttft_ms")
+    first = _estimates(opened, {"ttft_ms": first_levels}, model, room, run, alone)["ttft_ms"]
+    wide = np.broadcast_to(np.maximum(room, 1.0), (count,))
+    batches = wide[:, None] ** (np.arange(GRID) / (GRID - 1))
+    steps = np.empty((count, GRID))
+    for place in range(GRID):
+        token = _estimates(opened, {"tpot_ms": token_levels}, model, room, run, batches[:, place])["tpot_ms"]
+        steps[:, place] = token.seconds - _prompts(token)
+    steps = np.maximum.accumulate(steps, axis=1)
+    answer_tokens = np.broadcast_to(np.maximum(ask.setup.output_len, 1.0), (count,))
+    own = np.broadcast_to(_prompts(first), (count,))
+    # Where full steps alone would take longer than a request, both give way alike.
+    served = np.maximum(request_s - answer_tokens * steps[:, -1] / wide, LEAST_PROMPT * own)
+    squeezed = request_s / (served + answer_tokens * steps[:, -1] / wide)
+    return Service(
+        prompt_s=served * squeezed,
+        batches=batches,
+        steps_s=steps * squeezed[:, None],
+        prompt_tokens=np.broadcast_to(np.maximum(ask.setup.input_len - ask.setup.prefix_len, 1.0), (count,)),
+        answer_tokens=answer_tokens,
+        fixed_s=np.broadcast_to(first.terms["fixed"], (count,)),
+        extra_prompt_s=own - served * squeezed,
+        traffic=ask.traffic.of_one(ask.replicas),
+    )
+
+
+def _prompts(estimate: Estimate) -> Array:
+    return sum((values for name, values in estimate.terms.items() if name.startswith("prefill")), np.zeros(1))
 
 
 def _estimates(
@@ -268,62 +357,3 @@ def drawn(ask: Generation, estimates: Mapping[str, Estimate]) -> Power:
     computing = sum((values for name, values in answer.terms.items() if name.startswith("prefill")), np.zeros(1)) / worked
     compute, memory = np.minimum(PROMPT_SHARE * computing, 1.0), np.minimum(READ_SHARE * reading + OTHER_READS, 1.0)
     return power(ask.hardware.kind, ask.hardware.get("power_w"), compute, memory)
-
-
-def percentiles(
-    first: Estimate, token: Estimate, ask: Generation, shares: Sequence[float], running: Array | None = None
-) -> dict[str, dict[float, Array]]:
-    """Seconds to the first token, per token and in all that `share` of the requests stay below. `running` are those in flight,
-    where somebody counted them before."""
-    if running is None:
-        running = in_flight(replica(ask), load(ask, "ttft_ms", slots(ask)))
-    waits = first.terms["waiting"] + first.terms["slots"]
-    steady = first.seconds - waits
-    prompt = sum((values for name, values in token.terms.items() if name.startswith("prefill")), np.zeros(1))
-    neighbours = np.maximum(running - 1.0, 0.0)
-    out = np.maximum(ask.setup.output_len, 1.0)
-    spread = np.where(neighbours > 0, prompt / np.sqrt(np.maximum(neighbours, 1.0)), 0.0)  # the mean stretch is (B - 1) p / o
-    seconds: dict[str, dict[float, Array]] = {"ttft": {}, "tpot": {}, "latency": {}}
-    for share in shares:
-        z = _normal(share)
-        seconds["ttft"][share] = steady + waits * -np.log1p(-share)
-        seconds["tpot"][share] = np.maximum(token.seconds + z * spread, 0.5 * token.seconds)
-        mean = first.seconds + (out - 1.0) * token.seconds
-        deviation = np.sqrt(waits**2 + ((out - 1.0) * spread) ** 2)
-        seconds["latency"][share] = np.maximum(mean + z * deviation, 0.5 * mean)
-    return seconds
-
-
-def _normal(share: float) -> float:
-    """Quantile of the normal distribution."""
-    return NormalDist().inv_cdf(min(max(share, 1e-6), 1 - 1e-6))
-
-
-def highest_rate(ask: Generation, model: Model, goals: dict[tuple[str, float], float], ceiling: float = 1e5) -> Array:
-    """Requests per second, over all replicas, up to which every goal {(metric, share): seconds} is met; 0: never."""
-    count = len(ask)
-    low, high = np.zeros(count), np.full(count, np.log(ceiling))
-    floor = np.log(1e-4)
-    low = low + floor
-    feasible = np.zeros(count, dtype=bool)
-    shares = sorted({share for _, share in goals})
-    ask = replace(ask, scenario=Coded.of("open"))
-    # None of these depends on the rate.
-    alike, room, run = {metric: _levels(ask, metric) for metric in ("ttft_ms", "tpot_ms")}, slots(ask), replica(ask)
-    known = pace(run, load(ask, "ttft_ms", room))
-    for _ in range(24):
-        middle = (low + high) / 2
-        trial = replace(ask, rate=np.exp(middle))
-        capacity = in_flight(run, load(trial, "ttft_ms", room), known)
-        if count <= CHUNK:
-            estimates = _estimates(trial, alike, model, room, run, capacity)
-        else:
-            estimates = predict(trial, model, tuple(alike), room)
-        reached = percentiles(estimates["ttft_ms"], estimates["tpot_ms"], trial, shares, capacity)
-        fine = np.ones(count, dtype=bool)
-        for (metric, share), seconds in goals.items():
-            fine &= reached[metric][share] <= seconds
-        fine &= capacity < room
-        feasible |= fine
-        low, high = np.where(fine, middle, low), np.where(fine, high, middle)
-    return np.where(feasible, np.exp(low), 0.0)

@@ -12,7 +12,7 @@ from chipwise.perf.family_training import ARITHMETIC, FLOORS, TERM_OF, WEIGHT_BY
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.memory import Memory
 from chipwise.perf.memory_training import training_memory
-from chipwise.perf.model import FORMULA, Estimate, Joining, Model
+from chipwise.perf.model import FORMULA, INTERPOLATED, Estimate, Joining, Model
 from chipwise.perf.part import Part
 from chipwise.perf.pooling import Groups
 from chipwise.perf.power import Power, power
@@ -188,7 +188,7 @@ def _predict(ask: Training, alike: Groups, model: Model, memory: bool) -> Traini
     )
     estimate = model.estimate("training", question, Coded.of("never measured" if ask.model.paired else "training"))
     if ask.model.paired:  # pairs were measured as one stack only, so nothing tells how far the formula is off
-        estimate = replace(estimate, provenance=estimate.provenance.map(lambda name: FORMULA))
+        estimate = replace(estimate, provenance=estimate.provenance.map(lambda name: FORMULA if name == INTERPOLATED else name))
     rate = run.tokens / estimate.seconds
     flop = flop_per_token(run.model, run.seq, run.frozen, np.zeros(1))
     used = flop * rate / run.chips

@@ -12,15 +12,12 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from chipwise.errors import UnknownName
-from chipwise.perf.listed_networks import listed, listed_net
-from chipwise.perf.networks import Net, Size, net_of, of_layer
+from chipwise.perf.net import Net, Size
 from chipwise.perf.part import Part
-from chipwise.perf.rows import Row, layer_from_row
+from chipwise.perf.row_networks import net_of_row, side_of
+from chipwise.perf.rows import Row
 from chipwise.perf.tables import rows
 from chipwise.perf.vision import METRICS
-from chipwise.workload.model import registry
-from chipwise.workload.model.shape import ConvShape, DecoderShape, DiffusionShape, VisionShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +30,25 @@ class VisionSoftware:
     launch_s: float  # of a kernel, on the host
 
 
-TASKS = ("bert", "image-classification", "diffusion", "other")
+TASKS = (
+    "bert",
+    "image-classification",
+    "object-detection",
+    "semantic-segmentation",
+    "instance-segmentation",
+    "medical-segmentation",
+    "keypoint-detection",
+    "oriented-detection",
+    "video-classification",
+    "encoder",
+    "embedding",
+    "reranker",
+    "speech",
+    "diffusion",
+    "video-diffusion",
+    "other",
+)
+_TRAINING = tuple(f"{task}-train" for task in TASKS)
 _TRAINED = re.compile(
     r"^(resnet|resnext|ssd|retinanet|vgg|vit\b|vision-perceiver|clip|stable-diffusion|sd-|sdxl|flux|pixart|dlrm)", re.IGNORECASE
 )
@@ -43,8 +58,13 @@ ENGINES = {
     "triton-tensorrt": VisionSoftware(0.3, 0.3, 1.5, 1e-6),
     "fastertransformer": VisionSoftware(0.3, 0.3, 4.0, 4e-6),
     "xla": VisionSoftware(1.2, 1.2, 6.0, 6e-6),
-    "pytorch": VisionSoftware(1.8, 0.0, 6.0, 20e-6),
-    "pytorch-1": VisionSoftware(1.8, 1.8, 6.0, 20e-6),
+    "pytorch": VisionSoftware(1.8, 0.0, 3.5, 30e-6),
+    "pytorch-1": VisionSoftware(1.8, 1.8, 3.5, 30e-6),
+    "pytorch-compiled": VisionSoftware(0.5, 0.0, 2.0, 12e-6),
+    "cuda-graph": VisionSoftware(1.8, 0.0, 3.5, 1e-6),
+    "torchscript": VisionSoftware(1.4, 1.4, 4.0, 12e-6),
+    "paddle": VisionSoftware(1.4, 1.4, 4.0, 15e-6),
+    "ggml": VisionSoftware(1.2, 1.2, 4.0, 6e-6),
     "triton-pytorch": VisionSoftware(1.8, 1.8, 4.0, 20e-6),
     "mxnet": VisionSoftware(0.8, 0.8, 3.0, 8e-6),
     "onnxruntime": VisionSoftware(0.6, 0.6, 2.0, 8e-6),
@@ -57,6 +77,7 @@ ENGINES = {
 # What in a row's engine names which of these, the first that is found.
 _MARKS = (
     ("neuron", "neuron"),
+    ("whisper.cpp", "ggml"),
     ("triton + tensorrt", "triton-tensorrt"),
     ("triton + pytorch", "triton-pytorch"),
     ("pytorch eager", "pytorch-1"),
@@ -71,6 +92,18 @@ _MARKS = (
     ("onnx", "onnxruntime"),
     ("tensorflow", "xla"),
 )
+# What the column `compiled` says beside the engine.
+_COMPILED = {
+    "compile": "pytorch-compiled",
+    "blocks": "pytorch-compiled",
+    "graph": "cuda-graph",
+    "tensorrt": "tensorrt",
+    "onnxruntime": "onnxruntime",
+    "openvino": "openvino",
+    "torchscript": "torchscript",
+    "paddle": "paddle",
+    "xla": "xla",
+}
 _PLAIN = {"cpu": "pytorch-cpu", "gaudi": "habana", "neuron": "neuron", "tpu": "flax"}  # PyTorch, or no name at all
 # Bytes of an activation and of a weight.
 FORMATS = {
@@ -85,7 +118,6 @@ FORMATS = {
 _SCENARIOS = {"SingleStream": "single-stream", "MultiStream": "multi-stream", "Offline": "offline", "Server": "server"}
 _SQUAD = 178.0  # mean tokens of the questions that MLPerf asks BERT; submissions do not pad to 384
 _FILLED = 0.5  # FasterTransformer's example draws lengths evenly from 0 to the longest and skips the padding
-_SIZED = re.compile(r"-(224|384)$")  # a picture's size at the end of a name, which the registry's names do not have
 _STEPS = {"sdxl-base": 20.0, "pixart-alpha": 20.0, "pixart-sigma": 20.0, "sd-1.5": 50.0, "sd-2.1": 50.0}
 # Latency bounds of the MLPerf server scenario, in seconds.
 _BOUNDS = {"resnet": 0.015, "bert": 0.13, "retinanet": 0.1, "ssd": 0.1, "sdxl": 20.0}
@@ -112,6 +144,7 @@ class VisionCase:
     precision: str
     engine: str  # a name of ENGINES
     version: str  # with its release
+    setting: str  # layout of pictures and automatic mixed precision, as far as stated
     scenario: str  # single-stream, multi-stream, offline, server, static, train
     source: str
     submitter: str
@@ -131,19 +164,22 @@ class VisionCase:
 def handles(row: Row) -> bool:
     """Inference rows of these tasks, and training rows of networks that are no language models."""
     task = row.text("task")
-    return task in TASKS or (not task.startswith("llm") and _TRAINED.match(row.text("model")) is not None)
+    return task in TASKS or task in _TRAINING or (not task.startswith("llm") and _TRAINED.match(row.text("model")) is not None)
 
 
 def case_of(row: Row, part: Part) -> VisionCase:
     return _served(row, part) if row.text("task") in TASKS else _trained(row, part)
 
 
-def engine_of(text: str, part: Part) -> tuple[str, str]:
+def engine_of(text: str, part: Part, compiled: str = "") -> tuple[str, str]:
     """A name of ENGINES, and the same with its release."""
     lowered = text.lower()
     usual = "openvino" if part.kind == "cpu" and not text else _PLAIN.get(part.kind, "pytorch" if text else "tensorrt")
-    name = next((name for mark, name in _MARKS if mark in lowered), usual)
-    release = re.search(r"(\d+\.\d+)", text)
+    release = re.search(r"torch\D{0,3}(\d+\.\d+)", lowered) or re.search(r"(\d+\.\d+)", text)
+    if compiled == "eager":
+        old = release is not None and re.match(r"(0|1)\.", release[1]) and "torch" in lowered
+        usual = "pytorch-cpu" if part.kind == "cpu" else "pytorch-1" if old else "pytorch"
+    name = _COMPILED.get(compiled) or next((name for mark, name in _MARKS if mark in lowered), usual)
     return name, f"{name} {release[1]}" if release else name
 
 
@@ -154,7 +190,9 @@ def precision_of(text: str, part: Part) -> str:
         return "bf16"  # the compiler casts products whatever the weights' format
     if not lowered:
         return {"cpu": "int8", "tpu": "bf16", "gaudi": "bf16"}.get(part.kind, "fp16")
-    return next((mark for mark in ("fp4", "fp8", "int8", "bf16", "fp16", "tf32", "fp32") if mark in lowered), "fp16")
+    formats = ("fp4", "fp8", "int8", "bf16", "fp16", "tf32", "fp32")
+    name = next((mark for mark in formats if mark in lowered), "fp16")
+    return "fp32" if name == "tf32" and not part.has("tf32") else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,37 +223,14 @@ def stacked(part: Part) -> bool:
     return known.memory.startswith("HBM") if known else part.bandwidth > _STACKED
 
 
-def net_of_row(row: Row, tokens: float, picture: Size, padded: float = 0.0) -> tuple[str, Net]:
-    """A network and its name: from the registry, from the table of networks, or from the row's own shape columns."""
-    name = row.text("model")
-    if listed(name):
-        return name, listed_net(name, Size(tokens) if re.search("bert|electra", name, re.IGNORECASE) else picture)
-    try:
-        model = registry.find(_SIZED.sub("", name))
-    except UnknownName:
-        return name, of_layer(layer_from_row(row)[0], tokens, padded)
-    match model.shape:
-        case DecoderShape():
-            return model.name, of_layer(layer_from_row(row)[0], tokens, padded)
-        case ConvShape() | VisionShape() | DiffusionShape():
-            return model.name, net_of(model.shape, picture)
-        case _:
-            return model.name, net_of(model.shape, Size(tokens))
-
-
-def _side(name: str, notes: str) -> float:
-    """Of a picture, 0 where neither says."""
-    match = re.search(r"\b(\d{3,4})x\1\b", notes) or _SIZED.search(name)
-    return float(match[1]) if match else 0.0
-
-
 def _served(row: Row, part: Part) -> VisionCase:
     notes, name, task, metric = (row.text(column) for column in ("notes", "model", "task", "metric_name"))
     mlperf = re.search(r"scenario (\w+);", notes)
     scenario = _SCENARIOS.get(mlperf[1], "static") if mlperf else "static"
     stated = re.search(r"(\d+) Euler steps", notes)
-    steps = float(stated[1]) if stated else _STEPS.get(name.lower(), 0.0)
-    engine, version = engine_of(row.text("engine"), part)
+    steps = row.number("steps", 0.0) or (float(stated[1]) if stated else _STEPS.get(name.lower(), 0.0))
+    picture = Size(row.number("clip_s", 0.0) or side_of(row), steps, guidance=row.number("guidance", 0.0))
+    engine, version = engine_of(row.text("engine") or row.text("framework"), part, row.text("compiled"))
     precision = precision_of(row.text("precision_weights"), part)
     tokens, padded = row.number("input_len", 0.0) or 128.0, 0.0
     if mlperf and task == "bert":
@@ -224,7 +239,7 @@ def _served(row: Row, part: Part) -> VisionCase:
             precision = "fp8"  # the results name the format of the inputs; the code narrows
     elif engine == "fastertransformer" and "(Triton)" in row.text("engine"):
         tokens, padded = _FILLED * tokens, tokens
-    model, net = net_of_row(row, tokens, Size(_side(name, notes), steps), padded)
+    model, net = net_of_row(row, tokens, picture, padded)
     chips = row.number("chips", 0.0) or 1.0
     tensor, stages = max(row.number("tp", 0.0), 1.0), row.number("pp", 0.0) or 1.0
     batch = row.number("batch_or_concurrency", 0.0)
@@ -247,6 +262,7 @@ def _served(row: Row, part: Part) -> VisionCase:
         precision=precision,
         engine=engine,
         version=version,
+        setting=_setting(row),
         scenario=scenario,
         source=_source(source),
         submitter=submitter[1] if submitter else "",
@@ -257,6 +273,12 @@ def _served(row: Row, part: Part) -> VisionCase:
         overlapped=scenario in ("offline", "server"),
         guessed=int(not batch) + int(not row.text("precision_weights")),
     )
+
+
+def _setting(row: Row) -> str:
+    layout = {"1": "nhwc", "0": "nchw"}.get(row.text("channels_last").partition(".")[0], "")
+    mixed = "amp" if "amp" in (row.text("precision_weights") or row.text("precision")).lower() else ""
+    return f"{layout} {mixed}".strip()
 
 
 def _source(repository: str) -> str:
@@ -289,15 +311,19 @@ def _usual_batch(name: str, net: Net, rate: float, scenario: str) -> float:
 
 def _trained(row: Row, part: Part) -> VisionCase:
     notes, name, source = row.text("notes").lower(), row.text("model"), row.text("source_repo")
-    engine, version = engine_of(_stack(notes, source, row.text("source_path").lower()), part)
-    stated = row.text("precision")
+    compiled = row.text("compiled")
+    software = row.text("framework") or row.text("engine") if compiled else ""
+    engine, version = engine_of(software or _stack(notes, source, row.text("source_path").lower()), part, compiled)
+    stated = row.text("precision") or row.text("precision_weights")
     precision = precision_of(stated, part) if stated or engine != "flax" else "bf16"
     chips, cores = row.number("chips", 1.0), 2.0 if part.kind == "neuron" else 1.0
     copies = chips * cores
     total, micro = row.number("global_batch_sequences", 0.0), row.number("micro_batch", 0.0)
+    total = total or (0.0 if micro else row.number("batch_or_concurrency", 0.0))
     batch = total / copies or micro or (128.0 if precision in ("fp32", "tf32") else 256.0)
     read = source.startswith("mlcommons/") or "real data pipeline" in notes or "dali" in notes
-    model, net = net_of_row(row, row.number("seq_len", 0.0) or 197.0, Size(_side(name, ""), 1.0, guidance=1.0))
+    side = side_of(row) if row.text("image_size") else side_of(Row({"model": name}))
+    model, net = net_of_row(row, row.number("seq_len", 0.0) or 197.0, Size(side, 1.0, guidance=1.0))
     return VisionCase(
         model=model,
         net=net,
@@ -312,6 +338,7 @@ def _trained(row: Row, part: Part) -> VisionCase:
         precision=precision,
         engine=engine,
         version=version,
+        setting=_setting(row),
         scenario="train",
         source=_source(source),
         submitter="",

@@ -277,14 +277,6 @@ class TrainingSetup(_Columns):
         """Tokens of one micro-batch that one chip of a context group holds."""
         return self.micro_batch * self.seq / self.cp
 
-    def check_chips(self, chips: Array | float) -> None:
-        """Raises BadInput where the splits do not multiply to `chips`."""
-        wanted = column(chips)
-        if not np.all(self.chips == wanted):
-            product, wished = (float(one[np.argmax(self.chips != wanted) % len(one)]) for one in (self.chips, wanted))
-            message = f"tp x pp x cp x dp = {product:g}, but there are {wished:g} chips"
-            raise InvalidSettings(Problem("dp", message, None, "splits that multiply to the number of chips"))
-
     def _rules(self, model: Transformers | None) -> list[Rule]:
         rules = super(TrainingSetup, self)._rules(model)
         for name, codes in self.codes.items():

@@ -27,7 +27,7 @@ import numpy as np
 
 from chipwise.perf.arrays import Array, Coded, Index, column, soft_max
 from chipwise.perf.collective import Network
-from chipwise.perf.networks import Net, Product
+from chipwise.perf.net import Net, Product
 from chipwise.perf.operators import ATTENTION_EFFICIENCY, COMPUTE_EFFICIENCY, MEMORY_EFFICIENCY, exposed
 
 BASES = (

@@ -6,6 +6,8 @@ as their load needs, and more where the limits ask for more.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from chipwise.planner.fleet import COUNTS, MOST_CHIPS
 from chipwise.workload.goals import Limits
 
@@ -16,14 +18,15 @@ def chip_limits(limits: Limits) -> tuple[int, int]:
     return fewest, limits.chip_count.max or max(MOST_CHIPS, fewest)
 
 
-def machine_counts(chips: int, limits: tuple[int, int], *, least: int = 1, span: int = 1) -> list[int]:
+@lru_cache(maxsize=4096)  # few sizes of machines, and thousands of candidates
+def machine_counts(chips: int, limits: tuple[int, int], *, least: int = 1, span: int = 1) -> tuple[int, ...]:
     """Numbers of machines with `chips` chips each to try for a job that `least` machines hold, `span` of them together."""
     first = least_machines(chips, limits, least)
     first += -first % span
     last = min(limits[1], MOST_CHIPS) // chips
     last -= last % span
     ends = {first, last} if limits[1] < MOST_CHIPS and last <= COUNTS[-1] else {first}
-    return sorted(count for count in {*COUNTS, *ends} if first <= count <= last and count % span == 0)
+    return tuple(sorted(count for count in {*COUNTS, *ends} if first <= count <= last and count % span == 0))
 
 
 def least_machines(chips: int, limits: tuple[int, int], needed: int = 1) -> int:

@@ -8,10 +8,18 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from chipwise.perf.arrays import Array
+from chipwise.perf.queueing import UTILISATION
 from chipwise.planner.limits import Rules
-from chipwise.units import HOUR, YEAR
+from chipwise.units import DAY, HOUR, YEAR
+from chipwise.workload.goals import need_of
 from chipwise.workload.kinds import Common, Finetune, Interactive, Learning, Serve, Stream, Transcode
 
+NEARLY = 0.03  # of the cost: what is nearer than that costs the same
+# Moving a program for CUDA to other software (TPU, Trainium, Inferentia, Gaudi, FPGA) takes somebody days to weeks and must be
+# kept up: it is done for a fifth of the bill, and for no bill that is smaller than the work.
+PORTING_SAVES = 0.20  # of the cost, at least
+PORTING_USD = 1000.0  # of a job, or of a year of a service: a day or two of an engineer
 TOP = 10  # choices of a plan: what somebody reads
 
 # Training
@@ -20,14 +28,26 @@ FINETUNING_BATCH = 64  # sequences a step: small, since the data of a fine-tunin
 LORA_RANK = 16  # of adapters: common in published fine-tunings
 STEP_SAMPLES = 256.0  # a chip and step, of models over pictures and other samples: as published runs of vision models have it
 
+# Jobs
+HORIZON_S = 30 * DAY  # within which a job without a deadline is done, where anything does it in that time
+MOST_MACHINES = 64  # that a plan takes where neither a goal nor limits.large asks for more
+
 # Services
-# Of the weights: as models are published, in fp16 where a chip has no bf16, and half of that at hardly any loss.
-SERVING_PRECISIONS = ("bf16", "fp16", "fp8")
-UTILISATION = 0.8  # of what can be answered at most, where no latency goal says when a chip is full: above it queues grow fast
+# Of the weights, by the format they are published in: that one, or a wider one where a chip has no other. A narrower one costs
+# quality, which is for whoever asks to accept: it is shown beside, with what it saves.
+SERVING_PRECISIONS = {"": ("bf16", "fp16"), "fp8": ("fp8", "bf16", "fp16"), "fp4": ("fp4", "fp8", "bf16", "fp16")}
+NARROWER = {"": ("fp8",)}
+ANY_PRECISION = ("bf16", "fp16", "fp8", "fp4", "int8", "int4")
 DEVICE_UTILISATION = 0.9  # of a device's time: one answer comes after the other, and nobody shares it
 HOURS_PER_WEEK = 168.0  # in which a service is on: always
 NOTEBOOK_IDLE_S = HOUR / 2  # after which a notebook could be stopped; what stopping would save is told, not assumed
 DEVICE_LIFETIME_S = 3 * YEAR  # over which an edge device is written off
+
+
+def within_headroom(at_once: Array, headroom: float, goals: bool) -> Array:
+    """Of the callers that a replica answers at once those it is planned for. Where no goal is stretched by more of them its
+    slots count, and `UTILISATION` of them is room already."""
+    return at_once / ((1.0 + headroom) if goals else max((1.0 + headroom) * UTILISATION, 1.0))
 
 
 def training_batch(work: Learning, parameters: float, sequence_tokens: int) -> int:
@@ -44,6 +64,15 @@ def takes_spot(work: Common) -> bool:
     viewers wait while a machine is replaced."""
     live_video = isinstance(work, Transcode) and work.duration is None
     return not (isinstance(work, Serve | Interactive | Stream) or live_video)
+
+
+def ported_kinds(work: Common) -> frozenset[str]:
+    """Kinds of chips beside GPUs that the workload has software for: it names chips, its framework or what must run there."""
+    if work.limits.chips:
+        return frozenset({"tpu", "neuron", "gaudi", "fpga"})
+    framework = work.program.framework if work.program is not None else None
+    names = {str(framework)} | {need.name.lower() for text in work.limits.requires if (need := need_of(text)) is not None}
+    return frozenset(kind for name, kind in (("jax", "tpu"), ("neuron-sdk", "neuron")) if name in names)
 
 
 def with_spot_default(rules: Rules, work: Common) -> Rules:

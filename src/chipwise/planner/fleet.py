@@ -73,6 +73,10 @@ class Fleet:
     def part(self, shape: int) -> Part:
         return self.parts[self.shapes[shape].part]
 
+    @property
+    def parts_of_shapes(self) -> list[Part]:
+        return [self.parts[shape.part] for shape in self.shapes]
+
     def shape_reach(self) -> NDArray[np.float64]:
         """By shape: that of its machine that reaches farthest."""
         farthest = np.ones(len(self.shapes))
@@ -271,3 +275,15 @@ def machines_for(chips: Array, width: Array, replicas: Array) -> Array:
 def replicas_in(chips: Array, width: Array, machines: Array) -> Array:
     """Replicas of `width` chips that so many machines of `chips` chips hold; `machines_for` asks the other way round."""
     return np.where(width > chips, np.floor(machines / np.ceil(width / chips)), machines * np.floor(chips / width))
+
+
+def family_of(part: Part) -> str:
+    names = {
+        "tpu": "Google TPU",
+        "neuron": f"AWS {part.name.rstrip('0123456789')}",
+        "gaudi": "Intel Gaudi",
+        "cpu": "CPU",
+        "fpga": "FPGA",
+        "edge": f"edge {part.name.split('-')[0]}",
+    }
+    return names.get(part.kind) or f"{part.vendor} {part.architecture}"

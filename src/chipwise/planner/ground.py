@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, time
+from datetime import UTC, date, datetime, time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,9 +17,12 @@ from chipwise.money.storage import Tiers
 from chipwise.money.transfer import Gravity
 from chipwise.perf.feeding import tiers
 from chipwise.planner import quotas
-from chipwise.planner.assemble import Goals, Stored
+from chipwise.planner.case import Goals, Stored
+from chipwise.planner.defaults import HORIZON_S, MOST_MACHINES, ported_kinds
+from chipwise.planner.failures import Failures
 from chipwise.planner.fleet import Fleet, Index, fleet_of
 from chipwise.planner.limits import Rules
+from chipwise.planner.offer_prices import offer_prices
 from chipwise.planner.pricing import Market
 from chipwise.planner.values.plan import Plan
 from chipwise.predictor.kinds.ask import Ask
@@ -45,14 +48,24 @@ class PlanGround:
     tiers: Tiers
 
 
-def market_of(fleet: Fleet) -> Market:
+def market_of(fleet: Fleet, today: date) -> Market:
     catalog = fleet.catalog
     return Market(
-        fleet,
-        catalog.derived("rates", lambda: Rates(catalog.rows("interruptions"), catalog.machines)),
-        catalog.derived("gravity", lambda: Gravity(catalog.rows("storage"), catalog.regions)),
-        grids_of(catalog),
+        fleet=fleet,
+        rates=catalog.derived("rates", lambda: Rates(catalog.rows("interruptions"), catalog.machines)),
+        gravity=gravity_of(catalog),
+        grids=grids_of(catalog),
+        prices=offer_prices(catalog, today),
+        failures=catalog.derived("failures", lambda: Failures(catalog.rows("failures"))),
     )
+
+
+def gravity_of(catalog: Catalog) -> Gravity:
+    def gravity() -> Gravity:
+        own = {region.provider for region in catalog.regions if region.on_site}
+        return Gravity(catalog.rows("storage"), catalog.regions, own)
+
+    return catalog.derived("gravity", gravity)
 
 
 def grids_of(catalog: Catalog) -> Grids:
@@ -88,7 +101,16 @@ def goals_of(work: Common, rules: Rules, objective: str, deadline_s: float | Non
         work.goals.throughput if count is not None else None,
         *(count or (0.0, "item")),
         rules=rules,
+        confidence=work.goals.confidence,
+        horizon_s=HORIZON_S if not monthly and deadline_s is None and work.goals.throughput is None else None,
+        most_machines=math.inf if monthly or _asks_for_many(work) else MOST_MACHINES,
+        native=ported_kinds(work),
     )
+
+
+def _asks_for_many(work: Common) -> bool:
+    """Whether the limits ask for a large fleet; where a goal does, nothing smaller keeps it."""
+    return work.limits.large or (work.limits.chip_count.min or 0) > MOST_MACHINES
 
 
 def items_of(work: Common) -> tuple[float, str] | None:
@@ -130,6 +152,7 @@ def check_moment(known: Known, work: Common) -> None:
 def with_limits_told(known: Known, work: Common, rules: Rules, plan: Plan) -> Plan:
     """What limits left to say of a plan: quotas, doubts about what must run, and goals that nothing was held against."""
     plan = quotas.with_quota_notes(plan, rules)
+    warnings = [*_compliance_notes(rules, plan), *_place_notes(known.catalog, rules, plan)]
     notes = []
     if plan.winner is not None:
         chip = plan.winner.catalog_chip
@@ -143,7 +166,45 @@ def with_limits_told(known: Known, work: Common, rules: Rules, plan: Plan) -> Pl
         notes.append("goals.throughput is ignored here: arrival says how much must be done.")
     elif work.goals.throughput is not None and plan.per == "job" and items_of(work) is None:
         notes.append("goals.throughput is ignored: this kind counts no items. Give a deadline instead.")
-    return replace(plan, notes=(*plan.notes, *notes))
+    return replace(plan, notes=(*warnings, *plan.notes, *notes))
+
+
+def _compliance_notes(rules: Rules, plan: Plan) -> list[str]:
+    """What no data says of the winner's provider, and how far reaches what it states."""
+    if plan.winner is None:
+        return []
+    provider, notes = plan.winner.provider, []
+    for programme, known in rules.unproven.items():
+        if not known:
+            notes.append(
+                f"Not checked: the catalog has no data on {programme}, of any provider. Ask {provider} for its report."
+            )
+        elif provider not in known:
+            taking_part = ", ".join(sorted(known))
+            silent = f"no data says whether {provider} takes part in {programme}"
+            notes.append(f"Not checked: {silent}; known to: {taking_part}. Ask it first.")
+    stated = [name for name, known in {**(rules.compliant or {}), **rules.unproven}.items() if provider in known]
+    if stated:
+        listed = " and ".join(stated)
+        notes.append(f"{provider} states {listed} for the whole provider: check that the machine and region are in scope.")
+    return notes
+
+
+def _place_notes(catalog: Catalog, rules: Rules, plan: Plan) -> list[str]:
+    """In which country to order what is sold in several; and what avoiding China leaves."""
+    index, notes = catalog.region_index, {}
+    for choice in plan.choices:
+        row = index.get((choice.provider, choice.region))
+        region = catalog.regions[row] if row is not None else None
+        if region is not None and region.selectable and choice.country is not None:
+            permitted = [country for country in rules.permitted(region) if country != choice.country]
+            allowed = f" (allowed too: {', '.join(permitted)})" if permitted and rules.on_countries else ""
+            sold = f"{choice.provider} sells at one price in {len(region.countries)} countries"
+            notes[region.key] = f"{sold}: order it in {choice.country}{allowed}."
+    sentences = list(notes.values())
+    if "CHN" in rules.avoided_countries and plan.winner is not None and plan.winner.country in ("HKG", "MAC"):
+        sentences.append(f"China is avoided, and {plan.winner.country} is a code of its own: avoid it too if you mean it.")
+    return sentences
 
 
 def stored(tiers: Tiers, work: Common, units: float) -> Stored | None:
@@ -153,13 +214,17 @@ def stored(tiers: Tiers, work: Common, units: float) -> Stored | None:
         return None
     passes = float(getattr(work, "epochs", 1.0)) if data.access is Access.EPOCHS else 1.0
     return Stored(
-        tiers=tiers, size_bytes=data.size, bytes_per_unit=data.size * passes / max(units, 1e-9), passes=passes, files=data.files
+        tiers=tiers,
+        size_bytes=data.read_bytes,
+        bytes_per_unit=data.read_bytes * passes / max(units, 1e-9),
+        passes=passes,
+        files=data.files,
     )
 
 
 def ground_for(known: Known, wide: bool = False) -> PlanGround:
     """`wide`: with processors and slices of chips, which serve small models and train none."""
-    name = "wide ground" if wide else "ground"
+    name = f"{'wide ground' if wide else 'ground'} of {known.today}"
     if known.parts is parts_of(known.catalog):
         return known.catalog.derived(name, lambda: _lay_ground(known, wide))
     ground = known.memo.get(("plan", name))
@@ -172,7 +237,7 @@ def ground_for(known: Known, wide: bool = False) -> PlanGround:
 def _lay_ground(known: Known, wide: bool) -> PlanGround:
     catalog = known.catalog
     fleet = fleet_of(catalog, known.parts, wide)
-    return PlanGround(fleet, market_of(fleet), tiers_of(catalog))
+    return PlanGround(fleet, market_of(fleet, known.today), tiers_of(catalog))
 
 
 def asked_goals(known: Known, work: Common, rules: Rules, objective: str | None, per_month: bool) -> Goals:

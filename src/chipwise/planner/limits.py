@@ -6,6 +6,7 @@ resolved before (`Rules`), so that nothing here knows how people spell a cloud.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -15,11 +16,13 @@ from numpy.typing import NDArray
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import NEVER_WIN, PURCHASES, VERDICTS, Purchase
-from chipwise.catalog.region import readable
+from chipwise.catalog.region import Region, readable
 from chipwise.planner.fleet import Fleet, Index
+from chipwise.planner.offer_prices import OfferPrices
 from chipwise.planner.reasons import DoesNotRun, Reason, Rule, RuleKind
 
 Mask = NDArray[np.bool_]
+COMMITTED_YEARS = {Purchase.RESERVED_1Y: 1.0, Purchase.RESERVED_3Y: 3.0, Purchase.RESERVED_1Y_UPFRONT: 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,9 @@ class Rules:
     countries: frozenset[str] | None = None  # countries and residency together, ISO alpha-3
     avoided_countries: frozenset[str] = frozenset()
     compliant: Mapping[str, frozenset[str]] | None = None  # by programme: providers known to take part
+    unproven: Mapping[str, frozenset[str]] = field(
+        default_factory=dict
+    )  # the same, of programmes that refuse nobody: a warning
     chips: frozenset[str] | None = None
     avoided_chips: frozenset[str] = frozenset()
     interruptible: bool | None = None
@@ -69,6 +75,21 @@ class Rules:
     requires: tuple[Required, ...] = ()
     quotas: tuple[Granted, ...] = ()  # of candidates, not of offers: see `quotas.py`
     default_quotas: bool = False  # whether what a provider grants unasked is a limit too
+    durable: bool = False  # only offers that can be expected to be rented again next month
+    committed_years: float = math.inf  # the longest term that may be promised
+    price_days: float | None = None  # the oldest price
+
+    @property
+    def on_countries(self) -> bool:
+        return self.countries is not None or bool(self.avoided_countries)
+
+    def permitted(self, region: Region) -> tuple[str, ...]:
+        """The countries of a region in which the rules allow to work: of several, the customer chooses one of these."""
+        return tuple(
+            country
+            for country in region.countries
+            if country not in self.avoided_countries and (self.countries is None or country in self.countries)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +104,20 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
+    """What the limits leave. Offers that only the market or the term of a promise keeps out are set aside: they are priced too,
+    so that the plan can say what they would save."""
+
     offers: Index  # positions in the catalog's offers
     refused: tuple[Refused, ...]
+    aside: Mapping[RuleKind, Index] = field(default_factory=dict)
+
+    @property
+    def priced(self) -> Index:
+        """All that get a price."""
+        return np.sort(np.concatenate([self.offers, *self.aside.values()])) if self.aside else self.offers
 
 
-def allowed(fleet: Fleet, rules: Rules, among: Mask | None = None) -> Allowed:
+def allowed(fleet: Fleet, rules: Rules, prices: OfferPrices, among: Mask | None = None) -> Allowed:
     """Of all offers, or of those `among` them, the ones that every rule allows."""
     catalog, offers = fleet.catalog, fleet.catalog.offers
     machine = np.frombuffer(offers.machine, dtype=np.int32)
@@ -133,7 +163,21 @@ def allowed(fleet: Fleet, rules: Rules, among: Mask | None = None) -> Allowed:
         rule(Rule(RuleKind.OWNED), ~owned)
     if not rules.rented:
         rule(Rule(RuleKind.RENTED), owned)
-    return Allowed(np.flatnonzero(mask), tuple(refused))
+    if rules.price_days is not None:
+        rule(Rule(RuleKind.PRICE_AGE, limit=rules.price_days), owned | (prices.days <= rules.price_days))
+    terms = np.array([COMMITTED_YEARS.get(one, 0.0) for one in PURCHASES])[purchase] <= rules.committed_years
+    lasting = np.ones(len(mask), dtype=bool)
+    if rules.durable:
+        sold = mask & terms & prices.durable
+        lasting_at = {machines[at].provider for at in np.unique(machine[sold]).tolist()}
+        named = frozenset(rules.providers or ()) - lasting_at  # who is named takes part, where nothing of his lasts with all
+        lasting = prices.durable | np.array([one.provider in named for one in machines])[machine]
+    aside = {RuleKind.MARKET: mask & ~lasting & terms, RuleKind.COMMITMENT: mask & lasting & ~terms}
+    rule(Rule(RuleKind.MARKET), lasting)
+    rule(Rule(RuleKind.COMMITMENT), terms)
+    return Allowed(
+        np.flatnonzero(mask), tuple(refused), {kind: np.flatnonzero(rows) for kind, rows in aside.items() if rows.any()}
+    )
 
 
 def lacks_own_machines(refused: Refused | None) -> bool:
@@ -177,11 +221,13 @@ def _region_rules(catalog: Catalog, rules: Rules) -> dict[Rule, Mask]:
         masks[Rule(RuleKind.REGION)] = np.array([one.key in wanted for one in regions])
     if rules.avoided_regions:
         masks[Rule(RuleKind.AVOIDED_REGION)] = np.array([one.key not in rules.avoided_regions for one in regions])
+    if rules.on_countries:  # devices on site stand where their owner puts them
+        masks[Rule(RuleKind.UNKNOWN_COUNTRY)] = np.array([one.on_site or bool(one.countries) for one in regions])
     if rules.countries is not None:
         inside = rules.countries
-        masks[Rule(RuleKind.COUNTRY)] = np.array([one.country in inside for one in regions])
+        masks[Rule(RuleKind.COUNTRY)] = np.array([one.on_site or not inside.isdisjoint(one.countries) for one in regions])
     if rules.avoided_countries:
-        masks[Rule(RuleKind.AVOIDED_COUNTRY)] = np.array([one.country not in rules.avoided_countries for one in regions])
+        masks[Rule(RuleKind.AVOIDED_COUNTRY)] = np.array([one.on_site or bool(rules.permitted(one)) for one in regions])
     return masks
 
 

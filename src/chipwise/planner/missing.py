@@ -7,15 +7,19 @@ are told by `assemble`, which has the prices.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from chipwise.perf.model import Model
 from chipwise.planner.fleet import MOST_CHIPS, Fleet
 from chipwise.planner.limits import Allowed, Refused, Rules, allowed, lacks_own_machines
-from chipwise.planner.reasons import NeedsChips, NeedsNetwork, NoOfferLeft, NoPrecision, NoSplit
-from chipwise.planner.remedies import Advice, Ease, LiftLimit, OwnMachines, Remedy, StateNetwork, UsePrecision
+from chipwise.planner.offer_prices import OfferPrices
+from chipwise.planner.reasons import NeedsChips, NeedsNetwork, NoComplianceData, NoOfferLeft, NoPrecision, NoSplit
+from chipwise.planner.remedies import Advice, AskProviders, Ease, LiftLimit, OwnMachines, Remedy, StateNetwork, UsePrecision
 from chipwise.planner.values.plan import Missing, Obstacle
 
 _EASED: Mapping[str, Mapping[str, Any]] = {  # by what is said: the fields that lift a limit
@@ -30,6 +34,9 @@ _EASED: Mapping[str, Mapping[str, Any]] = {  # by what is said: the fields that 
     "without limits.avoid.chips": {"avoided_chips": frozenset()},
     "with limits.interruptible: true": {"interruptible": None},
     "without limits.purchase": {"purchases": None},
+    "with limits.market: any": {"durable": False},
+    "with limits.commit: any": {"committed_years": math.inf},
+    "without limits.max_price_age": {"price_days": None},
     "without limits.where": {"owned": True, "rented": True},
     "without limits.power_watts": {"power_w": None},
     "without limits.requires": {"requires": ()},
@@ -67,18 +74,36 @@ def not_joined() -> Missing:
     return Missing(Obstacle.NETWORK, NeedsNetwork(), (Advice("machines with a network"), StateNetwork("these")))
 
 
-def none_offered(ok: Allowed, rules: Rules, fleet: Fleet) -> list[Missing]:
+def none_offered(ok: Allowed, rules: Rules, fleet: Fleet, prices: OfferPrices) -> list[Missing]:
     """No offer passed the limits. Each limit is lifted alone; where that does not help, the last to refuse is named."""
     if len(ok.offers):
         return []
+    if (silent := missing_data(rules, fleet, prices)) is not None:
+        return [silent]
     last = ok.refused[-1] if ok.refused else None
     helps: list[Remedy] = [OwnMachines()] if lacks_own_machines(last) else []
     for name, change in _EASED.items():
         if any(getattr(rules, field) != value for field, value in change.items()):
-            left = len(allowed(fleet, replace(rules, **change)).offers)
+            left = len(allowed(fleet, replace(rules, **change), prices).offers)
             helps += [LiftLimit(name, left)] if left else []
     remedies = tuple(helps) or (Advice("two or more limits looser at once: no single one leaves an offer"),)
     return [Missing(Obstacle.OFFERS, no_offer_left(last), remedies)]
+
+
+def missing_data(rules: Rules, fleet: Fleet, prices: OfferPrices) -> Missing | None:
+    """Where only limits.compliance stands in the way: data is missing, which is not the same as nothing that fits."""
+    if not rules.compliant:
+        return None
+    offers = allowed(fleet, replace(rules, compliant=None), prices).offers
+    if not len(offers):
+        return None
+    catalog = fleet.catalog
+    machines = np.unique(np.frombuffer(catalog.offers.machine, dtype=np.int32)[offers])
+    providers = tuple(dict.fromkeys(catalog.machines[at].provider for at in machines.tolist()))
+    programmes = tuple(name for name, known in rules.compliant.items() if not known.issuperset(providers))
+    both = frozenset.intersection(*(rules.compliant[name] for name in programmes)) if programmes else frozenset[str]()
+    reason = NoComplianceData(programmes, providers, tuple(sorted(both)))
+    return Missing(Obstacle.COMPLIANCE, reason, (AskProviders(providers),))
 
 
 def no_offer_left(last: Refused | None) -> NoOfferLeft:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from chipwise.planner.assemble import family_of
+from chipwise.planner.fleet import family_of
 from chipwise.planner.reasons import MissesDeadline, MissesThroughput, NeedsChips
 from chipwise.planner.remedies import Ease
 from chipwise.planner.values.plan import Loss, Missing, Obstacle, Plan, Rows

@@ -13,6 +13,7 @@ from chipwise.planner.values.plan import Plan
 from chipwise.workload.pipeline import Pipeline, Workload
 
 if TYPE_CHECKING:
+    from chipwise.catalog.feed import Report
     from chipwise.planner.values.pipeline import PipelinePlan
     from chipwise.predictor.known import Known
 
@@ -25,13 +26,14 @@ def plan_workload(
     top: int = TOP,
     notes: Sequence[str] = (),
     reported: bool = False,
+    progress: Report | None = None,
 ) -> Plan | PipelinePlan:
     """`objective` over the file's own; `notes` are what reading the file showed; `reported`: of a pipeline also what its report
-    lists. `path` is what messages call the workload, and where relative names in it start."""
+    lists; `progress` is told of its stages. `path` is what messages call the workload, and where relative names in it start."""
     if isinstance(work, Pipeline):
         from chipwise.planner.pipeline.plan import plan_pipeline
 
-        return plan_pipeline(known, path, work, objective, notes, reported)
+        return plan_pipeline(known, path, work, objective, notes, reported, progress)
     plan = plan_work(known, path, work, objective, top)
     return replace(plan, notes=(*plan.notes, *notes))
 

@@ -6,8 +6,10 @@ storage is chosen for those that may win (`assemble.py`), since it only adds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -17,18 +19,23 @@ from chipwise.money.carbon import Grids
 from chipwise.money.interruption import Rates
 from chipwise.money.transfer import Gravity
 from chipwise.perf.arrays import Array
+from chipwise.planner.failures import Failures
 from chipwise.planner.fleet import Fleet, Index
-from chipwise.planner.limits import Mask
+from chipwise.planner.limits import COMMITTED_YEARS, Mask
+from chipwise.planner.offer_prices import OfferPrices
 from chipwise.units import HOUR, MONTH, YEAR
+from chipwise.workload.data import Data
 
-BOOT_S = 240.0  # from asking for a machine to the first step: boot, image, framework
-WAIT_S = 600.0  # until a spot machine is had again, where nothing is known
+# From asking for a machine to the first step. Published: boot of a GPU machine 4 to 30 minutes, a container image that is not
+# cached 4 to 8, framework and collectives under one.
+BOOT_S = 600.0
+REPAIR_S = 900.0  # until a machine that broke is replaced: the operators of large clusters print up to 15 minutes
+SELDOM = 0.05  # interruptions of a run: below it nobody thinks of checkpoints
 HOPELESS = 1000.0  # a run that takes so many times its work, and an hour, ends by luck alone
-COMMITTED_H = {
-    Purchase.RESERVED_1Y: YEAR / HOUR,
-    Purchase.RESERVED_3Y: 3 * YEAR / HOUR,
-    Purchase.RESERVED_1Y_UPFRONT: YEAR / HOUR,
-}
+NINE_IN_TEN = float(NormalDist().inv_cdf(0.9))
+COMMITTED_H = {purchase: years * YEAR / HOUR for purchase, years in COMMITTED_YEARS.items()}
+HOURLY = frozenset(one for one in PURCHASES if one not in COMMITTED_H and one is not Purchase.OWNED)  # paid while it is up
+PROMISED: Mask = np.array([one in COMMITTED_H for one in PURCHASES])  # by purchase: for a term
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +68,12 @@ class Priced:
     restart_usd: Array
     transfer_usd: Array
     kg: Array
+    held_h: Array  # for which the machines are there: neither the wait for a spot machine nor that for data
     interruptions: Array
     checkpoint_s: Array  # between checkpoints; 0 where nothing is interrupted
     beside_usd: Array  # what is bought besides machines, such as tasks of a quantum processor
     power_w: Array  # of all machines of a row while they work
+    prices: OfferPrices  # by offer
 
     def __len__(self) -> int:
         return len(self.way)
@@ -72,6 +81,19 @@ class Priced:
     @cached_property
     def usd(self) -> Array:
         return self.compute_usd + self.restart_usd + self.transfer_usd + self.beside_usd
+
+    @cached_property
+    def hourly(self) -> Array:
+        """USD of one machine, as it counts."""
+        return self.prices.counted[self.offer]
+
+    def only(self, mask: Mask) -> Priced:
+        """Some of the rows."""
+        if mask.all():
+            return self
+        columns = {one.name: getattr(self, one.name) for one in fields(self)}
+        picked: dict[str, Any] = {name: column[mask] for name, column in columns.items() if isinstance(column, np.ndarray)}
+        return replace(self, tails=self.tails.only(mask), **picked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +119,11 @@ class Market:
     rates: Rates
     gravity: Gravity
     grids: Grids
+    prices: OfferPrices
+    failures: Failures
 
 
-def price(
-    work: Work, offers: Index, market: Market, checkpoint: Checkpoint | None, place: str | None, size_bytes: float
-) -> Priced:
+def price(work: Work, offers: Index, market: Market, checkpoint: Checkpoint | None, data: Data | None = None) -> Priced:
     """`checkpoint` None: interrupted work starts anew with what was not finished (requests, documents)."""
     fleet = market.fleet
     catalog = fleet.catalog
@@ -110,32 +132,37 @@ def price(
     machines = work.machines[way]
     apart = np.broadcast_to(work.apart, work.machines.shape)[way]
     fine = np.isfinite(work.seconds[way]) & (apart | (machines <= fleet.reach[machine[position]]))
+    fine &= machines <= _owned(market, machine, offers)[position]
     way, position, machines, apart = way[fine], position[fine], machines[fine], apart[fine]
     offer, machine = offers[position], machine[position]
     region = np.frombuffer(catalog.offers.region, dtype=np.int32)[offer].astype(np.intp)
     purchase = np.frombuffer(catalog.offers.purchase, dtype=np.int8)[offer].astype(np.intp)
     work_s = work.seconds[way]
     is_spot = purchase == PURCHASES.index(Purchase.SPOT)
-    risk = _risk(market, work_s, machines, machine, region, is_spot, apart, checkpoint)
+    risk = _risk(market, work_s, machines, machine, region, is_spot, apart, checkpoint, work.monthly)
     run = risk.mean()
     ends = run.expected_s <= HOPELESS * (work_s + HOUR)
     if not ends.all():  # expected times that are endless, or as good as: no candidates
         way, offer, machine, region, purchase = (column[ends] for column in (way, offer, machine, region, purchase))
         machines, work_s, is_spot, risk, run = machines[ends], work_s[ends], is_spot[ends], risk.only(ends), run.only(ends)
-    hourly = np.frombuffer(catalog.offers.price, dtype=np.float64)[offer]
-    moved_usd, moved_h = _moved(market, region, place, size_bytes)
+    hourly = market.prices.counted[offer]
+    moved_usd, moved_h = _moved(market, region, data)
     boot_s = 0.0 if work.monthly else BOOT_S  # what goes on has started before the month
-    expected = np.where(is_spot, run.expected_s, work_s) + boot_s
-    paid_h = np.where(is_spot, run.expected_s - run.waiting_s + boot_s, work_s + boot_s) / HOUR
+    expected = run.expected_s + boot_s
+    paid_h = (
+        expected - np.where(is_spot, run.waiting_s, 0.0)
+    ) / HOUR  # who waits for a repair pays for the machines that wait too
     committed = np.array([COMMITTED_H.get(one, 0.0) for one in PURCHASES])[purchase]
     if work.monthly:
         committed = np.minimum(committed, MONTH / HOUR)
     plain_h = (work_s + boot_s) / HOUR
-    compute = np.maximum(plain_h, committed) * machines * hourly
-    restarts = np.where(is_spot, np.maximum(paid_h - plain_h, 0.0) * machines * hourly, 0.0)
-    kg = market.grids.operational_kg(work.power_w[way], np.maximum(paid_h, plain_h), region)
-    stretch = expected / np.maximum(work_s, 1e-9)
-    moved_s = moved_h * HOUR
+    terms = np.ceil(plain_h / np.maximum(committed, 1e-9) - 1e-9)  # a promise is paid for whole terms
+    compute = np.where(committed > 0, terms * committed, plain_h) * machines * hourly
+    restarts = np.where(committed > 0, 0.0, np.maximum(paid_h - plain_h, 0.0) * machines * hourly)
+    held_h = np.maximum(paid_h, plain_h)
+    stretch = run.expected_s / np.maximum(work_s, 1e-9)
+    power_w = _drawn(market, work.power_w[way], machine, machines)
+    moved_s = np.zeros(len(way)) if work.monthly else moved_h * HOUR  # what goes on does not wait for it
     return Priced(
         way=way,
         offer=offer,
@@ -144,18 +171,42 @@ def price(
         purchase=purchase,
         machines=machines,
         seconds=expected + moved_s,
-        tails=Tails(risk, np.where(is_spot, np.nan, expected), work.high[way] / np.maximum(work_s, 1e-9), moved_s),
-        low_s=work.low[way] * stretch + moved_s,
-        high_s=work.high[way] * stretch + moved_s,
+        tails=Tails(risk=risk, mean=run, stretch=work.high[way] / np.maximum(work_s, 1e-9), boot_s=boot_s, moved=moved_s),
+        low_s=work.low[way] * stretch + boot_s + moved_s,
+        high_s=work.high[way] * stretch + boot_s + moved_s,
         compute_usd=compute,
         restart_usd=restarts,
         transfer_usd=moved_usd,
-        kg=kg,
-        interruptions=np.where(is_spot, run.interruptions, 0.0),
-        checkpoint_s=np.where(is_spot, run.interval_s, 0.0),
+        kg=market.grids.operational_kg(power_w, held_h, region),
+        held_h=held_h,
+        interruptions=run.interruptions,
+        checkpoint_s=np.where(is_spot | (run.interruptions > SELDOM), run.interval_s, 0.0),
         beside_usd=np.zeros(len(way)) if work.beside_usd is None else work.beside_usd[way],
-        power_w=work.power_w[way],
+        power_w=power_w,
+        prices=market.prices,
     )
+
+
+def _owned(market: Market, machine: Index, offers: Index) -> Array:
+    """The most machines there are, by offer: of own ones as many as are stated."""
+    catalog = market.fleet.catalog
+    limit = np.full(len(offers), np.inf)
+    counted = catalog.derived("counted machines", lambda: np.array([bool(one.owned) for one in catalog.machines]))
+    for place in np.flatnonzero(counted[machine]).tolist():
+        region = catalog.regions[catalog.offers.region[int(offers[place])]].name
+        limit[place] = catalog.machines[machine[place]].owned_in(region) or np.inf
+    return limit
+
+
+def _drawn(market: Market, working_w: Array, machine: Index, machines: Array) -> Array:
+    """Of all machines of a row: of own ones what their owner states, which their electricity is paid by, too."""
+    catalog = market.fleet.catalog
+
+    def stated_w() -> Array:
+        return np.array([one.power_w or 0.0 if one.energy_usd_per_hour is not None else 0.0 for one in catalog.machines])
+
+    stated = catalog.derived("stated power", stated_w)[machine]
+    return np.where(stated > 0, stated * machines, working_w)
 
 
 def tally(fleet: Fleet, offers: Index, work: Work, splits: Index) -> int:
@@ -204,6 +255,7 @@ class _Risk:
     rate_per_s: Array  # of each of them
     machines: Array
     save_s: Array
+    wait_s: Array
     every_s: float | None
     apart: Mask
 
@@ -216,6 +268,7 @@ class _Risk:
             rate_per_s=self.rate_per_s[selected],
             machines=self.machines[selected],
             save_s=self.save_s[selected],
+            wait_s=self.wait_s[selected],
             every_s=self.every_s,
             apart=self.apart[selected],
         )
@@ -230,7 +283,7 @@ class _Risk:
             save,
             BOOT_S + save,
             self.every_s,
-            wait_s=WAIT_S,
+            wait_s=self.wait_s[places],
             together=together,
             tail=tail,
         )
@@ -258,19 +311,44 @@ class _Risk:
 
 @dataclass(frozen=True)
 class Tails:
-    """The 90th percentile of seconds from start to end. Reckoned for rows that are asked for: it takes long, and decides
-    nothing."""
+    """Seconds from start to end that so many runs of a hundred stay below: by the luck of the run and by the estimate of the
+    speed, which have nothing to do with each other. The 90th percentile of the luck is reckoned for rows that are asked for,
+    since it takes long; for all rows `quick` takes losses as a Poisson law whose costs are exponential."""
 
     risk: _Risk
-    plain: Array  # not a number: may be interrupted
-    stretch: Array  # by which the estimate may be too short
+    mean: _Mean
+    stretch: Array  # by which the estimate may be too short, one time in ten
+    boot_s: float
     moved: Array  # seconds that data need to come
 
+    def only(self, mask: Mask) -> Tails:
+        return Tails(
+            risk=self.risk.only(mask),
+            mean=self.mean.only(mask),
+            stretch=self.stretch[mask],
+            boot_s=self.boot_s,
+            moved=self.moved[mask],
+        )
+
     def of(self, rows: Index) -> Array:
-        seconds = self.plain[rows]
-        risky = np.flatnonzero(np.isnan(seconds))
-        seconds[risky] = self.risk.tails(rows[risky]) + BOOT_S
-        return seconds * self.stretch[rows] + self.moved[rows]
+        """Of nine runs in ten."""
+        expected = self.mean.expected_s[rows]
+        lucky = expected.copy()
+        risky = np.flatnonzero(np.isin(rows, self.risk.rows))
+        lucky[risky] = self.risk.tails(rows[risky])
+        return self._joined(rows, np.maximum(lucky / np.maximum(expected, 1e-9), 1.0), 1.0)
+
+    def quick(self, share: float) -> Array:
+        """Of every row."""
+        quantile = float(NormalDist().inv_cdf(share)) / NINE_IN_TEN
+        extra = np.maximum(self.mean.expected_s - self.risk.work_s, 0.0)
+        spread = NINE_IN_TEN * extra * np.sqrt(2.0 / np.maximum(self.mean.interruptions, 0.1))
+        late = 1.0 + np.where(self.mean.interruptions > 1 - share, spread, 0.0) / np.maximum(self.mean.expected_s, 1e-9)
+        return self._joined(np.arange(len(self.stretch)), late, quantile)
+
+    def _joined(self, rows: Index, luck: Array, quantile: float) -> Array:
+        worse = np.exp(quantile * np.hypot(np.log(luck), np.log(np.maximum(self.stretch[rows], 1.0))))
+        return self.mean.expected_s[rows] * worse + self.boot_s + self.moved[rows]
 
 
 def _risk(
@@ -282,10 +360,20 @@ def _risk(
     is_spot: Mask,
     apart: Mask,
     checkpoint: Checkpoint | None,
+    monthly: bool,
 ) -> _Risk:
-    rows = np.flatnonzero(is_spot)
-    pairs, place = np.unique(machine[rows] * len(market.fleet.catalog.regions) + region[rows], return_inverse=True)
-    rate = np.array([_rate(market, int(pair)) for pair in pairs])[place] / HOUR if len(rows) else np.zeros(0)
+    """Spot machines are taken away, and all machines break. What goes on for a month is replaced while it goes on."""
+    rows = np.flatnonzero(is_spot) if monthly else np.arange(len(work_s), dtype=np.intp)
+    broken = np.zeros(len(rows)) if monthly else market.failures.per_machine_s(market.fleet)[machine[rows]]
+    spot_rows = np.flatnonzero(is_spot[rows])
+    at = rows[spot_rows]
+    pairs, place = np.unique(machine[at] * len(market.fleet.catalog.regions) + region[at], return_inverse=True)
+    rate, wait_s = broken, np.full(len(rows), REPAIR_S)
+    if len(pairs):
+        taken = np.array([_taken(market, int(pair)) for pair in pairs])[place]
+        rate = broken.copy()
+        rate[spot_rows] += taken[:, 0] / HOUR
+        wait_s[spot_rows] = taken[:, 1] * HOUR
     saved = checkpoint or Checkpoint(0.0)
     save_s = np.maximum(saved.save_s(machines[rows]), 1.0)
     return _Risk(
@@ -294,22 +382,28 @@ def _risk(
         rate_per_s=rate,
         machines=machines[rows],
         save_s=save_s,
+        wait_s=wait_s,
         every_s=saved.every_s,
         apart=apart[rows],
     )
 
 
-def _rate(market: Market, pair: int) -> float:
+def _taken(market: Market, pair: int) -> tuple[float, float]:
+    """Of a spot machine in a region: losses an hour, and hours until one is had again."""
     catalog = market.fleet.catalog
     machine_index, region_index = divmod(pair, len(catalog.regions))
     machine, region = catalog.machines[machine_index], catalog.regions[region_index]
-    return market.rates.of(machine.provider, region.name, machine.name, machine.chip, machine.chips).per_hour
+    rates = market.rates
+    lost = rates.of(machine.provider, region.name, machine.name, machine.chip, machine.chips).per_hour
+    return lost, rates.wait_hours(machine.provider, region.name, machine.chip) or 0.0
 
 
-def _moved(market: Market, region: Index, place: str | None, size_bytes: float) -> tuple[Array, Array]:
-    if not size_bytes:
+def _moved(market: Market, region: Index, data: Data | None) -> tuple[Array, Array]:
+    """(USD, hours) of bringing the data and sending the results back, where the place of the data is stated."""
+    if data is None or not data.place:
         return np.zeros(len(region)), np.zeros(len(region))
     regions = market.fleet.catalog.regions
     used, inverse = np.unique(region, return_inverse=True)
-    usd, hours = market.gravity.columns(place, [regions[at].key for at in used.tolist()], size_bytes)
+    places = [regions[at].key for at in used.tolist()]
+    usd, hours = market.gravity.columns(data.place, places, data.read_bytes, results_bytes=data.results or 0.0)
     return usd[inverse], hours[inverse]

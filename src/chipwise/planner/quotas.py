@@ -157,6 +157,10 @@ class Default:
     by_vcpu: bool  # else by chip
     purchases: Mask
 
+    @property
+    def unit(self) -> str:
+        return "vCPUs" if self.by_vcpu else "chips"
+
     def speaks_of(self, catalog: Catalog, machine: Machine) -> bool:
         return machine.provider == self.row.provider and _names(self.row, machine, catalog)
 
@@ -221,6 +225,14 @@ def with_quota_notes(plan: Plan, rules: Rules) -> Plan:
     return replace(plan, refused=(*plan.refused, *removed), turns=(*plan.turns, *turns))
 
 
+def raises(plan: Plan) -> list[tuple[Default, float]]:
+    """What must be asked for before the answer can be started: the quota, and what is needed of it."""
+    if plan.rows is None:
+        return []
+    asks = _to_ask(plan.rows.fleet.catalog, plan.choices[:1])
+    return [(default, needed) for _, default, needed in asks if default.maximum is not None]
+
+
 def notes(plan: Plan, top: int | None = None) -> list[str]:
     """What the choices that are shown would need of quotas, beside the first, whose quota is one of the plan's turns."""
     if plan.rows is None:
@@ -240,15 +252,11 @@ def _to_ask(catalog: Catalog, choices: Sequence[Choice]) -> Iterator[tuple[int, 
 
 def _sentence(default: Default, needed: float) -> str:
     row = default.row
-    need = f"{row.provider}: {row.name}: {needed:,g} {_unit(default)} needed"
+    need = f"{row.provider}: {row.name}: {needed:,g} {default.unit} needed"
     code = f" ({row.code})" if row.code and row.code != row.name else ""
     if default.maximum is None:
         return f"{need}; its default is not known here: look it up{code} before"
     return f"{need}, default {default.maximum:g}; ask for an increase{code} before"
-
-
-def _unit(default: Default) -> str:
-    return "vCPUs" if default.by_vcpu else "chips"
 
 
 def _other_choices(asks: Sequence[tuple[int, Default, float]]) -> list[str]:
@@ -259,7 +267,7 @@ def _other_choices(asks: Sequence[tuple[int, Default, float]]) -> list[str]:
             groups.setdefault(ask[1].row.name, []).append(ask)
     return [
         f"Choice {_ranks([rank for rank, _, _ in group])} would need {max(needed for _, _, needed in group):,g} "
-        f"{_unit(group[0][1])} of {group[0][1].row.provider} {name}, default {group[0][1].maximum:g}."
+        f"{group[0][1].unit} of {group[0][1].row.provider} {name}, default {group[0][1].maximum:g}."
         for name, group in groups.items()
     ]
 

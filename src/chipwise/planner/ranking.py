@@ -46,8 +46,13 @@ def order(values: Values, objective: str) -> Index:
     regions, and not as dear. What is alike in all of that goes by what it can take, and then by carbon."""
     scores = score(values, objective)
     steps = np.floor(np.log(np.maximum(scores, 1e-12)) / np.log1p(TIE))
-    keys = (values.kg, -values.room, values.seconds, values.usd, values.machines, np.round(values.doubt, 2), steps)
-    return np.lexsort(keys)
+    ranked = np.argsort(steps, kind="stable")
+    equal = np.diff(steps[ranked]) == 0
+    ties = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
+    tied = ranked[ties]  # few of many: the other columns are compared for these alone
+    columns = (values.kg, -values.room, values.seconds, values.usd, values.machines, np.round(values.doubt, 2), steps)
+    ranked[ties] = tied[np.lexsort([column[tied] for column in columns])]
+    return ranked
 
 
 def front(values: Values) -> Index:

@@ -28,10 +28,15 @@ class RuleKind(StrEnum):
     REQUIRED = "required"
     REGION = "region-not-asked-for"
     AVOIDED_REGION = "region-avoided"
+    UNKNOWN_COUNTRY = "country-not-known"
     COUNTRY = "country-not-allowed"
     AVOIDED_COUNTRY = "country-avoided"
     INTERRUPTIBLE = "interruptible"
     PURCHASE = "purchase-not-asked-for"
+    PRICE_AGE = "price-too-old"
+    MARKET = "not-durable"
+    COMMITMENT = "commitment-not-asked-for"
+    PRECISION = "precision-not-asked-for"
     OWNED = "owned"
     RENTED = "rented"
     QUOTA = "quota"
@@ -55,6 +60,15 @@ class NoOfferLeft:
 
     rule: Rule | None
     offers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NoComplianceData:
+    """Of the providers that every other limit leaves, no data says whether they take part in programmes that are asked for."""
+
+    programmes: tuple[str, ...]
+    providers: tuple[str, ...]
+    taking_part: tuple[str, ...] = ()  # providers known to take part in all of them; none: no data on one of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,9 +340,20 @@ class MissesLatency:
 
 
 @dataclass(frozen=True, slots=True)
+class TooFar:
+    """The round trip to the users is longer than may be; None: the place is not known."""
+
+    users: str
+    seconds: float | None
+    limit_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class MissesDeadline:
     seconds: float
     limit_s: float
+    confidence: float | None = None  # with which it is done in so many seconds; None: they are expected
+    moving_s: float = 0.0  # of them: until the data has come and the results are back
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +368,7 @@ class OverBudget:
     usd: float
     limit_usd: float
     period: str = ""  # " a day": of a budget for each period of a job
-    layered: bool = False  # over the load's curve
+    layered: bool = False  # with machines that change as the load does
     stored: bool = False  # only with its storage
 
 
@@ -391,6 +416,7 @@ class Beaten:
     best_kg: float
     device: str = ""  # of a hybrid workload: QPU or simulator
     circuits_usd: float = 0.0
+    porting: bool = False  # it takes porting, which the winner does not
 
 
 # -- quantum devices
@@ -445,6 +471,7 @@ class NoDevice:
 Limit = (
     NotOffered
     | NoOfferLeft
+    | NoComplianceData
     | DoesNotRun
     | NoPrice
     | NotAtTheEdge
@@ -486,6 +513,7 @@ Goal = (
     | OneAtATime
     | NoRate
     | MissesLatency
+    | TooFar
     | MissesDeadline
     | MissesThroughput
     | OverBudget

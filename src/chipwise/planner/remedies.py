@@ -19,6 +19,13 @@ class LiftLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class AskProviders:
+    """To ask providers for what no data says, and to go on with a warning meanwhile."""
+
+    providers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class OwnMachines:
     """Machines of one's own in the catalog."""
 
@@ -56,4 +63,4 @@ class Advice:
     change: str
 
 
-Remedy = Ease | LiftLimit | OwnMachines | UsePrecision | MoreChips | StateNetwork | Lighter | Advice
+Remedy = Ease | LiftLimit | AskProviders | OwnMachines | UsePrecision | MoreChips | StateNetwork | Lighter | Advice

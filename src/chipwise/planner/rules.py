@@ -9,6 +9,7 @@ requirements fix. Chips of NVIDIA and AMD that the rules do not name pass with a
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,11 +20,12 @@ from chipwise.catalog.chip import Chip, ChipKind, Precision
 from chipwise.catalog.compatibility import CompatibilityAnswer, Finding
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import Purchase
-from chipwise.countries import members
+from chipwise.countries import country_of, members
 from chipwise.errors import BadInput, UnknownName
 from chipwise.planner.limits import Granted, Required, Rules
 from chipwise.spelling import fold, nearest
-from chipwise.workload.goals import Buying, Limits, Need, Programme, Where, need_of
+from chipwise.units import DAY
+from chipwise.workload.goals import Buying, Commit, Limits, MarketScope, Need, Programme, Unproven, Where, need_of
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
@@ -57,6 +59,7 @@ def rules_of(known: Known, limits: Limits) -> Rules:
     if Programme.GDPR in limits.compliance:
         inside.append(countries(("EEA", "CHE", "GBR")))
     sites = set(limits.where)
+    compliant, unproven = _programmes(known, limits)
     return Rules(
         providers=frozenset(map(names.provider, limits.clouds)) if limits.clouds else None,
         avoided_providers=frozenset(map(names.provider, limits.avoid.clouds)),
@@ -65,8 +68,9 @@ def rules_of(known: Known, limits: Limits) -> Rules:
         else None,
         avoided_regions=frozenset(one.key for text in limits.avoid.regions for one in names.regions(text.replace(":", "/"))),
         countries=frozenset.intersection(*inside) if inside else None,
-        avoided_countries=countries(limits.avoid.countries),
-        compliant=_compliant(known, limits.compliance),
+        avoided_countries=countries((*limits.avoid.countries, *_countries_among(limits.avoid.regions))),
+        compliant=compliant or None,
+        unproven=unproven,
         chips=chips(limits.chips) if limits.chips else None,
         avoided_chips=chips(limits.avoid.chips),
         interruptible=True if limits.interruptible is None and Buying.SPOT in limits.purchase else limits.interruptible,
@@ -77,7 +81,22 @@ def rules_of(known: Known, limits: Limits) -> Rules:
         requires=_required_once(known, limits.requires),
         quotas=tuple(_granted(known, key, most) for key, most in limits.quotas.items()),
         default_quotas=limits.default_quotas,
+        durable=limits.market is not MarketScope.ANY,
+        committed_years=_committed_years(limits),
+        price_days=None if limits.max_price_age is None else limits.max_price_age / DAY,
     )
+
+
+def _committed_years(limits: Limits) -> float:
+    """Nothing is promised unasked; who asks for reserved machines asks for it."""
+    if limits.commit is None:
+        return math.inf if any(one.startswith(Buying.RESERVED) for one in limits.purchase) else 0.0
+    return {Commit.NONE: 0.0, Commit.ONE_YEAR: 1.0, Commit.THREE_YEARS: 3.0, Commit.ANY: math.inf}[limits.commit]
+
+
+def _countries_among(places: Sequence[str]) -> tuple[str, ...]:
+    """Countries that are named as regions to be avoided: a region whose country nobody knows may be there, too."""
+    return tuple(country for place in places if (country := country_of(place)) is not None)
 
 
 def purchases_of(options: Sequence[Buying]) -> frozenset[Purchase]:
@@ -88,16 +107,23 @@ def purchases_of(options: Sequence[Buying]) -> frozenset[Purchase]:
     )
 
 
-def _compliant(known: Known, programmes: Sequence[Programme]) -> dict[str, frozenset[str]] | None:
-    """Providers that state a programme; of programmes that no table has, nobody is known to take part."""
+def _programmes(known: Known, limits: Limits) -> tuple[dict[str, frozenset[str]], dict[str, frozenset[str]]]:
+    """By programme the providers that state it: of those that are limits, and of those that only warn. Silence is not a no, yet
+    who must comply does not rent from the silent where others speak; of a programme that no table has, all are silent."""
     rows = known.catalog.rows("compliance")
-    listed = [one for one in programmes if one is not Programme.GDPR]
-    return {
+    stated = {
         str(programme): frozenset(
             row.provider for row in rows if programme in _IN_TABLE and str(getattr(row, programme, "")).startswith("yes")
         )
-        for programme in listed
-    } or None
+        for programme in limits.compliance
+        if programme is not Programme.GDPR
+    }
+    unknown = limits.compliance_unknown
+    strict = {name for name, providers in stated.items() if unknown is Unproven.REFUSE or (unknown is None and providers)}
+    return (
+        {name: providers for name, providers in stated.items() if name in strict},
+        {name: providers for name, providers in stated.items() if name not in strict},
+    )
 
 
 def _granted(known: Known, key: str, limit: int) -> Granted:

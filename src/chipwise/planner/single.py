@@ -16,38 +16,75 @@ from chipwise.planner.explain.asking import answers
 from chipwise.planner.explain.greening import emitted
 from chipwise.planner.explain.headroom import headroom
 from chipwise.planner.explain.turning import turns
-from chipwise.planner.ground import check_moment, grids_of, with_limits_told
+from chipwise.planner.ground import budget_usd, check_moment, grids_of, with_limits_told
 from chipwise.planner.more_chips import with_chips_told
+from chipwise.planner.moving import with_moving_told, with_sizes
+from chipwise.planner.reasons import OverBudget, RuleKind
 from chipwise.planner.rules import rules_of
 from chipwise.planner.values.plan import Emitted, Plan, Service, unstated
 from chipwise.planner.values.split import width
-from chipwise.workload.kinds import Batch, Common, Hpc, Interactive, Learning, Serve
+from chipwise.text import usd
+from chipwise.workload.kinds import Batch, Common, Hpc, Interactive, Learning, Serve, Transcode
 
 if TYPE_CHECKING:
+    from chipwise.planner.services.offers import ServiceOffer
     from chipwise.predictor.known import Known
 
 
 def plan_work(known: Known, path: str, work: Common, objective: str | None, top: int, per_use: bool = True) -> Plan:
     """A workload that was checked, such as a stage of a pipeline; without `per_use` only machines are looked at."""
     check_moment(known, work)
+    work, volume = with_sizes(known, path, work)
     goes_on = isinstance(work, Serve | Interactive)
     if goes_on:
         from chipwise.planner.load.plan import with_load, with_recording
 
         work = with_recording(known, work, path)
+    carried_notes: tuple[str, ...] = ()
+    if work.measured:
+        from chipwise.predictor.anchoring import carried_over
+
+        carried = carried_over(known, path, work)
+        known, carried_notes = carried.known, carried.notes
+    per_use = per_use and not work.is_unknown  # what services take nobody can tell then
     rules = rules_of(known, work.limits)
-    plan = with_chips_told(
-        _planned(known, path, work, objective, top), work, lambda freed: _planned(known, path, freed, objective, top)
-    )
+    work, plan = _nearest(known, path, work, objective, top)
     plan = replace(plan, turns=(*turns(plan), *plan.turns))
     plan = _with_networks_told(work, with_limits_told(known, work, rules, plan))
-    if goes_on:
+    if goes_on and not work.is_unknown:
         plan = with_load(known, path, work, plan)
     if per_use and isinstance(work, Serve) and not work.devices and work.arrival.rate is not None:
-        plan = replace(plan, services=_services(known, work, plan, path))
+        plan = replace(plan, services=_services(known, work, plan, path), notes=(*plan.notes, *_unsold(known, work)))
+    if per_use and isinstance(work, Transcode) and work.duration is not None:
+        from chipwise.planner.services.media import media_services
+
+        plan = replace(plan, services=media_services(known, work, work.duration, plan.winner))
+    plan = replace(plan, services=_affordable(plan.services, budget_usd(work, plan.per == "month")))
+    if per_use:
+        plan = with_moving_told(known, work, volume, plan)
     targets = asked_of(known, work, plan.per)
+    if plan.load is not None and targets.rate is not None:  # machines are counted for the peak
+        targets = replace(targets, rate=plan.load.peak)
     plan = replace(plan, turns=(*plan.turns, *headroom(plan, targets)))
-    return replace(plan, answers=answers(plan, targets), emitted=_emitted(known, plan))
+    return replace(plan, answers=answers(plan, targets), emitted=_emitted(known, plan), notes=(*carried_notes, *plan.notes))
+
+
+def _nearest(known: Known, path: str, work: Common, objective: str | None, top: int) -> tuple[Common, Plan]:
+    """The plan as near to the users as something fits, and the workload that says so."""
+
+    def planned(trial: Common) -> Plan:
+        first = _planned(known, path, trial, objective, top)
+        return with_chips_told(first, trial, lambda freed: _planned(known, path, freed, objective, top))
+
+    if not work.traffic:
+        return work, planned(work)
+    from chipwise.planner.load.regions import distance_notes, nearer_first
+
+    for trial in nearer_first(known, work, rules_of(known, work.limits)):
+        plan = planned(trial)
+        if plan.winner is not None:
+            break
+    return trial, replace(plan, notes=(*distance_notes(trial, plan), *plan.notes))
 
 
 def _planned(known: Known, path: str, work: Common, objective: str | None, top: int) -> Plan:
@@ -88,9 +125,42 @@ def _emitted(known: Known, plan: Plan) -> Emitted | None:
     return emitted(plan, making, grids_of(catalog))
 
 
+def _unsold(known: Known, work: Serve) -> tuple[str, ...]:
+    from chipwise.planner.services.offers import unsold_note
+
+    return unsold_note(known, work)
+
+
+def _affordable(services: tuple[Service, ...], budget: float | None) -> tuple[Service, ...]:
+    """With a refusal of those above the budget; they come last."""
+    if budget is None:
+        return services
+    checked = [
+        replace(one, refused=(*one.refused, OverBudget(one.usd, budget))) if one.usd > budget else one for one in services
+    ]
+    return tuple(sorted(checked, key=lambda one: bool(one.refused)))
+
+
+def _break_even(offer: ServiceOffer, plan: Plan) -> str:
+    """When machines cost less. Where none does: in which formats both were compared, and what a narrower one costs."""
+    crossing, winner = offer.told_break_even or "", plan.winner
+    if winner is None or offer.break_even is None or offer.break_even.first is not None or offer.cold_start_s is not None:
+        return crossing
+    own_format = offer.precision or "a number format that is not stated"
+    formats = f" (machines in {winner.precision}, the service in {own_format})" if offer.precision != winner.precision else ""
+    narrow = next((one.choice for one in plan.alternatives if one.kind is RuleKind.PRECISION), None)
+    cheaper = ""
+    if narrow is not None and narrow.precision != winner.precision:
+        less = ", less than the service" if narrow.usd < (offer.usd or 0.0) else ""
+        cheaper = (
+            f"; in {narrow.precision} {narrow.provider} {narrow.machine}, {narrow.purchase}, costs {usd(narrow.usd)}{less}"
+        )
+    return f"{crossing}{formats}{cheaper}"
+
+
 def _services(known: Known, work: Serve, plan: Plan, path: str) -> tuple[Service, ...]:
     """What can be paid per use instead. A model that no service runs, or that none is known of, has none."""
-    from chipwise.planner.services.offers import services_for
+    from chipwise.planner.services.offers import PER_TOKEN, services_for
 
     offers = services_for(known, work, plan.winner or (), path)
     return tuple(
@@ -101,7 +171,7 @@ def _services(known: Known, work: Serve, plan: Plan, path: str) -> tuple[Service
             hardware=offer.hardware,
             usd=offer.usd or 0.0,
             cold_share=offer.cold_share,
-            break_even=offer.told_break_even or "",
+            break_even=_break_even(offer, plan),
             assumed=tuple(offer.assumed),
             refused=tuple(offer.refused),
             cold_start_s=offer.start_s,
@@ -109,6 +179,10 @@ def _services(known: Known, work: Serve, plan: Plan, path: str) -> tuple[Service
             warm=offer.warm_instances,
             at_once=offer.concurrency,
             instances=offer.instances,
+            price_of=offer.price_of,
+            unchecked=offer.unchecked,
+            certain=offer.certain,
+            format_known=offer.kind != PER_TOKEN or offer.precision is not None,
         )
         for offer in offers
         if offer.cost is not None

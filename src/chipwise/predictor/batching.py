@@ -1,9 +1,13 @@
 """How large batches grow as samples are asked for, how long a request then takes, and the highest rate that keeps its goals.
 
 Requests that come one by one are batched as they wait: those that arrive during one pass make up the next. With a rate of r
-and T(b) seconds for a pass of b samples, the batch settles where b = r T(b); a request waits for the rest of the pass under
-way (evenly spread over it, with the chance that there is one) and then takes T of its own batch, which varies like a Poisson
-count scaled by the burstiness.
+and T(b) = c + d b seconds for a pass of b samples, the batch settles where b = r T(b) on average. It varies about that as a
+branching process with immigration does: u = r d is how much of a longer pass the next one takes over, and the batch that a
+request finds under way is near a gamma distribution with scale B^2 / (1 - u^2), B being the burstiness. The request waits for
+the rest of that pass and then takes a pass of its own, in which are all who came meanwhile. Where a batch can grow no further,
+those who are left over wait as in a queue in heavy traffic. How many requests find the server busy is that of a queue with
+gamma-distributed gaps. The sum is taken for a shifted gamma of the same mean and variance; against simulations of such servers,
+50 to 99% of the requests at 30 to 85% load, it is at most 20% too low and 55% too high, for Poisson arrivals 15% and 40%.
 """
 
 from __future__ import annotations
@@ -15,7 +19,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from chipwise.perf.arrays import Array
+from chipwise.perf.arrays import Array, column
+from chipwise.perf.queueing import share_of_burst
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +56,48 @@ class Curve:
         batch = self.settled(rate)
         if batch is None:
             return None
-        busy = min(rate / self.copies * self.seconds_at(batch) / batch, 1.0)
-        waited = max(share - (1.0 - busy), 0.0) / max(busy, 1e-12) * self.seconds_at(batch)
-        extra = NormalDist().inv_cdf(min(max(share, 1e-6), 1 - 1e-6)) * burstiness * math.sqrt(max(batch * busy, 0.0))
-        own = batch if batch * busy < 1 else min(max(batch + extra, 1.0), float(self.batches[-1]))
-        return waited + self.seconds_at(own)
+        load, alone, full = rate / self.copies, self.seconds_at(1.0), float(self.batches[-1])
+        if burstiness == 0 and load * alone < 1.0:  # on a clock: each is done before the next comes
+            return alone
+        slope = self._slope(batch)
+        repeated = min(load * slope, 0.999)
+        fixed = max(self.seconds_at(batch) - slope * batch, 0.0)
+        busy = min(load * self.seconds_at(batch) / batch, 1.0)
+        waiting = _found_busy(busy, burstiness)
+        if share <= 1.0 - waiting:
+            return alone
+        variable = max(burstiness**2 * (busy / waiting) ** 0.25, 1.0)
+        scale, mean = variable / (1.0 - repeated**2), load * fixed / (1.0 - repeated)
+        shape = 1.0 + mean / scale
+        under_way = self.seconds_at(max(min(mean + scale, full), 1.0))
+        spread = slope**2 * min(shape * scale**2, (full / 2) ** 2)
+        own = min(fixed + slope + repeated * under_way, self.seconds_at(full))
+        left_over = 1.0 - NormalDist().cdf(_normal(full / (shape * scale), shape))
+        queue = variable / (2.0 * (self.max_rate - rate) / self.copies)
+        variance = under_way**2 / 12 + spread * (1 / 3 + repeated + repeated**2) + queue**2 * left_over * (2.0 - left_over)
+        if own < self.seconds_at(full):
+            variance += slope**2 * load * under_way * burstiness**2
+        beyond = under_way / 2 + own + left_over * queue - alone
+        return alone + _gamma_quantile(beyond, variance, (share - (1.0 - waiting)) / waiting)
 
-    def highest_rate(self, goals: Mapping[float, float], burstiness: float = 1.0, halvings: int = 60) -> float:
-        """Requests per second up to which each goal {share: seconds} is met; 0: never."""
+    def _slope(self, batch: float) -> float:
+        """Seconds of one more sample in a pass."""
+        if len(self.batches) == 1:
+            return float(self.seconds[0] / self.batches[0])
+        place = min(max(int(np.searchsorted(self.batches, batch, side="right")) - 1, 0), len(self.batches) - 2)
+        slope = (self.seconds[place + 1] - self.seconds[place]) / (self.batches[place + 1] - self.batches[place])
+        return float(min(max(slope, 0.0), self.seconds_at(batch) / batch))
+
+    def highest_rate(
+        self, goals: Mapping[float, float], burstiness: float = 1.0, halvings: int = 60, load: float = 0.0, fewest: int = 1
+    ) -> float:
+        """Requests per second up to which each goal {share: seconds} is met; 0: never. Of a `load` that as many of these share
+        as it takes, at least `fewest`, each sees only its part of a burst."""
 
         def keeps(rate: float) -> bool:
-            found = {share: self.latency(rate, share, burstiness) for share in goals}
+            sharing = max(load / rate, fewest)
+            own = float(share_of_burst(column(burstiness), column(sharing))[0]) if burstiness > 0 else 0.0
+            found = {share: self.latency(rate, share, own) for share in goals}
             return all(one is not None and one <= goals[share] for share, one in found.items())
 
         low, high = 1e-6, self.max_rate
@@ -71,3 +107,29 @@ class Curve:
             middle = math.sqrt(low * high)
             low, high = (middle, high) if keeps(middle) else (low, middle)
         return low
+
+
+def _found_busy(busy: float, burstiness: float) -> float:
+    """Of requests, those that find a server busy that is so for `busy` of the time: those of a burst follow each other."""
+    if burstiness <= 1.0 or busy <= 0.0:
+        return busy
+    shape, waiting = burstiness**-2, busy
+    for _ in range(30):
+        waiting = (1.0 + (1.0 - waiting) / (busy * shape)) ** -shape
+    return min(max(waiting, busy), 1.0)
+
+
+def _normal(ratio: float, shape: float) -> float:
+    """The normal deviate with as much below it as a gamma distribution has below `ratio` times its mean (Wilson, Hilferty)."""
+    return (math.cbrt(ratio) - 1.0 + 1 / (9 * shape)) * 3 * math.sqrt(shape)
+
+
+def _gamma_quantile(mean: float, variance: float, share: float) -> float:
+    """By Wilson and Hilferty; below a shape of 1, where that fails, of a Weibull distribution with the same mean."""
+    if mean <= 0 or variance <= 0:
+        return max(mean, 0.0)
+    shape, below = mean**2 / variance, min(max(share, 1e-6), 1 - 1e-6)
+    if shape >= 1.0:
+        return mean * max(1.0 - 1 / (9 * shape) + NormalDist().inv_cdf(below) / (3 * math.sqrt(shape)), 0.0) ** 3
+    power = math.sqrt(shape)
+    return float(mean / math.gamma(1.0 + 1.0 / power) * (-math.log(1.0 - below)) ** (1.0 / power))

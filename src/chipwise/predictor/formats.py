@@ -40,6 +40,8 @@ def usual_precision(wanted: str | None, part: Part, task: str) -> str:
 
 def usual_engine(wanted: str | None, part: Part, task: str) -> str:
     if wanted is not None:
+        if part.kind not in ("gpu", "edge") and wanted == "pytorch-compiled":
+            raise BadInput(f"--compiled does not go with {part.name}: its usual software compiles.", remedy="Leave it out.")
         if part.kind == "edge":
             raise BadInput(f"--engine does not go with {part.name}: its compiler is the engine.", remedy="Leave it out.")
         return _spelled("framework" if task == "train" else "engine", wanted, ENGINES)

@@ -59,14 +59,14 @@ class Known:
         """The same, with one model more: one that a workload file describes by its shape."""
         return self.changed(models=_OneMore(self.models, model))
 
-    def changed(self, *, models: Models | None = None, parts: Parts | None = None) -> Known:
-        """The same facts with other models or parts; answers are remembered apart."""
+    def changed(self, *, models: Models | None = None, parts: Parts | None = None, speed: SpeedModel | None = None) -> Known:
+        """The same facts with other models, parts or speeds; answers are remembered apart."""
         changed = Known(
             catalog=self.catalog,
             names=self.names,
             models=models or self.models,
             today=self.today,
-            load_model=lambda: self.model,
+            load_model=lambda: speed or self.model,
         )
         changed.__dict__["parts"] = parts or self.parts  # built once
         return changed

@@ -39,6 +39,7 @@ SERVING_OPTIONS = {
 }
 LOADS = ("concurrency", "rate", "batch")  # ways of loading a replica; they exclude each other
 GOALS = ("ttft", "tpot", "latency")  # seconds that a share of the requests must keep
+SIZES = ("image_size", "steps", "guidance", "clip_s", "compiled")  # of work that is counted by samples
 ONLY = {  # options that mean nothing to the other task
     "train": (
         "seq",
@@ -87,13 +88,13 @@ _FIELDS = {
     "replicas": "replicas.min",
 }
 _MAY_BE_ZERO = ("zero", "prefix", "output_tokens")
-_NOT_WHOLE = ("rate", "percentile", *GOALS)
+_NOT_WHOLE = ("rate", "percentile", "clip_s", *GOALS)
 LARGEST = 1e12
 
 
 def option(name: str) -> str:
     """As it is typed."""
-    return f"--{name.removesuffix('_tokens').replace('_', '-')}"
+    return f"--{name.removesuffix('_tokens').removesuffix('_s').replace('_', '-')}"
 
 
 FLAGS = {column: option(key) for column, key in _COLUMNS.items()}

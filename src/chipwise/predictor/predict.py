@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from chipwise.errors import BadInput, InvalidSettings
@@ -10,9 +12,10 @@ from chipwise.perf.setup import RECOMPUTE
 from chipwise.perf.steadiness import steadiness
 from chipwise.predictor.kinds.ask import by_samples
 from chipwise.predictor.kinds.latencies import serve_samples, serve_tokens, wanted_goals
-from chipwise.predictor.options import FLAGS, LEARNING_OPTIONS, ONLY, check_numbers, check_task, check_together
+from chipwise.predictor.options import FLAGS, LEARNING_OPTIONS, ONLY, SIZES, check_numbers, check_task, check_together
 from chipwise.predictor.results import training_prediction
 from chipwise.predictor.samples import able_chip, check_sample_options, predict_samples
+from chipwise.predictor.sizes import refuse
 from chipwise.predictor.transformer import train
 from chipwise.predictor.values import Prediction
 
@@ -20,11 +23,20 @@ if TYPE_CHECKING:
     from chipwise.predictor.known import Known
 
 
-def predict(known: Known, model: str, chip: str, task: str | None, settings: dict[str, Any]) -> Prediction:
+def predict(
+    known: Known,
+    model: str,
+    chip: str,
+    task: str | None,
+    settings: dict[str, Any],
+    measured: Sequence[str | Mapping[str, Any]] = (),
+) -> Prediction:
+    """`measured` are runs, CHIP=VALUE or as a workload file has them, that the speed follows from."""
     check_numbers(settings)
     check_together(settings)
+    task = task or _guess(settings)
     try:
-        predicted = predict_model(known, model, chip, task or _guess(settings), settings)
+        predicted = _carried(known, model, chip, task, settings, measured)
     except InvalidSettings as error:
         raise error.with_names(FLAGS) from error
     return predicted if predicted.steadiness is not None else replace(predicted, steadiness=steadiness("dedicated"))
@@ -40,6 +52,20 @@ def _guess(settings: dict[str, Any]) -> str:
     raise BadInput("Neither --train nor --serve is given.", remedy="Add the one that is meant.")
 
 
+def _carried(
+    known: Known, model: str, chip: str, task: str, settings: dict[str, Any], measured: Sequence[str | Mapping[str, Any]]
+) -> Prediction:
+    """With the speed that runs on other chips tell, if there are any."""
+    if not measured:
+        return predict_model(known, model, chip, task, settings)
+    from chipwise.predictor.anchoring import carried_model
+    from chipwise.workload.measured import lines_of
+
+    carried = carried_model(known, task, settings, lines_of(measured), partial(predict_model, model=model, task=task))
+    predicted = predict_model(carried.known, model, chip, task, settings)
+    return replace(predicted, notes=(*carried.notes, *predicted.notes))
+
+
 def predict_model(known: Known, model: str, chip: str, task: str, settings: dict[str, Any]) -> Prediction:
     check_task(settings, task)
     able_chip(known, chip, task)
@@ -50,6 +76,8 @@ def predict_model(known: Known, model: str, chip: str, task: str, settings: dict
         if task == "train":
             return predict_samples(known, model, chip, options)
         return serve_samples(known, model, chip, options, wanted_goals(None, settings))
+    if unused := [name for name in SIZES if name in settings]:
+        refuse(model, unused, "counted by tokens")
     if task == "serve":
         return serve_tokens(known, model, chip, settings, wanted_goals(None, settings))
     chosen = {name: settings[key] for key, name in LEARNING_OPTIONS.items() if key in settings}

@@ -11,9 +11,9 @@ from chipwise.perf.fits import Fit
 from chipwise.perf.memory import Memory
 from chipwise.perf.model import Estimate
 from chipwise.perf.power import Power, energy_per_token_j, kwh
-from chipwise.perf.predict_serving import percentiles
 from chipwise.perf.predict_training import scaling_efficiency, usual_framework
 from chipwise.perf.setup import RECOMPUTE
+from chipwise.perf.under_load import percentiles
 from chipwise.predictor.transformer import Served, Trained
 from chipwise.predictor.values import (
     ChipPower,
@@ -124,7 +124,7 @@ def generation_prediction(served: Served, row: int = 0, shares: tuple[float, ...
     chips = _cell(setup.chips, row) * _cell(ask.replicas, row)
     spread = None
     if "ttft_ms" in served.metrics and "tpot_ms" in served.metrics and ask.scenario.texts()[0] in ("closed", "open"):
-        by_metric = percentiles(served.metrics["ttft_ms"], served.metrics["tpot_ms"], ask, shares)
+        by_metric = percentiles(ask, served.fitted, served.metrics, shares)
         spread = {name: {share: _cell(values, row) for share, values in those.items()} for name, those in by_metric.items()}
     rate = served.metrics.get("output_tokens_per_s")
     return GenerationPrediction(

@@ -24,8 +24,9 @@ from chipwise.perf import family_vision
 from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.kernels import edge
 from chipwise.perf.kernels.work import Terms
-from chipwise.perf.model import FORMULA, Estimate, Model
-from chipwise.perf.networks import GENERATED, STEPS, Net, Size, net_of
+from chipwise.perf.model import FORMULA, INTERPOLATED, Estimate, Model
+from chipwise.perf.net import Net
+from chipwise.perf.networks import net_of
 from chipwise.perf.part import SERVES_ONLY, Part
 from chipwise.perf.power import Utilisation, power
 from chipwise.perf.published_vision import FORMATS, VisionCase, case_of
@@ -33,19 +34,15 @@ from chipwise.perf.rows import Row
 from chipwise.perf.steadiness import steadiness
 from chipwise.predictor.batching import Curve
 from chipwise.predictor.formats import usual_engine, usual_precision
-from chipwise.predictor.options import option
 from chipwise.predictor.results import chip_power, metric
+from chipwise.predictor.sizes import check_sizes, refuse, sample_words, size_of
 from chipwise.predictor.transformer import context_notes
 from chipwise.predictor.values import Arrivals, FitResult, MemoryUse, SamplePrediction
+from chipwise.text import count
 from chipwise.workload.model.shape import (
-    ConvShape,
-    DiffusionShape,
     EncoderDecoderShape,
     EncoderShape,
     RecommenderShape,
-    Shape,
-    TwoTowerShape,
-    VisionShape,
 )
 
 if TYPE_CHECKING:
@@ -76,6 +73,7 @@ _CANNOT = {
 }
 _FOR_EXAMPLE = ("H100-SXM", "L4", "MI300X", "TPU-v5e", "Trainium2", "Xeon-Sapphire-Rapids", "Jetson-Orin-Nano-Super")
 _UNUSED = ("kv", "prefix", "cuda_graphs", "pp", "cp", "ep", "zero", "interleave", "recompute", "method", "optimizer", "target")
+_COMPARED = {"pytorch": "in PyTorch line by line", "pytorch-compiled": "with torch.compile", "tensorrt": ""}  # engines
 _PLAIN = {"pp": 1.0, "cp": 1.0, "ep": 1.0}  # what a split is when nobody asks for one
 
 
@@ -99,17 +97,15 @@ def check_sample_options(known: Known, model: str, options: Mapping[str, Any]) -
     used = lengths.get(type(entry.shape), ())
     unused = [name for name in ("input_tokens", "output_tokens", "seq", "target") if name in options and name not in used]
     if unused:
-        _refuse(entry.name, unused)
+        refuse(entry.name, unused)
+    check_sizes(entry, options)
+    if "compiled" in options and ("engine" in options or "framework" in options):
+        raise BadInput("--compiled says which software it is, as --engine does.", remedy="Give one of them.")
     if "micro_batch" in options and "global_batch" in options:
         raise BadInput(
             f"--micro-batch and --global-batch exclude each other for {entry.name}, whose copies each take one batch per step.",
             remedy="Give one of them.",
         )
-
-
-def _refuse(model: str, unused: Sequence[str]) -> None:
-    shown, does = ", ".join(map(option, unused)), "does" if len(unused) == 1 else "do"
-    raise BadInput(f"{shown} {does} not go with {model}, which is predicted by samples.", remedy="Leave it out.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +163,23 @@ class Sampled:
             table_ways=self.table_ways,
         )
 
+    def cases(self, batches: Sequence[float], metric: str) -> list[VisionCase]:
+        """Passes of one service differ by their batch alone, except where cores share it out among them."""
+        if self.task != "serve" or self.part.kind == "neuron":
+            return [self.case(batch, metric) for batch in batches]
+        first = self.case(batches[0], metric)
+        return [first, *(replace(first, batch=float(f"{batch:g}")) for batch in batches[1:])]
+
     def passes(self, batches: Sequence[float], metric: str = "latency_ms") -> Estimate:
         if self.part.kind == "edge":
-            return _of_terms(self._frame(batches), self.chips * column(batches), metric)
-        question = family_vision.question_of([self.case(batch, metric) for batch in batches])
+            estimate = _of_terms(self._frame(batches), self.chips * column(batches), metric)
+            return self.fitted.by_formula(estimate, self.part, -1.0 if metric == "samples_per_s" else 1.0)
+        question = family_vision.question_of(self.cases(batches, metric))
         if self.alike:
-            return self.fitted.estimate("vision", question, Coded.of("vision"))
+            kind = family_vision.answer_kind(self.case(batches[0], metric))
+            return self.fitted.estimate("vision", question, Coded.of(kind))
         estimate = self.fitted.estimate("vision", question, Coded.of("never measured"))  # the widest interval
-        return replace(estimate, provenance=estimate.provenance.map(lambda name: FORMULA))
+        return replace(estimate, provenance=estimate.provenance.map(lambda name: FORMULA if name == INTERPOLATED else name))
 
     @property
     def remarks(self) -> list[str]:
@@ -249,20 +254,14 @@ def resolve(known: Known, model: str, chip: str, settings: Mapping[str, Any]) ->
     entry = known.find_model(model)
     unused = [name for name in _UNUSED if name in settings and settings[name] != _PLAIN.get(name)]
     if unused:
-        _refuse(entry.name, unused)
+        refuse(entry.name, unused)
     part = known.parts[able_chip(known, chip, task).name]
     tensor = float(settings.get("tp", 1.0))
     chips = float(settings.get("chips", tensor * float(settings.get("replicas", 1.0))))
     if chips % tensor or (task == "train" and tensor > 1):
         problem = "copies of such models are trained side by side" if task == "train" else f"{chips:g} is no multiple of it"
         raise BadInput(f"--tp: {tensor:g} cannot be: {problem}.", remedy="Leave out --tp, or give --chips that it divides.")
-    tokens = float(settings.get("input_tokens") or settings.get("seq") or 0.0)
-    size = Size(
-        tokens if isinstance(entry.shape, EncoderShape | EncoderDecoderShape) else 0.0,
-        generated=float(settings.get("output_tokens") or 0.0),
-        steps=1.0 if task == "train" else 0.0,
-        guidance=1.0 if task == "train" else 0.0,
-    )
+    size = size_of(entry.shape, settings)
     net, fitted = net_of(entry.shape, size), known.model
     alike = net.kind in measured_names(fitted, "kind") and not isinstance(entry.shape, EncoderDecoderShape)
     ask = Sampled(
@@ -278,10 +277,17 @@ def resolve(known: Known, model: str, chip: str, settings: Mapping[str, Any]) ->
         fitted=fitted,
         alike=alike,
         precision=usual_precision(settings.get("precision"), part, task),
-        engine=usual_engine(settings.get("framework" if task == "train" else "engine"), part, task),
+        engine=usual_engine(_software(settings, task), part, task),
         tables=float(entry.shape.embedding_parameters) if isinstance(entry.shape, RecommenderShape) else 0.0,
     )
     return ask.split(_table_ways(ask, node=float(settings.get("chips_per_node") or part.domain)))
+
+
+def _software(settings: Mapping[str, Any], task: str) -> str | None:
+    if (compiled := settings.get("compiled")) is not None:
+        return "pytorch-compiled" if compiled else "pytorch"
+    software = settings.get("framework" if task == "train" else "engine")
+    return None if software is None else str(software)
 
 
 def _table_ways(ask: Sampled, node: float) -> float:
@@ -319,7 +325,7 @@ def predict_samples(known: Known, model: str, chip: str, settings: Mapping[str, 
         batch=batch,
         copies=ask.copies / ask.together,
         tp=ask.tensor,
-        sample=_sample(known.find_model(model).shape, settings, ask),
+        sample=sample_words(known.find_model(model).shape, settings, ask.task == "train"),
         samples_per_s=metric(rate, "1/s"),
         latency_ms=metric(latency, "ms"),
         flop_per_sample=ask.net.flop,
@@ -329,9 +335,20 @@ def predict_samples(known: Known, model: str, chip: str, settings: Mapping[str, 
         power=chip_power(drawn),
         energy_per_million_samples_kwh=float(drawn.total[0]) * ask.chips / per_s / 3.6,
         arrivals=_arriving(curve, float(settings["rate"]), float(settings.get("burstiness", 1.0))) if come else None,
-        notes=(*notes, *ask.remarks, *_longer(known, model, settings)),
+        notes=(*notes, *ask.remarks, *_longer(known, model, settings), *_otherwise(ask, chip_batch)),
         steadiness=steadiness("edge" if ask.part.kind == "edge" else "dedicated"),
     )
+
+
+def _otherwise(ask: Sampled, batch: float) -> tuple[str, ...]:
+    """What PyTorch would give line by line and compiled, where one of them or TensorRT was taken."""
+    if ask.part.kind != "gpu" or ask.part.vendor != "NVIDIA" or ask.engine not in _COMPARED or not ask.alike:
+        return ()
+    others = {words: engine for engine, words in _COMPARED.items() if words and engine != ask.engine}
+    rates = {
+        words: float(replace(ask, engine=engine).passes([batch], "samples_per_s").value[0]) for words, engine in others.items()
+    }
+    return ("The same " + ", ".join(f"{words} about {count(rate)}" for words, rate in rates.items()) + " samples/s.",)
 
 
 def _longer(known: Known, model: str, settings: Mapping[str, Any]) -> tuple[str, ...]:
@@ -377,26 +394,6 @@ def _batch(ask: Sampled, curve: Curve, settings: Mapping[str, Any]) -> tuple[flo
 def _arriving(curve: Curve, rate: float, burstiness: float) -> Arrivals:
     latency = {share: curve.latency(rate, share, burstiness) for share in (0.5, 0.9, 0.99)}
     return Arrivals(rate, latency, min(rate / curve.max_rate, 1.0))
-
-
-def _sample(shape: Shape, settings: Mapping[str, Any], ask: Sampled) -> dict[str, float]:
-    tokens = settings.get("input_tokens") or settings.get("seq")
-    match shape:
-        case ConvShape() | VisionShape():
-            return {"side": float(shape.image_size)}
-        case TwoTowerShape():
-            return {"side": float(shape.image.image_size), "tokens": float(shape.text.positions)}
-        case EncoderShape():
-            return {"tokens": float(tokens or shape.positions or 512)}
-        case EncoderDecoderShape():
-            length = float(tokens or (1500 if shape.mels else 512))
-            return {"tokens": length, "generated": float(settings.get("output_tokens") or GENERATED)}
-        case DiffusionShape():
-            return {"side": float(shape.image_size), "steps": 1.0 if ask.task == "train" else float(STEPS)}
-        case RecommenderShape():
-            return {"rows_read": float(shape.rows_read)}
-        case _:
-            return {}
 
 
 def _of_terms(terms: Terms, batch: Array, metric: str) -> Estimate:

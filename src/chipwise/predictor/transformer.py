@@ -30,6 +30,7 @@ from chipwise.perf.power import Power
 from chipwise.perf.predict_serving import Generation
 from chipwise.perf.predict_training import EAGER_FRAMEWORKS, Training, TrainingEstimate
 from chipwise.perf.published_training import stacks
+from chipwise.perf.queueing import Traffic
 from chipwise.perf.rows import model_key
 from chipwise.perf.setup import FULL, METHODS, NONE, SELECTIVE, ServingSetup, TrainingSetup, Values, all_true, is_whole
 from chipwise.perf.transformer import Layer, Transformers, layer_of
@@ -69,6 +70,7 @@ class Served:
     ask: Generation
     metrics: dict[str, Estimate]
     slots: Array  # sequences that memory and the engine let run together
+    fitted: Model  # what predicted it
     part: Part
     fit: Fit | None
     notes: tuple[str, ...]
@@ -318,10 +320,11 @@ def serve(
     chips_per_node: Numbers | None = None,
     metrics: Sequence[str] = SERVING_METRICS,
     attention_dp: Numbers = 1.0,
+    traffic: Traffic | None = None,
     fit: bool | None = None,
     **settings: Values,
 ) -> Served:
-    """Loaded by `concurrency` callers, by requests at a `rate`, or (neither given) as full as it gets."""
+    """Loaded by `concurrency` callers, by requests at a `rate` which vary as `traffic` says, or (neither) as full as can be."""
     key, layer = layer_named(known, model)
     hardware = _hardware(known, on, chips_per_node)
     shape = Transformers.of([layer])
@@ -359,6 +362,7 @@ def serve(
         rate=arriving,
         replicas=copies,
         attention_dp=shared,
+        traffic=traffic or Traffic(),
     )
     if way == "full":  # a latency means nothing where the queue has no end
         metrics = [name for name in metrics if name.endswith("_per_s")] or metrics
@@ -373,7 +377,14 @@ def serve(
             checked = fits(shape, part, setup, larger=larger_parts(known, part))
     notes = (*_notes(question, predicted, room), *context_notes(known, model, setup.context), *_graph_notes(setup))
     return Served(
-        model=shown_name(known, model), ask=question, metrics=predicted, slots=room, part=part, fit=checked, notes=notes
+        model=shown_name(known, model),
+        ask=question,
+        metrics=predicted,
+        slots=room,
+        fitted=known.model,
+        part=part,
+        fit=checked,
+        notes=notes,
     )
 
 

@@ -264,6 +264,16 @@ class HpcPrediction(KernelPrediction):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownPrediction(KernelPrediction):
+    """Work of which only a run is known."""
+
+    kind: str
+    memory_bytes: float  # that a chip needs
+    fits: bool
+    requests_per_s: Interval | None = None  # of a service, on all chips
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RenderPrediction(KernelPrediction):
     frames: float
     engine: str

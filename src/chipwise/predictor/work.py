@@ -35,7 +35,7 @@ from chipwise.workload.schedule import BusinessHours, MarketHours
 
 def predict_work(ask: Ask, work: Common) -> Prediction:
     try:
-        predicted = _of_kind(ask, work)
+        predicted = _carried(ask, work) if work.measured else _of_kind(ask, work)
     except InvalidSettings as error:
         raise error.with_names(names_beside(ask.options)) from error
     part, watts = ask.known.parts[predicted.chip], work.limits.power_watts
@@ -55,8 +55,21 @@ def predict_work(ask: Ask, work: Common) -> Prediction:
     )
 
 
+def _carried(ask: Ask, work: Common) -> Prediction:
+    """With the speed that a run on another chip tells."""
+    from chipwise.predictor.anchoring import carried_over
+
+    carried = carried_over(ask.known, ask.path, work, ask.options)
+    predicted = _of_kind(replace(ask, known=carried.known), work)
+    return replace(predicted, notes=(*carried.notes, *predicted.notes))
+
+
 def _of_kind(ask: Ask, work: Common) -> Prediction:
     match work:
+        case Learning() | Serve() | Batch() if work.is_unknown:
+            from chipwise.predictor.kinds.unknown import predict_unknown
+
+            return predict_unknown(ask, work)
         case Train() | Finetune():
             return predict_learning(ask, work)
         case Serve() | Batch():

@@ -40,6 +40,7 @@ class Choice:
     memory_share: float | None  # of a chip's memory that is used
     watts: float
     latency_s: Mapping[str, float]  # by goal, such as "ttft p90"
+    network_s: float | None  # round trip to the users that `traffic` names, which `latency_s` holds
     provenance: str  # of the speed
     price_of: str  # the day of the price
     data: Record = field(compare=False, repr=False)  # the whole view
@@ -47,6 +48,12 @@ class Choice:
     @property
     def usd(self) -> float:
         return self.cost.usd
+
+    @property
+    def usd_interval(self) -> Interval:
+        """The cost with the interval that holds it eight times of ten, by price and speed together."""
+        low, high = self.data.to_dict()["usd_range"]
+        return Interval(value=self.usd, low=low, high=high, unit="USD", provenance=self.provenance)
 
     @property
     def chips(self) -> int:
@@ -90,6 +97,7 @@ def choice_of(view: Mapping[str, Any], kind: str, per: str) -> Choice:
         memory_share=view["memory_share"],
         watts=view["watts"]["all"],
         latency_s=dict(view["latency_s"]),
+        network_s=view["network_s"],
         provenance=view["provenance"],
         price_of=view["price_of"],
         data=Record(view),

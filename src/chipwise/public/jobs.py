@@ -113,6 +113,10 @@ class RunOptions(TypedDict, total=False):
     chip: Names
     on_demand: bool
     spot: bool
+    market: str
+    commit: str
+    max_price_age: str
+    large: bool
     limits: Mapping[str, Any]
     gpus: int | str
     machines: int | str
@@ -234,7 +238,7 @@ class JobVerbs(Opened):
 
         >>> cw.ps(phase="running", team="vision")
         """
-        from chipwise.api.running import place, sightings
+        from chipwise.api.running import place, sightings, waiting
         from chipwise.api.views.jobs import row_view
         from chipwise.runner.job import Phase
         from chipwise.runner.record import Wanted
@@ -245,24 +249,25 @@ class JobVerbs(Opened):
                 raise UnknownName("phase", name, nearest(name, list(Phase)), remedy=f"There are: {', '.join(Phase)}.")
         record = place.open_record(self.api)
         try:
-            newest = None if everything else limit
-            rows = record.rows(
-                Wanted(
-                    phases=frozenset(map(Phase, wanted)),
-                    owner=owner or "",
-                    team=team or "",
-                    project=project or "",
-                    newest=newest,
-                )
+            selection = Wanted(
+                phases=frozenset(map(Phase, wanted)),
+                owner=owner or "",
+                team=team or "",
+                project=project or "",
+                newest=None if everything else limit,
             )
+            rows, began = record.rows(selection), time.monotonic()
+            sightings.wake(self.api, rows)
+            if time.monotonic() - began > sightings.FRESH_S:  # a controller was waited for, and may have changed them
+                rows = record.rows(selection)
             known = sightings.of_rows(self.api, record, rows)
+            waits = waiting.asked_and_why(self.api, record, rows)
         finally:
             record.close()
-        sightings.wake(self.api, rows)
         if not everything and not wanted:
             now = time.time()
             rows = [row for row in rows if row.ended is None or now - row.ended < _DAY_S]
-        return Table((row_view(row, known.get(row.id)) for row in rows), _ROWS)
+        return Table((row_view(waiting.with_reason(row, waits), known.get(row.id)) for row in rows), _ROWS)
 
     def jobs(
         self,
@@ -296,7 +301,7 @@ class JobVerbs(Opened):
 
         >>> cw.describe("train-3f2a").story
         """
-        from chipwise.api.running import asking, comparing, jobs, sightings
+        from chipwise.api.running import asking, comparing, jobs, place, sightings
         from chipwise.api.views.jobs import job_view
         from chipwise.runner.engine import Room
 
@@ -304,7 +309,8 @@ class JobVerbs(Opened):
             config = parts.engine.config
             wanted = jobs.find(parts.record, _id(job))
             sighting = sightings.of_job(self.api, parts.record, wanted)
-            described = jobs.describe(parts.record, wanted, Room(config.gpus, config.cpus), parts.rules, sighting.note)
+            room, here = Room(config.gpus, config.cpus), place.is_here(self.api, wanted.spec)
+            described = jobs.describe(parts.record, wanted, room, parts.rules, sighting.note, here=here)
             compared = comparing.compared(described.job, parts.record.events(described.job.id))
         return Record(
             {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
@@ -18,8 +18,11 @@ from chipwise.public.workloads import (
     CompareOptions,
     LimitOptions,
     Names,
+    Runs,
     WorkloadOptions,
+    measured_in,
     read_workload,
+    runs_of,
     stated,
     with_counts,
     within,
@@ -65,9 +68,14 @@ class PredictOptions(TypedDict, total=False):
     tpot: str | float
     latency: str | float
     percentile: float
+    image_size: int
+    steps: int
+    guidance: bool
+    clip: str | float
+    compiled: bool
 
 
-_OTHER_NAMES = {"input": "input_tokens", "output": "output_tokens"}
+_OTHER_NAMES = {"input": "input_tokens", "output": "output_tokens", "clip": "clip_s"}
 
 
 class FitsOptions(TypedDict, total=False):
@@ -117,6 +125,9 @@ class TcoOptions(TypedDict, total=False):
     residual: str | float
     maintenance: str | float
     network: str | float
+    rent: str | float
+    term: str
+    decline: str | float
     against: Names
     provider: Names
     region: Names
@@ -155,25 +166,44 @@ class PlanVerbs(Opened):
         chip: Names | None = None,
         on_demand: bool | None = None,
         spot: bool | None = None,
+        market: str | None = None,
+        commit: str | None = None,
+        max_price_age: str | None = None,
+        large: bool | None = None,
         limits: Mapping[str, Any] | None = None,
+        measured: Runs | None = None,
         mix: bool = False,
         **options: Unpack[WorkloadOptions],
     ) -> Plan | NoPlan:
         """Choose hardware for a workload: every machine, region, split and purchase option, ranked by cost, time or carbon.
 
         `workload` is a file, YAML text, a dictionary, a workload such as `cw.Serve(...)`, or the name of a model with options
-        that say what is done with it (`serve=True, rps=10, input=1000, output=300, ttft="800ms"`; `train=True, tokens="2B"`;
+        that say what is done with it (`serve=True, rps=10, input=1000, output=300, ttft="800ms"`, or
+        `peak=9, low=0.5, shape="office-hours"` in place of `rps`; `train=True, tokens="2B"`;
         `finetune="lora", samples="50k"`; `batch=True, samples="50k"`). `cloud`, `region`, `country`, `chip`, `on_demand`,
-        `spot` (True: only, False: none) and `limits` (fields as in a file) come over the workload's own limits. `top=None`
-        gives every choice that keeps the goals. Where nothing fits, a `NoPlan` says what was missing; it is false.
+        `spot` (True: only, False: none), `market="any"` (marketplaces too), `commit="1y"`, `max_price_age`, `large`, `limits`
+        (fields as in a file) come over the workload's own limits. `measured` is a run of yours that speeds follow from, as
+        `"rtx-4090=6h/epoch"` or `{"on": "l4", "rate": "1200 images/s"}`, or several. `top=None` gives every choice that keeps
+        the goals. Where
+        nothing fits, a `NoPlan` says what was missing; it is false.
 
         >>> plan = cw.plan("llama-3.1-8b", serve=True, rps=5, input=1000, output=300, cloud=["aws", "gcp"])
         >>> plan.best.machine, plan.best.cost.usd, plan.best.speed.low
         """
         narrowing = LimitOptions(
-            cloud=cloud, region=region, country=country, chip=chip, on_demand=on_demand, spot=spot, limits=limits
+            cloud=cloud,
+            region=region,
+            country=country,
+            chip=chip,
+            on_demand=on_demand,
+            spot=spot,
+            market=market,
+            commit=commit,
+            max_price_age=max_price_age,
+            large=large,
+            limits=limits,
         )
-        source = within(self, read_workload(workload, options), narrowing)
+        source = within(self, measured_in(read_workload(workload, options), measured), narrowing)
         request = Request(
             path=str(source),
             text=source.text,
@@ -194,12 +224,14 @@ class PlanVerbs(Opened):
         train: bool = False,
         serve: bool = False,
         environment: str | None = None,
+        measured: Runs | None = None,
         **setup: Unpack[PredictOptions],
     ) -> Estimate:
         """Predict one configuration: time, memory and power, where the time goes, and how sure that is.
 
         `workload` is a model (`"llama-3.1-8b"`) or a workload as `cw.plan` takes it, whose own settings count unless an
         option says otherwise. `on` is a chip; of a pipeline `"h100,inspect=jetson-orin-nano"` gives stages their own.
+        `measured` is a run of yours on another chip, as `"rtx-4090=6h/epoch"`, that the speed follows from, or several.
 
         >>> estimate = cw.predict("llama-3.1-8b", train=True, on="h100", chips=8, seq=4096)
         >>> estimate.value, estimate.low, estimate.high, estimate.unit, estimate.terms
@@ -213,12 +245,12 @@ class PlanVerbs(Opened):
         task = "train" if train else "serve" if serve else None
         settings: dict[str, Any] = {_OTHER_NAMES.get(key, key): value for key, value in stated(setup).items()}
         settings = with_counts(settings)
-        settings |= {key: parse_goal(settings[key], key) for key in ("ttft", "tpot", "latency") if key in settings}
+        settings |= {key: parse_goal(settings[key], key) for key in ("ttft", "tpot", "latency", "clip_s") if key in settings}
         is_model = isinstance(workload, str) and not is_text(workload) and not is_file(workload)
         source = str(workload) if is_model else read_workload(workload)
         if isinstance(workload, Plan | NoPlan):
             environment = environment or workload.request.environment
-        return Estimate(Record(verbs.predict(self.api, source, on, task, settings, environment)))
+        return Estimate(Record(verbs.predict(self.api, source, on, task, settings, environment, runs_of(measured))))
 
     def fits(self, model: str, *, on: str, **setup: Unpack[FitsOptions]) -> MemoryFit:
         """Say whether a model fits a chip, by how much, and what would help; for serving unless `train=True`.
@@ -309,17 +341,21 @@ class PlanVerbs(Opened):
     def tco(self, chip: str, **ownership: Unpack[TcoOptions]) -> Record:
         """Compare owning machines and renting them: yearly cost, break-even, what would turn the answer.
 
-        Shares are numbers or texts such as `"60%"`, money `"$300k"`, power `"10.2kW"`.
+        Shares are numbers or texts such as `"60%"`, money `"$300k"`, power `"10.2kW"`. `rent` is what you were offered, of
+        a chip (`"1.85/h"`) or a machine (`"14.80/machine-h"`), bound for `term` ("none", "1y", "3y"); rents fall by `decline`
+        a year, as was observed unless given.
 
         >>> found = cw.tco("h100", machines=4, years=3, utilisation="60%", country="DEU")
         >>> found.own.usd_per_year, found.cloud[0].break_even_month
         """
         from chipwise.api.tco import TcoRequest
         from chipwise.api.tco import tco as ask
+        from chipwise.api.tco_request import parse_decline, parse_rent
         from chipwise.api.views.tco import tco_view
         from chipwise.units import parse_share, parse_usd, parse_watts
 
-        readers = dict.fromkeys(("purchase", "power_price", "staff", "space"), parse_usd) | {"power": parse_watts}
+        readers: dict[str, Callable[[str | float], Any]] = {"rent": parse_rent, "decline": parse_decline}
+        readers |= dict.fromkeys(("purchase", "power_price", "staff", "space"), parse_usd) | {"power": parse_watts}
         readers |= dict.fromkeys(("utilisation", "interest", "residual", "maintenance", "network"), parse_share)
         settings: dict[str, Any] = {}
         for name, value in stated(ownership).items():

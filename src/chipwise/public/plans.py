@@ -25,6 +25,7 @@ from chipwise.text import usd
 from chipwise.workload.source import NamedText
 
 RENDER_OPTIONS = ("to", "stage", "choice", "objective", "environment")  # of `cw.render`, which messages of targets name
+_DATA = "compliance data"  # what is missing where a plan stopped although something may fit
 _COLUMNS = ("where", "chips", "buy", "speed", "time", "cost", "CO2e")
 
 
@@ -249,7 +250,13 @@ class NoPlan:
 
     def _nothing(self) -> NoResult:
         told = " ".join(map(str, self.missing)) or "See `refused`."
-        return NoResult(f"Nothing fits {self.workload}.", remedy=told)
+        return NoResult(self._headline, remedy=told)
+
+    @property
+    def _headline(self) -> str:
+        if any(one.what == _DATA for one in self.missing):
+            return f"{self.workload}: stopped, because data on compliance is missing."
+        return f"Nothing fits {self.workload}."
 
     @property
     def best(self) -> Never:
@@ -295,8 +302,8 @@ class NoPlan:
         return data_frame([plain(view) for view in self.data["missing"]])
 
     def __repr__(self) -> str:
-        return "\n".join([f"Nothing fits {self.workload}.", *(f"  {line}" for line in map(str, self.missing[: LINES - 2]))])
+        return "\n".join([self._headline, *(f"  {line}" for line in map(str, self.missing[: LINES - 2]))])
 
     def _repr_html_(self) -> str:
         rows = [[one.what, one.how_much, one.remedy] for one in self.missing]
-        return html_table(("what is missing", "how much", "would help"), rows, title=f"Nothing fits {self.workload}.")
+        return html_table(("what is missing", "how much", "would help"), rows, title=self._headline)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from chipwise.api.quick import Constraints, constrained, flat, text_of
+from chipwise.api.quick import Constraints, constrained, flat, text_of, with_measured
 from chipwise.errors import BadInput
 from chipwise.public.calling import GIVEN
 from chipwise.units import parse_count
@@ -28,13 +28,21 @@ class WorkloadOptions(TypedDict, total=False):
     """What is done with a model that is given by name, as the options of `chipwise plan` say it."""
 
     serve: bool
-    """Serve the model at `rps`."""
+    """Serve the model at `rps`, or by day and night from `low` to `peak`."""
     rps: str | float
     """Requests per second."""
+    peak: str | float
+    """Requests per second in the busiest hour of a day."""
+    low: str | float
+    """Requests per second in the quietest hour."""
+    shape: str | Sequence[float]
+    """How the day goes from low to peak: office-hours, evening, or 24 numbers."""
     input: str | int
     """Tokens of a prompt, as 1000 or 1k."""
     output: str | int
     """Tokens of an answer."""
+    steps: str | int
+    """Denoising steps of a picture; 30 unless given."""
     ttft: str | float
     """Time to first token that 90% stay below, as 800ms."""
     tpot: str | float
@@ -78,6 +86,14 @@ class LimitOptions(TypedDict, total=False):
     """Only machines paid by the hour, without commitment."""
     spot: bool | None
     """True: only spot machines; False: none."""
+    market: str | None
+    """durable, or any: also marketplaces and single listings."""
+    commit: str | None
+    """The longest commitment that may be made: none, 1y, 3y or any."""
+    max_price_age: str | None
+    """Only prices read within this time: 90d."""
+    large: bool | None
+    """More than 64 machines, also where no goal asks for them."""
     limits: Mapping[str, Any] | None
     """Any other limit, by the fields of `limits` in a workload file."""
 
@@ -97,6 +113,10 @@ def constraints(options: LimitOptions) -> Constraints:
         chips=_as_tuple(options.get("chip")),
         on_demand=bool(options.get("on_demand")),
         spot=bool(options.get("spot")),
+        market=options.get("market") or "",
+        commit=options.get("commit") or "",
+        max_price_age=options.get("max_price_age") or "",
+        large=bool(options.get("large")),
         limits=tuple(f"{key}={json.dumps(value)}" for key, value in fields.items()),
     )
 
@@ -123,6 +143,22 @@ def with_counts(options: Mapping[str, Any]) -> dict[str, Any]:
         return int(amount) if amount.is_integer() else amount
 
     return {name: count(value) for name, value in options.items()}
+
+
+Runs = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]
+
+
+def runs_of(measured: Runs | None) -> tuple[str | Mapping[str, Any], ...]:
+    """One run, or several: CHIP=VALUE, or mappings as a workload file has them."""
+    if measured is None:
+        return ()
+    return (measured,) if isinstance(measured, str | Mapping) else tuple(measured)
+
+
+def measured_in(source: NamedText, measured: Runs | None) -> NamedText:
+    """The same workload with these runs in place of its own."""
+    runs = runs_of(measured)
+    return NamedText(source, with_measured(source.text, source, runs)) if runs else source
 
 
 def within(session: Opened, source: NamedText, options: LimitOptions) -> NamedText:

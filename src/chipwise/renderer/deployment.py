@@ -131,6 +131,7 @@ class Predicted:
     sentence: str = ""  # the plan's own answer
     price_of: str = ""
     followed_usd: float | None = None  # a month of machines that follow the load, each layer bought its own way
+    always_usd: float | None = None  # a month of the same machines around the clock; None: the plan is of no month
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +259,7 @@ class Deployment:
     service: Service | None = None  # of them, what is cheaper than the plan's machines
     streams: int = 0  # live ones, of video: the command is that of one
     host_service: Service | None = None  # what runs it instead of the node, in files of a service; see `sold`
+    written_usd: float | None = None  # a month of files that do not keep the plan's hours; None: they do, or there are none
     best: str = ""  # the plan's first machines and their price, where they are not the node's
 
     @property

@@ -17,6 +17,7 @@ from chipwise.renderer.file import CannotRender
 from chipwise.renderer.hardware import node_of
 from chipwise.renderer.joining import joining
 from chipwise.renderer.paying import (
+    around_the_clock_usd,
     best_of,
     followed,
     followed_usd,
@@ -38,6 +39,7 @@ from chipwise.workload.model.decoder import DecoderShape
 from chipwise.workload.model.registry import Model as Known
 from chipwise.workload.model.shape import EncoderDecoderShape
 from chipwise.workload.pipeline import Pipeline
+from chipwise.workload.volume import sized
 
 MAX_ALTERNATIVES = 4  # machine types that a fleet may take beside the chosen one
 _BYTES = {"fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5, "int4": 0.5, "nf4": 0.5}
@@ -56,6 +58,7 @@ def describe(
     trained what it serves."""
     chosen = choice or plan.winner
     assert chosen is not None
+    work = sized(work, model.shape if model is not None else None)
     name, form = name or dns_name(work.name), _form(work, chosen)
     node = node_of(catalog, chosen, work)
     per_replica = _chips_each(chosen, node, form)
@@ -235,12 +238,13 @@ def _scaling(work: Common, plan: Plan, choice: Choice, form: Form, chips: int) -
     mean = load.replicas_mean if load is not None and choice == plan.winner else usual
     minimum = max((replicas.min if replicas is not None and replicas.min else min(mean, usual)), 1)
     if replicas is None:  # streams of data do not come and go as requests do
-        return Scaling(usual, usual, usual, choice.rate / usual if choice.rate else None)
+        return Scaling(usual, usual, usual, choice.planned / usual if choice.planned else None)
     maximum = replicas.max if replicas.max else max(2 * usual, usual + 1)
-    rate = choice.rate / usual if choice.rate else None
+    rate = choice.planned / usual if choice.planned else None
     answer, slots = _answer_s(work, choice), None
     if rate is not None and answer is not None:
-        slots = 1 << max(math.ceil(math.log2(max(rate * answer, 1.0) * 1.5)), 4)  # Little's law with room for bursts
+        most = (choice.rate or 0.0) / usual
+        slots = 1 << max(math.ceil(math.log2(max(most * answer, 1.0) * 1.5)), 4)  # Little's law with room for bursts
     return Scaling(
         minimum=min(minimum, maximum), usual=max(usual, minimum), maximum=max(maximum, usual), per_replica=rate, slots=slots
     )
@@ -311,7 +315,7 @@ def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> l
             Volume(
                 name="data",
                 path="/data",
-                size_bytes=work.data.size,
+                size_bytes=work.data.read_bytes,
                 shared=shared,
                 url=place if place and "//" in place else None,
                 reason=f"the data set, as the plan keeps it: {choice.storage or 'object store'}",
@@ -427,20 +431,24 @@ def _format(choice: Choice) -> str:
 
 
 def _predicted(plan: Plan, choice: Choice) -> Predicted:
-    compute = sum(line.usd for line in choice.cost.lines if line.name == "compute")
+    always = choice.over_time  # files that do not follow the load run the machines for its peak
+    cost, kg = (choice.cost, choice.kg) if always is None else (always.always_cost, always.always_kg)
+    compute = sum(line.usd for line in cost.lines if line.name == "compute")
     hours = choice.seconds / HOUR
+    per_hour = compute / hours if hours else 0.0
     return Predicted(
         seconds=choice.seconds,
         low_s=choice.low_s,
         high_s=choice.high_s,
-        usd=choice.usd,
+        usd=cost.usd,
         per=plan.per,
-        usd_per_hour=compute / hours if hours else 0.0,
-        kg=choice.kg,
+        usd_per_hour=per_hour,
+        kg=kg,
         watts=choice.watts,
         latency=dict(choice.latency),
         sentence=sentence(plan) if choice == plan.winner else "",
         price_of=choice.price_of,
+        always_usd=around_the_clock_usd(choice.purchase, cost.usd, per_hour, choice.seconds) if plan.per == "month" else None,
     )
 
 

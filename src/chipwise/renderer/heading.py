@@ -32,6 +32,12 @@ def heading(deployment: Deployment, about: str = "") -> str:
         lines.append(
             f"Expected: {duration(predicted.seconds)} ({between}), ${predicted.usd:,.2f}, {predicted.kg:,.1f} kg CO2e."
         )
+    elif deployment.written_usd is not None:
+        planned_usd = predicted.usd if predicted.followed_usd is None else predicted.followed_usd
+        lines.append(
+            f"Expected: ${deployment.written_usd:,.0f} a month around the clock, as these files run it; ${planned_usd:,.0f} and"
+            f" {predicted.kg:,.0f} kg CO2e in the plan's hours."
+        )
     elif predicted.per == "month" and predicted.followed_usd is not None:
         lines.append(
             f"Expected: ${predicted.followed_usd:,.0f} a month with machines that follow the load; ${predicted.usd:,.0f} and"

@@ -10,6 +10,7 @@ from chipwise.planner.values.split import Streams
 from chipwise.renderer.deployment import Deployment, Form
 
 LAYERS, REGIONS, STREAMS = "layers", "regions", "streams"
+HOURS, NO_RUN = "hours", "no run"  # what keeps a schedule by clocks of its own; what starts nothing that could run on
 _LAYERED = {"aws": "karpenter, kueue, eksctl or terraform"}  # elsewhere kueue counts them apart
 
 
@@ -19,7 +20,34 @@ def with_notes(deployment: Deployment, expresses: Collection[str]) -> Deployment
     if deployment.form is Form.PIPELINE:
         return noted
     left = (*_streams(deployment, expresses), *_layers(deployment, expresses), *_regions(deployment, expresses))
-    return replace(noted, notes=(*deployment.notes, *left))
+    noted = replace(noted, notes=(*deployment.notes, *left))
+    ends_known = deployment.form is not Form.SERVICE or bool(deployment.stops)
+    if NO_RUN in expresses or (HOURS in expresses and ends_known):
+        return noted
+    return without_hours(noted)
+
+
+def without_hours(deployment: Deployment, staying: int | None = None) -> Deployment:
+    """The deployment with a note that its files do not keep its hours, and what a service then costs. `staying`: machines that
+    run on outside them; None: all."""
+    if not deployment.starts or deployment.form not in (Form.JOB, Form.SERVICE):
+        return deployment
+    zone, predicted = deployment.time_zone, deployment.predicted
+    if deployment.form is Form.JOB:
+        note = f"By the plan a clock starts it (cron: {deployment.starts}, {zone}); these files start it when they are called."
+        return replace(deployment, notes=(*deployment.notes, note))
+    ends = f" to {deployment.stops}" if deployment.stops else ""
+    runs = "machines run" if staying is None else f"{staying} machine{' runs' if staying == 1 else 's run'}"
+    note = (
+        f"The plan pays for its hours only (cron: {deployment.starts}{ends}, {zone}). These files keep no clock:"
+        f" {runs} on outside them, and {'is' if staying == 1 else 'are'} paid for, until they are ended."
+        " --to kubernetes, or terraform on AWS, keeps hours that begin and end at a stated time."
+    )
+    written = None
+    if predicted.always_usd is not None:
+        share = 1.0 if staying is None else min(staying / max(deployment.machines, 1), 1.0)
+        written = predicted.usd + (predicted.always_usd - predicted.usd) * share
+    return replace(deployment, notes=(*deployment.notes, note), written_usd=written)
 
 
 def _streams(deployment: Deployment, expresses: Collection[str]) -> tuple[str, ...]:
@@ -27,8 +55,8 @@ def _streams(deployment: Deployment, expresses: Collection[str]) -> tuple[str, .
         return ()
     per_chip = deployment.split.per_chip if isinstance(deployment.split, Streams) else 1
     note = (
-        f"{deployment.streams} streams, {per_chip} on each chip: the command here is that of one, to be started once for each"
-        " with its own source and target. --to kubernetes, kueue or compose starts all of them."
+        f"{deployment.streams} streams, {per_chip} on each chip: these files tell the program nothing of them, and it must find"
+        " its own. --to kubernetes, kueue or compose gives each its source and targets, and starts all of them."
     )
     return (note,)
 

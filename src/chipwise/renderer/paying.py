@@ -12,6 +12,7 @@ from chipwise.planner.values.load import LoadPlan
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.renderer.deployment import MachineLayer, Scaling, Service
 from chipwise.text import usd
+from chipwise.units import HOUR, MONTH
 
 OWNED = "owned"
 WORTH = 0.995  # of the money: what saves less is not told
@@ -43,7 +44,8 @@ def purchase_of(load: LoadPlan | None, chosen: Choice) -> str:
 
 
 def followed_usd(load: LoadPlan | None, chosen: Choice) -> float | None:
-    return load.usd if load is not None and load.usd < WORTH * chosen.usd else None
+    always = chosen.usd if chosen.over_time is None else chosen.over_time.always_cost.usd
+    return load.usd if load is not None and load.usd < WORTH * always else None
 
 
 def followed(
@@ -67,6 +69,13 @@ def followed(
     if stated[0] and stated[0] == minimum and committed * inside < minimum:
         reason = "The fewest that the workload asks for"
     return replace(scaling, minimum=minimum, usual=min(max(scaling.usual, minimum), maximum), maximum=maximum, reason=reason)
+
+
+def around_the_clock_usd(purchase: str, usd: float, usd_per_hour: float, seconds: float) -> float:
+    """Of a month in which machines run for `seconds` by the plan. A promised term is paid for every hour already."""
+    if purchase not in ("spot", "on-demand"):
+        return usd
+    return usd + usd_per_hour * max(MONTH - seconds, 0.0) / HOUR
 
 
 def services_of(plan: Plan) -> tuple[Service, ...]:

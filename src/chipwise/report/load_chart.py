@@ -12,6 +12,7 @@ from chipwise.report.words import short
 from chipwise.text import amount, usd
 
 _COLOURS = ("#0072b2", "#009e73", "#e69f00", "#56b4e9", "#cc79a7", "#d55e00", "#8c564b", "#5f6b6d")
+DAY_HOURS = 24
 _GRID, _INK, _QUIET = "#d8dee4", "#1f2328", "#57606a"
 
 
@@ -65,6 +66,69 @@ def duration(plan: Plan) -> Chart | None:
         "legend": {"orientation": "h", "y": -0.28, "yanchor": "top", "x": 0},
     }
     return Chart("load", tuple(traces), layout)
+
+
+def day_chart(plan: Plan) -> Chart | None:
+    """The load of every hour of a working day, of the weekend where it differs, and the machines that are up for it; nothing
+    where nobody says when the load comes, or it never changes."""
+    load = plan.load
+    if load is None or len(load.by_hour) != 7 * DAY_HOURS or len({rate for rate, _ in load.by_hour}) < 2:
+        return None
+    working, weekend = _mean_day(load, range(5)), _mean_day(load, range(5, 7))
+    unit, hours = label(load.unit), list(range(DAY_HOURS))
+    bars = {
+        "type": "bar",
+        "name": f"{unit}, Monday to Friday" if working != weekend else unit,
+        "x": hours,
+        "y": working,
+        "marker": {"color": _COLOURS[3], "line": {"color": _INK, "width": 0.5}},
+        "hovertemplate": f"%{{x}}:00: %{{y:.3~g}} {unit}<extra></extra>",
+    }
+    traces = [bars]
+    if working != weekend:
+        line = {"color": _COLOURS[0], "width": 2, "dash": "dot"}
+        name = f"{unit}, Saturday and Sunday"
+        traces.append({"type": "scatter", "mode": "lines", "name": name, "x": hours, "y": weekend, "line": line})
+    machines = [max(load.by_hour[DAY_HOURS * day + hour][1] for day in range(5)) for hour in hours]
+    traces.append(
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": "machines that are up",
+            "x": hours,
+            "y": machines,
+            "yaxis": "y2",
+            "line": {"color": _COLOURS[5], "width": 2.5, "shape": "hvh"},
+        }
+    )
+    axis = {"rangemode": "tozero", "fixedrange": True}
+    layout = {
+        "height": 340,
+        "paper_bgcolor": "#ffffff",
+        "plot_bgcolor": "#ffffff",
+        "bargap": 0.1,
+        "hovermode": "x unified",
+        "font": {"family": "system-ui, sans-serif", "size": 12, "color": _INK},
+        "xaxis": {"title": {"text": "hour of the day"}, "dtick": 3, "fixedrange": True},
+        "yaxis": {**axis, "title": {"text": unit}, "gridcolor": _GRID},
+        "yaxis2": {
+            **axis,
+            "title": {"text": "machines"},
+            "overlaying": "y",
+            "side": "right",
+            "showgrid": False,
+            "tickmode": "auto",
+            **({"dtick": 1, "tickmode": "linear"} if max(machines) <= 8 else {}),
+        },
+        "margin": {"l": 56, "r": 56, "t": 12, "b": 112},
+        "legend": {"orientation": "h", "y": -0.3, "yanchor": "top", "x": 0},
+    }
+    return Chart("day", tuple(traces), layout)
+
+
+def _mean_day(load: LoadPlan, days: range) -> list[float]:
+    means = [sum(load.by_hour[DAY_HOURS * day + hour][0] for day in days) / len(days) for hour in range(DAY_HOURS)]
+    return [round(mean, 9) for mean in means]
 
 
 def _falling(load: LoadPlan) -> tuple[list[float], list[float]]:

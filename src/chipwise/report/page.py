@@ -13,20 +13,25 @@ from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 
+from chipwise.catalog.tables import PriceHistory
 from chipwise.errors import MissingExtra
 from chipwise.planner import quotas
-from chipwise.planner.explain.reason_words import missing_words, remedy_words
+from chipwise.planner.explain.reason_words import missing_words, nothing_words, remedy_words
+from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.explain.roofline import Roofline
-from chipwise.planner.explain.words import emissions, running, sentence
+from chipwise.planner.explain.words import emissions, headline, running
 from chipwise.planner.values.plan import Choice, Plan
+from chipwise.report.answer import against, answer_tiles
 from chipwise.report.charts import TOP, Chart, costs, memory, pareto
 from chipwise.report.flowchart import flowchart
-from chipwise.report.load_chart import duration, load_table, load_told, regions_table
+from chipwise.report.history_chart import price_history
+from chipwise.report.load_chart import day_chart, duration, load_table, load_told, regions_table
 from chipwise.report.markup import data, tag, text
 from chipwise.report.questions import questions
 from chipwise.report.roofline import points_text as roofline_told
 from chipwise.report.roofline import roofline
 from chipwise.report.tables import cost_lines, losses, matrix, pairs, ranking, refusals, services, simple
+from chipwise.report.tiles import tiles
 from chipwise.report.words import rated
 
 _CAUTION = "Speeds and carbon are estimates; prices are those of the day that each row names."
@@ -35,16 +40,19 @@ QUOTAS = 10  # first choices whose quotas are told: of all others in the ranking
 _STATIC = Path(__file__).parent / "static"
 
 
-def page(plan: Plan, today: date, limits: Roofline | None = None) -> str:
-    """Raises MissingExtra where plotly is not installed."""
-    charts = [
-        chart for chart in (pareto(plan), costs(plan), memory(plan), roofline(limits), duration(plan)) if chart is not None
-    ]
+def page(plan: Plan, today: date, limits: Roofline | None = None, history: Iterable[PriceHistory] = ()) -> str:
+    """`history`: what chips cost by the month. Raises MissingExtra where plotly is not installed."""
+    known = (against(plan), day_chart(plan), pareto(plan), costs(plan), memory(plan), roofline(limits), duration(plan))
+    charts = [chart for chart in known if chart is not None]
+    if plan.winner is not None and (past := price_history(plan.winner, history, today)) is not None:
+        charts.append(past)
     inside = _answer(plan, charts, limits) if plan.winner is not None else _nothing(plan)
     return document(plan.workload, _header(plan), inside, charts, today)
 
 
-def document(title: str, header: str, inside: Iterable[str], charts: Sequence[Chart], today: date) -> str:
+def document(
+    title: str, header: str, inside: Iterable[str], charts: Sequence[Chart], today: date, command: str = "plan"
+) -> str:
     """The page around what a plan says. Raises MissingExtra where plotly is not installed."""
     plotly = plotly_script()
     own = (_STATIC / "report.js").read_text(encoding="utf-8")
@@ -55,7 +63,7 @@ def document(title: str, header: str, inside: Iterable[str], charts: Sequence[Ch
         f'<meta http-equiv="Content-Security-Policy" content="{_policy(scripts)}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<link rel="icon" href="data:,">',
-        tag("title", text(f"{title}: chipwise plan")),
+        tag("title", text(f"{title}: chipwise {command}")),
         f"<style>{style}</style>",
     ]
     body = [
@@ -87,10 +95,11 @@ def _figure(chart: Chart) -> str:
 
 
 def _header(plan: Plan) -> str:
-    summary = sentence(plan) if plan.winner is not None else "Nothing fits."
+    summary = headline(plan) if plan.winner is not None else f"{nothing_words(plan.missing)}."
     about = f"{plan.kind}, by {plan.objective}; times and money are of a {plan.per}"
     answer = tag("p", text(summary), class_="answer" if plan.winner is not None else "answer none")
-    return tag("header", tag("h1", text(plan.workload)), tag("p", text(about), class_="about"), answer)
+    risks = tag("p", text(line)) if (line := risk_line(plan)) else ""
+    return tag("header", tag("h1", text(plan.workload)), tag("p", text(about), class_="about"), answer, risks)
 
 
 def section(name: str, title: str, *inside: str, told: str = "") -> str:
@@ -113,15 +122,36 @@ def _answer(plan: Plan, charts: list[Chart], limits: Roofline | None) -> list[st
     against = "time until done" if plan.per == "job" else rated(plan)
     best = f"the best {min(count, TOP)}" if count > 1 else "the answer"
     return [
-        _answered(plan),
-        tag("div", _run_section(winner), _money(winner), class_="two"),
-        section("decision", "What decided", flowchart(plan, questions(plan)), told="Only questions that left something out."),
+        tiles(answer_tiles(plan)),
+        drawn(
+            charts,
+            "against",
+            "What it costs, against the next best",
+            f"Of a {plan.per}. Green: the answer. Lines: eight times of ten the cost is within, by price and speed together.",
+        ),
+        drawn(
+            charts,
+            "day",
+            "The load over the day",
+            "And the machines that are up for it, by the clock that is named below, with the load over time.",
+        ),
         section(
             "choices",
             "Ranking",
             ranking(plan),
-            told=f"The best offer of every machine type and way to buy, {count:,} in all. A click on a heading sorts.",
+            told=f"The best offer of every machine type and way to buy, {count:,} in all; those that differ in size, provider "
+            "or region alone stand below the best of them. A click on a heading sorts.",
         ),
+        _answered(plan),
+        tag("div", _run_section(winner), _money(winner), class_="two"),
+        drawn(
+            charts,
+            "history",
+            f"What {winner.catalog_chip or winner.chip} cost by the month",
+            "Medians over providers, machines and regions, hosts included, without marketplaces. The star is what the answer "
+            "pays.",
+        ),
+        section("decision", "What decided", flowchart(plan, questions(plan)), told="Only questions that left something out."),
         drawn(
             charts,
             "pareto",
@@ -145,7 +175,7 @@ def _answer(plan: Plan, charts: list[Chart], limits: Roofline | None) -> list[st
         _over_time(plan, charts),
         _carbon(plan, winner),
         _losses(plan),
-        _per_use(plan),
+        per_use(plan),
         section("turns", "What would change the answer, and risks", pairs((one.what, one.told) for one in plan.turns))
         if plan.turns
         else "",
@@ -181,15 +211,17 @@ def _money(winner: Choice) -> str:
     return section("money", "What the answer costs", cost_lines(winner))
 
 
+def missing_section(plan: Plan) -> str:
+    rows = [[text(one.what), text(missing_words(one)), text(remedy_words(one))] for one in plan.missing]
+    return section("missing", "What was missing", simple(("what", "how much", "would help"), rows, stacks=True)) if rows else ""
+
+
 def _nothing(plan: Plan) -> list[str]:
-    missing = [[text(one.what), text(missing_words(one)), text(remedy_words(one))] for one in plan.missing]
     return [
-        section("missing", "What was missing", simple(("what", "how much", "would help"), missing, stacks=True))
-        if missing
-        else "",
+        missing_section(plan),
         section("decision", "What decided", flowchart(plan, questions(plan))),
         _losses(plan),
-        _per_use(plan),
+        per_use(plan),
         _refusals(plan),
         _notes(plan),
     ]
@@ -200,7 +232,7 @@ def _losses(plan: Plan) -> str:
     return section("losses", title, losses(plan)) if plan.losses else ""
 
 
-def _per_use(plan: Plan) -> str:
+def per_use(plan: Plan) -> str:
     told = f"{len(plan.services):,} services; those that may be used stand first, the cheapest of each."
     return section("services", "Paid per use instead of per machine", services(plan), told=told) if plan.services else ""
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from datetime import date
 
 from chipwise.planner.explain.pipeline_words import together_words, without
-from chipwise.planner.explain.reason_words import missing_words, remedy_words, words
+from chipwise.planner.explain.reason_words import missing_words, nothing_words, remedy_words, words
 from chipwise.planner.reasons import Reason
 from chipwise.planner.values.pipeline import Alternative, PipelinePlan, Placed, Totals, by_use, what
 from chipwise.report.markup import tag, text
@@ -14,6 +14,7 @@ from chipwise.report.page import document, drawn, section
 from chipwise.report.pipeline_charts import stage_costs, stage_front, stage_times
 from chipwise.report.stage_flow import moved_told, stage_flow, width_of
 from chipwise.report.tables import pairs, simple
+from chipwise.report.tiles import Tile, tiles
 from chipwise.report.words import chips, count_prefix, listed, mass
 from chipwise.text import duration, usd
 
@@ -36,6 +37,7 @@ def pipeline_page(plan: PipelinePlan, today: date) -> str:
     ]
     chain = width_of(plan) == 1
     inside = [
+        tiles(_tiles(plan, plan.totals)),
         tag("div", picture, tag("div", *panels), class_="two") if chain else picture,
         *(() if chain else (panels[0], tag("div", *panels[1:], class_="two"))),
         section("moved", "Data moved between stages", _moves(plan)) if plan.hand_offs else "",
@@ -64,7 +66,7 @@ def _header(plan: PipelinePlan) -> str:
             "header",
             tag("h1", text(plan.workload)),
             tag("p", text(about), class_="about"),
-            tag("p", "Nothing fits.", class_="answer none"),
+            tag("p", text(f"{nothing_words([lack.missing for lack in plan.lacks])}."), class_="answer none"),
         )
     parts = [usd(plan.totals.once.usd)] if plan.totals.once.lines else []
     parts += [f"{usd(plan.totals.monthly.usd)} a month"] if plan.totals.monthly.lines else []
@@ -74,6 +76,17 @@ def _header(plan: PipelinePlan) -> str:
     )
     answer = tag("p", text(summary), class_="answer")
     return tag("header", tag("h1", text(plan.workload)), tag("p", text(about), class_="about"), answer)
+
+
+def _tiles(plan: PipelinePlan, totals: Totals) -> list[Tile]:
+    numbers = [Tile("stages", str(len(plan.stages)), ", ".join(stage.name for stage in plan.stages))]
+    numbers += [
+        Tile(title, usd(cost.usd), "in all")
+        for title, cost in (("cost, once", totals.once), ("cost a month", totals.monthly))
+        if cost.lines
+    ]
+    time = Tile("time", duration(totals.seconds), "until all jobs are done and all services are up")
+    return [*numbers, time, Tile("carbon", f"{mass(totals.kg)} kg CO2e", without(totals).strip(" ,;"))]
 
 
 def _carbon(totals: Totals) -> str:

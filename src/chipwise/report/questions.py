@@ -53,7 +53,7 @@ _STAGES = (_ALLOWED, _FITS, _MEETS)
 
 
 def _stage(missing: Missing) -> str:
-    if missing.what is Obstacle.OFFERS:
+    if missing.what in (Obstacle.OFFERS, Obstacle.COMPLIANCE):
         return _ALLOWED
     return _MEETS if missing.what in _OF_GOALS else _FITS
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from chipwise.planner.explain.reason_words import example_words, lost, rule_words, words
 from chipwise.planner.explain.words import single
 from chipwise.planner.values.plan import Choice, Plan
+from chipwise.report.answer import alike
 from chipwise.report.markup import tag, text
-from chipwise.report.words import amount, chips, count_prefix, listed, mass, rated
-from chipwise.text import duration, number, usd
+from chipwise.report.words import amount, chips, count_prefix, listed, mass, rated, speed
+from chipwise.text import duration, number, usd, usd_interval
 
 FIRST = 25  # rows that are shown, and printed, before somebody asks for all
 PER_USE = 8  # services that are listed
@@ -27,17 +28,22 @@ def ranking(plan: Plan) -> str:
     job = plan.per == "job"
     titles = ["#", "where", "chips", "buy", "time" if job else rated(plan), f"USD/{plan.per}"]
     titles += [f"USD per {single(plan.choices[0].unit)}", "kg CO2e", "memory", "estimate"]
-    rows = [_row(at, one, job) for at, one in enumerate(plan.choices, start=1)]
+    groups = alike(plan.choices)
+    rows = [_row(rank, leader, job, _folded(twins, plan)) for rank, leader, twins in groups]
     visible = [at for at in range(len(titles)) if any(row[at].key is not None for row in rows)]
     titles, rows = [titles[at] for at in visible], [[row[at] for at in visible] for row in rows]
     head = tag("tr", *(_head(title, rows[0][at].number) for at, title in enumerate(titles)))
     body = [
         tag(
-            "tr", *map(_cell, row), data_family=choice.family, data_buy=choice.purchase, class_="more" if rank > FIRST else None
+            "tr",
+            *map(_cell, row, titles),
+            data_family=choice.family,
+            data_buy=choice.purchase,
+            class_="more" if place > FIRST else None,
         )
-        for rank, (choice, row) in enumerate(zip(plan.choices, rows, strict=True), start=1)
+        for place, ((_, choice, _), row) in enumerate(zip(groups, rows, strict=True), start=1)
     ]
-    return _controls(plan) + tag(
+    return _controls(plan, len(groups)) + tag(
         "div",
         tag("table", tag("thead", head), tag("tbody", *body), id="ranking", class_="sortable"),
         class_="wide",
@@ -47,31 +53,48 @@ def ranking(plan: Plan) -> str:
     )
 
 
-def _row(rank: int, choice: Choice, job: bool) -> list[Cell]:
+def _folded(twins: Sequence[Choice], plan: Plan) -> str:
+    """Below the best of its kind, closed until somebody asks."""
+    if not twins:
+        return ""
+    costs = [one.usd for one in twins]
+    span = usd(min(costs)) if min(costs) == max(costs) else f"{usd(min(costs))} to {usd(max(costs))}"
+    entries = (
+        tag(
+            "li",
+            text(f"{count_prefix(twin)}{twin.where}: {listed(usd(twin.usd), speed(twin, plan), f'price of {twin.price_of}')}"),
+        )
+        for twin in twins
+    )
+    return tag("details", tag("summary", text(f"{len(twins):,} more alike, {span}")), tag("ul", *entries), class_="alike")
+
+
+def _row(rank: int, choice: Choice, job: bool, folded: str) -> list[Cell]:
     country = f", {choice.country}" if choice.country else ""
     location = (
         f"{tag('b', text(f'{count_prefix(choice)}{choice.machine}'))}<br>{text(f'{choice.provider}, {choice.place}{country}')}"
     )
     span = f"{duration(choice.low_s)} to {duration(choice.high_s)}" if choice.high_s > choice.low_s else ""
-    time = Cell(_stacked(duration(choice.seconds), span), choice.seconds, True)
+    time = Cell(stacked(duration(choice.seconds), span), choice.seconds, True)
     does = choice.rate if choice.seats is None else float(choice.seats)
     rate = Cell("-" if does is None else amount(does), does, True)
     share = choice.memory_share
     return [
         Cell(str(rank), float(rank), True),
-        Cell(location, f"{choice.machine} {choice.provider}"),
-        Cell(_stacked(chips(choice), choice.precision), chips(choice)),
+        Cell(location + folded, f"{choice.machine} {choice.provider}"),
+        Cell(stacked(chips(choice), choice.precision), chips(choice)),
         Cell(text(choice.purchase), choice.purchase),
         time if job else rate,
-        Cell(text(usd(choice.usd)), choice.usd, True),
+        Cell(stacked(usd(choice.usd), usd_interval(choice.low_usd, choice.high_usd)), choice.usd, True),
         Cell(number(choice.usd_per_unit, 4), choice.usd_per_unit, True),
         Cell(mass(choice.kg), choice.kg, True),
         Cell("-" if share is None else f"{share:.0%}", share, True),
-        Cell(_stacked(choice.provenance, f"price of {choice.price_of}"), choice.provenance),
+        Cell(stacked(choice.provenance, f"price of {choice.price_of}"), choice.provenance),
     ]
 
 
-def _stacked(first: str, second: str) -> str:
+def stacked(first: str, second: str) -> str:
+    """The second below the first, in small letters; nothing where it is empty."""
     return f"{text(first)}<br>{tag('small', text(second))}" if second else text(first)
 
 
@@ -80,16 +103,17 @@ def _head(title: str, number: bool) -> str:
     return tag("th", tag("span", text(title), role="button", tabindex="0"), scope="col", class_="number" if number else None)
 
 
-def _cell(cell: Cell) -> str:
-    return tag("td", cell.inside, data_key=cell.key, class_="number" if cell.number else None)
+def _cell(cell: Cell, title: str) -> str:
+    """With its column's title, which a narrow screen shows before it."""
+    return tag("td", cell.inside, data_key=cell.key, data_label=title, class_="number" if cell.number else None)
 
 
-def _controls(plan: Plan) -> str:
+def _controls(plan: Plan, count: int) -> str:
     """Shown by the script alone: without it they could do nothing."""
     search = tag("label", "Filter ", '<input type="search" id="filter" placeholder="machine, region, chip ...">')
     family = _select("family", "all families", sorted({one.family for one in plan.choices}))
     buy = _select("buy", "all ways to buy", sorted({one.purchase for one in plan.choices}))
-    all_of = tag("button", f"Show all {len(plan.choices):,}", type="button", id="all") if len(plan.choices) > FIRST else ""
+    all_of = tag("button", f"Show all {count:,}", type="button", id="all") if count > FIRST else ""
     counter = tag("output", id="shown", for_="filter family buy")
     return tag("div", search, family, buy, all_of, counter, class_="controls")
 

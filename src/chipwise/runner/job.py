@@ -63,6 +63,8 @@ class Lack(StrEnum):
     """What a job waits for, where something is decided by it; its reason says the same in words."""
 
     CHECK = "check"  # a service that runs does not answer its check yet
+    PERMIT = "permit"  # its owner may not run it there, or not read a secret
+    TURN = "turn"  # others are ahead of it, or hold the devices: as its controller sees it, who sees all of them
     PREDECESSOR = "predecessor"  # what comes before it cannot be read in the record
 
 
@@ -290,4 +292,5 @@ class Job:
         return sum(one.usd(now) for one in self.attempts)
 
     def runtime_s(self, now: float) -> float:
-        return sum(one.hours(now) * 3600.0 / max(one.machines, 1) for one in self.attempts)
+        """Of attempts that began: what was held by one that never did, nothing ran on."""
+        return sum(one.hours(now) * 3600.0 / max(one.machines, 1) for one in self.attempts if one.begun is not None)

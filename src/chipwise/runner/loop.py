@@ -9,7 +9,7 @@ devices that its engine says it holds. Nothing is ordered or recorded about it; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -17,20 +17,23 @@ from chipwise.errors import BadInput, ChipwiseError, NotAllowed, NotFound, Outsi
 from chipwise.runner import recovery
 from chipwise.runner.clock_steps import ClockSteps
 from chipwise.runner.engine import End, Engine, Leave, Order, Seen, Sight, Start, State
-from chipwise.runner.events import Event, Told, Waiting
-from chipwise.runner.job import Job, Phase
+from chipwise.runner.events import Event, Told, Waiting, after
+from chipwise.runner.job import Job, Lack, Phase
 from chipwise.runner.permits import refusals
 from chipwise.runner.policy import NeverLate, Policy
-from chipwise.runner.queue import Rules
+from chipwise.runner.queue import Rules, why_each_waits
 from chipwise.runner.record import Change, Damaged, Deposed, Lease, Record, Stale, Unread
 from chipwise.runner.recovery import salvage
-from chipwise.runner.step import Act, step
+from chipwise.runner.step import NO_PLACE, Act, step
 
 LEASE_S = 15.0
 DOING_S = 5.0  # of orders in one turn; much less than the lease, which is renewed at the beginning of each
 RENEWS_S = 5.0  # after which the lease is renewed within a turn, before the next order
 AT_ONCE = 2_000  # changed jobs that one turn reads, so that none takes long
+SAYS_EVERY_S = 5.0  # why jobs wait, in a record of several people
+SAYS_PLACES = 20  # in the line, each of which is said; behind that, only that it is
 NEVER_STARTED = 127
+ASIDE_S = 60.0  # after which it is tried again with a job of which nothing could be recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,10 @@ class Controller:
     _other_since: float = 0.0
     _reported: dict[tuple[str, int], str] = field(default_factory=dict)
     _unrecorded: list[str] = field(default_factory=list)  # what the record would not take in this turn
+    _aside: dict[str, tuple[int, float, str]] = field(
+        default_factory=dict
+    )  # by id: what version could not be changed, when, why
+    _said_at: float = float("-inf")  # why jobs wait
     _clock: ClockSteps = field(default_factory=ClockSteps)
 
     def turn(self, now: float) -> Turn:
@@ -112,18 +119,49 @@ class Controller:
         )
 
     def _decided(self, seen: Seen, now: float) -> list[Act]:
-        """A job whose owner may not run it here stays where it is, and says so."""
+        """A job whose owner may not run it here stays where it is, and says so; what others wait for is said too, since each of
+        them sees only a part of the queue."""
         owners = {job.spec.owner for job in self._jobs.values() if job.phase is Phase.QUEUED}
         permits = self.record.permits(self.engine.place, owners) if owners else None
         refused = refusals(self._jobs, permits) if permits is not None else {}
+        aside = {id for id in list(self._aside) if id in self._jobs and self._is_aside(self._jobs[id], now)}
         jobs = self._clock.today(self._jobs)
-        if not refused:
+        if permits is None and not aside:
             return self._as_recorded(step(jobs, seen, now, self.rules, self.policy, self._awaited))
-        kept = {id: self._jobs[id] for id in refused}
-        allowed = {id: job for id, job in jobs.items() if id not in refused}
+        kept = {id: self._jobs[id] for id in {*refused, *aside}}
+        allowed = {id: job for id, job in jobs.items() if id not in kept}
         acts = step(allowed, seen, now, self.rules, self.policy, {**self._awaited, **kept})
-        acts += [Act(job, (Waiting(refused[id]),)) for id, job in kept.items() if job.waiting != refused[id]]
-        return self._as_recorded(acts)
+        acts += [
+            Act(job, (Waiting(refused[id], Lack.PERMIT),))
+            for id, job in kept.items()
+            if id not in aside and job.waiting != refused[id]
+        ]
+        return self._as_recorded(acts if permits is None else acts + self._turns(allowed, seen, now, acts))
+
+    def _turns(self, jobs: Mapping[str, Job], seen: Seen, now: float, acts: Sequence[Act]) -> list[Act]:
+        """Now and then, why each that waits for devices does, where that has changed; at once where a right was missing and is
+        there again."""
+        due = abs(now - self._said_at) >= SAYS_EVERY_S
+        busy = {act.job.id for act in acts if act.job is not None}
+        waiting = [job for job in jobs.values() if job.phase is Phase.QUEUED and job.id not in busy]
+        reasons: dict[str, str] = {}
+        if due and seen.room.gpus is not None:
+            self._said_at = now
+            ready = [job for job in waiting if job.waiting != NO_PLACE and self._is_after_done(job)]
+            changed = {act.job.id: _after_all(act.job, act.events, now) for act in acts if act.job is not None}
+            placed = [one for job in jobs.values() if (one := changed.get(job.id, job)).phase.placed]
+            reasons = why_each_waits([*placed, *ready], seen.room, self.rules, now, SAYS_PLACES)
+        changes: list[Act] = []
+        for job in waiting:
+            if (reason := reasons.get(job.id)) is not None and reason != job.waiting:
+                changes.append(Act(job, (Waiting(reason, Lack.TURN),)))
+            elif reason is None and job.lack is Lack.PERMIT:
+                changes.append(Act(job, (Waiting(""),)))
+        return changes
+
+    def _is_after_done(self, job: Job) -> bool:
+        before = (self._awaited.get(name) for name in job.spec.after)
+        return all(one is not None and one.phase is Phase.DONE for one in before)
 
     def _as_recorded(self, acts: list[Act]) -> list[Act]:
         """Decided on times in the clock of today; what is written stands on the job as it is in the record."""
@@ -178,6 +216,7 @@ class Controller:
             self._jobs[job.id] = job
             return
         self._jobs.pop(job.id, None)
+        self._aside.pop(job.id, None)
         self._awaited[job.id] = job
         if (number := len(job.attempts)) and self._reported:
             self._reported.pop((job.id, number), None)
@@ -200,10 +239,34 @@ class Controller:
         is older than its events, which are never overwritten."""
         try:
             return self.record.write(changes, now, self._lease)
+        except (TryLater, Deposed):
+            raise
         except (BadInput, NotAllowed, Stale) as error:
             if len(changes) == 1:
                 return [self._salvaged(changes[0], error, now)]
             return [answer for change in changes for answer in self._recorded([change], now)]
+        except OutsideFailed as error:
+            if len(changes) > 1:
+                return [answer for change in changes for answer in self._recorded([change], now)]
+            if self.record.lead(self.engine.place, self.holder, now, LEASE_S) is None:  # it fails, too, where the record does
+                raise
+            message = f"{changes[0].job.id}: {error}"
+            self._unrecorded.append(message)
+            self._set_aside(changes[0].job, now, message)
+            return [Stale(message)]
+
+    def _set_aside(self, job: Job, now: float, message: str) -> None:
+        """One that waits and of which nothing can be recorded is left out for a while, so that it takes nobody's turn."""
+        if job.phase is Phase.QUEUED:
+            self._aside[job.id] = (job.version, now, message)
+
+    def _is_aside(self, job: Job, now: float) -> bool:
+        version, since, message = self._aside[job.id]
+        if version == job.version and abs(now - since) < ASIDE_S:
+            self._unrecorded.append(message)
+            return True
+        del self._aside[job.id]
+        return False
 
     def _salvaged(self, change: Change, error: ChipwiseError, now: float) -> Job | Stale:
         """What can be recorded of a change that the record does not take. A job that has ended gives back its devices whatever
@@ -211,15 +274,16 @@ class Controller:
         job = change.job
         message = f"{job.id}: {error}"
         self._unrecorded.append(message)
-        if not isinstance(error, BadInput):
+        if isinstance(error, Stale):
             return Stale(message)
         for events in salvage(job, change.events, str(error)):
-            with suppress(BadInput):
+            with suppress(BadInput, NotAllowed):
                 [answer] = self.record.write([Change(job, events)], now, self._lease)
                 return answer
-        if job.phase.placed:
+        if job.phase.placed and isinstance(error, BadInput):
             with suppress(ChipwiseError):
                 self.engine.do(End(job))
+        self._set_aside(job, now, message)
         return Stale(message)
 
     def _carry_out(self, orders: Sequence[Order], now: float) -> tuple[list[str], int]:
@@ -279,6 +343,12 @@ class Controller:
         [answer] = self._recorded([Change(job, events(job))], now)
         if isinstance(answer, Job):
             self._keep(answer)
+
+
+def _after_all(job: Job, events: Sequence[Event], now: float) -> Job:
+    for event in events:
+        job = after(job, event, now)
+    return job
 
 
 def _without_damaged(seen: Seen, unread: Sequence[Job]) -> tuple[Seen, int]:

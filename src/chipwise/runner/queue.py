@@ -22,6 +22,8 @@ from chipwise.runner.engine import Room
 from chipwise.runner.job import Job, Move, Phase, Wish
 from chipwise.text import plural
 
+NEXT = "waits for its turn, which is next"
+
 
 @dataclass(frozen=True, slots=True)
 class Share:
@@ -223,7 +225,7 @@ def within_share(job: Job, usage: Mapping[str, tuple[int, int]], rules: Rules) -
 
 def why_waiting(job: Job, jobs: Sequence[Job], room: Room, rules: Rules, now: float) -> str:
     """In words, when somebody asks. It is not recorded: with every start it changes for all that wait."""
-    return _reason(job, jobs, room, rules, now, ahead=True) or "waits for its turn, which is next"
+    return _reason(job, jobs, room, rules, now, ahead=True) or NEXT
 
 
 def why_short(job: Job, jobs: Sequence[Job], room: Room, rules: Rules, now: float) -> str:
@@ -241,10 +243,29 @@ def _reason(job: Job, jobs: Sequence[Job], room: Room, rules: Rules, now: float,
         return job.waiting or "its engine looks for machines"
     placed = [one for one in jobs if one.phase.placed]
     usage = _usage(placed)
-    count = _ahead(job, jobs, usage, rules, now) if ahead else 0
-    turn = f"{count} job{'s' if count != 1 else ''} ahead" if count else ""
+    turn = _turn(_ahead(job, jobs, usage, rules, now)) if ahead else ""
     short = _over_quota(job, usage, rules) or _short(job, _free(placed, room), room)
     return "; ".join(filter(None, (short, turn)))
+
+
+def why_each_waits(jobs: Sequence[Job], room: Room, rules: Rules, now: float, most: int) -> dict[str, str]:
+    """By id, of all that could start if there were devices: for a record in which people do not see what others have. Of those
+    behind the first `most` it is said only that they are, so that little changes with every start."""
+    placed = [one for one in jobs if one.phase.placed]
+    usage, free = _usage(placed), _free(placed, room)
+    reasons: dict[str, str] = {}
+    waiting = [one for one in jobs if one.phase is Phase.QUEUED]
+    for count, job in enumerate(_in_turn(waiting, dict(usage), rules, now)):
+        if count >= most:
+            reasons[job.id] = f"{most} or more jobs ahead"
+            continue
+        short = _over_quota(job, usage, rules) or _short(job, free, room)
+        reasons[job.id] = "; ".join(filter(None, (short, _turn(count)))) or NEXT
+    return reasons
+
+
+def _turn(count: int) -> str:
+    return f"{count} job{'s' if count != 1 else ''} ahead" if count else ""
 
 
 def _over_quota(job: Job, usage: Mapping[str, tuple[int, int]], rules: Rules) -> str:

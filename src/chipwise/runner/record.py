@@ -159,6 +159,10 @@ class Record(Protocol):
         """As whom the record knows the one who asks, who can then submit as nobody else; empty: it does not ask."""
         ...
 
+    def teams(self) -> frozenset[str] | None:
+        """In which whoever asks can submit; None: in any."""
+        ...
+
     def submit(self, specs: Sequence[tuple[str, Spec]], moment: float) -> list[Job]:
         """New jobs by id, all or none. An id that is there already is refused with `Stale`."""
         ...

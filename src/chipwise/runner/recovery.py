@@ -18,8 +18,10 @@ from chipwise.runner.job import Attempt, Job, LeaveReason, Outcome, Phase
 NEARLY = 0.99  # of the amount, since the last step is often smaller
 FEWER_STEPS = "CHIPWISE_STEPS"  # a setting by which a program is told to do fewer steps than its workload says
 REFUSED_S = 60.0  # between attempts of a job in a hurry that got no machine: each is a request, and a line of its story
+UNBEGUN = 5  # attempts in a row that ended with their supervisor before they began; chance kills a few
 LEFT = 75  # EX_TEMPFAIL: "saved; start me again"
 KILLED = 137  # by SIGKILL, which no program sends to itself
+_KILLED_REASON = "killed (SIGKILL), usually by the out-of-memory killer"
 NO_USE = {126: "the command may not be executed", 127: "the command was not found"}
 SIGNALS = {
     1: "HUP",
@@ -157,6 +159,8 @@ def _next(job: Job, ended: Ended, begun: float | None, now: float) -> Event:
                 return Over(
                     Phase.FAILED, f"interrupted {_often(len(interruptions))}, more than the {retry.losses} that are allowed"
                 )
+            if (in_vain := _never_begun(tries)) > UNBEGUN:
+                return Over(Phase.FAILED, f"{ended.reason}; {_often(in_vain)} in a row")
             stuck = 0 if job.leaving is LeaveReason.MOVE else _in_a_row(job, tries, (Outcome.LOST, Outcome.LEFT)) - 1
             hurry = retry.wait_s if begun is not None else max(retry.wait_s, REFUSED_S)
             wait = min(_wait(job, stuck), hurry) if job.spec.deadline is not None else _wait(job, stuck)
@@ -165,12 +169,14 @@ def _next(job: Job, ended: Ended, begun: float | None, now: float) -> Event:
     if ended.code in NO_USE:
         return Over(Phase.FAILED, ended.reason)
     excused = _excused(tries, retry.kills)
-    if last in excused and not job.spec.service:
-        wait = _wait(job, _in_a_row(job, tries, (Outcome.FAILED,)))
-        return Again(now + wait, f"{ended.reason}; continues from step {ended.saved}")
     failures = [one for one in tries if one.outcome is Outcome.FAILED and one not in excused]
+    spent = len(failures) + len(excused) > max(retry.failures, retry.kills)
+    if last in excused and not spent and not job.spec.service:
+        wait = _wait(job, _in_a_row(job, tries, (Outcome.FAILED,)))
+        cause = "was" if ended.reason == _KILLED_REASON else "was killed:"
+        return Again(now + wait, f"{cause} {ended.reason}; continues from step {ended.saved}")
     stuck = _at_one_step(tries)
-    if len(failures) > retry.failures and not job.spec.service:
+    if (spent or len(failures) > retry.failures) and not job.spec.service:
         count = len(failures) + len(excused)
         place = f" at step {ended.step}" if ended.code == KILLED and stuck > 1 else ""
         times = f"; failed {_often(stuck if place else count)}{place}" if count > 1 else ""
@@ -178,6 +184,17 @@ def _next(job: Job, ended: Ended, begun: float | None, now: float) -> Event:
     if stuck > retry.same_step and not job.spec.service:
         return Over(Phase.FAILED, f"{ended.reason}; {_often(stuck)} at step {ended.step}: a bug, not bad luck")
     return Again(now + _wait(job, _in_a_row(job, tries, (Outcome.FAILED,))), f"{ended.outcome}: {ended.reason}")
+
+
+def _never_begun(tries: Sequence[Attempt]) -> int:
+    """Attempts at the end of the row that were lost on devices of our own before they began. Elsewhere machines may not come
+    for long, and that is nobody's fault."""
+    count = 0
+    for attempt in reversed(tries):
+        if attempt.outcome is not Outcome.LOST or attempt.begun is not None or not (attempt.devices or attempt.cpus):
+            break
+        count += 1
+    return count
 
 
 def _excused(tries: Sequence[Attempt], most: int) -> list[Attempt]:
@@ -244,7 +261,7 @@ def _exit_reason(outcome: Outcome, sight: Sight) -> str:
         return ""
     signal = sight.code - 128 if sight.code > 128 else 0
     if signal == 9 and outcome in (Outcome.FAILED, Outcome.LOST):  # of others we ended it ourselves
-        return "killed (SIGKILL), usually by the out-of-memory killer"
+        return _KILLED_REASON
     return f"ended by signal {SIGNALS.get(signal, signal)}" if signal else f"exit code {sight.code}"
 
 

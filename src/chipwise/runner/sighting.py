@@ -43,7 +43,8 @@ def of_sight(job: Job, sight: Sight, now: float) -> Sighting | None:
             return Sighting(LOST, sight.until, f"process gone{seen}")
         case State.EXITED:
             ended = f"{_ago(sight.until, now)} " if sight.until is not None else ""
-            return Sighting(ENDED, sight.until, f"{ended}with exit code {sight.code}; not recorded yet")
+            code = f"with exit code {sight.code}; " if sight.code is not None else ""
+            return Sighting(ENDED, sight.until, f"{ended}{code}not recorded yet")
         case State.PENDING if job.phase is Phase.STARTING:
             return Sighting(str(job.phase))
     return None

@@ -19,7 +19,7 @@ from chipwise.runner.events import (
     Waiting,
     Wished,
 )
-from chipwise.runner.job import LeaveReason, MachinePlace, Outcome, Wish
+from chipwise.runner.job import Lack, LeaveReason, MachinePlace, Outcome, Wish
 from chipwise.text import elapsed, events, number, spent
 
 
@@ -31,6 +31,8 @@ def event_sentence(event: Event) -> str:
         case Wished(wish, author, reason):
             request = {Wish.STOP: "asked to stop", Wish.END: "asked to end at once", Wish.RUN: "asked to run again"}[wish]
             return f"{request}{f' by {author}' if author else ''}{f': {reason}' if reason else ''}"
+        case Waiting(_, Lack.TURN):
+            return ""  # it changes with every start; where the job stands now is told beside its story
         case Waiting(reason):
             return waits(reason) if reason else ""
         case Placed(number, place, devices, cpus, machines, reason):

@@ -13,7 +13,7 @@ from chipwise.countries import country_of
 from chipwise.workload.country import Origin
 from chipwise.workload.goals import Text
 from chipwise.workload.part import EnumChoice, Section, fault, show_value
-from chipwise.workload.quantity import Bytes, Count, Share
+from chipwise.workload.quantity import Bytes, BytesOrZero, Count, Share
 
 
 class Access(StrEnum):
@@ -52,14 +52,23 @@ class Labels(Section):
 class Data(Section):
     """The data set that is read."""
 
-    size: Bytes
+    size: Bytes | None = None
+    """In all; left open where the rest of the file tells it: tokens, samples, items, a bitrate and a duration."""
     place: Text | None = None
-    """Where it is: cloud:region such as aws:eu-central-1, or a URL or path."""
+    """Where it is: cloud:region such as aws:eu-central-1, or a URL or path. Results go back there."""
+    results: BytesOrZero | None = None
+    """Bytes that are written; left open where the rest of the file tells them, 0 where they stay next to the chips."""
     access: Annotated[Access, EnumChoice(Access, "an access pattern", _ACCESS)] = Access.ONCE
     """Read once from end to end, once per epoch, at random, or as it arrives."""
     files: Count | None = None
     """Number of files or objects: many small ones are slower than a few large ones."""
     format: Text | None = None
+
+    @property
+    def read_bytes(self) -> float:
+        """`size`, of a workload that `volume.sized` has filled in."""
+        assert self.size is not None
+        return self.size
 
     @property
     def region(self) -> tuple[str, str] | None:

@@ -20,7 +20,7 @@ from chipwise.errors import BadInput
 from chipwise.units import parse_goal, parse_seconds
 from chipwise.workload.country import Country
 from chipwise.workload.part import EnumChoice, Flaw, JsonSchema, OneOrMore, Section, fault, show_value
-from chipwise.workload.quantity import Rate, Seconds, Usd, Watts, WholeNumber, WholeOrZero
+from chipwise.workload.quantity import Rate, Seconds, Share, Usd, Watts, WholeNumber, WholeOrZero
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 Texts = Annotated[tuple[Text, ...], OneOrMore()]
@@ -65,6 +65,13 @@ class Programme(StrEnum):
     ITAR = "itar"
 
 
+class Unproven(StrEnum):
+    """What becomes of a provider of whom no data says whether it takes part in a programme."""
+
+    REFUSE = "refuse"
+    WARN = "warn"
+
+
 class Where(StrEnum):
     CLOUD = "cloud"
     EDGE = "edge"
@@ -81,6 +88,22 @@ class Buying(StrEnum):
     RESERVED_3Y = "reserved-3y"
     RESERVED_1Y_UPFRONT = "reserved-1y-upfront"
     OWNED = "owned"
+
+
+class MarketScope(StrEnum):
+    """Whose offers take part: those that can be expected to be rented again next month, or all, marketplaces included."""
+
+    DURABLE = "durable"
+    ANY = "any"
+
+
+class Commit(StrEnum):
+    """The longest commitment that a plan may make."""
+
+    NONE = "none"
+    ONE_YEAR = "1y"
+    THREE_YEARS = "3y"
+    ANY = "any"
 
 
 class Period(StrEnum):
@@ -252,6 +275,8 @@ class Goals(Section):
     """Time per output token after the first, by percentile."""
     throughput: Rate | None = None
     """Items (tokens, frames, requests, as the kind counts them) per second."""
+    confidence: Annotated[Share, Field(ge=0.5, le=0.999)] = 0.9
+    """With which a deadline is kept: by how sure the speed is, failures, interruptions and waits."""
 
     def flaws(self) -> Iterable[Flaw]:
         if self.deadline is not None and self.finish_by is not None:
@@ -332,6 +357,11 @@ def _need(value: object) -> object:
     return " ".join(value.split())
 
 
+def _every_precision(value: object) -> object:
+    words = (value,) if isinstance(value, str) else value
+    return tuple(Precision) if isinstance(words, list | tuple) and [str(one).lower() for one in words] == ["any"] else value
+
+
 class Limits(Section):
     """What every plan must keep to. An empty list limits nothing."""
 
@@ -345,22 +375,37 @@ class Limits(Section):
     """Data is kept and processed only in these countries or groups (EU, EEA)."""
     compliance: Annotated[tuple[AnyProgramme, ...], OneOrMore()] = ()
     """Programmes that the provider must take part in."""
+    compliance_unknown: Annotated[Unproven, EnumChoice(Unproven, "refuse or warn")] | None = None
+    """Providers of whom no data says whether they take part: refuse them, or warn and go on. Unset: refused where others are
+    known to take part, with a warning where the catalog has no data on the programme at all."""
     chips: Texts = ()
     """Only these chips or families of chips."""
     chip_count: Range = Range()
     """Fewest and most chips at one time."""
-    precision: Annotated[tuple[AnyPrecision, ...], OneOrMore()] = ()
-    """Number formats that may be used, where the plan could choose."""
+    precision: Annotated[tuple[AnyPrecision, ...], OneOrMore(), BeforeValidator(_every_precision)] = ()
+    """Number formats that may be used, where the plan could choose; any: also those that cost quality."""
     interruptible: bool | None = None
     """True: may be stopped at any time, as spot machines are; false: must not be; unset: the plan weighs it."""
     purchase: Annotated[tuple[AnyBuying, ...], OneOrMore()] = ()
     """Only machines bought in these ways: on-demand, spot, reserved (any term), reserved-1y, reserved-3y, owned."""
+    market: Annotated[MarketScope, EnumChoice(MarketScope, "a market", (("all", "any"), ("marketplace", "any")))] | None = None
+    """durable (the default): offers that can be expected to be rented again next month, and clouds that are named; any: also
+    marketplaces and single listings."""
+    commit: Annotated[Commit, EnumChoice(Commit, "a commitment", (("no", "none"), ("1", "1y"), ("3", "3y")))] | None = None
+    """The longest commitment that may be made: none (the default, unless purchase asks for reserved ones), 1y, 3y or any."""
+    max_price_age: Seconds | None = None
+    """Only prices that were read within this time, such as 90d."""
     where: Annotated[tuple[AnyWhere, ...], OneOrMore()] = ()
     """Rented in a cloud, standing at the edge, or owned."""
+    round_trip: Annotated[Seconds, BeforeValidator(_with_unit("round_trip"))] | None = None
+    """Longest round trip between the machines and the users that `traffic` names. Unset: 60ms, where the goals leave it and
+    something fits so near."""
     power_watts: Watts | None = None
     """Most power one machine may draw, for places with a weak supply."""
     quotas: Mapping[Annotated[str, BeforeValidator(_quota_key)], WholeOrZero] = Field(default_factory=dict)
     """Most chips at one time by chip, cloud:chip or cloud:region:chip."""
+    large: bool = False
+    """True: more than 64 machines may be planned although no goal asks for them."""
     default_quotas: bool = False
     """True: no more than the default quotas of a new account, as far as they are known."""
     requires: Annotated[tuple[Annotated[str, BeforeValidator(_need)], ...], OneOrMore()] = ()

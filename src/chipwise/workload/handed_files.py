@@ -28,6 +28,8 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     mode = path.stat().st_mode
     is_pipe = stat.S_ISFIFO(mode) and _OF_A_SHELL.fullmatch(str(path)) is not None
     kind = next((kind for test, kind in _KINDS if test(mode)), "")
+    if not kind and _of_the_system(path):
+        kind = "made up by the system as it is read"
     if kind and not is_pipe:
         raise BadInput(
             f"{str(path)[:200]!r} is {kind}, and no file.", remedy="Give a regular file, or let a shell pass it in: <(command)."
@@ -38,6 +40,11 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         return
     with path.open("rb", buffering=0) as raw, io.BufferedReader(cast(Any, _Pipe(raw, str(path)))) as stream:
         yield stream
+
+
+def _of_the_system(path: Path) -> bool:
+    """Such files look like regular ones, and reading some of them waits for ever."""
+    return path.resolve().parts[:2] in (("/", "proc"), ("/", "sys"))
 
 
 def read_bytes(path: Path, most_bytes: int) -> bytes:

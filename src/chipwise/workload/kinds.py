@@ -8,18 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
 from chipwise.workload.data import Data, Labels, Name, Traffic
 from chipwise.workload.demand import Arrival, Length
 from chipwise.workload.goals import AnyPrecision, Goals, Limits, Precision, Range, Text, Where
+from chipwise.workload.measured import Lines, Per, line_flaws
 from chipwise.workload.media import Resolution, Video
 from chipwise.workload.part import EnumChoice, Flaw, Section, exactly_one, fault, show_value
 from chipwise.workload.program import Program
-from chipwise.workload.quantity import Bandwidth, Bytes, Count, Flop, Rate, Seconds, Share, Tokens, WholeNumber, WholeOrZero
-from chipwise.workload.schedule import Always, Schedule
+from chipwise.workload.quantity import (
+    Bandwidth,
+    Bytes,
+    Count,
+    Flop,
+    Headroom,
+    Rate,
+    Seconds,
+    Share,
+    Tokens,
+    WholeNumber,
+    WholeOrZero,
+)
+from chipwise.workload.schedule import Always, BusinessHours, Schedule
 
 
 class Method(StrEnum):
@@ -69,6 +82,7 @@ def _model(value: object) -> object:
 Model = Annotated[
     Text | Mapping[str, JsonValue], BeforeValidator(_model), Field(examples=["llama-3.1-8b", "meta-llama/Llama-3.1-8B"])
 ]
+UNKNOWN_MODEL = "unknown"  # of which only a measured run tells how fast it is
 AnyRecompute = Annotated[Recompute, EnumChoice(Recompute, "a way to recompute")]
 
 
@@ -86,16 +100,77 @@ class Common(Section):
     limits: Limits = Limits()
     program: Program | None = None
     """What runs: image, command, settings. It changes no plan; `chipwise render` writes it down."""
+    measured: Lines | None = None
+    """A run of it on a known chip, or a list of them: speeds on other chips follow from it."""
+    measured_per: ClassVar[tuple[Per, ...]] = ()  # what a measured time may be for; the first unless it says
+
+    @model_validator(mode="before")
+    @classmethod
+    def _unknown_model(cls, value: object) -> object:
+        """Where only a measured run tells how fast it is, no model need be named."""
+        if isinstance(value, Mapping) and value.get("measured") and value.get("model") is None and _needs_model(cls):
+            return {**value, "model": UNKNOWN_MODEL}
+        return value
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nothing but a measured run tells how fast it is."""
+        return getattr(self, "model", None) == UNKNOWN_MODEL
+
+    @property
+    def tells_data(self) -> bool:
+        """Whether the rest of the file tells how much is read (`volume`)."""
+        return False
 
     def flaws(self) -> Iterable[Flaw]:
         total = sum(self.traffic.values())
         if self.traffic and abs(total - 1) > 0.005:
             yield Flaw("traffic", f"the shares add up to {total:.1%}", "shares that add up to 100%")
+        if self.data is not None and self.data.size is None and not self.tells_data:
+            yield Flaw("data.size", "is required: nothing else here tells how much is read", "a size such as 80GB", ("data",))
+        yield from self._measured_flaws()
+        trip = self.limits.round_trip
+        for name in ("ttft", "latency"):
+            goal = getattr(self.goals, name)
+            if trip is not None and goal is not None and trip >= min(limit for _, limit in goal.limits):
+                yield Flaw("limits.round_trip", f"{trip * 1e3:g} ms leave nothing of goals.{name}", also=(f"goals.{name}",))
+
+    def _measured_flaws(self) -> Iterable[Flaw]:
+        kind = str(getattr(self, "kind", "work"))
+        if self.measured and not self.measured_per:
+            reason = (
+                "its stages say what was measured of each" if kind == "pipeline" else "nothing of it is predicted from a run"
+            )
+            yield Flaw("measured", f"does not go with the kind {kind}: {reason}")
+        elif self.measured:
+            yield from line_flaws(self.measured, self.measured_per, f"a workload of the kind {kind}")
+        if getattr(self, "model", None) == UNKNOWN_MODEL and not self.measured:
+            yield Flaw("model", "nothing tells how fast an unknown model is", "a model, or measured: {on: CHIP, takes: TIME}")
 
 
-class Learning(Common):
+def _needs_model(kind: type[Common]) -> bool:
+    return "model" in kind.model_fields and kind.model_fields["model"].is_required()
+
+
+class Sized(Common):
+    """How large a sample is, where the model leaves it open."""
+
+    image_size: WholeNumber | None = None
+    """Pixels a side of a picture; left open, the network's own."""
+    steps: WholeNumber | None = None
+    """Denoising steps of a picture, of models that make pictures; 30 unless given."""
+    guidance: bool | None = None
+    """Diffusion: whether each step is done twice, with and without the text; left open, as is usual for the model."""
+    clip: Seconds | None = None
+    """Speech: length of a clip; left open, the network's own."""
+    compiled: bool | None = None
+    """Networks in PyTorch: with torch.compile, or line by line; left open, the usual engine of the chip."""
+
+
+class Learning(Sized):
     """What training and fine-tuning have in common."""
 
+    measured_per = (Per.JOB, Per.EPOCH, Per.STEP, Per.SAMPLE, Per.TOKEN)
     model: Model
     tokens: Tokens | None = None
     """Tokens in the data set, each seen once per epoch."""
@@ -119,9 +194,14 @@ class Learning(Common):
     checkpoint_every: Seconds | None = None
     """Time between checkpoints; left open, it follows from how often machines are lost."""
 
+    @property
+    def tells_data(self) -> bool:
+        return True
+
     def flaws(self) -> Iterable[Flaw]:
         yield from super().flaws()
-        yield from exactly_one(self, "tokens", "samples")
+        if not self.is_unknown or self.tokens is not None:
+            yield from exactly_one(self, "tokens", "samples")
         if self.batch_tokens is not None and self.batch_samples is not None:
             yield Flaw(
                 "batch_samples", "batch_tokens and batch_samples exclude each other: give one of them", also=("batch_tokens",)
@@ -163,10 +243,11 @@ class Finetune(Learning):
             yield Flaw("rank", "full fine-tuning has no adapters", "rank only with method lora or qlora", ("method",))
 
 
-class Serve(Common):
+class Serve(Sized):
     """Online inference: requests arrive by themselves and are answered in time."""
 
     kind: Literal["serve"] = "serve"
+    measured_per = (Per.REQUEST, Per.SAMPLE, Per.TOKEN)
     model: Model
     arrival: Arrival
     input_tokens: Length | None = None
@@ -181,6 +262,8 @@ class Serve(Common):
     kv_precision: AnyPrecision | None = None
     replicas: Range = Range()
     """Fewest and most copies of the model."""
+    headroom: Headroom = 0.25
+    """What machines must be able to take above the highest load, as a share of it."""
     devices: WholeNumber | None = None
     """At the edge: number of devices, each with this arrival."""
 
@@ -197,6 +280,13 @@ class Serve(Common):
                 "as many chips as devices, or no limits.chip_count.max",
                 ("limits.chip_count",),
             )
+        if self.arrival.shape is not None and not isinstance(self.schedule, Always | BusinessHours):
+            yield Flaw(
+                "schedule",
+                f"{self.schedule.kind} and arrival.shape both say when the load comes",
+                "always or business-hours with a shape; or arrival: {rate: 10 req/s} with this schedule",
+                ("arrival",),
+            )
         if self.goals.tpot is not None and self.output_tokens is None and self.arrival.trace is None:
             yield Flaw(
                 "goals.tpot", "is a goal per output token, and output_tokens is not given", also=("output_tokens", "arrival")
@@ -212,10 +302,11 @@ def _prompt_fits(length: Length | None, prefix: float | None, context: float | N
         yield Flaw("context", "is shorter than the prompts", "at least input_tokens", ("input_tokens",))
 
 
-class Batch(Common):
+class Batch(Sized):
     """Offline inference over a known number of items. Without output_tokens nothing is generated, as in embedding."""
 
     kind: Literal["batch"] = "batch"
+    measured_per = (Per.JOB, Per.SAMPLE, Per.REQUEST, Per.TOKEN)
     model: Model
     items: Count
     input_tokens: Length | None = None
@@ -223,6 +314,10 @@ class Batch(Common):
     output_tokens: Length | None = None
     shared_prefix_tokens: Tokens | None = None
     precision: AnyPrecision | None = None
+
+    @property
+    def tells_data(self) -> bool:
+        return True
 
     def flaws(self) -> Iterable[Flaw]:
         yield from super().flaws()
@@ -250,6 +345,7 @@ class Hpc(Common):
     """Numerical work: so many operations on so many bytes, step after step."""
 
     kind: Literal["hpc"] = "hpc"
+    measured_per = (Per.JOB, Per.RUN, Per.STEP)
     steps: Count = 1.0
     flop_per_step: Flop | None = None
     bytes_per_step: Bytes | None = None
@@ -265,11 +361,15 @@ class Hpc(Common):
 
     def flaws(self) -> Iterable[Flaw]:
         yield from super().flaws()
-        if self.flop_per_step is None and self.bytes_per_step is None:
+        if self.is_unknown and not self.measured:
             yield Flaw("", "one of flop_per_step and bytes_per_step is needed", also=("flop_per_step", "bytes_per_step"))
 
+    @property
+    def is_unknown(self) -> bool:
+        return self.flop_per_step is None and self.bytes_per_step is None
 
-class Measured(Section):
+
+class TimedIteration(Section):
     """A time taken on a known chip, from which others are estimated."""
 
     on: Text
@@ -280,6 +380,7 @@ class Render(Common):
     """Pictures computed from a scene, frame by frame."""
 
     kind: Literal["render"] = "render"
+    measured_per = (Per.FRAME, Per.JOB)
     frames: Count
     resolution: Resolution
     samples_per_pixel: Count
@@ -287,8 +388,10 @@ class Render(Common):
     """Such as cycles, redshift, arnold."""
     scene: Bytes | None = None
     """Memory for geometry and textures; it must fit each chip unless the engine pages."""
-    measured: Measured | None = None
-    """One frame on a known chip."""
+
+    @property
+    def tells_data(self) -> bool:
+        return self.scene is not None
 
 
 class Transcode(Common):
@@ -301,6 +404,10 @@ class Transcode(Common):
     """Total playing time of an archive."""
     source: Video
     outputs: Annotated[tuple[Video, ...], Field(min_length=1)]
+
+    @property
+    def tells_data(self) -> bool:
+        return True
 
     def flaws(self) -> Iterable[Flaw]:
         yield from super().flaws()
@@ -331,6 +438,10 @@ class Stream(Common):
     """Tables and buffers that must stay on the chip."""
     circuit: Circuit | None = None
 
+    @property
+    def tells_data(self) -> bool:
+        return True
+
     def flaws(self) -> Iterable[Flaw]:
         yield from super().flaws()
         yield from exactly_one(self, "bandwidth", "messages")
@@ -357,7 +468,7 @@ class Classical(Section):
 
     flop: Flop | None = None
     memory: Bytes | None = None
-    measured: Measured | None = None
+    measured: TimedIteration | None = None
     """One iteration on a known chip."""
     precision: AnyPrecision = Precision.FP64
 

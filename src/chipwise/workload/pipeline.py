@@ -29,6 +29,8 @@ from chipwise.workload.kinds import (
 from chipwise.workload.part import Flaw, Section
 from chipwise.workload.quantity import Bytes
 
+MOST_STAGES = 50  # each is planned over all machines, for seconds, and all are then chosen together
+
 
 class HandOff(Section):
     """What one stage gives to another: so much in all, or so much per item."""
@@ -76,6 +78,10 @@ class Pipeline(Common):
 
     def flaws(self) -> Iterable[Flaw]:
         yield from super().flaws()
+        if len(self.stages) > MOST_STAGES:
+            split = f"at most {MOST_STAGES}; give several items of one kind to one stage, or make several pipelines of it"
+            yield Flaw("stages", f"{len(self.stages)} stages are too many to be planned together", split)
+            return
         names = [stage.name for stage in self.stages]
         places = tuple(f"stages[{index}].name" for index in range(len(names)))
         for index, name in enumerate(names):

@@ -123,6 +123,7 @@ def parse_frame_rate(text: str | float) -> float:
 
 
 Bytes = Annotated[float, Quantity("a size", units.parse_bytes, ("80GiB", "1.5TB"))]
+BytesOrZero = Annotated[float, Quantity("a size or zero", units.parse_bytes, ("80GiB", "0"), zero=True)]
 Seconds = Annotated[float, Quantity("a duration", units.parse_seconds, ("50ms", "30min", "72h", "7d"))]
 Usd = Annotated[float, Quantity("an amount in USD", units.parse_usd, ("$500", "1,200 USD", "$1.5k"))]
 Count = Annotated[float, Quantity("a count", parse_items, ("250k", "50M documents", 4000))]
@@ -132,8 +133,10 @@ WholeOrZero = Annotated[
 ]
 Tokens = Annotated[float, Quantity("a count of tokens", parse_tokens, ("4M tokens", "20B", 8192), minimum=1)]
 Rate = Annotated[float, Quantity("a rate", parse_item_rate, ("12 req/s", "1.2k/min", "5M tokens/day"))]
+RateOrZero = Annotated[float, Quantity("a rate or zero", parse_item_rate, ("0.5 req/s", 0), zero=True)]
 FrameRate = Annotated[float, Quantity("a frame rate", parse_frame_rate, (60, "29.97 fps"), maximum=1000)]
 Bandwidth = Annotated[float, Quantity("a bandwidth", units.parse_bandwidth, ("25 GB/s", "400 Gbit/s"))]
 Flop = Annotated[float, Quantity("an amount of floating-point work", units.parse_flop, ("3e21", "1.5 PFLOP"))]
+Headroom = Annotated[float, Quantity("a share", units.parse_share, ("25%", 0.25, 0), zero=True, maximum=10.0)]
 Share = Annotated[float, Quantity("a share", units.parse_share, ("60%", 0.6), maximum=1.0)]
 Watts = Annotated[float, Quantity("a number of watts", units.parse_count, (15, 350))]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from chipwise.workload.data import region_of
+from chipwise.workload.kinds import UNKNOWN_MODEL
 from chipwise.workload.source import FieldPath, show_where
 
 
@@ -62,13 +63,17 @@ _PLACES: Mapping[tuple[str, ...], ReferenceKind] = {
 
 def _references_of(part: Mapping[str, object], root: FieldPath) -> Iterator[Reference]:
     model = part.get("model")
-    if isinstance(model, str) and model.strip():
+    if isinstance(model, str) and model.strip() and not (model == UNKNOWN_MODEL and part.get("measured")):
         yield Reference(ReferenceKind.MODEL, model.strip(), (*root, "model"))
     elif isinstance(model, Mapping) and model:
         yield Reference(ReferenceKind.SHAPE, "", (*root, "model"), shape=model)
     for steps, kind in _PLACES.items():
         for field_path, text in _texts(_below(part, steps), (*root, *steps)):
             yield from _reference(kind, text, field_path)
+    lines = part.get("measured")
+    for index, line in enumerate(lines if isinstance(lines, list) else ()):
+        for field_path, text in _texts(_below(line, ("on",)), (*root, "measured", index, "on")):
+            yield from _reference(ReferenceKind.CHIP, text, field_path)
     place = _below(part, ("data", "place"))
     if isinstance(place, str) and region_of(place) is not None:
         yield from _reference(ReferenceKind.REGION, place, (*root, "data", "place"))

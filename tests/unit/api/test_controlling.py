@@ -16,7 +16,7 @@ from chipwise.adapters.stores.record import connect
 from chipwise.api.running import controlling, place
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
-from chipwise.errors import NotAllowed
+from chipwise.errors import NotAllowed, TryLater
 from chipwise.runner.events import Over
 from chipwise.runner.job import Phase, Spec
 from chipwise.runner.loop import Controller
@@ -116,3 +116,15 @@ def test_a_list_of_jobs_of_this_machine_imports_no_other_engine(session: Session
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_a_second_controller_says_that_there_is_one(session: Session) -> None:
+    """With a code of its own: a service manager must not take it for one that has done its work."""
+    session.config.run_dir.mkdir(parents=True, exist_ok=True)
+    lock = folder.lock(session.config.run_dir / "controller.lock")
+    assert lock is not None
+    os.write(lock, b"4711\n")
+    with pytest.raises(TryLater, match=r"A controller \(process 4711\) leads this machine already") as refused:
+        controlling.control(session)
+    assert refused.value.exit_code == 3
+    os.close(lock)

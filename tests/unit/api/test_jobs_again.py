@@ -6,16 +6,21 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from chipwise.api.running import asking, following, forgetting, giving_up, place, stages, waiting
+from chipwise.adapters.engines.local import folder
+from chipwise.api.running import asking, controlling, following, forgetting, giving_up, place, stages, waiting
 from chipwise.api.running.held import Runtime
+from chipwise.api.session import wiring
 from chipwise.api.session.wiring import Session
+from chipwise.cli.stop import stop
 from chipwise.errors import BadInput, NotFound
-from chipwise.runner.events import Again, Over, Placed
-from chipwise.runner.job import Job, MachinePlace, Phase, Spec, Wish
-from chipwise.runner.record import Change, Record
+from chipwise.runner.events import Again, Ended, Event, Over, Placed, Wished
+from chipwise.runner.job import Job, MachinePlace, Outcome, Phase, Spec, Wish
+from chipwise.runner.record import Change, Record, Unread, Wanted
 
 
 def chain(record: Record, session: Session, *ended: Phase | None) -> list[Job]:
@@ -81,6 +86,9 @@ def test_others_are_ahead_only_of_one_that_nothing_else_held_up(
         now[0] += 1.0
         assert watched.news(held.job("b")) == []
         now[0] += 2.0
+        assert watched.news(held.job("b")) == [], "nobody else waits: its controller is slow"
+        record.submit([("c", Spec(("true",), "c", place=place.this_place(session)))], now[0])
+        now[0] += 2.0
         assert watched.news(held.job("b")) == ["b waits: others are ahead of it"]
 
 
@@ -134,3 +142,102 @@ def test_one_that_its_controller_wrote_anew_meanwhile_is_ended_as_one_that_can_b
     assert kept is not None
     assert kept.wish is Wish.END, "else it would be started again"
     file.close()
+
+
+def test_one_that_is_damaged_keeps_no_other_from_being_stopped(session: Session, record: Record) -> None:
+    chain(record, session, None, None)
+    file = sqlite3.connect(session.config.data_dir / "record.db", isolation_level=None)
+    file.execute("DROP TRIGGER events_never_update")
+    file.execute("UPDATE jobs SET body = '{half' WHERE id = 'a'")
+    file.execute("UPDATE events SET body = '{half' WHERE job = 'a'")
+    file.close()
+    ids, [trouble] = asking.ask_readable(session, ["a", "b"], Wish.END)
+    assert ids == ["b"]
+    assert "a" in str(trouble)
+    with pytest.raises(Unread):
+        asking.ask(session, ["a"], Wish.END)
+
+
+def test_what_a_controller_that_does_not_answer_was_asked_is_told_as_asked(
+    session: Session, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain(record, session, None)
+    silent = controlling.Unanswered(pid=7, owner="", seconds=12.0, limit_s=30.0)
+    monkeypatch.setattr(controlling, "unanswered", lambda session, place: silent)
+    monkeypatch.setattr(wiring, "open_session", lambda: session)
+    said = CliRunner().invoke(stop, ["--now", "a"], catch_exceptions=False)
+    assert said.exit_code == 0
+    assert "a asked to end at once; the controller (process 7) has not answered for 12" in " ".join(said.output.split())
+    assert "is ended" not in said.output
+
+
+def test_a_job_that_never_started_was_not_forgotten(session: Session, record: Record) -> None:
+    chain(record, session, None)
+    placed = record.job("a")
+    assert placed is not None
+    events = (
+        Placed(1, MachinePlace(), cpus=(0,)),
+        Ended(1, Outcome.FAILED, 127, "no such command"),
+        Over(Phase.FAILED, "gone"),
+    )
+    record.write([Change(placed, events)], 2.0)
+    with asking.opened(session) as runtime, pytest.raises(NotFound, match="a never started, and printed nothing: gone"):
+        following.tail_of(runtime, runtime.job("a"), None, 10)
+
+
+def damaged(record: Record, session: Session, site: str) -> None:
+    """A job `a` that has begun at a place, and that nobody can read any more."""
+    [job] = record.submit([("a", Spec(("true",), "a", place=site))], 0.0)
+    record.write([Change(job, (Placed(1, MachinePlace(), (), (0,)),))], 1.0)
+    file = sqlite3.connect(session.config.data_dir / "record.db", isolation_level=None)
+    file.execute("DROP TRIGGER events_never_update")
+    file.execute("UPDATE jobs SET body = '{half'")
+    file.execute("UPDATE events SET body = '{half'")
+    file.close()
+
+
+def test_a_damaged_row_of_a_machine_that_is_gone_is_cleared_all_the_same(session: Session, record: Record) -> None:
+    damaged(record, session, "local:gone:/srv/chipwise")
+    [dry] = giving_up.give_up(session, ["a"], dry_run=True)
+    [cleared] = giving_up.give_up(session, ["a"])
+    assert (
+        cleared.left
+        == dry.left
+        == "what may still run of it at local:gone:/srv/chipwise was not ended, and its files there (run/jobs/a) stay"
+    )
+    [row] = record.rows(Wanted())
+    assert row.phase is Phase.FAILED
+
+
+def test_a_damaged_row_whose_files_are_another_users_is_cleared_and_they_are_named(
+    session: Session, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damaged(record, session, place.this_place(session))
+
+    def refused(path: Path) -> int:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(folder, "lock", refused)
+    [cleared] = giving_up.give_up(session, ["a"])
+    assert f"{session.config.run_dir}/jobs/a/1/lock may not be written to by you" in cleared.left
+    [row] = record.rows(Wanted())
+    assert row.phase is Phase.FAILED
+
+
+def test_a_phase_counts_from_when_it_began(session: Session, record: Record) -> None:
+    """Not from the first submission, nor from the end of an attempt that its owner asked to repeat much later."""
+    [job] = record.submit([("a", Spec(("true",), "a", place=place.this_place(session)))], 100.0)
+
+    def since(*events: Event, at: float) -> float | None:
+        nonlocal job
+        [answer] = record.write([Change(job, events)], at)
+        assert isinstance(answer, Job)
+        job = answer
+        return waiting.phase_since(record, record.rows(Wanted())).get("a")
+
+    assert waiting.phase_since(record, record.rows(Wanted())) == {}
+    assert since(Placed(1, MachinePlace(), (), (0,)), at=200.0) == 200.0
+    assert since(Ended(1, Outcome.LOST), Again(260.0, "was lost"), at=250.0) == 250.0
+    assert since(Over(Phase.STOPPED, "as asked"), at=300.0) is None
+    assert since(Wished(Wish.RUN), at=400.0) == 400.0
+    assert since(Placed(2, MachinePlace(), (), (0,)), at=410.0) == 410.0

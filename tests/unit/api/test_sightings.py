@@ -199,3 +199,25 @@ def test_json_keeps_its_fields_and_gets_when_a_job_was_seen(record: Record) -> N
     assert plain.keys() == seen.keys() > {"id", "phase", "reason", "begun", "ended", "submitted", "seen"}
     assert (plain["phase"], plain["seen"]) == ("running", None)
     assert (seen["phase"], seen["seen"], seen["reason"]) == ("running", 5.0, "seen 4 min ago")
+
+
+def test_jobs_that_wait_while_no_controller_runs_say_so(session: Session, record: Record) -> None:
+    submitted(record, place.this_place(session), "local", runs=False)
+    assert known(session, record) == Sighting("queued", None, sightings.NOBODY)
+    shown = CliRunner().invoke(ps, [], catch_exceptions=False)
+    assert "No controller runs; one is started now." in shown.stderr
+
+
+def test_json_says_why_a_job_waits_as_the_table_does(session: Session, record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    submitted(record, place.this_place(session), "local", runs=False)
+    lock = folder.lock(_home(session) / "controller.lock")
+    monkeypatch.setattr(place, "given_out", lambda session: {"gpus": [], "cpus": []})
+    [row] = json.loads(CliRunner().invoke(ps, ["--json"], catch_exceptions=False).stdout)
+    assert row["reason"] == "1 CPU is needed, and there are 0: it cannot start here"
+    assert lock is not None
+    os.close(lock)
+
+
+def _home(session: Session) -> Path:
+    session.config.run_dir.mkdir(parents=True, exist_ok=True)
+    return session.config.run_dir

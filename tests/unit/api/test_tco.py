@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.api.tco import YEAR_HOURS, TcoRequest, tco
-from chipwise.api.views.tco import tco_view
+from chipwise.api.tco_request import parse_decline, parse_rent
+from chipwise.api.views.tco import answer_words, tco_view
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput
-from chipwise.money.tco import sensitivity
+from chipwise.money.tco import Ownership, sensitivity
+from chipwise.money.tco_values import Rent
 from effort import cases
 
 SESSION = Session(Config(Path("none/config"), Path("none/data")), date(2026, 11, 15), [])
@@ -108,12 +110,27 @@ def test_a_dearer_purchase_breaks_even_at_more_use_or_never(one: float, other: f
         assert most is None or (least is not None and least <= most + 1e-12)
 
 
+def test_the_answer_is_against_the_least_rent_that_lasts() -> None:
+    result = tco(SESSION, H100)
+    reference = result.reference
+    assert reference is not None
+    assert reference.is_durable
+    steady = [rent for rent in result.cloud if rent.offer.purchase is not Purchase.SPOT and rent.is_durable]
+    assert reference.compared.cloud_npv_usd == min(rent.compared.cloud_npv_usd for rent in steady)
+    middle = next(rent for rent in result.cloud if rent.place.startswith("middle"))
+    assert reference.usd_per_hour < middle.usd_per_hour
+    assert min(reference.rents) <= reference.usd_per_hour < max(reference.rents)
+    assert answer_words(result).startswith(("Rent:", "Own:", "Close:"))
+
+
 def test_the_sensitivity_is_that_of_the_reference() -> None:
     found = tco(SESSION, H100)
     assert found.reference in found.cloud
     assert found.reference is not None
     assert found.reference.offer.purchase is Purchase.ON_DEMAND
-    expected = sensitivity(found.own, found.reference.usd_per_hour, purchase=Purchase.ON_DEMAND)
+    decline = found.reference.decline
+    expected = sensitivity(found.own, found.reference.usd_per_hour, purchase=Purchase.ON_DEMAND, decline=decline)
+    assert "rent_decline" in {one.name for one in found.swings}
     assert found.swings == tuple(one for one in expected if one.width_usd > 0)
     assert [one.width_usd for one in found.swings] == sorted((one.width_usd for one in found.swings), reverse=True)
 
@@ -131,6 +148,11 @@ def test_the_sensitivity_is_that_of_the_reference() -> None:
         ({"utilisation": 0.0}, "--utilisation: 0 is not possible"),
         ({"years": 0.01}, "--years: 0.01 is not possible"),
         ({"interest": -1.0}, "--interest: -1 is not possible"),
+        ({"decline": 0.95}, "--decline: 0.95 is not possible"),
+        ({"decline": float("nan")}, "--decline: nan is not possible"),
+        ({"term": "3y"}, "--term goes with --rent"),
+        ({"term": "2y", "rent": Rent(1.0)}, "--term: 2y is not possible"),
+        ({"term": "3y", "rent": Rent(1.0), "years": 2}, "--term: 3y is longer than the 2 years"),
     ],
 )
 def test_what_cannot_be_is_told_by_its_flag(change: dict[str, object], said: str) -> None:
@@ -141,6 +163,88 @@ def test_what_cannot_be_is_told_by_its_flag(change: dict[str, object], said: str
 
 def test_a_country_without_a_price_is_fine_where_one_is_given() -> None:
     assert tco(SESSION, replace(H100, country="ZAF", usd_per_kwh=0.1)).own.usd_per_kwh == 0.1
+
+
+def paid(own: Ownership, usd: float, share_in_use: float, decline: float, term: int) -> float:
+    """What a rent of so much a machine and hour is worth today, month by month."""
+    worth = 0.0
+    for month in range(round(own.years * 12)):
+        hourly = usd * (1 - decline) ** (month // term * term / 12)
+        worth += own.machines * hourly * share_in_use * 730 / (1 + own.interest) ** ((month + 1) / 12)
+    return worth
+
+
+def test_a_rent_that_was_offered_stands_first_and_is_what_the_rest_is_held_against() -> None:
+    found = tco(SESSION, replace(H100, rent=Rent(1.85), decline=0.2))
+    offered = found.cloud[0]
+    assert (offered.offer.provider, offered.usd_per_hour, offered.contract_usd) == ("negotiated", 8 * 1.85, None)
+    assert found.reference is offered
+    assert isclose(offered.compared.cloud_npv_usd, paid(found.own, 14.8, 0.6, 0.2, 1), rel_tol=1e-9)
+    assert offered.slow == offered.compared == offered.fast
+    assert "rent_decline" not in {one.name for one in found.swings}
+
+
+def test_a_term_is_paid_in_all_hours_at_its_price_and_has_a_contract_value() -> None:
+    found = tco(SESSION, replace(H100, rent=Rent(14.8, is_machine=True), term="1y", decline=0.2))
+    offered = found.cloud[0]
+    assert offered.usd_per_hour == 14.8
+    assert isclose(offered.contract_usd or 0, 4 * 14.8 * 8760)
+    assert isclose(offered.compared.cloud_npv_usd, paid(found.own, 14.8, 1.0, 0.2, 12), rel_tol=1e-9)
+
+
+def test_commitments_of_providers_have_their_contract_value_too() -> None:
+    for one in tco(SESSION, H100).cloud:
+        years = {"reserved-1y": 1, "reserved-1y-upfront": 1, "reserved-3y": 3}.get(one.offer.purchase)
+        assert one.contract_usd == (None if years is None else pytest.approx(4 * one.usd_per_hour * years * 8760))
+
+
+def test_the_interval_of_the_decline_makes_intervals_of_month_and_total() -> None:
+    found = tco(SESSION, H100)
+    for one in found.cloud:
+        share, term = (0.6, 1) if one.contract_usd is None else (1.0, 36 if "3y" in one.offer.purchase else 12)
+        assert one.decline.low <= one.decline.value <= one.decline.high
+        for end, decline in ((one.slow, one.decline.low), (one.fast, one.decline.high)):
+            assert isclose(end.cloud_npv_usd, paid(found.own, one.usd_per_hour, share, decline, term), rel_tol=1e-9)
+        assert one.fast.saving_usd <= one.compared.saving_usd <= one.slow.saving_usd
+    assert any(one.fast.saving_usd < one.slow.saving_usd for one in found.cloud)
+    still = tco(SESSION, replace(H100, decline=0.0))
+    assert all(one.slow == one.fast for one in still.cloud)
+
+
+@pytest.mark.parametrize(
+    ("written", "usd", "is_machine"),
+    [
+        ("1.85/h", 1.85, False),
+        ("$1.85", 1.85, False),
+        (1.85, 1.85, False),
+        ("1.85 per hour", 1.85, False),
+        ("$1.85/chip-h", 1.85, False),
+        ("14.80/machine-h", 14.8, True),
+        ("14.80/machine-hour", 14.8, True),
+        ("14.80 per machine hour", 14.8, True),
+    ],
+)
+def test_a_rent_is_read_as_people_write_it(written: str | float, usd: float, is_machine: bool) -> None:
+    assert parse_rent(written) == Rent(usd, is_machine)
+
+
+@pytest.mark.parametrize(
+    "written", ["", "0", "-1/h", "nan/h", "inf", "1e9/h", "1.85/month", "1.85/h/h", "/h", "cheap", "1.85 EUR/h"]
+)
+def test_what_is_no_rent_is_refused(written: str) -> None:
+    with pytest.raises(BadInput, match=r"--rent: .* is not possible. Allowed: USD an hour above 0"):
+        parse_rent(written)
+
+
+@pytest.mark.parametrize(("written", "share"), [("20%", 0.2), (0.2, 0.2), ("-5%", -0.05), (-0.05, -0.05), ("0", 0.0), (0, 0.0)])
+def test_a_decline_is_a_share_and_a_rise_a_negative_one(written: str | float, share: float) -> None:
+    assert parse_decline(written) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("written", ["", "20", "-200%", "nan", "1e400", "--5%", "fast", "100%"])
+def test_what_is_no_decline_is_refused(written: str) -> None:
+    with pytest.raises(BadInput, match=r"--decline: .* is not possible. Allowed: shares a year"):
+        parse_decline(written)
 
 
 def test_nothing_to_compare_with_is_told_and_the_own_cost_stands() -> None:
@@ -184,6 +288,7 @@ def test_the_keys_of_the_json_are_those_of_the_page() -> None:
         "chip",
         "chips",
         "place",
+        "durable",
         "as_of",
         "verdict",
         "usd_per_hour",
@@ -195,6 +300,15 @@ def test_the_keys_of_the_json_are_those_of_the_page() -> None:
         "cloud_npv_usd",
         "saving_usd",
         "why",
+        "decline",
+        "break_even_month_low",
+        "break_even_month_high",
+        "cloud_npv_low_usd",
+        "cloud_npv_high_usd",
+        "saving_low_usd",
+        "saving_high_usd",
+        "term_years",
+        "contract_usd",
     ]
     assert list(view["sensitivity"]) == ["against", "saving_usd", "swings"]
     assert list(view["sensitivity"]["swings"][0]) == [

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.api.running import asking, planned, wanted
 from chipwise.api.running.engines import Reach
+from chipwise.api.running.place import host_name
 from chipwise.api.session.wiring import Session
-from chipwise.errors import BadInput
+from chipwise.errors import BadInput, NotAllowed
 from chipwise.runner.job import Needs, Spec
 
 STAGE = "kind: hpc, steps: 1, flop_per_step: 1e9, bytes_per_step: 1MB, program: {command: ['true'], produces: [own.txt]}"
@@ -116,3 +119,71 @@ def test_a_command_without_its_dashes_is_told_of_them(session: Session) -> None:
 def test_a_stage_on_this_machine_is_on_one(session: Session) -> None:
     needs = wanted._needs(wanted.RunRequest(("flow.yaml",), False, machines="2-"), Reach("local"))
     assert (needs.machines, needs.machines_least) == (1, None)
+
+
+# Of which team it is.
+
+
+class Known(MemoryRecord):
+    def __init__(self, *teams: str) -> None:
+        super().__init__(login="mia")
+        self.known = frozenset(teams)
+
+    def teams(self) -> frozenset[str]:  # type: ignore[override]
+        return self.known
+
+
+def of_team(session: Session, path: str, record: Known, team: str | None = None) -> str:
+    with asking.opened(session) as held:
+        request = wanted.RunRequest((path,), path == "true", team=team)
+        [(_, spec)] = wanted.named_specs(session, request, replace(held, record=record))
+        return spec.team
+
+
+def test_a_job_belongs_to_the_only_team_of_its_owner(session: Session, one: str) -> None:
+    assert of_team(session, "true", Known("vision")) == "vision"
+    assert of_team(session, one, Known("vision")) == "vision"
+    assert of_team(session, "true", Known()) == ""
+
+
+def test_one_of_several_teams_says_for_which(session: Session) -> None:
+    both = Known("vision", "speech")
+    assert of_team(session, "true", both, "speech") == "speech"
+    with pytest.raises(BadInput, match=r"mia is in several teams: speech, vision. .*--team"):
+        of_team(session, "true", both)
+
+
+def test_another_team_is_refused_in_words(session: Session) -> None:
+    with pytest.raises(NotAllowed, match=r"mia is not in team speech. Yours: vision; .*chipwise members add mia --team speech"):
+        of_team(session, "true", Known("vision"), "speech")
+
+
+# What it may cost.
+
+
+def priced(session: Session, usd: float) -> None:
+    session.config.catalog_dir.mkdir(parents=True, exist_ok=True)
+    (session.config.catalog_dir / "own.yaml").write_text(
+        f"machines: [{{name: {host_name()}, chip: h100, chips: 4, vcpus: 8, region: here, price_per_hour: {usd}}}]\n"
+        "regions: [{name: here, country: DEU}]\n"
+    )
+
+
+def test_a_command_on_a_machine_of_the_catalog_has_its_price(session: Session) -> None:
+    priced(session, 8.0)
+    [whole] = specs(session, "true", gpus=4, budget=5.0)
+    [part] = specs(session, "true", gpus=1, budget=5.0)
+    assert [one.usd_per_hour for one in (*whole.places, *part.places)] == [8.0, 2.0]
+
+
+def test_a_budget_that_leaving_alone_would_cost_is_refused(session: Session) -> None:
+    priced(session, 36.0)
+    with pytest.raises(BadInput, match=r"may spend \$0\.20, and at \$36\.00 an hour the 30 s .* cost \$0\.30 alone\..*--grace"):
+        specs(session, "true", gpus=4, budget=0.2)
+    [short] = specs(session, "true", gpus=4, budget=0.2, grace=5.0)
+    assert short.budget_usd == 0.2
+
+
+def test_a_machine_without_a_price_says_under_which_name_it_is_looked_for(session: Session) -> None:
+    with pytest.raises(BadInput, match=f"to the catalog by its name, {host_name()}, with its price"):
+        specs(session, "true", budget=5.0)

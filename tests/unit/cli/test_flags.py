@@ -244,3 +244,10 @@ def test_launches_show_without_cuda_graphs(capsys: pytest.CaptureFixture[str]) -
     assert without["tpot_ms"]["terms_s"]["launches"] > 1.5 * plain["tpot_ms"]["terms_s"]["launches"]
     assert without["tpot_ms"]["value"] > plain["tpot_ms"]["value"]
     assert any("no engine was measured without" in note for note in without["notes"])
+
+
+@pytest.mark.parametrize("command", ["pack", "check"])
+def test_links_in_a_ring_are_told_as_such(capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str) -> None:
+    (tmp_path / "a.yaml").symlink_to("b.yaml")
+    (tmp_path / "b.yaml").symlink_to("a.yaml")
+    assert "cannot be read: Too many levels of symbolic links" in told(capsys, command, str(tmp_path / "a.yaml"))

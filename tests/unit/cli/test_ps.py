@@ -43,5 +43,13 @@ def test_a_job_that_went_back_waits_since_then(record: Record) -> None:
     record.write([Change(begun, (Ended(1, Outcome.LOST, None, "gone"), Again(0.0, "was lost")))], 50.0)
     rows = record.rows(Wanted())
     assert {row.id: row.phase for row in rows} == {"a": Phase.QUEUED, "b": Phase.QUEUED}
-    assert waiting.back_since(record, rows) == {"a": 50.0}
+    assert waiting.phase_since(record, rows) == {"a": 50.0}
     record.close()
+
+
+def test_a_line_break_in_an_id_does_not_make_a_row_of_its_own(record: Record) -> None:
+    record.submit([("a\nforged  done", Spec(("true",), "a", place="elsewhere"))], time.time())
+    record.close()
+    shown = CliRunner().invoke(ps, [], catch_exceptions=False).stdout
+    assert "a\\x0aforged" in shown
+    assert not any(line.startswith("forged") for line in shown.splitlines())

@@ -22,6 +22,7 @@ from chipwise.errors import InvalidSettings
 from chipwise.job.checkpoints import Checkpoints
 from chipwise.job.stepping import without_chance
 from effort import cases
+from patience import deadline
 
 
 def fresh() -> dict[str, Any]:
@@ -148,7 +149,10 @@ def test_with_no_time_left_it_still_tries(tmp_path: Path, run_dir: Path, caplog:
     def run_until_told() -> None:
         for step in job.steps({"n": 1}, total=10_000, every=2, directory=tmp_path / "c"):
             if step == 5:
-                time.sleep(0.2)
+                limit = deadline(2)
+                while Checkpoints(tmp_path / "c").load() is None and time.monotonic() < limit:
+                    time.sleep(0.02)
+                time.sleep(0.2)  # how long saving took is known
                 (run_dir / "notice.json").write_text(json.dumps({"reason": "spot", "until": time.time() + 1e-4}))
                 time.sleep(0.12)
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.load import load
-from chipwise.catalog.region import Region
+from chipwise.catalog.region import Region, located
 from chipwise.errors import InvalidSettings
-from chipwise.money.carbon import WORLD_G_PER_KWH, Grid, Grids, Making, footprint, greener
+from chipwise.money.carbon import WORLD_G_PER_KWH, Grid, Grids, Making, greener
 from chipwise.units import GIB
 
 
@@ -39,12 +39,9 @@ def grid(provider: str, name: str) -> Grid:
 
 
 def test_energy_times_pue_times_grid_is_what_a_job_emits() -> None:
-    found = footprint(Grid(400.0, 600.0, 1.2, ("told",), False), 10_000, 100)
+    known = Grids([Region("somebody", "here", grid_g_per_kwh=400.0, pue=1.2)])
 
-    assert found.operational_kg == pytest.approx(1000 * 1.2 * 0.4)
-    assert found.marginal_kg == pytest.approx(1000 * 1.2 * 0.6)
-    assert found.per(1000) == pytest.approx(0.48)
-    assert found.embodied_kg is None
+    assert known.operational_kg([10_000.0, 0.0], [100.0, 100.0], 0).tolist() == pytest.approx([1000 * 1.2 * 0.4, 0.0])
 
 
 def test_a_region_with_its_own_figures_assumes_nothing() -> None:
@@ -92,8 +89,8 @@ def test_a_region_without_a_pue_takes_its_providers_then_the_industrys() -> None
         ("*", None),
     ],
 )
-def test_a_name_tells_the_country_only_where_it_can_mean_nothing_else(name: str, country: str | None) -> None:
-    told = grids().of(Region("somebody", name)).basis[0]
+def test_the_grid_is_that_of_the_country_that_a_name_tells(name: str, country: str | None) -> None:
+    told = grids().of(located(Region("somebody", name))).basis[0]
 
     assert (f"average of {country}" in told) if country else ("world average" in told)
 
@@ -102,15 +99,6 @@ def test_every_region_of_the_catalog_has_a_grid_and_a_pue() -> None:
     assert len(grids().grids) == len(catalog().regions)
     assert np.all((grids().g_per_kwh > 0) & (grids().g_per_kwh < 1000))
     assert np.all((grids().pue >= 1) & (grids().pue < 2))
-
-
-@given(st.lists(st.tuples(st.floats(0, 1e7), st.floats(0, 1e5), st.integers(0, 300)), min_size=1, max_size=20))
-def test_columns_say_what_single_answers_say(rows: list[tuple[float, float, int]]) -> None:
-    power, hours, index = map(list, zip(*rows, strict=True))
-    found = grids().operational_kg(power, hours, index)
-
-    single = [footprint(grids().grids[at], watts, held).operational_kg for watts, held, at in rows]
-    assert found.tolist() == pytest.approx(single)
 
 
 @given(st.floats(0, 1e7), st.floats(0, 1e5), st.integers(0, 300), st.floats(1, 10))
@@ -162,11 +150,10 @@ def test_the_rule_for_chips_meets_those_with_a_figure() -> None:
 
 def test_a_chip_that_nobody_describes_has_no_figure_and_it_is_said() -> None:
     made = making().share(catalog().chips["Trainium2"], 16, 1, 2048 * GIB, 10)
-    found = footprint(grid("aws", "us-east-1"), 8000, 10, made)
 
-    assert found.embodied_kg is None
-    assert any("not published" in told for told in found.basis)
-    assert found.kg == found.operational_kg
+    assert made.kg is None
+    assert made.lines == ()
+    assert "not published" in made.basis[0]
 
 
 def test_a_tpu_has_its_host_in_its_own_figure() -> None:
@@ -193,12 +180,11 @@ def test_no_time_makes_no_carbon_yet_it_is_known() -> None:
     assert making().share(catalog().chips["H100-SXM"], 8, 1, 2048 * GIB, 0).kg == 0
 
 
-@given(st.sampled_from(["H100-SXM", "L4", "TPU-v5p", "Trainium2", "Graviton4"]), st.floats(0, 1e5), st.floats(0, 1e4))
-def test_the_total_is_the_sum_of_its_lines(chip: str, power: float, hours: float) -> None:
-    found = footprint(grids().grids[0], power, hours, making().share(catalog().chips[chip], 8, 1, 512 * GIB, hours))
+@given(st.sampled_from(["H100-SXM", "L4", "TPU-v5p", "Trainium2", "Graviton4"]), st.floats(0, 1e4))
+def test_the_total_is_the_sum_of_its_lines(chip: str, hours: float) -> None:
+    found = making().share(catalog().chips[chip], 8, 1, 512 * GIB, hours)
 
-    assert found.kg == pytest.approx(math.fsum(line.kg for line in found.lines))
-    assert found.kg == pytest.approx(found.operational_kg + (found.embodied_kg or 0))
+    assert (found.kg or 0) == pytest.approx(math.fsum(line.kg for line in found.lines))
 
 
 def test_a_longer_life_makes_every_hour_lighter() -> None:
@@ -239,7 +225,7 @@ def test_what_is_offered_is_greener_and_beaten_by_nothing(options: list[tuple[st
 
 def test_what_cannot_be_is_refused_by_name() -> None:
     with pytest.raises(InvalidSettings, match="power_w"):
-        footprint(grids().grids[0], -1, 1)
+        grids().operational_kg([-1.0], [1.0], [0])
     with pytest.raises(InvalidSettings, match="hours"):
         grids().operational_kg([1.0], [math.nan], [0])
     with pytest.raises(InvalidSettings, match="index"):
@@ -250,7 +236,5 @@ def test_what_cannot_be_is_refused_by_name() -> None:
         Making(catalog().rows("embodied"), 0)
     with pytest.raises(InvalidSettings, match="HGX H100"):
         Making(())
-    with pytest.raises(InvalidSettings, match="units"):
-        footprint(grids().grids[0], 1, 1).per(0)
     with pytest.raises(InvalidSettings, match="chosen"):
         greener([("here", 1, 1)], 3)

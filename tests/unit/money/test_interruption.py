@@ -11,7 +11,8 @@ from chipwise.catalog.fact import Fact
 from chipwise.catalog.load import load
 from chipwise.catalog.tables import Interruption
 from chipwise.errors import InvalidSettings
-from chipwise.money.interruption import MONTH_HOURS, Rates, rate_of_share, rate_per_hour, region_of
+from chipwise.money.interruption import MONTH_HOURS, Rates, rate_of_share, region_of
+from patience import slowness
 
 CATALOG = load(prices=False)
 ROWS: tuple[Interruption, ...] = CATALOG.rows("interruptions")
@@ -149,11 +150,6 @@ def test_waits_are_of_the_chip_where_there_is_one_and_unknown_without_traces() -
     assert Rates([band("m", 0.0, 0.05)]).wait_hours("p", "r1") is None
 
 
-def test_one_question_is_the_same_as_one_of_many() -> None:
-    asked = ("aws", "us-east-1", "g5.2xlarge", "A10G", 1.0)
-    assert rate_per_hour(ROWS, *asked) == Rates(ROWS).of(*asked)
-
-
 def test_a_table_without_rates_is_refused() -> None:
     with pytest.raises(InvalidSettings, match="interruptions: no row states"):
         Rates([])
@@ -169,5 +165,6 @@ def test_the_table_is_indexed_in_milliseconds_and_asked_in_microseconds() -> Non
         for number in range(5000):
             rates.of("aws", f"region-{number % 30}", f"g5.{number // 30}", "A10G", 1)
         asking.append(process_time() - start)
-    assert min(building) < 0.015
-    assert min(asking) / 5000 < 50e-6
+    slow = slowness()
+    assert min(building) < 0.015 * slow
+    assert min(asking) / 5000 < 50e-6 * slow

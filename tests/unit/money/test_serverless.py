@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 from math import inf, isclose
+from random import Random
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from chipwise.catalog.load import load
 from chipwise.errors import InvalidSettings
 from chipwise.money.break_even import BreakEven, ReplicaSet, by_curve, by_the_request
 from chipwise.money.serverless import Billing, Service, Span, read
-from chipwise.money.serverless_cost import Container, Traffic, break_even, cold_start, cost, unfit
+from chipwise.money.serverless_cost import BURST_S, Container, Traffic, break_even, cold_start, cost, phases_of, unfit
 from chipwise.units import GIB
 from effort import cases, some
 
@@ -293,3 +294,26 @@ def test_the_closed_form_is_what_a_search_finds(usd: float, h: float, q: float, 
 
 def test_a_free_service_is_never_dearer() -> None:
     assert by_the_request(0.0, ReplicaSet(1.0)) == BreakEven(None, None, "the service costs nothing")
+
+
+@pytest.mark.parametrize("rate", [0.001, 0.1, 5.0])
+@pytest.mark.parametrize("variation", [1.5, 3.0, 6.0])
+def test_phases_spread_the_counts_of_long_spans_as_the_gaps_do(rate: float, variation: float) -> None:
+    """By simulated phases: variance over mean of the requests in spans of many phases."""
+    times = phases_of(rate, variation)
+    random, span = Random(7), 200 * BURST_S * times
+    counts = []
+    for _ in range(400):
+        clock, on_s = 0.0, 0.0
+        while clock < span:
+            phase = min(random.expovariate(1 / BURST_S), span - clock)
+            on_s += phase
+            clock += phase + random.expovariate(1 / (BURST_S * (times - 1)))
+        counts.append(on_s * rate * times)
+    mean = sum(counts) / len(counts)
+    spread = sum((one - mean) ** 2 for one in counts) / (len(counts) - 1) / mean + 1.0  # by chance within phases: 1
+    assert spread == pytest.approx(variation**2, rel=0.35)
+
+
+def test_arrivals_by_chance_or_steadier_have_no_phases() -> None:
+    assert phases_of(1.0, 1.0) == phases_of(1.0, 0.2) == phases_of(0.0, 5.0) == 1.0

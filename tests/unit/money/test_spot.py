@@ -8,7 +8,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from chipwise.errors import InvalidSettings
-from chipwise.money.spot import best_interval_s, daly_interval_s, run, saved
+from chipwise.money.spot import best_interval_s, daly_interval_s, run
 from effort import cases, some
 
 H = 3600.0
@@ -159,20 +159,6 @@ def test_candidates_broadcast_and_keep_their_shape() -> None:
     found = run(np.full((3, 1), 10 * H), np.array([1e-7, 1e-5]), 2, 30, 60)
     assert found.expected_s.shape == found.p90_s.shape == (3, 2)
     assert float(found.p90_s[0, 1]) == pytest.approx(float(run(10 * H, 1e-5, 2, 30, 60).p90_s))
-
-
-def test_the_lost_machine_is_not_paid_while_another_is_waited_for() -> None:
-    found = run(10 * H, 1e-5, 4, 60, 300, wait_s=3600)
-    told = saved(found, 10 * H, 4, 1.0, 3.0)
-    assert told.on_demand_usd == pytest.approx(120)
-    assert told.spot_usd == pytest.approx((float(found.expected_s) * 4 - float(found.waiting_s)) / H)
-    assert told.saved_usd == pytest.approx(120 - float(told.spot_usd))
-    assert 0 < told.saved_share < 2 / 3
-
-
-def test_spot_that_is_lost_too_often_costs_more_than_on_demand() -> None:
-    found = run(100 * H, 1 / H, 8, 120, 600)
-    assert saved(found, 100 * H, 8, 1.0, 3.0).saved_usd < 0
 
 
 @pytest.mark.parametrize(

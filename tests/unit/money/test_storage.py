@@ -69,6 +69,15 @@ def test_a_modest_need_is_met_by_the_object_store() -> None:
     assert not found.assumed
 
 
+def test_data_that_lies_there_already_costs_no_keeping_but_its_reading() -> None:
+    new, kept = choose(file_bytes=1e6, needed_bytes_per_s=1e8), choose(file_bytes=1e6, needed_bytes_per_s=1e8, in_place=True)
+    assert {line.name for line in new.lines} == {"storage", "storage requests"}
+    assert {line.name for line in kept.lines} == {"storage requests"}
+    assert kept.usd == pytest.approx(next(line.usd for line in new.lines if line.name == "storage requests"))
+    assert "it is there already" in kept.why
+    assert "it is there already" not in new.why
+
+
 def test_data_that_is_read_again_stays_in_memory_where_it_fits() -> None:
     again = choose(passes=5, host_memory_bytes=2 * TB)
 

@@ -42,8 +42,10 @@ options = st.sampled_from([Purchase.ON_DEMAND, Purchase.SPOT, Purchase.RESERVED_
 class Ledger:
     """Owning against renting, month by month and line by line: no formula of the module is used."""
 
-    def __init__(self, own: Ownership, cloud: float, option: Purchase, interest: float) -> None:
+    def __init__(self, own: Ownership, cloud: float, option: Purchase, interest: float, decline: float = 0.0) -> None:
         hours = 730.0
+        term = {"reserved-1y": 12, "reserved-3y": 36}.get(option, 1)  # months in which the price stays
+        rent = market = cloud
         months = round(own.years * 12)
         step = (1 + interest) ** (1 / 12)
         rented = hours * (own.utilisation if option in (Purchase.ON_DEMAND, Purchase.SPOT) else 1.0)
@@ -53,6 +55,9 @@ class Ledger:
         worth = 1.0
         for month in range(1, months + 1):
             worth /= step
+            if (month - 1) % term == 0:
+                rent = market
+            market *= (1 - decline) ** (1 / 12)
             useful, idle = hours * own.utilisation, hours * (1 - own.utilisation)
             for _ in range(own.machines):
                 kwh = (own.power_w * useful + own.idle_power_w * idle) / 1000
@@ -61,7 +66,7 @@ class Ledger:
                 paid += own.power_w / 1000 * own.space_usd_per_kw_month
                 paid += own.staff_usd_per_machine_year / 12 + own.purchase_usd * own.maintenance_share / 12
                 self.owning += paid * worth
-                self.renting += cloud * rented * worth
+                self.renting += rent * rented * worth
             if month == months:
                 self.owning -= bought * own.residual_share * worth
             if self.crossed is None and self.owning <= self.renting * (1 + 1e-12):
@@ -139,6 +144,36 @@ def test_the_present_values_against_a_ledger(own: Ownership, cloud: float, optio
     assert found.cloud_npv_usd == pytest.approx(ledger.renting, rel=1e-9)
 
 
+@given(owners, prices, st.sampled_from([*Purchase][:4]), st.floats(-0.5, 0.8))
+def test_a_rent_that_moves_against_a_ledger(own: Ownership, cloud: float, option: Purchase, decline: float) -> None:
+    found = compare(own, cloud, option, decline)
+    ledger, cash = (Ledger(own, cloud, option, interest, decline) for interest in (own.interest, 0.0))
+    assert found.cloud_npv_usd == pytest.approx(ledger.renting, rel=1e-9)
+    assert (found.break_even_month, found.break_even_month_discounted) == (cash.crossed, ledger.crossed)
+
+
+@given(owners, prices, st.floats(-0.3, 0.5))
+def test_a_level_rent_has_the_break_even_utilisation_of_the_rent_that_moves(
+    own: Ownership, cloud: float, decline: float
+) -> None:
+    moving = compare(own, cloud, decline=decline)
+    level = compare(own, moving.cloud_usd_per_useful_hour)
+    assert moving.break_even_utilisation == pytest.approx(level.break_even_utilisation)
+    assert moving.saving_usd == pytest.approx(level.saving_usd, rel=1e-6, abs=1e-3)
+
+
+def test_a_rent_that_falls_faster_never_saves_more_and_never_pays_back_sooner() -> None:
+    months, savings = zip(
+        *(
+            (one.break_even_month or 999, one.saving_usd)
+            for one in (compare(EIGHT, 40.0, "spot", d) for d in (-0.2, 0, 0.1, 0.4))
+        ),
+        strict=True,
+    )
+    assert list(months) == sorted(months)
+    assert list(savings) == sorted(savings, reverse=True)
+
+
 @given(owners, prices, options)
 def test_the_break_even_month_is_the_month_of_the_simulated_crossing(own: Ownership, cloud: float, option: Purchase) -> None:
     found = compare(own, cloud, option)
@@ -179,6 +214,9 @@ def test_a_purchase_option_nobody_sells_is_refused() -> None:
         compare(EIGHT, 24.0, Purchase.OWNED)
     with pytest.raises(InvalidSettings, match="cloud_usd_per_hour"):
         compare(EIGHT, -1.0)
+    for decline in (1.0, 1.5, float("nan"), float("-inf")):
+        with pytest.raises(InvalidSettings, match="decline"):
+            compare(EIGHT, 24.0, decline=decline)
 
 
 # -- sensitivity

@@ -21,6 +21,7 @@ from chipwise.perf.predict_serving import predict as serve
 from chipwise.perf.predict_training import Training
 from chipwise.perf.predict_training import predict as train
 from chipwise.perf.rows import known_layer
+from chipwise.perf.serving import Load, unit
 from chipwise.perf.setup import ServingSetup, TrainingSetup
 from chipwise.perf.transformer import Transformers
 from effort import cases
@@ -165,3 +166,13 @@ def test_nothing_beats_the_hardware() -> None:
         found = serve(generation("llama-2-13b", part, "decode", batch=1.0), packaged(), ("tpot_ms",))["tpot_ms"]
         weights = 2.0 * (13.0e9 - 32000 * 5120)
         assert found.seconds[0] >= weights / part.bandwidth * 0.95
+
+
+@pytest.mark.parametrize(
+    ("metric", "amount"), [("output_tokens_per_s", 128), ("total_tokens_per_s", 640), ("requests_per_s", 1), ("ttft_ms", 1000)]
+)
+def test_a_rate_counts_the_tokens_of_a_request_over_its_seconds(metric: str, amount: float) -> None:
+    counts = {"batch": 8.0, "slots": 8.0, "input_len": 512.0, "output_len": 128.0, "rate": 0.0, "requests": 8.0}
+    columns = {name: column(value) for name, value in (counts | {"prefix": 0.0, "beams": 1.0}).items()}
+    scale, power = unit(Load(Coded.of("closed"), Coded.of(metric), **columns))
+    assert (scale[0], power[0]) == (amount, 1 if metric == "ttft_ms" else -1)

@@ -117,13 +117,6 @@ def test_a_split_that_the_model_allows_passes() -> None:
     ServingSetup.of(tp=8).check(model("llama-3.1-70b"))
 
 
-def test_splits_multiply_to_the_number_of_chips() -> None:
-    setup = TrainingSetup.of(tp=2, pp=2, dp=4)
-    setup.check_chips(16)
-    with pytest.raises(BadInput, match="= 16, but there are 12 chips"):
-        setup.check_chips(12)
-
-
 def test_the_row_that_cannot_be_is_named() -> None:
     with pytest.raises(BadInput, match="tp: -1 in row 1"):
         TrainingSetup.of(tp=[1, -1]).check()

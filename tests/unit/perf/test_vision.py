@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.collective import Network
 from chipwise.perf.listed_networks import listed_net
-from chipwise.perf.networks import DIFFUSION, OWN, TABLE, Net, Product, Size, joined, merged, net_of, repeated
+from chipwise.perf.net import DIFFUSION, OWN, TABLE, Net, Product, Size, joined, merged, repeated
+from chipwise.perf.networks import net_of
 from chipwise.perf.vision import BASES, TERMS, Pass, PassQuery, answer, bases, compose
 from chipwise.workload.model import registry
 
@@ -207,7 +208,7 @@ def test_recommenders_read_rows_of_their_tables() -> None:
     shape: Any = registry.find("dlrm-v2").shape
     found = net_of(shape)
     assert found.kind == TABLE
-    assert 2 * found.lookups == shape.lookup_bytes(2.0)
+    assert found.lookups == shape.rows_read * shape.embedding_width
     assert found.flop == pytest.approx(shape.forward_flop(), rel=0.02)
 
 

@@ -138,7 +138,7 @@ def test_a_stage_that_asks_for_more_chips_than_its_pipeline_allows_is_refused_wh
 def test_the_numbers_of_machines_that_are_tried(
     each: int, limits: tuple[int, int], options: dict[str, int], counts: list[int]
 ) -> None:
-    assert machine_counts(each, limits, **options) == counts
+    assert list(machine_counts(each, limits, **options)) == counts
 
 
 def test_without_a_most_as_many_as_are_tried_or_asked_for() -> None:
@@ -153,11 +153,17 @@ def rows_of(seconds: list[float], objective: str, deadline: float | None = None)
 
 
 def test_a_number_of_machines_that_does_not_help_ends_nothing() -> None:
-    seconds = [100.0, 60.0, 58.0, 30.0, 31.0, 29.0, 15.0]
+    seconds = [1e6, 6e5, 5.8e5, 3e5, 3.1e5, 2.9e5, 1.5e5]
     assert rows_of(seconds, "time") == [0, 1, 3, 6]
-    assert rows_of(seconds, "cost", 32.0) == [0, 1, 3, 6]
-    assert rows_of(seconds, "cost", 59.0) == [0, 1, 2, 3, 6]
+    assert rows_of(seconds, "cost", 3.2e5) == [0, 1, 3, 6]
+    assert rows_of(seconds, "cost", 5.9e5) == [0, 1, 2, 3, 6]
     assert rows_of(seconds, "cost") == [0, 1, 3]
+
+
+def test_more_machines_are_no_help_where_they_start_up_for_longer_than_they_work() -> None:
+    assert rows_of([60.0, 30.0, 15.0, 1.0], "time") == [0]
+    assert rows_of([600.0, 300.0, 150.0, 10.0], "time") == [0, 1, 2, 3]
+    assert rows_of([60.0, 30.0, 15.0, 1.0], "time", 620.0) == [0, 2], "though one is in time"
 
 
 def test_the_fewest_chips_that_hold_a_problem_are_tried_though_they_are_no_usual_number() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from chipwise.api.session.wiring import open_session
 from chipwise.api.verbs import plan
+from chipwise.catalog.region import readable
 from chipwise.planner.values.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -39,7 +40,7 @@ def test_a_greener_region_is_the_cheapest_there_and_emits_less(kind: str) -> Non
     assert found.rows is not None
     priced, regions = found.rows.priced, found.rows.fleet.catalog.regions
     kept = found.rows.ranked[: found.rows.kept]
-    names = np.array([f"{one.provider} {one.name}" for one in regions])[priced.region[kept]]
+    names = np.array([f"{one.provider} {readable(one.name)}" for one in regions])[priced.region[kept]]
     for one in found.emitted.greener:
         here = kept[names == one.region]
         cleaner = here[priced.kg[here] < found.winner.kg]

@@ -16,8 +16,8 @@ from chipwise.api.verbs import plan
 from chipwise.catalog import compatibility
 from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.errors import BadInput, UnknownName
-from chipwise.planner import assemble, quotas
-from chipwise.planner.assemble import Goals
+from chipwise.planner import choosing, quotas
+from chipwise.planner.case import Goals
 from chipwise.planner.explain.reason_words import example_words, missing_words, remedy_words, rule_words, words
 from chipwise.planner.ground import budget_usd, goals_of
 from chipwise.planner.limits import Rules
@@ -283,6 +283,15 @@ def test_spot_has_a_quota_of_its_own_and_owned_machines_have_none() -> None:
             assert default.purchases[PURCHASES.index(Purchase.SPOT)] == ("Spot" in default.row.name)
 
 
+def test_every_accelerated_machine_of_aws_has_a_quota_on_demand() -> None:
+    catalog, on_demand = session().catalog, PURCHASES.index(Purchase.ON_DEMAND)
+    rows = [one for one in quotas.defaults(catalog) if one.purchases[on_demand]]
+    chips = {name for name, chip in catalog.chips.items() if chip.kind.value != "cpu"}
+    machines = [one for one in catalog.machines if one.provider == "aws" and one.chip in chips]
+    assert len(machines) > 50
+    assert [one.name for one in machines if not any(row.speaks_of(catalog, one) for row in rows)] == []
+
+
 def test_a_default_that_nobody_states_is_told_as_such_and_never_refuses() -> None:
     limits = {"chips": ["L4"], "clouds": ["gcp"], "interruptible": False}
     found = planned(TRAIN, limits={**limits, "default_quotas": True})
@@ -343,7 +352,7 @@ def test_a_budget_that_is_too_small_says_by_how_much() -> None:
 def test_the_changes_that_are_told_help_each_alone() -> None:
     rows = planned(TRAIN).rows
     assert rows is not None
-    usd, seconds = rows.priced.usd, rows.priced.seconds
+    usd, seconds = rows.priced.usd, np.maximum(rows.priced.tails.quick(0.9), rows.priced.seconds)
     budget, deadline = round(float(usd.min()) * 1.01, 2), round(float(seconds.min()) * 1.01)
     assert not np.any((usd <= budget) & (seconds <= deadline))
     found = planned(TRAIN, goals={"budget": f"${budget}", "deadline": f"{deadline}s"})
@@ -426,7 +435,7 @@ def test_too_many_replicas_are_told_with_the_number_that_would_do() -> None:
 
 
 def test_memory_that_is_short_is_told_with_the_fewest_chips_that_hold_it() -> None:
-    large = {**SERVE, "model": "llama-3.1-70b", "arrival": {"rate": 0.1}}
+    large = {**SERVE, "model": "llama-3.1-70b", "arrival": {"rate": 0.1}, "precision": "fp8"}
     found = planned(large, limits={"chips": ["L40S"], "chip_count": 1})
     (missing,) = found.missing
     assert missing.what == "memory"
@@ -481,7 +490,7 @@ def test_geforce_cards_are_refused_where_the_driver_must_be_licensed_for_data_ce
 
 
 def test_every_choice_is_within_the_budget_with_its_storage(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assemble, "REFINED", 1)  # the others are cheap without their storage, which takes some above it
+    monkeypatch.setattr(choosing, "REFINED", 1)  # the others are cheap without their storage, which takes some above it
     work = {**TRAIN, "data": {"size": "20TB", "place": "aws:eu-central-1", "access": "once"}}
     every = [choice.usd for choice in planned(work).choices]
     middle = sorted(every)[len(every) // 2]

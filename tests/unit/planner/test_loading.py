@@ -114,9 +114,9 @@ def test_burstiness_adds_as_the_formula_says() -> None:
     assert steady(12.0, Always(), 0.3).peak == 12.0
 
 
-def test_short_steps_start_early_and_stop_late() -> None:
+def test_after_short_steps_machines_stop_late() -> None:
     curve = recorded([1.0, 1.0, 5.0, 1.0, 1.0], 300.0, Always(), 1.0)
-    assert machines_of(curve, Answering(1.0, 1, 1)).tolist() == [1, 5, 5, 5, 1]
+    assert machines_of(curve, Answering(1.0, 1, 1)).tolist() == [1, 1, 5, 5, 1]
     assert machines_of(recorded([1.0, 5.0, 1.0], 3600.0, Always(), 1.0), Answering(1.0, 1, 1)).tolist() == [1, 5, 1]
 
 

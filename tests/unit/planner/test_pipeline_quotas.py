@@ -79,7 +79,8 @@ def test_a_quota_that_only_stages_name_is_one_quota(session: Session) -> None:
 def test_default_quotas_are_counted_region_by_region() -> None:
     """5 vCPUs of standard instances: two machines of 4 vCPUs may stand in two regions, not in one."""
     session = real_session()
-    found = planned(session, side_by_side("default_quotas: true, interruptible: false").replace("t4", "graviton4"))
+    limits = "default_quotas: true, interruptible: false, regions: [us-east-1, us-east-2, us-west-2]"
+    found = planned(session, side_by_side(limits).replace("t4", "graviton4"))
     one, two, last = (stage.choice for stage in found.stages)
     vcpus = [session.catalog.machines[session.catalog.machine_index["aws", each.machine]].vcpus for each in (one, two, last)]
     assert vcpus == [4, 4, 4]
@@ -91,7 +92,7 @@ def test_default_quotas_are_counted_region_by_region() -> None:
 # --- services paid by use
 
 ANSWER = "{kind: serve, name: answer, model: llama-3.1-8b, arrival: {rate: 0.2 req/s}, input_tokens: 500, output_tokens: 100}"
-RENTED = "limits: {clouds: [aws, nebius]}\n"
+RENTED = "limits: {clouds: [aws, ovhcloud]}\n"
 
 
 def test_a_service_that_is_cheaper_serves_a_stage(session: Session) -> None:
@@ -106,7 +107,7 @@ def test_a_service_that_is_cheaper_serves_a_stage(session: Session) -> None:
     view = pipeline_view(found)["stages"][1]
     assert view["choice"]["co2e_kg"] is None
     assert view["paid_by_use"]
-    assert any("answer: where nebius runs it is not stated" in note for note in found.notes)
+    assert any("answer: where ovhcloud runs it is not stated" in note for note in found.notes)
 
 
 def test_what_emits_nobody_knows_how_much_is_no_answer_to_other_objectives(session: Session) -> None:
@@ -128,8 +129,8 @@ def test_a_hand_off_to_a_service_pays_its_way_there(session: Session) -> None:
         session, pipeline(FIRST, ANSWER, rest=RENTED + "hand_offs: [{from: first, to: answer, size: 100GB}]\n"), "cost"
     )
     move, giver, taker = moved.hand_offs[0], moved.stages[0].choice, moved.stages[1].choice
-    assert taker.provider == "nebius"
-    assert move.path == ("other region" if giver.provider == "nebius" else "other cloud")
+    assert taker.provider == "ovhcloud"
+    assert move.path == ("other region" if giver.provider == "ovhcloud" else "other cloud")
     assert move.seconds > 0
 
 

@@ -13,11 +13,13 @@ from chipwise.api.catalog.check import check
 from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan, plan_any, plan_any_checked
 from chipwise.api.views.pipeline import pipeline_view
+from chipwise.cli.progress import stages_planned
 from chipwise.errors import BadInput, InvalidFile
 from chipwise.money.transfer import Gravity
 from chipwise.planner.explain.reason_words import missing_words, remedy_words
 from chipwise.planner.pipeline import candidates as stage_candidates
 from chipwise.planner.pipeline.hand_offs import Flow, Ways, flows_of, tables
+from chipwise.planner.plan import plan_workload
 from chipwise.planner.reasons import MissesDeadline
 from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.workload.parse import parse
@@ -252,3 +254,16 @@ def test_limits_of_the_pipeline_hold_for_every_stage(session: Session) -> None:
     found = planned(session, pipeline(FIRST, SECOND, rest="limits: {clouds: gcp, interruptible: false}\n"))
     assert all(one.choice.provider == "gcp" and one.choice.purchase != "spot" for one in found.stages)
     assert math.isfinite(found.totals.usd if found.totals else math.nan)
+
+
+def test_each_stage_that_was_planned_is_told(session: Session) -> None:
+    told: list[tuple[int, int | None, str]] = []
+    work = parse(pipeline(FIRST, SECOND))
+    plan_workload(session.known, "w.yaml", work, progress=lambda done, total, what: told.append((done, total, what)))
+    assert [(done, total) for done, total, _ in told] == [(1, 2), (2, 2)]
+
+
+def test_people_are_told_of_long_plans_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    stages_planned()(1, 2, "quick")
+    stages_planned(every_s=0.0)(1, 2, "slow")
+    assert capsys.readouterr().err == "1 of 2 stages planned\n"

@@ -14,10 +14,10 @@ from chipwise.planner.values.plan import Plan
 
 SERVED = (
     "kind: serve\nname: chat\nmodel: %s\narrival: {rate: %s req/s}\ninput_tokens: 1000\noutput_tokens: 300\n"
-    "goals: {ttft: {p90: 800ms}, tpot: {p90: 50ms}}\nlimits: {chip_count: {max: %d}}\n"
+    "precision: fp8\ngoals: {ttft: {p90: 800ms}, tpot: {p90: 50ms}}\nlimits: {chip_count: {max: %d}}\n"
 )
 COUNTED = ("NVIDIA Hopper", "NVIDIA Ampere", "AMD CDNA3", "Google TPU")
-LARGE, SMALL = ("llama-3.1-70b", 10), ("llama-3.1-8b", 40)
+LARGE, SMALL = ("llama-3.1-70b", 3), ("llama-3.1-8b", 40)
 
 
 @cache

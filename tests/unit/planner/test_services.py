@@ -230,3 +230,45 @@ def test_what_is_left_out_is_dearer_than_what_is_listed(monkeypatch: pytest.Monk
     every = [one for one in services_for(SESSION.known, case(name)) if one.kind == SERVERLESS and one.allowed]
     cheapest = sorted(one.usd or 0.0 for one in every)[:LISTED]
     assert sorted(one.usd or 0.0 for one in listed)[: len(cheapest)] == cheapest
+
+
+def test_a_model_that_nobody_sells_by_the_token_is_told_with_the_nearest() -> None:
+    (note,) = planning_services.unsold_note(SESSION.known, serve(model="falcon-40b"))
+    assert note.startswith("Nobody whose prices are known sells falcon-40b per token; the nearest in size that is sold: ")
+    near = note.partition("sold: ")[2].partition(",")[0]
+    sizes = [SESSION.find_model(name).shape.active_parameters for name in ("falcon-40b", near)]
+    assert 0.5 < sizes[0] / sizes[1] < 2
+    assert planning_services.unsold_note(SESSION.known, serve()) == ()
+    assert planning_services.unsold_note(SESSION.known, serve(model="bert-base", output_tokens=None)) == ()
+
+
+def test_bursts_cost_a_service_more_starts_and_are_said() -> None:
+    plain, bursty = (by_name(found(serve(arrival={"rate": 0.02, "burstiness": c}), ())) for c in (1, 6))
+    compared = 0
+    for key, offer in plain.items():
+        burst = bursty.get(key)
+        if offer.kind != SERVERLESS or offer.usd is None or burst is None or burst.usd is None:
+            continue
+        compared += 1
+        assert burst.instances != offer.instances
+        assert any("bursts counted as phases" in one for one in burst.assumed)
+        assert not any("bursts counted" in one for one in offer.assumed)
+    assert compared > 3
+
+
+def test_a_service_that_beats_all_machines_says_which_number_formats_were_compared() -> None:
+    text = """
+kind: serve
+name: chat
+model: llama-3.1-8b
+input_tokens: 500
+output_tokens: 150
+arrival: {rate: 3}
+limits: {clouds: [aws]}
+"""
+    found_plan = plan(SESSION, "case.yaml", text=text)
+    assert found_plan.winner is not None
+    told = [one.break_even for one in found_plan.services if one.break_even.startswith("no machine of this plan")]
+    assert told
+    assert all(f"machines in {found_plan.winner.precision}" in one for one in told)
+    assert any("; in fp8 " in one for one in told)

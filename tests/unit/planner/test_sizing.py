@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.planner.generation.sizing import CELLS, bands, goals_by_bucket, grid, recorded, spread
+from chipwise.planner.generation.sizing import CELLS, bands, goals_by_bucket, grid, recorded
 from chipwise.planner.values.mix import Band, Bucket
 from chipwise.workload.demand import Length
+from chipwise.workload.lengths import spread
 
 LENGTHS = st.builds(
     lambda mean, tail, most: Length(mean=mean, p95=mean * tail, max=mean * tail * most),

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from brute_planner import Brute, Wanted
+from brute_planner import NEARLY, Brute, Wanted
 from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan
 from chipwise.perf.transformer import layer_of
 from chipwise.planner.generation import search as generation
 from chipwise.planner.ground import ground_for
-from effort import seeds, some
+from effort import LONG, seeds, some
 
 SMALL: dict[str, Any] = {
     "kind": "serve",
@@ -55,7 +55,10 @@ def test_no_processor_or_slice_is_cheaper_than_the_winner(session: Session, seed
     )
     found, tried = plan(session, asked.write(tmp_path / "w.yaml")), Brute(session).generation(asked)
     assert found.counts.considered == tried.considered
-    assert (found.winner.usd if found.winner else float("inf")) == pytest.approx(tried.usd, rel=1e-9)
+    kept = [usd for usd, _ in tried.sensible(timed=False)]
+    assert (found.winner is None) is not bool(kept)
+    if found.winner is not None:
+        assert min(kept) * (1 - 1e-9) <= found.winner.usd <= min(kept) * (1 + NEARLY)
 
 
 def test_a_small_model_may_run_on_a_processor_and_on_a_slice(session: Session, tmp_path: Path) -> None:
@@ -71,8 +74,18 @@ def test_a_small_model_may_run_on_a_processor_and_on_a_slice(session: Session, t
 
 
 @pytest.mark.chance
-@pytest.mark.parametrize("model", ["llama-3.2-1b", "llama-3.1-8b", "mixtral-8x7b"])
-@pytest.mark.parametrize(("prompt", "answer"), [(100, 50), (3000, 500)])
+@pytest.mark.parametrize(
+    ("model", "prompt", "answer"),
+    [
+        ("llama-3.1-8b", 100, 50),
+        ("mixtral-8x7b", 3000, 500),
+        *(
+            [("mixtral-8x7b", 100, 50), ("llama-3.2-1b", 100, 50), ("llama-3.2-1b", 3000, 500), ("llama-3.1-8b", 3000, 500)]
+            if LONG
+            else []
+        ),
+    ],
+)
 def test_rows_that_are_not_predicted_would_keep_no_goal(
     session: Session, model: str, prompt: int, answer: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

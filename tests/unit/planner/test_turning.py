@@ -79,18 +79,28 @@ def test_the_price_turn_names_another_chip_and_the_fall_that_makes_it_equal() ->
     found = planned(TRAIN)
     assert found.winner is not None
     text = told(found)["price"]
-    other = next(one for one in found.choices if one.chip != found.winner.chip)
+    assert not found.winner.needs_porting  # another chip that does would have to be far cheaper
+    other = next(one for one in found.choices if one.chip != found.winner.chip and not one.needs_porting)
     assert text.startswith(f"{other.chip} (")
     assert f"{1 - found.winner.usd / other.usd:.0%} cheaper" in text
 
 
 def test_another_precision_is_told_where_the_plan_may_choose() -> None:
-    found = planned(SERVE)
+    found = planned({**SERVE, "limits": {**SERVE["limits"], "precision": ["bf16", "fp8"]}})
     assert found.winner is not None
-    asked = {**SERVE, "precision": "bf16" if found.winner.precision == "fp8" else "fp8"}
-    other = planned(asked)
+    other = planned({**SERVE, "precision": "bf16" if found.winner.precision == "fp8" else "fp8"})
     assert other.winner is not None
     assert f"{other.winner.usd / found.winner.usd - 1:+.0%}" in told(found)["precision"]
+
+
+def test_a_narrower_precision_never_wins_unasked_and_is_told_with_what_it_saves_and_costs() -> None:
+    found, narrow = planned(SERVE), planned({**SERVE, "precision": "fp8"})
+    assert found.winner is not None
+    assert narrow.winner is not None
+    assert found.winner.precision == "bf16"
+    assert {one.precision for one in found.choices} <= {"bf16", "fp16"}
+    assert f"{1 - narrow.winner.usd / found.winner.usd:.0%} less" in told(found)["precision"]
+    assert "published results" in told(found)["precision"]
 
 
 def test_nothing_to_turn_where_time_is_what_counts_but_risks_remain() -> None:

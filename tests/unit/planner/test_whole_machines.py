@@ -42,7 +42,7 @@ def winner(rate: float, most: int | None = None) -> Choice:
 
 
 def test_one_machine_answers_as_many_whatever_is_asked_of_it() -> None:
-    few, many = winner(1.0), winner(8.0)
+    few, many = winner(1.0), winner(5.0)
     assert (few.machine, few.machines) == (many.machine, many.machines)
     assert few.rate == pytest.approx(many.rate)
     assert few.split == many.split

@@ -32,6 +32,7 @@ RENAMED = {
 ONLY_COMMAND = {
     ("plan", "all"): "top=None",
     ("plan", "why"): "plan.why(name)",
+    ("plan", "as_of"): "cw.open(as_of=...)",
     ("compare", "top"): "how many rows are shown",
     ("rate", "why"): "the numbers are in the rows",
     ("catalog_show", "limit"): "a table is sliced",
@@ -186,3 +187,10 @@ def test_a_goal_without_a_unit_that_means_milliseconds_is_refused(session: cw.Se
     assert session.check(work).workload.goals.ttft.p90 == 100
     with pytest.raises(cw.InvalidSettings, match=r"goals\.ttft: 800 has no unit"):
         cw.Serve(model="llama-3.1-8b", arrival=1, input_tokens=1, output_tokens=1, goals={"ttft": {"p99": 800}})
+
+
+def test_a_cost_in_python_keeps_its_interval(session: cw.Session) -> None:
+    plan = session.plan("llama-3.1-8b", batch=True, samples="50k", input="1k", output=100, cloud="aws", large=True)
+    cost = plan.best.usd_interval
+    assert cost.low <= plan.best.usd <= cost.high
+    assert cost.unit == "USD"

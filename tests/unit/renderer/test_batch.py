@@ -35,7 +35,7 @@ def test_scripts_compile_are_formatted_and_do_not_change(name: str, tmp_path: Pa
 def test_programs_apart_are_an_array_of_which_each_gets_its_chips() -> None:
     planned = deployment("batch", ON_AWS)
     said = constants(texts(batch.render(planned))["batch_job.json"])
-    assert (said["NODES"], said["PARTS"]) == (1, 4096)
+    assert (said["NODES"], said["PARTS"]) == (1, planned.machines * planned.node.chips)
     needs = {one["type"]: one["value"] for one in said["CONTAINER"]["resourceRequirements"]}
     assert needs["GPU"] == "1"
     assert planned.node.vcpus is not None
@@ -78,13 +78,15 @@ def test_one_mpi_run_over_several_machines_is_for_schedulers() -> None:
 
 
 def test_parts_find_their_number_and_their_shards() -> None:
-    text = texts(batch.render(deployment("batch", ON_AWS)))["batch_job.json"]
+    planned = deployment("batch", ON_AWS)
+    text = texts(batch.render(planned))["batch_job.json"]
     command = constants(text)["CONTAINER"]["command"]
     words = [*command[:2], command[2].replace("exec sh", "exec printf '%s\\n' \"$PART $SHARD\"", 1)]
     told = subprocess.run(words, env={"AWS_BATCH_JOB_ARRAY_INDEX": "12"}, capture_output=True, text=True, check=True).stdout
     assert told.startswith("12 00012\n")
     assert "/data/requests" in told.splitlines()
-    assert "4,096 replicas answer" in text
+    assert planned.replicas > 1
+    assert f"{planned.replicas * planned.per_machine:,} replicas answer" in text
 
 
 class Slow:

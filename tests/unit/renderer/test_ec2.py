@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -18,13 +19,14 @@ from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.targets import ec2
 from deployments import deployment
+from effort import LONG
 from hostile import TEXTS, hostile
 from render_checks import program
 from scripts import accepted, constants, loaded
 
 ON_AWS = "clouds=[aws]"
 MADE = {"programs", "start.sh", "state", "console", "words", "calls", "logs"}  # by a machine that keeps nothing
-FITTING = ("train", "finetune", "batch", "hpc", "render", "serve", "transcode", "hybrid", "stream")
+FITTING = ("train", "finetune", "batch", "hpc", "render", "serve", "hybrid", "stream")
 
 
 def rendered(name: str, *limits: str) -> dict[str, str]:
@@ -36,10 +38,12 @@ def test_every_example_renders_into_scripts_that_compile_and_are_formatted(name:
     accepted(ec2.render(deployment(name, ON_AWS)), tmp_path)
 
 
+@pytest.mark.chance
 def test_shellcheck_has_nothing_to_say(tmp_path: Path) -> None:
-    """In one call, of scripts that differ."""
-    scripts = {text for name in FITTING for path, text in rendered(name).items() if path.endswith(".sh")}
-    assert len(scripts) >= len(FITTING)
+    """In one call, of scripts that differ: of a job and of a service, and of all examples in the long run."""
+    names = FITTING if LONG else ("train", "serve")
+    scripts = {text for name in names for path, text in rendered(name).items() if path.endswith(".sh")}
+    assert len(scripts) >= len(names)
     for at, text in enumerate(sorted(scripts)):
         (tmp_path / f"{at}.sh").write_text(text)
     words = [program("shellcheck"), *map(str, sorted(tmp_path.iterdir()))]
@@ -78,7 +82,8 @@ def test_only_programs_that_talk_to_each_other_get_efa() -> None:
 
 
 def test_the_image_follows_the_chip() -> None:
-    gpu, arm, fpga = (constants(rendered(name)["launch.json"])["IMAGE_PARAMETER"] for name in ("serve", "hybrid", "stream"))
+    gpu, fpga = (constants(rendered(name)["launch.json"])["IMAGE_PARAMETER"] for name in ("serve", "stream"))
+    arm = constants(rendered("hybrid", "chips=[graviton4]")["launch.json"])["IMAGE_PARAMETER"]
     assert "nvidia-driver" in str(gpu)
     assert str(arm).endswith("arm64")
     assert fpga is None  # its tools come with an image of the Marketplace, which has no public parameter
@@ -139,11 +144,14 @@ def test_a_machine_hands_every_word_to_the_container_as_it_was_written(text: str
 
 
 def test_each_part_is_told_which_it_is(tmp_path: Path) -> None:
-    script = start_script(replace(deployment("batch", ON_AWS), volumes=()))
+    planned = replace(deployment("batch", ON_AWS), volumes=())
+    script = start_script(planned)
     made = booted(script, tmp_path / "batch", {"curl": 'case "$*" in *first-rank*) echo 3 ;; *) echo 0 ;; esac'})
     told = [dict(word.split("=", 1) for word in made.options(at) if "=" in word) for at in range(8)]
     assert sorted(one["PART"] for one in told) == [str(number) for number in range(24, 32)]
-    assert {(one["PARTS"], one["SHARD"]) for one in told} == {("4096", f"000{number}") for number in range(24, 32)}
+    assert {(one["PARTS"], one["SHARD"]) for one in told} == {
+        (str(planned.replicas * planned.per_machine), f"000{number}") for number in range(24, 32)
+    }
     assert made.command()[3:6] == ["batch", "/data/requests", "/data/answers"]
     assert sorted(made.options(at)[made.options(at).index("--gpus") + 1] for at in range(8)) == [
         f'"device={n}"' for n in range(8)
@@ -265,7 +273,7 @@ def test_the_shell_launcher_wants_a_private_subnet_for_efa_as_the_other_does(nam
     (tmp_path / "aws").write_text("#!/bin/sh\ncase $* in *--dry-run*) echo DryRunOperation; exit 1 ;; *) echo x ;; esac\n")
     (tmp_path / "aws").chmod(0o755)
     env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    words = ["bash", str(tmp_path / "launch.sh"), "check", "image=a"]
+    words = ["bash", str(tmp_path / "launch.sh"), "check", "image=a", "profile=p", "loses_work=yes"]
     done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=20)
     assert said in done.stdout + done.stderr
 
@@ -280,12 +288,60 @@ def test_the_shell_launcher_pays_the_full_price_only_if_it_is_told(allowed: str,
         f"*run-instances*) touch {tmp_path}/up ;; *) echo x ;; esac\n"
     )
     (tmp_path / "aws").chmod(0o755)
-    words = ["bash", str(tmp_path / "launch.sh"), "up", "image=a", "subnet=s", "keep=s3://b/c"]
+    words = ["bash", str(tmp_path / "launch.sh"), "up", "image=a", "subnet=s", "keep=s3://b/c", "profile=p"]
     words += ["or_on_demand=yes"] if allowed else []
     env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=20)
     assert said in done.stdout + done.stderr
     assert (done.returncode, (tmp_path / "up").exists()) == ((0, True) if allowed else (1, False))
+
+
+def command(folder: Path, files: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    """launch.sh, with an AWS CLI that says of every dry run that it is fine."""
+    folder.mkdir()
+    for path, text in files.items():
+        (folder / path).write_text(text)
+    (folder / "aws").write_text("#!/bin/sh\ncase $* in *--dry-run*) echo DryRunOperation; exit 1 ;; *) echo x ;; esac\n")
+    (folder / "aws").chmod(0o755)
+    env = {"PATH": f"{folder}:{os.environ['PATH']}"}
+    told = ["bash", str(folder / "launch.sh"), "check", "image=a", "ami=b", "subnet=c", *words]
+    return subprocess.run(told, env=env, capture_output=True, text=True, check=False, timeout=20)
+
+
+@pytest.mark.parametrize("name", ["hpc", "finetune", "batch", "render"])
+def test_neither_launcher_starts_a_job_whose_work_would_be_lost(name: str, tmp_path: Path) -> None:
+    files = rendered(name)
+    inside = loaded(files, "launch.py")
+    options: dict[str, Any] = {"image": "a", "keep": None, "loses_work": False}
+    cases: list[tuple[dict[str, Any], bool]] = [
+        ({}, False),
+        ({"keep": "s3://b/c"}, True),
+        ({"loses_work": True}, True),
+        ({"keep": "s3://b", "profile": ""}, False),
+    ]
+    for at, (given, fine) in enumerate(cases):
+        profile = given.get("profile", "p")
+        said = options | {key: value for key, value in given.items() if key != "profile"} | {"instance_profile": profile}
+        words = [f"{key}={'yes' if value is True else value}" for key, value in given.items() if value]
+        done = command(tmp_path / str(at), files, *words, *([f"profile={profile}"] if profile else []))
+        assert (done.returncode == 0) == fine, done.stderr
+        if fine:
+            inside["check"](SimpleNamespace(**said))
+            continue
+        with pytest.raises(inside["LaunchFailed"]) as refused:
+            inside["check"](SimpleNamespace(**said))
+        cause = "give --instance-profile" if not profile else "the program's log would be lost with the machine"
+        assert cause in str(refused.value)
+        assert ("profile=" if not profile else "loses_work=yes") in done.stderr
+
+
+def test_a_job_that_names_no_folder_has_one_for_its_results(tmp_path: Path) -> None:
+    files = rendered("hpc")
+    assert constants(files["launch.json"])["KEEPS"] == "/results and the program's log"
+    docker = 'if [ "$1" = run ]; then echo fluid > "$OUT/root/results/run-0"; fi'
+    made = booted(files["start.sh"], tmp_path, {"docker": docker}, KEEP="s3://kept", MACHINES="1")
+    assert f"aws s3 sync --only-show-errors {tmp_path}/root/results s3://kept/results" in made.calls
+    assert "/results" not in str(constants(rendered("finetune")["launch.json"])["KEEPS"])  # it has its checkpoints
 
 
 def test_secrets_are_read_on_the_machine_and_written_nowhere(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def serve() -> Deployment:
     return deployment("serve", ON_AWS)
 
 
-@pytest.mark.parametrize("name", ["serve", "transcode", "finetune", "hpc", "hybrid", "render"])
+@pytest.mark.parametrize("name", ["serve", "finetune", "hpc", "hybrid", "render"])
 def test_files_are_accepted_and_do_not_change(name: str, tmp_path: Path) -> None:
     planned = deployment(name, ON_AWS)
     accepted(ecs.render(planned), tmp_path)

@@ -116,7 +116,8 @@ def test_nodes_of_the_system_run_the_images_of_the_workload() -> None:
 
 
 def test_spot_takes_several_types_and_says_so() -> None:
-    planned = deployment("train", AWS)
+    alone = deployment("train", AWS)
+    planned = replace(alone, alternatives=(replace(alone.node, machine="p5en.48xlarge"),))
     found = group(planned)
     assert found["spot"] is True
     assert found["instanceTypes"] == [one.machine for one in candidates(planned)]
@@ -127,7 +128,7 @@ def test_spot_takes_several_types_and_says_so() -> None:
 def test_accelerators_are_tainted_and_plain_machines_are_not() -> None:
     assert group(deployment("train", AWS))["taints"][0]["key"] == "nvidia.com/gpu"
     assert group(deployment("serve", AWS, "chips=[inferentia2]"))["taints"][0]["key"] == "aws.amazon.com/neuron"
-    assert "taints" not in group(deployment("hybrid", AWS))
+    assert "taints" not in group(deployment("hybrid", AWS, "chips=[graviton4]"))
 
 
 def test_a_service_has_room_for_its_peak() -> None:
@@ -162,5 +163,5 @@ def test_stages_in_several_regions_are_refused_by_name() -> None:
 
 def test_a_plan_elsewhere_is_refused_with_what_helps() -> None:
     with pytest.raises(CannotRender, match="The plan is on gcp") as refused:
-        eksctl.render(deployment("finetune"))
+        eksctl.render(deployment("finetune", "clouds=[gcp]"))
     assert "clouds=[aws]" in str(refused.value.remedy)

@@ -46,7 +46,8 @@ def test_independent_workers_get_a_pod_for_each_chip() -> None:
 
 
 def test_machines_that_work_together_meet_in_one_zone_on_one_type() -> None:
-    planned = deployment("train", AWS)
+    alone = deployment("train", AWS)
+    planned = replace(alone, alternatives=(replace(alone.node, machine="p5en.48xlarge"),))
     assert meets(planned)
     assert uses_efa(planned)
     job = one(planned, "Job")
@@ -113,7 +114,7 @@ def test_neuron_has_its_own_plugin_with_its_rights() -> None:
 
 
 def test_a_machine_without_chips_and_a_cluster_of_google_need_no_plugin() -> None:
-    assert not plugins(deployment("hybrid", AWS))
+    assert not plugins(deployment("hybrid", AWS, "chips=[graviton4]"))
     assert not plugins(deployment("train", "clouds=[gcp]", "chips=[h100]"))
 
 

@@ -82,7 +82,7 @@ def long_texts(source: str) -> Iterator[tuple[int, int]]:
             yield one.lineno, text.count("\n")
 
 
-@pytest.mark.parametrize("folder", ["render", "adapters"])
+@pytest.mark.parametrize("folder", ["renderer", "adapters"])
 def test_no_module_holds_a_program_in_a_string(folder: str) -> None:
     found = {
         f"{path.relative_to(SOURCE)}:{line}": many

@@ -141,8 +141,8 @@ def test_neuron_trains_with_a_process_for_each_core() -> None:
 
 
 def test_machines_that_sagemaker_does_not_have_are_refused() -> None:
-    with pytest.raises(CannotRender, match=r"no ml\.r8g\.medium for training"):
-        sagemaker.render(deployment("hybrid", ON_AWS))
+    with pytest.raises(CannotRender, match=r"no ml\.\w+\.[\w-]+ for training"):
+        sagemaker.render(deployment("hybrid", ON_AWS, "chips=[graviton4]"))
 
 
 @pytest.mark.parametrize(

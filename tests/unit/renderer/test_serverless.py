@@ -100,11 +100,11 @@ def test_container_apps_run_a_job_for_each_message() -> None:
 @pytest.mark.parametrize(
     ("name", "what"),
     [
-        ("train", "2 machines"),
+        ("train", r"\d machines"),
         ("serve", "10,240 MB"),
-        ("batch", "8 x RTX-PRO-6000-SE"),
+        ("batch", "8 x H200"),
         ("transcode", "do not end"),
-        ("hybrid", "900 s"),
+        ("hybrid", "no function with an accelerator"),
         ("interactive", "Notebooks"),
         ("pipeline", "stage"),
     ],

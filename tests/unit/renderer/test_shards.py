@@ -273,7 +273,7 @@ def _vllm(planned: Deployment) -> list[str]:
 
 def _slurm(planned: Deployment) -> list[str]:
     text = _text("slurm", planned, "job.sbatch")
-    body = text[text.index("inside() {") : text.index("export -f inside work")]
+    body = text[text.index("here() {") : text.index("export -f here inside work")]
     return ["bash", "-c", f"IMAGE=\n{body}work\n"]
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from chipwise.planner.values.split import Frames, Runs
-from chipwise.renderer.deployment import Deployment, HandOff
+from chipwise.renderer.deployment import Deployment, HandOff, Volume
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.slurm.script import limit_seconds
 from chipwise.renderer.targets.slurm import render
@@ -98,6 +101,44 @@ def test_the_users_words_are_words() -> None:
     words = shlex.split(text(replace(TRAIN, software=hostile)), comments=True)
     assert {"a b", "$(id)", "`x`", "'", "#SBATCH"} <= set(words)
     assert "A=$B'" in words
+
+
+def ran(folder: Path, what: Deployment, **given: str) -> list[str]:
+    """What the program is given: its setting HF_HOME, then its words. srun and apptainer are stand-ins."""
+    programs = {
+        "srun": 'shift $(($# - 3)); exec "$@"',
+        "apptainer": 'while [ "$1" != image ]; do shift; done; shift; exec "$@"',
+        "solve": 'printf "%s\\n" "$HF_HOME" "$@"',
+    }
+    for name, body in programs.items():
+        (folder / name).write_text(f"#!/bin/bash\n{body}\n")
+        (folder / name).chmod(0o755)
+    (folder / "image").touch()
+    env = {"PATH": f"{folder}:{os.environ['PATH']}", "SLURM_SUBMIT_DIR": str(folder), "SLURM_CPUS_PER_TASK": "1", **given}
+    done = subprocess.run(
+        ["bash", "-c", text(what)], cwd=folder, env=env, capture_output=True, text=True, check=True, timeout=20
+    )
+    return done.stdout.splitlines()
+
+
+def test_what_is_installed_finds_its_folders_where_they_are(tmp_path: Path) -> None:
+    """Without a container nothing is mounted at the paths that commands and settings name."""
+    command = ("solve", "/gone/data", "--in=/gone/data/a b", "/gone/data.csv", "s3://x/gone/data", f"{tmp_path}/there/models/w")
+    volumes = (Volume("data", "/gone/data", 1e9), Volume("models", f"{tmp_path}/there/models", 1e9))
+    (tmp_path / "there" / "models").mkdir(parents=True)
+    software = replace(HPC.software, command=command, is_custom=True, framework="none", env=(("HF_HOME", "/gone/data/hub"),))
+    what = replace(HPC, software=software, volumes=volumes, machines=1, runs=1)
+    store = tmp_path / "store"
+    bare = ran(tmp_path, what, IMAGE="", STORE=str(store))
+    assert bare == [
+        f"{store}/data/hub",
+        f"{store}/data",
+        f"--in={store}/data/a b",
+        "/gone/data.csv",
+        "s3://x/gone/data",
+        f"{tmp_path}/there/models/w",  # the node has it
+    ]
+    assert ran(tmp_path, what, IMAGE="image", STORE=str(store)) == ["/gone/data/hub", *command[1:]]
 
 
 def test_a_pipeline_of_jobs_waits_for_what_it_needs() -> None:

@@ -325,6 +325,29 @@ def test_a_first_start_finds_nothing_and_goes_on_but_a_refusal_ends_it(
         assert (made.status, len(made.containers) > 0) == ((1, False) if name == "refused" else (0, True)), name
 
 
+@pytest.mark.parametrize(
+    ("case", "tool", "url"),
+    [
+        ("train", "aws", "s3://legal-text/tokens/"),
+        ("batch", "gcloud", "gs://archive/documents/"),
+        ("azure", "azcopy", "https://store.blob.core.windows.net/texts"),
+    ],
+)
+def test_data_that_the_workload_names_must_be_there(case: str, tool: str, url: str, tmp_path: Path) -> None:
+    """Stores copy an empty place without a word."""
+    software = replace(CASES[case].software, secrets=())
+    data = Volume("data", "/data", 1e9, False, url)
+    what = replace(CASES[case], form=Form.JOB, purchase="on-demand", software=software, volumes=(data,))
+    copies_nothing = {tool: "case $* in *describe-instances*) echo 10.0.0.1 ;; esac"}
+    made = run(what, tmp_path / "empty", copies_nothing)
+    assert (made.status, made.containers, ends(made)) == (1, [], 1)
+    assert f"nothing lies at {url}" in (made.folder / "console").read_text()
+    made = run(what, tmp_path / "there")
+    assert (made.status, len(made.containers) > 0) == (0, True)
+    kept = replace(what, volumes=(replace(data, url=None),))
+    assert run(kept, tmp_path / "kept", copies_nothing).status == 0, "at the first start nothing is kept"
+
+
 def test_a_deadline_ends_the_machine_as_its_own_end_does(tmp_path: Path) -> None:
     hangs = {
         "docker": 'case $1 in run) until [ -e "$OUT/stopped" ]; do /bin/sleep 0.1; done ;; stop) touch "$OUT/stopped" ;; '

@@ -9,7 +9,7 @@ import pytest
 import plans
 from chipwise.money.layering import Layer
 from chipwise.planner.values.load import LoadPlan, MachineHours
-from chipwise.report.load_chart import duration, load_table
+from chipwise.report.load_chart import day_chart, duration, load_table
 
 LOAD = LoadPlan(
     pattern="bursty",
@@ -51,6 +51,29 @@ def test_a_load_that_never_changes_has_no_chart() -> None:
     flat = replace(LOAD, steps=((4, 730.0),), layers=LOAD.layers[:1])
     assert duration(replace(plans.service(), load=flat)) is None
     assert duration(plans.service()) is None
+
+
+OFFICE = tuple(
+    (9.0, 3) if day < 5 and 8 <= hour < 18 else (0.5, 1) for day in range(7) for hour in range(24)
+)  # of a week, from Monday on
+
+
+def test_the_load_of_a_day_is_drawn_by_the_hour_with_its_machines_and_the_weekend_apart() -> None:
+    chart = day_chart(replace(plans.service(), load=replace(LOAD, by_hour=OFFICE)))
+    assert chart is not None
+    working, weekend, machines = chart.data
+    assert working["y"] == [9.0 if 8 <= hour < 18 else 0.5 for hour in range(24)]
+    assert weekend["y"] == [0.5] * 24
+    assert machines["y"] == [3 if 8 <= hour < 18 else 1 for hour in range(24)]
+    alike = day_chart(replace(plans.service(), load=replace(LOAD, by_hour=OFFICE[:24] * 7)))
+    assert alike is not None
+    assert [trace["name"] for trace in alike.data] == ["requests/s", "machines that are up"]
+
+
+def test_a_day_that_nobody_tells_or_that_never_changes_is_not_drawn() -> None:
+    for by_hour in ((), ((1.0, 1),) * 168):
+        assert day_chart(replace(plans.service(), load=replace(LOAD, by_hour=by_hour))) is None
+    assert day_chart(plans.service()) is None
 
 
 def test_names_are_escaped() -> None:

@@ -8,7 +8,6 @@ import sys
 from base64 import b64encode
 from datetime import date
 from hashlib import sha256
-from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
@@ -21,45 +20,9 @@ from chipwise.planner.remedies import Advice
 from chipwise.planner.values.plan import Missing, Obstacle, Plan
 from chipwise.report import page as pages
 from chipwise.report.markup import data, label, tag, text
+from page_reading import Read
 
 TODAY = date(2026, 11, 15)
-VOID = {"meta", "link", "br", "input"}
-
-
-class Read(HTMLParser):
-    """What a browser would see: elements with their attributes, scripts, and whether every element is closed in order."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.scripts: list[tuple[dict[str, str | None], str]] = []
-        self.texts: list[str] = []
-        self.feed(html)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] == "script":
-            self.scripts.append((self.elements[-1][1], data))
-        elif not self.open or self.open[-1] != "style":
-            self.texts.append(data)
-
-    @property
-    def shown(self) -> str:
-        return " ".join(self.texts)
-
-    def ids(self) -> set[str]:
-        return {found["id"] or "" for _, found in self.elements if "id" in found}
 
 
 def read(plan: Plan) -> Read:

@@ -18,16 +18,16 @@ def test_the_matrix_has_the_least_cost_of_every_provider_and_family() -> None:
 
 def test_cells_are_sorted_by_numbers_and_not_by_their_prose() -> None:
     found = ranking(plans.plan())
-    assert 'data-key="36000.0" class="number">10 h' in found
-    assert 'data-key="100.0" class="number">$100' in found
+    assert 'data-key="36000.0" data-label="time" class="number">10 h' in found
+    assert 'data-key="100.0" data-label="USD/job" class="number">$100' in found
 
 
 def test_what_is_unknown_has_no_key() -> None:
-    assert '<td class="number">-</td>' in ranking(plans.plan())
+    assert '<td data-label="memory" class="number">-</td>' in ranking(plans.plan())
 
 
 def test_only_the_first_rows_are_shown_until_somebody_asks() -> None:
-    many = tuple(replace(plans.choice(), machine=f"m{at}") for at in range(FIRST + 7))
+    many = tuple(replace(plans.choice(), machine=f"m{at}", machines=at + 1) for at in range(FIRST + 7))
     found = ranking(plans.plan(choices=many))
     assert found.count('class="more"') == 7
     assert f"Show all {FIRST + 7}" in found

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chipwise.adapters.engines.simulated.world import Exit, Fails, Loss, Outage, Program, World
 from chipwise.adapters.stores.memory_record import MemoryRecord
-from chipwise.errors import BadInput, TryLater
+from chipwise.errors import BadInput, ChipwiseError, NotAllowed, OutsideFailed, TryLater
 from chipwise.runner import loop
 from chipwise.runner.events import Told, Wished
 from chipwise.runner.job import Job, Needs, Phase, Spec, Wish
@@ -350,3 +350,21 @@ def test_one_that_is_ended_at_once_is_over_soon_wherever_the_controller_dies(
     assert job(record).phase is Phase.STOPPED
     assert not any(stay.lives for stay in engine.history)
     assert len(engine.history) <= 1
+
+
+@pytest.mark.parametrize("kind", [NotAllowed, BadInput, OutsideFailed])
+def test_a_job_of_which_the_record_takes_nothing_takes_nobodys_turn(kind: type[ChipwiseError]) -> None:
+    class Refusing(MemoryRecord):
+        def write(self, changes: Sequence[Change], moment: float, lease: Lease | None = None) -> list[Job | Stale]:
+            if any(change.job.id == "odd" for change in changes):
+                raise kind("not that one")
+            return super().write(changes, moment, lease)
+
+    record = Refusing()
+    _, engine = pair(World(gpus=1, cpus=1, other=QUICK))
+    record.submit([("odd", here())], 0.0)
+    record.submit([("hers", here()), ("his", here())], 1.0)
+    controller = Controller(record, engine, "a")
+    assert "odd: not that one" in " ".join(controller.turn(2.0).trouble)
+    play(controller, 500.0, since=3.0)
+    assert [job(record, id).phase for id in ("odd", "hers", "his")] == [Phase.QUEUED, Phase.DONE, Phase.DONE]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from chipwise.runner.engine import Sight, State
 from chipwise.runner.events import Again, Begun, Ended, Measured, Over, Wished
 from chipwise.runner.job import Job, LeaveReason, Outcome, Phase, Retry, Spec, Wish, Work
-from chipwise.runner.recovery import LEFT, after_end
+from chipwise.runner.recovery import LEFT, UNBEGUN, after_end
 from chipwise.runner.story import event_sentence
 from run_jobs import SPOT_A, added, leaving, queued, running, spec, starting
 
@@ -318,10 +318,22 @@ def test_a_program_that_is_killed_again_at_the_same_step_has_failed() -> None:
 @given(st.integers(0, 12), st.integers(0, 5))
 def test_kills_have_an_end_however_far_it_came(kills: int, failures: int) -> None:
     job = queued(wanted=spec(retry=Retry(failures=failures, kills=kills)))
-    for step in range(kills + failures + 1):
+    for step in range(max(kills, failures) + 1):
         assert job.phase is Phase.QUEUED
         job = end(running(job), killed(step, 0))
     assert job.phase is Phase.FAILED
+
+
+def test_kills_and_failures_together_are_no_more_than_what_was_asked_for() -> None:
+    """As with `--retries 2`."""
+    assert kill_at([10, 20, 30], Retry(failures=2, kills=2)).phase is Phase.FAILED
+    job = end(running(kill_at([10, 20], Retry(failures=2, kills=2))), exited(1, step=35, saved=30))
+    assert job.phase is Phase.FAILED
+
+
+def test_one_that_is_killed_is_said_to_have_been_killed() -> None:
+    job = kill_at([40])
+    assert event_sentence(Again(0.0, job.waiting)).startswith("goes back to the queue, since it was killed (SIGKILL)")
 
 
 def test_kills_that_it_went_on_after_do_not_use_up_the_tries_for_its_own_failures() -> None:
@@ -347,3 +359,21 @@ def test_a_retry_of_its_owner_forgives_kills() -> None:
     again = added(job, Wished(Wish.RUN))
     assert again.phase is Phase.QUEUED
     assert end(running(again), killed(40, 1)).phase is Phase.QUEUED
+
+
+def test_supervisors_that_end_before_they_begin_again_and_again_fail_the_job() -> None:
+    job, sight = queued(), Sight(State.LOST, reason="its supervisor was ended before it started anything: ValueError")
+    for now in range(20):
+        job = end(starting(job, cpus=(0,), at=float(now)), sight, float(now))
+        if job.phase.over:
+            break
+    assert job.phase is Phase.FAILED
+    assert len(job.attempts) == UNBEGUN + 1
+    assert job.reason == f"{sight.reason}; {UNBEGUN + 1} times in a row"
+
+
+def test_machines_that_never_come_elsewhere_do_not_fail_a_job() -> None:
+    job = queued()
+    for now in range(20):
+        job = end(starting(job, SPOT_A, at=float(now)), LOST, float(now))
+    assert job.phase is Phase.QUEUED

@@ -33,12 +33,19 @@ def _socket(folder: Path) -> str:
     return str(folder / "socket")
 
 
+def _link(folder: Path) -> str:
+    (folder / "link").symlink_to("/proc/self/status")
+    return str(folder / "link")
+
+
 OTHERS: dict[str, Callable[[Path], str]] = {
     "a FIFO without a writer": _fifo,
     "a socket": _socket,
     "a device without end": lambda folder: "/dev/zero",
     "a device that is empty": lambda folder: os.devnull,
     "a terminal": lambda folder: "/dev/ptmx",
+    "a file of the system": lambda folder: "/proc/kmsg",
+    "a link to one": _link,
 }
 DOORS: dict[str, Callable[[str], object]] = {
     "workload": read_text,

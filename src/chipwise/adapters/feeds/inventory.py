@@ -2,11 +2,12 @@
 
 Columns (only `name` is needed; case, blanks and underscores do not count):
 name, chip, chips, vcpus, memory, disk, network, region (or site), count, purchase price, power (watts),
-hourly cost, lifetime years, usd per kwh, pue. Quantities take units: 512GiB, 3.84TB, 400Gbps, $250k.
+hourly cost, lifetime years, usd per kwh, pue, paid. Quantities take units: 512GiB, 3.84TB, 400Gbps, $250k.
 
 A row with an hourly cost is offered at it. Without one, and with a lifetime, the cost is derived:
     hourly = purchase / (lifetime years x 8,760) + power in kW x PUE x USD per kWh
-and marked as derived. Without either, the machine is listed and has no price. A bare memory or disk number is GiB or GB.
+and marked as derived. Of a machine that is paid (yes) electricity alone counts. Without either, it is listed and has no price.
+A bare memory or disk number is GiB or GB.
 
 Options: `path`, `provider` (default onprem), and for rows that leave them blank `lifetime_years`, `usd_per_kwh`, `pue`.
 """
@@ -14,7 +15,7 @@ Options: `path`, `provider` (default onprem), and for rows that leave them blank
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from chipwise.adapters.wire.chips import find_chip
@@ -24,7 +25,7 @@ from chipwise.catalog.fact import Fact
 from chipwise.catalog.feed import FeedSettings, Report, Snapshot
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import Offer, Purchase
-from chipwise.catalog.owned import hourly_cost
+from chipwise.catalog.owned import energy_cost, hourly_cost
 from chipwise.catalog.region import Region
 from chipwise.errors import BadInput, InvalidFile, Problem
 from chipwise.spelling import fold, nearest
@@ -32,6 +33,7 @@ from chipwise.units import GB, GIB, YEAR, parse_bandwidth, parse_bytes, parse_co
 
 OPTIONS = ("path", "provider", "lifetime_years", "usd_per_kwh", "pue")
 OWN_PROVIDER = "onprem"
+_YES, _NO = ("yes", "true", "1"), ("", "no", "false", "0")
 
 _COLUMNS = (
     "name",
@@ -49,6 +51,7 @@ _COLUMNS = (
     "lifetime years",
     "usd per kwh",
     "pue",
+    "paid",
 )
 _SPELT = {fold(name): name for name in _COLUMNS}
 _ALSO = {  # other words for a column
@@ -216,17 +219,22 @@ def _read_row(sheet: _Sheet, cells: _Cells, provider: str, settings: FeedSetting
         purchase_usd=cells.number("purchaseprice", parse_usd, limit=1e9),
         power_w=cells.number("power", parse_watts, limit=1e7),
     )
-    hourly, story = _hourly(cells, machine)
+    full, story, energy = _costs(cells, machine)
+    paid = _paid(cells, energy)
+    hourly = energy if paid else full
+    priced = replace(machine, full_usd_per_hour=full, energy_usd_per_hour=energy, paid=paid)
     if (name, region) in sheet.places:
         cells.wrong("name", f"{name} in {region} is already on line {sheet.places[name, region]}")
-    if sheet.machines.get(name, machine) != machine:
+    if not _equal(sheet.machines.get(name, machine), machine):
         cells.wrong("name", f"{name} has other figures on an earlier line; one name is one kind of machine")
     if len(sheet.problems) > before:
         return
     sheet.places[name, region] = cells.line
-    sheet.machines[name] = machine
+    known = sheet.machines.setdefault(name, priced)
+    if count is not None:
+        sheet.machines[name] = replace(known, owned=(*known.owned, (region, int(count))))
     owned = f"{count:g} owned" if count is not None else ""
-    notes = "; ".join(filter(None, (owned, story)))
+    notes = "; ".join(filter(None, (owned, story, "paid: electricity alone counts" if paid else "")))
     if hourly is None:
         sheet.unpriced.append(name)
         return
@@ -253,22 +261,36 @@ def _chip(cells: _Cells, chip_of: Mapping[str, str]) -> str | None:
     return chip
 
 
-def _hourly(cells: _Cells, machine: Machine) -> tuple[float | None, str]:
-    """USD per hour of one machine with the story of the figure, or None."""
+def _costs(cells: _Cells, machine: Machine) -> tuple[float | None, str, float | None]:
+    """USD per hour of one machine with the story of the figure, and of its electricity alone; None: not known."""
     stated = cells.number("hourlycost", _per_hour, limit=100_000)
-    if cells.text("hourlycost"):
-        return stated, ""
-    years = cells.number("lifetimeyears", _years, limit=50)
-    if years is None or machine.purchase_usd is None:
-        return None, ""
+    is_stated = bool(cells.text("hourlycost"))
+    years = None if is_stated else cells.number("lifetimeyears", _years, limit=50)
     price, pue = cells.number("usdperkwh", parse_usd, limit=10), cells.number("pue", limit=10)
+    energy = energy_cost(machine.power_w, pue, price)
+    if is_stated or years is None or machine.purchase_usd is None:
+        return stated, "", energy
     if machine.power_w is not None and price is None:
         if not cells.text("usdperkwh"):
             cells.wrong("usdperkwh", "the power is known and the price of electricity is not; give usd_per_kwh=0.12")
-        return None, ""
+        return None, "", energy
     if pue is not None and pue < 1:
         cells.wrong("pue", f"{pue:g} is below 1, which no data centre can be")
-    return hourly_cost(machine.purchase_usd, years * YEAR, machine.power_w, pue, price)
+    return *hourly_cost(machine.purchase_usd, years * YEAR, machine.power_w, pue, price), energy
+
+
+def _paid(cells: _Cells, energy: float | None) -> bool:
+    text = cells.text("paid").strip().lower()
+    if text not in _YES and text not in _NO:
+        cells.wrong("paid", f"{text[:40]!r} is neither yes nor no")
+    elif text in _YES and energy is None:
+        cells.wrong("paid", "of a machine that is paid electricity alone counts; give power and usd per kwh")
+    return text in _YES
+
+
+def _equal(known: Machine, machine: Machine) -> bool:
+    """But for what an hour costs and how many there are, which is the site's."""
+    return replace(known, full_usd_per_hour=None, energy_usd_per_hour=None, paid=False, owned=()) == machine
 
 
 def _years(text: str) -> float:

@@ -299,12 +299,20 @@ def _built(kind: type[T], table: Any) -> Iterable[T]:
                 raise TypeError(f"{name} is {str(value)[:40]!r}")
         sources, as_of, inferred, notes = cells["fact"]
         cells["fact"] = Fact(tuple(map(_text, sources)), _text(as_of), tuple(map(_text, inferred)), _text(notes))
+        if "owned" in cells:
+            cells["owned"] = tuple((_text(region), _machine_count(count)) for region, count in cells["owned"])
         yield kind(**cells)
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{str(value)[:40]!r} is not text")
+    return value
+
+
+def _machine_count(value: object) -> int:
+    if type(value) is not int or value < 1:
+        raise TypeError(f"{str(value)[:40]!r} is not a number of machines")
     return value
 
 

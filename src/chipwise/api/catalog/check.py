@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from chipwise.api.session.wiring import Session
 from chipwise.catalog.names import find_retired
 from chipwise.countries import country_of
 from chipwise.errors import BadInput, InvalidFile, OutsideFailed, Problem, UnknownName
+from chipwise.predictor.sizes import named_sizes
 from chipwise.spelling import fold, nearest
 from chipwise.workload.goals import MOST_NEEDS
 from chipwise.workload.parse import EnvironmentData, Parsed, load_with_lines, parse_with_lines
@@ -128,6 +130,8 @@ class _Look:
             model = self.session.find_model(str(path) if is_path else text, self.online)
             if variant.environment == self.environment:
                 self.parameters[text] = model.shape.parameters
+            if _below(variant.data, reference.field_path[:-1]).get("steps") and "steps" not in named_sizes(model.shape):
+                yield variant.problem((*reference.field_path[:-1], "steps"), f"{model.name} makes no pictures in steps")
         except UnknownName as error:
             if text.count("/") == 1:
                 self.notes.setdefault(f"{text} is not in the registry; with --online its shape is read from the hub.")
@@ -156,3 +160,10 @@ class _Look:
                 yield replace(located, field=f"{reference.field}.{problem.field}")
         except BadInput as error:
             yield variant.problem(reference.field_path, str(error))
+
+
+def _below(data: Any, path: Sequence[str | int]) -> Mapping[str, Any]:
+    """The part of a workload that a path leads to."""
+    for step in path:
+        data = data[step]
+    return data if isinstance(data, Mapping) else {}

@@ -170,7 +170,7 @@ def _provider(session: Session, name: str) -> ProviderMeaning:
     )
 
     return ProviderMeaning(
-        provider=listed.get(name, names.Provider(name, name, "your own", "")),
+        provider=listed.get(name, names.own_provider(name)),
         machines=sum(machine.provider == name for machine in catalog.machines),
         regions=sum(region.provider == name for region in catalog.regions),
         offers=len(days),

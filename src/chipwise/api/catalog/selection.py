@@ -61,7 +61,10 @@ def _size(text: str) -> float:
     """Bytes; a bare number is refused, for 80 would mean bytes to us and gigabytes to the reader."""
     if text.strip().replace(".", "", 1).isdecimal():
         raise BadInput(f"{text.strip()} of what?", remedy=f"Write {text.strip()}GB or {text.strip()}GiB.")
-    return parse_bytes(text)
+    size = parse_bytes(text)
+    if size < 0:
+        raise BadInput(f"{text.strip()[:40]} is below zero.", remedy="Write a size such as 80GB.")
+    return size
 
 
 def ability_names(data: Path) -> tuple[str, ...]:

@@ -15,7 +15,8 @@ from chipwise.api.running.installed import package, runs_here, traits
 from chipwise.api.running.wanted import RunRequest as RunRequest
 from chipwise.errors import BadInput
 from chipwise.runner.abilities import BringsFolders, LosesFiles
-from chipwise.runner.job import Job, Phase, Spec, Wish
+from chipwise.runner.job import Job, Lack, Phase, Spec, Wish
+from chipwise.runner.record import Unread
 
 if TYPE_CHECKING:
     from chipwise.api.running.simulate import Played
@@ -106,7 +107,7 @@ def simulate(session: Session, request: RunRequest, seed: int) -> Played:
 
 def short(runtime: Runtime, job: Job) -> str:
     """Where it stands, for whoever watches; empty while it runs."""
-    if job.phase is Phase.QUEUED and job.waiting and job.attempts:
+    if job.phase is Phase.QUEUED and job.waiting and job.attempts and job.lack is not Lack.TURN:
         return f"{job.id} goes back to the queue: {job.waiting}"
     if job.phase is Phase.STARTING and len(job.attempts) > 1:
         return f"{job.id} starts again, attempt {len(job.attempts)}"
@@ -116,14 +117,30 @@ def short(runtime: Runtime, job: Job) -> str:
 
 
 def ask(session: Session, names: Sequence[str], wish: Wish) -> list[str]:
-    """All are found, and may be asked, before the first is asked. Where a pipeline was named, a stage of which it cannot be
-    asked any more, since it went on meanwhile, is passed over."""
+    """All are found, can be read and may be asked, before the first is asked."""
+    ids, damaged = ask_readable(session, names, wish)
+    if damaged:
+        raise damaged[0]
+    return ids
+
+
+def ask_readable(session: Session, names: Sequence[str], wish: Wish) -> tuple[list[str], list[Unread]]:
+    """Who was asked, and of whom nothing can be read: those keep none of the others from being stopped. Where a pipeline was
+    named, a stage of which it cannot be asked any more, since it went on meanwhile, is passed over."""
     from chipwise.api.running import jobs
 
     ids: list[str] = []
     refused: BadInput | None = None
+    damaged: list[Unread] = []
     with opened(session) as runtime:
-        pairs = [(name, job) for name in names for job in jobs.targets(runtime.record, name, wish)]
+        pairs = []
+        for name in names:
+            try:
+                pairs += [(name, job) for job in jobs.targets(runtime.record, name, wish)]
+            except Unread as error:
+                if not wish.stops:
+                    raise
+                damaged.append(error)
         targets = list({job.id: job for _, job in pairs}.values())
         of_pipelines = {job.id for name, job in pairs if job.spec.pipeline == name}
         if wish is Wish.RUN:
@@ -144,7 +161,21 @@ def ask(session: Session, names: Sequence[str], wish: Wish) -> list[str]:
             runtime.awake(job)
     if refused is not None and not ids:
         raise refused
-    return ids
+    return ids, damaged
+
+
+def silences(session: Session, ids: Sequence[str]) -> dict[str, str]:
+    """By the id of each job whose controller does not answer: for how long, and what becomes of it."""
+    from chipwise.api.running import controlling
+
+    sentences: dict[str, str] = {}
+    with opened(session) as runtime:
+        for id in ids:
+            job = runtime.record.job(id)
+            silent = controlling.unanswered(session, job.spec.place) if job is not None and not job.phase.over else None
+            if silent is not None:
+                sentences[id] = silent.sentence
+    return sentences
 
 
 def exit_code(job: Job) -> int:

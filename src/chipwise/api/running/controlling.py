@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chipwise.api.session.config import read_config
-from chipwise.errors import BadInput, OutsideFailed
+from chipwise.errors import BadInput, OutsideFailed, TryLater
 from chipwise.runner.job import LIVE
 from chipwise.runner.loop import Controller, Turn
 from chipwise.runner.record import Unread, Wanted
@@ -161,7 +161,10 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
         _open_for_secrets(passing_dir(session))
     lock = state_files.lock(home / "controller.lock")
     if lock is None:
-        return
+        raise TryLater(
+            f"A controller {_number(home / 'controller.lock')}leads {place or 'this machine'} already.",
+            remedy="One is enough: a service manager that starts this one waits until that one has gone.",
+        )
     with suppress(OSError):  # for people who look; a full disk must not matter
         os.truncate(lock, 0)
         os.write(lock, f"{os.getpid()}\n".encode())
@@ -243,10 +246,18 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
     engine.close()
 
 
+def _number(lock: Path) -> str:
+    from chipwise.adapters import state_files
+
+    with suppress(OSError, ValueError):
+        return f"(process {int(state_files.regular_bytes(lock))}) "
+    return ""
+
+
 def _open_for_secrets(passing: Path) -> None:
-    """The group may lay something down there, and cannot see what is there."""
+    """The group may lay something down there, and can neither see what is there nor replace what another laid down."""
     passing.mkdir(exist_ok=True)
-    passing.chmod(0o2730)
+    passing.chmod(0o3730)
 
 
 class _TroubleLog:

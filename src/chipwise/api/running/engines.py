@@ -26,19 +26,17 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 from chipwise.adapters import plugins
+from chipwise.api.running import engines_file
 from chipwise.api.running.installed import DEFAULT, choices, configurable, names, package, runs_here, traits
 from chipwise.api.running.place import PLACES, engine_here, home_of, is_ours, record_url
 from chipwise.api.running.run_as import field_problems
 from chipwise.errors import BadInput, InvalidFile, NotFound, Problem, UnknownName
 from chipwise.runner.abilities import Configurable, Home
 from chipwise.spelling import nearest
-from chipwise.workload.source import FileKind, read_text, read_yaml
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
     from chipwise.runner.engine import Engine
-
-FILE = FileKind("engines", "Each engine is a name with its fields; see docs/running/engines.md.", 100_000)
 
 
 class _None(BaseModel):
@@ -167,7 +165,7 @@ def _configured(session: Session) -> dict[str, tuple[str, dict[str, Any]]]:
     path = session.config.engines
     if not path.is_file():
         return {}
-    document = read_yaml(read_text(path, FILE), str(path), FILE)
+    document = engines_file.read(path)
     problems = list(document.problems)
     engines: dict[str, tuple[str, dict[str, Any]]] = {}
     for name, value in document.data.items():
@@ -189,7 +187,7 @@ def _configured(session: Session) -> dict[str, tuple[str, dict[str, Any]]]:
             continue
         engines[str(name)] = (kind, fields)
     if problems:
-        raise InvalidFile(str(path), problems, remedy=FILE.remedy)
+        raise InvalidFile(str(path), problems, remedy=engines_file.REMEDY)
     return engines
 
 

@@ -270,4 +270,9 @@ def _still_here(runtime: Runtime, job: Job, number: int | None) -> None:
         return
     if not is_here(runtime.session, job.spec):
         raise NotFound(f"What {job.id} printed is not on this machine.", remedy=f"It ran at {job.spec.place}: ask there.")
+    if not any(one.begun is not None for one in job.attempts):
+        reason = f": {job.reason}" if job.reason else ""
+        raise NotFound(
+            f"{job.id} never started, and printed nothing{reason}.", remedy=f"`chipwise describe {job.id}` tells why."
+        )
     raise NotFound(f"What {job.id} printed was forgotten.", remedy=f"`chipwise describe {job.id}` still shows what happened.")

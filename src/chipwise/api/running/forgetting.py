@@ -75,6 +75,9 @@ def forget(
         record.close()
 
 
+GOES_WITHIN_S = 3.0
+
+
 def _old(job: Job, older_s: float | None) -> bool:
     return older_s is None or (job.ended is not None and time.time() - job.ended >= older_s)
 
@@ -87,7 +90,11 @@ def _forgotten(job: Job, roots: Sequence[Path], older_s: float | None, checkpoin
     removed = 0
     for root in roots:
         try:
-            freed = forgetting.forget(root, job.id, checkpoints=checkpoints, dry_run=dry_run)
+            until = time.monotonic() + GOES_WITHIN_S
+            while (freed := forgetting.forget(root, job.id, checkpoints=checkpoints, dry_run=dry_run)) is None:
+                if time.monotonic() >= until:
+                    break
+                time.sleep(0.05)  # a supervisor lives a moment longer than its job
         except OSError as error:
             raise OutsideFailed(f"{job.id}: {error.filename or root} could not be removed: {error.strerror}.") from error
         if freed is None:

@@ -1,7 +1,8 @@
 """`forget --damaged`: a job that the record cannot read any more is given up, so that it is over for everybody.
 
 Nobody knows enough of it to start or save it. What may still run of it is ended first, by its id and the number of its attempt,
-and it is only called over when its engine says that nothing of it is left.
+and it is only called over when its engine says that nothing of it is left. Of another machine, which may be gone, and of
+another system user nothing can be ended from here: whoever the record lets clears the row all the same, and is told what stays.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ LOOKS_S = 0.3
 class GivenUp:
     damaged: Damaged
     instead: str = ""  # how it stands, where it could be read again before it was given up
+    left: str = ""  # what could not be reached from here, and may still run or lie there
 
 
 def give_up(session: Session, names: Sequence[str], *, dry_run: bool = False) -> list[GivenUp]:
@@ -39,17 +41,17 @@ def give_up(session: Session, names: Sequence[str], *, dry_run: bool = False) ->
         raise BadInput("Nothing says which jobs to give up.", remedy="Name them; `chipwise ps` tells which are damaged.")
     with opened(session) as runtime:
         damaged = [_damaged(runtime, name) for name in names]
-        return [GivenUp(one) if dry_run else _given_up(runtime, one) for one in damaged]
+        return [GivenUp(one, left=_elsewhere(runtime, one)) if dry_run else _given_up(runtime, one) for one in damaged]
 
 
 def _given_up(runtime: Runtime, damaged: Damaged) -> GivenUp:
-    _end(runtime, damaged)
+    left = _elsewhere(runtime, damaged) or _end(runtime, damaged)
     author = runtime.record.login or submitting.submitter()
     try:
         runtime.record.give_up(damaged, f"its record was damaged, and {author} gave it up", time.time())
     except Stale as error:
         return GivenUp(damaged, _ended_as_read(runtime, damaged, author, error))
-    return GivenUp(damaged)
+    return GivenUp(damaged, left=left)
 
 
 def _damaged(runtime: Runtime, name: str) -> Damaged:
@@ -78,20 +80,30 @@ def _ended_as_read(runtime: Runtime, damaged: Damaged, author: str, error: Stale
     return f"{stands}, and can be read again: its controller knew all of it"
 
 
-def _end(runtime: Runtime, damaged: Damaged) -> None:
+def _elsewhere(runtime: Runtime, damaged: Damaged) -> str:
+    """Of one that belongs to another machine, or to another data directory of this one: what is not looked at."""
+    job = damaged.job
+    if job.phase.over or not job.attempts or not runs_here(job.spec.engine) or place.is_here(runtime.session, job.spec):
+        return ""
+    return f"what may still run of it at {job.spec.place} was not ended, and its files there (run/jobs/{job.id}) stay"
+
+
+def _end(runtime: Runtime, damaged: Damaged) -> str:
+    """What of it could not be reached; empty: nothing of it runs any more."""
     job = damaged.job
     if job.phase.over or not job.attempts:
-        return
-    if runs_here(job.spec.engine) and not place.is_here(runtime.session, job.spec):
-        raise BadInput(f"{job.id} belongs to {job.spec.place}, and may run there.", remedy="Give it up on that machine.")
+        return ""
     engine: Engine = runtime.engine_of(job) or runtime.local_engine(job)
     starting = replace(job, phase=Phase.STARTING)
     until = time.monotonic() + ENDS_WITHIN_S
     while True:
-        engine.do(End(job))
+        try:
+            engine.do(End(job))
+        except PermissionError as error:  # the data directory is another system user's
+            return f"what may still run of it was not ended, since {error.filename} may not be written to by you; it stays"
         sight = engine.look([starting], time.time()).attempts[(job.id, len(job.attempts))]
         if sight.state not in (State.PENDING, State.RUNNING):
-            return
+            return ""
         if time.monotonic() > until:
             raise TryLater(f"Something of {job.id} still runs, so it was not given up.", remedy="Try again.")
         time.sleep(LOOKS_S)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.api.running import submitting
 from chipwise.api.running.installed import package_or_none, runs_here
-from chipwise.api.running.waiting import earlier
+from chipwise.api.running.waiting import earlier, said_by_controller
 from chipwise.errors import BadInput, TryLater, UnknownName
 from chipwise.runner.abilities import ServesInside
 from chipwise.runner.engine import Room
@@ -181,14 +181,16 @@ class Described:
     waiting: str
 
 
-def describe(record: Record, job: Job, room: Room, rules: Rules, trouble: str = "") -> Described:
-    """`trouble`: what is known to keep all jobs of its place waiting."""
+def describe(record: Record, job: Job, room: Room, rules: Rules, trouble: str = "", *, here: bool = True) -> Described:
+    """`trouble`: what is known to keep all jobs of its place waiting. `room`: of this machine, which is its place (`here`)."""
     elsewhere = not runs_here(job.spec.engine) and not job.phase.over
     waiting = job.waiting if elsewhere or job.phase is Phase.RUNNING else ""
     if job.phase is Phase.QUEUED and trouble:
         waiting = trouble
     elif job.phase is Phase.QUEUED and (before := earlier(record, job)):  # stages may run at other places than this one
         waiting = why_short(job, before, Room(), rules, time.time())
+    elif job.phase is Phase.QUEUED and (said := said_by_controller(record, job, here=here)):
+        waiting = said
     elif job.phase is Phase.QUEUED and runs_here(job.spec.engine):
         live = record.jobs(Wanted(phases=LIVE, place=job.spec.place))
         waiting = why_waiting(job, live, room, rules, time.time())

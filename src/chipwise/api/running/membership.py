@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -38,10 +39,21 @@ def remove(session: Session, login: str, team: str, role: str, place: str) -> No
 
     with _members(session) as members:
         if not members.remove(Member(login, team, role, place)):
+            roles = [_removal(one) for one in members.all() if one.login == login]
             raise NotFound(
-                f"{login} is no {role}{f' of {team}' if team else ''}{f' at {place}' if place else ''} that you may remove.",
-                remedy="chipwise members lists who is what.",
+                f"{login} is no {role}{f' of {team}' if team else ' without a team' if roles else ''}"
+                f"{f' at {place}' if place else ''} that you may remove.",
+                remedy=f"What they are is taken away with {' and '.join(roles)}."
+                if roles
+                else "chipwise members lists who is what.",
             )
+
+
+def _removal(member: Member) -> str:
+    """The command that takes this role away."""
+    options = (("team", member.team), ("role", member.role if member.role != "member" else ""), ("place", member.place))
+    written = "".join(f" --{name} {shlex.quote(value)}" for name, value in options if value)
+    return f"`chipwise members remove {shlex.quote(member.login)}{written}`"
 
 
 def _grants(session: Session) -> closing[Grants]:

@@ -110,6 +110,11 @@ def this_place(session: Session, engine: str = DEFAULT) -> str:
     return f"{engine}:{socket.gethostname()}:{session.config.data_dir.absolute()}"
 
 
+def host_name() -> str:
+    """By which a machine of the user's catalog is this one."""
+    return socket.gethostname().partition(".")[0]
+
+
 def is_here(session: Session, job: Spec | Row) -> bool:
     """Whether it runs on this machine, and not on another or on a cluster."""
     return runs_here(job.engine) and job.place == this_place(session, job.engine)

@@ -10,6 +10,7 @@ from chipwise.api.catalog.check import check
 from chipwise.api.verbs import plan_any_checked
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NoResult
+from chipwise.planner.explain.reason_words import nothing_words
 from chipwise.planner.pricing import BOOT_S
 from chipwise.planner.values.pipeline import PipelinePlan, Placed, by_use
 from chipwise.planner.values.plan import Choice, Plan
@@ -57,7 +58,9 @@ def with_plans(
     if isinstance(plan, Plan):
         best = plan.winner
         if best is None:
-            raise NoResult(f"Nothing fits {plan.workload}.", remedy=f"chipwise plan {path} says how much is missing.")
+            raise NoResult(
+                f"{plan.workload}: {nothing_words(plan.missing)}.", remedy=f"chipwise plan {path} says how much is missing."
+            )
         goals = checked.workload.goals
         deadline = now + goals.deadline if goals.deadline is not None else None
         until = goals.finish_by.timestamp() if goals.finish_by is not None else deadline
@@ -68,7 +71,8 @@ def with_plans(
 
 def _stages(plan: PipelinePlan, path: str, specs: Sequence[tuple[str, Spec]]) -> Planned:
     if plan.totals is None:
-        raise NoResult(f"Nothing fits {plan.workload}.", remedy=f"chipwise plan {path} says how much is missing.")
+        lacks = [lack.missing for lack in plan.lacks]
+        raise NoResult(f"{plan.workload}: {nothing_words(lacks)}.", remedy=f"chipwise plan {path} says how much is missing.")
     stages = {one.name: one for one in plan.stages}
     placed = [(id, _stage(stages[spec.name.removeprefix(f"{spec.pipeline}-")], spec, path)) for id, spec in specs]
     serves = any(one.per == "month" for one in plan.stages)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 import os
-import socket
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from chipwise.api.running.place import host_name
 from chipwise.api.session.wiring import Session
 from chipwise.catalog.chip import ChipKind
 from chipwise.catalog.offer import Purchase
@@ -162,10 +162,18 @@ def _stated_chip(session: Session, kinds: tuple[str, ...]) -> str | None:
     return None
 
 
+def own_price(session: Session, needs: Needs) -> float | None:
+    """An hour of what it holds of this machine, by the user's catalog; by its name alone, where nobody knows its chip."""
+    allocation = local_allocation(session, needs)
+    price = allocation.usd_per_hour if isinstance(allocation, Allocation) else None
+    return price if price is not None else _cost(session, "", needs)
+
+
 def _cost(session: Session, chip: str, needs: Needs) -> float | None:
     """Of the devices that it holds: their share of a machine that the user owns, by this machine's name, or by its chip where
     there is only one such."""
-    if not any(session.config.catalog_dir.glob("*.y*ml")):
+    config = session.config
+    if not any(config.catalog_dir.glob("*.y*ml")) and not any(config.feeds_dir.glob("*")):
         return None
     from chipwise.catalog.query import OfferQuery, find_offers
 
@@ -175,7 +183,7 @@ def _cost(session: Session, chip: str, needs: Needs) -> float | None:
         machine = catalog.machines[catalog.offers.machine[i]]
         own.setdefault(machine.name, (machine, float(catalog.offers.price[i])))
     alike = [one for one in own.values() if one[0].chip == chip]
-    owned = own.get(socket.gethostname().partition(".")[0]) or (alike[0] if len(alike) == 1 else None)
+    owned = own.get(host_name()) or (alike[0] if len(alike) == 1 else None)
     if owned is None:
         return None
     machine, price = owned

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from chipwise.api.running import engines_file
 from chipwise.errors import InvalidFile, Problem
 
 if TYPE_CHECKING:
@@ -25,14 +26,10 @@ def run_as(session: Session, engine: str) -> dict[str, str]:
     path = session.config.engines
     if not path.is_file() or FIELD not in path.read_text(errors="replace"):  # most have none, and lists need not wait for YAML
         return {}
-    from chipwise.workload.source import FileKind, read_text, read_yaml
-
-    kind = FileKind("engines", "Each engine is a name with its fields; see docs/running/engines.md.", 100_000)
-    document = read_yaml(read_text(path, kind), str(path), kind)
-    fields = document.data.get(engine)
+    fields = engines_file.read(path).data.get(engine)
     problems = field_problems(engine, fields)
     if problems:
-        raise InvalidFile(str(path), problems, remedy=kind.remedy)
+        raise InvalidFile(str(path), problems, remedy=engines_file.REMEDY)
     if not isinstance(fields, Mapping) or fields.get(FIELD) is None:
         return {}
     users = fields[FIELD]

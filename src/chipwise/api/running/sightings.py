@@ -27,12 +27,15 @@ if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
     from chipwise.runner.record import Record
 
+FRESH_S = 1.0  # that a look at this machine may be old when it is told
+NOBODY = "no controller runs; one is started now"
 UNSEEN_S = 2.0 * LEASE_S  # without a look that succeeded, after which a controller that lives does not see its jobs
 
 
 def of_rows(session: Session, record: Record, rows: Sequence[Row]) -> dict[str, Sighting]:
     """By id, of those that are not over and of which there is more to say than their row does."""
-    now, sightings = time.time(), dict[str, Sighting]()
+    now, began, sightings = time.time(), time.monotonic(), dict[str, Sighting]()
+    looked: list[Job] = []
     by_place: dict[tuple[str, bool], list[Row]] = defaultdict(list)
     for row in rows:
         if not row.phase.over:
@@ -41,12 +44,15 @@ def of_rows(session: Session, record: Record, rows: Sequence[Row]) -> dict[str, 
         placed = [row for row in live if row.phase.placed]
         if placed:
             jobs = {job.id: job for job in record.jobs(Wanted(phases=PLACED, place=site))} if here else {}
-            sightings |= _here(session, [jobs[row.id] for row in placed if row.id in jobs], now)
+            looked += (own := [jobs[row.id] for row in placed if row.id in jobs])
+            sightings |= _here(session, own, now)
         rest = [row for row in live if row.id not in sightings]
         if rest:
             known = _by_controller(session, record, site, now)
             starts = here and place.is_ours(session)
-            sightings |= {row.id: _worded(known, row.phase, starts, now) for row in rest}
+            sightings |= {row.id: _worded(known, row.phase, starts, now, row.submitted) for row in rest}
+    if looked and time.monotonic() - began > FRESH_S:  # the record kept us waiting: what was seen before is no longer sure
+        sightings |= _here(session, looked, time.time())
     return sightings
 
 
@@ -57,7 +63,7 @@ def of_job(session: Session, record: Record, job: Job) -> Sighting:
     if here and job.phase.placed and (sighting := _here(session, [job], now).get(job.id)) is not None:
         return sighting
     known = _by_controller(session, record, job.spec.place, now)
-    return _worded(known, job.phase, here and place.is_ours(session), now)
+    return _worded(known, job.phase, here and place.is_ours(session), now, job.submitted)
 
 
 def wake(session: Session, rows: Sequence[Row], wait_s: float = 0.0) -> None:
@@ -97,6 +103,7 @@ class _Known:
     seen: float | None  # when somebody last looked
     trouble: str  # why nobody knows what became of its jobs since
     silence: str  # of its controller, where that is on this machine
+    lives: bool = True  # a controller of it, on this machine
 
 
 def _by_controller(session: Session, record: Record, site: str, now: float) -> _Known:
@@ -109,8 +116,8 @@ def _by_controller(session: Session, record: Record, site: str, now: float) -> _
     if lives and looked is not None:
         return _Known(seen, "its engine does not answer" if now - looked > UNSEEN_S else "", "")
     if lease is None:
-        return _Known(seen, "no controller leads it now", "")
-    return _Known(seen, "its controller does not answer" if now > lease.until else "", "")
+        return _Known(seen, "no controller leads it now", "", lives)
+    return _Known(seen, "its controller does not answer" if now > lease.until else "", "", lives)
 
 
 def _last_look(session: Session, site: str) -> float | None:
@@ -119,9 +126,11 @@ def _last_look(session: Session, site: str) -> float | None:
     return None
 
 
-def _worded(known: _Known, phase: Phase, starts: bool, now: float) -> Sighting:
-    """One that waits does so whether somebody looks or not. `starts`: whoever asks starts a controller where none is."""
+def _worded(known: _Known, phase: Phase, starts: bool, now: float, submitted: float) -> Sighting:
+    """One that waits does so whether somebody looks or not. `starts`: whoever asks starts a controller where none is; who has
+    just submitted a job did so a moment ago."""
     if not phase.placed:
-        return Sighting(str(phase), note=known.silence if starts else known.trouble)
+        nobody = starts and not known.lives and now - submitted > controlling.STARTS_WITHIN_S
+        return Sighting(str(phase), note=NOBODY if nobody else known.silence if starts else known.trouble)
     seen = "" if known.seen is None else f"seen {span(max(now - known.seen, 0.0))} ago; "
     return Sighting(str(phase), known.seen, f"{seen}{known.trouble}" if known.trouble else "", not known.trouble)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.adapters import environment as environment_of
 from chipwise.api.running.installed import runs_here
-from chipwise.errors import BadInput, NotFound
+from chipwise.errors import BadInput, NotAllowed, NotFound, OutsideFailed
 from chipwise.runner.abilities import Checks
 from chipwise.runner.job import Attempt, Job, MachinePlace, Spec
 from chipwise.runner.queue import Rules
@@ -164,17 +164,49 @@ def laid_again(job: Job, passing: Path) -> None:
 
 
 def _lay(folder: Path, values: Mapping[str, str]) -> None:
-    """For the controller: of this user, or of the one to whose group the directory belongs."""
-    theirs = folder.parent.is_dir() and folder.parent.stat().st_mode & stat.S_ISGID
+    """For the controller alone: of this user, or of the one to whom the directory above belongs."""
+    above = folder.parent.stat() if folder.parent.is_dir() else None
+    theirs = above is not None and above.st_mode & stat.S_ISGID and above.st_uid not in (0, os.geteuid())
+    controller = above.st_uid if theirs and above is not None else None
     folder.mkdir(parents=True, mode=0o700, exist_ok=True)
-    if theirs:
-        folder.chmod(0o2770)  # the controller removes it
-    else:
+    if above is None or not above.st_mode & stat.S_ISGID:
         with suppress(OSError):
             folder.parent.chmod(0o700)
-    for name, value in values.items():
-        handle = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "w") as file:
-            if theirs:
-                os.fchmod(handle, 0o640)
-            file.write(value)
+    place = _own_folder(folder)
+    try:
+        _give(place, controller, 7, folder)  # the controller removes it
+        for name, value in values.items():
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=place)
+            handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=place)
+            with os.fdopen(handle, "w") as file:
+                _give(handle, controller, 4, folder)
+                file.write(value)
+    finally:
+        os.close(place)
+
+
+def _own_folder(folder: Path) -> int:
+    """Open. Whoever knows the id of a job that is tried again could have made it first, to read what comes in."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if os.fstat(handle).st_uid == os.geteuid():
+        return handle
+    os.close(handle)
+    raise NotAllowed(
+        f"{folder} belongs to another user, who could read the secrets.", remedy="Submit the job again with `chipwise run`."
+    )
+
+
+def _give(handle: int, controller: int | None, rights: int, folder: Path) -> None:
+    from chipwise.adapters.state_files import give_to
+
+    if controller is None:
+        return
+    try:
+        give_to(handle, controller, rights)
+    except OSError as error:
+        raise OutsideFailed(
+            f"A secret cannot be handed to the controller alone: {error.strerror} ({folder.parent}).",
+            remedy="Keep the data directory on a file system with access lists, or let the controller's user store the secret,"
+            " and write --secret NAME=STORED.",
+        ) from error

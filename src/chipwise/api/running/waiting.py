@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chipwise.api.running import controlling, place
 from chipwise.api.running.installed import runs_here
 from chipwise.errors import ChipwiseError
 from chipwise.runner.engine import Room
-from chipwise.runner.job import PLACED, Job, Phase
+from chipwise.runner.job import PLACED, Job, Lack, Phase
 from chipwise.runner.queue import why_short
 from chipwise.runner.record import Row, Unread, Wanted
 from chipwise.runner.story import waits as waits
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 ROW_LIMIT = 50  # rows: each is read
 LOOKS_S = 0.5
+UNSAID = "its controller has not said yet what it waits for"
 PATIENT_S = 1.5  # after which one who waits wants to know why
 
 
@@ -43,6 +45,8 @@ def asked_and_why(session: Session, record: Record, rows: Sequence[Row]) -> dict
             reason, before = job.waiting, earlier(record, job)
             if not runs_here(job.spec.engine):
                 reason = why_short(job, before, Room(), rules, now) if before else reason
+            elif not before and (said := said_by_controller(record, job, here=True)):
+                reason = said
             elif devices is not None:
                 room = Room(tuple(devices["gpus"]), tuple(devices["cpus"]))
                 reason = why_short(job, _each_once(placed[job.spec.place], before), room, rules, now) or reason
@@ -52,17 +56,43 @@ def asked_and_why(session: Session, record: Record, rows: Sequence[Row]) -> dict
         return {}
 
 
-def back_since(record: Record, rows: Sequence[Row]) -> dict[str, float]:
-    """By id when its latest attempt ended, of jobs that wait for another one."""
-    ends: dict[str, float] = {}
-    for row in [row for row in rows if row.phase is Phase.QUEUED and row.attempts][:ROW_LIMIT]:
+def with_reason(row: Row, waits: Mapping[str, tuple[str, str]]) -> Row:
+    """With why it waits, by `asked_and_why`."""
+    return replace(row, reason=waits[row.id][1]) if row.id in waits else row
+
+
+def said_by_controller(record: Record, job: Job, *, here: bool) -> str:
+    """Why a queued job waits, where whoever asks cannot know it: of a record of several people each sees a part, and of another
+    machine (not `here`) nobody knows what is free. Empty: it can be reckoned from what is read."""
+    if job.ready_at(time.time()) > time.time():
+        return ""
+    if job.waiting and (job.lack is Lack.PERMIT or record.login or not here):
+        return job.waiting
+    return UNSAID if record.login or not here else ""
+
+
+def phase_since(record: Record, rows: Sequence[Row]) -> dict[str, float]:
+    """By id, since when it waits or starts, of those of which their row does not say that."""
+    moments: dict[str, float] = {}
+    unsaid = [row for row in rows if row.phase is Phase.QUEUED or (row.phase.placed and row.begun is None)]
+    for row in unsaid[:ROW_LIMIT]:
         try:
             job = record.job(row.id)
         except Unread:
             continue
-        if job is not None and job.attempt is not None and job.attempt.ended is not None:
-            ends[row.id] = job.attempt.ended
-    return ends
+        if job is not None and (moment := _since(job)) is not None:
+            moments[row.id] = moment
+    return moments
+
+
+def _since(job: Job) -> float | None:
+    """When it was placed; of one that waits, when its attempt ended or when its owner asked for another. None: as submitted."""
+    last = job.attempt
+    if job.phase.placed:
+        return last.placed if last is not None else None
+    is_wished = job.forgiven == len(job.attempts) and job.not_before > job.submitted  # else the time of a try that is to come
+    moments = [last.ended if last is not None else None, job.not_before if is_wished else None]
+    return max((one for one in moments if one is not None), default=None)
 
 
 def earlier(record: Record, job: Job) -> list[Job]:
@@ -127,7 +157,12 @@ class Watched:
         before = earlier(record, job)
         if not place.is_here(self._held.session, job.spec):
             return why_short(job, before, Room(), self._held.rules, now) if before else job.waiting
+        if not before and job.waiting and (said := said_by_controller(record, job, here=True)):
+            return said
         placed = record.jobs(Wanted(phases=PLACED, place=job.spec.place))
         reason = why_short(job, _each_once(placed, before), Room(config.gpus, config.cpus), self._held.rules, now)
         self._free = 0.0 if reason else self._free or now
-        return reason or ("others are ahead of it" if now - self._free > PATIENT_S else "")
+        if reason or now - self._free <= PATIENT_S:
+            return reason
+        queued = record.rows(Wanted(phases=frozenset({Phase.QUEUED}), place=job.spec.place))
+        return "others are ahead of it" if any(row.id != job.id for row in queued) else ""  # else its controller is slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,11 +15,12 @@ from chipwise.adapters.engines.simulated import NAME as PLAYED
 from chipwise.api.quick import Constraints, over_file
 from chipwise.api.running import ranges, submitting
 from chipwise.api.running.installed import DEFAULT, runs_here, traits
-from chipwise.api.running.place import this_place
-from chipwise.errors import BadInput
+from chipwise.api.running.place import host_name, this_place
+from chipwise.catalog.offer import Purchase
+from chipwise.errors import BadInput, NotAllowed
 from chipwise.runner.abilities import BringsFolders, HasQueues
-from chipwise.runner.job import RECOVER, Needs, Retry, Spec
-from chipwise.text import elapsed
+from chipwise.runner.job import RECOVER, MachinePlace, Needs, Retry, Spec
+from chipwise.text import elapsed, spent
 from chipwise.workload.source import NamedText
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from chipwise.api.running.held import Runtime
     from chipwise.api.session.wiring import Session
     from chipwise.runner.engine import Engine
+    from chipwise.runner.record import Record
 
 
 LONGEST = 200  # characters of a name, team, project or label
@@ -96,7 +99,7 @@ def named_specs(session: Session, request: RunRequest, runtime: Runtime) -> list
     if request.is_command:
         if request.stages:
             raise BadInput("A command has no stages.", remedy="Take --engine NAME.")
-        spec = _of_command(request, runtime, _aim(session, request, runtime, request.engine))
+        spec = _priced(session, _of_command(request, runtime, _aim(session, request, runtime, request.engine)))
         _check_budget(request, spec)
         return [(submitting.new_id(spec.name), spec)]
     if len(request.words) > 1:
@@ -118,6 +121,7 @@ def named_specs(session: Session, request: RunRequest, runtime: Runtime) -> list
             raise
         hint = f"Before a command write --: chipwise run -- {path[:60]}."
         raise BadInput(error.message, remedy=" ".join(filter(None, (error.remedy, hint)))) from None
+    stages = [(id, stage, _of_team(runtime.record, spec)) for id, stage, spec in stages]
     for _, _, spec in stages:
         _check_deadline(path, spec, time.time())
     if engines:
@@ -138,6 +142,7 @@ def named_specs(session: Session, request: RunRequest, runtime: Runtime) -> list
             spec = elsewhere.planned(
                 session, path, request.environment, stage or None, spec, reach, queues, request.image or "", request.text
             )
+        spec = _priced(session, spec)
         _check_budget(request, spec)
         specs.append((id, _as_login(spec, runtime.record.login)))
     return specs
@@ -175,11 +180,33 @@ def _check_deadline(path: str, spec: Spec, now: float) -> None:
         )
 
 
+def _priced(session: Session, spec: Spec) -> Spec:
+    """With what this machine costs by the user's catalog, where a budget is to be held."""
+    if spec.budget_usd is None or spec.places or not runs_here(spec.engine):
+        return spec
+    from chipwise.api.running.predicting import own_price
+
+    price = own_price(session, spec.needs)
+    return spec if price is None else replace(spec, places=(MachinePlace(Purchase.OWNED, usd_per_hour=price),))
+
+
 def _check_budget(request: RunRequest, spec: Spec) -> None:
-    if request.budget is not None and not traits(spec.engine).holds_budget and not any(one.usd_per_hour for one in spec.places):
+    prices = [one.usd_per_hour for one in spec.places if one.usd_per_hour]
+    if request.budget is not None and not traits(spec.engine).holds_budget and not prices:
         raise BadInput(
             f"The price of an hour of {spec.place} is not known, so --budget cannot be enforced.",
-            remedy="Add the price of your machine to the catalog (docs/adding/own-catalog.md), or use --longest.",
+            remedy=f"Add this machine to the catalog by its name, {host_name()}, with its price (docs/adding/own-catalog.md); "
+            "or use --longest.",
+        )
+    if spec.budget_usd is None or not prices:
+        return
+    hourly = min(prices) * spec.needs.fewest_machines
+    leaving = hourly * spec.grace_s / 3600.0
+    if leaving >= spec.budget_usd:  # it would be asked to leave before it does anything
+        raise BadInput(
+            f"{spec.name} may spend {spent(spec.budget_usd)}, and at {spent(hourly)} an hour the {spec.grace_s:g} s that it "
+            f"has to save and leave cost {spent(leaving)} alone.",
+            remedy=f"Raise the budget well above {spent(leaving)}, or give it less time to leave with --grace.",
         )
 
 
@@ -188,6 +215,23 @@ def _as_login(spec: Spec, login: str) -> Spec:
     if not login or spec.owner == login:
         return spec
     return replace(spec, owner=login, labels={"owner": spec.owner, **spec.labels})
+
+
+def _of_team(record: Record, spec: Spec) -> Spec:
+    """In a team's record a job belongs to a team of its owner, where there is one: else its lead would not see it."""
+    teams = record.teams()
+    if teams is None or spec.team in teams or not (teams or spec.team):
+        return spec
+    listed = ", ".join(sorted(teams))
+    if spec.team:
+        yours = f"Yours: {listed}; an" if teams else "An"
+        add = f"chipwise members add {record.login} --team {shlex.quote(spec.team)}"
+        raise NotAllowed(
+            f"{record.login} is not in team {spec.team}.", remedy=f"{yours} admin of the record adds people with `{add}`."
+        )
+    if len(teams) > 1:
+        raise BadInput(f"{record.login} is in several teams: {listed}.", remedy="Say for which it runs, with --team.")
+    return replace(spec, team=listed)
 
 
 def _stages(texts: Sequence[str]) -> dict[str, str]:
@@ -255,7 +299,10 @@ def _of_command(request: RunRequest, runtime: Runtime, aim: tuple[Reach, str]) -
         after=tuple(_known(runtime, one) for one in request.after),
         produces=_produces(request.produces),
     )
-    return spec if reach.is_local or not request.is_command else _bare(runtime, request, reach, spec)
+    if not request.is_command:
+        return spec
+    spec = _of_team(runtime.record, spec)
+    return spec if reach.is_local else _bare(runtime, request, reach, spec)
 
 
 def _produces(paths: tuple[str, ...]) -> tuple[str, ...]:

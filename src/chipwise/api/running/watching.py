@@ -42,7 +42,8 @@ class Standing:
     gpu_memory_bytes: float | None = None  # of all its GPUs
     gpu_memory_total_bytes: float | None = None
     engine: str = DEFAULT
-    place: str = ""  # of those elsewhere
+    place: str = ""
+    is_here: bool = True
     asks_gpus: int = 0  # of those elsewhere, for each machine
     machines: int = 1
 
@@ -97,6 +98,7 @@ def look(runtime: Runtime, measure_s: float) -> list[Standing]:
                 supervisor,
                 *gpu,
                 engine=job.spec.engine,
+                place=job.spec.place,
             )
         )
     remote_places = {row.place for row in rows if not runs_here(row.engine)}
@@ -125,6 +127,7 @@ def _elsewhere(job: Job, now: float) -> Standing:
         step=last.step,
         engine=job.spec.engine,
         place=job.spec.place,
+        is_here=False,
         asks_gpus=job.gpus_of(last),
         machines=job.machines,
     )

@@ -9,8 +9,9 @@
     discounts:
       - {provider: aws, machine: p5, off: 22%, until: 2027-03-31}
 
-Without `price_per_hour` a machine's cost is derived: purchase / lifetime + power x PUE x price of electricity. Rows are
-dated by their file. A bad file is refused with all of its problems, unknown names among them.
+Without `price_per_hour` a machine's cost is derived: purchase / lifetime + hosting + power x PUE x price of electricity. That
+is what counts, unless the machine is `paid: true`: then it is electricity alone; plans show both. Rows are dated by their
+file. A bad file is refused with all of its problems, unknown names among them.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from chipwise.catalog.load import load
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.names import Names, names_of
 from chipwise.catalog.offer import Offer, Purchase
-from chipwise.catalog.owned import hourly_cost
+from chipwise.catalog.owned import energy_cost, hourly_cost
 from chipwise.catalog.region import Region
 from chipwise.errors import InvalidFile, Problem
 from chipwise.spelling import nearest
@@ -153,7 +154,7 @@ def join(files: Sequence[Source], chips: Sequence[Chip], snapshot: Snapshot, tod
         for i, row in enumerate(file.rows.machines):
             chip = _one_chip(file, ("machines", i, "chip"), row.chip, names)
             machine = _machine(row, chip, file, _provider(row.provider, names))
-            cost = _cost(file, row, i, machine, places.get((machine.provider, row.region)))
+            machine, cost = _cost(file, row, i, machine, places.get((machine.provider, row.region)))
             file.complain(("machines", i), check_machine(machine, names.catalog.chips), *map(check_offer, cost))
             machines.append(machine)
             offers.extend(cost)
@@ -293,22 +294,33 @@ def _machine(row: OwnMachine, chip: Chip | None, file: Source, provider: str) ->
         fact=Fact((file.name,), file.day, (), row.note),
         purchase_usd=row.purchase_price,
         power_w=row.power,
+        owned=((row.region, row.count),) if row.count is not None else (),
     )
 
 
-def _cost(file: Source, row: OwnMachine, index: int, machine: Machine, region: Region | None) -> list[Offer]:
-    """The hourly cost as stated, else derived from what is known; none when there is nothing to derive it from."""
-    price, note = row.price_per_hour, row.note
-    if price is None:
-        if row.purchase_price is None or row.lifetime is None:
-            return []
+def _cost(file: Source, row: OwnMachine, index: int, machine: Machine, region: Region | None) -> tuple[Machine, list[Offer]]:
+    """The hourly cost as stated, else derived from what is known, and electricity alone; no offer where that is not enough."""
+    full, note = row.price_per_hour, row.note
+    pue = row.pue or (region.pue if region else None)
+    energy = energy_cost(row.power, pue, row.usd_per_kwh)
+    if full is None and row.purchase_price is not None and row.lifetime is not None:
         if row.power is not None and row.usd_per_kwh is None:
             file.wrong(("machines", index), "the power is known and the price of electricity is not; give usd_per_kwh: 0.12")
-            return []
-        pue = row.pue or (region.pue if region else None)
-        price, story = hourly_cost(row.purchase_price, row.lifetime, row.power, pue, row.usd_per_kwh)
+            return machine, []
+        full, story = hourly_cost(
+            row.purchase_price, row.lifetime, row.power, pue, row.usd_per_kwh, row.hosting_per_month or 0.0
+        )
         note = "; ".join(filter(None, (note, story)))
-    return [
+    if row.paid and energy is None:
+        file.wrong(
+            ("machines", index), "of a machine that is paid electricity alone counts; give power: 10 kW, usd_per_kwh: 0.12"
+        )
+        return machine, []
+    machine = replace(machine, full_usd_per_hour=full, energy_usd_per_hour=energy, paid=row.paid)
+    price = energy if row.paid else full
+    if price is None:
+        return machine, []
+    return machine, [
         Offer(
             provider=machine.provider,
             machine=row.name,
@@ -317,7 +329,7 @@ def _cost(file: Source, row: OwnMachine, index: int, machine: Machine, region: R
             usd_per_hour=price,
             as_of=file.day,
             source=file.name,
-            notes=note,
+            notes="; ".join(filter(None, (note, "paid: electricity alone counts" if row.paid else ""))),
         )
     ]
 

@@ -84,13 +84,16 @@ class OwnChip(OwnRow):
 
 
 class OwnMachine(OwnRow):
-    """A server that somebody owns, or a private offer. Its cost is `price_per_hour`, or follows from what it cost."""
+    """A server that somebody owns, or a private offer. Its cost is `price_per_hour`, or follows from what it cost; of a machine
+    that is `paid` electricity alone counts."""
 
     name: Text
     provider: Text = "onprem"
     region: Text = "default"
     chip: Text | None = None
     chips: Annotated[float, Field(ge=0.01, le=20000)] | None = None
+    count: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """How many of these machines there are."""
     vcpus: Annotated[float, Field(ge=0.25, le=100000)] | None = None
     memory: Bytes | None = None
     disk: Bytes | None = None
@@ -103,6 +106,8 @@ class OwnMachine(OwnRow):
     power: Watts | None = None
     usd_per_kwh: Annotated[float, _validator(parse_usd), Field(ge=0, le=100)] | None = None
     pue: Annotated[float, Field(ge=1, le=4)] | None = None
+    hosting_per_month: Usd | None = None
+    paid: bool = False
     note: Note = ""
 
 

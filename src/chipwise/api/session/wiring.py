@@ -15,13 +15,14 @@ from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.feed import Snapshot
 from chipwise.catalog.names import Names, names_of
 from chipwise.catalog.offer import day_number
-from chipwise.errors import UnknownName
+from chipwise.errors import BadInput, UnknownName
 from chipwise.spelling import fold
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from chipwise.catalog.chip import Chip
+    from chipwise.catalog.feed import Report
     from chipwise.catalog.machine import Machine
     from chipwise.catalog.offer import Offer
     from chipwise.catalog.region import Region
@@ -38,6 +39,7 @@ class Session:
     config: Config
     today: date
     problems: list[str]
+    report: Report | None = None  # told how far a long plan is
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -151,7 +153,33 @@ OPENED: list[Session] = []  # by this process: whoever shows results asks them f
 def open_session() -> Session:
     session = Session(*surroundings(), [])
     OPENED.append(session)
+    _check_day(session)
     return session
+
+
+def _check_day(session: Session) -> None:
+    """A pinned day is one on which prices of the catalog were known and may still be: neither before the first of them, nor,
+    unless today is, more than a year after the last, when all of them would be old."""
+    from chipwise.adapters import clock
+    from chipwise.catalog.offer import date_of
+
+    if (day := clock.pinned()) is None:
+        return
+    days = [number for number in session.catalog.offers.as_of if number]
+    if not days:
+        return
+    first, last = (date_of(number) for number in (min(days), max(days)))
+    latest = max(last + timedelta(days=365), clock.real_today())
+    if not first <= day <= latest:
+        side = f"before the first price of the catalog, of {first}" if day < first else f"too late: the last price is of {last}"
+        raise BadInput(f"--as-of: {day} is {side}.", remedy=f"Allowed: days from {first} to {latest}.")
+
+
+def pin_today(day: str) -> None:
+    """Lets today be another day, for this process."""
+    from chipwise.adapters import clock
+
+    clock.pin(day)
 
 
 def surroundings() -> tuple[Config, date]:

@@ -35,8 +35,14 @@ def load_view(load: LoadPlan) -> View:
         "per_machine": load.per_machine,
         "replicas": {"mean": load.replicas_mean, "peak": load.replicas_peak},
         "machines": {"mean": load.machines_mean, "peak": load.machines_peak},
-        "machine_hours": {"static": hours.static, "scheduled": hours.scheduled, "autoscaled": hours.autoscaled},
+        "machine_hours": {
+            "static": hours.static,
+            "scheduled": hours.scheduled,
+            "autoscaled": hours.autoscaled,
+            "starting": hours.starting,
+        },
         "usd": load.usd,
+        "usd_range": [load.low_usd, load.high_usd],
         "layers": [
             {
                 "name": layer.name,
@@ -50,6 +56,7 @@ def load_view(load: LoadPlan) -> View:
         ],
         "alone": [{"name": one.name, "usd": one.usd, "why": one.why or None} for one in load.alone],
         "duration_curve": [{"machines": machines, "hours": hours} for machines, hours in load.steps],
+        "by_hour": [{"load": rate, "machines": machines} for rate, machines in load.by_hour],
         "recommendation": load.recommendation,
         "changed": load.changed or None,
         "tried": load.kind_count,

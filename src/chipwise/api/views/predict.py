@@ -28,6 +28,7 @@ from chipwise.predictor.values import (
     SamplePrediction,
     StreamPrediction,
     TrainingPrediction,
+    UnknownPrediction,
     WholeJob,
 )
 
@@ -259,6 +260,9 @@ def _own(prediction: KernelPrediction) -> tuple[str, View]:
     match prediction:
         case HpcPrediction():
             return "hpc", _fields(prediction, "precision", "steps", "runs", "working_set_bytes", "fits")
+        case UnknownPrediction():
+            rate = None if prediction.requests_per_s is None else _interval(prediction.requests_per_s)
+            return "unknown", {**_fields(prediction, "kind", "memory_bytes", "fits"), "requests_per_s": rate}
         case RenderPrediction():
             return "render", _fields(prediction, "frames", "engine", "frame_s", "scene_bytes", "measured_on", "fits")
         case ArchivePrediction():

@@ -5,7 +5,38 @@ from __future__ import annotations
 from typing import Any
 
 from chipwise.api.tco import YEAR_HOURS, Alternative, Tco
+from chipwise.money.rent import TERM_YEARS, Decline
 from chipwise.money.tco import cash_flow
+from chipwise.money.tco_words import (
+    SETTINGS,
+    answer_words,
+    balance_words,
+    contract_words,
+    decline_words,
+    month_words,
+    saving_words,
+    setting_words,
+    totals_words,
+    use_words,
+    value_words,
+)
+
+__all__ = [
+    "CSV_COLUMNS",
+    "SETTINGS",
+    "answer_words",
+    "balance_words",
+    "contract_words",
+    "decline_words",
+    "month_words",
+    "saving_words",
+    "setting_words",
+    "tco_rows",
+    "tco_view",
+    "totals_words",
+    "use_words",
+    "value_words",
+]
 
 
 def tco_view(result: Tco) -> dict[str, Any]:
@@ -66,18 +97,71 @@ def tco_view(result: Tco) -> dict[str, Any]:
     }
 
 
+CSV_COLUMNS = (
+    "purchase",
+    "provider",
+    "machine",
+    "region",
+    "chip",
+    "chips",
+    "place",
+    "as_of",
+    "verdict",
+    "usd_per_hour",
+    "usd_per_useful_hour",
+    "break_even_utilisation",
+    "break_even_month",
+    "break_even_month_low",
+    "break_even_month_high",
+    "own_npv_usd",
+    "cloud_npv_usd",
+    "cloud_npv_low_usd",
+    "cloud_npv_high_usd",
+    "saving_usd",
+    "saving_low_usd",
+    "saving_high_usd",
+    "decline",
+    "decline_low",
+    "decline_high",
+    "term_years",
+    "contract_usd",
+)
+
+
+def tco_rows(result: Tco) -> list[dict[str, Any]]:
+    """What `chipwise tco --csv` prints: a line for everything that owning is held against."""
+    rows = []
+    for alternative in result.cloud:
+        view = _alternative_view(alternative)
+        decline = view.pop("decline")
+        view |= {"decline": decline["value"], "decline_low": decline["low"], "decline_high": decline["high"]}
+        rows.append({name: view[name] for name in CSV_COLUMNS})
+    return rows
+
+
 def _offer_fields(one: Alternative) -> dict[str, Any]:
     offer = one.offer
     return {"purchase": str(offer.purchase), "provider": offer.provider, "machine": offer.machine, "region": offer.region}
 
 
+def _decline_view(decline: Decline) -> dict[str, Any]:
+    return {
+        "value": decline.value,
+        "low": decline.low,
+        "high": decline.high,
+        "given": decline.is_given,
+        "how": decline.how,
+    }
+
+
 def _alternative_view(alternative: Alternative) -> dict[str, Any]:
-    comparison = alternative.compared
+    comparison, slow, fast = alternative.compared, alternative.slow, alternative.fast
     return {
         **_offer_fields(alternative),
         "chip": alternative.chip,
         "chips": alternative.chips,
         "place": alternative.place,
+        "durable": alternative.is_durable,
         "as_of": alternative.offer.as_of,
         "verdict": str(alternative.offer.verdict),
         "usd_per_hour": alternative.usd_per_hour,
@@ -89,4 +173,13 @@ def _alternative_view(alternative: Alternative) -> dict[str, Any]:
         "cloud_npv_usd": comparison.cloud_npv_usd,
         "saving_usd": comparison.saving_usd,
         "why": comparison.why,
+        "decline": _decline_view(alternative.decline),
+        "break_even_month_low": slow.break_even_month,
+        "break_even_month_high": fast.break_even_month,
+        "cloud_npv_low_usd": fast.cloud_npv_usd,
+        "cloud_npv_high_usd": slow.cloud_npv_usd,
+        "saving_low_usd": fast.saving_usd,
+        "saving_high_usd": slow.saving_usd,
+        "term_years": TERM_YEARS.get(alternative.offer.purchase),
+        "contract_usd": alternative.contract_usd,
     }

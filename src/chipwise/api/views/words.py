@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 from chipwise.planner.explain.pipeline_words import together_words, without
-from chipwise.planner.explain.reason_words import example_words, lost, missing_words, remedy_words, rule_words, words
+from chipwise.planner.explain.reason_words import (
+    example_words,
+    lost,
+    missing_words,
+    nothing_words,
+    remedy_words,
+    rule_words,
+    words,
+)
+from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.explain.why_words import why_words
-from chipwise.planner.explain.words import brief, emissions, no_service, running, sentence
+from chipwise.planner.explain.words import brief, count_words, emissions, headline, no_service, running
 from chipwise.planner.quotas import notes as quota_notes
 
 __all__ = [
     "brief",
     "emissions",
     "example_words",
+    "count_words",
+    "headline",
     "lost",
     "missing_words",
     "no_service",
+    "nothing_words",
     "quota_notes",
     "remedy_words",
+    "risk_line",
     "rule_words",
     "running",
-    "sentence",
     "together_words",
     "why_words",
     "without",

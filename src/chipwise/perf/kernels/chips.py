@@ -137,10 +137,6 @@ class Chips:
         return len(self.rate)
 
     @property
-    def element_bytes(self) -> float:
-        return BYTES[self.precision]
-
-    @property
     def launch(self) -> Array:
         """Seconds to start one kernel."""
         return self.kind.look_up(lambda kind: LAUNCH_S.get(kind, _LAUNCH_ELSEWHERE_S))

@@ -135,12 +135,6 @@ def stencil(
     return generic(points * positive("flop_per_point", flop_per_point), moved, kernel="stencil", repeats=repeats)
 
 
-def halo_bytes(points: Numbers, chips: Numbers, depth: Numbers = 1.0, fields: Numbers = 1.0, precision: str = "fp64") -> Array:
-    """What each of `chips` sends of a cubic grid cut into cubes: six faces, `depth` cells deep, `fields` values a cell."""
-    block = positive("points", points) / at_least("chips", chips, 1.0)
-    return 6 * block ** (2 / 3) * positive("depth", depth) * positive("fields", fields) * _element(precision)
-
-
 def spmv(nonzeros: Numbers, rows: Numbers, misses: Numbers = 0.0, precision: str = "fp64", repeats: Numbers = 1.0) -> Step:
     """y = A x with A in CSR: a value and a 4-byte column per nonzero; a row pointer, x and y per row.
 

@@ -77,6 +77,10 @@ class Terms:
         seconds = tuple(np.where(count == 0, 0.0, np.where(count == 0, 1.0, count) * part) for part in self.seconds)
         return Terms(self.names, seconds, self.relative + np.zeros_like(seconds[0]))
 
+    def moved(self, factor: Array | float, relative: Array | float) -> Terms:
+        """All times by a factor that was measured, and how unsure the estimate is then."""
+        return Terms(self.names, tuple(factor * part for part in self.seconds), relative + np.zeros_like(self.relative))
+
 
 def overlapped(*times: Array, sharpness: float = 4.0) -> tuple[Array, ...]:
     """Times that run at once, as terms whose sum is (sum of t^p)^(1/p): the largest, and a little more where others are close.

@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from chipwise.perf.arrays import Array
+from chipwise.planner.defaults import HORIZON_S
 from chipwise.planner.explain.reason_words import missing_words
 from chipwise.planner.fleet import Index
 from chipwise.planner.pricing import Priced
@@ -22,6 +23,7 @@ from chipwise.planner.ranking import first_of
 from chipwise.planner.reasons import TooSlow
 from chipwise.planner.values.plan import Answer, Choice, Obstacle, Plan, Rows
 from chipwise.planner.values.split import CircuitSplit, DevicesPerPlace, GenerationSplit, Seats, width
+from chipwise.planner.values.trade import cost_time_curve, knee
 from chipwise.text import amount, duration, usd
 
 PARALLEL, LATENCY, SCALING, BUDGET = (
@@ -58,6 +60,7 @@ class _Point:
     chips: float
     seconds: float
     usd: float
+    work_s: float  # of the seconds those in which it makes progress: by them it is told how parallel the work is
 
 
 def answers(plan: Plan, targets: Asked) -> tuple[Answer, ...]:
@@ -101,7 +104,12 @@ def _curve(rows: Rows | None, winner: Choice) -> list[_Point]:
     chips = priced.machines[subset] * inside
     best = _best(rows, subset, chips)
     return [
-        _Point(float(chips[row]), float(priced.seconds[subset[row]]), float(_usd(priced, subset[row : row + 1])[0]))
+        _Point(
+            float(chips[row]),
+            float(priced.seconds[subset[row]]),
+            float(_usd(priced, subset[row : row + 1])[0]),
+            float(priced.tails.risk.work_s[subset[row]]),
+        )
         for row in best.tolist()
     ]
 
@@ -142,12 +150,12 @@ def _parallel(rows: Rows | None, winner: Choice, targets: Asked) -> list[str]:
         ]
     if fewest.chips >= total:
         larger = next((point for point in curve if point.chips >= 2 * total), curve[-1])
-        gain, share = fewest.seconds / larger.seconds, larger.chips / fewest.chips
+        gain, share = fewest.work_s / larger.work_s, larger.chips / fewest.chips
         text = f"{_word(gain / share)}: {total} {winner.chip} is the smallest number that does it; {share:.3g}x as many"
         return [f"{text} are {gain:.2f}x as fast.", *limit]
-    gain, share = fewest.seconds / winner.seconds, total / fewest.chips
+    gain, share = fewest.work_s / winner.work_s, total / fewest.chips
     text = f"{_word(gain / share)}: the {total} {winner.chip} are {amount(gain)}x as fast as {fewest.chips:g}, the fewest known"
-    return [f"{text} ({duration(winner.seconds)}, not {duration(fewest.seconds)}): {_linear(gain / share)}.", *limit]
+    return [f"{text} ({duration(winner.work_s)}, not {duration(fewest.work_s)}): {_linear(gain / share)}.", *limit]
 
 
 def _linear(share: float) -> str:
@@ -184,8 +192,9 @@ def _side_by_side(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
 def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     if plan.per == "job":
         return _in_time(plan, winner, targets)
+    network = [] if winner.network_s is None else [f"Network to {winner.users} {winner.network_s * 1e3:.0f} ms."]
     if not targets.goals:
-        return ["No goal is given, so none decides."]
+        return ["No goal is given, so none decides.", *network]
     if plan.kind == "transcode":
         return ["The goal is ignored: the delay of an encoder depends on its settings."]
     reached = dict(winner.latency)
@@ -201,18 +210,26 @@ def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     first = f"{'Missed by the estimate' if missed else 'Kept'}: {', '.join(parts)}."
     slow = [loss.family for loss in plan.losses if loss.choice is None and isinstance(loss.why, TooSlow)]
     rest = f" and {len(slow) - 3} more" if len(slow) > 3 else ""
-    return [first, f"Too slow at any rate: {', '.join(slow[:3])}{rest}." if slow else "No family on offer is too slow for it."]
+    return [
+        first,
+        *network,
+        f"Too slow at any rate: {', '.join(slow[:3])}{rest}." if slow else "No family on offer is too slow for it.",
+    ]
+
+
+def late_words(share: float) -> str:
+    return "a risk below 0.1%" if share < 0.001 else f"a risk of {100 * share:.2g}%"
 
 
 def _in_time(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     limit = targets.deadline_s
     if limit is None:
-        return ["Nothing: this is a job without a deadline."]
+        span = f" It ends within {duration(HORIZON_S)}." if winner.seconds <= HORIZON_S else ""
+        return [f"Nothing: no deadline is given.{span}"]
     if winner.seconds > limit:
         return [f"The deadline is {duration(limit)}, and this takes {duration(winner.seconds)}: it is late."]
-    sentences = [f"Only the deadline: done in {duration(winner.seconds)} of {duration(limit)}."]
-    if winner.p90_s > limit:
-        sentences.append(f"One run in ten takes more than {duration(winner.p90_s)}, and is late.")
+    risk = "" if winner.late_share is None else f"; {late_words(winner.late_share)} to be late"
+    sentences = [f"Only the deadline: done in {duration(winner.seconds)} of {duration(limit)}{risk}."]
     rows = plan.rows
     if rows is None:
         return sentences
@@ -239,11 +256,11 @@ def _scaling(winner: Choice, curve: Sequence[_Point]) -> list[str]:
     for times in (2, 4):
         point = next((point for point in curve if point.chips == times * total), None)
         if point is not None:
-            share = own.seconds / (point.seconds * times)
+            share = own.work_s / (point.work_s * times)
             steps.append(f"{times}x the chips: {duration(point.seconds)} for {usd(point.usd)} ({_linear(share)})")
     if not steps:
         point = curve[-1]
-        share = own.seconds * total / (point.seconds * point.chips)
+        share = own.work_s * total / (point.work_s * point.chips)
         steps.append(f"{point.chips:g} chips: {duration(point.seconds)} for {usd(point.usd)} ({_linear(share)})")
     return [f"{'; '.join(steps)}.", _end(winner, [own, *(point for point in curve if point.chips > total)])]
 
@@ -251,9 +268,14 @@ def _scaling(winner: Choice, curve: Sequence[_Point]) -> list[str]:
 def _end(winner: Choice, curve: Sequence[_Point]) -> str:
     """Where more chips stop paying."""
     for smaller, larger in pairwise(curve):
-        if math.log(smaller.seconds / larger.seconds) < PAYS * math.log(larger.chips / smaller.chips):
+        if math.log(smaller.work_s / larger.work_s) < PAYS * math.log(larger.chips / smaller.chips):
             return f"Beyond {smaller.chips:g} {winner.chip} a doubling brings less than {2**PAYS:.1f}x."
     return f"More still pay at {curve[-1].chips:g} {winner.chip}, the most that were predicted."
+
+
+def _always_usd(choice: Choice) -> float:
+    """Of machines for the peak at all times."""
+    return choice.usd if choice.over_time is None else choice.over_time.always_cost.usd
 
 
 def _machines(winner: Choice, copies: float) -> float:
@@ -279,12 +301,13 @@ def _load(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     copies, wanted = winner.replicas or winner.machines, targets.rate or targets.at_once
     name = _SIDES.get(plan.kind, "") if targets.rate else "callers"
     capacity = ((winner.rate or 0.0) if targets.rate else wanted or 0.0) / copies
-    if not wanted or capacity <= 0:
+    planned = (winner.planned or winner.rate or 0.0) / copies if targets.rate else capacity
+    if not wanted or planned <= 0:
         return [f"By copies: {further}"]
     spare = f"By copies, each with a part of the load: room for {amount(capacity * copies)} {name}, {amount(wanted)} asked."
     steps = []
     for times in (2, 4):
-        machines = max(_machines(winner, math.ceil(times * wanted / capacity - 1e-9)), 1)
+        machines = max(_machines(winner, math.ceil(times * wanted / planned - 1e-9)), 1)
         cost = winner.usd * machines / winner.machines
         steps.append(f"{amount(times * wanted)}: {_counted(machines, 'machine', 'machines')}, about {usd(cost)}")
     return [spare if targets.rate else "By copies, each with a part of the callers.", f"{'; '.join(steps)}."]
@@ -297,9 +320,13 @@ def _budget(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
         sentences = [
             f"{usd(spent)} of the {usd(targets.budget_usd)} allowed in each {targets.budget_per}, {usd(winner.usd)} in all."
         ]
-    elif targets.budget_usd and (layered := plan.layered_usd) is not None and winner.usd > targets.budget_usd:
-        follows = f"with machines that follow the load ({usd(layered)}); for the peak at all times this costs {usd(winner.usd)}"
-        sentences = [f"{layered / targets.budget_usd:.0%} of the {usd(targets.budget_usd)} a {plan.per}, {follows}."]
+    elif targets.budget_usd and (layered := plan.layered_usd) is not None and _always_usd(winner) > targets.budget_usd:
+        changes = winner.over_time is not None
+        manner, contrast = (
+            ("with machines that follow the load", "for the peak at all times") if changes else ("in layers", "in one way")
+        )
+        cost = f"{manner} ({usd(layered)}); {contrast} this costs {usd(_always_usd(winner))}"
+        sentences = [f"{layered / targets.budget_usd:.0%} of the {usd(targets.budget_usd)} a {plan.per}, {cost}."]
     elif targets.budget_usd:
         share = winner.usd / targets.budget_usd
         sentences = [f"{f'{share:.0%}' if share >= 0.01 else 'Less than 1%'} of the {usd(targets.budget_usd)} a {plan.per}."]
@@ -308,6 +335,8 @@ def _budget(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     if plan.per == "month":
         return [*sentences, *_month(plan, winner, targets)]
     front = [choice for choice in plan.front if math.isfinite(choice.usd)] or [winner]
+    if targets.deadline_s is None and (trade := _trade(winner, front)):
+        return [*sentences, trade]
     cheap, fast = min(front, key=lambda choice: choice.usd), min(front, key=lambda choice: choice.seconds)
     if cheap.usd < winner.usd * 0.995:
         sentences.append(f"Cheapest: {usd(cheap.usd)} in {duration(cheap.seconds)} ({_label(cheap)}).")
@@ -325,6 +354,22 @@ def _budget(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     else:
         sentences.append("Twice the money buys no time.")
     return sentences
+
+
+def _trade(winner: Choice, front: Sequence[Choice]) -> str:
+    """The curve of cost against time in one sentence: the cheapest, the answer, the knee and the fastest. Empty: no curve."""
+    curve = cost_time_curve(front)
+    bend = knee(curve)
+    if len(curve) < 2:
+        return ""
+    points = []
+    ends = [one for one in (curve[0], curve[-1]) if one not in (winner, bend)]
+    for choice in sorted(
+        [winner, *ends, *([bend] if bend and bend != winner else [])], key=lambda one: (one.usd, -one.seconds)
+    ):
+        sign = "this" if choice == winner else _label(choice)
+        points.append(f"{duration(choice.seconds)} for {usd(choice.usd)}{', the knee' if choice == bend else ''} ({sign})")
+    return f"Cost against time: {'; '.join(points)}."
 
 
 def _month(plan: Plan, winner: Choice, targets: Asked) -> list[str]:

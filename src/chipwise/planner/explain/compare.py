@@ -15,8 +15,6 @@ from chipwise.spelling import fold, nearest
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
 
-WAYS = ("provider", "region", "generation")
-
 
 @dataclass(frozen=True, slots=True)
 class Comparison:

@@ -16,8 +16,7 @@ from chipwise.catalog.chip import Chip, ChipKind
 from chipwise.catalog.offer import PURCHASES
 from chipwise.money.carbon import Grids
 from chipwise.perf.arrays import Array
-from chipwise.planner.assemble import family_of
-from chipwise.planner.fleet import Index
+from chipwise.planner.fleet import Index, family_of
 from chipwise.planner.ranking import Values, order
 from chipwise.planner.reasons import MissesGoals, NotOffered, Reason
 from chipwise.planner.values.plan import Choice, Loss, Rows
@@ -70,6 +69,8 @@ def _heads(group: Index, ranked: Index, depth: int) -> Iterator[tuple[int, Index
 
 def _first(rows: Rows, head: Index) -> tuple[int, Choice]:
     choices = [rows.choice(int(at)) for at in head]
+    if int(head[0]) == int(rows.ranked[0]):  # the answer of the plan stands for its group
+        return int(head[0]), choices[0]
     values = Values(*(np.array(column, dtype=np.float64) for column in zip(*map(_values, choices), strict=True)))
     best = int(order(values, "cost")[0])
     return int(head[best]), choices[best]

@@ -13,7 +13,6 @@ from chipwise.money.carbon import CarbonLine, Greener, Grid, Grids, Making, gree
 from chipwise.planner.ranking import first_of
 from chipwise.planner.values.plan import Choice, Emitted, Plan, Rows
 from chipwise.text import number
-from chipwise.units import HOUR
 
 SHOWN = 3
 
@@ -31,9 +30,8 @@ def emitted(plan: Plan, making: Making, grids: Grids) -> Emitted | None:
     ]
     basis: tuple[str, ...] = ("embodied: no chip of the catalog",)
     if chip is not None:
-        embodied = making.share(
-            chip, winner.chips * winner.machines, winner.machines, machine.memory_bytes, winner.seconds / HOUR
-        )
+        chips, held_h = winner.chips * winner.machines, float(rows.priced.held_h[row])
+        embodied = making.share(chip, chips, winner.machines, machine.memory_bytes, held_h)
         lines += embodied.lines
         basis = embodied.basis
     total = sum(line.kg for line in lines)

@@ -31,11 +31,10 @@ from chipwise.catalog.compatibility import CompatibilityAnswer, check, rules
 from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.perf.arrays import Array
 from chipwise.perf.model import FORMULA
-from chipwise.planner.assemble import family_of
 from chipwise.planner.explain.comparing import leaders
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.explain.words import PORTING
-from chipwise.planner.fleet import Index
+from chipwise.planner.fleet import Index, family_of
 from chipwise.planner.reasons import MissesGoals, Reason
 from chipwise.planner.values.plan import Choice, Rows
 from chipwise.planner.values.split import width

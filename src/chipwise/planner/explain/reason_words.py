@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import assert_never
 
 from chipwise.planner import reasons as r
 from chipwise.planner import remedies
 from chipwise.planner.limits import Refused
-from chipwise.planner.values.plan import Loss, Missing
+from chipwise.planner.values.plan import Loss, Missing, Obstacle
 from chipwise.text import duration, gib, mass, number, usd
-from chipwise.units import GIB
+from chipwise.units import DAY, GIB
 
 
 def words(reason: r.Reason) -> str:
     """Without a capital letter or a full stop: it stands behind a name and a colon."""
     if isinstance(reason, r.Beaten):
-        return _with_circuits(reason) if reason.device else _beaten(reason)
+        porting = " after porting" if reason.porting else ""
+        return _with_circuits(reason) if reason.device else f"{_beaten(reason)}{porting}"
     if isinstance(reason, r.Limit):
         return _limit(reason)
     if isinstance(reason, r.Ability):
@@ -39,12 +42,15 @@ def rule_words(rule: r.Rule) -> str:
             return f"above {_quota_owner(rule.own)} of {rule.limit:,g} {rule.name}{suffix}"
         case r.RuleKind.PURCHASE:
             return f"not bought as {rule.name}"
+        case r.RuleKind.PRICE_AGE:
+            return f"price older than {duration((rule.limit or 0) * DAY)}"
         case r.RuleKind.REPLICAS:
             return f"needs more than {rule.limit:g} replicas"
         case _:
             return _RULES[rule.kind]
 
 
+MOVING = 0.1  # of the time: from here on moving the data is told
 _RULES = {
     r.RuleKind.UNREAL: "not for sale at that price (auction floors, placeholders, stale entries)",
     r.RuleKind.RETIRED: "retired",
@@ -55,9 +61,12 @@ _RULES = {
     r.RuleKind.AVOIDED_CHIP: "chip avoided",
     r.RuleKind.REGION: "region not asked for",
     r.RuleKind.AVOIDED_REGION: "region avoided",
-    r.RuleKind.COUNTRY: "country not allowed, or not known",
+    r.RuleKind.UNKNOWN_COUNTRY: "its country is not known",
+    r.RuleKind.COUNTRY: "country not allowed",
     r.RuleKind.AVOIDED_COUNTRY: "country avoided",
     r.RuleKind.INTERRUPTIBLE: "may be interrupted",
+    r.RuleKind.MARKET: "not durable: a marketplace or a single listing (--market any)",
+    r.RuleKind.COMMITMENT: "binds for a term (--commit 1y, 3y or any)",
     r.RuleKind.OWNED: "owned",
     r.RuleKind.RENTED: "rented",
 }
@@ -80,6 +89,19 @@ def remedy_words(missing: Missing) -> str:
     return f"{text}, with all of these changes at once" if missing.together else text
 
 
+def nothing_words(missing: Sequence[Missing]) -> str:
+    """The first line where there is no choice: missing data is not the same as nothing that fits."""
+    if any(one.what is Obstacle.COMPLIANCE for one in missing):
+        return "Stopped: data on compliance is missing"
+    return "Nothing fits"
+
+
+def listed_few(names: Sequence[str], most: int = 4) -> str:
+    """The first of them, and how many more there are."""
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{rest}"
+
+
 def lost(loss: Loss) -> str:
     """Why a family lost, with the remark on its chip."""
     return "; ".join(filter(None, (words(loss.why), loss.remark)))
@@ -93,6 +115,10 @@ def _limit(reason: r.Limit) -> str:
             if rule is None:
                 return "no offer is left: the catalog has none"
             return f"no offer is left: the last {offers:,} were refused as {rule_words(rule)!r}"
+        case r.NoComplianceData(programmes, providers, taking_part):
+            silent = f"no data says whether {listed_few(providers)} {'takes' if len(providers) == 1 else 'take'} part in"
+            known = f"; known to: {', '.join(taking_part)}" if taking_part else ""
+            return f"{silent} {' and '.join(programmes)}{known}"
         case r.DoesNotRun(finding):
             return finding
         case r.StagesOverQuota(stages, quota):
@@ -230,14 +256,21 @@ def _goal(reason: r.Goal) -> str:
             if not goal:
                 return "keeps no latency goal at any rate"
             return f"{goal} is {duration(seconds)} at best, above {duration(limit_s)}"
+        case r.TooFar(users, seconds, limit_s):
+            if seconds is None:
+                return f"how far it is from {users} is not known"
+            return f"network to {users} {seconds * 1e3:.0f} ms, of {limit_s * 1e3:.0f} ms that may be"
         case r.MissesLatency(goal, seconds, limit_s, share, start):
             text = f"{goal} is {duration(seconds)}, the goal {duration(limit_s)}"
             if start is None:
                 return text
             low, middle, high = map(duration, start)
             return f"{share:.0%} of the requests meet a cold start of {middle} ({low} to {high}): {text}"
-        case r.MissesDeadline(seconds, limit_s):
-            return f"misses the deadline of {duration(limit_s)}: {duration(seconds)}"
+        case r.MissesDeadline(seconds, limit_s, confidence):
+            surely = "" if confidence is None else f" at {confidence:.3g} confidence"
+            moving = reason.moving_s
+            moved = f", of which moving the data takes {duration(moving)}" if moving >= MOVING * seconds else ""
+            return f"misses the deadline of {duration(limit_s)}: {duration(seconds)}{surely}{moved}"
         case r.MissesThroughput(rate, limit, item):
             return f"misses the throughput of {number(limit, 4)} {item}s/s: {number(rate, 4)}"
         case r.OverBudget():
@@ -331,6 +364,8 @@ def _remedy(remedy: remedies.Remedy, reason: r.Reason) -> str:
             return eased(reason) or "a looser limit"
         case remedies.LiftLimit(change, offers):
             return f"{change} ({offers:,} offers are left then)"
+        case remedies.AskProviders(providers):
+            return f"the word of {listed_few(providers)} itself, with limits.compliance_unknown: warn until you have it"
         case remedies.OwnMachines():
             return "your own machines in the catalog (`chipwise catalog import servers.csv`)"
         case remedies.UsePrecision(precision):
@@ -351,6 +386,8 @@ def eased(reason: r.Reason) -> str:
     match reason:
         case r.MissesDeadline(seconds, limit_s):
             return f"deadline {duration(seconds - limit_s)} later"
+        case r.TooFar(_, float() as seconds, _):
+            return f"limits.round_trip: {math.ceil(seconds * 1e3)}ms"
         case r.MissesThroughput(rate, _, item):
             return f"a throughput of {number(rate, 4)} {item}s/s"
         case r.OverBudget():

@@ -21,11 +21,11 @@ from chipwise.perf.kernels.chips import Chips
 from chipwise.perf.kernels.hpc import step_of
 from chipwise.perf.operators import COMPUTE_EFFICIENCY, MEMORY_EFFICIENCY
 from chipwise.perf.part import Part
-from chipwise.perf.predict_serving import load, replica, slots
+from chipwise.perf.predict_serving import replica
 from chipwise.perf.predict_training import steps
-from chipwise.perf.serving import in_flight
 from chipwise.perf.training import bases, flop_per_token
 from chipwise.perf.transformer import Transformers
+from chipwise.perf.under_load import running
 from chipwise.planner.defaults import LORA_RANK
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.planner.values.split import GenerationSplit, Runs, TrainingSplit
@@ -94,6 +94,8 @@ def roofline_of(known: Known, work: Common, plan: Plan) -> Roofline | None:
 
 
 def _draw(known: Known, work: Common, choice: Choice, part: Part) -> Roofline | None:
+    if work.is_unknown:
+        return None
     if isinstance(work, Hpc):
         return _numerical(work, choice, part)
     if not isinstance(getattr(work, "model", None), str):
@@ -204,7 +206,7 @@ def _generation(known: Known, work: Serve | Batch, choice: Choice, split: Genera
         "tpot_ms",
         arriving / replicas if arriving else None,
     )
-    sequences = max(round(_scalar(in_flight(replica(probe.ask), load(probe.ask, "tpot_ms", slots(probe.ask))))), 1)
+    sequences = max(round(_scalar(running(probe.ask, known.model))), 1)
     first, token = ask("prefill", 1.0, "ttft_ms"), ask("decode", float(sequences), "tpot_ms")
     run = replica(first.ask)
     free = replace(run, peak=_ENDLESS, half_peak=_ENDLESS)

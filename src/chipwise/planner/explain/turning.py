@@ -9,23 +9,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
 
 import numpy as np
 
-from chipwise.catalog.offer import MEANINGS, PURCHASES, VERDICTS, Purchase, Verdict, iso_day
+from chipwise.catalog.offer import MEANINGS, PURCHASES, VERDICTS, Purchase, Verdict
+from chipwise.planner.explain.risks import FULL_MEMORY
 from chipwise.planner.explain.words import PORTING, RATES
 from chipwise.planner.fleet import Index
-from chipwise.planner.reasons import MissesDeadline
-from chipwise.planner.values.plan import Choice, Plan, Rows, Turn
+from chipwise.planner.reasons import MissesDeadline, RuleKind
+from chipwise.planner.values.plan import CheaperOption, Choice, Plan, Rows, Turn
 from chipwise.planner.values.split import DevicesPerPlace, width
-from chipwise.text import amount, duration, usd
+from chipwise.text import amount, duration, long_age, usd
 
 LOOKED_AT = 400  # rows among which another precision is looked for: they are ranked, so it is near the top or far off
 FARTHEST = 10.0  # times the asked load, up and down
 NEAREST = 2000  # loads above and below the asked one that are looked at
 OLD_DAYS = 180
+OWN_ROWS = 50  # rows of own machines, the best first
 TIE = 0.005  # of the price: below it two choices cost the same
+_SIXTEEN = {"bf16", "fp16"}  # as good as each other
 UNMEASURED = {  # kinds without a model: what nobody measured
     "hpc": "program",
     "render": "scene",
@@ -33,6 +35,7 @@ UNMEASURED = {  # kinds without a model: what nobody measured
     "stream": "design",
     "hybrid": "work",
 }
+CHEAPER_FAR = 0.95  # of the cost: what saves less is no reason to stand farther from the users
 SCARCE = 256  # chips of one kind in one region above which somebody must be asked
 
 
@@ -40,12 +43,55 @@ def turns(plan: Plan) -> tuple[Turn, ...]:
     winner, rows = plan.winner, plan.rows
     if winner is None or rows is None:
         return ()
-    changes: list[Turn] = []
+    changes = [_alternative(option, plan.per) for option in plan.alternatives]
     if plan.objective == "cost":
+        changes += _paid(winner, rows)
         changes += _price(winner, rows)
         changes += _load(winner, plan.choices, RATES.get(plan.kind, "")) if plan.per == "month" else _time(winner, rows)
         changes += _precision(winner, rows)
+        changes += _farther(winner, plan.farther)
     return (*changes, *_risks(plan.kind, winner, rows))
+
+
+def _alternative(option: CheaperOption, per: str) -> Turn:
+    """What a default keeps out, with what it would save and why it is not the answer."""
+    cost = f"{usd(option.choice.usd)}{' a month' if per == 'month' else ''} ({option.saving:.0%} less)"
+    name = f"{_label(option.choice)} {option.choice.placed}"
+    if option.kind is RuleKind.MARKET and option.choice.price_days > OLD_DAYS and option.choice.purchase == Purchase.SPOT:
+        age = long_age(option.choice.price_days)
+        return Turn("old price", f"{name} would cost {cost} by a price that is {age} old: --market any")
+    if option.kind is RuleKind.MARKET:
+        return Turn("marketplace", f"{name} would cost {cost}; such offers are often gone within a month: --market any")
+    if option.kind is RuleKind.PRECISION:
+        quality = option.quality or "what that does to the answers was not published for this model"
+        return Turn(
+            "precision",
+            f"in {option.choice.precision} {name} would cost {cost}; {quality}: --precision {option.choice.precision}",
+        )
+    term = f"{option.term_years:g}y"
+    text = f"{name} would cost {cost} and binds for {usd(option.contract_usd or 0.0)}"
+    pays = f"; it pays if used for {option.break_even:.0%} of the term" if option.break_even is not None else ""
+    return Turn("commitment", f"{text}{pays}: --commit {term}")
+
+
+def _paid(winner: Choice, rows: Rows) -> Iterator[Turn]:
+    """Own machines that lose with depreciation and would win with electricity alone."""
+    machines, priced, good = rows.fleet.catalog.machines, rows.priced, rows.ranked[: rows.kept]
+    own = good[priced.purchase[good] == PURCHASES.index(Purchase.OWNED)]
+    known = own[[machines[at].energy_usd_per_hour is not None and not machines[at].paid for at in priced.machine[own].tolist()]]
+    best: Choice | None = None
+    for row in known[:OWN_ROWS].tolist():
+        choice = rows.choice(row)
+        if choice.own is not None and (best is None or _sunk(choice) < _sunk(best)):
+            best = choice
+    if best is not None and _sunk(best) < (1 - TIE) * winner.usd and best.where != winner.where:
+        fall = 1 - _sunk(best) / max(winner.usd, 1e-9)
+        text = f"{_label(best)} would cost {usd(_sunk(best))} in electricity alone ({fall:.0%} less)"
+        yield Turn("own hardware", f"{text}, {usd(best.usd)} in full: state `paid: true` in its file if it is paid")
+
+
+def _sunk(choice: Choice) -> float:
+    return math.inf if choice.own is None or choice.own.sunk_usd is None else choice.own.sunk_usd
 
 
 def _chips(rows: Rows, at: Index) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
@@ -54,7 +100,7 @@ def _chips(rows: Rows, at: Index) -> np.ndarray[tuple[int], np.dtype[np.object_]
 
 
 def _price(winner: Choice, rows: Rows) -> Iterator[Turn]:
-    good = rows.ranked[1 : rows.kept]
+    good = rows.eligible[1:]
     for start in range(0, len(good), LOOKED_AT):
         batch = good[start : start + LOOKED_AT]
         rivals = np.flatnonzero(_chips(rows, batch) != winner.chip)
@@ -72,7 +118,9 @@ def _price(winner: Choice, rows: Rows) -> Iterator[Turn]:
 
 def _time(winner: Choice, rows: Rows) -> Iterator[Turn]:
     """A deadline before the winner's end, and one after that of something cheaper."""
-    priced, good, rest = rows.priced, rows.ranked[: rows.kept], rows.ranked[rows.kept :]
+    priced, good, rest = rows.priced, rows.eligible, rows.ranked[rows.kept :]
+    if rows.needs_porting is not None and not winner.needs_porting:
+        rest = rest[~rows.needs_porting[rest]]
     faster = good[priced.seconds[good] < 0.95 * winner.seconds]
     if len(faster):
         rival = rows.choice(int(faster[np.argmin(priced.usd[faster])]))
@@ -98,7 +146,7 @@ class _Steps:
     def of(cls, choice: Choice) -> _Steps:
         span = max(math.ceil(width(choice.split) / max(choice.chips, 1)), 1)
         groups = max(choice.machines / span, 1.0)
-        return cls(choice, choice.usd / groups, (choice.rate or 0.0) / groups)
+        return cls(choice, choice.usd / groups, (choice.planned or 0.0) / groups)
 
     def cost(self, rate: float) -> float:
         return math.ceil(rate / self.rate - 1e-9) * self.usd
@@ -111,11 +159,11 @@ def _load(winner: Choice, choices: Sequence[Choice], unit: str) -> Iterator[Turn
     ):  # a place has its load, and its device
         return
     own = _Steps.of(winner)
-    rivals = [_Steps.of(other) for other in choices[1:] if other.rate and other.machine != winner.machine]
+    rivals = [_Steps.of(other) for other in choices[1:] if other.rate and _rivals(winner, other)]
     if not rivals:
         return
     now = own.rate * max(round(winner.usd / own.usd), 1)
-    bends = sorted({step.rate * count for step in (own, *rivals) for count in _near(now, step.rate)})
+    bends = sorted({step.rate * count for step in (own, *rivals) for count in _counts_near(now, step.rate)})
     above, below = [bend * 1.0001 for bend in bends if bend >= now], [bend for bend in reversed(bends) if bend < now]
     for change, since, rates in (("more load", "from", above), ("less load", "up to", below)):
         for rate in rates[:NEAREST]:
@@ -126,21 +174,40 @@ def _load(winner: Choice, choices: Sequence[Choice], unit: str) -> Iterator[Turn
                 break
 
 
-def _near(now: float, rate: float) -> range:
+def _rivals(winner: Choice, other: Choice) -> bool:
+    """Another machine that could lead without porting."""
+    return other.machine != winner.machine and (winner.needs_porting or not other.needs_porting)
+
+
+def _counts_near(now: float, rate: float) -> range:
     """Counts of groups whose rates lie nearest to `now`: more than `NEAREST` of them on one side are not looked at."""
     current = int(now / rate)
     return range(max(current - NEAREST, 1), min(current + 2 + NEAREST, 1 + int(FARTHEST * now / rate)))
 
 
+def _farther(winner: Choice, rival: Choice | None) -> Iterator[Turn]:
+    """What standing farther from the users would save."""
+    if rival is not None and rival.network_s is not None and rival.usd < CHEAPER_FAR * winner.usd:
+        trip = math.ceil(rival.network_s * 1e3)
+        text = f"{_label(rival)}, {trip} ms from {rival.users}, for {usd(rival.usd)} ({_against(rival, winner)})"
+        yield Turn("farther away", f"with limits.round_trip: {trip}ms {text}")
+
+
 def _precision(winner: Choice, rows: Rows) -> Iterator[Turn]:
     if not winner.precision:  # nothing is computed in a format of ours; others may be called by the slice they are
         return
-    for row in rows.ranked[1 : min(rows.kept, LOOKED_AT)].tolist():
-        if rows.precision(row) not in (winner.precision, ""):
-            rival = rows.choice(row)
-            text = f"in {rival.precision} instead of {winner.precision}: {_label(rival)} for {usd(rival.usd)}"
-            yield Turn("precision", f"{text} ({_against(rival, winner)})")
-            return
+    heads = rows.ranked[1 : min(rows.kept, LOOKED_AT)]
+    formats = [_distinct_format(rows.precision(row), winner.precision) for row in heads.tolist()]
+    precision = next((one for one in formats if one), "")
+    if precision:
+        rival = rows.choice(rows.leader(heads[np.array([one == precision for one in formats], dtype=bool)]))
+        text = f"in {rival.precision} instead of {winner.precision}: {_label(rival)} for {usd(rival.usd)}"
+        yield Turn("precision", f"{text} ({_against(rival, winner)})")
+
+
+def _distinct_format(precision: str, own: str) -> str:
+    """Empty where it is as good as the own."""
+    return "" if precision == own or {precision, own} <= _SIXTEEN else precision
 
 
 def _risks(kind: str, winner: Choice, rows: Rows) -> Iterator[Turn]:
@@ -159,16 +226,18 @@ def _risks(kind: str, winner: Choice, rows: Rows) -> Iterator[Turn]:
     verdict = VERDICTS[offers.verdict[offer]]
     if verdict is not Verdict.FINE:
         yield Turn("doubtful price", f"{MEANINGS[verdict]}: check it with the provider")
-    newest = int(np.frombuffer(offers.as_of, dtype=np.int32).max())
-    age = (date.fromisoformat(iso_day(newest)) - date.fromisoformat(winner.price_of)).days
-    if age > OLD_DAYS:
-        yield Turn("old price", f"of {winner.price_of}, {age:,.0f} days before the newest of the catalog ({iso_day(newest)})")
+    if winner.price_days > OLD_DAYS:
+        yield Turn("old price", f"of {winner.price_of}: ask the provider what it is today")
     total = winner.machines * winner.chips
     if total > SCARCE and winner.purchase != "owned":
         text = f"{total:,} {winner.catalog_chip or winner.chip} in one region at once are more than most accounts are given"
         yield Turn("capacity", f"{text}: ask the provider first, or set limits.chip_count")
     if winner.purchase.startswith("reserved"):
         yield from _commitment(winner, rows)
+    if kind == "serve" and winner.replicas == 1:
+        yield Turn("one copy", "while it restarts or fails nobody is answered; replicas: {min: 2} plans a second one")
+    if winner.memory_share is not None and winner.memory_share > FULL_MEMORY:
+        yield Turn("memory", f"{winner.memory_share:.0%} of a chip's memory is planned for: a little more does not fit")
     if winner.purchase == "spot":
         yield Turn("spot", "the price moves and machines are taken away: without checkpoints this plan does not hold")
     moving = PORTING.get(winner.family.split()[-1]) or PORTING.get(winner.family.split()[0], "")
@@ -183,11 +252,11 @@ def _commitment(winner: Choice, rows: Rows) -> Iterator[Turn]:
     machine, region = (np.frombuffer(column, dtype=np.int32) for column in (offers.machine, offers.region))
     matching = (machine == priced.machine[row]) & (region == priced.region[row])
     matching &= np.frombuffer(offers.purchase, dtype=np.int8) == PURCHASES.index(Purchase.ON_DEMAND)
-    hourly = np.frombuffer(offers.price, dtype=np.float64)
+    hourly = priced.prices.counted
     if matching.any():
         share = float(hourly[priced.offer[row]] / hourly[matching].min())
         yield Turn(
-            "commitment",
+            "term",
             f"{winner.purchase} is paid for every hour of its term: on-demand costs less below {share:.0%} of the hours",
         )
 

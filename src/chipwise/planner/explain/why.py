@@ -16,11 +16,11 @@ import numpy as np
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.machine import Machine
 from chipwise.errors import UnknownName
-from chipwise.planner.assemble import beaten, family_of
-from chipwise.planner.fleet import Fleet
+from chipwise.planner.fleet import Fleet, family_of
 from chipwise.planner.limits import Mask, Refused, allowed
 from chipwise.planner.reasons import MissesGoals, Reason
 from chipwise.planner.values.plan import Choice, Plan, Rows, Service
+from chipwise.planner.verdicts import beaten
 from chipwise.spelling import fold, nearest
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def why(known: Known, plan: Plan, name: str) -> Why:
     machine = np.frombuffer(offers.machine, dtype=np.int32)
     region = np.frombuffer(offers.region, dtype=np.int32)
     matching = subject.machines[machine] & subject.regions[region]
-    left = allowed(rows.fleet, rows.grounds.rules, among=matching)
+    left = allowed(rows.fleet, rows.grounds.rules, rows.priced.prices, among=matching)
     service = next((one for one in plan.services if one.provider == subject.provider), None)
     count, refused = int(np.count_nonzero(matching)), left.refused
     ranked = np.flatnonzero(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from chipwise.planner.defaults import HORIZON_S, NEARLY
+from chipwise.planner.explain.data_words import data_words, dominant
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.pricing import BOOT_S
-from chipwise.planner.values.plan import Choice, Emitted, Plan, QuantumPart
+from chipwise.planner.values.load import LoadPlan
+from chipwise.planner.values.plan import Choice, Emitted, Plan, QuantumPart, Service
 from chipwise.planner.values.split import TrainingSplit
-from chipwise.text import amount, count, duration, mass, number, usd
+from chipwise.text import age, amount, count, duration, is_wide, long_age, mass, number, usd, usd_interval
 from chipwise.text import watts as power
 
 EDGE = "edge"  # the provider of small devices, as `devices` names it
@@ -22,55 +25,186 @@ PORTING = {
     "AMD": "ROCm: most PyTorch runs unchanged, own CUDA kernels need HIP, quantised formats fewer",
     "FPGA": "the design is a project of months",
 }
+_SOFTWARE = {"TPU": "JAX or PyTorch/XLA", "Gaudi": "Optimum Habana", "FPGA": "an FPGA design"}  # else the Neuron SDK
+WORTH_PORTING = 0.01  # of the cost: what porting saves less of is not told
+ALIKE = 0.0005  # of the cost: what differs by less costs the same
 
 
+def software_of(family: str) -> str:
+    """That a program for GPUs must be moved to."""
+    return _SOFTWARE.get(family.split()[-1], "the Neuron SDK")
+
+
+STALE_DAYS = 180  # from here on the first line says how old the price is
 RATES = {"serve": "requests a second", "transcode": "streams", "stream": "messages a second"}
-
-
-def _service(plan: Plan) -> str:
-    service = plan.service
-    if service is None:
-        return ""
-    return f" Cheaper still is {service.title}, paid {service.kind}: {usd(service.usd)} a month; {service.break_even}."
 
 
 def no_service(plan: Plan) -> str:
     """Where none may be used: the cheapest of the clouds asked for, against the machines, and what refuses it."""
     first = plan.services[0]
     against = f" against {usd(plan.winner.usd)}" if plan.winner is not None else ""
-    cost = f"{usd(first.usd)} a month{against}"
+    cost = f"{usd(first.usd)} a {plan.per}{against}"
     return f"none may be used; {first.title}, {first.kind}, would cost {cost}: {words(first.refused[0])}"
 
 
+def headline(plan: Plan) -> str:
+    """The best answer first, whatever kind it is: what is paid per use where that costs less, then the best machines."""
+    machines, service = best_machines(plan) if plan.winner is not None else "", plan.service
+    if machines and plan.data is not None and dominant(plan):
+        machines = f"{machines} {data_words(plan.data)}"
+    if service is None:
+        return machines + _unchecked(plan)
+    break_even = f"; {service.break_even}" if service.break_even else ""
+    paid = f"{service_words(service, plan.per)}{break_even}."
+    return f"{paid} The best machines: {machines[0].lower()}{machines[1:]}" if plan.winner is not None else paid
+
+
+def service_words(service: Service, per: str) -> str:
+    known = [f"price of {service.price_of}"] if service.price_of else []
+    known += [] if service.format_known else ["number format not stated"]
+    known += ["goals not checked"] if service.unchecked else []
+    told = f" ({', '.join(known)})" if known else ""
+    return f"Use {service.title}, paid {service.kind}: {usd(service.usd)} a {per}{told}"
+
+
+def _unchecked(plan: Plan) -> str:
+    """Beside machines that keep the goals."""
+    if (service := plan.unchecked_service) is None:
+        return ""
+    cost = f"{usd(service.usd)} a {plan.per}"
+    return f" Paid {service.kind}, {service.title} costs {cost}, but its speed is not published: the goals are not checked."
+
+
+def leading_layers(plan: Plan) -> LoadPlan | None:
+    """Layers over time that cost less than the best machines bought in one way; None where that is not so."""
+    load, winner = plan.load, plan.winner
+    if load is None or winner is None or plan.objective != "cost" or load.usd >= (1 - NEARLY) * winner.usd:
+        return None
+    return load
+
+
+def layer_words(load: LoadPlan) -> str:
+    return " and ".join(f"{one.machines} {one.name}" for one in load.layers)
+
+
+def best_machines(plan: Plan) -> str:
+    """What carries the load for the least money: layers of several purchases where they cost less than the best single one."""
+    load = leading_layers(plan)
+    if load is None:
+        return sentence(plan)
+    usual = sentence(plan)
+    interval = usd_interval(load.low_usd, load.high_usd)
+    between = f" ({interval})" if interval else ""
+    layers = layer_words(load)
+    cost = f"{usd(load.usd)} a month{between}, planned for {amount(load.peak)} {load.unit}"
+    return f"Rent {load.title} in layers, {layers}: {cost}{_bound(load)}. Bought one way: {usual[0].lower()}{usual[1:]}"
+
+
+def _bound(load: LoadPlan) -> str:
+    """What the promises among the layers come to over their terms."""
+    contract_usd = sum(layer.usd * 12 * layer.term_years for layer in load.layers)
+    return f"; it binds you to {usd(contract_usd)} in all" if contract_usd else ""
+
+
 def sentence(plan: Plan) -> str:
-    """The winner in one sentence with its decisive numbers."""
+    """The best machines that are bought in one way, with their decisive numbers."""
     winner = plan.winner
     assert winner is not None
-    number_of = f"{winner.machines} x " if winner.machines > 1 else ""
+    number_of = f"{count_words(winner)} x " if winner.machines > 1 else ""
     precision = f", {winner.precision}" if winner.precision else ""
-    chips = f"{winner.chips * winner.machines} {winner.chip}{precision}"
+    counted = f"{winner.chips} {winner.chip} each" if follows(winner) else f"{winner.chips * winner.machines} {winner.chip}"
+    chips = f"{counted}{precision}"
     hardware = f"{number_of}{winner.provider} {winner.machine} ({chips}) {winner.placed}"
     if winner.quantum is not None:
         hardware += _circuits(winner.quantum)
-    second = plan.choices[1] if len(plan.choices) > 1 else None
-    beats = f"; next best {usd(second.usd)}" if second is not None else ""
+    beats = _next_best(plan, winner)
     if plan.per == "month":
         able = f" for up to {amount(winner.rate)} {RATES[plan.kind]}" if winner.rate and plan.kind in RATES else ""
-        detail = _over_time(plan, winner)
         verb = "Use" if winner.purchase == "owned" else "Rent"
-        return f"{verb} {hardware}, {winner.purchase}: {usd(winner.usd)} a month{detail}{able}{beats}.{_service(plan)}"
-    cost = f"{duration(winner.seconds)} for {usd(winner.usd)}, {mass(winner.kg)} CO2e"
-    return f"Run on {hardware}, {winner.purchase}: {cost}{beats}."
+        cost = f"{cost_words(winner, ' a month')}{able}{_always(winner)}{beats}"
+        goes = ", as the load goes" if follows(winner) else ""
+        return f"{verb} {hardware}, {winner.purchase}{goes}: {cost}.{_owned(winner)}{_stale(winner)}{porting_words(plan)}"
+    cost = f"{duration(winner.seconds)} for {cost_words(winner)}, {mass(winner.kg)} CO2e"
+    remarks = f"{_owned(winner)}{_stale(winner)}{_long(winner)}{porting_words(plan)}"
+    return f"Run on {hardware}, {winner.purchase}: {cost}{beats}.{remarks}"
 
 
-def _over_time(plan: Plan, choice: Choice) -> str:
-    """Where a budget was held against the load's curve, so that the first figure may be above it."""
-    layered = plan.layered_usd
-    return (
-        ""
-        if layered is None or layered >= 0.995 * choice.usd
-        else f" for the peak at all times, {usd(layered)} as the load goes"
-    )
+def _next_best(plan: Plan, winner: Choice) -> str:
+    """What the second costs; where something costs a little less, why it was not taken."""
+    if plan.near_tie is not None:
+        cheaper = plan.near_tie.choice
+        share = 1.0 - cheaper.usd / max(winner.usd, 1e-9)
+        better = ", ".join(plan.near_tie.advantages)
+        name = f"{cheaper.provider} {cheaper.machine}, {cheaper.purchase}"
+        return f"; preferred to {name} for {usd(cheaper.usd)} ({share:.1%} less): {better}" if share >= ALIKE else ""
+    dearer = [one for one in plan.choices[1:] if one.usd >= winner.usd]
+    return f"; next best {usd(dearer[0].usd)}" if dearer else ""
+
+
+def porting_words(plan: Plan) -> str:
+    """What porting would save, or what the answer saves by it; empty where neither matters."""
+    winner, rival = plan.winner, plan.porting
+    if winner is None or rival is None:
+        return ""
+    name = f"{rival.chips * rival.machines} {rival.chip} ({rival.provider} {rival.machine}, {rival.purchase})"
+    if winner.needs_porting:
+        increase = rival.usd / max(winner.usd, 1e-9) - 1.0
+        return f" Without porting, {name} would cost {usd(rival.usd)}, {increase:.0%} more."
+    saved = 1.0 - rival.usd / max(winner.usd, 1e-9)
+    if saved < WORTH_PORTING:
+        return ""
+    return f" {name} would cost {usd(rival.usd)}, {saved:.0%} less, after porting to {software_of(rival.family)}."
+
+
+def own_words(choice: Choice) -> str:
+    """Both costs of machines of one's own, and which of them counts; empty of others."""
+    own = choice.own
+    if own is None:
+        return ""
+    sunk = f"{usd(own.sunk_usd)} electricity alone" if own.sunk_usd is not None else "electricity not known"
+    full = f"{usd(own.full_usd)} in full" if own.full_usd is not None else "in full not known"
+    return f"{sunk} (counted: paid), {full}" if own.paid else f"{sunk}, {full} (counted)"
+
+
+def _owned(choice: Choice) -> str:
+    return f" Your own hardware: {own_words(choice)}." if choice.own is not None else ""
+
+
+def _long(choice: Choice) -> str:
+    """A job that takes longer than anybody would wait unasked."""
+    if choice.late_share is not None or choice.seconds <= HORIZON_S:
+        return ""
+    return f" Nothing that was found does it within {duration(HORIZON_S)}: give a deadline, or more chips."
+
+
+def cost_words(choice: Choice, per: str = "") -> str:
+    """The expected cost, and the interval that holds it eight times of ten."""
+    interval = usd_interval(choice.low_usd, choice.high_usd)
+    return f"{usd(choice.usd)}{per} ({interval})" if interval else f"{usd(choice.usd)}{per}"
+
+
+def _stale(choice: Choice) -> str:
+    if choice.doubt:
+        return f" Its price is doubtful ({choice.doubt}): check it."
+    if choice.price_days <= STALE_DAYS:
+        return ""
+    return f" Its price is {long_age(choice.price_days)} old: ask for today's."
+
+
+def follows(choice: Choice) -> bool:
+    """Its machines are more at some hours than at others."""
+    return choice.over_time is not None and choice.over_time.fewest < choice.machines
+
+
+def count_words(choice: Choice) -> str:
+    """Machines: "3", or "1 to 3" where they follow the load."""
+    return f"{choice.over_time.fewest} to {choice.machines}" if choice.over_time and follows(choice) else str(choice.machines)
+
+
+def _always(choice: Choice) -> str:
+    if choice.over_time is None or not follows(choice):
+        return ""
+    return f"; {choice.machines} at all times {usd(choice.over_time.always_cost.usd)}"
 
 
 def _circuits(part: QuantumPart) -> str:
@@ -84,6 +218,7 @@ def watts(choice: Choice) -> str:
         f"{power(choice.machine_watts)} a machine, {power(choice.watts)} in all" if choice.machines > 1 else power(choice.watts)
     )
     scope = "its board included" if choice.provider == EDGE else "chips and host, without cooling"
+    scope = scope if choice.own is None else "as its owner states, without cooling"
     return (
         f"{draw} while it works ({scope}{'' if choice.watts_stated else '; assumed, the power of the chip is not published'})"
     )
@@ -94,7 +229,9 @@ def brief(choice: Choice, per: str) -> str:
     watts of a small device."""
     ways = choice.split.as_dict().items()
     split = ", ".join(_way(name, value) for name, value in ways if value > 1 and name not in ("recompute", "replicas"))
-    parts = [choice.purchase, split, f"${number(choice.usd_per_unit)}/{choice.unit.replace('million ', 'M').removesuffix('s')}"]
+    unit = choice.unit.replace("million ", "M").removesuffix("s")
+    dated = "" if choice.purchase == "owned" or choice.provider == EDGE else f", {age(choice.price_days)} old"
+    parts = [f"{choice.purchase}{dated}", own_words(choice), split, f"${number(choice.usd_per_unit)}/{unit}"]
     if choice.quantum is not None:
         parts.append(choice.quantum.title)
     if choice.provider == EDGE:
@@ -104,9 +241,12 @@ def brief(choice: Choice, per: str) -> str:
     elif per == "job" and choice.usd_per_unit > 0:
         units = choice.usd / choice.usd_per_unit
         scale, unit = (1e6, choice.unit.removeprefix("million ")) if choice.unit.startswith("million ") else (1.0, choice.unit)
-        low, middle, high = (
-            scale * units / max(seconds - BOOT_S, 1e-9) for seconds in (choice.high_s, choice.seconds, choice.low_s)
-        )  # as `predict` has it: once machines are up
+        fixed = choice.boot_s + choice.moving_s
+        spans = [
+            choice.work_s * (seconds - fixed) / max(choice.seconds - fixed, 1e-9)
+            for seconds in (choice.high_s, choice.seconds, choice.low_s)
+        ]
+        low, middle, high = (scale * units / max(seconds, 1e-9) for seconds in spans)  # as `predict` has it: while it works
         parts.append(_pace(low, middle, high, unit))
     return "; ".join(part for part in parts if part)
 
@@ -175,6 +315,8 @@ def running(choice: Choice) -> list[tuple[str, str]]:
         rows.append(("rate", f"{amount(choice.rate)} requests a second; 80% between {amount(low)} and {amount(high)}"))
     if choice.high_s > choice.low_s:
         rows.append(("time", f"{duration(choice.seconds)}; 80% between {duration(choice.low_s)} and {duration(choice.high_s)}"))
+    if choice.network_s is not None:
+        rows.append(("network", f"{choice.network_s * 1e3:.0f} ms of round trip to {choice.users}, counted in"))
     if choice.rate is None and choice.seats is None and choice.provider != EDGE:
         rows.append(("start-up", f"{duration(BOOT_S)} for machines to start, counted in"))
     if choice.checkpoint_s and choice.rate is None and choice.seats is None:  # a month of something that goes on is never done
@@ -190,4 +332,8 @@ def running(choice: Choice) -> list[tuple[str, str]]:
         rows.append(("data", f"from {choice.storage}{_fed(choice)}"))
     rows.append(("power", watts(choice)))
     rows.append(("unit cost", f"${number(choice.usd_per_unit, 4)} per {single(choice.unit)}"))
+    if choice.own is not None:
+        rows.append(("own hardware", own_words(choice)))
+    if is_wide(choice.low_usd, choice.high_usd):
+        rows.append(("cost", f"{usd(choice.usd)}; 80% between {usd(choice.low_usd)} and {usd(choice.high_usd)}"))
     return [*rows, ("price of", choice.price_of), ("estimate", choice.provenance)]

@@ -12,9 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from chipwise.perf.arrays import Array
-from chipwise.planner.assemble import family_of
 from chipwise.planner.defaults import SERVING_PRECISIONS
-from chipwise.planner.fleet import Fleet, Index
+from chipwise.planner.fleet import Fleet, Index, family_of
 from chipwise.planner.generation import search as generation
 from chipwise.planner.generation.search import Serving, ServingJob
 from chipwise.planner.limits import Refused, offer_title
@@ -95,7 +94,7 @@ def _without_chip_limit(job: ServingJob, rows: Serving, searched: Searched) -> S
 def _nearest(job: ServingJob, rows: Serving, searched: Searched, members: Index, slow: Mapping[int, TooSlow]) -> Reason:
     if not len(members):
         has = any(generation.runs(searched.fleet.part(at), one) for at in searched.shapes for one in job.precisions)
-        instead = QUANTISED if job.precisions == SERVING_PRECISIONS else ""
+        instead = QUANTISED if job.precisions in SERVING_PRECISIONS.values() else ""
         return NoSplit(*searched.chips) if has else NoPrecision(job.precisions, instead=instead)
     if (rows.alone[members] > 0).any():
         return next(_needs(job, rows, searched, members[rows.alone[members] > 0]))[1]

@@ -14,26 +14,31 @@ from chipwise.perf.rows import model_key
 from chipwise.perf.setup import KV_BITS, WEIGHT_BITS
 from chipwise.perf.transformer import layer_of
 from chipwise.planner import missing
-from chipwise.planner.assemble import Described, PlanningCase, assemble, family_of
+from chipwise.planner.assemble import assemble
+from chipwise.planner.case import Described, PlanningCase
 from chipwise.planner.counts import chip_limits, machine_counts
-from chipwise.planner.defaults import HOURS_PER_WEEK, SERVING_PRECISIONS, with_spot_default
-from chipwise.planner.fleet import Index
+from chipwise.planner.defaults import HOURS_PER_WEEK, NARROWER, SERVING_PRECISIONS, with_spot_default
+from chipwise.planner.explain.quality import with_quality
+from chipwise.planner.fleet import Index, family_of
 from chipwise.planner.generation import search as generation
 from chipwise.planner.generation.missing import limits_of_serving, reason_of, refused_replicas, unable
 from chipwise.planner.ground import PlanGround, asked_goals, ground_for, shapes_offered, stored
 from chipwise.planner.limits import Allowed, Rules, allowed
 from chipwise.planner.load.budget import layered_of
+from chipwise.planner.load.following import following_of
 from chipwise.planner.load.plan import arrivals
-from chipwise.planner.load.regions import network_s
+from chipwise.planner.load.regions import network_s, reach_of
 from chipwise.planner.pricing import Work, price, tally
 from chipwise.planner.reasons import NoEngine, Reason
 from chipwise.planner.rules import rules_of
 from chipwise.planner.values.plan import Counts, Grounds, Plan
 from chipwise.planner.values.split import GenerationSplit
 from chipwise.predictor.kinds.ask import Ask, known_model
+from chipwise.predictor.kinds.latencies import share_of
 from chipwise.units import MONTH
 from chipwise.workload.goals import Precision
 from chipwise.workload.kinds import Batch, Serve
+from chipwise.workload.lengths import spread
 from chipwise.workload.model.shape import DecoderShape
 
 if TYPE_CHECKING:
@@ -57,7 +62,7 @@ def generation_job(known: Known, path: str, work: Serve | Batch) -> tuple[Known,
     rate, concurrency = _arrivals(known, path, work)
     travels = network_s(work)  # machines must be faster by what the round trip takes
     goals = {
-        (kind, min(percentile / 100, 0.9999)): limit - (travels if kind != "tpot" else 0.0)
+        (kind, share_of(percentile)): limit - (travels if kind != "tpot" else 0.0)
         for kind in ("ttft", "tpot", "latency")
         if (stated := getattr(work.goals, kind)) is not None
         for percentile, limit in stated.limits
@@ -68,7 +73,9 @@ def generation_job(known: Known, path: str, work: Serve | Batch) -> tuple[Known,
         input_len=work.input_tokens.mean,
         output_len=work.output_tokens.mean,
         prefix_len=work.shared_prefix_tokens or 0.0,
-        precisions=_formats(work),
+        precisions=_formats(work, extended.find_model(name).published_precision),
+        headroom=work.headroom if isinstance(work, Serve) else 0.0,
+        published=extended.find_model(name).published_precision,
         kv_precision=_cache_format(work),
         goals=goals,
         rate=rate,
@@ -77,15 +84,24 @@ def generation_job(known: Known, path: str, work: Serve | Batch) -> tuple[Known,
         least_replicas=float(max(work.replicas.min or 1, 1)) if isinstance(work, Serve) else 1.0,
         most_replicas=float(work.replicas.max or math.inf) if isinstance(work, Serve) else math.inf,
         least_rate=work.goals.throughput or 0.0 if isinstance(work, Serve) else 0.0,
+        burstiness=work.arrival.burstiness if isinstance(work, Serve) else 1.0,
+        sigmas=(spread(work.input_tokens)[0], spread(work.output_tokens)[0]),
     )
     return extended, job
 
 
-def _formats(work: Serve | Batch) -> tuple[str, ...]:
+def _formats(work: Serve | Batch, published: str) -> tuple[str, ...]:
     """Of the weights. Among those that limits allow, the ones that no engine has are passed over."""
     if work.precision is not None:
         return _served("precision", (str(work.precision),), WEIGHT_BITS)
-    return _served("limits.precision", tuple(map(str, work.limits.precision)) or SERVING_PRECISIONS, WEIGHT_BITS)
+    if work.limits.precision:
+        return _served("limits.precision", tuple(map(str, work.limits.precision)), WEIGHT_BITS)
+    return SERVING_PRECISIONS.get(published, SERVING_PRECISIONS[""])
+
+
+def _unasked(work: Serve | Batch, published: str) -> tuple[str, ...]:
+    """Narrower formats that are looked at for what they would save."""
+    return () if work.precision is not None or work.limits.precision else NARROWER.get(published, ())
 
 
 def _cache_format(work: Serve | Batch) -> str | None:
@@ -107,8 +123,8 @@ def _offer_rules(work: Serve | Batch, known: Known) -> Rules:
 
 def generation_shapes(ground: PlanGround, work: Serve | Batch, known: Known) -> tuple[Allowed, Index]:
     """Offers that may be used, and their shapes that an engine for language models runs on."""
-    ok = allowed(ground.fleet, _offer_rules(work, known))
-    shapes = shapes_offered(ground.fleet, ok.offers)
+    ok = allowed(ground.fleet, _offer_rules(work, known), ground.market.prices)
+    shapes = shapes_offered(ground.fleet, ok.priced)
     able = np.array([ground.fleet.part(at).kind not in _NO_ENGINE for at in shapes.tolist()], dtype=bool)
     return ok, shapes[able]
 
@@ -116,11 +132,13 @@ def generation_shapes(ground: PlanGround, work: Serve | Batch, known: Known) -> 
 def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str | None, top: int) -> Plan:
     extended, job = generation_job(known, path, work)
     ground = ground_for(extended, wide=True)
-    online, travels = isinstance(work, Serve), network_s(work)
+    online = isinstance(work, Serve)
     ok, shapes = generation_shapes(ground, work, extended)
     rules = rules_of(extended, work.limits)
     limits = chip_limits(work.limits)
-    rows = generation.search(job, ground.fleet, extended.model, shapes.tolist(), limits)
+    unasked = _unasked(work, job.published)
+    wider = replace(job, precisions=(*job.precisions, *unasked))
+    rows = generation.search(wider, ground.fleet, extended.model, shapes.tolist(), limits)
     best = generation.best(rows, online)
     chips = np.array([one.chips for one in ground.fleet.shapes])[rows.shape]
     if isinstance(work, Serve):
@@ -135,17 +153,16 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         loaded = generation.when_full(job, ground.fleet, extended.model, rows, best)
         replicas = np.maximum(np.floor(chips / (rows.tp * rows.pp)), 1.0)
         span = np.ceil(rows.tp * rows.pp / np.maximum(chips, 1)).astype(np.intp)  # machines of one replica
-        tried = [machine_counts(int(chips[row]), limits, span=int(span[row])) for row in best.tolist()]
-        lengths = [len(counts) for counts in tried]
+        counts_by_row = [machine_counts(int(chips[row]), limits, span=int(span[row])) for row in best.tolist()]
+        lengths = [len(counts) for counts in counts_by_row]
         back = np.repeat(best, lengths)
-        machines = np.array([count for counts in tried for count in counts], dtype=np.float64)
+        machines = np.array([count for counts in counts_by_row for count in counts], dtype=np.float64)
         working_w = np.repeat(loaded.chip_w, lengths)
         busy_chips = machines * np.minimum(replicas * rows.tp * rows.pp, chips)[back]
         shape_at = rows.shape[back]
         seconds = work.items / (rows.per_machine[back] * machines)
         low, high = seconds / rows.spread[back], seconds * rows.spread[back]
     idle_chips = np.maximum(chips[back] * machines - busy_chips, 0.0)
-    data = work.data
     way = Work(
         shape=shape_at,
         machines=machines,
@@ -156,12 +173,9 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         apart=(rows.tp * rows.pp <= chips)[back],
         monthly=online,
     )
-    priced = price(way, ok.offers, ground.market, None, data.place if data else None, data.size if data and data.place else 0.0)
+    priced = price(way, ok.priced, ground.market, None, work.data)
 
-    latencies = {
-        f"{kind} p{100 * share:g}": values + (travels if kind != "tpot" else 0.0)
-        for (kind, share), values in loaded.seconds.items()
-    }
+    latencies = {f"{kind} p{100 * share:g}": values for (kind, share), values in loaded.seconds.items()}
 
     def describe(index: int) -> Described:
         row = int(back[index])
@@ -172,9 +186,10 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         return Described(
             precision=rows.precision.name_at(row),
             split=split,
-            memory_share=None,
+            memory_share=float(rows.filled[row]),
             provenance=rows.provenance.name_at(row),
-            rate=float(rows.rate[row]),
+            rate=float(loaded.rate[index]) if online else float(rows.rate[row]),
+            planned=float(rows.rate[row]),
             replicas=copies,
             latency=latency,
             rate_spread=float(rows.spread[row]),
@@ -193,7 +208,12 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         goals=asked_goals(extended, work, rules, objective, online),
         stored=None if online else stored(ground.tiers, work, units / 1e6),
         layered=layered_of(extended, work, path),
+        following=following_of(extended, work, path),
         room=(rows.rate * rows.replicas)[best] if online else None,
+        peak=job.rate if online else 0.0,
+        unasked=rows.precision.look_up(lambda name: float(name in unasked))[back] > 0 if unasked else None,
+        reach=reach_of(extended, work, ground.fleet.catalog, rules) if online else None,
+        data=work.data,
     )
     splits = rows.counts if online else np.array([len(machine_counts(each, limits)) for each in chips.tolist()], dtype=np.intp)
     tested = (rows.predicted > 0).astype(np.intp)
@@ -210,17 +230,19 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
     )
     counted = Counts(considered, considered - estimated, estimated)
     searched = missing.Searched(ground.fleet, extended.model, shapes.tolist(), limits)
-    lacks = missing.none_offered(ok, rules, ground.fleet) or limits_of_serving(job, rows, searched)
+    asked = rows.only(rows.precision.look_up(lambda name: float(name not in unasked)) > 0) if unasked else rows
+    lacks = missing.none_offered(ok, rules, ground.fleet, ground.market.prices) or limits_of_serving(job, asked, searched)
     reasons: dict[str, Reason] = {family_of(part): NoEngine() for part in ground.fleet.parts if part.kind in _NO_ENGINE}
-    reasons |= unable(job, rows, searched)
-    refused = (*ok.refused, *refused_replicas(ground.fleet, ok.offers, rows, job))
+    reasons |= unable(job, asked, searched)
+    ok = replace(ok, refused=(*ok.refused, *refused_replicas(ground.fleet, ok.offers, asked, job)))
 
     def reason(some: Sequence[int]) -> Reason:
         able = [at for at in some if ground.fleet.part(at).kind not in _NO_ENGINE]
         return reason_of(job, replace(searched, shapes=able)) if able else NoEngine()
 
     grounds = Grounds(_offer_rules(work, extended), reason)
-    return assemble(case, ground.fleet, priced, describe, refused, lacks, counted, top, reasons, grounds)
+    plan = assemble(case, ground.fleet, priced, describe, ok, lacks, counted, top, reasons, grounds)
+    return with_quality(plan, extended.catalog, job.model)
 
 
 def _arrivals(known: Known, path: str, work: Serve | Batch) -> tuple[float, float]:

@@ -13,8 +13,9 @@ no prediction goes). That is what most processors and small slices of a chip fai
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -27,16 +28,17 @@ from chipwise.perf.power import power
 from chipwise.perf.predict_serving import (
     Generation,
     drawn,
-    highest_rate,
-    percentiles,
     predict,
     replica,
+    service,
     slots,
     usual_engines,
 )
+from chipwise.perf.queueing import Service, Traffic
 from chipwise.perf.setup import ServingSetup
 from chipwise.perf.transformer import Layer, Transformers
-from chipwise.planner.defaults import UTILISATION
+from chipwise.perf.under_load import Demand, highest_of, percentiles, planned_rate
+from chipwise.planner.defaults import within_headroom
 from chipwise.planner.fleet import Fleet, Index, Shape, machines_for, replicas_in
 from chipwise.planner.limits import Mask
 from chipwise.predictor.splits import serving_splits
@@ -60,6 +62,10 @@ class ServingJob:
     least_replicas: float = 1.0
     most_replicas: float = np.inf
     least_rate: float = 0.0  # requests per second that must be possible, whatever arrives
+    headroom: float = 0.0  # above the rate, as a share of it
+    published: str = ""  # format of the weights as they are published; empty: 16 bits
+    burstiness: float = 1.0  # coefficient of variation of the times between arrivals
+    sigmas: tuple[float, float] = (0.0, 0.0)  # of the logarithms of prompt and answer lengths
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,8 @@ class Serving:
     engine: Coded
     fits: Array  # 1: the weights and one sequence
     short: Array  # bytes per chip that are missing
-    rate: Array  # requests per second of one replica within the goals; 0: no rate keeps them
+    filled: Array  # of the memory that the engine takes of a chip, by all but the cache and by the longest sequence
+    rate: Array  # requests per second that one replica is planned for; 0: no rate keeps the goals
     replicas: Array
     machines: Array
     spread: Array  # high over value, of the time per token
@@ -82,6 +89,11 @@ class Serving:
     provenance: Coded  # how near to measurements
     predicted: Array  # 1: predicted; 0: left out, because it does not fit or no load keeps the goals
     alone: Array  # `rate`, also where so many replicas or chips are not allowed
+
+    def only(self, mask: Mask) -> Serving:
+        """Some of the rows."""
+        columns = {one.name: getattr(self, one.name) for one in fields(self)}
+        return Serving(**{name: _picked(column, mask) for name, column in columns.items()})
 
 
 def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], chip_limits: tuple[int, int]) -> Serving:
@@ -106,6 +118,7 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
             engine=Coded.of(""),
             fits=none,
             short=none,
+            filled=none,
             rate=none,
             replicas=none,
             machines=none,
@@ -124,8 +137,10 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
     single = ask.setup.change(batch=column(1.0))
     if job.longest > job.input_len + job.output_len:
         single = single.change(input_len=column(max(job.longest - job.output_len, 1.0)))
-    room = kv_room(serving_memory(ask.model, single), single, capacity)  # below zero where not even the weights fit
-    short = np.maximum(kv_bytes(ask.model, single) - room, 0.0)
+    memory, longest = serving_memory(ask.model, single), kv_bytes(ask.model, single)
+    room = kv_room(memory, single, capacity)  # below zero where not even the weights fit
+    short = np.maximum(longest - room, 0.0)
+    rest = memory.total - memory.kv_cache
     fits = short <= 0
     rate, spread, at_once = np.zeros(len(rows)), np.ones(len(rows)), np.zeros(len(rows))
     hopeful = fits & ~_hopeless(job, ask)
@@ -139,7 +154,8 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
         provenance.index[places] = 1 + np.broadcast_to(near.index, first.shape)[alike]
         provenance = Coded(("", *near.names), provenance.index)
     chips = np.array([one.chips for one in fleet.shapes], dtype=np.float64)[shape]
-    load, able = (job.concurrency, at_once) if job.concurrency else (job.rate, rate)
+    load = job.concurrency or job.rate
+    able = within_headroom(at_once, job.headroom, bool(job.goals)) if job.concurrency else rate
     replicas = np.ceil(load / np.maximum(able, 1e-9) - 1e-9) if load else np.ones(len(rows))
     replicas = np.maximum(np.where(able > 0, replicas, 1.0), job.least_replicas)
     if job.least_rate:
@@ -158,6 +174,7 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
         engine=ask.setup.engine,
         fits=fits.astype(float),
         short=short,
+        filled=np.broadcast_to((rest + longest) / np.maximum(rest + room, 1.0), shape.shape),
         rate=rate,
         replicas=replicas,
         machines=machines,
@@ -209,9 +226,16 @@ def _splits(job: ServingJob, shape: Shape, reach: float) -> list[tuple[int, int]
     return serving_splits(job.layer, shape.chips, reach)
 
 
+def _picked(column: Any, mask: Mask) -> Any:
+    if isinstance(column, Coded):
+        return column if len(column) == 1 and len(mask) != 1 else Coded(column.names, column.index[mask])
+    return column[mask]
+
+
 def formats(job: ServingJob, part: Part) -> list[str]:
-    """Of the job's formats those that a chip has: of fp16 and bf16, which are as good, bf16 alone where it has both."""
-    able = [one for one in job.precisions if runs(part, one)]
+    """Of the job's formats those that a chip has: of fp16 and bf16, which are as good, bf16 alone where it has both. GPUs
+    without fp4 read weights that are published so, and compute in 16 bits."""
+    able = [one for one in job.precisions if runs(part, one) or (one == job.published == "fp4" and part.kind == "gpu")]
     return [one for one in able if one != "fp16" or "bf16" not in able]
 
 
@@ -245,6 +269,9 @@ def ask_of(job: ServingJob, fleet: Fleet, shape: Index, precision: Coded, tp: Ar
         rate=column(0.0),
         replicas=column(1.0),
         attention_dp=column(1.0),
+        traffic=Traffic(
+            burstiness=column(job.burstiness), prompt_sigma=column(job.sigmas[0]), answer_sigma=column(job.sigmas[1])
+        ),
     )
 
 
@@ -258,24 +285,23 @@ def _used(names: Coded, rows: Index) -> Coded:
 
 
 def _capacity(job: ServingJob, ask: Generation, model: Model) -> tuple[Array, Array, Array, Coded]:
-    """Requests per second of one replica, how much slower it may be at the interval's end, callers at once, provenance."""
+    """What one replica is planned for in requests per second, how much slower it may be, callers at once, provenance."""
     full = predict(ask, model, ("requests_per_s",))["requests_per_s"]
-    highest = full.value * UTILISATION
-    spread = np.broadcast_to(full.value / np.maximum(full.low, 1e-12), highest.shape)
+    spread = np.broadcast_to(full.value / np.maximum(full.low, 1e-12), full.value.shape)
     if job.concurrency:
         callers = most_at_once(job, ask, model)
         closed = replace(ask, setup=ask.setup.change(batch=np.maximum(callers, 1.0)), scenario=Coded.of("closed"))
         rate = predict(closed, model, ("requests_per_s",))["requests_per_s"].value
         return np.where(callers > 0, rate, 0.0), spread, callers, full.provenance
-    if not job.goals:
-        return highest if job.rate else full.value, spread, np.zeros(1), full.provenance
-    goal_rate = highest_rate(ask, model, dict(job.goals))
-    return np.minimum(goal_rate, highest), spread, np.zeros(1), full.provenance
+    if not job.goals and not job.rate:
+        return full.value, spread, np.zeros(1), full.provenance
+    demand = Demand(job.rate, job.headroom, job.least_replicas)
+    return planned_rate(ask, model, job.goals, demand), spread, np.zeros(1), full.provenance
 
 
 def most_at_once(job: ServingJob, ask: Generation, model: Model) -> Array:
     """Callers that one replica answers within the goals, none of them queued; 0: not even one."""
-    room = np.broadcast_to(np.minimum(slots(ask), job.concurrency), (len(ask),))
+    room = np.broadcast_to(np.minimum(slots(ask), np.ceil(job.concurrency * (1.0 + job.headroom))), (len(ask),))
     if not job.goals:
         return room
     shares = sorted({share for _, share in job.goals})
@@ -283,7 +309,7 @@ def most_at_once(job: ServingJob, ask: Generation, model: Model) -> Array:
     def fine(batch: Array) -> Mask:
         trial = replace(ask, setup=ask.setup.change(batch=batch), scenario=Coded.of("closed"))
         estimates = predict(trial, model, ("ttft_ms", "tpot_ms"))
-        seconds = percentiles(estimates["ttft_ms"], estimates["tpot_ms"], trial, shares)
+        seconds = percentiles(trial, model, estimates, shares)
         passes: Mask = np.logical_and.reduce([seconds[name][share] <= limit for (name, share), limit in job.goals.items()])
         return passes
 
@@ -318,39 +344,44 @@ def lone(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected: I
     if not job.goals:
         return {}
     ask = replace(_selected_ask(job, fleet, rows, selected), scenario=Coded.of("closed"))
-    return _goal_seconds(ask, predict(ask, model, ("ttft_ms", "tpot_ms")), tuple(job.goals))
+    return _goal_seconds(ask, model, predict(ask, model, ("ttft_ms", "tpot_ms")), tuple(job.goals))
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Some rows at work: seconds of every goal, where there is none medians; watts of a chip with its share of the host."""
+    """Some rows at work."""
 
-    seconds: Mapping[tuple[str, float], Array]
-    chip_w: Array
+    seconds: Mapping[tuple[str, float], Array]  # of every goal; where there is none, medians
+    chip_w: Array  # watts of a chip with its share of the host
+    rate: Array  # requests per second up to which a replica keeps the goals; what is planned without any, and of callers
 
 
 def at_load(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected: Index) -> Loaded:
     """At the asked load, shared by a row's replicas."""
     if not len(selected):
-        return Loaded({}, np.zeros(0))
+        return Loaded({}, np.zeros(0), np.zeros(0))
     ask, replicas = _selected_ask(job, fleet, rows, selected), np.maximum(rows.replicas[selected], 1.0)
     if job.concurrency:
         ask = replace(
             ask, setup=ask.setup.change(batch=np.maximum(job.concurrency / replicas, 1.0)), scenario=Coded.of("closed")
         )
     else:
-        ask = replace(ask, rate=np.maximum(job.rate / replicas, 1e-6), scenario=Coded.of("open"))
-    estimates = predict(ask, model, ("ttft_ms", "tpot_ms", "latency_ms"))
-    seconds = _goal_seconds(ask, estimates, tuple(job.goals) or (("ttft", 0.5), ("tpot", 0.5)))
-    return Loaded(seconds, np.broadcast_to(drawn(ask, estimates).machine, (len(ask),)))
+        ask = replace(ask, rate=np.maximum(job.rate, 1e-6 * replicas), replicas=replicas, scenario=Coded.of("open"))
+    serving, rate = None if job.concurrency else service(ask, model), rows.rate[selected]
+    if serving is not None and job.goals:
+        rate = np.maximum(highest_of(serving, job.goals), rate)
+    estimates = predict(ask, model, ("ttft_ms", "tpot_ms", "latency_ms"), serving=serving)
+    seconds = _goal_seconds(ask, model, estimates, tuple(job.goals) or (("ttft", 0.5), ("tpot", 0.5)), serving)
+    return Loaded(seconds, np.broadcast_to(drawn(ask, estimates).machine, (len(ask),)), rate)
 
 
 def when_full(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected: Index) -> Loaded:
     """As many requests as it takes, for whose answers nobody waits."""
     if not len(selected):
-        return Loaded({}, np.zeros(0))
+        return Loaded({}, np.zeros(0), np.zeros(0))
     ask = _selected_ask(job, fleet, rows, selected)
-    return Loaded({}, np.broadcast_to(drawn(ask, predict(ask, model, ("requests_per_s",))).machine, (len(ask),)))
+    working_w = np.broadcast_to(drawn(ask, predict(ask, model, ("requests_per_s",))).machine, (len(ask),))
+    return Loaded({}, working_w, rows.rate[selected])
 
 
 def at_rest_w(fleet: Fleet, shape: Index) -> Array:
@@ -366,7 +397,11 @@ def _selected_ask(job: ServingJob, fleet: Fleet, rows: Serving, at: Index) -> Ge
 
 
 def _goal_seconds(
-    ask: Generation, estimates: Mapping[str, Estimate], goals: Sequence[tuple[str, float]]
+    ask: Generation,
+    model: Model,
+    estimates: Mapping[str, Estimate],
+    goals: Sequence[tuple[str, float]],
+    serving: Service | None = None,
 ) -> dict[tuple[str, float], Array]:
-    seconds = percentiles(estimates["ttft_ms"], estimates["tpot_ms"], ask, sorted({share for _, share in goals}))
+    seconds = percentiles(ask, model, estimates, sorted({share for _, share in goals}), serving)
     return {(name, share): np.broadcast_to(seconds[name][share], (len(ask),)) for name, share in goals}

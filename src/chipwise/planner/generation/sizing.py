@@ -1,9 +1,8 @@
 """Requests by size: a grid over prompt and answer lengths, the share of each cell, and which goals each cell must keep.
 
-A length of which only a mean and a tail are known counts as lognormal, an assumption: recorded prompts and answers mostly
-look so, with sigma between 0.5 and 1.2. Its sigma follows from the mean and the 95th percentile, else the median, else the
-longest taken as one in a thousand; with a mean alone all requests are alike. Prompt and answer count as independent where
-no recording pairs them. Every cell stands for its requests by their mean, and the cells together have the stated mean.
+Lengths are lognormal, with the sigma of `workload/lengths`; with a mean alone all requests are alike. Prompt and answer count
+as independent where no recording pairs them. Every cell stands for its requests by their mean, and the cells together have the
+stated mean.
 
 A percentile over all requests does not ask the same of every cell: half of the requests may miss a median, and the long
 ones will. Of what a goal lets miss, one half is spent on the largest requests, which are not held to it; the others are held
@@ -23,31 +22,14 @@ import numpy as np
 from chipwise.perf.arrays import Array
 from chipwise.planner.values.mix import Band, Bucket
 from chipwise.workload.demand import Length
+from chipwise.workload.lengths import spread
 
 CELLS = 5  # of one length at most
 MIN_CELL_SHARE = 0.02  # of all requests: a smaller cell joins its neighbour
-LONGEST = 0.999  # percentile that a stated `max` stands for, where nothing else tells the spread
 _NARROW = 0.05  # sigma below which all lengths are one
 _NORMAL = NormalDist()
 
 Goals = Mapping[tuple[str, float], float]
-
-
-def spread(length: Length) -> tuple[float, str]:
-    """Sigma of a lognormal with this mean and tail, and what it was taken from."""
-    for value, share, name in ((length.p95, 0.95, "p95"), (length.p50, 0.5, "p50"), (length.max, LONGEST, "max")):
-        if value is not None:
-            return _sigma(length.mean, value, share), f"a lognormal through mean and {name}"
-    return 0.0, "the mean alone: all alike"
-
-
-def _sigma(mean: float, value: float, share: float) -> float:
-    """ln(value / mean) = z s - s^2 / 2, the smaller root; a value that no lognormal reaches gives the steepest."""
-    z, far = _NORMAL.inv_cdf(share), math.log(value / mean)
-    inside = z * z - 2.0 * far
-    if z == 0.0:
-        return math.sqrt(max(-2.0 * far, 0.0))
-    return max(z - math.sqrt(inside), 0.0) if inside > 0 else z
 
 
 def bands(length: Length) -> tuple[Band, ...]:

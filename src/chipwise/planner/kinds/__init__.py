@@ -26,6 +26,8 @@ def handles(known: Known, path: str, work: Common) -> bool:
     if isinstance(work, Serve) and _at_the_edge(work):
         return True
     if isinstance(work, Learning | Serve | Batch):
+        if work.is_unknown:
+            return True
         shape = known_model(Ask(known, path, "", {}), work)[2]
         return by_samples(shape, "train" if isinstance(work, Learning) else "serve")
     return isinstance(work, _ALWAYS)
@@ -57,6 +59,10 @@ def plan_other(known: Known, path: str, work: Common, rules: Rules, objective: s
             from chipwise.planner.kinds.notebooks import plan_interactive
 
             return plan_interactive(question, work)
+        case Learning() | Serve() | Batch() if work.is_unknown:
+            from chipwise.planner.kinds.unknown import plan_unknown
+
+            return plan_unknown(question, work)
         case Serve() if _at_the_edge(work):
             from chipwise.planner.kinds.devices import plan_devices
 

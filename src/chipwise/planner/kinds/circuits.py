@@ -19,7 +19,6 @@ from chipwise.perf.kernels import hpc, quantum
 from chipwise.perf.kernels.chips import Chips
 from chipwise.perf.kernels.work import Terms
 from chipwise.perf.power import Utilisation
-from chipwise.planner.assemble import beaten
 from chipwise.planner.kinds.ways import (
     MEMORY,
     Cannot,
@@ -48,6 +47,7 @@ from chipwise.planner.reasons import (
     TimeNotModelled,
 )
 from chipwise.planner.values.plan import Choice, Loss, Plan, QuantumPart
+from chipwise.planner.verdicts import beaten
 from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.kinds.hybrid import quantum_device
 from chipwise.predictor.samples import able_chip
@@ -174,7 +174,8 @@ def _refused(question: Question, ground: Ground, row: QuantumPrice, work: Hybrid
         return FewQubits(row.qubits, work.quantum.qubits, row.kind == "simulator")
     if (rules.providers is not None and provider not in rules.providers) or provider in rules.avoided_providers:
         return SellerLeftOut(row.provider)
-    if (rules.countries is not None and country not in rules.countries) or (country and country in rules.avoided_countries):
+    forbidden = country in rules.avoided_countries or (rules.countries is not None and country not in rules.countries)
+    if forbidden or (country is None and rules.on_countries):
         return CountryLeftOut(country)
     return None
 

@@ -15,9 +15,8 @@ import numpy as np
 from chipwise.errors import BadInput
 from chipwise.perf.power import Utilisation
 from chipwise.perf.predict_serving import PROMPT_SHARE, READ_SHARE
-from chipwise.planner.assemble import family_of
 from chipwise.planner.defaults import DEVICE_UTILISATION
-from chipwise.planner.fleet import fleet_of
+from chipwise.planner.fleet import family_of, fleet_of
 from chipwise.planner.ground import ground_for
 from chipwise.planner.kinds.edge_catalog import Joined, Use, with_devices
 from chipwise.planner.kinds.samples import rate_of, serving_ways
@@ -42,7 +41,7 @@ from chipwise.planner.values.split import DevicesPerPlace
 from chipwise.predictor.kinds.answering import load_of
 from chipwise.predictor.kinds.ask import Ask, by_samples, known_model
 from chipwise.predictor.kinds.device import answer_on_device, check_mode
-from chipwise.predictor.kinds.latencies import wanted_goals
+from chipwise.predictor.kinds.latencies import share_of, wanted_goals
 from chipwise.units import HOUR
 from chipwise.workload.goals import Range, Where
 from chipwise.workload.kinds import Serve
@@ -55,7 +54,7 @@ def plan_devices(question: Question, work: Serve) -> Plan:
     joined = with_devices(known.catalog, Use(question.month_s / HOUR, work.limits.power_watts))
     ground = _ground(question, work, joined, elsewhere=sampled)
     load, notes = load_of(Ask(known, question.path, "", {}), work)
-    goals = {min(percentile / 100, 0.9999): limit for _, percentile, limit in wanted_goals(work.goals, {})}
+    goals = {share_of(percentile): limit for _, percentile, limit in wanted_goals(work.goals, {})}
     rate, places = rate_of(work, load, goals), float(work.devices or 1)
     place = replace(question, work=_without_chip_count(work))  # the limit counts the chips of all places
     ways_at_place = serving_ways(place, ground, work, model, rate) if sampled else _answers(place, ground, work, model, rate)
@@ -118,13 +117,16 @@ def _ground(question: Question, work: Serve, joined: Joined, elsewhere: bool) ->
     ]
     ok = Allowed(np.zeros(0, dtype=np.intp), ())
     if elsewhere and set(work.limits.where) - {Where.EDGE}:
-        ok = allowed(ground_for(known, wide=True).fleet, question.rules)
+        wide = ground_for(known, wide=True)
+        ok = allowed(wide.fleet, question.rules, wide.market.prices)
     offers = np.concatenate([ok.offers, np.array(devices, dtype=np.intp)])
     reasons: dict[str, Reason] = {family_of(known.parts[chip]): NoPrice(chip) for chip in unpriced}
     elsewhere_reasons: dict[str, Reason] = {
         family_of(fleet.part(at)): NotAtTheEdge() for at in range(len(fleet.shapes)) if fleet.part(at).kind != "edge"
     }
-    return ground_on(known, fleet, Allowed(offers, ok.refused), (elsewhere_reasons if not len(ok.offers) else {}) | reasons)
+    return ground_on(
+        known, fleet, Allowed(offers, ok.refused, ok.aside), (elsewhere_reasons if not len(ok.offers) else {}) | reasons
+    )
 
 
 def _answers(question: Question, ground: Ground, work: Serve, model: str, rate: float) -> Callable[[int], Ways]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from chipwise.perf.arrays import Array, column
-from chipwise.perf.kernels import hpc, render
+from chipwise.perf.arrays import Array
+from chipwise.perf.kernels import hpc, render, timed
 from chipwise.perf.kernels.chips import Chips
+from chipwise.perf.kernels.timed import TimedRun
+from chipwise.perf.model import CARRIED, FORMULA
 from chipwise.perf.part import Part
 from chipwise.perf.power import Utilisation
 from chipwise.planner.fleet import MOST_CHIPS, placed
+from chipwise.planner.kinds.unknown import USE, foreign
 from chipwise.planner.kinds.ways import (
     MEMORY,
     Cannot,
@@ -34,7 +37,7 @@ from chipwise.planner.pricing import Checkpoint
 from chipwise.planner.reasons import HoldsTooLittle
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.planner.values.split import Frames, Runs
-from chipwise.predictor.samples import able_chip
+from chipwise.predictor.kinds.timing import frame_notes, run_notes, timed_frame, timed_runs
 from chipwise.workload.kinds import Hpc, Render
 
 TRACING = 1.0  # of the power model's compute share while rays are traced: renderers draw what the board allows
@@ -44,10 +47,10 @@ EMULATED = 0.2  # of the FP32 rate: below it double precision is there for corre
 def plan_hpc(question: Question, work: Hpc) -> Plan:
     ground = ground_of(question.known, question.rules)
     state = Checkpoint(work.working_set or 0.0)
-    table = Table(
-        kind="hpc", per="job", units=float(work.runs), unit="run", apart=False, checkpoint=state, notes=_hpc_notes(work)
-    )
-    plan = plan_ways(question, ground, table, lambda at: _hpc_ways(question, ground, work, at))
+    runs = timed_runs(question.known, work)
+    notes = (*run_notes(question.known, work, runs), *_hpc_notes(work))
+    table = Table(kind="hpc", per="job", units=float(work.runs), unit="run", apart=False, checkpoint=state, notes=notes)
+    plan = plan_ways(question, ground, table, lambda at: _hpc_ways(question, ground, work, at, runs))
     return remarked(plan, _double(ground)) if work.precision.value == "fp64" else plan
 
 
@@ -65,10 +68,12 @@ def _too_small(question: Question, chips: int, least: int, part: Part, needed: f
     return Cannot(HoldsTooLittle(f"{allowed[-1] * chips:,.0f} {part.name}", memory, needed), needed / memory, MEMORY)
 
 
-def _hpc_ways(question: Question, ground: Ground, work: Hpc, index: int) -> Ways:
+def _hpc_ways(question: Question, ground: Ground, work: Hpc, index: int, runs: Sequence[TimedRun]) -> Ways:
     """Over each number of machines: all chips on one run after the other, or groups of chips with a run each."""
     shape, part = ground.fleet.shapes[index], placed(ground.fleet, index)
     if (cannot := unable(part, "hpc")) is not None:
+        return cannot
+    if work.is_unknown and (cannot := foreign(part, runs)) is not None:
         return cannot
     room, needed = hpc.USABLE_MEMORY * part.memory_bytes, work.working_set or 0.0
     least = max(math.ceil(needed / (room * shape.chips)), 1)
@@ -76,10 +81,12 @@ def _hpc_ways(question: Question, ground: Ground, work: Hpc, index: int) -> Ways
     if not len(able):
         return _too_small(question, shape.chips, least, part, needed)
     chips = able * shape.chips
-    best, low, high, groups = _fastest(work, part, chips, room)
+    best, low, high, groups = _fastest(work, part, chips, room, runs)
     reading = reading_s(question, ground, index, able)  # behind the work, so the longer of the two counts
     best, low, high = (np.maximum(one, reading) for one in (best, low, high))
     share = needed * groups / (chips * part.memory_bytes) if needed else None
+    used_s = USE.compute * best * chips
+    compute_s, memory_s = (used_s, used_s) if work.is_unknown else _least_seconds(work, part)
     return [
         Way(
             shape=index,
@@ -90,21 +97,22 @@ def _hpc_ways(question: Question, ground: Ground, work: Hpc, index: int) -> Ways
             precision=work.precision.value,
             split=Runs(int(groups[row]), int(chips[row] // groups[row])),
             memory_share=None if share is None else float(share[row]),
-            use=_use(work, part, float(best[row] * chips[row])),
+            provenance=CARRIED if runs else FORMULA,
+            use=Utilisation(*(float((spent / (best * chips))[row]) for spent in (compute_s, memory_s))),
         )
         for row in worthwhile(question, best)
     ]
 
 
-def _use(work: Hpc, part: Part, chip_seconds: float) -> Utilisation:
-    """Of the arithmetic that the steps are done with, and of the memory's bandwidth."""
+def _least_seconds(work: Hpc, part: Part) -> tuple[float, float]:
+    """What one chip would take at the peak of the arithmetic that the steps are done with, and of its memory's bandwidth."""
     chips, step = Chips.of([part], work.precision.value), hpc.step_of(work)
     rate = chips.matrix_rate if step.matrix else chips.rate
     flop, moved = (float(np.sum(each * step.repeats)) * work.runs for each in (step.flop, step.moved))
-    return Utilisation(flop / (chip_seconds * float(rate[0])), moved / (chip_seconds * part.bandwidth))
+    return flop / float(rate[0]), moved / part.bandwidth
 
 
-def _fastest(work: Hpc, part: Part, chips: Array, room: float) -> tuple[Array, Array, Array, Array]:
+def _fastest(work: Hpc, part: Part, chips: Array, room: float, runs: Sequence[TimedRun]) -> tuple[Array, Array, Array, Array]:
     """Seconds on so many chips, their low and high, and over how many runs side by side; of equals the fewest.
 
     All divisions are asked for at once: a question about one row costs as much as one about hundreds.
@@ -112,7 +120,7 @@ def _fastest(work: Hpc, part: Part, chips: Array, room: float) -> tuple[Array, A
     sides = np.arange(1.0, min(work.runs, chips.max()) + 1)
     fine = (chips % sides[:, None] == 0) & (chips / sides[:, None] * room >= (work.working_set or 0.0))
     side, row = np.nonzero(fine)
-    terms = hpc.job(work, [part], chips[row] / sides[side], at_once=sides[side])
+    terms = timed.job(work, part, chips[row] / sides[side], runs, at_once=sides[side])
     times = np.full((3, *fine.shape), np.inf)
     times[:, side, row] = terms.total, terms.low, terms.high
     first = np.argmin(times[0], axis=0)
@@ -134,11 +142,9 @@ def _double(ground: Ground) -> Callable[[Choice], str]:
 def plan_render(question: Question, work: Render) -> Plan:
     known = question.known
     ground = ground_of(known, question.rules)
-    timed, notes = None, []
-    if work.measured is not None:
-        timed_on = able_chip(known, work.measured.on, "render")
-        timed = render.Timed(render.Renderers.of([timed_on], [known.parts[timed_on.name]]), column(work.measured.takes))
-    else:
+    timing = timed_frame(known, work)
+    notes = [*frame_notes(known, work, timing)]
+    if timing is None:
         notes.append("No frame was timed: the cost of a sample is a guess; give measured: {on: CHIP, takes: SECONDS}.")
     engine, scene = render.engine_of(work), work.scene or 0.0
     table = Table(kind="render", per="job", units=float(work.frames), unit="frame", checkpoint=None, notes=tuple(notes))
@@ -156,7 +162,7 @@ def plan_render(question: Question, work: Render) -> Plan:
         if not len(counts):
             return no_count(question, shape.chips)
         counts = counts[counts * shape.chips <= work.frames] if work.frames >= counts[0] * shape.chips else counts[:1]
-        terms = render.job(work, renderers, counts * shape.chips, timed)
+        terms = render.job(work, renderers, counts * shape.chips, timing)
         share = min(scene / part.memory_bytes, 1.0) if scene else None
         return [
             Way(

@@ -15,13 +15,17 @@ from typing import Any
 
 import numpy as np
 
+from chipwise.calibration.anchored import Anchored
 from chipwise.errors import BadInput
 from chipwise.perf import family_vision
 from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.feeding import Feeding, feed
-from chipwise.perf.model import FORMULA, Estimate
+from chipwise.perf.model import CARRIED, FORMULA, Estimate
+from chipwise.perf.net import STEPS
 from chipwise.perf.power import Utilisation
-from chipwise.planner.defaults import STEP_SAMPLES, UTILISATION
+from chipwise.perf.published_vision import FORMATS
+from chipwise.perf.queueing import UTILISATION
+from chipwise.planner.defaults import STEP_SAMPLES
 from chipwise.planner.fleet import Shape as MachineShape
 from chipwise.planner.fleet import placed
 from chipwise.planner.kinds.tables import fitted_copy, noted, trained
@@ -49,14 +53,17 @@ from chipwise.planner.reasons import NeedsReplicas, NoPrecision, TooSlow, Unpred
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import Copies, SampleTrainingSplit
 from chipwise.predictor.batching import Curve
+from chipwise.predictor.formats import usual_precision
 from chipwise.predictor.kinds.answering import load_of
 from chipwise.predictor.kinds.ask import Ask, known_model
-from chipwise.predictor.kinds.latencies import wanted_goals
+from chipwise.predictor.kinds.latencies import share_of, wanted_goals
 from chipwise.predictor.pairs import pairs_of
 from chipwise.predictor.samples import Sampled, resolve, sample_curve
+from chipwise.predictor.sizes import check_sizes, sizes_of
 from chipwise.workload.kinds import Batch, Learning, Serve
-from chipwise.workload.model.shape import ConvShape, Shape, VisionShape
+from chipwise.workload.model.shape import ConvShape, CountedShape, DiffusionShape, Shape, VisionShape
 from chipwise.workload.schedule import Bursts
+from chipwise.workload.volume import checkpoint_bytes
 
 HALVINGS = 18  # of the span of rates: to a tenth of a percent
 WORKERS = 8.0  # vCPUs of a chip that prepare its data
@@ -64,19 +71,26 @@ _OF_A_SAMPLE = ("input_tokens", "output_tokens", "precision")
 
 
 def sampled_by_shape(
-    question: Question, ground: Ground, model: str, settings: Mapping[str, Any]
+    question: Question, ground: Ground, model: str, settings: Mapping[str, Any], precisions: Sequence[str] = ()
 ) -> Callable[[int], Sampled | Cannot]:
-    """What is asked of a shape's chip, if it can do it. Names are resolved once per chip of the catalog."""
+    """What is asked of a shape's chip, if it can do it. Names are resolved once per chip of the catalog. Of `precisions` that
+    the limits allow the usual one of a chip is taken, else the first that it has."""
 
     @cache
     def of_chip(chip: str) -> Sampled | Cannot:
-        part, wanted = ground.known.parts[chip], settings.get("precision", "fp32")
+        part, wanted = ground.known.parts[chip], settings.get("precision")
         if (cannot := unable(part, settings["task"])) is not None:
             return cannot
-        if wanted != "fp32" and not part.has(wanted):
+        if wanted is None and precisions:
+            usual = usual_precision(None, part, settings["task"])
+            able = [one for one in (usual, *precisions) if one in precisions and (part.has(one) or one == "fp32")]
+            wanted = next((one for one in able if one in FORMATS), None)
+            if wanted is None:
+                return Cannot(NoPrecision(tuple(precisions), tuple(part.rates), chip), passed=FORMAT)
+        if wanted not in (None, "fp32") and not part.has(wanted):
             return Cannot(NoPrecision((wanted,), tuple(part.rates), chip), passed=FORMAT)
         try:
-            return resolve(ground.known, model, chip, settings)
+            return resolve(ground.known, model, chip, settings if wanted is None else {**settings, "precision": wanted})
         except BadInput as error:
             return Cannot(Unpredicted(error.message))
 
@@ -100,29 +114,63 @@ def rate_of(work: Serve, settings: Mapping[str, Any], goals: Mapping[float, floa
     return callers / min(goals.values()) if goals else 0.0
 
 
+def _goals(work: Serve) -> dict[float, float]:
+    """By share of the requests; machines must be faster by what the round trip to the users takes."""
+    travels = 0.0
+    if work.traffic:
+        from chipwise.planner.load.regions import network_s
+
+        travels = network_s(work)
+    wanted = wanted_goals(work.goals, {})
+    return {share_of(percentile): limit - (travels if name != "tpot" else 0.0) for name, percentile, limit in wanted}
+
+
+def _picture_notes(shape: Shape, work: Serve | Batch) -> list[str]:
+    """Of models that make pictures: how many steps at which size are counted, and how to say otherwise."""
+    if not isinstance(shape, DiffusionShape):
+        return []
+    side = work.image_size or shape.image_size
+    picture = f"denoising steps, {side:g} x {side:g} pixels"
+    return [f"A picture: {work.steps} {picture}." if work.steps else f"Assumed of a picture: {STEPS} {picture}; see --steps."]
+
+
 def plan_serving(question: Question, work: Serve) -> Plan:
-    known, model, _ = known_model(Ask(question.known, question.path, "", {}), work)
+    known, model, shape = known_model(Ask(question.known, question.path, "", {}), work)
     question = replace(question, known=known)
     ground = ground_of(known, question.rules)
     load, notes = load_of(Ask(known, question.path, "", {}), work)
-    goals = {min(percentile / 100, 0.9999): limit for _, percentile, limit in wanted_goals(work.goals, {})}
-    peak = work.schedule.times if isinstance(work.schedule, Bursts) else 1.0
-    if peak > 1:
-        notes.append(f"Machines are counted for the bursts, {peak:g} times the mean rate, and stay on between them.")
+    notes = [*_picture_notes(shape, work), *notes]
+    goals = _goals(work)
+    peak = 1.0
+    if any(one is not None for one in (work.arrival.rate, work.arrival.peak, work.arrival.trace)):
+        from chipwise.planner.load.plan import arrivals
+
+        curve = arrivals(known, work, question.path).curve
+        load, peak = {**load, "rate": curve.mean}, curve.peak / curve.mean
+    if isinstance(work.schedule, Bursts) and work.arrival.trace is None:
+        notes.append(f"Machines are counted for the bursts, {peak:.3g} times the mean rate.")
     rate = rate_of(work, load, goals) * (work.devices or 1)
-    table = Table(kind="serve", per="month", units=rate * question.month_s / 1e6, unit="million requests", notes=tuple(notes))
+    table = Table(
+        kind="serve",
+        per="month",
+        units=rate * question.month_s / 1e6,
+        unit="million requests",
+        notes=tuple(notes),
+        peak=rate * peak,
+    )
     return noted(plan_ways(question, ground, table, serving_ways(question, ground, work, model, rate * peak)))
 
 
 def serving_ways(question: Question, ground: Ground, work: Serve, model: str, rate: float) -> Callable[[int], Ways]:
     """`rate` in all: each machine takes its part of it."""
     load, _ = load_of(Ask(ground.known, question.path, "", {}), work)
-    settings: dict[str, Any] = {name: load[name] for name in _OF_A_SAMPLE if name in load}
+    settings: dict[str, Any] = {name: load[name] for name in _OF_A_SAMPLE if name in load} | sizes_of(work)
+    check_sizes(ground.known.find_model(model), settings)
     settings |= {"task": "serve", "power_watts": work.limits.power_watts}
-    of_shape = sampled_by_shape(question, ground, model, settings)
-    goals = {min(percentile / 100, 0.9999): limit for _, percentile, limit in wanted_goals(work.goals, {})}
-    burst, month, fewest = work.arrival.burstiness, question.month_s, work.replicas.min or 1
-    speeds: dict[tuple[str, float], tuple[float, float]] = {}
+    of_shape = sampled_by_shape(question, ground, model, settings, tuple(map(str, work.limits.precision)))
+    goals = _goals(work)
+    month = question.month_s
+    speeds: dict[tuple[str, float], tuple[float, float, float]] = {}
     curves: dict[tuple[str, float], Curve] = {}
 
     def ways_of(index: int) -> Ways:
@@ -134,22 +182,20 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
         if place not in speeds:
             curve = curves[place] = sample_curve(ask)
             fastest = float(np.min(curve.seconds))
-            speeds[place] = (curve.highest_rate(goals, burst, HALVINGS) if goals else UTILISATION * curve.max_rate, fastest)
-        capacity, fastest = speeds[place]
+            speeds[place] = (*service_rates(curve, goals, work, rate), fastest)
+        planned, capacity, fastest = speeds[place]
         if goals and capacity <= 1e-3:  # without goals a sample may take as long as it does
             limit = min(goals.values())
             return Cannot(TooSlow("latency of a single sample", fastest, limit), fastest / limit, TIME)
-        copies = max(math.ceil(rate / capacity - 1e-9), fewest)
-        if work.replicas.max is not None and copies > work.replicas.max:
-            return Cannot(NeedsReplicas(copies, work.replicas.max), copies / work.replicas.max, COUNT)
         most_copies = shape.chips // int(ask.together)  # on one machine
-        machines = machines_within(question, shape.chips, math.ceil(copies / most_copies))
+        machines = machines_for(question, work, shape.chips, most_copies, rate / planned)
         if isinstance(machines, Cannot):
             return machines
         curve = curves[place]
         settled = curve.settled(rate / (machines * most_copies) * curve.copies)
         batch = float(curve.batches[-1]) if settled is None else float(max(round(settled), 1))
         share = sum(ask.memory(1.0).values()) / ask.part.memory_bytes
+        speed = ask.passes([batch / ask.together], "samples_per_s")
         return [
             Way(
                 shape=index,
@@ -162,30 +208,49 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
                 memory_share=share,
                 provenance=_provenance(ask),
                 rate=capacity,
+                planned=planned,
                 replicas=machines * most_copies,
-                use=_use(ask, batch / ask.together),
+                rate_spread=float(speed.value[0] / max(speed.low[0], 1e-12)),
+                use=ask.utilisation(batch / ask.together, float(speed.value[0])),
             )
         ]
 
     return ways_of
 
 
-def _use(ask: Sampled, batch: float) -> Utilisation:
-    """Of each chip in passes of `batch` samples a chip."""
-    return ask.utilisation(batch, float(ask.passes([batch], "samples_per_s").value[0]))
+def machines_for(question: Question, work: Serve, chips: int, inside: int, copies: float) -> int | Cannot:
+    """Machines of so many chips, each with `inside` copies, that hold the copies of a service."""
+    whole = max(math.ceil(copies - 1e-9), work.replicas.min or 1)
+    if work.replicas.max is not None and whole > work.replicas.max:
+        return Cannot(NeedsReplicas(whole, work.replicas.max), whole / work.replicas.max, COUNT)
+    return machines_within(question, chips, math.ceil(whole / inside))
+
+
+def service_rates(curve: Curve, goals: Mapping[float, float], work: Serve, rate: float) -> tuple[float, float]:
+    """Requests per second of one copy, of as many as carry `rate`: that it is planned for, with the headroom left free, and up
+    to which it keeps the goals."""
+    burst, room = work.arrival.burstiness, 1.0 + work.headroom
+    most = min(UTILISATION, 1.0 / room) * curve.max_rate
+    if not goals:
+        return most, most
+    highest = curve.highest_rate(goals, burst, HALVINGS, load=rate * room, fewest=work.replicas.min or 1)
+    return highest / room if burst == 0 else min(highest / room, most), highest  # on a clock nothing queues
 
 
 def _provenance(ask: Sampled) -> str:
+    if isinstance(ask.fitted, Anchored):
+        return CARRIED
     return "interpolated" if ask.alike and ask.part.kind != "edge" else FORMULA
 
 
 def plan_batch(question: Question, work: Batch) -> Plan:
-    known, model, _ = known_model(Ask(question.known, question.path, "", {}), work)
+    known, model, kind = known_model(Ask(question.known, question.path, "", {}), work)
     question = replace(question, known=known)
     ground = ground_of(known, question.rules)
     load, notes = load_of(Ask(known, question.path, "", {}), work)
-    settings: dict[str, Any] = {name: load[name] for name in _OF_A_SAMPLE if name in load}
-    of_shape = sampled_by_shape(question, ground, model, settings | {"task": "serve"})
+    settings: dict[str, Any] = {name: load[name] for name in _OF_A_SAMPLE if name in load} | sizes_of(work)
+    check_sizes(ground.known.find_model(model), settings)
+    of_shape = sampled_by_shape(question, ground, model, settings | {"task": "serve"}, tuple(map(str, work.limits.precision)))
     speeds: dict[tuple[str, float], tuple[float, float, float]] = {}
     uses: dict[tuple[str, float], Utilisation] = {}
 
@@ -226,7 +291,9 @@ def plan_batch(question: Question, work: Batch) -> Plan:
             for row in worthwhile(question, seconds)
         ]
 
-    table = Table(kind="batch", per="job", units=work.items / 1e6, unit="million items", notes=tuple(notes))
+    table = Table(
+        kind="batch", per="job", units=work.items / 1e6, unit="million items", notes=(*_picture_notes(kind, work), *notes)
+    )
     return noted(plan_ways(question, ground, table, ways_of))
 
 
@@ -237,7 +304,8 @@ def plan_learning(question: Question, work: Learning) -> Plan:
     pairs_of(known.find_model(model), None, work.target_length)  # refuses a length that would change nothing
     question = replace(question, known=known)
     ground = ground_of(known, question.rules)
-    settings: dict[str, Any] = {"task": "train"}
+    settings: dict[str, Any] = {"task": "train"} | sizes_of(work)
+    check_sizes(ground.known.find_model(model), settings)
     if "precision" in work.model_fields_set:
         settings["precision"] = work.precision.value
     of_shape = sampled_by_shape(question, ground, model, settings)
@@ -273,7 +341,7 @@ def plan_learning(question: Question, work: Learning) -> Plan:
                 precision=sampled.precision,
                 split=SampleTrainingSplit(int(sampled.chips), int(size), int(sampled.table_ways)),
                 memory_share=sum(sampled.memory(size).values()) / sampled.part.memory_bytes,
-                provenance=estimate.provenance.name_at(first[index] + row) if sampled.alike else FORMULA,
+                provenance=estimate.provenance.name_at(first[index] + row) if sampled.alike else _provenance(sampled),
                 use=sampled.utilisation(size, float(value[row])),
             )
             for row, (sampled, size) in ((row, trial[row]) for row in worthwhile(question, seconds))
@@ -285,10 +353,10 @@ def plan_learning(question: Question, work: Learning) -> Plan:
         units=total / 1e6,
         unit="million samples",
         apart=False,
-        checkpoint=Checkpoint(14.0 * shape_of_model.parameters, every_s=work.checkpoint_every),
+        checkpoint=Checkpoint(checkpoint_bytes(work, shape_of_model), every_s=work.checkpoint_every),
     )
     plan = noted(plan_ways(question, ground, table, ways_of))
-    if work.data is None or not isinstance(shape_of_model, ConvShape | VisionShape):
+    if work.data is None or not isinstance(shape_of_model, ConvShape | VisionShape | CountedShape):
         return plan
     return replace(plan, notes=(*plan.notes, f"{WORKERS:g} vCPUs a chip decode the pictures; that is in the time."))
 
@@ -314,7 +382,7 @@ def _passes(
 def _estimated(passes: Sequence[tuple[Sampled, float]]) -> Estimate:
     ask = passes[0][0]  # the model and what was measured of it are the same for all
     cases = family_vision.question_of([one.case(size, "samples_per_s") for one, size in passes])
-    return ask.fitted.estimate("vision", cases, Coded.of("vision" if ask.alike else "never measured"))
+    return ask.fitted.estimate("vision", cases, Coded.of("vision training" if ask.alike else "never measured"))
 
 
 def _roomy(ask: Sampled, size: float) -> float:
@@ -327,13 +395,13 @@ def _roomy(ask: Sampled, size: float) -> float:
 def _slower(work: Learning, ask: Sampled, shape: Shape, chip_seconds: Array, node: float) -> Array:
     """How much longer it takes because pictures must be decoded; storage is chosen to keep up, and is paid for."""
     data = work.data
-    if data is None or not work.samples or not isinstance(shape, ConvShape | VisionShape):
+    if data is None or not work.samples or not isinstance(shape, ConvShape | VisionShape | CountedShape):
         return np.ones(len(chip_seconds))
     step_s = np.asarray(chip_seconds * STEP_SAMPLES)  # seconds that one chip takes for so many samples
     feeding = Feeding(
         compute_s=step_s,
         samples=np.full(len(step_s), STEP_SAMPLES * node),
-        sample_bytes=column(data.size / work.samples),
+        sample_bytes=column(data.read_bytes / work.samples),
         device_bytes=column(6.0 * float(shape.image_size) ** 2),
         kind=Coded.of("jpeg"),
         tier=Coded.of("local-nvme"),
@@ -342,7 +410,7 @@ def _slower(work: Learning, ask: Sampled, shape: Shape, chip_seconds: Array, nod
         objects=column(0.0),
         chips=column(node),
         link=column(ask.part.pcie),
-        dataset_bytes=column(data.size),
+        dataset_bytes=column(data.read_bytes),
         local_disk=column(0.0),
     )
     return np.maximum(feed(feeding).step_s / step_s, 1.0)

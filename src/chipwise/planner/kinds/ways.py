@@ -19,15 +19,17 @@ from chipwise.perf.arrays import Array, Coded
 from chipwise.perf.part import Part
 from chipwise.perf.power import Utilisation, power
 from chipwise.planner import counts
-from chipwise.planner.assemble import Described, PlanningCase, assemble, family_of
+from chipwise.planner.assemble import assemble
+from chipwise.planner.case import Described, Following, PlanningCase
 from chipwise.planner.defaults import HOURS_PER_WEEK
-from chipwise.planner.fleet import MOST_CHIPS, SLOWEST_FABRIC, Fleet
+from chipwise.planner.fleet import MOST_CHIPS, SLOWEST_FABRIC, Fleet, family_of
 from chipwise.planner.ground import goals_of, ground_for, market_of, slowest_s, stored, tiers_of
 from chipwise.planner.limits import Allowed, Rules, allowed, lacks_own_machines
-from chipwise.planner.missing import no_offer_left
-from chipwise.planner.pricing import Checkpoint, Market, Work, price
+from chipwise.planner.missing import missing_data, no_offer_left
+from chipwise.planner.pricing import BOOT_S, Checkpoint, Market, Work, price
 from chipwise.planner.reasons import NeedsChips, NeedsNetwork, NoCount, Reason, WrongKind
 from chipwise.planner.remedies import Advice, OwnMachines
+from chipwise.planner.values.placement import Reach
 from chipwise.planner.values.plan import Choice, Counts, Grounds, Missing, Obstacle, Plan, QuantumPart, Rows
 from chipwise.planner.values.split import UNSPLIT, Split
 from chipwise.predictor.kinds.ask import Ask
@@ -40,7 +42,7 @@ from chipwise.workload.kinds import Common
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
 
-LESS = 0.9  # of the time of fewer machines: above it more of them are not worth a row
+LESS = 0.9  # of the time of fewer machines, start-up included: above it more of them are not worth a row
 FASTEST_READ = 12.5e9  # bytes/s of one machine from storage: 100 Gbit/s, whatever joins the chips
 BEYOND = 2  # counts that are kept after the first that is in time: spot machines need longer
 
@@ -59,7 +61,9 @@ class Way:
     memory_share: float | None = None
     provenance: str = "formula"
     rate: float | None = None  # of one replica
+    planned: float | None = None  # the part of it that replicas are counted by; None: all
     replicas: int | None = None
+    rate_spread: float = 1.0  # the interval of `rate` ends at this factor above and below it
     use: Utilisation = field(kw_only=True)  # of every chip while it works
     limit_w: float | None = None  # that one chip may draw; None: what its sheet says
     lines: tuple[Line, ...] = ()  # bought besides machines
@@ -97,7 +101,7 @@ class Ground:
 
     @property
     def shapes(self) -> list[int]:
-        machine = np.frombuffer(self.fleet.catalog.offers.machine, dtype=np.int32)[self.ok.offers]
+        machine = np.frombuffer(self.fleet.catalog.offers.machine, dtype=np.int32)[self.ok.priced]
         return [int(at) for at in np.unique(self.fleet.shape_of[machine])]
 
 
@@ -143,15 +147,23 @@ class Table:
     apart: bool = True  # machines need no network between them
     checkpoint: Checkpoint | None = None
     notes: tuple[str, ...] = ()
+    peak: float = 0.0  # requests per second that machines are counted for; 0: not counted so
 
 
 def ground_of(known: Known, rules: Rules) -> Ground:
-    fleet = ground_for(known, wide=True).fleet
-    return ground_on(known, fleet, allowed(fleet, rules))
+    ground = ground_for(known, wide=True)
+    return ground_on(known, ground.fleet, allowed(ground.fleet, rules, ground.market.prices))
 
 
 def ground_on(known: Known, fleet: Fleet, ok: Allowed, unable: Mapping[str, Reason] | None = None) -> Ground:
-    return Ground(known=known, fleet=fleet, market=market_of(fleet), tiers=tiers_of(fleet.catalog), ok=ok, unable=unable or {})
+    return Ground(
+        known=known,
+        fleet=fleet,
+        market=market_of(fleet, known.today),
+        tiers=tiers_of(fleet.catalog),
+        ok=ok,
+        unable=unable or {},
+    )
 
 
 def unable(part: Part, work: str) -> Cannot | None:
@@ -190,13 +202,14 @@ def worthwhile(question: Question, seconds: Array) -> list[int]:
     """The counts that are worth a row: while more machines help, and where cost counts until some are in time.
 
     Time does not fall with every count (six runs share 24 chips evenly, and 32 not): a count is held against the fastest
-    before it, and one that does not help ends nothing.
+    before it, and one that does not help ends nothing. Machines start up however short the work is.
     """
     goal = min(filter(None, (question.deadline_s, slowest_s(question.work))), default=None)
     rows, fastest, left = [0], float(seconds[0]), math.inf
     for row in range(len(seconds)):
-        in_time = goal is None or seconds[row] <= goal
-        if row and (seconds[row] <= LESS * fastest or (in_time and goal is not None and fastest > goal)):
+        in_time = goal is None or seconds[row] + BOOT_S <= goal
+        helps = seconds[row] + BOOT_S <= LESS * (fastest + BOOT_S)
+        if row and (helps or (in_time and goal is not None and fastest + BOOT_S > goal)):
             rows.append(row)
             left -= 1
         fastest = min(fastest, float(seconds[row]))
@@ -213,7 +226,7 @@ def reading_s(question: Question, ground: Ground, index: int, machines: Array) -
     if data is None or not data.place:
         return np.zeros(len(machines))
     network = min(shape.fabric * shape.chips or SLOWEST_FABRIC, FASTEST_READ)
-    return np.asarray(data.size / (network * machines))
+    return np.asarray(data.read_bytes / (network * machines))
 
 
 def plan_ways(question: Question, ground: Ground, table: Table, ways_of: Callable[[int], Ways]) -> Plan:
@@ -246,7 +259,7 @@ def _assembled(
     count: int,
     grounds: Grounds,
 ) -> Plan:
-    fleet, data = ground.fleet, question.work.data
+    fleet = ground.fleet
     parts = [fleet.part(way.shape) for way in ways]
 
     def column(name: str) -> Array:
@@ -271,8 +284,7 @@ def _assembled(
         beside_usd=np.array([math.fsum(line.usd for line in way.lines) for way in ways], dtype=np.float64),
         monthly=table.per == "month",
     )
-    moved = data.size if data is not None and data.place else 0.0
-    priced = price(work, ground.ok.offers, ground.market, table.checkpoint, data.place if data else None, moved)
+    priced = price(work, ground.ok.priced, ground.market, table.checkpoint, question.work.data)
 
     def describe(row: int) -> Described:
         way = ways[row]
@@ -282,7 +294,9 @@ def _assembled(
             memory_share=way.memory_share,
             provenance=way.provenance,
             rate=way.rate,
+            planned=way.rate if way.planned is None else way.planned,
             replicas=way.replicas,
+            rate_spread=way.rate_spread,
             lines=way.lines,
             quantum=way.quantum,
         )
@@ -299,11 +313,24 @@ def _assembled(
         goals=goals_of(question.work, question.rules, aim, None if monthly else question.deadline_s, monthly),
         stored=None if monthly else stored(ground.tiers, question.work, table.units),
         layered=_layered(question) if monthly else None,
+        following=_following(question) if monthly else None,
+        peak=table.peak,
+        reach=_reach(question, fleet) if monthly and question.work.traffic else None,
+        data=question.work.data,
     )
     counts = Counts(len(priced) + count, count - len({way.shape for way in ways}), len(ways))
     reasons = {**_apart(ground, ways), **ground.unable, **{family: one.why for family, one in missed.items()}}
     plan = assemble(
-        case, fleet, priced, describe, ground.ok.refused, _missing(ground, ways, missed), counts, question.top, reasons, grounds
+        case,
+        fleet,
+        priced,
+        describe,
+        ground.ok,
+        _missing(question.rules, ground, ways, missed),
+        counts,
+        question.top,
+        reasons,
+        grounds,
     )
     return replace(plan, objective=question.aim, notes=(*plan.notes, *_notes(question, table, aim)))
 
@@ -317,10 +344,22 @@ def _apart(ground: Ground, ways: Sequence[Way]) -> dict[str, Reason]:
     return {family: NeedsNetwork(many) for family, many in fewest.items() if many > 1}
 
 
+def _reach(question: Question, fleet: Fleet) -> Reach | None:
+    from chipwise.planner.load.regions import reach_of
+
+    return reach_of(question.known, question.work, fleet.catalog, question.rules)
+
+
 def _layered(question: Question) -> Callable[[Rows], Array] | None:
     from chipwise.planner.load.budget import layered_of
 
     return layered_of(question.known, question.work, question.path)
+
+
+def _following(question: Question) -> Following | None:
+    from chipwise.planner.load.following import following_of
+
+    return following_of(question.known, question.work, question.path)
 
 
 _LACKS = {
@@ -332,9 +371,11 @@ _LACKS = {
 }
 
 
-def _missing(ground: Ground, ways: Sequence[Way], missed: Mapping[str, Cannot]) -> list[Missing]:
+def _missing(rules: Rules, ground: Ground, ways: Sequence[Way], missed: Mapping[str, Cannot]) -> list[Missing]:
     if ways:
         return []
+    if not missed and (silent := missing_data(rules, ground.fleet, ground.market.prices)) is not None:
+        return [silent]
     if not missed:
         last = ground.ok.refused[-1] if ground.ok.refused else None
         own = (OwnMachines(), Advice("no limits.where"))

@@ -1,8 +1,8 @@
 """What a month of every candidate costs over the load's curve: what a budget is held against where a load changes with time.
 
-The ranking is by machines for the peak. Of those that somebody would pay for, most are off at night: a budget that covers the
-layers which `load/plan` recommends must not refuse them. Two figures, the smaller counts:
-- of every candidate its own price for the hours under an autoscaler (an upper bound; what is promised is paid in all hours);
+A budget that covers the layers which `load/plan` recommends must not refuse them. Two figures, the smaller counts:
+- of every candidate its own price for the hours in which its machines are up (an upper bound; what is promised is paid in all
+  hours);
 - of the machine types and regions where that is least, the cheapest layers exactly (`MOST_EXACT` of them). They stand for all
   ways to pay, so they count for the cheapest of these only: the others are not what anybody would take.
 Both are of machines of one kind. Owned machines as a base under rented ones are tried only among what keeps the budget so.
@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.perf.arrays import Array
 from chipwise.planner.fleet import Index
-from chipwise.planner.load.curve import LoadCurve, carry, hours_of
+from chipwise.planner.load.curve import LoadCurve, carry
 from chipwise.planner.load.machines import Kinds
 from chipwise.planner.load.plan import beyond, curve_of, told_apart
-from chipwise.planner.pricing import COMMITTED_H
+from chipwise.planner.pricing import PROMISED
 from chipwise.planner.ranking import first_of
 from chipwise.planner.values.plan import Rows
 from chipwise.workload.kinds import Common, Interactive, Serve
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from chipwise.predictor.known import Known
 
 MOST_EXACT = 40
-_FOLLOWS = np.array([one not in COMMITTED_H and one is not Purchase.OWNED for one in PURCHASES])
 
 
 def layered_of(known: Known, work: Common, path: str) -> Callable[[Rows], Array] | None:
@@ -40,7 +38,7 @@ def layered_of(known: Known, work: Common, path: str) -> Callable[[Rows], Array]
 
     def layered(rows: Rows) -> Array:
         curve = curve_of(known, work, path)
-        return _layered(Kinds(known, work, rows, curve), rows, curve)
+        return _layered(Kinds(known=known, work=work, rows=rows, curve=curve, path=path), rows, curve)
 
     return layered
 
@@ -48,10 +46,12 @@ def layered_of(known: Known, work: Common, path: str) -> Callable[[Rows], Array]
 def _layered(kinds: Kinds, rows: Rows, curve: LoadCurve) -> Array:
     priced = rows.priced
     extras = priced.transfer_usd + priced.beside_usd
-    hourly = priced.compute_usd + priced.restart_usd
-    share = np.ones(len(priced)) if curve.flat else _shares(kinds, rows, curve)[priced.way]
-    usd = extras + np.where(_FOLLOWS[priced.purchase], hourly * share, hourly)
-    for row in _cheapest(rows, usd)[:MOST_EXACT].tolist():
+    usd = priced.usd.copy()
+    cheapest = _cheapest(rows, usd)[:MOST_EXACT].tolist()
+    if kinds.may_commit and not curve.flat:  # a base that is promised may make the cheapest of what is dear by the hour
+        promised = PROMISED[priced.purchase]
+        cheapest += _cheapest(rows, np.where(promised, usd, np.inf))[:MOST_EXACT].tolist()
+    for row in cheapest:
         kind = kinds.kind(row)
         if kind is not None and not beyond(curve, kind.answering):
             usd[row] = min(usd[row], carry(curve, kind).usd + float(extras[row]))
@@ -63,15 +63,3 @@ def _cheapest(rows: Rows, usd: Array) -> Index:
     priced = rows.priced
     key = (priced.way * len(rows.fleet.catalog.machines) + priced.machine) * len(rows.fleet.catalog.regions) + priced.region
     return first_of(key, np.argsort(usd, kind="stable"))
-
-
-def _shares(kinds: Kinds, rows: Rows, curve: LoadCurve) -> Array:
-    """By way: machine-hours under an autoscaler, of those that machines for the peak would be on while the schedule is."""
-    ways, first = np.unique(rows.priced.way, return_index=True)
-    shares = np.ones(int(ways.max(initial=-1)) + 1)
-    for way, row in zip(ways.tolist(), first.tolist(), strict=True):
-        answering = kinds.close(row)
-        if not beyond(curve, answering):
-            hours = hours_of(curve, answering)
-            shares[way] = hours.autoscaled / max(hours.scheduled, 1e-12)
-    return shares

@@ -1,15 +1,17 @@
 """Load over time: how many machines in each hour, and the cheapest layering of ways to pay for them.
 
 A `LoadCurve` is a week: the mean rate of each step while the schedule is on, and the hours without any load. Within a step
-arrivals come by chance. What chance of the Poisson kind does is in the latency estimate already; arrivals that vary more
-(burstiness c above 1, the coefficient of variation of the times between them) have c^2 times the variance of counts, so the
-rate that machines are counted for is, of a step with the rate r,
+arrivals come by chance, and where latencies are limited the rate that a machine answers counts it. Where they are not, arrivals
+that vary more than by chance (burstiness c above 1, the coefficient of variation of the times between them) have c^2 times the
+variance of counts, so the rate that machines are counted for is, of a step with the rate r,
 
     r + z sqrt((c^2 - 1) r / w)      z = 2.33: 99 of 100 windows stay below; w = 60 s, which queues can bridge
 
-Machines follow the rate where an autoscaler can: it needs `REACT_S` to boot a machine and load a model. Steps shorter than
-`SHORT_S` count with their neighbours, as machines start a step early and stop a step late. Bursts shorter than `REACT_S` cannot
-be followed: machines for the peak stay on. Starting itself is not paid for here.
+Machines follow the rate where an autoscaler can. A machine that is added takes a start-up time s until it answers, and is paid
+for from its boot on: it is ordered s before the load is there, so that what is paid for at the time t is the most that is
+needed from t to t + s. Where s is longer than a step, that is the most of several; a dip that is shorter than s is not worth
+stopping for. After steps shorter than `SHORT_S` machines stop a step late. Bursts shorter than `REACT_S` cannot be followed:
+machines for the peak stay on.
 
 People at notebooks (`sessions`): each works in stretches of about an hour (assumed) and is idle in between, for a share 1 - b
 of the time; stretches of idle time g are exponential, and a session that was idle for T is stopped, so it is up for the share
@@ -28,18 +30,20 @@ from math import ceil, exp, lgamma, log
 import numpy as np
 from numpy.typing import ArrayLike
 
-from chipwise.catalog.region import readable
+from chipwise.catalog.region import region_phrase
 from chipwise.money.layering import Layer, Layering, Load, Option, layer
 from chipwise.planner.fleet import machines_for
 from chipwise.planner.values.load import MachineHours
 from chipwise.units import HOUR, MONTH, WEEK
-from chipwise.workload.schedule import HOURS_PER_WEEK, Always, Bursts, BusinessHours, Cron, MarketHours
+from chipwise.workload.day import open_hours
+from chipwise.workload.schedule import HOURS_PER_WEEK, Always, Bursts, BusinessHours, Cron, Market, MarketHours
 from chipwise.workload.trace import WINDOW_S, Floats
 
 Z = 2.33
 REACT_S = 300.0
 SHORT_S = 900.0
 STRETCH_S = HOUR  # that somebody works at a notebook without a break: assumed
+BEGINS = 10  # of a schedule that a recording is repeated for: it passes in between, and rarely a whole number of times
 BURSTY = 1.5  # peak over mean from which a load is no longer continuous
 MOST_OWNED = 64  # numbers of owned machines that are tried
 WEEKS = MONTH / WEEK
@@ -58,6 +62,8 @@ class LoadCurve:
     followed: bool = True  # False: bursts come faster than machines
     short: bool = False  # steps that an autoscaler cannot follow one by one, in order of time
     unit: str = "requests/s"
+    cycles: float = 0.0  # times that the steps come round in a week, in order of time; 0: their order is not known
+    opens: tuple[int, ...] = ()  # steps before which the schedule is off, each for an equal part of the off hours
 
     @property
     def on_hours(self) -> float:
@@ -93,12 +99,15 @@ def steady(rate: float, schedule: Timetable, burstiness: float = 1.0, unit: str 
     """A mean rate while the schedule is on; with bursts, `rate` is the mean over them and the time between."""
     on_hours = _on_hours(schedule)
     if not isinstance(schedule, Bursts):
+        starts = _starts(schedule)
         return LoadCurve(
             rate=np.array([rate]),
             hours=np.array([on_hours]),
             off_hours=HOURS_PER_WEEK - on_hours,
             burstiness=burstiness,
             unit=unit,
+            cycles=starts or 1.0,
+            opens=(0,) if starts else (),
         )
     share = schedule.lasts / schedule.every
     usual = rate / (1.0 + (schedule.times - 1.0) * share)
@@ -109,19 +118,42 @@ def steady(rate: float, schedule: Timetable, burstiness: float = 1.0, unit: str 
         burstiness=burstiness,
         followed=min(schedule.lasts, schedule.every - schedule.lasts) >= REACT_S,
         unit=unit,
+        cycles=WEEK / schedule.every,
     )
 
 
 def recorded(rates: ArrayLike, step_s: float, schedule: Timetable, burstiness: float) -> LoadCurve:
-    """Recorded rates of equal steps stand for all the time that the schedule is on."""
+    """Recorded rates of equal steps stand for all the time that the schedule is on, one after the other."""
     rate = np.asarray(rates, dtype=np.float64)
-    on_hours = _on_hours(schedule)
+    on_hours, starts = _on_hours(schedule), _starts(schedule)
+    if starts:  # repeated until whole numbers of begins are near enough
+        rate = np.tile(rate, max(ceil(BEGINS * on_hours * HOUR / (starts * len(rate) * step_s)), 1))
+    cycles = on_hours * HOUR / (len(rate) * step_s)
+    begins = (
+        np.linspace(0, len(rate), max(round(starts / cycles), 1), endpoint=False).astype(int) if starts else np.array([], int)
+    )
     return LoadCurve(
         rate=rate,
         hours=np.full(len(rate), on_hours / len(rate)),
         off_hours=HOURS_PER_WEEK - on_hours,
         burstiness=burstiness,
         short=step_s < SHORT_S,
+        cycles=cycles,
+        opens=tuple(np.unique(begins).tolist()),
+    )
+
+
+def by_the_hour(rates: Floats, open_share: Floats, burstiness: float) -> LoadCurve:
+    """Rates of the hours of a week, and the part of each hour in which the schedule is on."""
+    up = np.flatnonzero(open_share > 0)
+    opens = np.flatnonzero(np.roll(open_share, 1)[up] <= 0)
+    return LoadCurve(
+        rate=rates[up],
+        hours=open_share[up],
+        off_hours=max(HOURS_PER_WEEK - float(open_share.sum()), 0.0),
+        burstiness=burstiness,
+        cycles=1.0,
+        opens=tuple(opens.tolist()),
     )
 
 
@@ -156,6 +188,21 @@ def _on_hours(schedule: Timetable) -> float:
     return float(schedule.hours_per_week or HOURS_PER_WEEK)
 
 
+def _starts(schedule: Timetable) -> float:
+    """How often in a week it begins after a time off."""
+    if _on_hours(schedule) >= HOURS_PER_WEEK - 1e-9:
+        return 0.0
+    match schedule:
+        case BusinessHours():
+            is_open = open_hours(schedule) > 0
+            return float(max(int(np.count_nonzero(is_open & ~np.roll(is_open, 1))), 1))
+        case MarketHours():
+            return 1.0 if schedule.market is Market.FX else 5.0
+        case Cron():
+            return schedule.starts_per_week
+    return 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Answering:
     """What one machine does: replicas of `width` chips, each answering `per_replica` of the curve's unit within the goals."""
@@ -178,7 +225,7 @@ class Answering:
 
 
 def machines_of(curve: LoadCurve, answering: Answering) -> Floats:
-    """Machines that are up in each step, under an autoscaler."""
+    """Machines that are needed in each step, under an autoscaler."""
     return _up(curve, answering.machines(curve.planned))
 
 
@@ -187,14 +234,45 @@ def _up(curve: LoadCurve, needed: Floats) -> Floats:
         return np.full(len(needed), needed.max())
     if not curve.short or len(needed) < 2:
         return needed
-    edged = np.concatenate([needed[:1], needed, needed[-1:]])
-    return np.asarray(np.maximum(np.maximum(edged[:-2], edged[1:-1]), edged[2:]), dtype=np.float64)
+    return np.asarray(np.maximum(needed, np.concatenate([needed[:1], needed[:-1]])), dtype=np.float64)
 
 
-def load_of(curve: LoadCurve, machines: Floats) -> Load:
+def paid_of(curve: LoadCurve, needed: Floats, start_s: float) -> tuple[Floats, Floats]:
+    """Machines that are paid for, and for how many hours of a week: each from `start_s` before it is needed."""
+    if curve.cycles <= 0:
+        off = [curve.off_hours] if curve.off_hours > 1e-9 else []
+        return np.append(needed, [0.0] * len(off)), np.append(curve.hours, off)
+    machines, lengths = needed, curve.hours / curve.cycles
+    if curve.opens and curve.off_hours > 1e-9:
+        machines = np.insert(machines, curve.opens, 0.0)
+        lengths = np.insert(lengths, curve.opens, curve.off_hours / curve.cycles / len(curve.opens))
+    return _ahead(machines, lengths, start_s / HOUR, curve.cycles)
+
+
+def _ahead(machines: Floats, lengths: Floats, ahead: float, cycles: float) -> tuple[Floats, Floats]:
+    """Of steps that come round: the most from each moment until `ahead` later, cut wherever that may change."""
+    if ahead <= 0 or float(machines.min()) == float(machines.max()):
+        return machines, lengths * cycles
+    starts, period = np.cumsum(lengths) - lengths, float(lengths.sum())
+    if ahead >= period:
+        return np.array([machines.max()]), np.array([period * cycles])
+    cuts = np.unique(np.concatenate([starts, (starts - ahead) % period]))
+    widths = np.diff(cuts, append=period)
+    cuts, widths = cuts[widths > 1e-9], widths[widths > 1e-9]
+    moments = cuts + widths / 2
+    step = np.searchsorted(starts, moments) - 1
+    highest, inside = machines[step], np.ones(len(step), dtype=bool)
+    while inside.any():
+        step = step + 1
+        inside = starts[step % len(starts)] + period * (step // len(starts)) < moments + ahead
+        highest = np.where(inside, np.maximum(highest, machines[step % len(starts)]), highest)
+    return highest, widths * (period / float(widths.sum())) * cycles
+
+
+def load_of(curve: LoadCurve, machines: Floats, start_s: float = 0.0) -> Load:
     """A month of it; hours without load count, for a commitment is paid in them too."""
-    pairs = [*zip(machines.tolist(), (curve.hours * WEEKS).tolist(), strict=True)]
-    return Load.of_pairs([*pairs, (0.0, curve.off_hours * WEEKS)] if curve.off_hours > 1e-9 else pairs)
+    paid, hours = paid_of(curve, machines, start_s)
+    return Load.of_pairs(zip(paid.tolist(), (hours * WEEKS).tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,11 +285,11 @@ class MachineKind:
     chip: str
     answering: Answering
     options: tuple[Option, ...]
-    terms: tuple[tuple[str, str], ...] = ()  # option and what is promised for it
+    start_s: float = 0.0  # from ordering one until it answers
 
     @property
     def title(self) -> str:
-        return f"{self.provider} {self.machine} in {readable(self.region)}"
+        return f"{self.provider} {self.machine} {region_phrase(self.region)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +299,7 @@ class Base:
     title: str
     answering: Answering
     usd_per_hour: float
+    owned: int | None = None  # how many there are; None: not stated
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -243,7 +322,7 @@ class Carried:
 
 def carry(curve: LoadCurve, kind: MachineKind, base: Base | None = None) -> Carried:
     """The cheapest way; `base` is used only where it makes it cheaper."""
-    load = load_of(curve, machines_of(curve, kind.answering))
+    load = load_of(curve, machines_of(curve, kind.answering), kind.start_s)
     best = Carried(kind, load, layer(load, kind.options))
     if base is None:
         return best
@@ -252,11 +331,11 @@ def carry(curve: LoadCurve, kind: MachineKind, base: Base | None = None) -> Carr
     inside = max(base.answering.chips // base.answering.width, 1)
     fewest = max(ceil(base.answering.least_replicas / inside), 1)
     largest = max(ceil(curve.peak / base.answering.per_machine - 1e-9), fewest)
-    for count in range(fewest, min(largest, MOST_OWNED) + 1):
+    for count in range(fewest, min(largest, base.owned or MOST_OWNED, MOST_OWNED) + 1):
         capacity = count * base.answering.per_machine
         rest = np.maximum(planned - capacity, 0.0)
         needed = np.where(rest > 0, above_it.machines(rest), 0.0)
-        above = load_of(curve, _up(curve, needed))
+        above = load_of(curve, _up(curve, needed), kind.start_s)
         share = np.minimum(curve.rate / capacity, 1.0)
         used = float(share @ curve.hours) * WEEKS * count
         paid = count * month
@@ -292,7 +371,13 @@ def best_of(curve: LoadCurve, kinds: Sequence[MachineKind], bases: Sequence[Base
     return min(carried, key=lambda one: one.usd)
 
 
-def hours_of(curve: LoadCurve, answering: Answering) -> MachineHours:
+def hours_of(curve: LoadCurve, answering: Answering, start_s: float = 0.0) -> MachineHours:
     needed = machines_of(curve, answering)
-    peak, on_hours = float(needed.max()), curve.on_hours * WEEKS
-    return MachineHours(peak * MONTH / HOUR, peak * on_hours, float(needed @ curve.hours) * WEEKS)
+    paid, hours = paid_of(curve, needed, start_s)
+    peak, on_hours, autoscaled = float(needed.max()), curve.on_hours * WEEKS, float(paid @ hours) * WEEKS
+    return MachineHours(
+        static=peak * MONTH / HOUR,
+        scheduled=peak * on_hours,
+        autoscaled=autoscaled,
+        starting=max(autoscaled - float(needed @ curve.hours) * WEEKS, 0.0),
+    )

@@ -198,6 +198,16 @@ def _common_trip(trips: Floats, share: Floats) -> Floats:
     return np.asarray(trips[rows, order[rows, position]], dtype=np.float64)
 
 
+def common_trip_s(origins: Sequence[Origin], points: Sequence[tuple[float, float]]) -> list[float]:
+    """Of each point, in degrees, the round trip that all but FAR_SHARE of the traffic stays within; infinite without any."""
+    if not origins:
+        return [float("inf")] * len(points)
+    share = np.array([one.share for one in origins])
+    trips = _trips(np.array(points), np.array([(one.latitude, one.longitude) for one in origins]))
+    common: list[float] = _common_trip(trips, share / share.sum()).tolist()
+    return common
+
+
 def _single(sites: Sequence[Site], trips: Floats, share: Floats, rate: float, limit_s: float) -> float | None:
     near = _common_trip(trips, share)
     costs = [float(_cost(site, np.array([rate]))[0]) for site, far in zip(sites, near, strict=True) if far <= limit_s]

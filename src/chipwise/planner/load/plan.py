@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from chipwise.money.layering import MOST_MACHINES
-from chipwise.planner.defaults import NOTEBOOK_IDLE_S
+from chipwise.planner.defaults import NEARLY, NOTEBOOK_IDLE_S
 from chipwise.planner.load.advice import advise
 from chipwise.planner.load.curve import (
     Answering,
@@ -28,9 +28,10 @@ from chipwise.planner.load.curve import (
     sessions,
     steady,
 )
+from chipwise.planner.load.day import assumed_of, day_note, hours_of_week, week_curve
 from chipwise.planner.load.machines import Kinds, answering_of
 from chipwise.planner.load.regions import placed
-from chipwise.planner.values.load import LoadPlan
+from chipwise.planner.values.load import LoadPlan, MachineHours
 from chipwise.planner.values.placement import Placement
 from chipwise.planner.values.plan import Plan
 from chipwise.text import duration
@@ -59,15 +60,24 @@ class Arrivals:
 
 
 def arrivals(known: Known, work: Serve, path: str) -> Arrivals:
-    """Of a rate, a trace beside the file at `path`, or a number of callers."""
+    """Of a rate, a day, a trace beside the file at `path`, or a number of callers."""
     arrival = work.arrival
     if arrival.trace is not None:
         recording = _recording(known, work, path)
-        return Arrivals(recorded(recording.rates, recording.step_s, work.schedule, recording.burstiness), recording)
+        burst = 1.0 if _latency_stated(work) else recording.burstiness
+        return Arrivals(recorded(recording.rates, recording.step_s, work.schedule, burst), recording)
     if arrival.concurrency is not None:
         schedule = Always() if isinstance(work.schedule, Bursts) else work.schedule  # so many at all times, bursts or not
         return Arrivals(steady(float(arrival.concurrency), schedule, unit="callers"))
-    return Arrivals(steady(float(arrival.rate or 0.0), work.schedule, arrival.burstiness))
+    burst = 1.0 if _latency_stated(work) else arrival.burstiness
+    if arrival.peak is not None:
+        return Arrivals(week_curve(known, work, burst))
+    return Arrivals(steady(float(arrival.rate or 0.0), work.schedule, burst))
+
+
+def _latency_stated(work: Serve) -> bool:
+    """The rate that a machine answers within latency goals counts bursts; without goals machines are counted for them."""
+    return any(getattr(work.goals, name) is not None for name in ("ttft", "tpot", "latency"))
 
 
 def _recording(known: Known, work: Serve, path: str) -> Recording:
@@ -85,7 +95,10 @@ def _recording(known: Known, work: Serve, path: str) -> Recording:
 
 
 def with_recording(known: Known, work: W, path: str) -> W:
-    """With the mean rate, burstiness and lengths of the trace, where the file names one and does not say otherwise."""
+    """With the mean rate of a day or a trace; of a trace also burstiness and lengths, where the file does not say otherwise."""
+    if isinstance(work, Serve) and work.arrival.peak is not None:
+        mean = arrivals(known, work, path).curve.mean
+        return work.model_copy(update={"arrival": work.arrival.model_copy(update={"rate": mean})})
     if not isinstance(work, Serve) or work.arrival.trace is None:
         return work
     recording = _recording(known, work, path)
@@ -109,12 +122,14 @@ def with_load(known: Known, path: str, work: Common, plan: Plan) -> Plan:
     notes = plan.notes
     if isinstance(work, Serve) and work.arrival.trace is not None:
         notes = (*notes, _trace_note(arrivals(known, work, path)))
+    if isinstance(work, Serve) and work.arrival.peak is not None:
+        notes = (*notes, day_note(work, arrivals(known, work, path).curve))
     load, first = load_plan(known, work, plan, path), plan.winner
-    if load is not None and first is not None and first.layered_usd is not None and load.usd < 0.995 * first.usd:
-        costs = (
-            f"{load.title} in layers costs ${load.usd:,.0f} a month; {first.where}, {first.purchase}, for the peak at all times"
-        )
-        notes = (*notes, f"The budget is compared with the cost of the load over time: {costs} would cost ${first.usd:,.0f}.")
+    if load is not None and first is not None and first.layered_usd is not None and first.over_time is not None:
+        always = first.over_time.always_cost.usd
+        if load.usd < (1 - NEARLY) * always:
+            costs = f"{load.title} costs ${load.usd:,.0f} a month; for the peak at all times it would cost ${always:,.0f}"
+            notes = (*notes, f"The budget is compared with the cost of the load over time: {costs}.")
     return replace(plan, load=load, placement=placement(known, work, plan, path), notes=notes)
 
 
@@ -136,8 +151,7 @@ def load_plan(known: Known, work: Common, plan: Plan, path: str) -> LoadPlan | N
     if not told_apart(work):
         return None
     curve = curve_of(known, work, path)
-    recording = _recording(known, work, path) if isinstance(work, Serve) and work.arrival.trace else None
-    kinds = Kinds(known=known, work=work, rows=plan.rows, curve=curve, span_s=recording.span_s if recording else None)
+    kinds = Kinds(known=known, work=work, rows=plan.rows, curve=curve, path=path)
     limit = 1 if plan.objective != "cost" else MOST_FLAT if curve.flat else MOST_KINDS
     rented, owned = kinds.pairs(limit)
     bases = [kinds.base(at) for at in owned[:MOST_BASES]] if rented else []
@@ -151,6 +165,10 @@ def load_plan(known: Known, work: Common, plan: Plan, path: str) -> LoadPlan | N
     if not carried:
         return None
     best, row = min(carried, key=lambda pair: pair[0].usd)
+    for one, place in carried:  # the plan's own machines, where others cost hardly less
+        if plan.winner is not None and one.kind.title == plan.winner.where and one.usd <= (1 + NEARLY) * best.usd:
+            best, row = one, place
+            break
     return _finished(work, plan, curve, kinds, best, row, len({place for _, place in carried}))
 
 
@@ -177,13 +195,14 @@ def _finished(
     assert choice is not None
     answering = answering_of(choice, work, curve)
     mean, peak = np.array([curve.mean]), np.array([curve.peak])
-    hours = hours_of(curve, answering)
+    starts_s = kinds.start_s(row)
+    hours = hours_of(curve, answering, starts_s)
     pattern = pattern_of(curve, work.schedule)
     advice = advise(pattern, curve, best, hours)
     if isinstance(work, Interactive) and work.idle_after is None:
         stopped = hours_of(sessions(int(work.at_once or work.people), work.busy, NOTEBOOK_IDLE_S, work.schedule), answering)
         advice += f" With idle_after: {NOTEBOOK_IDLE_S / 60:g}min about {stopped.autoscaled:,.0f} machine-hours would do."
-    assumed = _assumed(work, curve, kinds.span_s)
+    assumed = _assumed(kinds, starts_s, hours)
     if any(one.committed for one in best.layering.layers):
         assumed.append("commitments are paid for their whole term: the load must last as long")
     return LoadPlan(
@@ -205,28 +224,43 @@ def _finished(
         machine_hours=hours,
         layers=best.layers,
         usd=best.usd,
+        low_usd=best.usd * choice.low_usd / max(choice.usd, 1e-12),
+        high_usd=best.usd * choice.high_usd / max(choice.usd, 1e-12),
         alone=best.layering.alone if best.base is None else (),
         recommendation=advice,
         changed=_changed(plan, best, kinds, curve),
         steps=tuple(zip(best.load.machines.tolist(), best.load.hours.tolist(), strict=True)),
         kind_count=count,
         assumed=tuple(assumed),
+        by_hour=hours_of_week(work, curve, answering) if isinstance(work, Serve) and work.arrival.shape is not None else (),
     )
 
 
-def _assumed(work: Serve | Interactive, curve: LoadCurve, span_s: float | None) -> list[str]:
-    notes = []
-    if span_s is not None and span_s < WEEK:
-        notes.append(f"the {duration(span_s)} that were recorded stand for every hour of the schedule: nights and weekends too")
+def _assumed(kinds: Kinds, starts_s: float, hours: MachineHours) -> list[str]:
+    work, curve, notes = kinds.work, kinds.curve, []
+    arrival = work.arrival if isinstance(work, Serve) else None
+    if isinstance(work, Serve) and arrival is not None and arrival.trace is not None:
+        span_s = _recording(kinds.known, work, kinds.path).span_s
+        if span_s < WEEK:
+            notes.append(
+                f"the {duration(span_s)} that were recorded stand for every hour of the schedule: nights and weekends too"
+            )
+    if isinstance(work, Serve) and arrival is not None and arrival.shape is not None:
+        notes += assumed_of(kinds.known, work)
     if curve.peak > curve.busiest:
         notes.append(
             f"peak = busiest + 2.33 sqrt((c^2 - 1) busiest / 60 s), burstiness c = {curve.burstiness:.3g}: 99 of 100 minutes"
         )
     if curve.short:
-        notes.append("an autoscaler starts machines one step early and stops them one step late")
+        notes.append("an autoscaler stops machines one step late")
     if isinstance(work, Interactive) and work.idle_after is not None:
         notes.append("people work in stretches of about an hour; sessions up at once follow the binomial law")
-    if curve.off_hours > 0 or not curve.flat:
+    if hours.starting > 0:
+        notes.append(
+            f"a machine is ordered {duration(starts_s)} before it is needed (boot, image, weights, compilation) and paid for "
+            f"from then on: {hours.starting:,.3g} machine-hours a month"
+        )
+    elif curve.cycles <= 0 and (curve.off_hours > 0 or not curve.flat):
         notes.append("starting and stopping machines is not paid for")
     return notes
 
@@ -242,11 +276,11 @@ def _changed(plan: Plan, best: Carried, kinds: Kinds, curve: LoadCurve) -> str:
     if usd <= best.usd * (1 + 1e-9):  # as cheap: not another answer
         return f"{winner.where} costs the same"
     costs = f"{usd:,.0f} a month, this {best.usd:,.0f}"
-    return f"for the peak alone {winner.where} is cheapest; over the load's curve it costs {costs}"
+    return f"bought in one way {winner.where} is cheapest; in layers over the load's curve it costs {costs}"
 
 
 def placement(known: Known, work: Common, plan: Plan, path: str) -> Placement | None:
     """The regions to stand in; None where nothing is said of traffic, or nothing fits."""
     if not work.traffic or plan.rows is None or plan.winner is None or not plan.rows.kept or not isinstance(work, Serve):
         return None
-    return placed(known, work, plan.rows, arrivals(known, work, path).curve)
+    return placed(known, work, plan.rows, arrivals(known, work, path).curve, path)

@@ -91,8 +91,8 @@ class Candidates:
 
 
 def machines_of(plan: Plan) -> Index:
-    """Positions of those that keep the stage's goals."""
-    return np.zeros(0, np.intp) if plan.rows is None else np.sort(plan.rows.ranked[: plan.rows.kept])
+    """Positions of those that keep the stage's goals, without porting where the stage alone would do without."""
+    return np.zeros(0, np.intp) if plan.rows is None else np.sort(plan.rows.eligible)
 
 
 def candidates_of(

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeVar
 
 from chipwise.countries import members
 from chipwise.errors import BadInput
 from chipwise.planner.rules import purchases_of
-from chipwise.workload.goals import Avoid, Buying, Limits, Range
+from chipwise.workload.goals import Avoid, Buying, Commit, Limits, MarketScope, Range, Unproven
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
+
+
+Scope = TypeVar("Scope", bound=StrEnum)
 
 
 def joined_limits(known: Known, pipeline: Limits, own: Limits, stage: str) -> Limits:
@@ -41,10 +45,16 @@ def joined_limits(known: Known, pipeline: Limits, own: Limits, stage: str) -> Li
                 name: tuple(dict.fromkeys((*getattr(pipeline, name), *getattr(own, name))))
                 for name in ("compliance", "requires")
             },
+            "compliance_unknown": _unproven(pipeline.compliance_unknown, own.compliance_unknown),
             "default_quotas": pipeline.default_quotas or own.default_quotas,
+            "large": pipeline.large or own.large,
+            "market": _stricter(MarketScope, pipeline.market, own.market),
+            "commit": _stricter(Commit, pipeline.commit, own.commit),
+            "max_price_age": _minimum(pipeline.max_price_age, own.max_price_age),
             "chip_count": _narrower(pipeline.chip_count, own.chip_count, stage),
             "interruptible": _interruptible(pipeline.interruptible, own.interruptible),
             "power_watts": _minimum(pipeline.power_watts, own.power_watts),
+            "round_trip": _minimum(pipeline.round_trip, own.round_trip),
             "quotas": {
                 key: min(one[key] for one in (pipeline.quotas, own.quotas) if key in one)
                 for key in {**pipeline.quotas, **own.quotas}
@@ -85,6 +95,12 @@ def _narrower(pipeline: Range, own: Range, stage: str) -> Range:
     return pipeline.model_copy(update={"min": fewest, "max": None if largest is None else int(largest)})
 
 
+def _stricter(order: type[Scope], pipeline: Scope | None, own: Scope | None) -> Scope | None:
+    """Members of an enum stand from strict to loose."""
+    stated = [one for one in (pipeline, own) if one is not None]
+    return min(stated, key=list(order).index, default=None)
+
+
 def _minimum(*values: float | None) -> float | None:
     return min((one for one in values if one is not None), default=None)
 
@@ -93,6 +109,10 @@ def _interruptible(pipeline: bool | None, own: bool | None) -> bool | None:
     if False in (pipeline, own):
         return False
     return True if True in (pipeline, own) else None
+
+
+def _unproven(pipeline: Unproven | None, own: Unproven | None) -> Unproven | None:
+    return Unproven.REFUSE if Unproven.REFUSE in (pipeline, own) else own or pipeline
 
 
 def _either(pipeline: Avoid, own: Avoid) -> Avoid:

@@ -25,19 +25,30 @@ from chipwise.workload.kinds import Common
 from chipwise.workload.pipeline import Pipeline
 
 if TYPE_CHECKING:
+    from chipwise.catalog.feed import Report
     from chipwise.predictor.known import Known
 
 
 def plan_pipeline(
-    known: Known, path: str, work: Pipeline, objective: str | None = None, notes: Sequence[str] = (), reported: bool = False
+    known: Known,
+    path: str,
+    work: Pipeline,
+    objective: str | None = None,
+    notes: Sequence[str] = (),
+    reported: bool = False,
+    progress: Report | None = None,
 ) -> PipelinePlan:
     """A workload that was checked. Nothing fits is a result: `lacks` says of which stage, or that it is the whole. `reported`:
-    with what a report lists besides, which takes a few searches more."""
+    with what a report lists besides, which takes a few searches more. `progress` is told of each stage that was planned."""
     check_moment(known, work)
     aim = objective or str(work.goals.objective)
     order = _stages(known, work)
     flows = flows_of(work, order)
-    plans = [_planned(known, path, stage) for stage in order]
+    plans: list[Plan] = []
+    for stage in order:
+        plans.append(_planned(known, path, stage))
+        if progress is not None:
+            progress(len(plans), len(order), stage.name)
     considered = sum(one.counts.considered for one in plans)
     remarks = (*assumptions(work, order, plans, flows), *notes)
     offered = services_of(known, path, order, flows, plans, aim)

@@ -74,4 +74,5 @@ def region_of(regions: Sequence[str]) -> str:
 
 def scope(rules: Rules, provider: str, service: str) -> list[str]:
     told = f"{service} counts as part of what {provider} states for all it sells"
-    return [f"{one}: {told}" for one in rules.compliant or ()]
+    unproven = [f"{one}: not checked, no data says whether {provider} takes part" for one in rules.unproven]
+    return [*(f"{one}: {told}" for one in rules.compliant or ()), *unproven]

@@ -21,8 +21,10 @@ from chipwise.money.break_even import BreakEven, ReplicaSet
 from chipwise.money.cost import Cost, Line
 from chipwise.money.managed import Request, TokenService
 from chipwise.money.serverless import Service, read
-from chipwise.money.serverless_cost import Spread, break_even, cost
+from chipwise.money.serverless_cost import BURST_S, Spread, break_even, cost, phases_of
+from chipwise.planner.defaults import SERVING_PRECISIONS
 from chipwise.planner.limits import Rules
+from chipwise.planner.load.plan import arrivals
 from chipwise.planner.reasons import NeedsChips, OtherFormat, OtherWeights, Reason, RetiredService, ShortContext
 from chipwise.planner.rules import rules_of
 from chipwise.planner.services.limits import barred, region_of, scope
@@ -30,10 +32,10 @@ from chipwise.planner.services.speed import Found, Need, speeds
 from chipwise.planner.services.ways import Demand, Held, Way, best_way, image_bytes, lower_bound
 from chipwise.planner.values.plan import Choice
 from chipwise.predictor.kinds.ask import Ask, known_model
+from chipwise.predictor.kinds.latencies import share_of
 from chipwise.text import amount
 from chipwise.units import DAY, HOUR, MINUTE, MONTH, WEEK
 from chipwise.workload.kinds import Serve
-from chipwise.workload.schedule import Bursts
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
@@ -92,7 +94,7 @@ class ServiceOffer:
             return None
         first, always = self.break_even.first, self.break_even.always
         if first is None:
-            return f"no dedicated machine is cheaper: {self.break_even.why}"
+            return f"no machine of this plan is cheaper at any rate: {self.break_even.why}"
         if first == 0:
             return "a dedicated machine is cheaper from the first request on"
         if always is None or always <= first * 1.01:
@@ -119,7 +121,7 @@ def services_for(known: Known, work: Serve, dedicated: Dedicated = (), path: str
     `path` is the workload file's, for a model that stands beside it.
     """
     context, name, shape = known_model(Ask(known, path, "", {}), work)
-    demand = _demand(context, work, name, dedicated)
+    demand = _demand(context, work, name, dedicated, path)
     offered = _serverless_services(context)
     fast = speeds(context, name, shape, demand.need, offered)
     offers = list(_cheapest(context, demand, offered, fast))
@@ -167,12 +169,12 @@ def _rank(offer: ServiceOffer, rules: Rules) -> tuple[bool, bool, bool, float, s
     )
 
 
-def _demand(known: Known, work: Serve, name: str, dedicated: Dedicated) -> Demand:
+def _demand(known: Known, work: Serve, name: str, dedicated: Dedicated, path: str) -> Demand:
     if work.arrival.rate is None:
         raise BadInput("arrival: services can be priced only for arrivals at a rate.", remedy="arrival: {rate: 10 req/s}")
     hours = (work.schedule.hours_per_week or WEEK / HOUR) * MONTH / WEEK
     goals = tuple(
-        (metric, min(percentile / 100, 0.9999), limit)
+        (metric, share_of(percentile), limit)
         for metric in ("ttft", "tpot", "latency")
         if (stated := getattr(work.goals, metric)) is not None
         for percentile, limit in stated.limits
@@ -185,33 +187,38 @@ def _demand(known: Known, work: Serve, name: str, dedicated: Dedicated) -> Deman
         output_tokens=lengths[1],
         prefix_tokens=float(work.shared_prefix_tokens or 0.0),
         context=max(float(work.context or 0.0), sum(longest)),
-        precisions=tuple(precisions) or ("bf16", "fp16", "fp8"),
+        precisions=tuple(precisions) or SERVING_PRECISIONS[""],
         asked=bool(precisions),
         kv_precision=str(work.kv_precision) if work.kv_precision else None,
         shares=tuple(sorted({*SHARES, *(share for _, share, _ in goals)})),
     )
+    peak = _peak(known, work, path)
+    bursts = phases_of(work.arrival.rate * peak, work.arrival.burstiness)
     return Demand(
         model=name,
         rate=work.arrival.rate,
         hours=hours,
-        peak=_peak(work),
+        peak=peak,
+        bursts=bursts,
         need=need,
         goals=goals,
         rules=rules_of(known, work.limits),
         fleets=_fleets(work, dedicated, hours),
         most_chips=float(work.limits.chip_count.max or inf),
         precisions_asked=frozenset(precisions),
-        assumed=("arrivals by chance: their burstiness is not counted",) if work.arrival.burstiness > 1 else (),
+        assumed=(_bursts_words(bursts),) if bursts > 1 else (),
+        network=("the network to the users is not counted: where it answers from is not stated",) if work.traffic else (),
     )
 
 
-def _peak(work: Serve) -> float:
-    """Of a schedule with bursts: the rate in them over the mean."""
-    schedule = work.schedule
-    if not isinstance(schedule, Bursts):
-        return 1.0
-    share = schedule.lasts / schedule.every
-    return float(schedule.times / (1.0 - share + share * schedule.times))
+def _bursts_words(bursts: float) -> str:
+    return f"bursts counted as phases of {BURST_S / MINUTE:g} min at {bursts:.3g} times the mean rate, and none between"
+
+
+def _peak(known: Known, work: Serve, path: str) -> float:
+    """The busiest step's rate over the mean."""
+    curve = arrivals(known, work, path).curve
+    return max(curve.busiest / curve.mean, 1.0)
 
 
 def _fleets(work: Serve, dedicated: Dedicated, hours: float) -> tuple[ReplicaSet, ...]:
@@ -256,7 +263,8 @@ def _serverless(known: Known, demand: Demand, service: Service, fast: Found) -> 
         return replace(blank, refused=(*refused, way)), None
     month = _month(way.bill.cost, demand.hours)
     image = f"an image of {image_bytes(service) / 1e9:g} GB"
-    assumed = (*way.bill.assumed, image, *_processor(service), *demand.assumed, *scope(demand.rules, provider, service.name))
+    told = (*demand.assumed, *demand.network, *scope(demand.rules, provider, service.name))
+    assumed = (*way.bill.assumed, image, *_processor(service), *told)
     offer = replace(
         blank,
         precision=way.speed.precision,
@@ -301,6 +309,21 @@ def _token_services(known: Known, name: str) -> tuple[TokenService, ...]:
     return services
 
 
+def unsold_note(known: Known, work: Serve) -> tuple[str, ...]:
+    """Where nobody sells the model by the token: that, and the nearest that is sold."""
+    if work.output_tokens is None or not isinstance(work.model, str) or _token_services(known, work.model):
+        return ()
+    try:
+        near = managed.nearest_sold(known.catalog.rows("tokens"), work.model, known.models.registry)
+    except BadInput:
+        return ()
+    if near is None:
+        return ()
+    prices = f"${near.usd_per_input * 1e6:g} and ${near.usd_per_output * 1e6:g} per million tokens in and out"
+    nearest = f"the nearest in size that is sold: {near.model}, {near.provider}, {prices}"
+    return (f"Nobody whose prices are known sells {work.model} per token; {nearest}.",)
+
+
 def _per_token(known: Known, demand: Demand, service: TokenService) -> ServiceOffer:
     names = known.names
     provider = names.provider_or_none(service.provider) or names.provider_or_none(service.provider.partition(" ")[0])
@@ -319,9 +342,11 @@ def _per_token(known: Known, demand: Demand, service: TokenService) -> ServiceOf
     assumed = [] if format_ else ["the number format is not stated"]
     if service.retires and not service.gone:
         assumed.append(f"is to be retired {service.retires}")
+    if service.doubt:
+        assumed.append("others stopped selling it on: ask whether it is still sold")
     if need.prefix_tokens:
         assumed.append("the shared prefix is read from the service's cache")
-    assumed += scope(demand.rules, provider or service.provider, service.provider)
+    assumed += [*demand.network, *scope(demand.rules, provider or service.provider, service.provider)]
     unchecked = tuple(f"{metric} p{share * 100:g}: its speed is not published" for metric, share, _ in demand.goals)
     month = managed.cost(service, request, demand.rate * demand.hours * HOUR)
     return ServiceOffer(
@@ -338,7 +363,7 @@ def _per_token(known: Known, demand: Demand, service: TokenService) -> ServiceOf
         unchecked=unchecked,
         refused=tuple(refused),
         assumed=tuple(assumed),
-        certain="usd" not in " ".join(service.fact.inferred),
+        certain="usd" not in " ".join(service.fact.inferred) and not service.doubt,
         price_of=service.fact.as_of,
         break_even=_earliest(managed.break_even(service, request, _for_peak(fleet, demand.peak)) for fleet in demand.fleets),
         region=region_of(service.regions),
@@ -363,7 +388,8 @@ def _compared(demand: Demand, ranked: Iterable[tuple[ServiceOffer, Way | None]])
             yield offer
             continue
         left -= 1
-        yield replace(offer, break_even=_earliest(_crossing(way, fleet) for fleet in demand.fleets))
+        able = [replace(fleet, requests_per_s=fleet.requests_per_s * demand.bursts) for fleet in demand.fleets]
+        yield replace(offer, break_even=_earliest(_crossing(way, fleet) for fleet in able))  # their rate is within bursts
 
 
 def _crossing(way: Way, fleet: ReplicaSet) -> BreakEven:

@@ -22,9 +22,9 @@ from chipwise.perf.kernels import processor
 from chipwise.perf.kernels.chips import BYTES
 from chipwise.perf.memory_serving import kv_budget_bytes, kv_bytes, kv_bytes_per_token, weight_bytes
 from chipwise.perf.part import Part
-from chipwise.perf.predict_serving import percentiles
 from chipwise.perf.setup import WEIGHT_BITS, ServingSetup
 from chipwise.perf.transformer import Layer, Transformers, layer_of
+from chipwise.perf.under_load import percentiles
 from chipwise.planner.reasons import DoesNotFit, HoldsTooLittle, NoPrecision, NoSpeed, Reason, Unpredicted
 from chipwise.predictor.samples import predict_samples
 from chipwise.predictor.transformer import serve
@@ -138,7 +138,7 @@ def _generation(known: Known, model: str, shape: Shape, need: Need, kinds: Seque
         count,
     )
     weights = np.broadcast_to(weight_bytes(ask.model, ask.setup) * ask.setup.tp, count)
-    latencies = percentiles(served.metrics["ttft_ms"], served.metrics["tpot_ms"], ask, need.shares)
+    latencies = percentiles(ask, known.model, served.metrics, need.shares)
     warm = {name: {share: np.broadcast_to(row, count) for share, row in by.items()} for name, by in latencies.items()}
     seconds = np.broadcast_to(served.metrics["latency_ms"].value / 1e3, count)
     by_way: dict[Kind, dict[tuple[str, int], list[int]]] = {}

@@ -42,7 +42,8 @@ class Demand:
     model: str
     rate: float
     hours: float  # of a month
-    peak: float  # rate in bursts over the mean
+    peak: float  # rate in the busiest hours over the mean
+    bursts: float  # rate in bursts over that of their hour
     need: Need
     goals: tuple[tuple[str, float, float], ...]  # metric, share, seconds
     rules: Rules
@@ -50,6 +51,7 @@ class Demand:
     most_chips: float
     precisions_asked: frozenset[str]
     assumed: tuple[str, ...]
+    network: tuple[str, ...] = ()  # what is not known of the way to the users
 
     @property
     def million_tokens(self) -> float:
@@ -79,7 +81,7 @@ def best_way(demand: Demand, service: Service, fast: Sequence[Speed]) -> Way | R
     for bound, speed in sorted(((_bound(demand, service, one), one) for one in fast), key=itemgetter(0)):
         if best is not None and bound > _order(best):
             break
-        busy = demand.rate * demand.peak * speed.seconds
+        busy = demand.rate * demand.peak * demand.bursts * speed.seconds
         if speed.concurrency > max(fewest, 8 * busy + 1):  # room that nobody fills costs speed and saves nothing
             continue
         for warm in WARM:
@@ -127,7 +129,7 @@ def _excess(way: Way) -> float:
 
 
 def _way(demand: Demand, service: Service, speed: Speed, warm: int) -> Way | Unpredicted:
-    traffic = Traffic(demand.rate, speed.seconds, speed.concurrency, demand.peak)
+    traffic = Traffic(demand.rate, speed.seconds, speed.concurrency, demand.peak * demand.bursts)
     container = Container(speed.memory_bytes, image_bytes(service), speed.weights_bytes, minimum_instances=warm)
     if speed.vcpus is not None:
         container = replace(container, vcpus=speed.vcpus)

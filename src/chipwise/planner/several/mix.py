@@ -21,7 +21,9 @@ from chipwise.planner.several import mixing
 from chipwise.planner.several.mixing import Needs, Solution, Types, Ways
 from chipwise.planner.values.mix import Bucket, Member, Mix, Share
 from chipwise.planner.values.split import GenerationSplit
+from chipwise.predictor.anchoring import carried_over
 from chipwise.workload.kinds import Serve
+from chipwise.workload.lengths import spread
 from chipwise.workload.pipeline import Workload
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ def mix(known: Known, path: str, workload: Workload) -> Mix:
         raise BadInput("--mix needs request sizes.", remedy="Give input_tokens and output_tokens, with p95 where it is known.")
     if work.arrival.rate is None:
         raise BadInput("--mix needs a rate of requests.", remedy="Give it as arrival: {rate: 10 req/s}.")
-    context, job = generation_job(known, path, work)
+    context, job = generation_job(carried_over(known, path, work).known, path, work)
     ground = ground_for(context, wide=True)
     ok, shapes = generation_shapes(ground, work, context)
     pairs = recorded_pairs(known, work, path)
@@ -80,7 +82,7 @@ class _Prices:
             apart=True,
             monthly=True,
         )
-        self.priced: Priced = price(work, ok.offers, ground.market, None, None, 0.0)
+        self.priced: Priced = price(work, ok.offers, ground.market, None)
         shape = shapes[self.priced.way]
         places, self.place = np.unique(self.priced.region, return_inverse=True)
         # The first of a key after sorting by price is the cheapest.
@@ -143,9 +145,7 @@ def _missing(ways: Ways, buckets: tuple[Bucket, ...], goals: sizing.Goals) -> st
 def _notes(work: Serve, buckets: tuple[Bucket, ...], goals: sizing.Goals, recorded: int) -> tuple[str, ...]:
     assert work.input_tokens is not None
     assert work.output_tokens is not None
-    sources = [
-        f"{name} by {sizing.spread(one)[1]}" for name, one in (("prompts", work.input_tokens), ("answers", work.output_tokens))
-    ]
+    sources = [f"{name} by {spread(one)[1]}" for name, one in (("prompts", work.input_tokens), ("answers", work.output_tokens))]
     notes = [f"Assumed: {', '.join(sources)}; prompt and answer independent; {len(buckets)} sizes of requests."]
     if recorded:
         notes = [f"Sizes are the trace's own: {recorded:,} requests in {len(buckets)} sizes."]

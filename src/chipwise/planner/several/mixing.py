@@ -105,6 +105,7 @@ def ways_for(
             concurrency=0.0,
             most_replicas=np.inf,
             least_rate=0.0,
+            sigmas=(0.0, 0.0),  # of one size
         )
         serving = generation.search(bucket_job, fleet, model, shapes, (1, most_chips))
         rates.append(serving.per_machine)

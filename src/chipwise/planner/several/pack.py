@@ -21,6 +21,7 @@ from chipwise.planner.pricing import Priced, Work, price
 from chipwise.planner.several import packing
 from chipwise.planner.several.packing import Bin, Host, Item, Profile
 from chipwise.planner.several.sharing import Cuts, cuts_of, host_usage, profiles_of
+from chipwise.predictor.anchoring import carried_over
 from chipwise.units import GB, HOUR, MONTH
 from chipwise.workload.kinds import Serve
 from chipwise.workload.pipeline import Workload
@@ -126,7 +127,7 @@ def _request(known: Known, ground: PlanGround, path: str, workload: Workload) ->
         )
     if work.arrival.rate is None:
         raise BadInput(f"{path} gives no rate of requests.", remedy="Packing needs one: arrival: {rate: 1 req/s}.")
-    context, job = generation_job(known, path, work)
+    context, job = generation_job(carried_over(known, path, work).known, path, work)
     ok, _ = generation_shapes(ground, work, context)
     return _Request(path=path, work=work, known=context, job=job, offers=ok.offers)
 
@@ -200,7 +201,7 @@ class _Market:
             apart=True,
             monthly=True,
         )
-        priced = price(work, offers, self.ground.market, None, None, 0.0)
+        priced = price(work, offers, self.ground.market, None)
         host = self.host_of[shapes[priced.way]]
         usd, row = np.full(len(self.hosts), np.inf), np.full(len(self.hosts), -1, dtype=np.intp)
         for index in np.argsort(-priced.usd, kind="stable").tolist():  # the cheapest last

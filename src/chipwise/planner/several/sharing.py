@@ -20,8 +20,8 @@ from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.memory_serving import kv_bytes, serving_memory
 from chipwise.perf.model import Model
 from chipwise.perf.part import Part
-from chipwise.perf.predict_serving import Generation, load, replica, slots
-from chipwise.perf.serving import in_flight
+from chipwise.perf.predict_serving import Generation
+from chipwise.perf.under_load import running
 from chipwise.planner.fleet import Fleet, Index, Shape, scaled
 from chipwise.planner.generation import search as generation
 from chipwise.planner.several.packing import ALONE, IN_SLICES, IN_TURNS, MOST_MEMORY, MOST_SHARE, Host, Item, Profile
@@ -106,7 +106,7 @@ def host_usage(job: generation.ServingJob, cuts: Cuts, model: Model, number: int
     shapes = [at for at, cut in enumerate(cuts.cuts) if allowed[cut.host]]
     serving = generation.search(job, cuts.fleet, model, shapes, (1, len(cuts.cuts)))
     able = np.flatnonzero((serving.fits > 0) & (serving.rate >= job.rate * (1.0 - 1e-9)) & (serving.rate > 0))
-    bytes_needed = _bytes(job, cuts.fleet, serving, able)
+    bytes_needed = _bytes(job, cuts.fleet, model, serving, able)
     count = len(cuts.hosts)
     alone, profile = np.zeros(count, dtype=bool), [-1] * count
     precision = {how: [""] * count for how in (ALONE, IN_TURNS, IN_SLICES)}
@@ -127,14 +127,14 @@ def host_usage(job: generation.ServingJob, cuts: Cuts, model: Model, number: int
     return Item(model=number, rules=rules, alone=alone, share=share, memory=memory, profile=profile, precision=precision)
 
 
-def _bytes(job: generation.ServingJob, fleet: Fleet, serving: generation.Serving, rows: Index) -> Array:
+def _bytes(job: generation.ServingJob, fleet: Fleet, model: Model, serving: generation.Serving, rows: Index) -> Array:
     """Bytes that are in use while the asked rate runs; at least the longest sequence is held."""
     if not len(rows):
         return np.zeros(0)
     precision = Coded(serving.precision.names, serving.precision.index[rows])
     ask = generation.ask_of(job, fleet, serving.shape[rows], precision, serving.tp[rows], serving.pp[rows])
     flowing: Generation = replace(ask, scenario=Coded.of("open"), rate=column(job.rate))
-    mean = in_flight(replica(flowing), load(flowing, "ttft_ms", slots(flowing)))
+    mean = running(flowing, model)
     setup = ask.setup.change(batch=np.ceil(mean + 2.0 * np.sqrt(mean)))
     longest = ask.setup.change(input_len=column(max(job.longest - job.output_len, job.input_len, 1.0)))
     used = serving_memory(ask.model, setup)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from chipwise.planner.assemble import family_of
+from chipwise.planner.fleet import family_of
 from chipwise.planner.missing import Searched
 from chipwise.planner.reasons import LacksMemory, NeedsChips, NeedsNetwork, NoPrecision, NoSplit, Reason, ServesOnly
 from chipwise.planner.remedies import Advice, Lighter, MoreChips, Remedy, StateNetwork

@@ -10,7 +10,8 @@ from chipwise.perf.rows import model_key
 from chipwise.perf.setup import RECOMPUTE
 from chipwise.perf.transformer import layer_of, pair_layer
 from chipwise.planner import missing
-from chipwise.planner.assemble import Described, PlanningCase, assemble
+from chipwise.planner.assemble import assemble
+from chipwise.planner.case import Described, PlanningCase
 from chipwise.planner.counts import chip_limits
 from chipwise.planner.defaults import LORA_RANK, SEQUENCE_TOKENS, training_batch
 from chipwise.planner.ground import asked_goals, ground_for, shapes_offered, stored
@@ -26,6 +27,7 @@ from chipwise.predictor.kinds.ask import Ask, known_model
 from chipwise.predictor.pairs import pairs_of
 from chipwise.workload.kinds import Finetune, Learning
 from chipwise.workload.model.shape import DecoderShape, EncoderDecoderShape, EncoderShape
+from chipwise.workload.volume import checkpoint_bytes
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
@@ -55,18 +57,15 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
         recompute=(RECOMPUTE[work.recompute.value],) if work.recompute is not None else (0, 1, 2),
     )
     rules = rules_of(extended, work.limits)
-    ok = allowed(ground.fleet, rules)
-    shapes = shapes_offered(ground.fleet, ok.offers)
+    ok = allowed(ground.fleet, rules, ground.market.prices)
+    shapes = shapes_offered(ground.fleet, ok.priced)
     limits = chip_limits(work.limits)
     ways = learning.search(job, ground.fleet, extended.model, shapes.tolist(), limits)
-    trained = shape.parameters if job.method == "full" else 0.01 * shape.parameters
-    checkpoint = Checkpoint(trained * 14.0, every_s=work.checkpoint_every)
-    data = work.data
+    checkpoint = Checkpoint(checkpoint_bytes(work, shape), every_s=work.checkpoint_every)
     work_of = Work(
         shape=ways.shape, machines=ways.machines, seconds=ways.seconds, low=ways.low, high=ways.high, power_w=ways.power_w
     )
-    moved = data.size if data and data.place else 0.0
-    priced = price(work_of, ok.offers, ground.market, checkpoint, data.place if data else None, moved)
+    priced = price(work_of, ok.priced, ground.market, checkpoint, work.data)
 
     def describe(at: int) -> Described:
         share = float(ways.memory[at]) / ground.fleet.shapes[ways.shape[at]].memory_bytes
@@ -82,16 +81,17 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
         unit=unit,
         goals=asked_goals(extended, work, rules, objective, False),
         stored=stored(ground.tiers, work, units),
+        data=work.data,
     )
     counts = Counts(considered, considered - estimated, estimated)
     item = "sequences" if pairs is None else "pairs"
     notes = () if samples else (f"Batch of {batch:,} {item} assumed: {batch * seq:,} tokens a step.",)
     notes = notes if pairs is None else (*notes, *pairs.notes)
     searched = missing.Searched(ground.fleet, extended.model, shapes.tolist(), limits)
-    lacks = missing.none_offered(ok, rules, ground.fleet) or (
+    lacks = missing.none_offered(ok, rules, ground.fleet, ground.market.prices) or (
         memory_of_learning(job, ways, searched) if len(ways.shape) else missing.no_way(searched, job.precisions)
     )
     grounds = Grounds(rules, lambda some: reason_of(job, replace(searched, shapes=some)))
     reasons = unable(job, ways, searched)
-    plan = assemble(case, ground.fleet, priced, describe, ok.refused, lacks, counts, top, reasons, grounds)
+    plan = assemble(case, ground.fleet, priced, describe, ok, lacks, counts, top, reasons, grounds)
     return replace(plan, notes=(*plan.notes, *notes))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from chipwise.catalog.region import readable
+from chipwise.catalog.region import region_phrase
+from chipwise.money.cost import Cost
 from chipwise.money.layering import Alone, Layer
 
 
@@ -15,6 +16,30 @@ class MachineHours:
     static: float
     scheduled: float
     autoscaled: float
+    starting: float = 0.0  # of those under an autoscaler: paid for before they are needed
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """Machines that follow a load, in a month."""
+
+    fewest: int  # up at once while the schedule is on
+    hours: float  # machine-hours, those of starting included
+    always_hours: float  # of machines for the peak while the schedule is on
+
+    @property
+    def share(self) -> float:
+        return self.hours / max(self.always_hours, 1e-12)
+
+
+@dataclass(frozen=True, slots=True)
+class OverTime:
+    """What a choice is whose machines follow the load, and what they would cost and emit for the peak at all times."""
+
+    fewest: int  # machines up at once
+    machine_hours: float  # a month
+    always_cost: Cost
+    always_kg: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +70,10 @@ class LoadPlan:
     changed: str  # why this is another machine than the plan's first choice; empty: it is the same
     kind_count: int  # kinds of machines that were layered
     assumed: tuple[str, ...] = field(default=())
+    low_usd: float = 0.0  # eight times of ten the cost is not below, by price and speed together
+    high_usd: float = 0.0  # nor above
+    by_hour: tuple[tuple[float, int], ...] = ()  # load and machines of the hours of a week from Monday on, where they are known
 
     @property
     def title(self) -> str:
-        return f"{self.provider} {self.machine} in {readable(self.region)}"
+        return f"{self.provider} {self.machine} {region_phrase(self.region)}"

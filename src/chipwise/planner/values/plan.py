@@ -9,20 +9,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipwise.catalog.region import ON_SITE, UNSTATED, readable
+from chipwise.catalog.region import readable, region_phrase
 from chipwise.money.carbon import CarbonLine, Greener
 from chipwise.money.cost import Cost
+from chipwise.planner.defaults import NEARLY
 from chipwise.planner.fleet import Fleet, Index
-from chipwise.planner.limits import Refused, Rules
+from chipwise.planner.limits import Mask, Refused, Rules
+from chipwise.planner.preference import Advantage
 from chipwise.planner.pricing import Priced
-from chipwise.planner.reasons import Reason
+from chipwise.planner.reasons import Reason, RuleKind
 from chipwise.planner.remedies import Remedy
 from chipwise.planner.values.split import Seats, Split
+from chipwise.workload.volume import Volume
 
 if TYPE_CHECKING:  # parts of a plan that few plans have: their modules load where they are made
-    from chipwise.planner.values.load import LoadPlan
+    from chipwise.planner.values.load import LoadPlan, OverTime
     from chipwise.planner.values.mix import Mix
     from chipwise.planner.values.placement import Placement
+
+
+FAR_CHEAPER = 2 / 3  # what a service must save that nobody has timed: then trying whether it keeps the goals is worth it
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,15 @@ class QuantumPart:
         if self.kind == "qpu":
             return f"QPU {self.device}"
         return f"simulator {self.device}" if self.managed else self.device
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCosts:
+    """Of machines of one's own, in USD of the job or month: what running them costs on top, and what they cost in all."""
+
+    sunk_usd: float | None  # with electricity alone for the machines; None: their power or its price is not known
+    full_usd: float | None  # with depreciation and hosting; None: their purchase is not known
+    paid: bool  # the first counts; else the second
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +111,23 @@ class Choice:
     quantum: QuantumPart | None = None  # of a hybrid workload
     layered_usd: float | None = None  # a month of the load in layers, at most; only where a budget is held against it
     catalog_chip: str = ""  # the chip that `chip` is, or is a slice of, by the catalog's name
+    low_usd: float = 0.0  # eight times of ten the cost is not below, by price and speed together
+    high_usd: float = 0.0  # nor above
+    hourly_usd: float = 0.0  # of one machine, as it counts
+    listed_usd: float | None = None  # what the provider lists, where another price counts
+    price_days: int = 0  # since the price was read
+    doubt: str = ""  # about the price; empty: none
+    by_s: float = 0.0  # seconds within which it is done, with the confidence that was asked for
+    planned: float | None = None  # the part of `rate` that machines are counted by: the rest is headroom
+    work_s: float = 0.0  # of `seconds` those in which it makes progress
+    boot_s: float = 0.0  # of `seconds` those until the machines have started
+    moving_s: float = 0.0  # of `seconds` those until the data has come and the results are back
+    late_share: float | None = None  # probability of missing the deadline; None: there is none
+    network_s: float | None = None  # round trip to the users, which `latency` holds; None: nobody says where they or it are
+    users: str = ""  # where they are: "Germany"
+    over_time: OverTime | None = None  # of machines that follow the load, which `cost` and `kg` are of; None: always as many
+    own: OwnCosts | None = None  # of machines that their owner's file tells of
+    needs_porting: bool = False  # to other software than that of GPUs, which the workload does not say it has
 
     @property
     def usd(self) -> float:
@@ -113,9 +145,7 @@ class Choice:
     @property
     def placed(self) -> str:
         """In a sentence: in us-west1, on site, (region not stated)."""
-        if self.place == UNSTATED:
-            return f"({UNSTATED})"
-        return self.place if self.place == ON_SITE else f"in {self.place}"
+        return region_phrase(self.region)
 
     @property
     def where(self) -> str:
@@ -125,6 +155,28 @@ class Choice:
     def seats(self) -> int | None:
         """People whom the machines hold at once; None of work that is not for people at notebooks."""
         return self.machines * self.split.of_machine(self.chips) if isinstance(self.split, Seats) else None
+
+
+@dataclass(frozen=True, slots=True)
+class CheaperOption:
+    """What a default keeps out and would be cheaper: an offer that does not last, one that binds for a term, a narrower number
+    format."""
+
+    kind: RuleKind  # MARKET, COMMITMENT or PRECISION
+    choice: Choice
+    saving: float  # share of the answer's cost
+    term_years: float | None = None
+    contract_usd: float | None = None  # what a promise comes to over its term
+    break_even: float | None = None  # share of the term from which it costs less than the answer
+    quality: str = ""  # of a narrower format, as far as it was published
+
+
+@dataclass(frozen=True, slots=True)
+class NearTie:
+    """The cheapest, where the answer costs a little more and is better in other things."""
+
+    choice: Choice
+    advantages: tuple[Advantage, ...]  # of the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +202,8 @@ class Obstacle(StrEnum):
     """What stood in the way."""
 
     OFFERS = "offers"
+    COMPLIANCE = "compliance data"
+    DISTANCE = "distance to the users"
     KIND = "a chip that can"
     PRECISION = "precision"
     SPLIT = "split"
@@ -234,6 +288,17 @@ class Rows:
     quantum: Callable[[int], str]  # of a position: the device that runs its circuits; empty: it has none
     storage_usd: Callable[[int], float] | None  # of a position, which its price does not hold yet; None: there is no data
     grounds: Grounds = field(default_factory=Grounds)
+    needs_porting: Mask | None = None  # by position; None: nothing does
+    leader: Callable[[Index], int] = lambda rows: int(rows[0])  # of ranked positions the one that would lead alone, by cost
+
+    @property
+    def eligible(self) -> Index:
+        """Positions that keep the goals and may lead: without porting where the answer needs none."""
+        good = self.ranked[: self.kept]
+        if self.needs_porting is None or not len(good) or self.needs_porting[good[0]]:
+            return good
+        native: Index = good[~self.needs_porting[good]]
+        return native
 
 
 def unstated(rows: Rows) -> int:
@@ -245,13 +310,13 @@ def unstated(rows: Rows) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What is paid per use instead of per machine: a serverless accelerator or function, or a price per token."""
+    """What is paid per use instead of per machine: a serverless accelerator or function, tokens, or minutes of video."""
 
-    kind: str  # serverless, per token
+    kind: str  # serverless, per token, per minute
     provider: str
     name: str
     hardware: str
-    usd: float  # a month of this workload
+    usd: float  # a month of this workload, or all of a job
     cold_share: float | None  # of requests that wait for a start
     break_even: str  # when a machine of one's own becomes cheaper
     assumed: tuple[str, ...]
@@ -261,11 +326,31 @@ class Service:
     warm: int = 0  # instances that are never given up
     at_once: int | None = None  # requests on one instance
     instances: float | None = None  # up on average
+    price_of: str = ""  # ISO date
+    unchecked: tuple[str, ...] = ()  # goals that nobody can hold against it, and why
+    format_known: bool = True  # the number format of its weights is stated
+    certain: bool = True  # its price, and that it is still sold
 
     @property
     def title(self) -> str:
         """Some are sold under their provider's name alone."""
         return self.name if self.name.startswith(self.provider) else f"{self.provider} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class DataMoved:
+    """What is read and written, and what moving it takes: to the winner's place where that of the data is stated, else from
+    another region or cloud, which is in no cost."""
+
+    volume: Volume
+    place: str | None  # None: not stated
+    usd: tuple[float, float] | None  # low, high; None: not known, or nothing to move
+    seconds: float
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def counted(self) -> bool:
+        return self.place is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +373,11 @@ class Plan:
     mix: Mix | None = None  # of several machine types, where it was asked for
     load: LoadPlan | None = None  # what carries the load over a month
     placement: Placement | None = None  # regions that reach the traffic
+    alternatives: tuple[CheaperOption, ...] = ()  # that a default keeps out
+    data: DataMoved | None = None  # None: nothing tells how much there is
+    near_tie: NearTie | None = None  # that the answer was preferred to
+    porting: Choice | None = None  # the best that needs porting where the answer does not, and the other way round
+    farther: Choice | None = None  # the best that only the distance to the users excludes
     rows: Rows | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -306,11 +396,30 @@ class Plan:
 
     @property
     def service(self) -> Service | None:
-        """One that may be used and costs less than the best machines, where cost is what counts."""
-        best = next((one for one in self.services if not one.refused), None)
-        if best is None or self.objective != "cost":
-            return None
+        """One that may be used and costs less than the best machines, where cost is what counts; one of which nobody knows
+        whether it keeps the goals only where it costs far less."""
+        able = self._able_services
+        if self.winner is None:  # machines would do it for more; what no machine does at all is more than a service takes, too
+            return able[0] if able and any(one.what is Obstacle.BUDGET for one in self.missing) else None
+        return next((one for one in able if one.certain and self._undercuts(one)), None)
+
+    @property
+    def unchecked_service(self) -> Service | None:
+        """One that would cost less than the best machines, but of which nobody knows whether it keeps the goals."""
         if self.winner is None:
-            return best
-        machines_usd = self.load.usd if self.load is not None and self.winner.layered_usd is not None else self.winner.usd
-        return best if best.usd < min(machines_usd, self.winner.usd) else None
+            return None
+        sure = [one for one in self._able_services if one.unchecked and one.certain]
+        return next((one for one in sure if one.usd < self._machines_usd), None)
+
+    @property
+    def _able_services(self) -> list[Service]:
+        """That may be used; none where something else than cost counts."""
+        return [one for one in self.services if not one.refused] if self.objective == "cost" else []
+
+    @property
+    def _machines_usd(self) -> float:
+        assert self.winner is not None
+        return min(self.load.usd, self.winner.usd) if self.load is not None else self.winner.usd
+
+    def _undercuts(self, service: Service) -> bool:
+        return service.usd < (1 - (FAR_CHEAPER if service.unchecked else NEARLY)) * self._machines_usd

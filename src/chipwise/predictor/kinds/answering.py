@@ -7,14 +7,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from chipwise.perf.arrays import column
+from chipwise.perf.queueing import Traffic
 from chipwise.predictor.kinds.ask import Ask, by_samples, known_model
 from chipwise.predictor.kinds.device import answer_on_device, check_mode
 from chipwise.predictor.kinds.goals import stretch, time_limits, whole_job
 from chipwise.predictor.kinds.latencies import serve_samples, serve_tokens, wanted_goals
 from chipwise.predictor.options import LOADS
 from chipwise.predictor.samples import able_chip
+from chipwise.predictor.sizes import check_sizes, refuse, sizes_of
 from chipwise.predictor.values import DevicePrediction, GenerationPrediction, SamplePrediction
 from chipwise.workload.kinds import Batch, Serve
+from chipwise.workload.lengths import spread
 from chipwise.workload.trace import read_trace
 
 
@@ -27,11 +31,15 @@ def predict_answers(ask: Ask, work: Serve | Batch) -> GenerationPrediction | Sam
         check_mode(extended, work, chip)
     predicted: GenerationPrediction | SamplePrediction
     if by_samples(shape, "serve"):
+        settings = sizes_of(work) | settings
+        check_sizes(known.find_model(model), settings)
         predicted = _answer_samples(extended, work, model, settings)
     elif chip.kind.value == "edge" and isinstance(work, Serve):
         device = answer_on_device(extended, work, model, settings)
         return replace(device, notes=(*device.notes, *notes))
     else:
+        if stated := sizes_of(work):
+            refuse(model, list(stated), "counted by tokens")
         predicted = _answer_tokens(extended, work, model, settings)
     predicted = replace(predicted, notes=(*predicted.notes, *notes))
     if isinstance(work, Serve):
@@ -62,6 +70,9 @@ def load_of(ask: Ask, work: Serve | Batch) -> tuple[dict[str, Any], list[str]]:
         if not any(name in ask.options for name in LOADS):
             if arrival.concurrency is not None:
                 settings["concurrency"] = float(arrival.concurrency)
+            elif arrival.peak is not None:
+                settings["rate"] = arrival.peak
+                notes.append(f"The peak of the day is used: {arrival.peak:.3g} requests per second.")
             elif arrival.rate is not None:
                 settings["rate"] = arrival.rate
             elif arrival.trace is not None:
@@ -76,7 +87,17 @@ def load_of(ask: Ask, work: Serve | Batch) -> tuple[dict[str, Any], list[str]]:
 
 def _answer_tokens(ask: Ask, work: Serve | Batch, model: str, settings: Mapping[str, Any]) -> GenerationPrediction:
     silent = {} if "output_tokens" in settings or "input_tokens" not in settings else {"output_tokens": 1.0}  # as in embedding
-    return serve_tokens(ask.known, model, ask.hardware, {**settings, **silent}, wanted_goals(work.goals, ask.options))
+    goals = wanted_goals(work.goals, ask.options)
+    return serve_tokens(ask.known, model, ask.hardware, {**settings, **silent}, goals, traffic_of(ask, work))
+
+
+def traffic_of(ask: Ask, work: Serve | Batch) -> Traffic:
+    """How requests vary, as far as the file tells."""
+    sigmas = [spread(one)[0] if one is not None else 0.0 for one in (work.input_tokens, work.output_tokens)]
+    burst = work.arrival.burstiness if isinstance(work, Serve) else 1.0
+    if isinstance(work, Serve) and work.arrival.trace is not None:
+        burst = read_trace(work.arrival.trace, ask.path).burstiness
+    return Traffic(burstiness=column(burst), prompt_sigma=column(sigmas[0]), answer_sigma=column(sigmas[1]))
 
 
 def _answer_samples(ask: Ask, work: Serve | Batch, model: str, settings: Mapping[str, Any]) -> SamplePrediction:

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from chipwise.errors import BadInput
 from chipwise.predictor.known import Known
-from chipwise.predictor.options import GOALS, LEARNING_OPTIONS, LOADS, SERVING_OPTIONS
+from chipwise.predictor.options import GOALS, LEARNING_OPTIONS, LOADS, SERVING_OPTIONS, SIZES
 from chipwise.workload.kinds import Batch, Common, Learning, Serve
 from chipwise.workload.model.inline import shape_from_mapping
 from chipwise.workload.model.registry import Model
 from chipwise.workload.model.shape import DecoderShape, EncoderDecoderShape, EncoderShape, Shape
 
-_OF_LEARNING = ("chips", "chips_per_node", *LEARNING_OPTIONS, "global_batch", "recompute", "framework")
-_OF_BATCH = ("chips", "chips_per_node", *SERVING_OPTIONS, *LOADS, "engine", "replicas")
+_OF_LEARNING = ("chips", "chips_per_node", *SIZES, *LEARNING_OPTIONS, "global_batch", "recompute", "framework")
+_OF_BATCH = ("chips", "chips_per_node", *SIZES, *SERVING_OPTIONS, *LOADS, "engine", "replicas")
 _OF_SERVING = (*_OF_BATCH, *GOALS, "percentile")
 _OPTIONS = {"train": _OF_LEARNING, "finetune": _OF_LEARNING, "serve": _OF_SERVING, "batch": _OF_BATCH}
 _OTHER_OPTIONS = ("chips",)
@@ -45,6 +46,10 @@ def kind_of(work: Common) -> str:
 def known_model(ask: Ask, work: Learning | Serve | Batch) -> tuple[Known, str, Shape]:
     """The model, and what is known with it: by name, by a file beside the workload, or by the shape in it."""
     known = ask.known
+    if work.is_unknown:
+        raise BadInput(
+            "model: only a run of it is known, and this asks for more.", remedy="Name the model, or describe its shape."
+        )
     if isinstance(work.model, str):
         file = Path(ask.path).parent / work.model
         is_path = work.model.endswith(".json") or work.model.startswith(".") or ("/" in work.model and file.exists())

@@ -10,11 +10,12 @@ import numpy as np
 
 from chipwise.catalog.chip import Chip
 from chipwise.errors import BadInput
-from chipwise.perf.arrays import column
-from chipwise.perf.kernels import fpga, hpc, render, transcode
+from chipwise.perf.kernels import fpga, hpc, render, timed, transcode
 from chipwise.perf.kernels.work import Terms
+from chipwise.perf.model import CARRIED, FORMULA
 from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.kinds.goals import fewest_chips
+from chipwise.predictor.kinds.timing import frame_notes, run_notes, timed_frame, timed_runs
 from chipwise.predictor.samples import able_chip
 from chipwise.predictor.values import (
     ArchivePrediction,
@@ -59,9 +60,10 @@ def predict_hpc(ask: Ask, work: Hpc) -> HpcPrediction:
     part = ask.known.parts[able_chip(ask.known, ask.hardware, "hpc").name]
     needed = float(math.ceil((work.working_set or 0.0) / (hpc.USABLE_MEMORY * part.memory_bytes))) or 1.0
     chips = ask.chips or max(needed, float(work.limits.chip_count.min or 1))
-    shared = kernel(ask, chips, hpc.job(work, [part], chips), "the whole job")
-    in_time = fewest_chips(ask, work, lambda many: hpc.job(work, [part], many))
-    notes = []
+    runs = timed_runs(ask.known, work)
+    shared = kernel(ask, chips, timed.job(work, part, chips, runs), "the whole job")
+    in_time = fewest_chips(ask, work, lambda many: timed.job(work, part, many, runs))
+    notes = [*run_notes(ask.known, work, runs)]
     if chips < needed:
         notes.append(f"It does not fit: the working set needs {needed:g} chips.")
     elif ask.chips is None and chips > 1:
@@ -70,6 +72,7 @@ def predict_hpc(ask: Ask, work: Hpc) -> HpcPrediction:
         notes.append("Each chip sends as much per step as the file says, whatever the number of chips.")
     return HpcPrediction(
         **shared,
+        provenance=CARRIED if runs else FORMULA,
         precision=work.precision.value,
         steps=work.steps,
         runs=float(work.runs),
@@ -84,19 +87,16 @@ def predict_hpc(ask: Ask, work: Hpc) -> HpcPrediction:
 def predict_render(ask: Ask, work: Render) -> RenderPrediction:
     chip, parts = able_chip(ask.known, ask.hardware, "render"), ask.known.parts
     renderer = render.Renderers.of([chip], [parts[chip.name]])
-    timed = None
-    if work.measured is not None:
-        timed_on = able_chip(ask.known, work.measured.on, "render")
-        timed = render.Timed(render.Renderers.of([timed_on], [parts[timed_on.name]]), column(work.measured.takes))
+    timing = timed_frame(ask.known, work)
     chips = ask.chips or 1.0
-    shared = kernel(ask, chips, render.job(work, renderer, chips, timed), "the whole job")
-    frame = render.film(render.job(work, renderer, work.frames, timed), 1, 1)
+    shared = kernel(ask, chips, render.job(work, renderer, chips, timing), "the whole job")
+    frame = render.film(render.job(work, renderer, work.frames, timing), 1, 1)
     fits = bool(render.fits(renderer, work.scene or 0.0, render.engine_of(work))[0])
-    notes = []
+    notes = [*frame_notes(ask.known, work, timing)]
     if not fits:
         needed_gib = (work.scene or 0.0) / render.USABLE_MEMORY / GIB
         notes.append(f"It does not fit: this engine does not page, and the scene needs a chip of {needed_gib:.0f} GiB.")
-    if timed is None:
+    if timing is None:
         notes.append("No frame was timed: the cost of a sample is a guess; give measured: {on: CHIP, takes: SECONDS}.")
     return RenderPrediction(
         **shared,
@@ -104,10 +104,10 @@ def predict_render(ask: Ask, work: Render) -> RenderPrediction:
         engine=render.engine_of(work),
         frame_s=float(frame.total[0]),
         scene_bytes=work.scene,
-        measured_on=None if work.measured is None else work.measured.on,
+        measured_on=None if not work.measured else work.measured[0].on,
         job=WholeJob(shared["time"]),
         fits=fits,
-        needs={"chips_for_deadline": fewest_chips(ask, work, lambda many: render.job(work, renderer, many, timed))},
+        needs={"chips_for_deadline": fewest_chips(ask, work, lambda many: render.job(work, renderer, many, timing))},
         notes=tuple(notes),
     )
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chipwise.errors import BadInput, InvalidSettings, Problem
-from chipwise.perf.predict_serving import highest_rate
+from chipwise.perf.queueing import Traffic
+from chipwise.perf.under_load import highest_rate
 from chipwise.predictor.options import GOALS, LOADS, SERVING_OPTIONS
 from chipwise.predictor.results import generation_prediction
 from chipwise.predictor.samples import predict_samples, resolve, sample_curve
@@ -40,12 +41,17 @@ def wanted_goals(goals: Goals | None, options: Mapping[str, Any]) -> list[Wanted
 
 
 def serve_tokens(
-    known: Known, model: str, chip: str, settings: Mapping[str, Any], wanted: Sequence[Wanted]
+    known: Known,
+    model: str,
+    chip: str,
+    settings: Mapping[str, Any],
+    wanted: Sequence[Wanted],
+    traffic: Traffic | None = None,
 ) -> GenerationPrediction:
-    """`settings` are options by name. Chips alone are split as a plan would split them."""
+    """`settings` are options by name, `traffic` says how requests vary. Chips alone are split as a plan would split them."""
     chips = settings.get("chips")
     if chips is not None and "tp" not in settings and "pp" not in settings:
-        settings = _best_split(known, model, chip, settings, wanted)
+        settings = _best_split(known, model, chip, settings, wanted, traffic)
         chips = None
     copy_chips = float(settings.get("tp", 1)) * float(settings.get("pp", 1))
     if chips is not None and chips % copy_chips:
@@ -54,8 +60,8 @@ def serve_tokens(
     chosen = {name: settings[key] for key, name in SERVING_OPTIONS.items() if key in settings}
     load = {name: settings[name] for name in (*LOADS, "engine", "chips_per_node") if name in settings}
     copies = chips / copy_chips if chips is not None else settings.get("replicas", 1.0)
-    served = serve(known, model, on=chip, replicas=copies, **load, **chosen)
-    shares = tuple(sorted({0.5, 0.9, 0.99} | {_share(percentile) for _, percentile, _ in wanted}))
+    served = serve(known, model, on=chip, replicas=copies, traffic=traffic, **load, **chosen)
+    shares = tuple(sorted({0.5, 0.9, 0.99} | {share_of(percentile) for _, percentile, _ in wanted}))
     predicted = generation_prediction(served, shares=shares)
     if idle := float(settings.get("idle", 0.0)):
         predicted = replace(
@@ -88,7 +94,7 @@ def serve_tokens(
         predicted = replace(predicted, most_requests_per_s=capacity)
     if not wanted:
         return predicted
-    limits = {(name, _share(percentile)): limit for name, percentile, limit in wanted}
+    limits = {(name, share_of(percentile)): limit for name, percentile, limit in wanted}
     highest = float(highest_rate(served.ask, known.model, limits)[0])
     goals = tuple(Goal(name, limit, _seconds(predicted, name, share, overloaded), share) for name, share, limit in wanted)
     return replace(
@@ -99,7 +105,14 @@ def serve_tokens(
     )
 
 
-def _best_split(known: Known, model: str, chip: str, settings: Mapping[str, Any], wanted: Sequence[Wanted]) -> dict[str, Any]:
+def _best_split(
+    known: Known,
+    model: str,
+    chip: str,
+    settings: Mapping[str, Any],
+    wanted: Sequence[Wanted],
+    traffic: Traffic | None,
+) -> dict[str, Any]:
     """The settings with the split of `chips` that answers most requests within the goals, of those with room; where none has
     room, the one that lacks least."""
     chips, fewest = int(settings["chips"]), float(settings.get("replicas", 1.0))
@@ -114,12 +127,22 @@ def _best_split(known: Known, model: str, chip: str, settings: Mapping[str, Any]
     load = {name: settings[name] for name in ("concurrency", "batch", "engine", "chips_per_node") if name in settings}
     tp, pp, copies = (np.array(column, dtype=np.float64) for column in zip(*splits, strict=True))
     served = serve(
-        known, model, on=chip, replicas=copies, metrics=("requests_per_s",), fit=True, **load, **chosen, tp=tp, pp=pp
+        known,
+        model,
+        on=chip,
+        replicas=copies,
+        metrics=("requests_per_s",),
+        traffic=traffic,
+        fit=True,
+        **load,
+        **chosen,
+        tp=tp,
+        pp=pp,
     )
     assert served.fit is not None
     answered = np.broadcast_to(served.metrics["requests_per_s"].value, tp.shape)
     if wanted and "concurrency" not in settings and "batch" not in settings:
-        limits = {(name, _share(percentile)): limit for name, percentile, limit in wanted}
+        limits = {(name, share_of(percentile)): limit for name, percentile, limit in wanted}
         within = np.broadcast_to(highest_rate(served.ask, known.model, limits), tp.shape)
         answered = np.where(within > 0, within, answered * 1e-9)
     spare = np.broadcast_to(served.fit.spare, tp.shape)
@@ -134,10 +157,10 @@ def _seconds(predicted: GenerationPrediction, name: str, percentile: float, over
         return None
     if predicted.percentiles is None:
         return predicted.metrics[f"{name}_ms"].value / 1e3
-    return predicted.percentiles[name][_share(percentile)]
+    return predicted.percentiles[name][share_of(percentile)]
 
 
-def _share(percentile: float) -> float:
+def share_of(percentile: float) -> float:
     """Of all requests; nobody can promise all of them."""
     return min(percentile / 100, 0.9999)
 
@@ -165,10 +188,10 @@ def serve_samples(
     def seconds(share: float) -> float | None:
         return predicted.latency_ms.value / 1e3 if rate is None else curve.latency(float(rate), share, burst)
 
-    highest = curve.highest_rate({_share(percentile): limit for _, percentile, limit in stated}, burst)
+    highest = curve.highest_rate({share_of(percentile): limit for _, percentile, limit in stated}, burst)
     return replace(
         predicted,
-        goals=tuple(Goal("latency", limit, seconds(_share(percentile)), percentile) for _, percentile, limit in stated),
+        goals=tuple(Goal("latency", limit, seconds(share_of(percentile)), percentile) for _, percentile, limit in stated),
         highest_rate_per_s=highest,
         needs=_replicas(rate, highest, predicted.copies),
     )

@@ -22,11 +22,13 @@ from chipwise.predictor.options import LEARNING_OPTIONS
 from chipwise.predictor.pairs import pairs_of
 from chipwise.predictor.results import training_prediction
 from chipwise.predictor.samples import able_chip, predict_samples
+from chipwise.predictor.sizes import check_sizes, sizes_of
 from chipwise.predictor.transformer import train
 from chipwise.predictor.values import DataFeed, SamplePrediction, TrainingPrediction
 from chipwise.workload.data import Access
 from chipwise.workload.kinds import Finetune, Learning
-from chipwise.workload.model.shape import ConvShape, EncoderDecoderShape, RecommenderShape, Shape, VisionShape
+from chipwise.workload.model.shape import ConvShape, CountedShape, EncoderDecoderShape, RecommenderShape, Shape, VisionShape
+from chipwise.workload.volume import sized
 
 SEQUENCE = 2048.0  # tokens, where neither the file nor an option says
 LARGEST_MICRO_BATCH = 64
@@ -100,7 +102,8 @@ def _learn_samples(ask: Ask, work: Learning, model: str, shape: Shape, precision
     if work.samples is None:
         raise BadInput(f"tokens: {model} learns from samples.", remedy="Write samples: and their number instead of tokens:.")
     pairs_of(ask.known.find_model(model), None, work.target_length)  # refuses a length that would change nothing
-    settings: dict[str, Any] = {"precision": precision, "task": "train"}
+    settings: dict[str, Any] = {"precision": precision, "task": "train"} | sizes_of(work)
+    check_sizes(ask.known.find_model(model), settings | dict(ask.options))
     if work.batch_samples is not None:
         settings["global_batch"] = work.batch_samples
     predicted = predict_samples(ask.known, model, ask.hardware, settings | dict(ask.options))
@@ -128,11 +131,11 @@ def _fed(
     ask: Ask, work: Learning, part: Part, step_s: float, batch: float, chips: float, samples: float, moved: float, shape: Shape
 ) -> DataFeed | None:
     """Whether data comes as fast as it is taken; None where the file does not say where it lies."""
-    data = work.data
+    data = sized(work, shape).data
     if data is None or data.place is None or samples <= 0:
         return None
-    sample_bytes = data.size / samples
-    pictures = isinstance(shape, ConvShape | VisionShape)
+    sample_bytes = data.read_bytes / samples
+    pictures = isinstance(shape, ConvShape | VisionShape | CountedShape)
     sound = isinstance(shape, EncoderDecoderShape) and bool(shape.mels)
     stored = sample_bytes <= moved  # 8 bytes a token or fewer: token numbers rather than text
     kind = (
@@ -161,7 +164,7 @@ def _fed(
         objects=column(objects if objects > 0.1 else 0.0),
         chips=column(node),
         link=column(part.pcie),
-        dataset_bytes=column(data.size),
+        dataset_bytes=column(data.read_bytes),
         local_disk=column(LOCAL_DISK if again else 0.0),
     )
     first, later = feed(feeding), feed(feeding, later=True)

@@ -12,6 +12,7 @@ from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.health import start_seconds
+from chipwise.renderer.left_out import without_hours
 from chipwise.renderer.limits import SAGEMAKER_MODEL
 from chipwise.renderer.program_files import Setting, python_files
 from chipwise.renderer.quoting import shell
@@ -76,7 +77,7 @@ def endpoint(deployment: Deployment, mode: str, reason: str) -> list[File]:
     if deployment.kind != "serve":
         raise CannotRender(
             f"An endpoint answers requests; {deployment.title} ({deployment.kind}) works on streams.",
-            remedy="Take --to ecs, ec2 or kubernetes.",
+            remedy="Take --to kubernetes or terraform.",
         )
     if mode == "serverless":
         size = f"CPU, {memory_mb(deployment)} MB"
@@ -89,6 +90,9 @@ def endpoint(deployment: Deployment, mode: str, reason: str) -> list[File]:
             remedy=f"Plan with machines of {deployment.chips_each} chip(s) (--limit chip_count=...), or take --to ecs.",
         )
     minimum = 0 if mode == "asynchronous" else max(scaling.minimum, 1)
+    if mode == "real-time" and deployment.stops:
+        asleep = bool(_schedule(deployment, minimum, scaling.maximum))
+        deployment = without_hours(deployment, 1 if asleep else None)
     constants = [*common_settings(deployment), Setting("MODE", mode, reason)]
     concurrency = int(deployment.platforms.get("SageMaker Serverless", {}).get("most concurrency", "200"))
     maximum = min(scaling.maximum, concurrency) if mode == "serverless" else scaling.maximum

@@ -3,7 +3,7 @@ carries it over. AWS's own scheduler calls one operation at a time; to start or 
 
 from __future__ import annotations
 
-from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.launch.starting import saves
 from chipwise.renderer.quoting import one_line
 from chipwise.renderer.windows import without_pause
@@ -23,6 +23,19 @@ def crontab(deployment: Deployment, script: str) -> tuple[str, ...]:
         f"CRON_TZ={one_line(deployment.time_zone)}",
         f"{one_line(deployment.opens)} python {script} --up",
         f"{one_line(deployment.closes)} python {script} --down",
+    )
+
+
+def clock_lines(deployment: Deployment, script: str) -> tuple[str, ...]:
+    """The same for a service with hours, or for a job that a clock starts anew; the launcher itself keeps none."""
+    if not deployment.starts:
+        return ()
+    ends = (f"{one_line(deployment.stops)} python {script} --down",) if deployment.stops else ()
+    return (
+        "To keep the plan's hours, in the crontab of a machine that stays on; your options after --up:",
+        f"CRON_TZ={one_line(deployment.time_zone)}",
+        f"{one_line(deployment.starts)} python {script} --up",
+        *(ends if deployment.form is Form.SERVICE else ()),
     )
 
 

@@ -6,6 +6,7 @@ The launcher writes two lines before them: IMAGE, and KEEP, the place in S3 wher
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from chipwise.renderer.aws.parts import (
     chips,
@@ -29,6 +30,8 @@ from chipwise.renderer.launch.starting import RENDEZVOUS_PORT, apart, part_reaso
 from chipwise.renderer.limits import EC2_PACKED
 from chipwise.renderer.program_files import ShellSetting
 from chipwise.units import GIB
+
+RESULTS = "results"  # the folder of a job that has no other
 
 
 def start_script(deployment: Deployment) -> str:
@@ -58,6 +61,13 @@ def start_script(deployment: Deployment) -> str:
     }
     text = boot_script(heading(deployment, "Runs on each machine when it starts."), settings, "aws", _reasons(deployment))
     return EC2_PACKED.script(text)
+
+
+def with_results(deployment: Deployment) -> Deployment:
+    """A job that writes to no folder which is saved gets one: what it left in its container would end with the machine."""
+    if deployment.form is not Form.JOB or any(_saved(deployment, one) for one in deployment.volumes):
+        return deployment
+    return replace(deployment, volumes=(*deployment.volumes, Volume(RESULTS, f"/{RESULTS}", 0.0)))
 
 
 def _fetched(deployment: Deployment, volume: Volume) -> str:
@@ -114,13 +124,20 @@ def _options(deployment: Deployment) -> list[str]:
 def _reasons(deployment: Deployment) -> dict[str, str]:
     software = deployment.software
     if in_shards(deployment) or (divided(deployment) and apart(deployment)):
-        return {"COMMAND": "\n".join(part_reason(deployment))}
+        return {"COMMAND": "\n".join([*part_reason(deployment), *_results_reason(deployment)])}
     lines = (
         [] if software.is_custom or software.engine else ["The usual program of its kind: put your own into program.command."]
     )
+    lines += _results_reason(deployment)
     if divided(deployment):
         lines.append(f"RUN, from 0, tells it which of {parts(deployment)} runs is its own. One that fails stops no other.")
     return {"COMMAND": "\n".join(lines)}
+
+
+def _results_reason(deployment: Deployment) -> list[str]:
+    if deployment.volume(RESULTS) is None:
+        return []
+    return [f"What it writes to /{RESULTS} goes to KEEP, as its log does; what it writes elsewhere is lost."]
 
 
 def _command(deployment: Deployment) -> list[str]:

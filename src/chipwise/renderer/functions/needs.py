@@ -25,7 +25,7 @@ def refuse_forms(deployment: Deployment) -> None:
     if deployment.kind in ("stream", "transcode") and deployment.form is Form.SERVICE:
         raise CannotRender(
             f"{deployment.title} works on streams that do not end; a function answers and goes.",
-            remedy="Take --to ecs, kubernetes or terraform.",
+            remedy="Take --to kubernetes or terraform.",
         )
     if together(deployment):
         raise CannotRender(

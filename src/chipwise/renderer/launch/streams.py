@@ -9,6 +9,7 @@ group and starts again what ends, alone, so that one camera that is gone disturb
 from __future__ import annotations
 
 from chipwise.renderer.deployment import Deployment, Form
+from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch.starting import folded
 from chipwise.renderer.program_files import inline, program
 from chipwise.renderer.quoting import shell
@@ -25,6 +26,21 @@ PROGRAM = inline(program("streams.sh"))
 
 def live(deployment: Deployment) -> bool:
     return deployment.streams > 0 and deployment.form is Form.SERVICE
+
+
+def needs_addresses(deployment: Deployment) -> bool:
+    """Our own command: it finds no stream by itself."""
+    return live(deployment) and not deployment.software.is_custom
+
+
+def refuse_streams(deployment: Deployment, target: str) -> None:
+    """For targets that give no container its number: our command would look for a file that is not there, again and again."""
+    if needs_addresses(deployment):
+        raise CannotRender(
+            f"{deployment.title} has {deployment.streams:,} streams, and {target} tells no machine which are its own.",
+            remedy="Take --to kubernetes, kueue or compose, which give each its source and targets; or put a program that"
+            " finds its streams by itself into program.command.",
+        )
 
 
 def groups(deployment: Deployment) -> int:

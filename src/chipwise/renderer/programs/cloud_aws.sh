@@ -54,7 +54,7 @@ scratch() { # the fast local disks, where there are any; the deep learning image
 }
 
 sync() { aws s3 sync --only-show-errors "$1" "$2"; } # SOURCE TARGET; an empty place is no failure
-fetch() { sync "$1" "$2"; }
+fetch() { sync "$1" "$2"; } # where it must not be empty, boot.sh looks
 secret_text() { aws secretsmanager get-secret-value --secret-id "$1" --query SecretString --output text; }
 taken() { metadata spot/instance-action > /dev/null; }
 

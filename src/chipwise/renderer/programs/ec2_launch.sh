@@ -3,7 +3,8 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-image='' REGION='' NAME='' ROOT_GIB=100 MACHINES=1 TOGETHER='' PORTS='' KEEPS='' IMAGE_PARAMETER='' TAGS='' GROUP_TAGS=''
+image='' REGION='' NAME='' ROOT_GIB=100 MACHINES=1 TOGETHER='' PORTS='' KEEPS='' NEEDS_ROLE='' IMAGE_PARAMETER=''
+TAGS='' GROUP_TAGS=''
 ATTEMPTS=() # machine, how it is bought, EFA interfaces, first network card with EFA; tried in this order
 # shellcheck source=/dev/null
 . "$here/launch-settings.sh"
@@ -12,7 +13,8 @@ export AWS_DEFAULT_REGION="$REGION" AWS_PAGER=''
 usage() {
   cat << 'END'
 launch.sh check|up|down [option=value ...]
-  image=URL  ami=ID  subnet=ID  profile=NAME  keep=s3://bucket/prefix
+  image=URL  ami=ID  subnet=ID  profile=NAME
+  keep=s3://bucket/prefix (where the work of a job outlives its machines)  loses_work=yes (start it without)
   open_to=CIDR (who may reach a service)  or_on_demand=yes (the full price, where a plan counts on spot)
 check makes a dry run, up starts the machines (all or none), down ends everything with this deployment's tag.
 Nothing here replaces a machine that is lost: launch.py --watch does, for these machines too.
@@ -22,10 +24,10 @@ END
 
 action=${1:-check}
 [ $# -eq 0 ] || shift
-ami='' subnet='' profile='' keep='' open_to='' or_on_demand=''
+ami='' subnet='' profile='' keep='' loses_work='' open_to='' or_on_demand=''
 for option in "$@"; do
   case "$option" in
-    image=* | ami=* | subnet=* | profile=* | keep=* | open_to=* | or_on_demand=yes)
+    image=* | ami=* | subnet=* | profile=* | keep=* | loses_work=yes | open_to=* | or_on_demand=yes)
       printf -v "${option%%=*}" '%s' "${option#*=}"
       ;;
     *) usage ;;
@@ -79,7 +81,9 @@ find_image() {
 
 prepare() { # what every attempt has in common
   [ -n "$image" ] || fail 'push the image and give image='
-  [ -z "$KEEPS" ] || [ -n "$keep" ] || echo "$KEEPS will be lost with the machine: give keep=" >&2
+  [ -z "$KEEPS" ] || [ -n "$keep$loses_work" ] ||
+    fail "$KEEPS would be lost with the machine: give keep=s3://bucket/prefix, or accept it with loses_work=yes"
+  [ -z "$NEEDS_ROLE$keep" ] || [ -n "$profile" ] || fail 'machines read S3 or secrets: give profile= with the right to do it'
   find_image
   find_subnet
   root=$(aws ec2 describe-images --image-ids "$ami" --query 'Images[0].RootDeviceName' --output text)

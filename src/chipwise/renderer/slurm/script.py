@@ -168,12 +168,32 @@ def _places(deployment: Deployment, store: str) -> Iterator[str]:
             yield f"# copy it to $STORE/{volume.name} once, or let the program read it there."
     source = f"docker-daemon://{software.image}" if software.built else f"docker://{software.image}"
     yield f"# The container as one file, made once: apptainer build {deployment.name}.sif {source}"
-    yield "# With IMAGE= (empty), what is installed on the nodes runs instead."
+    yield "# With IMAGE= (empty), what is installed on the nodes runs instead" + (
+        ", and finds its folders in $STORE." if deployment.volumes else "."
+    )
     yield f'export IMAGE="${{IMAGE-$SLURM_SUBMIT_DIR/{deployment.name}.sif}}"'
     yield 'if [ -n "$IMAGE" ] && [ ! -e "$IMAGE" ]; then'
     yield '  echo "$IMAGE is not there; the script says how it is made." >&2'
     yield "  exit 1"
     yield "fi"
+    yield from _here(deployment)
+
+
+def _here(deployment: Deployment) -> Iterator[str]:
+    """Commands and settings name paths of the container. Without one they are those of the storage, unless nodes have them."""
+    if not deployment.volumes:
+        return
+    yield ""
+    yield "here() {  # REPLY: a word, with the path of a folder as it is without a container; a path of the node's own stays"
+    yield "  local before='' path=$1"
+    yield '  case $1 in -*=/*) before="${1%%=*}=" path="${1#*=}" ;; esac'
+    yield "  REPLY=$1"
+    yield '  case "$path/" in'
+    for volume in deployment.volumes:
+        path = shell([volume.path])
+        yield f'    {path}/*) [ -e {path} ] || REPLY="$before$STORE/{volume.name}${{path#{path}}}" ;;'
+    yield "  esac"
+    yield "}"
 
 
 def _settings(deployment: Deployment) -> Iterator[str]:
@@ -188,6 +208,10 @@ def _settings(deployment: Deployment) -> Iterator[str]:
         yield ""
     for key, value in software.env:
         yield f"export {key}={shell([value])}"
+    paths = [f"{one.path}/" for one in deployment.volumes]
+    for key, value in software.env:
+        if any(f"{value}/".startswith(path) for path in paths):
+            yield f'if [ -z "$IMAGE" ]; then here "${key}" && export {key}="$REPLY"; fi'
     if software.secrets:
         yield "# Read from files with mode 600 in your home, never from this script or the job's record."
     for key, name, part in software.secrets:
@@ -207,7 +231,14 @@ def _inside(deployment: Deployment) -> Iterator[str]:
         flags.append("--bind /opt/amazon")
     yield ""
     yield "inside() {  # the container, or the node itself"
-    yield '  if [ -z "$IMAGE" ]; then exec "$@"; fi'
+    if deployment.volumes:
+        yield '  if [ -z "$IMAGE" ]; then'
+        yield "    local word words=()"
+        yield '    for word in "$@"; do here "$word" && words+=("$REPLY"); done'
+        yield '    exec "${words[@]}"'
+        yield "  fi"
+    else:
+        yield '  if [ -z "$IMAGE" ]; then exec "$@"; fi'
     yield from folded("  exec apptainer exec", [*flags, '"$IMAGE" "$@"'])
     yield "}"
 
@@ -238,7 +269,7 @@ def _work(deployment: Deployment) -> Iterator[str]:
     else:
         yield from folded("  inside", quoted(on_one_machine(deployment)))
     yield "}"
-    yield "export -f inside work"
+    yield f"export -f {'here ' if deployment.volumes else ''}inside work"
 
 
 def _run(deployment: Deployment) -> Iterator[str]:

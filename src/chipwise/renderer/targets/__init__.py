@@ -3,7 +3,7 @@
 `FITS` says in one line what it can express, for the list of targets. A target that cannot express a plan raises
 `CannotRender` with what it cannot and what can.
 
-Beside them it may define `EXPRESSES`, which parts of a plan it holds beyond one machine type, bought one way, in one place
-("layers", "regions"; a note tells the others), and `WRITES`, files that it writes for anything but a pipeline, so that what
-stands in their way is told before a plan is made.
+Beside them it may define `EXPRESSES`, which parts of a plan it holds beyond one machine type, bought one way, in one place, at
+all times ("layers", "regions", "hours"; a note tells the others; "no run" is of what starts nothing), and `WRITES`, files that
+it writes for anything but a pipeline, so that what stands in their way is told before a plan is made.
 """

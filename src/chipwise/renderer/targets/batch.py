@@ -19,6 +19,7 @@ from chipwise.renderer.program_files import Setting, python_files
 from chipwise.units import GIB
 
 FITS = "jobs in a queue on AWS: single, array, or multi-node on machines at the full price"
+EXPRESSES = frozenset({"hours"})
 WRITES = ("batch_job.py",)
 MOST_PARTS = 10_000  # of an array job
 # The main machine has no address of a main machine: it is itself.

@@ -6,14 +6,15 @@ import math
 
 from chipwise.renderer.aws.ec2_shell import Attempt, shell_files
 from chipwise.renderer.aws.fitting import check, machines, refuse_ranks, unpullable
-from chipwise.renderer.aws.hours import by_crontab, crontab
+from chipwise.renderer.aws.hours import by_crontab, clock_lines, crontab
 from chipwise.renderer.aws.machine import NO_CAPACITY, disk, shared_request
 from chipwise.renderer.aws.parts import copies, together, uses_efa
-from chipwise.renderer.aws.start import start_script
+from chipwise.renderer.aws.start import start_script, with_results
 from chipwise.renderer.aws.tags import OWNER_TAG, tags
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import File
 from chipwise.renderer.heading import heading
+from chipwise.renderer.launch.streams import refuse_streams
 from chipwise.renderer.program_files import Setting, ShellSetting, python_files
 from chipwise.units import GIB
 
@@ -26,7 +27,9 @@ LARGEST_GIB = 16_384
 def render(deployment: Deployment) -> list[File]:
     check(deployment, "ec2", Form.JOB, Form.SERVICE)
     refuse_ranks(deployment, "ec2")
-    deployment = by_crontab(deployment)
+    refuse_streams(deployment, "ec2")
+    deployment = with_results(by_crontab(deployment))
+    needs_role = bool(deployment.software.secrets) or any((one.url or "").startswith("s3:") for one in deployment.volumes)
     title, attempts, tagged = heading(deployment, _about(deployment)), _attempts(deployment), tags(deployment)
     root, software = _root_gib(deployment), deployment.software
     image = None if unpullable(deployment) else software.image
@@ -50,7 +53,7 @@ def render(deployment: Deployment) -> list[File]:
         Setting("PORT", software.port),
         Setting("LAST_PORT", last),
         Setting("KEEPS", _keeps(deployment)),
-        Setting("NEEDS_ROLE", bool(software.secrets) or any((one.url or "").startswith("s3:") for one in deployment.volumes)),
+        Setting("NEEDS_ROLE", needs_role),
         Setting("TAGS", tagged),
         Setting(
             "MACHINE", shared_request(InstanceMetadataTags="enabled"), "Tags tell each machine its place among the others."
@@ -68,6 +71,7 @@ def render(deployment: Deployment) -> list[File]:
         "IMAGE_PARAMETER": parameter or "",
         "PORTS": "" if last is None else f"{software.port}-{last}",
         "KEEPS": _keeps(deployment),
+        "NEEDS_ROLE": "yes" if needs_role else "",
     }
     return [
         *python_files("launch.py", "ec2_launch.py", title, constants),
@@ -78,8 +82,10 @@ def render(deployment: Deployment) -> list[File]:
 
 def _about(deployment: Deployment) -> str:
     if deployment.form is Form.SERVICE:
-        return "Machines stay until --down. Nothing balances or scales them: take --to ecs or kubernetes for that."
-    return "\n".join(["Machines end themselves when the program ends.", *crontab(deployment, "launch.py")])
+        about = "Machines stay until --down. Nothing balances or scales them: take --to ecs or kubernetes for that."
+        return "\n".join([about, *clock_lines(deployment, "launch.py")])
+    clocks = (*crontab(deployment, "launch.py"), *clock_lines(deployment, "launch.py"))
+    return "\n".join(["Machines end themselves when the program ends.", *clocks])
 
 
 def _attempts(deployment: Deployment) -> list[Attempt]:
@@ -105,6 +111,8 @@ def _root_gib(deployment: Deployment) -> int:
 
 
 def _keeps(deployment: Deployment) -> str:
+    """What ends with the machines of a job: its folders that lie nowhere else, and what it said."""
     if deployment.form is not Form.JOB:
         return ""
-    return ", ".join(one.path for one in deployment.volumes if one.name != "models" and one.url is None)
+    folders = ", ".join(one.path for one in deployment.volumes if one.name != "models" and one.url is None)
+    return f"{folders} and the program's log" if folders else "The program's log"

@@ -14,10 +14,13 @@ from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.health import start_seconds
 from chipwise.renderer.launch.starting import apart, run_machines
+from chipwise.renderer.launch.streams import refuse_streams
+from chipwise.renderer.left_out import without_hours
 from chipwise.renderer.limits import ECS
 from chipwise.renderer.program_files import Setting, python_files
 
 FITS = "services and jobs of single machines on ECS, with GPUs or Neuron chips"
+EXPRESSES = frozenset({"hours"})
 WRITES = ("task-definition.json",)
 
 MOST_TASKS = 100  # of a job, started one by one
@@ -27,6 +30,7 @@ def render(deployment: Deployment) -> list[File]:
     check(deployment, "ecs", Form.JOB, Form.SERVICE)
     refuse_fpga(deployment, "ECS")
     refuse_ranks(deployment, "ECS")
+    refuse_streams(deployment, "ECS")
     if together(deployment):
         raise CannotRender(
             f"ECS starts tasks one by one; {deployment.title} is one program over {run_machines(deployment)} machines.",
@@ -37,6 +41,8 @@ def render(deployment: Deployment) -> list[File]:
             f"ECS has no arrays: {parts(deployment):,} tasks would be started one by one.",
             remedy="Take --to batch or kubernetes.",
         )
+    if deployment.form is Form.JOB or (deployment.stops and not _schedule(deployment, 0, 0)):
+        deployment = without_hours(deployment)
     service, software, scaling = deployment.form is Form.SERVICE, deployment.software, deployment.scaling
     copies = scaling.usual if scaling is not None else parts(deployment)
     minimum, maximum = (scaling.minimum, scaling.maximum) if scaling is not None else (copies, copies)

@@ -14,6 +14,7 @@ from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
+EXPRESSES = frozenset({"no run"})  # what it applies has clocks of its own
 FITS = "build, test, push and roll out a job or service with GitHub; no stored keys on AWS, Google Cloud and Azure"
 Object = dict[str, Yaml]
 # Pinned by commit: a tag can be moved to other code, a commit cannot. (version, commit)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from chipwise.renderer.cluster import guards, jobs, live, services
+from chipwise.renderer.cluster import guards, hours, jobs, live, services
 from chipwise.renderer.cluster.accelerators import MACHINE, Taint, chip_taint, resource_of, spot_taints, tpu_selector
 from chipwise.renderer.cluster.pod import Object, meta, namespace_of, priority_of, resources
 from chipwise.renderer.deployment import Deployment, Form, Node
@@ -16,7 +16,7 @@ from chipwise.renderer.quoting import dns_name, label_value
 from chipwise.renderer.yaml_text import Noted, Yaml, document, plain
 
 FITS = "jobs and services that share a cluster's quota: flavors, queues with borrowing, priorities, and the work itself"
-EXPRESSES = frozenset({"layers", "streams"})
+EXPRESSES = frozenset({"layers", "streams", "hours"})
 WRITES = ("queues.yaml",)
 API = "kueue.x-k8s.io/v1beta2"
 COHORT = "accelerators"  # queues of one cohort lend each other what they do not use
@@ -55,6 +55,7 @@ def render(deployment: Deployment) -> list[File]:
         work.append(services.deployment_object(deployment, queue_of(deployment)))
         work += [services.service(deployment)] if deployment.software.port is not None else []
         work += [services.disruption_budget(deployment), *([scaler] if scaler is not None else [])]
+        work += hours.clocks(deployment)
     else:
         work += [jobs.rendezvous(deployment)] if meets(deployment) else []
         work.append(jobs.job(deployment, queue_of(deployment)))

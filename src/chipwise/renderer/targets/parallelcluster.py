@@ -15,6 +15,7 @@ from chipwise.renderer.yaml_text import Noted, Yaml, document
 from chipwise.units import GB, GIB
 
 FITS = "jobs on AWS: a Slurm cluster with the plan's machines, EFA, spot and shared storage, and its batch script"
+EXPRESSES = frozenset({"hours"})
 WRITES = ("cluster.yaml",)
 Object = dict[str, Yaml]
 SUBNET = "subnet-00000000000000000"

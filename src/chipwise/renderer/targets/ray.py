@@ -15,6 +15,7 @@ from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.health import MACHINE_S, start_seconds
 from chipwise.renderer.launch.shards import in_shards
 from chipwise.renderer.launch.starting import alone, part_reason
+from chipwise.renderer.left_out import without_hours
 from chipwise.renderer.limits import KUBERNETES
 from chipwise.renderer.quoting import dns_name, shell
 from chipwise.renderer.ray import cluster as ray
@@ -23,6 +24,7 @@ from chipwise.renderer.serving.settings import engine_settings, generating, weig
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "jobs, served text models and shared clusters by KubeRay, on any cluster that has its operator"
+EXPRESSES = frozenset({"hours"})  # of jobs
 WRITES = ("namespace.yaml",)
 LONGEST_NAME = 47  # of a RayJob
 KEPT_S = 3600
@@ -31,6 +33,8 @@ BUSY = 0.7  # of the requests that a replica holds: above it one more is started
 
 def render(deployment: Deployment) -> list[File]:
     _can(deployment)
+    if deployment.form is Form.SERVICE and deployment.stops:
+        deployment = without_hours(deployment)
     deployment = replace(deployment, name=dns_name(deployment.name, LONGEST_NAME))
     workers = _workers(deployment)
     launched = deployment.form is Form.JOB and ray.workers(deployment) > 1

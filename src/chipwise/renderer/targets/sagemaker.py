@@ -12,10 +12,12 @@ from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.shards import PROGRAM, in_shards, shard_arguments
 from chipwise.renderer.launch.starting import apart, part_reason
+from chipwise.renderer.left_out import without_hours
 from chipwise.renderer.limits import SAGEMAKER_JOB
 from chipwise.renderer.program_files import Setting, python_files
 from chipwise.units import GIB
 
+EXPRESSES = frozenset({"hours"})  # of endpoints, as far as they can sleep
 FITS = "one training job over several machines, or an endpoint: real-time, asynchronous or serverless"
 LONGEST_WORD, MOST_WORDS = 256, 100  # of a container's entrypoint and arguments
 # The rank of the machine from what SageMaker writes down for every container.
@@ -36,7 +38,7 @@ def render(deployment: Deployment) -> list[File]:
             f"SageMaker hands no secrets to containers ({names}).",
             remedy="Let the program read them from Secrets Manager with its role, or take --to ecs, batch or ec2.",
         )
-    return _job(deployment) if deployment.form is Form.JOB else endpoint(deployment, *mode_of(deployment))
+    return _job(without_hours(deployment)) if deployment.form is Form.JOB else endpoint(deployment, *mode_of(deployment))
 
 
 def _job(deployment: Deployment) -> list[File]:

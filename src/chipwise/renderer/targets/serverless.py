@@ -10,12 +10,16 @@ from chipwise.renderer.functions.aws_function import function_files
 from chipwise.renderer.functions.cloud_run import cloud_run_files
 from chipwise.renderer.functions.container_apps import container_app_files
 from chipwise.renderer.functions.needs import refuse_forms
+from chipwise.renderer.left_out import without_hours
 
+EXPRESSES = frozenset({"no run"})  # nothing is paid while nobody calls
 FITS = "short runs and small services that cost nothing while idle: Lambda, Cloud Run with a GPU, Container Apps"
 
 
 def render(deployment: Deployment) -> list[File]:
     refuse_forms(deployment)
+    if deployment.form is Form.JOB and deployment.node.provider != "azure":  # Container Apps alone have a clock
+        deployment = without_hours(deployment)
     match deployment.node.provider:
         case "aws":
             return _aws(deployment)

@@ -9,6 +9,7 @@ from chipwise.renderer.quoting import dns_name, one_line
 from chipwise.renderer.slurm.script import script
 
 FITS = "jobs on a Slurm cluster: one node or many, arrays of independent parts, MPI, a pipeline of jobs"
+EXPRESSES = frozenset({"hours"})
 WRITES = ("job.sbatch",)
 
 

@@ -6,18 +6,20 @@ from dataclasses import replace
 
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
-from chipwise.renderer.left_out import REGIONS, with_notes
+from chipwise.renderer.launch.streams import needs_addresses
+from chipwise.renderer.left_out import HOURS, REGIONS, STREAMS, with_notes, without_hours
 from chipwise.renderer.terraform import aks, aws, azure, eks, gcp, gke
 
 FITS = "jobs and services on AWS, Google Cloud and Azure: plain machines, and node pools of EKS, GKE and AKS"
-EXPRESSES = frozenset({"layers", "regions"})
+EXPRESSES = frozenset({"layers", "regions", "hours"})
 _PLAIN = {"aws": aws.modules, "gcp": gcp.modules, "azure": azure.modules}
 _POOLS = {"aws": eks.modules, "gcp": gke.modules, "azure": aks.modules}
 
 
 def render(deployment: Deployment) -> list[File]:
     """Plain machines at the top, a node pool in a directory of its own. People who come and go get the pool alone, for the hub
-    that starts and stops their notebooks; so do TPUs, whose slices no plain machine is."""
+    that starts and stops their notebooks; so do TPUs, whose slices no plain machine is, and live streams, which plain machines
+    are not told apart by."""
     provider = deployment.node.provider
     match deployment.form:
         case Form.PIPELINE:
@@ -36,8 +38,10 @@ def render(deployment: Deployment) -> list[File]:
             remedy="Take --to skypilot, dockerfile or compose, or plan elsewhere with --limit clouds=[aws].",
         )
     if len(deployment.rented) > 1 and provider != "aws":
-        deployment = with_notes(deployment, {REGIONS})
-    alone = deployment.form is Form.SESSIONS or deployment.node.kind == "tpu"
+        deployment = with_notes(deployment, {REGIONS, STREAMS, HOURS})
+    if provider != "aws" and (deployment.form is Form.JOB or deployment.stops):  # groups have no clock there
+        deployment = without_hours(deployment)
+    alone = deployment.form is Form.SESSIONS or deployment.node.kind == "tpu" or needs_addresses(deployment)
     plain = replace(deployment, purchase="spot") if provider == "aws" and deployment.losable else deployment
     modules = [] if alone else _PLAIN[provider](plain)
     return [*modules, *_POOLS[provider](deployment)]

@@ -93,12 +93,6 @@ class DecoderShape:
         projections = 2 * width * self.hidden if width != self.hidden else 0
         return 2.0 * (weights + projections + (self.vocab * width if head else 0))
 
-    def attention_flop_per_token(self, context: int) -> float:
-        """Scores and weighted sum of one new token over `context` earlier ones: 2 * 2*a*d * context per layer."""
-        seen = (self.layers - self.windowed_layers) * context
-        seen += self.windowed_layers * (context if self.window is None else min(context, self.window))
-        return 2.0 * self.attention.score_width * seen
-
     def _sum(self, experts: int) -> int:
         norm = self.norm.parameters(self.hidden)
         layer_parameters = self.layers * (self.attention.parameters + self.norms_per_layer * norm)

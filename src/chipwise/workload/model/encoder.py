@@ -103,10 +103,6 @@ class EncoderDecoderShape:
         """Per generated token: the decoder's own keys and values."""
         return self.decoder.layers * self.decoder.attention.cached_values * bytes_per_value
 
-    def cross_kv_bytes_per_token(self, bytes_per_value: float) -> float:
-        """Per input token: the keys and values that every decoder layer keeps of the encoder's output."""
-        return self.kv_bytes_per_token(bytes_per_value)
-
     def encoder_flop_per_token(self) -> float:
         """2 FLOP per matrix element an input token meets, the decoder's keys and values of it and the stem included."""
         stem = 2 * 3 * self.mels * self.hidden + 3 * self.hidden * self.hidden if self.mels else 0

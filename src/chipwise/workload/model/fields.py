@@ -17,6 +17,7 @@ from chipwise.spelling import nearest
 LARGEST_SIZE = 10_000_000  # above any width, vocabulary or length of a model in use
 MANY_LAYERS = 10_000
 MANY_ROWS = 100_000_000_000  # of an embedding table
+MANY_COUNTS = 10**18  # parameters, multiply-accumulates of one pass
 LONGEST_LIST = 10_000
 
 Choice = TypeVar("Choice", bound=StrEnum)

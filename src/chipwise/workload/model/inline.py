@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 from chipwise.spelling import nearest
 from chipwise.workload.model.decoder import DecoderShape
 from chipwise.workload.model.encoder import EncoderDecoderShape, EncoderShape, TwoTowerShape, VisionShape
-from chipwise.workload.model.fields import MANY_LAYERS, MANY_ROWS, Fields
+from chipwise.workload.model.fields import MANY_COUNTS, MANY_LAYERS, MANY_ROWS, Fields
 from chipwise.workload.model.layers import Attention, Experts, FeedForward, LatentAttention, Norm, QkNorm, Stack
 
 if TYPE_CHECKING:  # other kinds are imported by who reads them: most descriptions are of one transformer
     from chipwise.workload.model.convnet import ConvShape
+    from chipwise.workload.model.counted import CountedShape
     from chipwise.workload.model.diffusion import DiffusionShape, JointTransformerShape
     from chipwise.workload.model.recommender import RecommenderShape
     from chipwise.workload.model.shape import Shape
@@ -340,6 +341,28 @@ def _recommender(fields: Fields) -> RecommenderShape:
     )
 
 
+def _network(fields: Fields) -> CountedShape:
+    from chipwise.workload.model.counted import CountedShape, Layers, usual_activations
+
+    parameters = fields.whole_number("parameters", high=MANY_COUNTS)
+    macs = fields.whole_number("macs", high=MANY_COUNTS)
+    if not fields.has("layers"):
+        fields.problem("layers", "is missing.", ", ".join(Layers))
+    layers = fields.choice("layers", Layers, Layers.CNN)
+    image_size = fields.whole_number("image_size", 0, low=0)
+    return CountedShape(
+        parameters=parameters,
+        macs=macs,
+        activations=fields.whole_number(
+            "activations", usual_activations(layers, parameters, macs, image_size), high=MANY_COUNTS
+        ),
+        layers=layers,
+        products=fields.whole_number("products", 60, high=MANY_LAYERS),
+        image_size=image_size,
+        seconds=fields.whole_number("seconds", 0, low=0),
+    )
+
+
 KINDS: dict[str, Callable[[Fields], Shape | None]] = {
     "decoder": _decoder,
     "encoder": _encoder,
@@ -352,4 +375,5 @@ KINDS: dict[str, Callable[[Fields], Shape | None]] = {
     "joint-transformer": _joint_transformer,
     "vae": _vae,
     "recommender": _recommender,
+    "network": _network,
 }

@@ -80,10 +80,6 @@ class RecommenderShape:
             meeting = features * features * self.embedding_width
         return 2.0 * (weights + meeting)
 
-    def lookup_bytes(self, bytes_per_value: float) -> float:
-        """Bytes of embedding rows that one sample reads."""
-        return self.rows_read * self.embedding_width * bytes_per_value
-
     @property
     def _crossed(self) -> int:
         return (len(self.tables) + 1) * self.embedding_width

@@ -16,13 +16,18 @@ from typing import TYPE_CHECKING
 
 from chipwise.errors import InvalidFile, Problem, UnknownName
 from chipwise.spelling import nearest
+from chipwise.workload.model import networks
 from chipwise.workload.model.rows import EXAMPLE, ModelRow, read_csv, read_yaml
+from chipwise.workload.model.spelled import key, without_owner
 
 if TYPE_CHECKING:
     from chipwise.workload.model.shape import Shape
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "models"
-UNKNOWN_MODEL_REMEDY = "For any other model give an inline shape or its config.json."
+UNKNOWN_MODEL_REMEDY = (
+    "For any other model give its config.json, or an inline shape; of a network that is no transformer "
+    "{kind: network, parameters: 25600000, macs: 4100000000, layers: cnn, image_size: 224} is enough."
+)
 PARTS = ("text", "image", "denoiser", "vae", "text_encoders")  # fields that may name other rows instead of a shape
 
 # What people add to a name without changing the shape: tuning, packaging, number format.
@@ -45,6 +50,7 @@ class Model:
     source: str
     as_of: str
     year: int | None = None
+    published_precision: str = ""  # of the weights; empty: 16 bits
     local: bool = False  # read from a directory on this machine
 
 
@@ -60,7 +66,7 @@ class Registry:
             self._rows[row.name] = row
             for name in (row.name, *row.aliases):
                 self._names[key(name)] = row.name
-                bare[key(_without_owner(name))] = row.name
+                bare[key(without_owner(name))] = row.name
         self._names = bare | self._names  # a full name always means what it says
 
     @property
@@ -90,16 +96,23 @@ class Registry:
             shape=shape_from_mapping(self._joined(row.fields), row.path),
             context=row.context,
             published_parameters=row.published_parameters,
+            published_precision=row.published_precision,
             source=row.source,
             as_of=row.as_of,
             year=row.year,
         )
 
-    def find(self, name: str) -> Model:
+    def known(self, name: str) -> Model | None:
         """Resolve a name: as it stands, without its owner, then without suffixes such as -Instruct or -AWQ."""
         for candidate in _candidates(name):
             if candidate in self._names:
                 return self.model(self._names[candidate])
+        return _network(name)
+
+    def find(self, name: str) -> Model:
+        """The same, or UnknownName with the nearest names."""
+        if (model := self.known(name)) is not None:
+            return model
         raise UnknownName(
             "model", name if len(name) <= 100 else name[:97] + "...", self._near(name), remedy=UNKNOWN_MODEL_REMEDY
         )
@@ -111,7 +124,7 @@ class Registry:
         sizes = [known for known in self._rows if family and _SIZE.sub("", key(known)) == family][:5]
         size = shortest[0].removeprefix(family) if family else ""
         later = [known for known in self._rows if size and key(known).startswith(f"{family}-") and key(known).endswith(size)]
-        alike = nearest(_without_owner(name), self._rows)
+        alike = nearest(without_owner(name), (*self._rows, *networks.names()))
         return tuple(dict.fromkeys((*sorted(later, reverse=True)[:3], *sizes, *alike)))[: max(3, len(sizes))]
 
     def _joined(self, fields: Mapping[str, object]) -> Mapping[str, object]:
@@ -143,17 +156,33 @@ def load(extra: Sequence[Path] = ()) -> Registry:
     return registry
 
 
+def known(name: str) -> Model | None:
+    """The packaged model that `name` means, if it means one."""
+    return _packaged().known(name)
+
+
 def find(name: str) -> Model:
     """The packaged model that `name` means; UnknownName with the nearest names otherwise."""
     return _packaged().find(name)
 
 
-def key(name: str) -> str:
-    """The form in which spellings of one model are equal: `Llama 3.1 8B`, `llama3.1:8b` -> llama-3.1-8-b.
-
-    Numbers stay whole, so that 3.1-8b is never taken for 3-18b.
-    """
-    return "-".join(re.findall(r"[a-z]+|\d+(?:\.\d+)*", name.casefold()))
+@cache
+def _network(name: str) -> Model | None:
+    """A network of which the counts are known; None for a name that nobody counted. A size at its end is the picture's."""
+    for candidate, size in ((name, 0), networks.without_size(name)):
+        rows = next((rows for tried in _candidates(candidate)[:2] if (rows := networks.rows_of(tried))), ())
+        if rows:
+            return Model(
+                name=rows[0][0],
+                aliases=(),
+                family=networks.family_of(rows[0][0]),
+                shape=networks.shape_of(rows, size),
+                context=None,
+                published_parameters=None,
+                source=networks.source_of(rows),
+                as_of="2026-11-17",
+            )
+    return None
 
 
 def _problems_of(row: ModelRow, registry: Registry) -> list[Problem]:
@@ -168,16 +197,10 @@ def _candidates(name: str) -> list[str]:
     """Keys to try, the most literal first."""
     if not 0 < len(name) <= 200:
         return []
-    candidates = [key(name), key(_without_owner(name))]
+    candidates = [key(name), key(without_owner(name))]
     while (shorter := _SUFFIX.sub("", candidates[-1])) != candidates[-1]:
         candidates.append(shorter)
     return [candidate for candidate in dict.fromkeys(candidates) if candidate]
-
-
-def _without_owner(name: str) -> str:
-    """`meta-llama/Llama-3.1-8B` -> `Llama-3.1-8B`; `ViT-B/16` stays, for 16 is no name."""
-    last = name.rstrip("/").rpartition("/")[2]
-    return last if last[:1].isalpha() else name
 
 
 @cache

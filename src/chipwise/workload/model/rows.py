@@ -37,11 +37,13 @@ class ModelRow:
     year: int | None = None
     context: int | None = None
     published_parameters: int | None = None
+    published_precision: str = ""
     source: str = ""
     as_of: str = ""
 
 
-ABOUT = ("name", "aliases", "family", "year", "context", "published_parameters", "source", "as_of")
+PUBLISHED = ("bf16", "fp16", "fp32", "fp8", "fp4", "int8", "int4")  # formats of weights
+ABOUT = ("name", "aliases", "family", "year", "context", "published_parameters", "published_precision", "source", "as_of")
 
 
 def read_csv(path: Path) -> Iterator[ModelRow]:
@@ -59,6 +61,7 @@ def read_csv(path: Path) -> Iterator[ModelRow]:
                 year=_number(cells["year"]),
                 context=_number(cells["context"]),
                 published_parameters=_number(cells["published_parameters"]),
+                published_precision=cells.get("published_precision") or "",
                 source=cells["source"],
                 as_of=cells["as_of"],
             )
@@ -108,11 +111,19 @@ def _row(fields: Fields, path: str, line: int | None) -> ModelRow:
         year=fields.optional("year", low=1950, high=2200),
         context=fields.optional("context", high=10 * LARGEST_SIZE),
         published_parameters=fields.optional("published_parameters", high=10**16),
+        published_precision=_precision(fields),
         source=fields.text("source", "your own file"),
         as_of=str(fields.values.get("as_of") or "")[:10] if fields.has("as_of") else "",  # YAML reads a date as a date
     )
     fields.refuse_unknown()
     return row
+
+
+def _precision(fields: Fields) -> str:
+    value = fields.text("published_precision", "")
+    if value not in ("", *PUBLISHED):
+        fields.problem("published_precision", f"{value!r} is no format that weights are published in.", ", ".join(PUBLISHED))
+    return value
 
 
 def _aliases(fields: Fields) -> tuple[str, ...]:

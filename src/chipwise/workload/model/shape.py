@@ -7,6 +7,7 @@ decoders `forward_flop` for one input. FLOP count a multiplication and an additi
 from __future__ import annotations
 
 from chipwise.workload.model.convnet import Block, ConvShape
+from chipwise.workload.model.counted import CountedShape, Layers
 from chipwise.workload.model.decoder import DecoderShape
 from chipwise.workload.model.diffusion import DiffusionShape, JointTransformerShape
 from chipwise.workload.model.encoder import EncoderDecoderShape, EncoderShape, TwoTowerShape, VisionShape
@@ -26,12 +27,14 @@ Shape = (
     | JointTransformerShape
     | VaeShape
     | RecommenderShape
+    | CountedShape
 )
 
 __all__ = [
     "Attention",
     "Block",
     "ConvShape",
+    "CountedShape",
     "DecoderShape",
     "DiffusionShape",
     "EncoderDecoderShape",
@@ -41,6 +44,7 @@ __all__ = [
     "Interaction",
     "JointTransformerShape",
     "LatentAttention",
+    "Layers",
     "Norm",
     "QkNorm",
     "RecommenderShape",

@@ -123,9 +123,6 @@ class VaeShape:
     def active_parameters(self) -> int:
         return self.parameters
 
-    def encode_flop(self, image_size: int) -> float:
-        return sum(piece.flop for piece in self._encoder(image_size))
-
     def decode_flop(self, image_size: int) -> float:
         return sum(piece.flop for piece in self._decoder(max(1, image_size // SHRINK)))
 

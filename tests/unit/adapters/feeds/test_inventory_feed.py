@@ -67,6 +67,26 @@ def test_an_hourly_cost_is_derived_from_purchase_power_and_lifetime(tmp_path: Pa
     assert "PUE 1.3" in dgx.notes
 
 
+@pytest.mark.parametrize("paid", ["", "yes"])
+def test_electricity_alone_counts_of_what_is_paid_and_both_costs_are_kept(tmp_path: Path, paid: str) -> None:
+    text = f"name,chip,purchase price,power,paid\nbox,h100,$250k,10 kW,{paid}\n"
+    snapshot = fetch(tmp_path, text, lifetime_years="4", usd_per_kwh="0.20", pue="1.3")
+    (machine,), (offer,) = snapshot.machines, snapshot.offers
+    energy = 10 * 1.3 * 0.20
+    assert machine.energy_usd_per_hour == pytest.approx(energy)
+    assert machine.paid == (paid == "yes")
+    assert machine.full_usd_per_hour == pytest.approx(250_000 / (4 * 8760) + energy)
+    assert offer.usd_per_hour == pytest.approx(energy if paid else 250_000 / (4 * 8760) + energy)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"), [("box,h100,,,yes", "give power and usd per kwh"), ("box,h100,,10 kW,perhaps", "neither yes nor no")]
+)
+def test_a_paid_machine_needs_its_electricity(tmp_path: Path, row: str, said: str) -> None:
+    with pytest.raises(InvalidFile, match=said):
+        fetch(tmp_path, f"name,chip,purchase price,power,paid\n{row}\n")
+
+
 def test_an_assumed_pue_is_said(tmp_path: Path) -> None:
     dgx = fetch(tmp_path, lifetime_years="4", usd_per_kwh="0.20").offers[0]
     assert dgx.usd_per_hour == pytest.approx(300_000 / (4 * 8760) + 10.2 * 1.5 * 0.20)
@@ -153,3 +173,9 @@ def test_options_are_checked(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="lifetime_years"):
         fetch(tmp_path, lifetime_years="long")
     assert fetch(tmp_path, provider="lab").provider == "lab"
+
+
+def test_how_many_there_are_is_kept_by_site(tmp_path: Path) -> None:
+    found = fetch(tmp_path, "name,chip,region,count,hourly cost\nbox,h100,berlin,4,2\nbox,h100,paris,2,2\nbox,h100,rome,,2\n")
+    machine = found.machines[0]
+    assert [machine.owned_in(region) for region in ("berlin", "paris", "rome")] == [4, 2, None]

@@ -133,10 +133,6 @@ def test_a_transform_counts_five_n_log_n_and_a_longer_one_more_passes() -> None:
     assert moved.tolist() == [32.0, 64.0, 96.0]
 
 
-def test_halo_bytes_of_the_example_are_near_what_its_author_counted() -> None:
-    assert hpc.halo_bytes(1.2e9, 16, depth=2, fields=5)[0] == pytest.approx(85e6, rel=0.01)
-
-
 def test_vector_kernels_do_not_get_the_rate_of_matrix_units() -> None:
     chips = Chips.of([CHIP], "bf16")
     assert (chips.rate[0], chips.matrix_rate[0]) == (4e13, 3e14)

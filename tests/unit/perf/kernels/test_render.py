@@ -84,7 +84,7 @@ def test_the_example_workload_runs_with_its_measured_frame(catalog: Catalog, par
     work = load(EXAMPLES / "render" / "workload.yaml")
     assert isinstance(work, Render)
     assert work.measured is not None
-    timed = render.Timed(renderers(catalog, parts, "RTX-4090"), column(work.measured.takes))
+    timed = render.Timed(renderers(catalog, parts, "RTX-4090"), column(work.measured[0].seconds))
     terms = render.job(work, renderers(catalog, parts, "RTX-4090", "L4"), [1, 16], timed)
     assert terms.total[0] / 5760 == pytest.approx(95, rel=0.1)
     assert render.engine_of(work) == "cycles"

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.errors import BadInput, InvalidFile, UnknownName
-from chipwise.workload.model.registry import find, key, load
+from chipwise.workload.model.registry import find, load
+from chipwise.workload.model.spelled import key
 
 OWN = """
 - name: our-model

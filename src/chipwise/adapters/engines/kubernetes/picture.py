@@ -88,9 +88,6 @@ class Picture:
     def pods(self, key: Key) -> list[Object]:
         return list(self._pods.get(key, {}).values())
 
-    def attempts_with_pods(self) -> Iterable[Key]:
-        return [key for key, pods in self._pods.items() if pods]
-
     def ends(self, key: Key) -> list[PodEnd]:
         return list(self._ends.get(key, {}).values())
 

@@ -24,17 +24,18 @@ import psutil
 
 from chipwise.adapters import clock
 from chipwise.adapters.private_environment import handed_over
-from chipwise.errors import NotFound, TryLater
+from chipwise.errors import BadInput, NotFound, TryLater
 from chipwise.runner import hand_off
 from chipwise.runner.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
 from chipwise.runner.job import Job, Lack
 from chipwise.runner.permits import is_file_name
 
-from . import NAME, SECRETS, accounts, folder, processes
+from . import NAME, SECRETS, accounts, descendants, folder, handed_in, processes
 from .forgetting import CHECKPOINTS
 from .logfile import refuse_short
 
 STARTS_WITHIN_S = 10.0  # a supervisor, on a busy machine; after that another is started, and one of them gets the lock
+STARTS_AT_MOST = 10  # of a supervisor that says nothing, after which it is the job's failure
 ORPHANED = "its supervisor is gone"
 LISTENS_WITHIN_S = 10.0  # a supervisor that is asked to end all now
 SUPERVISOR = (sys.executable, "-P", "-m", __package__)
@@ -118,7 +119,14 @@ class Local:
             return replace(_ended(ended, begun, path, notice), **progress)
         if state is None:
             return Sight(State.PENDING if only_looks or _starting(path, now) else State.ABSENT)
+        if lives and only_looks and state and not _works(state):
+            return Sight(
+                State.EXITED, reason="its program ended", since=begun, until=folder.last_seen(path, begun, now), **progress
+            )
         if lives:
+            if not only_looks and folder.is_silent(path, now) and processes.any_lives(_sessions(state)):
+                with suppress(OSError):
+                    os.utime(path / folder.LOCK)  # its supervisor is stopped or hangs, and its program goes on
             deadline, reason = notice
             unanswered = _unanswered(path) if deadline is None else ""
             began = folder.number(state or {}, "boottime")
@@ -141,8 +149,10 @@ class Local:
             with suppress(OSError):
                 os.utime(path / folder.LOCK)  # seen alive, though without its supervisor
             return Sight(State.RUNNING, reason=f"{ORPHANED}; what is left of it is being ended", since=begun, **progress)
-        seen = folder.last_seen(path, begun, now)
-        return Sight(state=State.LOST, reason="its supervisor was ended", since=begun, until=seen, handle=str(path), **progress)
+        seen, reason = folder.last_seen(path, begun, now), "its supervisor was ended"
+        if not folder.has_begun(state, path):
+            begun, reason = None, f"{reason} before it started anything{folder.last_words(path)}"
+        return Sight(state=State.LOST, reason=reason, since=begun, until=seen, handle=str(path), **progress)
 
     def processes_of(self, id: str, number: int) -> list[psutil.Process]:
         mark, supervisor = _mark(id, number, self.config.root), self.supervisor_of(id, number)
@@ -175,7 +185,9 @@ class Local:
             return
         if any(int(one.name) > number for one in path.parent.glob("[0-9]*") if one.name.isdecimal()):
             return  # a newer attempt was ordered: this one has no say any more
-        spec = job.spec
+        spec, starts = job.spec, folder.integer(folder.read(path, folder.ORDER) or {}, "starts") or 0
+        if starts >= STARTS_AT_MOST and self._never(path):
+            raise BadInput(f"its supervisor was started {starts} times and never began{folder.last_words(path)}")
         user = accounts.account_of(self.config.run_as, spec.owner)
         hidden = self._secrets(job)
         env = {**spec.env, "CHIPWISE_JOB": job.id, "CHIPWISE_ATTEMPT": str(number)}
@@ -199,6 +211,7 @@ class Local:
             "log_bytes": self.config.log_bytes,
             "logs_kept": self.config.logs_kept,
             "root": str(self.config.root),
+            "starts": starts + 1,
             "controller": dict(self.config.controller),
             "account": user.written() if user is not None else None,
         }
@@ -216,7 +229,7 @@ class Local:
 
     def _supervise(self, path: Path, hidden: Mapping[str, str]) -> None:
         """Detached, so that it outlives whoever starts it; what it has to say of itself goes into its folder."""
-        own = os.open(path / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, folder.file_mode(path))
+        own = os.open(path / folder.OWN_LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, folder.file_mode(path))
         try:
             # Under one name of ours: what submitters call their secrets must not set the search paths of the supervisor.
             with handed_over({**os.environ, SECRETS: json.dumps(hidden)}) as (visible, inherited):
@@ -237,7 +250,7 @@ class Local:
     def _secrets(self, job: Job) -> dict[str, str]:
         values: dict[str, str] = {}
         for setting, name in job.spec.secrets.items():
-            value = self._secret(job.id, setting, name)
+            value = self._secret(job, setting, name)
             if value is None:
                 source = f"{self.config.secrets}/{name}" if self.config.secrets and name else f"your environment as {setting}"
                 raise NotFound(
@@ -247,32 +260,14 @@ class Local:
             values[setting] = value
         return values
 
-    def _secret(self, id: str, setting: str, name: str) -> str | None:
-        handed = self._taken_over(id, setting) if self.config.passing and is_file_name(setting) else None
+    def _secret(self, job: Job, setting: str, name: str) -> str | None:
+        handed = handed_in.file_of(self.config.passing, job, setting) if self.config.passing and is_file_name(setting) else None
         inside = not Path(name).is_absolute() and ".." not in Path(name).parts  # others may write to the record, too
         stored = self.config.secrets / name if self.config.secrets and name and inside else None
         for path in filter(None, (handed, stored)):
             with suppress(OSError, ValueError):  # a pipe or a folder is no secret
                 return folder.regular_bytes(path).decode().rstrip("\n")
         return None  # never of this process's own environment: that is the controller's, and this job may be another's
-
-    def _taken_over(self, id: str, setting: str) -> Path:
-        """Where a secret is that its submitter handed in. One that comes from another system user stays where the group could
-        read it only until its job begins: from then on the id is known to whoever lists processes."""
-        assert self.config.passing is not None
-        handed, own = self.config.passing / id, folder.taken_over(self.config.passing) / id
-        if folder.is_shared(handed):
-            with suppress(OSError):
-                own.mkdir(parents=True, exist_ok=True, mode=0o700)
-                own.parent.chmod(0o700)
-                for one in list(handed.iterdir()):
-                    with suppress(OSError, ValueError):  # a link, a pipe or a folder is no secret
-                        content = folder.regular_bytes(one, follows_links=False)
-                        handle = os.open(own / one.name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-                        with os.fdopen(handle, "wb") as file:
-                            file.write(content)
-                shutil.rmtree(handed)
-        return own / setting if own.is_dir() else handed / setting
 
     def _leave(self, job: Job, deadline: float, reason: str) -> None:
         path = self.folder(job.id, len(job.attempts))
@@ -381,6 +376,12 @@ def _ended(ended: Mapping[str, Any], begun: float | None, path: Path, notice: tu
 def _sessions(state: Mapping[str, Any]) -> list[int]:
     held = state.get("sessions")
     return [one for one in held if isinstance(one, int)] if isinstance(held, list) else []
+
+
+def _works(state: Mapping[str, Any]) -> bool:
+    """Whether something below a supervisor lives. One that is stopped, or finds the disk full, tells nobody that its program
+    ended; before its first child is noted nobody can say."""
+    return not state.get("sessions") or bool(descendants.living(descendants.children(int(state["pid"]))))
 
 
 def _mark(id: str, number: int, root: Path) -> str:

@@ -9,6 +9,7 @@ health.json    whether a service has answered its check, and what comes instead
 progress.json  how far it is, as its program tells
 ended.json     written last, when nothing of it runs any more
 log, log.1 ... what it printed, the newest in `log`
+supervisor.log what the supervisor itself had to say, where it failed
 program/       of a program that runs as another system user, and owned by that: notice.json and progress.json are there
 
 Beside the folders of all jobs is going.json while the machine itself goes away: until when, and why.
@@ -18,8 +19,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from chipwise.adapters.clock import in_boottime
 from chipwise.adapters.state_files import file_mode as file_mode
@@ -39,7 +42,10 @@ from chipwise.adapters.state_files import write as write
 from .processes import identity
 
 BEATS_EVERY_S = 1.0  # what an attempt is known to have run, when it dies with its machine, is known to so much
+SILENT_BEATS = 3.0
 GOING = "going.json"
+OWN_LOG = "supervisor.log"
+LAST_WORDS = 300  # letters of what a supervisor that failed said of itself
 PROGRAM = "program"
 GOES_WITHIN_S = 600.0  # after the time that was named; a machine that is still there then stays
 ORDER, LOCK, STATE, LEAVE, NOTICE, HEALTH, PROGRESS, ENDED, LOG = (
@@ -95,6 +101,13 @@ class Beat:
                 os.utime(self._lock)
 
 
+def is_silent(path: Path, now: float) -> bool:
+    """Whether its supervisor has shown no sign of life for several beats."""
+    with suppress(OSError):
+        return now - os.lstat(path / LOCK).st_mtime > SILENT_BEATS * BEATS_EVERY_S
+    return False
+
+
 def last_seen(path: Path, begun: float | None, now: float) -> float | None:
     """When the attempt was alive as far as its files tell: what it printed and told counts, too. Never before it began nor
     after now, whatever was done to the clock. None: nothing of it is there."""
@@ -105,3 +118,19 @@ def last_seen(path: Path, begun: float | None, now: float) -> float | None:
     if not times:
         return begun
     return min(max(*times, begun or 0.0), now)
+
+
+def has_begun(state: Mapping[str, Any], path: Path) -> bool:
+    """Whether its supervisor came to start a program: it says so, or the program printed something."""
+    with suppress(OSError):
+        return "sessions" in state or os.lstat(path / LOG).st_size > 0
+    return False
+
+
+def last_words(path: Path) -> str:
+    """Of a supervisor that failed: the last line of what it said of itself."""
+    with suppress(OSError, ValueError):
+        lines = regular_bytes(path / OWN_LOG).decode(errors="replace").split("\n")
+        if last := next((line.strip() for line in reversed(lines) if line.strip()), ""):
+            return f": {last[:LAST_WORDS]}"
+    return ""

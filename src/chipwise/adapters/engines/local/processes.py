@@ -31,6 +31,15 @@ NOT_ALLOWED = 126
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
+def any_lives(pids: Iterable[int]) -> bool:
+    """Whether one of these processes of an attempt under way works; one that ended and was not waited for does not."""
+    for pid in pids:
+        with suppress(psutil.Error):
+            if psutil.Process(pid).status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+                return True
+    return False
+
+
 def started(
     command: Sequence[str],
     env: Mapping[str, str],

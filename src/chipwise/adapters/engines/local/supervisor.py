@@ -20,7 +20,7 @@ from typing import Any
 from chipwise.adapters import clock
 from chipwise.adapters.environment import of_supervisor
 from chipwise.adapters.notices.watching import Watch
-from chipwise.adapters.waking import Waker
+from chipwise.adapters.waking import Waker, user_name
 from chipwise.runner import hand_off
 
 from . import accounts, folder, processes
@@ -103,11 +103,13 @@ class Supervisor:
         for rank in range(count):
             env = self._env(rank, count, devices, port)
             try:
+                if odd := _impossible(self.order["command"], env):
+                    raise ValueError(odd)  # some of it the system would take, as something else
                 child = processes.started(
                     self.order["command"], env, self.order.get("folder", ""), self._cpus(), [self.lock], self.account
                 )
-            except OSError as error:
-                self._cannot(error)
+            except (OSError, ValueError, TypeError, LookupError, subprocess.SubprocessError) as error:
+                self._cannot(error, env)
                 self._end_all()
                 for sibling in self.children:
                     sibling.wait()
@@ -147,15 +149,27 @@ class Supervisor:
         """One of several that has only one process left is told so too: its program asks."""
         return count > 1 or bool(self.order.get("ranked", False))
 
-    def _cannot(self, error: OSError) -> None:
-        program, directory = self.order["command"][0], self.order.get("folder", "")
-        if directory and not Path(directory).is_dir():
-            self.verdict, self.reason = NOT_ALLOWED, f"the folder {directory} is not there"
+    def _cannot(self, error: Exception, env: dict[str, str]) -> None:
+        """Whatever keeps a program from being started is the job's own failure: trying it again would change nothing."""
+        command, directory = self.order.get("command") or [], self.order.get("folder", "")
+        self.verdict = NOT_ALLOWED
+        if not command:
+            self.reason = "it has no command to run"
+        elif odd := _impossible(command, env):
+            self.reason = odd
+        elif directory and str(getattr(error, "filename", "")) == str(
+            directory
+        ):  # so it is told where the folder is what fails
+            there = not isinstance(error, FileNotFoundError | NotADirectoryError)
+            cause = getattr(error, "strerror", None) or error
+            trouble = f"cannot be entered by {user_name(os.geteuid())}: {cause}" if there else "is not there"
+            self.reason = f"the folder {directory} {trouble}"
         elif isinstance(error, FileNotFoundError):
-            self.verdict, self.reason = NOT_FOUND, f"the command {program!r} was not found"
+            self.verdict, self.reason = NOT_FOUND, f"the command {command[0]!r} was not found"
         else:
-            self.verdict, self.reason = NOT_ALLOWED, f"the command {program!r} cannot be started: {error.strerror}"
-        self.log.write(f"{self.reason}\n".encode())
+            cause = getattr(error, "strerror", None) or error
+            self.reason = f"the command {str(command[0])[:200]!r} cannot be started: {cause}"
+        self.log.write(f"{self.reason}\n".encode(errors="replace"))
 
     # Watching
 
@@ -308,6 +322,18 @@ class Supervisor:
             except (OSError, ValueError) as error:  # a name that no file can have, or a folder that may not be read
                 return f"{name[:200]} cannot be looked at: {getattr(error, 'strerror', None) or error}"
         return ""
+
+
+def _impossible(command: list[Any], env: dict[str, str]) -> str:
+    """What no program can be given: the system ends texts at a NUL, and names at an equals sign. Values are never repeated."""
+    if any("\0" in str(word) for word in command):
+        return "its command holds a NUL character, which no program can be given"
+    for name, value in env.items():
+        if not name or "=" in name or "\0" in name:
+            return f"{name[:60]!r} cannot be the name of a setting"
+        if "\0" in str(value):
+            return f"the setting {name[:60]} holds a NUL character, which no program can be given"
+    return ""
 
 
 def _free_port() -> int:

@@ -44,14 +44,13 @@ _POLICIES = (
 )
 
 _TABLES = "jobs, events, attempts, leases, meta, members"
-_FUNCTIONS = """is_admin(text), sees_all(text), belongs(text), teams_of(text), teams_led_by(text), places_of(text),
+FUNCTIONS = """is_admin(text), sees_all(text), belongs(text), teams_of(text), teams_led_by(text), places_of(text),
     acts_for(text, text), may_submit(text, text), secrets_for(text, text)"""
 
 # Columns and not tables, where it can be said so: who may update or delete in a whole table may lock it against everybody.
 _OF_MEMBERS = (
     "USAGE ON SCHEMA chipwise",
     f"SELECT ON {_TABLES}, grants",
-    f"EXECUTE ON FUNCTION {_FUNCTIONS}",
     "INSERT ON jobs",
     "INSERT (job, version, at, kind, body) ON events",
     "UPDATE (version, mark, phase, attempts, begun, ended, reason, body) ON jobs",
@@ -72,24 +71,30 @@ def _granting(rights: tuple[str, ...]) -> str:
     return "\n        ".join(f"EXECUTE format('GRANT {right} TO %I', who);" for right in rights)
 
 
-_RIGHTS = (
-    f"""CREATE FUNCTION set_rights(who TEXT) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+def setting_rights(functions: str) -> str:
+    """Each login's rights, anew. Two that give rights in one table at once fail, so they wait for each other: by a lock that
+    only the owner of the tables can take."""
+    return f"""CREATE OR REPLACE FUNCTION set_rights(who TEXT) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = chipwise, pg_temp AS $$
     BEGIN
       IF who = current_user OR NOT EXISTS (SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = who) THEN RETURN; END IF;
-      PERFORM pg_advisory_xact_lock(4849111234850738008);  -- two that give rights in one table at once fail
+      PERFORM 1 FROM meta WHERE name = 'schema' FOR UPDATE;
       EXECUTE format('REVOKE ALL ON {_TABLES}, grants FROM %I', who);
-      EXECUTE format('REVOKE ALL ON FUNCTION {_FUNCTIONS} FROM %I', who);
+      EXECUTE format('REVOKE ALL ON FUNCTION {functions} FROM %I', who);
       EXECUTE format('REVOKE ALL ON SCHEMA chipwise FROM %I', who);
       IF NOT EXISTS (SELECT 1 FROM members WHERE login = who) THEN RETURN; END IF;
-      {_granting(_OF_MEMBERS)}
+      {_granting((*_OF_MEMBERS, f"EXECUTE ON FUNCTION {functions}"))}
       IF EXISTS (SELECT 1 FROM members WHERE login = who AND role IN ('controller', 'admin')) THEN
         {_granting(_OF_CONTROLLERS)}
       END IF;
       IF EXISTS (SELECT 1 FROM members WHERE login = who AND role = 'admin') THEN
         {_granting(_OF_ADMINS)}
       END IF;
-    END $$""",
+    END $$"""
+
+
+_RIGHTS = (
+    setting_rights(FUNCTIONS),
     """CREATE FUNCTION rights_follow() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = chipwise, pg_temp AS $$
     BEGIN

@@ -35,7 +35,9 @@ _SESSION = """SET search_path = chipwise, pg_catalog; SET statement_timeout = '6
     SET idle_in_transaction_session_timeout = '60s'"""
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _MARKS = "UPDATE meta SET value = value + %s WHERE name = 'mark' RETURNING value, pg_current_xact_id()::text"
-_MIGRATING = "SELECT pg_advisory_xact_lock(4849111234850738007)"  # any number that nobody else uses
+_CREATING = "SELECT pg_advisory_xact_lock(4849111234850738007)"  # any number that nobody else uses
+_MIGRATING = "SELECT 1 FROM chipwise.meta WHERE name = 'schema' FOR UPDATE"  # which the owner of the tables alone can
+_WAITED = "55P03"  # for a lock, in vain
 # By a table and not by to_regclass, which may answer from what the session knew before it waited for the lock above.
 _EXISTS = "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'chipwise' AND tablename = 'meta')"
 
@@ -131,12 +133,15 @@ class PostgresDatabase:
             wait = min(wait * 2, 2.0)
 
     def _with_retries(self, act: Callable[[psycopg.Connection[Any]], T]) -> T:
-        until, wait = time.monotonic() + self._patience_s, 0.05
+        until, wait, waited = time.monotonic() + self._patience_s, 0.05, False
         while True:
             try:
                 with self._pool.connection() as connection:
                     return act(connection)
             except psycopg.Error as error:
+                if error.sqlstate == _WAITED and not waited and self._ended_stalled():
+                    waited = True
+                    continue
                 if not troubles.passing(error) or time.monotonic() + wait > until:
                     raise troubles.translated_error(error, self.shown, self.login) from error
             except (TryLater, NotFound):  # no new connection
@@ -145,6 +150,12 @@ class PostgresDatabase:
             self._pool.forget()
             time.sleep(wait)
             wait = min(wait * 2, 2.0)
+
+    def _ended_stalled(self) -> list[str]:
+        """Sessions of others that left a transaction open in which they locked what we need, and are gone now."""
+        with suppress(psycopg.Error, OutsideFailed), self._pool.connection() as connection:
+            return [row[0] for row in connection.execute("SELECT end_stalled()").fetchall()]
+        return []
 
     def _opened(self) -> psycopg.Connection[Any]:
         try:
@@ -164,10 +175,11 @@ class PostgresDatabase:
     def _prepare(self, migrations: Sequence[schema.Migration]) -> None:
         with self._pool.connection() as connection:
             _check_server(connection, self.shown)
-            if not schema.missing(_version(connection), migrations, self.shown):
+            version = _version(connection)
+            if not schema.missing(version, migrations, self.shown):
                 return
             connection.execute(_BEGIN)
-            connection.execute(_MIGRATING)
+            connection.execute(_MIGRATING if version else _CREATING)
             for statement in schema.missing(_version(connection), migrations, self.shown):  # as it is now
                 try:
                     connection.execute(cast(Any, statement))

@@ -20,6 +20,7 @@ TROUBLES: tuple[tuple[str, Callable[..., ChipwiseError], str, str], ...] = (
     ("22021", BadInput, "takes no such text: {said}", "Leave that character out."),
     ("22P05", BadInput, "takes no such text: {said}", "Leave that character out."),
     ("23505", Stale, "has a job of that id already, which is not for {login} to see", "Submit it under another id."),
+    ("23", BadInput, "takes no such value: {said}", "Submit what `chipwise run` writes."),
     ("25006", OutsideFailed, "can only be read (is it a standby?)", "Name the primary server."),
     ("28", NotAllowed, "does not let {login} in", _LOGIN),
     ("3D000", NotFound, "does not exist", "Create the database (createdb NAME), or name another."),
@@ -32,10 +33,16 @@ TROUBLES: tuple[tuple[str, Callable[..., ChipwiseError], str, str], ...] = (
     ("53300", TryLater, "has no connection left", "Try again, or raise max_connections on the server."),
     ("53", TryLater, "has run out of something: {said}", "Try again."),
     ("54", BadInput, "takes nothing that large: {said}", "Keep large things in files, and their names in the record."),
-    ("55P03", TryLater, "is locked by another program for longer than the time limit", "Try again."),
+    (
+        "55P03",
+        TryLater,
+        "is locked by another program for longer than the time limit",
+        "Try again. The server's admin finds its session in pg_stat_activity and ends it: SELECT pg_terminate_backend(pid).",
+    ),
     ("57014", TryLater, "took longer than we wait", "Try again."),
     ("57", TryLater, "is stopping or starting: {said}", "Try again."),
     ("58", OutsideFailed, "had trouble with its own disk: {said}", "Look at the server's log."),
+    ("P0001", BadInput, "takes no such value: {said}", "Look at the rules that were added to the tables."),
     ("XX001", OutsideFailed, "is damaged: {said}", "Look at the server's log; put back a copy."),
 )
 _BEFORE: tuple[tuple[tuple[str, ...], Callable[..., ChipwiseError], str, str], ...] = (

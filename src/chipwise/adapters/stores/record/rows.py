@@ -52,6 +52,9 @@ CHANGED_LIVE = f"SELECT mark, {BODY} FROM jobs WHERE place = ? AND mark > ? AND 
 PERMITS = (
     """SELECT who, may_submit(who, ?), acts_for(who, ?), ARRAY(SELECT secrets_for(who, ?)) FROM unnest(?::text[]) AS w (who)"""
 )
+# Policies do not hold for the owner of the tables, who may use any.
+TEAMS = """SELECT t.team, row_security_active('chipwise.jobs')
+    FROM (SELECT '' UNION SELECT teams_of(current_user::text)) AS t (team)"""
 LEAD = """INSERT INTO leases (place, holder, epoch, until) VALUES (?, ?, 1, ?) ON CONFLICT (place) DO UPDATE SET
     epoch = leases.epoch + CASE WHEN leases.holder = excluded.holder THEN 0 ELSE 1 END, holder = excluded.holder,
     until = excluded.until WHERE leases.holder = excluded.holder OR leases.until <= ? RETURNING epoch, until"""

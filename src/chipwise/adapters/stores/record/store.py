@@ -43,6 +43,12 @@ class Store:
     def login(self) -> str:
         return self.database.login
 
+    def teams(self) -> frozenset[str] | None:
+        if not self.database.IS_SHARED:
+            return None
+        rows = self.database.read(lambda tx: tx.rows(r.TEAMS))
+        return frozenset(team for team, _ in rows if team) if rows and rows[0][1] else None
+
     def submit(self, specs: Sequence[tuple[str, Spec]], moment: float) -> list[Job]:
         if not specs:
             return []

@@ -1,7 +1,10 @@
 #!/bin/bash
 # chat-api: serve on 2 x g6e.xlarge (aws eu-central-1, on-demand). Written by chipwise from the plan.
 # Runs on each machine when it starts.
-# Expected: $1,534 and 55 kg CO2e a month.
+# Expected: $2,863 a month around the clock, as these files run it; $1,534 and 55 kg CO2e in the plan's hours.
+# Note: The plan pays for its hours only (cron: 0 7 * * 1,2,3,4,5,6 to 0 22 * * 1,2,3,4,5,6, Europe/Berlin). These files
+# keep no clock: machines run on outside them, and are paid for, until they are ended. --to kubernetes, or terraform on
+# AWS, keeps hours that begin and end at a stated time.
 # Settings of this plan; what follows them is the same for every plan.
 # shellcheck disable=SC2016 # words of a command may be text for a shell in the container
 FORM=service
@@ -79,7 +82,7 @@ scratch() { # the fast local disks, where there are any; the deep learning image
 }
 
 sync() { aws s3 sync --only-show-errors "$1" "$2"; } # SOURCE TARGET; an empty place is no failure
-fetch() { sync "$1" "$2"; }
+fetch() { sync "$1" "$2"; } # where it must not be empty, boot.sh looks
 secret_text() { aws secretsmanager get-secret-value --secret-id "$1" --query SecretString --output text; }
 taken() { metadata spot/instance-action > /dev/null; }
 
@@ -234,6 +237,10 @@ fetch_all() {
     empty='' # at the first start nothing is kept yet; data that the workload names must be there
     if [ "${FETCHES[at]}" = keep ] || [ "${VOLUMES[at]}" = checkpoints ]; then empty=empty; fi
     fetch "$REPLY" "$folder" "$empty"
+    if [ -z "$empty" ] && [ -z "$(ls -A "$folder")" ]; then # stores copy an empty place without a word
+      echo "nothing lies at $REPLY, where the workload has its ${VOLUMES[at]}: name a folder with files in data.place"
+      return 1
+    fi
     own "$folder"
   done
   touch "$FETCHED"

@@ -214,6 +214,10 @@ fetch_all() {
     empty='' # at the first start nothing is kept yet; data that the workload names must be there
     if [ "${FETCHES[at]}" = keep ] || [ "${VOLUMES[at]}" = checkpoints ]; then empty=empty; fi
     fetch "$REPLY" "$folder" "$empty"
+    if [ -z "$empty" ] && [ -z "$(ls -A "$folder")" ]; then # stores copy an empty place without a word
+      echo "nothing lies at $REPLY, where the workload has its ${VOLUMES[at]}: name a folder with files in data.place"
+      return 1
+    fi
     own "$folder"
   done
   touch "$FETCHED"

@@ -79,7 +79,7 @@ scratch() { # the fast local disks, where there are any; the deep learning image
 }
 
 sync() { aws s3 sync --only-show-errors "$1" "$2"; } # SOURCE TARGET; an empty place is no failure
-fetch() { sync "$1" "$2"; }
+fetch() { sync "$1" "$2"; } # where it must not be empty, boot.sh looks
 secret_text() { aws secretsmanager get-secret-value --secret-id "$1" --query SecretString --output text; }
 taken() { metadata spot/instance-action > /dev/null; }
 
@@ -234,6 +234,10 @@ fetch_all() {
     empty='' # at the first start nothing is kept yet; data that the workload names must be there
     if [ "${FETCHES[at]}" = keep ] || [ "${VOLUMES[at]}" = checkpoints ]; then empty=empty; fi
     fetch "$REPLY" "$folder" "$empty"
+    if [ -z "$empty" ] && [ -z "$(ls -A "$folder")" ]; then # stores copy an empty place without a word
+      echo "nothing lies at $REPLY, where the workload has its ${VOLUMES[at]}: name a folder with files in data.place"
+      return 1
+    fi
     own "$folder"
   done
   touch "$FETCHED"

@@ -18,6 +18,7 @@ from chipwise.catalog.offer import Purchase
 from chipwise.runner.engine import Sight, State
 from chipwise.runner.events import Placed, Submitted, after, first
 from chipwise.runner.job import Job, MachinePlace, Spec
+from patience import slowness
 
 AT = "2026-11-01T10:00:0{}Z"
 NOW = seconds("2026-11-01T10:00:30Z") or 0.0
@@ -346,7 +347,7 @@ def test_a_look_at_a_thousand_jobs_is_quick() -> None:
     began = time.process_time()
     seen = [sight(picture, part_of(picture, (job.id, 1), JOB), job, Times(NOW, NOW)) for job in jobs]
     assert {one.state for one in seen if one is not None} == {State.RUNNING}
-    assert time.process_time() - began < 1.0
+    assert time.process_time() - began < slowness()
 
 
 def test_a_look_at_a_thousand_jobs_in_one_queue_is_quick_and_each_knows_its_place() -> None:
@@ -361,7 +362,7 @@ def test_a_look_at_a_thousand_jobs_in_one_queue_is_quick_and_each_knows_its_plac
         jobs.append(after(first(f"j{number}", Submitted(JOB_1.spec), 0.0), Placed(1, MachinePlace()), 0.0))
     began = time.process_time()
     seen = [_must(sight(picture, part_of(picture, (job.id, 1), JOB), job, Times(NOW, NOW))).reason for job in jobs]
-    assert time.process_time() - began < 1.0
+    assert time.process_time() - began < slowness()
     assert seen[0] == "waiting in queue team-a: full"
     assert seen[999] == "waiting in queue team-a: full; 999 jobs ahead"
 

@@ -98,7 +98,7 @@ def test_a_stored_secret_that_could_not_be_hidden_is_refused_and_a_pipe_is_none(
     engine = local.connect(local.Config(tmp_path / "jobs", place="here", secrets=tmp_path / "secrets"))
     with pytest.raises(BadInput, match="too short to be hidden"):
         engine._secrets(Job("j1", Spec(name="j", command=("true",), secrets={"PIN": "pin"}), 1.0))
-    assert engine._secret("j1", "PIN", "pipe") is None
+    assert engine._secret(Job("j1", Spec(("true",), "j"), 1.0), "PIN", "pipe") is None
 
 
 @pytest.mark.parametrize("kept", ["../outside", "/etc/hostname", "a/../../outside"])
@@ -106,4 +106,4 @@ def test_a_secret_is_never_read_from_elsewhere(tmp_path: Path, kept: str) -> Non
     (tmp_path / "secrets").mkdir()
     (tmp_path / "outside").write_text("not yours")
     engine = local.connect(local.Config(tmp_path / "jobs", place="here", secrets=tmp_path / "secrets"))
-    assert engine._secret("j1", "NOT_SET_ANYWHERE", kept) is None
+    assert engine._secret(Job("j1", Spec(("true",), "j"), 1.0), "NOT_SET_ANYWHERE", kept) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import sys
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from chipwise.adapters.engines.local import engine as local
+from chipwise.adapters.engines.local import handed_in
 from chipwise.errors import NotFound
 from chipwise.runner.engine import Start
 from chipwise.runner.job import Attempt, Job, MachinePlace, Spec
@@ -93,3 +95,20 @@ def test_the_name_of_a_setting_leads_nowhere_else(tmp_path: Path, setting: str) 
     _handed(tmp_path, shared=False, B="its own")
     with pytest.raises(NotFound):
         _engine(tmp_path)._secrets(_job({setting: ""}))
+
+
+def test_nobody_else_hands_in_for_an_owner_who_is_a_system_user() -> None:
+    """Whoever knows the id of a job that is tried again could lay their own values there."""
+    daemon, other = pwd.getpwnam("daemon").pw_uid, 4711
+    assert handed_in._may_hand_in(daemon, "daemon")
+    assert not handed_in._may_hand_in(other, "daemon")
+    assert handed_in._may_hand_in(other, "nobody by that name")
+
+
+def test_a_folder_that_is_a_link_hands_in_nothing(tmp_path: Path) -> None:
+    (tmp_path / "private").mkdir(mode=0o2770)
+    (tmp_path / "private" / "A").write_text("of the controller")
+    (tmp_path / "passing").mkdir()
+    (tmp_path / "passing" / "j-1").symlink_to(tmp_path / "private")
+    with pytest.raises(NotFound):
+        _engine(tmp_path)._secrets(_job({"A": ""}))

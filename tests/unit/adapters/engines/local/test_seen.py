@@ -6,17 +6,19 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from chipwise.adapters.engines.local import folder, processes
-from chipwise.adapters.engines.local.engine import Config, Local
-from chipwise.runner.engine import State
+from chipwise.adapters.engines.local.engine import STARTS_AT_MOST, Config, Local
+from chipwise.errors import BadInput
+from chipwise.runner.engine import End, Start, State
 from chipwise.runner.events import Ended
-from chipwise.runner.job import Job, Outcome
+from chipwise.runner.job import Job, Outcome, Wish
 from chipwise.runner.recovery import after_end
-from run_jobs import queued, running
+from run_jobs import added, queued, running, starting
 
 
 @pytest.fixture
@@ -113,3 +115,49 @@ def test_a_supervisor_shows_now_and_then_that_it_lives(tmp_path: Path, monkeypat
         beat.turn()
         assert ((tmp_path / folder.LOCK).stat().st_mtime > 1.0) is beats
     os.close(lock)
+
+
+def test_a_supervisor_that_died_before_it_started_anything_says_why(engine: Local, job: Job) -> None:
+    path = gone(engine, job)
+    (path / "supervisor.log").write_text("Traceback ...\nMemoryError: no room\n\n")
+    sight = engine.look([job], 1000.0).attempts[job.id, 1]
+    assert (sight.state, sight.since) == (State.LOST, None)
+    assert sight.reason == "its supervisor was ended before it started anything: MemoryError: no room"
+
+
+def test_a_supervisor_that_never_begins_is_not_started_for_ever(
+    engine: Local, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Local, "_supervise", lambda *_: None)
+    for _ in range(STARTS_AT_MOST):
+        engine.do(Start(job))
+    with pytest.raises(BadInput, match="was started 10 times and never began"):
+        engine.do(Start(job))
+    assert folder.read(engine.folder(job.id, 1), folder.ENDED)  # one that comes late finds that it is over
+
+
+def test_a_program_whose_supervisor_is_stopped_is_seen_alive(engine: Local, job: Job) -> None:
+    program = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        path, now = begun(engine, job, os.getpid(), processes.identity(os.getpid())), time.time()
+        state = folder.read(path, folder.STATE) or {}
+        folder.write(path, folder.STATE, {**state, "sessions": [program.pid]})
+        os.utime(path / folder.LOCK, (now - 60.0, now - 60.0))
+        engine.glance([job], now)
+        assert os.stat(path / folder.LOCK).st_mtime == now - 60.0, "who only looks changes nothing"
+        assert engine.look([job], now).attempts[job.id, 1].state is State.RUNNING
+        assert os.stat(path / folder.LOCK).st_mtime >= now - 1.0
+    finally:
+        program.kill()
+        program.wait()
+    os.utime(path / folder.LOCK, (now - 60.0, now - 60.0))
+    engine.look([job], now)
+    assert os.stat(path / folder.LOCK).st_mtime == now - 60.0, "what ended is not seen alive"
+
+
+def test_what_ended_before_it_began_did_not_run(engine: Local) -> None:
+    job = starting(queued(), cpus=(0,), at=100.0)
+    engine.do(End(job))
+    sight = engine.look([job], 102.15).attempts[job.id, 1]
+    over = added(replace(job, wish=Wish.STOP), *after_end(replace(job, wish=Wish.STOP), sight, 102.15), at=102.15)
+    assert (over.attempts[-1].reason, over.runtime_s(200.0)) == ("ended before it began", 0.0)

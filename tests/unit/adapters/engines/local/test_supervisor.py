@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
 
 from chipwise.adapters.engines.local import SECRETS, folder, processes
+from chipwise.adapters.engines.local.supervisor import Supervisor
+from patience import deadline
 
 # Real processes that are killed and waited for: minutes of waiting, so `make e2e` runs it.
 pytestmark = pytest.mark.e2e
@@ -51,7 +56,7 @@ class Attempt:
         return (self.at / "log").read_text()
 
     def until(self, what: Callable[[], object]) -> None:
-        late = time.monotonic() + 20
+        late = deadline(20)
         while not what():
             assert time.monotonic() < late, self.log if (self.at / "log").exists() else "no log"
             time.sleep(0.02)
@@ -93,6 +98,27 @@ def test_of_two_supervisors_at_once_one_runs_it(attempt: Attempt, tmp_path: Path
     assert attempt.ended()["code"] == 0
 
 
+@pytest.mark.parametrize(
+    ("command", "more", "secret", "reason"),
+    [
+        (("true",), {}, "half\0other", "the setting KEY holds a NUL character"),
+        (("true",), {"env": {"A=B": "x"}}, "", "'A=B' cannot be the name of a setting"),
+        (("true",), {"env": {"": "x"}}, "", "'' cannot be the name of a setting"),
+        (("true", "a\0b"), {}, "", "its command holds a NUL character"),
+        ((), {}, "", "it has no command to run"),
+    ],
+)
+def test_what_no_program_can_be_given_is_the_failure_of_the_job(
+    attempt: Attempt, command: tuple[str, ...], more: dict[str, Any], secret: str, reason: str
+) -> None:
+    attempt.order(*command, **more)
+    assert attempt.start(**{SECRETS: json.dumps({"KEY": secret} if secret else {})}).wait(30) == 0
+    ended = attempt.ended()
+    assert ended["code"] == 126
+    assert reason in ended["reason"]
+    assert "half" not in ended["reason"] + attempt.log
+
+
 def test_a_command_that_is_not_there_is_told_by_name(attempt: Attempt) -> None:
     ended = attempt.run("no-such-program-here")
     assert ended["code"] == 127
@@ -102,6 +128,14 @@ def test_a_command_that_is_not_there_is_told_by_name(attempt: Attempt) -> None:
 def test_a_folder_that_is_not_there_is_told_by_name(attempt: Attempt) -> None:
     ended = attempt.run("true", folder="/no/such/folder")
     assert "the folder /no/such/folder is not there" in ended["reason"]
+
+
+def test_a_folder_that_cannot_be_entered_is_told_by_name() -> None:
+    supervisor = SimpleNamespace(order={"command": ["sh"], "folder": "/home/mia"}, log=io.BytesIO())
+    Supervisor._cannot(supervisor, PermissionError(13, "Permission denied", "/home/mia"), {})  # type: ignore[arg-type]
+    assert re.fullmatch(r"the folder /home/mia cannot be entered by \S+: Permission denied", supervisor.reason)
+    Supervisor._cannot(supervisor, PermissionError(13, "Permission denied", "sh"), {})  # type: ignore[arg-type]
+    assert supervisor.reason == "the command 'sh' cannot be started: Permission denied"
 
 
 def test_the_wish_to_leave_reaches_the_program_with_its_time(attempt: Attempt) -> None:

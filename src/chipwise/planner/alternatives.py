@@ -1,0 +1,31 @@
+"""What would be cheaper if a default were lifted: told beside the answer, never instead of it."""
+
+from __future__ import annotations
+
+from chipwise.catalog.offer import Purchase
+from chipwise.planner.limits import COMMITTED_YEARS
+from chipwise.planner.reasons import RuleKind
+from chipwise.planner.values.plan import CheaperOption, Choice
+from chipwise.units import HOUR, YEAR
+
+WORTH_TELLING = {
+    RuleKind.MARKET: 0.20,
+    RuleKind.COMMITMENT: 0.03,
+    RuleKind.PRECISION: 0.05,
+}  # saved at least
+
+
+def alternative(kind: RuleKind, choice: Choice, winner: Choice | None) -> CheaperOption | None:
+    """None: it saves too little to be told."""
+    saving = 1.0 if winner is None else 1.0 - choice.usd / max(winner.usd, 1e-9)
+    if saving < WORTH_TELLING[kind]:
+        return None
+    years = COMMITTED_YEARS.get(Purchase(choice.purchase), 0.0)
+    return CheaperOption(
+        kind=kind,
+        choice=choice,
+        saving=saving,
+        term_years=years or None,
+        contract_usd=choice.hourly_usd * choice.machines * years * YEAR / HOUR if years else None,
+        break_even=None if winner is None or not years else choice.usd / max(winner.usd, 1e-9),
+    )

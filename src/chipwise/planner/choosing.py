@@ -1,0 +1,372 @@
+"""Choices of priced rows, each made once, with the storage, the interval and the parts of its cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from statistics import NormalDist
+
+import numpy as np
+
+from chipwise.catalog.machine import Machine
+from chipwise.catalog.offer import MEANINGS, PURCHASES, VERDICTS, Purchase, iso_day
+from chipwise.money.cost import Cost, Line
+from chipwise.money.storage import StorageChoice
+from chipwise.perf.arrays import Array
+from chipwise.planner.case import Described, PlanningCase
+from chipwise.planner.cost_range import Spread, machine_spread, spread_of
+from chipwise.planner.fleet import Fleet, Index, family_of
+from chipwise.planner.offer_prices import DOUBTFUL
+from chipwise.planner.preference import PORTED, Lead, Traits, ended_of, lead, porting_of
+from chipwise.planner.pricing import HOURLY, Priced
+from chipwise.planner.ranking import Values, order, score
+from chipwise.planner.reasons import OverBudget
+from chipwise.planner.remedies import Ease
+from chipwise.planner.values.load import Followed, OverTime
+from chipwise.planner.values.plan import Choice, Feeding, Grounds, Missing, Obstacle, OwnCosts, Rows
+from chipwise.planner.verdicts import row_title, verdict
+from chipwise.text import decimal_size, duration, number
+from chipwise.text import price as exact_price
+from chipwise.units import MONTH, YEAR
+from chipwise.workload.data import Data
+
+NEAR_ROWS = 2000  # among which it is looked for which of the cheapest leads
+BEHIND = 200  # rows without porting that are looked at where none of those is without
+REFINED = 200  # rows that get their storage chosen at first; more follow while a row without it may be shown
+
+
+def values_of(case: PlanningCase, priced: Priced) -> Values:
+    return Values(
+        usd=priced.usd,
+        seconds=priced.seconds,
+        kg=priced.kg,
+        doubt=priced.high_s / np.maximum(priced.low_s, 1e-9),
+        machines=priced.machines,
+        room=np.zeros(len(priced)) if case.room is None else case.room[priced.way],
+    )
+
+
+def own_costs(machine: Machine, choice: Choice, by_hour: float) -> OwnCosts | None:
+    """`by_hour`: the part of the cost that the machine's price an hour makes. None where the price is not one of its two."""
+    counted = machine.energy_usd_per_hour if machine.paid else machine.full_usd_per_hour
+    if choice.purchase != Purchase.OWNED or counted is None or not math.isclose(counted, choice.hourly_usd, rel_tol=1e-9):
+        return None
+
+    def total(hourly: float | None) -> float | None:
+        return None if hourly is None else choice.usd + by_hour * (hourly / counted - 1.0)
+
+    return OwnCosts(sunk_usd=total(machine.energy_usd_per_hour), full_usd=total(machine.full_usd_per_hour), paid=machine.paid)
+
+
+def _device(told: Described) -> str:
+    return told.quantum.device if told.quantum is not None else ""
+
+
+def _transfer(data: Data | None, seconds: float) -> str:
+    if data is None or not data.place:
+        return ""
+    back = f" and {decimal_size(data.results)} back" if data.results else ""
+    time = f", {duration(seconds)}" if seconds else ""
+    return f"{decimal_size(data.read_bytes)} from {data.place}{back}{time}"
+
+
+def _feeding(storage: StorageChoice) -> Feeding:
+    return Feeding(
+        workers=storage.workers,
+        prefetch=storage.prefetch,
+        compression=storage.compression,
+        resident=storage.resident,
+        keeps_up=storage.feeds,
+        why=storage.why,
+    )
+
+
+def distinct(priced: Priced, ranked: Index) -> list[int]:
+    """The best row of every machine type and purchase option at most: the same machine in thirty regions is one answer."""
+    key = priced.machine[ranked] * len(PURCHASES) + priced.purchase[ranked]
+    _, first = np.unique(key, return_index=True)
+    return [int(at) for at in ranked[np.sort(first)]]
+
+
+def rows_of(values: Values, selected: Index) -> Values:
+    return Values(
+        usd=values.usd[selected],
+        seconds=values.seconds[selected],
+        kg=values.kg[selected],
+        doubt=values.doubt[selected],
+        machines=values.machines[selected],
+        room=values.room[selected],
+    )
+
+
+class ChoiceMaker:
+    """Makes choices of rows, each once."""
+
+    def __init__(
+        self,
+        case: PlanningCase,
+        fleet: Fleet,
+        priced: Priced,
+        describe: Callable[[int], Described],
+        grounds: Grounds,
+        followed: Mapping[int, Followed],
+    ) -> None:
+        self.case, self.fleet, self.priced, self.describe, self.grounds = case, fleet, priced, describe, grounds
+        self.followed = followed  # by way
+        self.kept: dict[int, StorageChoice] = {}
+        self.storage_usd: Array = np.full(len(priced), np.nan)  # of `kept`, as far as rows were compared by it
+        self.tails: dict[int, float] = {}
+        self.layered: Array | None = None  # USD by row, where a budget is held against the load's curve
+        self.surely = priced.tails.quick(case.goals.confidence)
+        self.porting = porting_of(fleet, priced, case.goals.native)
+
+    def _counted(self, row: int) -> str:
+        """Why a price counts that is not the listed one."""
+        prices, offer = self.priced.prices, self.priced.offer[row]
+        if prices.alone[offer]:
+            return "upper end of its range, since it has no peers"
+        return "median of its peers" if prices.replaced[offer] else "middle of its zones"
+
+    def _late(self, row: int) -> float | None:
+        """By a logarithmic normal law through the expected time and that of the asked confidence."""
+        goals, expected = self.case.goals, float(self.priced.seconds[row])
+        if goals.deadline_s is None:
+            return None
+        quantile = NormalDist().inv_cdf(goals.confidence)
+        width = math.log(max(float(self.surely[row]) / max(expected, 1e-9), 1.0)) / max(quantile, 1e-9)
+        if width <= 1e-9:
+            return float(expected > goals.deadline_s)
+        return 1.0 - NormalDist().cdf(math.log(goals.deadline_s / max(expected, 1e-9)) / width)
+
+    def _spread(self, row: int, described: Described, machines: int) -> Spread:
+        priced, prices, offer = self.priced, self.priced.prices, self.priced.offer[row]
+        price = spread_of(float(prices.low[offer]), float(prices.counted[offer]), float(prices.high[offer]))
+        if self.case.peak and described.planned and described.replicas:
+            return price * machine_spread(
+                self.case.peak, described.planned, described.replicas, machines, described.rate_spread
+            )
+        return price * spread_of(float(priced.low_s[row]), float(priced.seconds[row]), float(priced.high_s[row]))
+
+    def rows(self, ranked: Index, good_count: int) -> Rows:
+        case, way = self.case, self.priced.way
+        return Rows(
+            fleet=self.fleet,
+            priced=self.priced,
+            ranked=ranked,
+            kept=good_count,
+            units=case.units,
+            choice=self.choice,
+            verdict=partial(verdict, case, self.fleet),
+            precision=lambda at: self.describe(int(way[at])).precision,
+            quantum=lambda at: _device(self.describe(int(way[at]))),
+            storage_usd=self.storage_of if case.stored is not None else None,
+            grounds=self.grounds,
+            needs_porting=self.porting >= PORTED,
+            leader=self._leader,
+        )
+
+    def led(self, ranked: Index, stored: bool = True) -> tuple[Index, Lead]:
+        """The cheapest of ranked rows, and which of them leads; `stored`: with storage."""
+        priced, porting, values = self.priced, self.porting, values_of(self.case, self.priced)
+        heads = ranked[:NEAR_ROWS]
+        if (porting[heads] >= PORTED).all():
+            behind = ranked[NEAR_ROWS:]
+            heads = np.concatenate([heads, behind[porting[behind] < PORTED][:BEHIND]])
+        total = self.in_all(heads, values) if self.case.stored is not None and stored else rows_of(values, heads)
+        by_cost = np.argsort(total.usd, kind="stable")
+        heads, total = heads[by_cost], rows_of(total, by_cost)
+        traits = Traits(
+            usd=total.usd,
+            seconds=total.seconds,
+            days=priced.prices.days[priced.offer[heads]],
+            machines=total.machines,
+            porting=porting[heads],
+            ended=ended_of(self.fleet, priced, heads, porting),
+            times=YEAR / MONTH if self.case.per == "month" else 1.0,
+        )
+        return heads, lead(traits)
+
+    def _leader(self, rows: Index) -> int:
+        heads, leading = self.led(rows)
+        return int(heads[leading.first])
+
+    def foresee(self, rows: Index) -> None:
+        """How bad one run in ten is, for many rows at once."""
+        picked = np.array(sorted(set(rows.tolist())), dtype=np.intp)
+        self.tails.update(zip(picked.tolist(), self.priced.tails.of(picked).tolist(), strict=True))
+
+    def _tail(self, row: int) -> float:
+        if row not in self.tails:
+            self.foresee(np.array([row]))
+        return self.tails[row]
+
+    def stored(self, ranked: Index, values: Values, top: int) -> tuple[Index, Index]:
+        """With storage reckoned for the best rows, until none behind them can pass those shown; and what it makes too dear."""
+        objective, end = self.case.goals.objective, REFINED
+        bare, shown = score(rows_of(values, ranked), objective), min(max(top, 1), len(distinct(self.priced, ranked)))
+        while True:
+            head = ranked[:end]
+            total = self.in_all(head, values)
+            fine = self.case.goals.affords(total.usd, total.seconds)
+            inside = np.flatnonzero(fine)
+            best = head[inside[order(rows_of(total, inside), objective)]]
+            if end >= len(ranked):
+                return best, head[~fine]
+            leading = np.array(distinct(self.priced, best)[:shown], dtype=np.intp)
+            if len(leading) == shown and bare[end] >= score(self.in_all(leading, values), objective).max():
+                return np.concatenate([best, ranked[end:]]), head[~fine]
+            end *= 2
+
+    def too_dear(self, rows: Index, values: Values) -> tuple[Missing, ...]:
+        """What all rows miss that only their storage puts above the budget."""
+        goals, total = self.case.goals, self.in_all(rows, values)
+        spent = goals.spent(total.usd, total.seconds)
+        row, lowest = int(rows[np.argmin(spent)]), float(spent.min())
+        reason = OverBudget(lowest, goals.budget_usd or 0.0, goals.period, stored=True)
+        return (Missing(Obstacle.BUDGET, reason, (Ease(),), row_title(self.fleet, self.priced, row)),)
+
+    def in_all(self, rows: Index, values: Values) -> Values:
+        """What rows are compared by, with storage."""
+        for row in rows[np.isnan(self.storage_usd[rows])].tolist():
+            self.storage_usd[row] = self.storage_of(row)
+        picked = rows_of(values, rows)
+        return replace(picked, usd=picked.usd + self.storage_usd[rows])
+
+    def storage_of(self, row: int) -> float:
+        if row in self.kept:
+            return self.kept[row].usd
+        stored = self.case.stored
+        assert stored is not None
+        machine = self.fleet.catalog.machines[self.priced.machine[row]]
+        region = self.fleet.catalog.regions[self.priced.region[row]]
+        hours = float(self.priced.seconds[row]) / 3600.0
+        needed = stored.bytes_per_unit * self.case.units / max(float(self.priced.seconds[row]), 1.0)
+        storage = stored.tiers.choose(
+            machine.provider,
+            region.name,
+            stored.size_bytes,
+            needed,
+            int(self.priced.machines[row]),
+            hours,
+            machine.disk_bytes,
+            machine.memory_bytes,
+            stored.passes,
+            stored.size_bytes / stored.files if stored.files else None,
+            in_place=self._in_place(row),
+        )
+        self.kept[row] = storage
+        return storage.usd
+
+    def _in_place(self, row: int) -> bool:
+        """Whether the data lies there already: its place is stated, and bringing it takes no time."""
+        data = self.case.data
+        return data is not None and bool(data.place) and float(self.priced.tails.moved[row]) == 0.0
+
+    def _ordered_in(self, region: int) -> str | None:
+        """Of what is sold in several countries the one to order it in: the nearest to the users, or one that rules allow."""
+        reach, rules, place = self.case.reach, self.case.goals.rules, self.fleet.catalog.regions[region]
+        if reach is not None and region in reach.nearest:
+            return reach.nearest[region]
+        return next(iter(rules.permitted(place)), None) if rules.on_countries and not place.on_site else None
+
+    def _latency(self, described: Described, trip: float | None) -> dict[str, float]:
+        """With the way of a request and its answer; every token after the first follows on it."""
+        reach = self.case.reach
+        added = 0.0 if reach is None else reach.allowance_s if trip is None else trip
+        latency = described.latency or {}
+        return {name: seconds + (0.0 if name.startswith("tpot") else added) for name, seconds in latency.items()}
+
+    def choice(self, row: int) -> Choice:
+        priced, catalog = self.priced, self.fleet.catalog
+        machine, region = catalog.machines[priced.machine[row]], catalog.regions[priced.region[row]]
+        shape = self.fleet.shapes[self.fleet.shape_of[priced.machine[row]]]
+        hourly, count = float(priced.hourly[row]), int(priced.machines[row])
+        if self.case.stored is not None and row not in self.kept:
+            self.storage_of(row)
+        storage = self.kept.get(row)
+        compute = float(priced.compute_usd[row])
+        followed = self.followed.get(int(priced.way[row])) if PURCHASES[priced.purchase[row]] in HOURLY else None
+        hours = number(compute / max(hourly * count, 1e-9), 4)
+        listed = catalog.offers.price[priced.offer[row]]
+        paid = f"{hours} h x {count}" if followed is None else f"{number(followed.hours, 4)} machine-hours"
+        formula = f"{paid} x {exact_price(hourly)}/h"
+        if abs(hourly / listed - 1) > 0.005:
+            formula += f" ({self._counted(row)}; listed at {exact_price(listed)})"
+        described = self.describe(int(priced.way[row]))
+        moving_s = float(priced.tails.moved[row])
+        reach = self.case.reach
+        trip = reach.of(int(priced.region[row])) if reach is not None else None
+        restarts = float(priced.restart_usd[row])
+        other_lines = (
+            Line("transfer", float(priced.transfer_usd[row]), _transfer(self.case.data, moving_s)),
+            *(storage.lines if storage else ()),
+            *described.lines,
+        )
+        interrupted = f"{priced.interruptions[row]:.1f} interruptions expected"
+        cost = Cost.of((Line("compute", compute, formula), Line("restarts", restarts, interrupted), *other_lines))
+        kg, over_time = float(priced.kg[row]), None
+        if followed is not None:
+            share = followed.share
+            always = (Line("compute", compute / share), Line("restarts", restarts / share, interrupted), *other_lines)
+            over_time = OverTime(followed.fewest, followed.hours, Cost.of(always), kg / share)
+        choice = Choice(
+            provider=machine.provider,
+            machine=machine.name,
+            region=region.name,
+            country=region.country or self._ordered_in(int(priced.region[row])),
+            chip=shape.part,
+            family=family_of(self.fleet.parts[shape.part]),
+            chips=shape.chips,
+            machines=count,
+            purchase=str(PURCHASES[priced.purchase[row]]),
+            precision=described.precision,
+            split=described.split,
+            seconds=float(priced.seconds[row]),
+            low_s=float(priced.low_s[row]),
+            high_s=float(priced.high_s[row]),
+            p90_s=self._tail(row),
+            cost=cost,
+            usd_per_unit=cost.usd / max(self.case.units, 1e-9),
+            unit=self.case.unit,
+            kg=kg,
+            rate=described.rate,
+            replicas=described.replicas,
+            memory_share=described.memory_share,
+            provenance=described.provenance,
+            price_of=iso_day(catalog.offers.as_of[priced.offer[row]]),
+            interruptions=float(priced.interruptions[row]),
+            checkpoint_s=float(priced.checkpoint_s[row]),
+            storage=storage.tier if storage else "",
+            feeding=_feeding(storage) if storage else None,
+            latency=self._latency(described, trip),
+            rate_spread=described.rate_spread,
+            watts=float(priced.power_w[row]),
+            watts_stated=self.fleet.parts[shape.part].power_stated,
+            quantum=described.quantum,
+            layered_usd=None if self.layered is None else float(self.layered[row]),
+            catalog_chip=shape.chip,
+            hourly_usd=hourly,
+            listed_usd=listed if abs(hourly / listed - 1) > 0.005 else None,
+            price_days=int(priced.prices.days[priced.offer[row]]),
+            doubt=MEANINGS[quality] if (quality := VERDICTS[catalog.offers.verdict[priced.offer[row]]]) in DOUBTFUL else "",
+            by_s=max(float(self.surely[row]), float(priced.seconds[row])),
+            late_share=self._late(row),
+            planned=described.planned,
+            work_s=float(priced.tails.risk.work_s[row]),
+            boot_s=priced.tails.boot_s,
+            moving_s=moving_s,
+            network_s=trip,
+            users=reach.users if reach is not None else "",
+            over_time=over_time,
+            needs_porting=bool(self.porting[row] >= PORTED),
+        )
+        spread = self._spread(row, described, count)
+        by_hour = float(priced.compute_usd[row] + priced.restart_usd[row])
+        rest = cost.usd - by_hour
+        low, high = rest + by_hour * spread.low, rest + by_hour * spread.high
+        choice = replace(choice, low_usd=low, high_usd=high, own=own_costs(machine, choice, by_hour))
+        copies = choice.replicas or 1
+        rate, planned = (None if one is None else one * copies for one in (choice.rate, choice.planned))
+        return replace(choice, rate=rate, planned=planned)

@@ -1,0 +1,49 @@
+"""What may go wrong with the answer, in one short line under it; `turning` has the same at length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chipwise.catalog.offer import Purchase
+from chipwise.planner import quotas
+from chipwise.planner.explain.words import leading_layers, software_of
+from chipwise.planner.values.plan import Choice, Plan
+
+FULL_MEMORY = 0.95  # of a chip: above it what is left for fragments and other versions is little
+OFTEN = 0.1  # interruptions: fewer are not worth a number
+LONGEST = 220  # letters: three lines of a narrow terminal
+
+
+def risk_line(plan: Plan) -> str:
+    """Empty: none of these. The gravest first; what does not fit stands among what would change the answer."""
+    if plan.winner is None:
+        return ""
+    text = "Risks of the machines" if plan.service is not None else "Risks"
+    risks: list[str] = []
+    for risk in _risks(plan, plan.winner):
+        if len(f"{text}: {'; '.join([*risks, risk])}.") <= LONGEST:
+            risks.append(risk)
+    return f"{text}: {'; '.join(risks)}." if risks else ""
+
+
+def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
+    layers = leading_layers(plan)
+    if winner.purchase == Purchase.SPOT or (layers is not None and any(one.name == Purchase.SPOT for one in layers.layers)):
+        often = f", about {winner.interruptions:.2g} times" if winner.interruptions >= OFTEN else ""
+        keep = ", so keep checkpoints" if plan.per == "job" else ""
+        yield f"spot machines are taken back{often}{keep}"
+    if winner.needs_porting:
+        yield f"{winner.chip} needs porting to {software_of(winner.family)}"
+    elif winner.family.startswith("AMD"):
+        yield f"{winner.chip} runs ROCm, not CUDA"
+    for quota, needed in quotas.raises(plan):
+        yield f"{quota.row.provider} grants {quota.maximum:g} of {needed:,g} {quota.unit} unasked: ask for a quota first"
+    if winner.purchase == "owned" and winner.machines > 1 and plan.rows is not None:
+        catalog = plan.rows.fleet.catalog
+        index = catalog.machine_index.get((winner.provider, winner.machine))
+        if index is not None and catalog.machines[index].owned_in(winner.region) is None:
+            yield f"that you own {winner.machines} is not stated (`count` in its file)"
+    if winner.memory_share is not None and winner.memory_share > FULL_MEMORY:
+        yield f"{winner.memory_share:.0%} of a chip's memory is planned for"
+    if plan.kind == "serve" and winner.replicas == 1:
+        yield "one copy: nobody is answered while it restarts"

@@ -1,0 +1,122 @@
+"""Which of the cheapest rows leads.
+
+Nobody moves a program to other software for a small saving: what needs porting leads only where it saves `PORTING_SAVES` of the
+cost and `PORTING_USD`. Of what then costs nearly the same as the cheapest, the row leads that is sooner, fresher in price, of
+fewer machines or of less porting, and the first of these that differs is its reason: never a difference too small to be told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from chipwise.catalog.names import find_retired
+from chipwise.catalog.offer import PURCHASES, Purchase
+from chipwise.perf.arrays import Array
+from chipwise.perf.part import Part
+from chipwise.planner.defaults import NEARLY, PORTING_SAVES, PORTING_USD
+from chipwise.planner.fleet import Fleet, Index
+from chipwise.planner.limits import Mask
+from chipwise.planner.pricing import Priced
+
+SOONER, FRESH_DAYS = 0.1, 90.0  # steps in which time and the age of a price count
+PORTED = 2  # the effort from which a program must be moved to other software
+_EFFORT = {"tpu": 2, "neuron": 2, "gaudi": 2, "fpga": 3}  # by kind of part; other GPUs than NVIDIA's 1
+
+
+class Advantage(StrEnum):
+    """What a row that is nearly as cheap is better in."""
+
+    SOONER = "sooner"
+    FRESHER = "fresher price"
+    FEWER = "fewer machines"
+    LESS_PORTING = "less porting"
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """Of rows that keep the goals, the cheapest first."""
+
+    usd: Array
+    seconds: Array
+    days: Array  # since the price was read
+    machines: Array
+    porting: Array  # effort; 0: none
+    ended: Mask  # new software no longer supports it
+    times: float = 1.0  # that the bill is paid while a port pays for itself
+
+    @property
+    def needs_porting(self) -> Mask:
+        return np.asarray(self.porting >= PORTED, dtype=bool)
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """Places among the rows: the first, the cheapest that it was preferred to, and the best on the other side of porting."""
+
+    first: int
+    cheaper: int | None = None  # by less than `NEARLY`
+    advantages: tuple[Advantage, ...] = ()  # over `cheaper`
+    across: int | None = None
+
+
+def lead(rows: Traits) -> Lead:
+    ported = rows.needs_porting
+    native, moved = np.flatnonzero(~ported), np.flatnonzero(ported & ~rows.ended)
+    cheapest_ported = int(np.flatnonzero(ported)[0]) if ported.any() else None
+    if not len(native):
+        return _nearest(rows, moved if len(moved) else np.arange(len(ported)))
+    cheapest = int(native[0])
+    if len(moved) and _pays(rows, int(moved[0]), cheapest):
+        near = _nearest(rows, moved)
+        return Lead(near.first, near.cheaper, near.advantages, cheapest)
+    near = _nearest(rows, native)
+    across = cheapest_ported if cheapest_ported is not None and cheapest_ported < near.first else None
+    return Lead(near.first, near.cheaper, near.advantages, across)
+
+
+def _pays(rows: Traits, ported: int, native: int) -> bool:
+    saved = float(rows.usd[native] - rows.usd[ported])
+    return saved >= PORTING_SAVES * float(rows.usd[native]) and saved * rows.times >= PORTING_USD
+
+
+def _nearest(rows: Traits, among: Index) -> Lead:
+    """Of some rows, by steps from the cheapest of them: what is less than a step away counts as equal."""
+    cheapest = int(among[0])
+    near = among[rows.usd[among] <= (1.0 + NEARLY) * float(rows.usd[cheapest])]
+    seconds, days = np.maximum(rows.seconds[near], 1e-9), rows.days[near]
+    steps = {
+        Advantage.SOONER: np.trunc(np.log(seconds / seconds[0]) / -np.log1p(-SOONER) + 1e-9 * np.sign(seconds - seconds[0])),
+        Advantage.FRESHER: np.trunc((days - days[0]) / FRESH_DAYS),
+        Advantage.FEWER: rows.machines[near] - rows.machines[cheapest],
+        Advantage.LESS_PORTING: rows.porting[near] - rows.porting[cheapest],
+    }
+    place = int(np.lexsort((rows.usd[near], *reversed(steps.values())))[0])
+    if place == 0:
+        return Lead(cheapest)
+    return Lead(int(near[place]), cheapest, tuple(name for name, step in steps.items() if step[place] < 0))
+
+
+def efforts(fleet: Fleet, native: frozenset[str]) -> Array:
+    """Of bringing a program for NVIDIA's GPUs there, by shape; none where `native` names the kind of part."""
+    return np.array([effort(part, native) for part in fleet.parts_of_shapes], dtype=np.float64)
+
+
+def effort(part: Part, native: frozenset[str]) -> int:
+    return 0 if part.kind in native else _EFFORT.get(part.kind, 0 if part.vendor == "NVIDIA" else 1)
+
+
+def porting_of(fleet: Fleet, priced: Priced, native: frozenset[str]) -> Array:
+    """By row. Who owns a machine has the software for it."""
+    owned = priced.purchase == PURCHASES.index(Purchase.OWNED)
+    return np.where(owned, 0.0, efforts(fleet, native)[fleet.shape_of[priced.machine]])
+
+
+def ended_of(fleet: Fleet, priced: Priced, rows: Index, porting: Array) -> Mask:
+    """Of rows that need porting, those of machines that are on their way out."""
+    machines = np.unique(priced.machine[rows[porting[rows] >= PORTED]])
+    catalog = fleet.catalog
+    going = [at for at in machines.tolist() if find_retired(catalog.machines[at].name, catalog.data) is not None]
+    return np.isin(priced.machine[rows], going)

@@ -1,0 +1,172 @@
+"""Goals held against priced rows and against choices: what keeps them, what is missing, and why a choice lost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from chipwise.catalog.offer import PURCHASES, Purchase
+from chipwise.perf.arrays import Array
+from chipwise.planner.case import Goals, PlanningCase
+from chipwise.planner.fleet import Fleet, Index
+from chipwise.planner.limits import Mask, offer_title
+from chipwise.planner.pricing import Priced
+from chipwise.planner.quotas import QuotaCheck, above, quota_checks
+from chipwise.planner.reasons import Beaten, MissesDeadline, MissesThroughput, OverBudget, Reason, TooFar
+from chipwise.planner.remedies import Ease
+from chipwise.planner.values.placement import FARTHER, Reach
+from chipwise.planner.values.plan import Choice, Missing, Obstacle
+
+
+def bounded(reach: Reach, priced: Priced, fine: Mask) -> Reach:
+    """Where any distance may be, nothing much farther than the nearest."""
+    nearest = float(reach.seconds[priced.region[fine]].min())
+    return reach if math.isfinite(reach.limit_s) else replace(reach, limit_s=FARTHER * nearest)
+
+
+def within_reach(reach: Reach, priced: Priced) -> Mask:
+    """Own machines count as near where nobody says where they are: their owner knows."""
+    seconds = reach.seconds[priced.region]
+    owned = priced.purchase == PURCHASES.index(Purchase.OWNED)
+    return np.asarray((seconds <= reach.limit_s) | (owned & np.isinf(seconds)), dtype=bool)
+
+
+def too_distant(reach: Reach | None, fleet: Fleet, priced: Priced, rows: Index) -> tuple[Missing, ...]:
+    """What everything misses that is only too far away."""
+    assert reach is not None
+    row = int(rows[np.argmin(reach.seconds[priced.region[rows]])])
+    reason = TooFar(reach.users, reach.of(int(priced.region[row])), reach.limit_s)
+    return (Missing(Obstacle.DISTANCE, reason, (Ease(),), row_title(fleet, priced, row)),)
+
+
+@dataclass(frozen=True)
+class _Test:
+    """A goal against all rows: what each comes to, what is allowed, and by how much a row misses it."""
+
+    obstacle: Obstacle
+    value: Array
+    limit: float
+    miss: Callable[[int], Reason]
+
+    @property
+    def fine(self) -> Mask:
+        found: Mask = self.value <= self.limit
+        return found
+
+
+def _tests(case: PlanningCase, fleet: Fleet, priced: Priced, layered: Array | None) -> list[_Test]:
+    goals, seconds = case.goals, priced.seconds
+    tests = []
+    if (deadline := goals.deadline_s) is not None:
+        surely = np.maximum(priced.tails.quick(goals.confidence), seconds)
+
+        def late(at: int) -> Reason:
+            return MissesDeadline(float(surely[at]), deadline, goals.confidence, float(priced.tails.moved[at]))
+
+        tests.append(_Test(Obstacle.DEADLINE, surely, deadline, late))
+    if (rate := goals.throughput) is not None:
+
+        def slow(at: int) -> Reason:
+            return MissesThroughput(goals.items / float(seconds[at]), rate, goals.item)
+
+        tests.append(_Test(Obstacle.THROUGHPUT, seconds, goals.items / rate, slow))
+    if (budget := goals.budget_usd) is not None:
+        spent = goals.spent(priced.usd, seconds) if layered is None else layered
+
+        def dear(at: int) -> Reason:
+            return OverBudget(float(spent[at]), budget, goals.period, layered=case.following is not None)
+
+        tests.append(_Test(Obstacle.BUDGET, spent, budget, dear))
+    for quota in quota_checks(fleet, priced, goals.rules):
+
+        def above(at: int, quota: QuotaCheck = quota) -> Reason:
+            return quota.miss(float(quota.needed[at]))
+
+        tests.append(_Test(Obstacle.QUOTA, quota.needed, quota.maximum, above))
+    return tests
+
+
+def feasible(case: PlanningCase, fleet: Fleet, priced: Priced, layered: Array | None) -> tuple[Mask, tuple[Missing, ...]]:
+    """Rows that keep everything; and, should there be none, the smallest changes after which there would be one.
+
+    A change of one goal alone comes first: of the rows that keep all others, the one nearest to it. Where no single change
+    helps, the row that is least off, by the product of its excesses, tells all that it misses.
+    """
+    tests = _tests(case, fleet, priced, layered)
+    masks = [one.fine for one in tests]
+    fine = np.logical_and.reduce([np.ones(len(priced), dtype=bool), *masks])
+    if fine.any() or not len(priced):
+        return _sensible(case.goals, priced, fine), ()
+    misses = np.sum([~mask for mask in masks], axis=0)
+
+    def missing(test: _Test, index: int, together: bool = False) -> Missing:
+        return Missing(
+            what=test.obstacle,
+            reason=test.miss(index),
+            remedies=(Ease(),),
+            nearest=row_title(fleet, priced, index),
+            together=together,
+        )
+
+    alone = []
+    for test, mask in zip(tests, masks, strict=True):
+        rows = np.flatnonzero(~mask & (misses == 1))
+        if len(rows):
+            alone.append(missing(test, int(rows[np.argmin(test.value[rows])])))
+    if alone:
+        return fine, tuple(alone)
+    excess = np.sum([np.log(np.maximum(one.value / max(one.limit, 0.5), 1.0)) for one in tests], axis=0)
+    row = int(np.argmin(excess))
+    missed = [test for test, mask in zip(tests, masks, strict=True) if not mask[row]]
+    return fine, tuple(missing(test, row, together=True) for test in missed)
+
+
+def _sensible(goals: Goals, priced: Priced, fine: Mask) -> Mask:
+    """Without what nobody would do unasked: a job of longer than a month, a fleet of more machines than a team starts alone.
+    Where nothing else is left they are kept."""
+    for soon in (priced.machines <= goals.most_machines, priced.seconds <= (goals.horizon_s or math.inf)):
+        if (fine & soon).any():
+            fine = fine & soon
+    return fine
+
+
+def row_title(fleet: Fleet, priced: Priced, at: int) -> str:
+    many = f"{priced.machines[at]:g} x " if priced.machines[at] > 1 else ""
+    return f"{many}{offer_title(fleet.catalog, int(priced.offer[at]))}"
+
+
+def verdict(case: PlanningCase, fleet: Fleet, choice: Choice) -> Reason | None:
+    """The first goal or quota that a choice misses; None: it keeps all."""
+    goals = case.goals
+    if goals.deadline_s is not None and choice.by_s > goals.deadline_s:
+        return MissesDeadline(choice.by_s, goals.deadline_s, goals.confidence, choice.moving_s)
+    if goals.throughput is not None and choice.seconds > goals.items / goals.throughput:
+        return MissesThroughput(goals.items / max(choice.seconds, 1e-9), goals.throughput, goals.item)
+    spent = choice.layered_usd
+    if spent is None:
+        spent = float(goals.spent(np.array(choice.usd), np.array(choice.seconds)))
+    if goals.budget_usd is not None and spent > goals.budget_usd:
+        return OverBudget(spent, goals.budget_usd, goals.period, layered=case.following is not None)
+    if (quota := above(fleet, choice, goals.rules)) is not None:
+        return quota
+    reach = case.reach
+    if reach is None or choice.purchase == Purchase.OWNED or (choice.network_s or math.inf) <= reach.limit_s:
+        return None
+    return TooFar(reach.users, choice.network_s, reach.limit_s)
+
+
+def beaten(winner: Choice, loser: Choice, objective: str, per: str) -> Beaten:
+    return Beaten(
+        objective=objective,
+        per=per,
+        usd=loser.usd,
+        best_usd=winner.usd,
+        seconds=loser.seconds,
+        best_s=winner.seconds,
+        kg=loser.kg,
+        best_kg=winner.kg,
+        porting=loser.needs_porting and not winner.needs_porting,
+    )

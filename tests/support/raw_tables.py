@@ -1,0 +1,136 @@
+"""The packaged tables as they lie on disk, read with nothing but `csv`: what costs and emissions are worked out from a second
+time. The rules are those of the docs, written down again in a few lines each; nothing of the product is used."""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from pathlib import Path
+from statistics import fmean, median
+
+DATA = Path(__file__).resolve().parents[2] / "src" / "chipwise" / "data"
+HOURS_PER_MONTH, HOURS_PER_YEAR = 730.0, 8760.0
+TERM_YEARS = {"reserved-1y": 1, "reserved-1y-upfront": 1, "reserved-3y": 3}
+DOUBTFUL = {"verify", "currency_unknown", "stale", "floor", "outlier"}
+LIFETIME_H = 4 * HOURS_PER_YEAR
+WORLD_G_PER_KWH, BOARD_MEMORY_KG, GIB = 480.0, 546.0, 2.0**30
+EGRESS = {"aws": "us-east-1", "gcp": "us-central1"}  # whose bands are stated, and where
+Row = dict[str, str]
+
+
+@cache
+def rows(name: str) -> tuple[Row, ...]:
+    with (DATA / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(csv.DictReader(file))
+
+
+def only(table: str, /, **wanted: str) -> Row:
+    matching = [row for row in rows(table) if all(row[column] == value for column, value in wanted.items())]
+    assert len(matching) == 1, (table, wanted, len(matching))
+    return matching[0]
+
+
+def listed_usd(provider: str, machine: str, region: str, purchase: str) -> tuple[float, float]:
+    """USD an hour in the cheapest and in the dearest zone."""
+    row, column = only(f"offers/{provider}", machine=machine, region=region), purchase.replace("-", "_")
+    return float(row[column]), float(row.get(f"{column}_max") or row[column])
+
+
+def is_doubtful(provider: str, machine: str, region: str, purchase: str) -> bool:
+    wanted = (provider, machine, region, purchase)
+    return any(
+        (r["provider"], r["machine"], r["region"], r["purchase"]) == wanted
+        for r in rows("verdicts")
+        if r["verdict"] in DOUBTFUL
+    )
+
+
+def grid_of(provider: str, region: str, country: str | None) -> tuple[float, float]:
+    """(g CO2e per kWh, PUE): the region's own, else its country's middle and its provider's mean, else the world's."""
+    place = only("regions", provider=provider, name=region)
+    grams, pue = place["grid_g_per_kwh"], place["pue"]
+    if not grams:
+        of_country = [r for r in rows("regions") if r["country"] == country and r["grid_g_per_kwh"]]
+        wide = [r for r in of_country if r["grid_scope"] == "country"] or of_country
+        grams = str(median(float(r["grid_g_per_kwh"]) for r in wide) if wide else WORLD_G_PER_KWH)
+    if not pue:
+        known = [float(r["pue"]) for r in rows("regions") if r["provider"] == provider and r["pue"]]
+        surveys = {
+            r["year"]: r["value"] for r in rows("tables/energy") if (r["measure"], r["place"]) == ("pue", "world average")
+        }
+        pue = str(fmean(known)) if known else surveys[max(surveys)]
+    return float(grams), float(pue)
+
+
+def making_kg(chip: str, chips: float, machines: float, host_gib: float | None, hours: float) -> float | None:
+    """A share of making chips and hosts; None: nobody says."""
+    kg = {row["item"]: float(row["kg_co2e"]) for row in rows("tables/embodied") if row["kg_co2e"]}
+    board, bare = kg["HGX H100 baseboard (8 x H100 SXM)"], kg["Server, baseline 1 CPU"]
+    known = {
+        "H100-SXM": kg["H100 SXM GPU"],
+        "H200": kg["HGX H200 baseboard (8 x H200)"] / 8,
+        "B200": kg["B200 GPU"],
+        "A100-40": kg["A100 SXM4 40GB"],
+        "A100-40-PCIe": kg["A100 PCIe 40GB"],
+    }
+    with_host = {"TPU-v6e": kg["TPU v6e"], "TPU-v5e": kg["TPU v6e"] / 2, "TPU-v5p": kg["TPU v5p"]}
+    row = next((row for row in rows("chips") if row["name"] == chip), None)
+    if row is None:
+        return None
+    if chip in with_host:
+        return chips * with_host[chip] * hours / LIFETIME_H
+    if row["kind"] == "cpu":
+        each = 0.0
+    elif chip in known:
+        each = known[chip]
+    elif row["die_mm2"] and row["memory_gb"]:
+        each = (board - BOARD_MEMORY_KG) / 8 / 814.0 * float(row["die_mm2"]) + BOARD_MEMORY_KG / 8 / 80.0 * float(
+            row["memory_gb"]
+        )
+    else:
+        return None
+    host = 0.0
+    if host_gib is not None:
+        host = machines * (bare + (kg["AWS p5.48xlarge host without GPUs"] - bare) * host_gib / 2048.0)
+    return (chips * each + host) * hours / LIFETIME_H
+
+
+def egress_usd(provider: str, size_bytes: float) -> float:
+    """Out to the internet, as if nothing else left the account this month."""
+    home = EGRESS[provider]
+    ends = {
+        "internet egress first 10 TB": (0, 10),
+        "internet egress next 40 TB": (10, 50),
+        "internet 0-1 TB": (0, 1),
+        "internet 1-10 TB": (1, 10),
+    }
+    bands = [
+        row for row in rows("tables/storage") if (row["provider"], row["region"]) == (provider, home) and row["item"] in ends
+    ]
+    sizes = {row["item"]: min(size_bytes, ends[row["item"]][1] * 1e12) - ends[row["item"]][0] * 1e12 for row in bands}
+    return sum(max(sizes[row["item"]], 0.0) / 1e9 * float(row["usd"]) for row in bands)
+
+
+def host_gib(provider: str, machine: str) -> float | None:
+    text = only("machines", provider=provider, name=machine)["memory_gib"]
+    return float(text) if text else None
+
+
+def wait_h(provider: str, region: str, chip: str) -> float:
+    """Until a spot machine is had again: the middle of the nearest traces."""
+    waits = [row for row in rows("tables/interruptions") if row["measure"] == "mean_wait_for_capacity"]
+    names = [chip.rsplit("-", n)[0] for n in range(chip.count("-") + 1)]
+
+    def place(row: Row) -> str:
+        return row["region_or_zone"].rstrip("abcdef").rstrip("-")
+
+    def label(row: Row) -> str:
+        return row["machine_or_chip"].split(" x")[0].split("(")[-1].rstrip(")")
+
+    own = [row for row in waits if row["provider"] == provider]
+    pools = [[row for row in own if label(row) == name and place(row) == region] for name in names]
+    pools += [[row for row in own if label(row) == name] for name in names]
+    pools += [[row for row in own if label(row) not in ("INTEL", "C3-88")]]
+    pools += [[row for row in waits if label(row) == name] for name in names]
+    pools += [[row for row in waits if label(row) not in ("INTEL", "C3-88")]]
+    return median(float(row["value"]) for row in next(pool for pool in pools if pool))

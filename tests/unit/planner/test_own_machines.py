@@ -1,0 +1,64 @@
+"""Machines of one's own: as many as there are, one power for money and carbon."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from chipwise.api.session.config import Config
+from chipwise.api.session.wiring import Session
+from chipwise.api.verbs import plan
+from chipwise.planner.explain.risks import risk_line
+from chipwise.planner.values.plan import Plan
+
+OWN = """
+machines:
+  - {{name: box, chip: H100-SXM, chips: 8, network: 400 Gbit/s, region: berlin, purchase_price: $280k, lifetime: 4y,
+     power: 10.2 kW, usd_per_kwh: 0.2, paid: true{count}}}
+regions:
+  - {{name: berlin, country: DEU, grid_g_per_kwh: 300, pue: 1.4}}
+"""
+BUSY = """
+kind: serve
+name: busy
+model: llama-3.1-70b
+input_tokens: 1000
+output_tokens: 300
+arrival: {rate: 40}
+goals: {ttft: {p95: 2s}, tpot: {p95: 60ms}}
+limits: {where: [owned]}
+"""
+
+
+def planned(folder: Path, count: str, work: str = BUSY) -> Plan:
+    catalog = folder / "catalog"
+    catalog.mkdir(parents=True)
+    (catalog / "own.yaml").write_text(OWN.format(count=count))
+    return plan(Session(Config(folder, folder / "data"), date(2026, 11, 15), []), "case.yaml", None, text=work)
+
+
+def test_no_more_machines_are_planned_than_there_are(tmp_path: Path) -> None:
+    free = planned(tmp_path / "free", "").winner
+    assert free is not None
+    assert free.machines > 1
+    enough, few = planned(tmp_path / "a", f", count: {free.machines}"), planned(tmp_path / "b", f", count: {free.machines - 1}")
+    assert enough.winner is not None
+    assert enough.winner.machines == free.machines
+    assert few.winner is None
+
+
+def test_an_unstated_number_is_a_risk(tmp_path: Path) -> None:
+    assert "that you own" in risk_line(planned(tmp_path / "free", ""))
+    assert "that you own" not in risk_line(planned(tmp_path / "a", ", count: 20"))
+
+
+def test_electricity_and_carbon_are_of_one_power(tmp_path: Path) -> None:
+    found = planned(tmp_path / "free", "")
+    winner = found.winner
+    assert winner is not None
+    assert winner.machine_watts == 10_200
+    assert found.rows is not None
+    kwh = winner.usd / 0.2  # at the meter: electricity alone counts
+    assert winner.kg == pytest.approx(kwh * 0.3, rel=1e-6)

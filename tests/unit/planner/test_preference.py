@@ -1,0 +1,123 @@
+"""Which of the cheapest leads: nothing that needs porting for little; of what costs nearly the same the better, with reason."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from chipwise.api.session.wiring import Session, open_session
+from chipwise.api.verbs import plan
+from chipwise.planner.defaults import NEARLY, PORTING_SAVES
+from chipwise.planner.explain.words import headline
+from chipwise.planner.preference import Advantage, Lead, Traits, lead
+from chipwise.planner.values.plan import Plan
+
+
+def traits(*rows: tuple[float, float, float, float, int], ended: tuple[int, ...] = (), **settings: Any) -> Traits:
+    """Rows of USD, seconds, days, machines and porting."""
+    usd, seconds, days, machines, porting = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
+    return Traits(
+        usd=usd,
+        seconds=seconds,
+        days=days,
+        machines=machines,
+        porting=porting,
+        ended=np.isin(np.arange(len(rows)), ended),
+        **settings,
+    )
+
+
+def test_the_cheapest_leads_where_nothing_near_is_better() -> None:
+    assert lead(traits((100e3, 10, 0, 1, 0), (101e3, 10, 0, 1, 0))) == Lead(0)
+
+
+def test_a_hair_of_time_is_no_reason_to_pay_more() -> None:
+    """Also across the end of a step of time."""
+    for seconds in np.geomspace(10, 11, 30):
+        assert lead(traits((100e3, seconds, 0, 1, 0), (101e3, seconds * 0.99, 0, 1, 0))) == Lead(0)
+
+
+@pytest.mark.parametrize(
+    ("rival", "advantage"),
+    [
+        ((102e3, 8, 0, 2, 1), Advantage.SOONER),
+        ((102e3, 10, -95, 2, 1), Advantage.FRESHER),
+        ((102e3, 10, 0, 1, 1), Advantage.FEWER),
+        ((102e3, 10, 0, 2, 0), Advantage.LESS_PORTING),
+    ],
+)
+def test_what_is_nearly_as_cheap_leads_by_what_it_is_better_in(rival: Any, advantage: Advantage) -> None:
+    assert lead(traits((100e3, 10, 0, 2, 1), rival)) == Lead(1, cheaper=0, advantages=(advantage,))
+
+
+def test_what_costs_more_than_nearly_the_same_does_not_lead() -> None:
+    assert lead(traits((100e3, 10, 0, 2, 0), ((1 + 2 * NEARLY) * 100e3, 1, -900, 1, 0))) == Lead(0)
+
+
+def test_what_needs_porting_leads_only_where_it_saves_enough() -> None:
+    native = (100e3, 10, 0, 1, 0)
+    little, much = (1 - PORTING_SAVES + 0.01) * 100e3, (1 - PORTING_SAVES - 0.01) * 100e3
+    assert lead(traits((little, 1, 0, 1, 2), native)) == Lead(1, across=0)
+    assert lead(traits((much, 10, 0, 1, 2), native)) == Lead(0, across=1)
+
+
+def test_porting_does_not_pay_for_a_small_bill() -> None:
+    assert lead(traits((10, 1, 0, 1, 2), (100, 10, 0, 1, 0))) == Lead(1, across=0)
+    assert lead(traits((10, 1, 0, 1, 2), (100, 10, 0, 1, 0), times=12)).first == 0
+
+
+def test_what_is_ported_already_needs_no_saving() -> None:
+    assert lead(traits((99, 10, 0, 1, 0), (100, 10, 0, 1, 0))) == Lead(0)
+
+
+def test_nobody_ports_to_what_its_software_no_longer_supports() -> None:
+    assert lead(traits((10e3, 10, 0, 1, 2), (100e3, 10, 0, 1, 0), ended=(0,))) == Lead(1, across=0)
+    assert lead(traits((10e3, 10, 0, 1, 2), (20e3, 10, 0, 1, 2), (100e3, 10, 0, 1, 0), ended=(0,))).first == 1
+
+
+def test_what_needs_porting_leads_where_there_is_nothing_else() -> None:
+    assert lead(traits((100, 10, 0, 1, 2), (100.1, 10, 0, 1, 2))) == Lead(0)
+
+
+LORA: dict[str, Any] = {
+    "kind": "finetune",
+    "name": "lora",
+    "model": "llama-3.1-8b",
+    "method": "lora",
+    "tokens": 2e8,
+    "limits": {"clouds": ["aws", "gcp"]},
+}
+
+
+@cache
+def session() -> Session:
+    return open_session()
+
+
+def planned(work: dict[str, Any]) -> Plan:
+    return plan(session(), "case.yaml", None, text=yaml.safe_dump(work))
+
+
+def test_a_small_job_is_not_ported_and_the_answer_says_what_that_would_save() -> None:
+    found = planned(LORA)
+    assert found.winner is not None
+    assert not found.winner.needs_porting
+    ported = next(one for one in found.choices if one.needs_porting and one.usd < found.winner.usd)
+    assert found.porting is not None
+    assert found.porting.usd == ported.usd
+    assert f"{1 - ported.usd / found.winner.usd:.0%} less" in " ".join(headline(found).split())
+    assert not any(one.choice.needs_porting for one in found.alternatives)
+
+
+@pytest.mark.parametrize(
+    "said", [{"program": {"framework": "jax"}}, {"limits": {"chips": ["tpu-v5e", "tpu-v6e", "l4", "h100"]}}]
+)
+def test_who_names_the_chips_or_their_software_has_ported(said: dict[str, Any]) -> None:
+    found = planned({**LORA, **said})
+    assert found.winner is not None
+    assert found.winner.family == "Google TPU"
+    assert not found.winner.needs_porting

@@ -1,0 +1,81 @@
+"""One short line under the answer says what may go wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+import yaml
+
+from chipwise.api.session.wiring import open_session
+from chipwise.api.verbs import plan
+from chipwise.planner.explain.risks import risk_line
+from chipwise.planner.values.plan import Plan, Service
+
+SERVE = {
+    "kind": "serve",
+    "name": "chat",
+    "model": "llama-3.1-8b",
+    "arrival": {"rate": 2},
+    "input_tokens": 500,
+    "output_tokens": 200,
+    "replicas": {"min": 2},
+    "limits": {"clouds": ["lambda", "aws"]},
+}
+
+
+@cache
+def planned() -> Plan:
+    found = plan(open_session(), "case.yaml", None, text=yaml.safe_dump(SERVE))
+    return replace(found, choices=tuple(one for one in found.choices if one.provider == "lambda"), services=(), load=None)
+
+
+def with_winner(**changes: Any) -> Plan:
+    found = planned()
+    assert found.winner is not None
+    calm: dict[str, Any] = {"replicas": 2, "memory_share": 0.5, "purchase": "on-demand"}
+    return replace(found, choices=(replace(found.winner, **(calm | changes)), *found.choices[1:]))
+
+
+def test_an_answer_without_risks_has_no_line() -> None:
+    assert risk_line(with_winner()) == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "risk"),
+    [
+        ({"purchase": "spot", "interruptions": 2.4}, "spot machines are taken back, about 2.4 times"),
+        ({"needs_porting": True, "chip": "TPU v5e", "family": "Google TPU"}, "TPU v5e needs porting to JAX or PyTorch/XLA"),
+        ({"needs_porting": True, "chip": "Inferentia2", "family": "AWS Inferentia"}, "needs porting to the Neuron SDK"),
+        ({"chip": "MI300X", "family": "AMD CDNA3"}, "MI300X runs ROCm, not CUDA"),
+        ({"memory_share": 0.97}, "97% of a chip's memory"),
+        ({"replicas": 1}, "one copy"),
+        ({"provider": "aws", "machine": "p5.48xlarge", "machines": 2}, "aws grants 0 of 384 vCPUs unasked"),
+    ],
+)
+def test_each_risk_is_in_the_line(changes: dict[str, Any], risk: str) -> None:
+    line = risk_line(with_winner(**changes))
+    assert line.startswith("Risks: ")
+    assert risk in line
+
+
+def test_the_line_stays_short_with_all_risks_at_once() -> None:
+    worst = with_winner(
+        purchase="spot",
+        interruptions=123.4,
+        needs_porting=True,
+        memory_share=0.99,
+        replicas=1,
+        provider="aws",
+        machine="p5.48xlarge",
+    )
+    assert len(risk_line(worst)) <= 3 * 78
+    assert "spot" in risk_line(worst)
+    assert "porting" in risk_line(worst)
+
+
+def test_beside_a_service_the_risks_are_those_of_the_machines() -> None:
+    service = Service("per token", "p", "s", "", 0.01, None, "", (), ())
+    assert risk_line(replace(with_winner(replicas=1), services=(service,))).startswith("Risks of the machines: ")

@@ -1,0 +1,187 @@
+"""How long jobs take where machines break and spot machines are taken away: choices of plans against runs that are played loss
+by loss. Tolerances are four standard errors of the simulation itself: one choice in some ten thousand would miss by chance,
+and the seed is fixed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from math import log, sqrt
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import raw_tables as raw
+from chipwise.api.session.config import Config
+from chipwise.api.session.wiring import Session
+from chipwise.api.verbs import plan
+from chipwise.planner.values.plan import Plan
+
+NOWHERE = Path(__file__).resolve().parents[2] / "cases" / "no-such-folder"
+RUNS, ERRORS, CHOICES = 2000, 4.0, 2
+BOOT_S, REPAIR_S = 600.0, 900.0
+NINE_IN_TEN = 1.2815515655446004  # standard deviations of a normal law
+Array = NDArray[np.float64]
+TRAIN = """
+kind: train
+name: pretraining
+model: llama-3.1-8b
+tokens: 20B tokens
+sequence_length: 4096
+goals: {deadline: 20d}
+limits: {purchase: spot}
+"""
+LARGE = """
+kind: train
+name: large
+model: llama-3.1-70b
+tokens: 300B tokens
+sequence_length: 8192
+goals: {deadline: 60d}
+limits: {purchase: on-demand, chips: [h100, h200, b200]}
+"""
+EMBED = """
+kind: batch
+name: archive
+model: bert-large
+items: 300M
+input_tokens: 300
+goals: {deadline: 10d}
+limits: {purchase: spot, clouds: aws}
+"""
+PLANS = {"spot": TRAIN, "large": LARGE, "apart": EMBED}
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a row of candidates is made of; seconds."""
+
+    work_s: float
+    rate_per_s: float  # losses of one machine
+    machines: int
+    save_s: float
+    wait_s: float
+    interval_s: float
+    apart: bool
+    slow: float  # one time in ten the work takes so many times as long
+
+
+def played(work: Array, job: Job, draw: np.random.Generator) -> tuple[Array, Array]:
+    """(seconds, losses) of runs of so much work each, stretch by stretch between checkpoints."""
+    rate = job.rate_per_s * (1 if job.apart else job.machines)
+    clock, left, losses, again = np.zeros(len(work)), work.copy(), np.zeros(len(work)), np.zeros(len(work))
+    running = np.ones(len(work), dtype=bool)
+    while running.any():
+        last = left <= job.interval_s + job.save_s + 1e-9 * work
+        need = np.where(last, left, job.interval_s + job.save_s) + again
+        lives = draw.exponential(1 / rate, len(work))
+        passed = lives >= need
+        clock += np.where(running, np.where(passed, need, lives + job.wait_s), 0.0)
+        losses += running & ~passed
+        left -= np.where(running & passed, job.interval_s, 0.0)
+        again = np.where(passed, 0.0, BOOT_S + job.save_s)
+        running &= ~(passed & last)
+    return clock, losses
+
+
+def simulated(job: Job, runs: int, seed: int, slow: bool) -> tuple[Array, Array]:
+    """Machines on a common queue end together, so their times are averaged."""
+    draw = np.random.default_rng(seed)
+    factor = np.exp(draw.normal(size=runs) * log(job.slow) / NINE_IN_TEN) if slow else np.ones(runs)
+    each = job.machines if job.apart else 1
+    clock, losses = played(np.repeat(job.work_s * factor, each), job, draw)
+    return clock.reshape(runs, each).mean(axis=1), losses.reshape(runs, each).sum(axis=1)
+
+
+@pytest.fixture(scope="module")
+def plans() -> dict[str, Plan]:
+    session = Session(Config(NOWHERE, NOWHERE), date(2026, 11, 15), [])
+    return {name: plan(session, f"{name}.yaml", text=text) for name, text in PLANS.items()}
+
+
+def jobs(found: Plan, most: int) -> list[tuple[int, Job]]:
+    """Of the best candidates: the row, and what it is made of."""
+    rows = found.rows
+    assert rows is not None
+    priced, chosen = rows.priced, []
+    risk = priced.tails.risk
+    for row in rows.ranked[:most].tolist():
+        place = int(np.searchsorted(risk.rows, row))
+        chosen.append(
+            (
+                row,
+                Job(
+                    work_s=float(risk.work_s[row]),
+                    rate_per_s=float(risk.rate_per_s[place]),
+                    machines=int(risk.machines[place]),
+                    save_s=float(risk.save_s[place]),
+                    wait_s=float(risk.wait_s[place]),
+                    interval_s=float(priced.tails.mean.interval_s[row]),
+                    apart=bool(risk.apart[place]),
+                    slow=float(priced.tails.stretch[row]),
+                ),
+            )
+        )
+    return chosen
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_expected_time_and_losses_are_those_of_played_runs(plans: dict[str, Plan], name: str) -> None:
+    rows = plans[name].rows
+    assert rows is not None
+    for row, job in jobs(plans[name], CHOICES):
+        clock, losses = simulated(job, RUNS, seed=11, slow=False)
+        error = float(clock.std()) / sqrt(RUNS)
+        assert float(rows.priced.seconds[row]) - BOOT_S == pytest.approx(float(clock.mean()), abs=ERRORS * error + 1.0), job
+        error = max(float(losses.std()), sqrt(float(losses.mean()))) / sqrt(RUNS)
+        assert float(rows.priced.interruptions[row]) == pytest.approx(float(losses.mean()), abs=ERRORS * error + 1e-3), job
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_nine_played_runs_in_ten_keep_the_time_that_is_said_to_be_kept(plans: dict[str, Plan], name: str) -> None:
+    """By the luck of the run and by how sure the speed is."""
+    rows = plans[name].rows
+    assert rows is not None
+    for row, job in jobs(plans[name], CHOICES):
+        choice = rows.choice(row)
+        clock, _ = simulated(job, RUNS, seed=12, slow=True)
+        share, error = float(np.mean(clock + BOOT_S <= choice.p90_s)), sqrt(0.9 * 0.1 / RUNS)
+        assert share == pytest.approx(0.9, abs=ERRORS * error), job
+        surely = float(
+            np.mean(clock + BOOT_S <= choice.by_s)
+        )  # that a deadline is compared with: a quicker law, on the safe side
+        assert surely >= 0.9 - ERRORS * error, job
+
+
+def breaks_per_s(chips: int) -> float:
+    """Of one machine."""
+    sudden = [row for row in raw.rows("tables/failures") if row["planned"] != "yes" and row["per_1000_chip_days"]]
+    return (
+        chips * median(float(row["per_1000_chip_days"]) for row in sudden if not row["chip"].startswith("TPU")) / 1000 / 86400
+    )
+
+
+def test_machines_break_as_often_as_the_middle_of_what_was_published(plans: dict[str, Plan]) -> None:
+    rows = plans["large"].rows
+    assert rows is not None
+    for row, job in jobs(plans["large"], CHOICES):
+        assert job.rate_per_s == pytest.approx(breaks_per_s(rows.choice(row).chips))
+        assert job.wait_s == REPAIR_S
+
+
+def test_spot_machines_are_taken_as_often_as_the_bands_of_their_region_say(plans: dict[str, Plan]) -> None:
+    """Of machines that would have lived for 66 hours, the middle between 6 and 730; and they break beside."""
+    rows = plans["apart"].rows
+    assert rows is not None
+    bands = [row for row in raw.rows("tables/interruptions") if row["measure"] == "monthly_interruption_range"]
+    for row, job in jobs(plans["apart"], CHOICES):
+        choice = rows.choice(row)
+        own = [one for one in bands if (one["region_or_zone"], one["machine_or_chip"]) == (choice.region, choice.machine)]
+        latest = max(own, key=lambda one: one["as_of"])
+        share = (float(latest["low"]) + float(latest["high"])) / 2
+        taken = -log(1 - share) / sqrt(730.0 * 6.0) / 3600
+        assert job.rate_per_s == pytest.approx(taken + breaks_per_s(choice.chips))
+        assert job.wait_s == pytest.approx(3600 * raw.wait_h(choice.provider, choice.region, choice.chip))

@@ -1,0 +1,50 @@
+"""Plans under rules on countries, end to end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import chipwise as cw
+from chipwise.countries import EU
+
+SERVE: dict[str, Any] = {
+    "kind": "serve",
+    "name": "chat",
+    "model": "llama-3.1-8b",
+    "arrival": {"rate": 3},
+    "input_tokens": 500,
+    "output_tokens": 200,
+}
+
+
+def test_a_plan_that_avoids_china_has_no_choice_there_or_nobody_knows_where(session: cw.Session) -> None:
+    found = session.plan(SERVE, top=40, limits={"avoid": {"countries": ["CN"]}})
+    assert found.choices
+    assert "CHN" not in {choice.country for choice in found.choices}
+    assert None not in {choice.country for choice in found.choices}
+
+
+@pytest.mark.parametrize(("limits", "inside"), [({"residency": ["DEU"]}, {"DEU"}), ({"residency": "EU"}, EU)])
+def test_residency_is_kept_by_every_choice(session: cw.Session, limits: dict[str, Any], inside: set[str]) -> None:
+    found = session.plan(SERVE, top=40, limits=limits)
+    assert found.choices
+    assert {choice.country for choice in found.choices} <= inside
+
+
+def test_what_is_sold_in_several_countries_is_ordered_in_one_that_is_allowed(session: cw.Session) -> None:
+    limits = {"clouds": ["runpod"], "residency": ["EU"], "avoid": {"countries": ["FR"]}}
+    plan = session.plan(SERVE, limits=limits)
+    assert plan.best.country == "CZE"
+    assert "runpod sells at one price in 14 countries: order it in CZE (allowed too: DNK, NLD, ROU, SWE)." in plan.notes
+    (text,) = plan.render("skypilot").values()
+    assert "runpod/CZ" in text
+    assert not session.plan(SERVE, limits={"clouds": ["runpod"], "residency": ["DE"]})
+    assert not [one for one in session.plan(SERVE, cloud="runpod").notes if one.startswith("runpod sells")]
+
+
+def test_hong_kong_is_told_where_china_is_avoided(session: cw.Session) -> None:
+    found = session.plan(SERVE, market="any", limits={"countries": ["HK"], "avoid": {"countries": ["CN"]}})
+    assert any("HKG is a code of its own" in note for note in found.notes)
+    assert not any("HKG" in note for note in session.plan(SERVE, market="any", limits={"countries": ["HK"]}).notes)
