@@ -11,6 +11,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 BASE := $(VENV)/.base-installed
 REPORT := $(VENV)/.report-installed
 DEV := $(VENV)/.dev-installed
+# CI runs the few tests that failed once more, alone: PYTEST='.venv/bin/python tools/run_tests.py'.
+PYTEST ?= $(BIN)/python -m pytest
 # The slow proofs end with a list of those that took longest.
 LONGEST := --durations=30 --durations-min=5
 # Without bytecode every worker, and every command that a test starts, would compile all that it imports.
@@ -53,7 +55,7 @@ demo: $(REPORT)
 	@$(BIN)/python examples/demo.py
 
 test: $(DEV)
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not e2e"
+	$(PYTEST) -n auto --dist worksteal -m "not e2e"
 
 quick: $(DEV)
 	@$(BIN)/python tools/quick.py
@@ -83,8 +85,8 @@ cluster: $(VENV)/bin/python
 	@$(BIN)/python tools/cluster/build.py
 
 e2e: $(DEV)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m e2e --no-other-skips $(LONGEST)
-	CHIPWISE_TESTS=long $(BIN)/python -m pytest -n auto --dist worksteal -m "chance and not e2e" $(LONGEST)
+	$(PYTEST) -n 3 --dist loadfile -m e2e --no-other-skips $(LONGEST)
+	CHIPWISE_TESTS=long $(PYTEST) -n auto --dist worksteal -m "chance and not e2e" $(LONGEST)
 
 bench: $(DEV)
 	@$(BIN)/python benchmarks/run.py

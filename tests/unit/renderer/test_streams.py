@@ -100,9 +100,27 @@ def test_a_queue_and_a_scaler_take_the_same_object() -> None:
     assert objects(live(), "keda")["ScaledObject"]["spec"]["scaleTargetRef"]["kind"] == "StatefulSet"
 
 
+def of_own_program() -> Deployment:
+    return replace(live(), software=replace(live().software, command=("relay", "--all"), is_custom=True))
+
+
+@pytest.mark.parametrize("name", ["ec2", "ecs"])
+def test_a_target_that_tells_no_stream_its_source_starts_none_of_ours(name: str) -> None:
+    """It would look for a file that is not there, and be started again for ever on machines that are paid for."""
+    with pytest.raises(CannotRender, match="200 streams") as refused:
+        texts(name, live())
+    assert "--to kubernetes, kueue or compose" in str(refused.value.remedy)
+    assert "program.command" in str(refused.value.remedy)
+
+
+def test_machines_that_terraform_makes_for_streams_are_those_of_a_cluster() -> None:
+    assert {path.partition("/")[0] for path in texts("terraform", live())} == {"eks"}
+    assert "start.sh" in texts("terraform", of_own_program())
+
+
 @pytest.mark.parametrize("name", ["ec2", "ecs", "terraform", "kubernetes", "kueue", "compose", "karpenter"])
-def test_targets_that_start_one_command_say_so_and_others_do_not(name: str) -> None:
-    said = any("starts all of them" in text for text in texts(name, live()).values())
+def test_a_program_that_finds_its_streams_itself_is_told_by_some_targets_that_it_must(name: str) -> None:
+    said = any("starts all of them" in text for text in texts(name, of_own_program()).values())
     assert said == (name in ("ec2", "ecs", "terraform"))
 
 
@@ -163,7 +181,8 @@ class Running:
         self.list.write_text("\n".join(lines) + "\n")
         made = [word.replace("/streams/streams.txt", str(self.list)) for word in words]
         env = {"PATH": f"{folder / 'tools'}:{os.environ['PATH']}", "LOG": str(folder), "GROUP": str(group)}
-        self.process = subprocess.Popen(made, env=env, start_new_session=True, stderr=subprocess.PIPE, text=True, cwd=folder)
+        with (folder / "stderr").open("w") as said:
+            self.process = subprocess.Popen(made, env=env, start_new_session=True, stderr=said, cwd=folder)
 
     def lines(self, name: str) -> list[str]:
         return (self.log / name).read_text().splitlines() if (self.log / name).exists() else []
@@ -173,12 +192,16 @@ class Running:
             if what():
                 return
             time.sleep(0.01)
+        os.killpg(self.process.pid, signal.SIGKILL)
         raise AssertionError(self.lines("started"))
 
     def stopped(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        self.process.communicate(timeout=10)
-        return self.process.returncode
+        try:
+            return self.process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            raise
 
 
 def addresses(many: int) -> list[str]:
@@ -231,9 +254,9 @@ def test_a_changed_line_holds_from_the_next_start(tmp_path: Path) -> None:
 
 def test_a_stream_without_a_line_is_told_and_stops_no_other(tmp_path: Path) -> None:
     running = Running(tmp_path, streams.stream_words(live()), addresses(7), group=0)
+    running.until(lambda: any(line.startswith("stream 7:") and "no line" in line for line in running.lines("stderr")))
     running.until(lambda: len(running.lines("started")) == 7)
-    running.process.send_signal(signal.SIGTERM)
-    assert "stream 7:" in running.process.communicate(timeout=10)[1]
+    assert running.stopped() == 0
 
 
 def test_streams_without_a_line_take_the_pattern_with_their_number(tmp_path: Path) -> None:
@@ -256,7 +279,7 @@ def test_a_command_of_the_users_own_finds_its_stream_as_settings_and_stays_text(
     running.until(lambda: bool(running.lines("started")))
     running.stopped()
     assert (tmp_path / "started").read_bytes().decode() == f"0|here|there|{text}\n"
-    assert {one.name for one in tmp_path.iterdir()} <= {"tools", "streams.txt", "started", "told"}
+    assert {one.name for one in tmp_path.iterdir()} <= {"tools", "streams.txt", "started", "told", "stderr"}
 
 
 def test_compose_starts_a_group_on_each_machine(tmp_path: Path) -> None:
