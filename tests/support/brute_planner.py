@@ -38,7 +38,7 @@ from chipwise.perf.memory_training import training_memory
 from chipwise.perf.rows import model_key
 from chipwise.perf.setup import ServingSetup, TrainingSetup
 from chipwise.perf.transformer import Layer, Transformers, layer_of
-from chipwise.perf.under_load import highest_rate
+from chipwise.perf.under_load import highest_rate, percentiles
 from chipwise.planner.fleet import Fleet, Shape, fleet_of
 from chipwise.units import HOUR, MONTH, YEAR
 
@@ -109,14 +109,17 @@ class Found:
     """All candidates that keep the goals, with what each costs and how long it takes; and how many there were at all."""
 
     kept: list[tuple[float, float, tuple[Any, ...]]] = field(default_factory=list)  # USD, seconds, who
+    unsure: list[tuple[float, float, tuple[Any, ...]]] = field(default_factory=list)  # that keep them with less confidence
     considered: int = 0
 
-    def offer(self, usd: float, seconds: float, who: tuple[Any, ...]) -> None:
-        self.kept.append((usd, seconds, who))
+    def offer(self, usd: float, seconds: float, who: tuple[Any, ...], sure: bool = True) -> None:
+        (self.kept if sure else self.unsure).append((usd, seconds, who))
 
     def sensible(self, timed: bool) -> list[tuple[float, tuple[Any, ...]]]:
-        """Without fleets, and without a deadline times, that nobody asked for, where something else is left."""
-        kept = [one for one in self.kept if one[2][3] <= MOST_MACHINES] or self.kept
+        """Without what is not sure of the latency goals, without fleets, and without a deadline times, that nobody asked for,
+        where something else is left."""
+        every = self.kept or self.unsure
+        kept = [one for one in every if one[2][3] <= MOST_MACHINES] or every
         if not timed:
             kept = [one for one in kept if one[1] <= HORIZON_S] or kept
         return [(usd, who) for usd, _, who in kept]
@@ -376,7 +379,7 @@ class Brute:
                 across = -(-tp * pp // chips)
                 if not self._joined(machine, across):
                     continue
-                rate, spread = rates[shape, precision, tp, pp]
+                rate, spread, sure = rates[shape, precision, tp, pp]
                 for count in range(1, most // chips + 1) if online else COUNTS:
                     if count * chips > most:
                         break
@@ -394,7 +397,7 @@ class Brute:
                         1 - 1e-9
                     ):
                         usd, took, _ = self._job_cost(wanted, offer, machine, count, MONTH_H * HOUR, 1.0, across == 1)
-                        found.offer(usd, 0.0, who)
+                        found.offer(usd, 0.0, who, sure)
         return found
 
     def _ways(self, layer: Layer, shape: int) -> tuple[tuple[int, int], ...]:
@@ -404,8 +407,9 @@ class Brute:
 
     def _rates(
         self, wanted: Wanted, rows: list[tuple[int, str, int, int]]
-    ) -> dict[tuple[int, str, int, int], tuple[float, float]]:
-        """Requests per second of one replica within the goals, row by row, and by what factor they may be fewer."""
+    ) -> dict[tuple[int, str, int, int], tuple[float, float, bool]]:
+        """Requests per second of one replica within the goals, row by row, by what factor they may be fewer, and whether a
+        request alone keeps the goals nine times of ten."""
         file = wanted.file
         name, layer, _ = self.layer(file["model"])
         shapes = [self.wide.shapes[row[0]] for row in rows]
@@ -433,12 +437,19 @@ class Brute:
         fits = kv_bytes(ask.model, setup) <= kv_budget_bytes(ask.model, setup, memory)
         estimate = predict_serving.predict(ask, self.model, ("requests_per_s",))["requests_per_s"]
         full = estimate.value
-        rate, spread = full, estimate.high / estimate.value
+        rate, spread, sure = full, estimate.high / estimate.value, np.ones(len(rows), dtype=bool)
         if file["kind"] == "serve":
             goals = {("ttft", 0.95): file["goals"]["ttft_s"], ("tpot", 0.95): file["goals"]["tpot_s"]}
             rate = np.minimum(highest_rate(ask, self.model, goals), 0.8 * full)
-        columns = zip(rows, rate, np.broadcast_to(spread, rate.shape), fits, strict=True)
-        return {row: (float(one) if fine else 0.0, float(wide)) for row, one, wide, fine in columns}
+            lone = replace(ask, scenario=Coded.of("closed"))
+            alone = predict_serving.predict(lone, self.model, ("ttft_ms", "tpot_ms"))
+            prompt = predict_serving.predict(replace(ask, scenario=Coded.of("prefill")), self.model, ("ttft_ms",))["ttft_ms"]
+            seconds = percentiles(lone, self.model, alone, (0.95,))
+            slowest = {"ttft": prompt.high / prompt.value, "tpot": alone["tpot_ms"].high / alone["tpot_ms"].value}
+            for (metric, share), limit in goals.items():
+                sure = sure & np.asarray(seconds[metric][share] * slowest[metric] <= limit)
+        columns = zip(rows, rate, np.broadcast_to(spread, rate.shape), fits, sure, strict=True)
+        return {row: (float(one) if fine else 0.0, float(wide), bool(safe)) for row, one, wide, fine, safe in columns}
 
 
 @cache

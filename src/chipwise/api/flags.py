@@ -27,6 +27,8 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {  # by option: fields that it sets
     "tpot": ("goals.tpot",),
     "latency": ("goals.latency",),
     "deadline": ("goals.deadline",),
+    "confidence": ("goals.confidence",),
+    "users_in": ("traffic",),
     "budget": ("goals.budget",),
 }
 _NAMES = {"clouds": "--cloud", "regions": "--region", "countries": "--country", "chips": "--chip"}
@@ -69,4 +71,6 @@ def _flags(constraints: Constraints, options: Mapping[str, Any]) -> dict[str, st
     }
     flags |= {f"limits.{name}": flag for name, flag in _NAMES.items() if stated[name]}
     flags |= {f"limits.{name}": f"--{name.replace('_', '-')}" for name in _SINGLE if stated[name]}
-    return flags | {field: f"--{name}" for name, fields in _FIELDS.items() if options.get(name) for field in fields}
+    return flags | {
+        field: f"--{name.replace('_', '-')}" for name, fields in _FIELDS.items() if options.get(name) for field in fields
+    }

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 GOALS = ("ttft", "tpot", "latency")
 DAY = ("peak", "low", "shape")
 KINDS = ("serve", "train", "finetune", "batch")
-_LEARNING = ("tokens", "samples", "seq", "precision", "deadline", "budget")
+_LEARNING = ("tokens", "samples", "seq", "precision", "deadline", "confidence", "budget")
 _OF_KIND: Mapping[str, tuple[str, ...]] = {  # options that say something of each kind
-    "serve": ("rps", *DAY, "input", "output", "steps", *GOALS, "precision", "budget"),
+    "serve": ("rps", *DAY, "input", "output", "steps", *GOALS, "users_in", "confidence", "precision", "budget"),
     "train": _LEARNING,
     "finetune": _LEARNING,
-    "batch": ("samples", "input", "output", "steps", "precision", "deadline", "budget"),
+    "batch": ("samples", "input", "output", "steps", "precision", "deadline", "confidence", "budget"),
 }
 _OPTIONS = tuple(dict.fromkeys(option for options in _OF_KIND.values() for option in options))
 LISTS = ("clouds", "regions", "countries", "residency", "compliance", "chips", "precision", "purchase", "where", "requires")
@@ -120,6 +120,8 @@ def text_of(model: str, options: Mapping[str, Any], models: Registry | None = No
         needed = _needed(options, {**({} if day else {"rps": "--rps"}), **lengths})
         work["arrival"] = _day(day, options) if day else {"rate": needed["rps"]}
         work |= {f"{side}_tokens": options[side] for side in ("input", "output") if options.get(side)}
+        if countries := [known_country(name) for name in items(_several(options.get("users_in")))]:
+            work["traffic"] = {code: 1 / len(countries) for code in countries}
     elif kind == "batch":
         work["items"] = _needed(options, {"samples": "--samples"})["samples"]
         work |= {f"{side}_tokens": options[side] for side in ("input", "output") if options.get(side)}
@@ -139,6 +141,10 @@ def text_of(model: str, options: Mapping[str, Any], models: Registry | None = No
     elif options.get("precision"):
         work["precision"] = options["precision"]
     return yaml.safe_dump(work, sort_keys=False)
+
+
+def _several(value: str | Sequence[str] | None) -> Sequence[str]:
+    return (value,) if isinstance(value, str) else value or ()
 
 
 def _has_no_tokens(model: str, models: Registry | None) -> bool:
@@ -179,8 +185,8 @@ def _refuse_foreign(kind: str, options: Mapping[str, Any]) -> None:
     foreign = [option for option in _OPTIONS if options.get(option) and option not in _OF_KIND[kind]]
     if not foreign:
         return
-    listed = ", ".join(f"--{option}" for option in foreign)
-    remedy = f"Leave {'it' if len(foreign) == 1 else 'them'} out; --{kind} goes with --{', --'.join(_OF_KIND[kind])}."
+    listed, own = (", ".join(f"--{one.replace('_', '-')}" for one in some) for some in (foreign, _OF_KIND[kind]))
+    remedy = f"Leave {'it' if len(foreign) == 1 else 'them'} out; --{kind} goes with {own}."
     if kind == "batch" and foreign == ["tokens"]:
         remedy = "Give the number of inputs: --samples 50k."
     raise BadInput(f"{listed} {'does' if len(foreign) == 1 else 'do'} not go with --{kind}.", remedy=remedy)
@@ -200,7 +206,7 @@ def _amount(options: Mapping[str, Any]) -> dict[str, Any]:
 def goals_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """The goals that options state."""
     goals: dict[str, Any] = {name: {USUAL_PERCENTILE: options[name]} for name in GOALS if options.get(name)}
-    return goals | {name: options[name] for name in ("deadline", "budget") if options.get(name)}
+    return goals | {name: options[name] for name in ("deadline", "confidence", "budget") if options.get(name)}
 
 
 def with_goals(text: str, path: str, goals: Mapping[str, Any]) -> str:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from chipwise.planner.values.plan import Choice, Plan
     from chipwise.workload.kinds import Common
 
-_OF_SERVING = {"serve", "rps", "peak", "low", "shape", "input", "output", "steps"}
+_OF_SERVING = {"serve", "rps", "peak", "low", "shape", "input", "output", "steps", "users_in"}
 _WITH_MODEL = _OF_SERVING | {"train", "finetune", "batch", "tokens", "samples", "seq", "precision"}
 RATED = {"serve": "req/s", "transcode": "streams", "stream": "msg/s", "interactive": "people"}
 _SERVICES = 4  # that are shown, the cheapest
@@ -78,6 +78,10 @@ _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 @click.option("--tpot", default=None, help="Goal: time per output token: 50ms.")
 @click.option("--latency", default=None, help="Goal: time to the complete answer: 5s.")
 @click.option("--deadline", default=None, help="Goal: longest time: 72h.")
+@click.option("--confidence", default=None, help="With which goals of time are kept; 0.9 unless given.")
+@click.option(
+    "--users-in", multiple=True, metavar="COUNTRY,...", help="Serving: where users are, DE or DE,FR; the way to them counts."
+)
 @click.option("--budget", default=None, help="Goal: most money: 500 or 2k/month, in US dollars.")
 @as_of()
 @click.option("--json", "as_json", is_flag=True, help="The whole plan as JSON.")

@@ -12,6 +12,7 @@ WORTH_TELLING = {
     RuleKind.MARKET: 0.20,
     RuleKind.COMMITMENT: 0.03,
     RuleKind.PRECISION: 0.05,
+    RuleKind.CONFIDENCE: 0.20,
 }  # saved at least
 
 

@@ -154,6 +154,9 @@ def _alternatives(
     narrower = _narrower(case, everything)
     masks = {kind: _among(everything, offers) & ~narrower for kind, offers in ok.aside.items()}
     masks[RuleKind.PRECISION] = _among(everything, ok.offers) & narrower
+    if case.chance is not None:
+        unsure = case.chance[everything.way] < case.goals.confidence
+        masks[RuleKind.CONFIDENCE] = _among(everything, ok.offers) & ~narrower & unsure
     for kind, mask in masks.items() if case.goals.objective == "cost" else ():
         priced = everything.only(mask)
         fine = feasible(case, fleet, priced, None)[0]

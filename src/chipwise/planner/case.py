@@ -39,6 +39,7 @@ class Described:
     lines: tuple[Line, ...] = ()  # bought besides machines; they sum to the row's `beside_usd`
     latency: Mapping[str, float] | None = None  # seconds at the asked load
     rate_spread: float = 1.0
+    goals_chance: float | None = None  # that a request alone keeps the latency goals, by how sure the estimate is
     quantum: QuantumPart | None = None
 
 
@@ -54,7 +55,7 @@ class Goals:
     items: float = 0.0  # of the job
     item: str = "item"
     rules: Rules = NO_RULES  # quotas are held against candidates here, offers were before
-    confidence: float = 0.9  # with which the deadline is kept
+    confidence: float = 0.9  # with which the deadline is kept, and latency goals as far as more machines would not help
     horizon_s: float | None = None  # of a job without a deadline: longer ones are taken only where there are no others
     most_machines: float = math.inf  # likewise
     native: frozenset[str] = frozenset()  # kinds of chips that the program runs on already, beside GPUs
@@ -101,6 +102,7 @@ class PlanningCase:
     following: Following | None = None  # rows whose machines follow the load; None: as many at all times
     room: Array | None = None  # by way: what its machines can take, such as requests a second
     peak: float = 0.0  # requests a second that must be answered; 0: not counted so
+    chance: Array | None = None  # by way: that a request alone keeps the latency goals; None: there are none
     unasked: Mask | None = None  # by way: those in a narrower number format than was asked for
     reach: Reach | None = None  # where the traffic of a service comes from
     data: Data | None = None  # what is read and written, and where it lies

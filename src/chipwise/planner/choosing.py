@@ -353,6 +353,7 @@ class ChoiceMaker:
             doubt=MEANINGS[quality] if (quality := VERDICTS[catalog.offers.verdict[priced.offer[row]]]) in DOUBTFUL else "",
             by_s=max(float(self.surely[row]), float(priced.seconds[row])),
             late_share=self._late(row),
+            goals_chance=described.goals_chance,
             planned=described.planned,
             work_s=float(priced.tails.risk.work_s[row]),
             boot_s=priced.tails.boot_s,

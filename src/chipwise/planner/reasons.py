@@ -37,6 +37,7 @@ class RuleKind(StrEnum):
     MARKET = "not-durable"
     COMMITMENT = "commitment-not-asked-for"
     PRECISION = "precision-not-asked-for"
+    CONFIDENCE = "not-sure-enough"
     OWNED = "owned"
     RENTED = "rented"
     QUOTA = "quota"
@@ -357,6 +358,14 @@ class MissesDeadline:
 
 
 @dataclass(frozen=True, slots=True)
+class UnsureLatency:
+    """A request alone keeps the latency goals with less than the asked confidence; more machines would not help."""
+
+    chance: float
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
 class MissesThroughput:
     rate: float
     limit: float
@@ -515,6 +524,7 @@ Goal = (
     | MissesLatency
     | TooFar
     | MissesDeadline
+    | UnsureLatency
     | MissesThroughput
     | OverBudget
     | StageOverBudget

@@ -10,12 +10,12 @@ import numpy as np
 
 from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.perf.arrays import Array
-from chipwise.planner.case import Goals, PlanningCase
+from chipwise.planner.case import PlanningCase
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.limits import Mask, offer_title
 from chipwise.planner.pricing import Priced
 from chipwise.planner.quotas import QuotaCheck, above, quota_checks
-from chipwise.planner.reasons import Beaten, MissesDeadline, MissesThroughput, OverBudget, Reason, TooFar
+from chipwise.planner.reasons import Beaten, MissesDeadline, MissesThroughput, OverBudget, Reason, TooFar, UnsureLatency
 from chipwise.planner.remedies import Ease
 from chipwise.planner.values.placement import FARTHER, Reach
 from chipwise.planner.values.plan import Choice, Missing, Obstacle
@@ -99,7 +99,7 @@ def feasible(case: PlanningCase, fleet: Fleet, priced: Priced, layered: Array | 
     masks = [one.fine for one in tests]
     fine = np.logical_and.reduce([np.ones(len(priced), dtype=bool), *masks])
     if fine.any() or not len(priced):
-        return _sensible(case.goals, priced, fine), ()
+        return _sensible(case, priced, fine), ()
     misses = np.sum([~mask for mask in masks], axis=0)
 
     def missing(test: _Test, index: int, together: bool = False) -> Missing:
@@ -124,12 +124,16 @@ def feasible(case: PlanningCase, fleet: Fleet, priced: Priced, layered: Array | 
     return fine, tuple(missing(test, row, together=True) for test in missed)
 
 
-def _sensible(goals: Goals, priced: Priced, fine: Mask) -> Mask:
-    """Without what nobody would do unasked: a job of longer than a month, a fleet of more machines than a team starts alone.
-    Where nothing else is left they are kept."""
-    for soon in (priced.machines <= goals.most_machines, priced.seconds <= (goals.horizon_s or math.inf)):
-        if (fine & soon).any():
-            fine = fine & soon
+def _sensible(case: PlanningCase, priced: Priced, fine: Mask) -> Mask:
+    """Without what nobody would do unasked: a chip that may be too slow for a request alone, a job of longer than a month, a
+    fleet of more machines than a team starts alone. Where nothing else is left they are kept."""
+    goals = case.goals
+    masks = [priced.machines <= goals.most_machines, priced.seconds <= (goals.horizon_s or math.inf)]
+    if case.chance is not None:
+        masks.insert(0, case.chance[priced.way] >= goals.confidence)
+    for mask in masks:
+        if (fine & mask).any():
+            fine = fine & mask
     return fine
 
 
@@ -143,6 +147,8 @@ def verdict(case: PlanningCase, fleet: Fleet, choice: Choice) -> Reason | None:
     goals = case.goals
     if goals.deadline_s is not None and choice.by_s > goals.deadline_s:
         return MissesDeadline(choice.by_s, goals.deadline_s, goals.confidence, choice.moving_s)
+    if choice.goals_chance is not None and choice.goals_chance < goals.confidence:
+        return UnsureLatency(choice.goals_chance, goals.confidence)
     if goals.throughput is not None and choice.seconds > goals.items / goals.throughput:
         return MissesThroughput(goals.items / max(choice.seconds, 1e-9), goals.throughput, goals.item)
     spent = choice.layered_usd

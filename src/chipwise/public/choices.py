@@ -41,6 +41,8 @@ class Choice:
     watts: float
     latency_s: Mapping[str, float]  # by goal, such as "ttft p90"
     network_s: float | None  # round trip to the users that `traffic` names, which `latency_s` holds
+    goals_probability: float | None  # that requests keep the latency goals; None: there are none
+    late_probability: float | None  # of missing the deadline; None: there is none
     provenance: str  # of the speed
     price_of: str  # the day of the price
     data: Record = field(compare=False, repr=False)  # the whole view
@@ -98,6 +100,8 @@ def choice_of(view: Mapping[str, Any], kind: str, per: str) -> Choice:
         watts=view["watts"]["all"],
         latency_s=dict(view["latency_s"]),
         network_s=view["network_s"],
+        goals_probability=view["goals_probability"],
+        late_probability=view["late_probability"],
         provenance=view["provenance"],
         price_of=view["price_of"],
         data=Record(view),

@@ -65,6 +65,10 @@ class WorkloadOptions(TypedDict, total=False):
     """bf16, fp8, ..."""
     deadline: str
     """Longest time, as 72h."""
+    confidence: str | float
+    """With which goals of time are kept; 0.9 unless given."""
+    users_in: Names
+    """Of a service: where its users are, as DE; the way to them counts."""
     budget: str
     """Most money, as $500 or $2k/month."""
     name: str

@@ -17,7 +17,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from chipwise.errors import Problem
-from chipwise.spelling import nearest
+from chipwise.spelling import nearest, suggested_options
 from chipwise.workload.kinds import Common
 from chipwise.workload.overlay import Layered, Spot
 from chipwise.workload.part import EnumChoice, Flaw, show_value
@@ -136,7 +136,7 @@ def _from_detail(
         case "extra_forbidden":
             fields = _fields(loc[:-1])
             title = _title(loc[:-1])
-            message, allowed, near = f"is not a field of {title}", ", ".join(sorted(fields)), nearest(str(loc[-1]), fields)
+            message, allowed, near = f"is not a field of {title}", ", ".join(sorted(fields)), _near_fields(str(loc[-1]), fields)
         case "union_tag_not_found":
             loc, keep_last, message, allowed = (*loc, "kind"), True, "is required", _tags(loc)
         case "union_tag_invalid":
@@ -226,6 +226,10 @@ def _mapping(loc: FieldPath) -> str | None:
     if len(_models_at(loc)) > 1:
         return f"kind and the fields of that kind; kinds are {_tags(loc)}"
     return ", ".join(_fields(loc)) or None
+
+
+def _near_fields(name: str, fields: list[str]) -> tuple[str, ...]:
+    return tuple(field for field, _ in suggested_options(name, fields))
 
 
 def _title(loc: FieldPath) -> str:

@@ -140,6 +140,8 @@ def choice_view(choice: Choice) -> View:
         "feeding": asdict(choice.feeding) if choice.feeding else None,
         "latency_s": dict(choice.latency),
         "network_s": choice.network_s,
+        "goals_probability": choice.goals_chance,
+        "late_probability": choice.late_share,
         "watts": {"machine": choice.machine_watts, "all": choice.watts, "stated": choice.watts_stated},
         "quantum": asdict(choice.quantum) if choice.quantum else None,
         "layered_usd": choice.layered_usd,

@@ -207,7 +207,8 @@ def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
             f"{name} {duration(seconds)} of {duration(limit)}" if seconds is not None else f"{name} within {duration(limit)}"
         )
     missed = [name for name, limit in targets.goals.items() if reached.get(name, 0.0) > limit]
-    first = f"{'Missed by the estimate' if missed else 'Kept'}: {', '.join(parts)}."
+    likely = "" if winner.goals_chance is None else f" ({likely_words(winner.goals_chance)})"
+    first = f"{'Missed by the estimate' if missed else 'Kept'}{likely}: {', '.join(parts)}."
     slow = [loss.family for loss in plan.losses if loss.choice is None and isinstance(loss.why, TooSlow)]
     rest = f" and {len(slow) - 3} more" if len(slow) > 3 else ""
     return [
@@ -215,6 +216,10 @@ def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
         *network,
         f"Too slow at any rate: {', '.join(slow[:3])}{rest}." if slow else "No family on offer is too slow for it.",
     ]
+
+
+def likely_words(chance: float) -> str:
+    return "more than 99% likely" if chance > 0.99 else f"{chance:.0%} likely"
 
 
 def late_words(share: float) -> str:

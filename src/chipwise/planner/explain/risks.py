@@ -10,6 +10,7 @@ from chipwise.planner.explain.words import leading_layers, software_of
 from chipwise.planner.values.plan import Choice, Plan
 
 FULL_MEMORY = 0.95  # of a chip: above it what is left for fragments and other versions is little
+UNSURE = 0.895  # probability of keeping the latency goals, below which it is a risk: nothing on offer was surer
 OFTEN = 0.1  # interruptions: fewer are not worth a number
 LONGEST = 220  # letters: three lines of a narrow terminal
 
@@ -32,6 +33,8 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
         often = f", about {winner.interruptions:.2g} times" if winner.interruptions >= OFTEN else ""
         keep = ", so keep checkpoints" if plan.per == "job" else ""
         yield f"spot machines are taken back{often}{keep}"
+    if winner.goals_chance is not None and winner.goals_chance < UNSURE:
+        yield f"the latency goals are kept with a probability of {winner.goals_chance:.0%}: measure before you rely on them"
     if winner.needs_porting:
         yield f"{winner.chip} needs porting to {software_of(winner.family)}"
     elif winner.family.startswith("AMD"):

@@ -68,6 +68,10 @@ def _alternative(option: CheaperOption, per: str) -> Turn:
             "precision",
             f"in {option.choice.precision} {name} would cost {cost}; {quality}: --precision {option.choice.precision}",
         )
+    if option.kind is RuleKind.CONFIDENCE:
+        chance = option.choice.goals_chance or 0.0
+        text = f"{name} would cost {cost} and keeps the latency goals with a probability of {chance:.0%}"
+        return Turn("confidence", f"{text}: measure it, or --confidence {max(math.floor(chance * 20) / 20, 0.5):.2g}")
     term = f"{option.term_years:g}y"
     text = f"{name} would cost {cost} and binds for {usd(option.contract_usd or 0.0)}"
     pays = f"; it pays if used for {option.break_even:.0%} of the term" if option.break_even is not None else ""

@@ -139,7 +139,7 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
     unasked = _unasked(work, job.published)
     wider = replace(job, precisions=(*job.precisions, *unasked))
     rows = generation.search(wider, ground.fleet, extended.model, shapes.tolist(), limits)
-    best = generation.best(rows, online)
+    best = generation.best(rows, online, work.goals.confidence)
     chips = np.array([one.chips for one in ground.fleet.shapes])[rows.shape]
     if isinstance(work, Serve):
         replicas, loaded = rows.replicas, generation.at_load(job, ground.fleet, extended.model, rows, best)
@@ -193,6 +193,7 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
             replicas=copies,
             latency=latency,
             rate_spread=float(rows.spread[row]),
+            goals_chance=float(rows.chance[row]) if job.goals else None,
         )
 
     tokens = job.input_len + job.output_len
@@ -211,6 +212,7 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         following=following_of(extended, work, path),
         room=(rows.rate * rows.replicas)[best] if online else None,
         peak=job.rate if online else 0.0,
+        chance=rows.chance[back] if job.goals else None,
         unasked=rows.precision.look_up(lambda name: float(name in unasked))[back] > 0 if unasked else None,
         reach=reach_of(extended, work, ground.fleet.catalog, rules) if online else None,
         data=work.data,

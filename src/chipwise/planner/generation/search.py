@@ -38,6 +38,7 @@ from chipwise.perf.queueing import Service, Traffic
 from chipwise.perf.setup import ServingSetup
 from chipwise.perf.transformer import Layer, Transformers
 from chipwise.perf.under_load import Demand, highest_of, percentiles, planned_rate
+from chipwise.planner.chances import chance_within
 from chipwise.planner.defaults import within_headroom
 from chipwise.planner.fleet import Fleet, Index, Shape, machines_for, replicas_in
 from chipwise.planner.limits import Mask
@@ -88,6 +89,7 @@ class Serving:
     counts: Index  # numbers of machines that the limits leave to choose from
     provenance: Coded  # how near to measurements
     predicted: Array  # 1: predicted; 0: left out, because it does not fit or no load keeps the goals
+    chance: Array  # that a request alone keeps the goals; 1 without goals
     alone: Array  # `rate`, also where so many replicas or chips are not allowed
 
     def only(self, mask: Mask) -> Serving:
@@ -127,6 +129,7 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
             counts=empty,
             provenance=Coded.of(""),
             predicted=none,
+            chance=none,
             alone=none,
         )
     shape = np.array([row[0] for row in rows], dtype=np.intp)
@@ -142,7 +145,7 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
     short = np.maximum(longest - room, 0.0)
     rest = memory.total - memory.kv_cache
     fits = short <= 0
-    rate, spread, at_once = np.zeros(len(rows)), np.ones(len(rows)), np.zeros(len(rows))
+    rate, spread, at_once, chance = np.zeros(len(rows)), np.ones(len(rows)), np.zeros(len(rows)), np.ones(len(rows))
     hopeful = fits & ~_hopeless(job, ask)
     places = np.flatnonzero(hopeful)
     provenance = Coded(("",), np.zeros(len(rows), dtype=np.intp))
@@ -150,7 +153,9 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
         first, alike = _replicas(ask, tp, pp, shape, places)
         sample = ask_of(job, fleet, shape[first], Coded(precision.names, precision.index[first]), tp[first], pp[first])
         *columns, near = _capacity(job, sample, model)
-        rate[places], spread[places], at_once[places] = (np.broadcast_to(one, first.shape)[alike] for one in columns)
+        rate[places], spread[places], at_once[places], chance[places] = (
+            np.broadcast_to(one, first.shape)[alike] for one in columns
+        )
         provenance.index[places] = 1 + np.broadcast_to(near.index, first.shape)[alike]
         provenance = Coded(("", *near.names), provenance.index)
     chips = np.array([one.chips for one in fleet.shapes], dtype=np.float64)[shape]
@@ -183,6 +188,7 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
         counts=np.maximum(chip_limits[1] // chips - np.ceil(chip_limits[0] / chips) + 1, 0).astype(np.intp),
         provenance=provenance,
         predicted=hopeful.astype(float),
+        chance=chance,
         alone=alone,
     )
 
@@ -284,19 +290,35 @@ def _used(names: Coded, rows: Index) -> Coded:
     return Coded(tuple(names.names[at] for at in present.tolist()), place[index])
 
 
-def _capacity(job: ServingJob, ask: Generation, model: Model) -> tuple[Array, Array, Array, Coded]:
-    """What one replica is planned for in requests per second, how much slower it may be, callers at once, provenance."""
+def _capacity(job: ServingJob, ask: Generation, model: Model) -> tuple[Array, Array, Array, Array, Coded]:
+    """What one replica is planned for in requests per second, how much slower it may be, callers at once, how likely a request
+    alone keeps the goals, provenance."""
     full = predict(ask, model, ("requests_per_s",))["requests_per_s"]
     spread = np.broadcast_to(full.value / np.maximum(full.low, 1e-12), full.value.shape)
     if job.concurrency:
         callers = most_at_once(job, ask, model)
         closed = replace(ask, setup=ask.setup.change(batch=np.maximum(callers, 1.0)), scenario=Coded.of("closed"))
         rate = predict(closed, model, ("requests_per_s",))["requests_per_s"].value
-        return np.where(callers > 0, rate, 0.0), spread, callers, full.provenance
+        return np.where(callers > 0, rate, 0.0), spread, callers, _chance(job, ask, model), full.provenance
     if not job.goals and not job.rate:
-        return full.value, spread, np.zeros(1), full.provenance
+        return full.value, spread, np.zeros(1), np.ones(1), full.provenance
     demand = Demand(job.rate, job.headroom, job.least_replicas)
-    return planned_rate(ask, model, job.goals, demand), spread, np.zeros(1), full.provenance
+    return planned_rate(ask, model, job.goals, demand), spread, np.zeros(1), _chance(job, ask, model), full.provenance
+
+
+def _chance(job: ServingJob, ask: Generation, model: Model) -> Array:
+    """How likely a request alone on its replica keeps every goal, by how sure its estimate is."""
+    if not job.goals:
+        return np.ones(1)
+    alone = replace(ask, scenario=Coded.of("closed"))
+    estimates = predict(alone, model, ("ttft_ms", "tpot_ms"))
+    prompt = predict(replace(ask, scenario=Coded.of("prefill")), model, ("ttft_ms",))["ttft_ms"]  # no other wait is unsure
+    first, token = estimates["ttft_ms"].seconds, estimates["tpot_ms"].seconds * max(job.output_len - 1.0, 0.0)
+    spreads = {"ttft": prompt.high / prompt.value, "tpot": estimates["tpot_ms"].high / estimates["tpot_ms"].value}
+    spreads["latency"] = (first * spreads["ttft"] + token * spreads["tpot"]) / (first + token)
+    seconds = _goal_seconds(alone, model, estimates, tuple(job.goals))
+    chances = [chance_within(column(limit), seconds[name, share], spreads[name]) for (name, share), limit in job.goals.items()]
+    return np.asarray(np.minimum.reduce(chances), dtype=np.float64)
 
 
 def most_at_once(job: ServingJob, ask: Generation, model: Model) -> Array:
@@ -324,13 +346,13 @@ def most_at_once(job: ServingJob, ask: Generation, model: Model) -> Array:
     return np.asarray(low, dtype=np.float64)
 
 
-def best(rows: Serving, online: bool) -> Index:
+def best(rows: Serving, online: bool, confidence: float = 0.0) -> Index:
     """Of every shape and precision the row that needs the fewest machines, of those the one with most room; offline the one
-    that gets most out of a machine."""
+    that gets most out of a machine. A split that is sure enough of the goals comes before all that are not."""
     able = np.flatnonzero((rows.fits > 0) & (rows.rate > 0))
     room = rows.rate[able] * rows.replicas[able]
     first, second = (rows.machines[able], -room) if online else (-rows.per_machine[able], rows.machines[able])
-    order = able[np.lexsort((second, first, rows.precision.index[able], rows.shape[able]))]
+    order = able[np.lexsort((second, first, rows.chance[able] < confidence, rows.precision.index[able], rows.shape[able]))]
     keys = np.stack([rows.shape[order], rows.precision.index[order]], axis=1)
     if not len(keys):
         return order

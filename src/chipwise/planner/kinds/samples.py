@@ -25,6 +25,7 @@ from chipwise.perf.net import STEPS
 from chipwise.perf.power import Utilisation
 from chipwise.perf.published_vision import FORMATS
 from chipwise.perf.queueing import UTILISATION
+from chipwise.planner.chances import chance_within
 from chipwise.planner.defaults import STEP_SAMPLES
 from chipwise.planner.fleet import Shape as MachineShape
 from chipwise.planner.fleet import placed
@@ -170,7 +171,7 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
     of_shape = sampled_by_shape(question, ground, model, settings, tuple(map(str, work.limits.precision)))
     goals = _goals(work)
     month = question.month_s
-    speeds: dict[tuple[str, float], tuple[float, float, float]] = {}
+    speeds: dict[tuple[str, float], tuple[float, float, float, float | None]] = {}
     curves: dict[tuple[str, float], Curve] = {}
 
     def ways_of(index: int) -> Ways:
@@ -182,8 +183,10 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
         if place not in speeds:
             curve = curves[place] = sample_curve(ask)
             fastest = float(np.min(curve.seconds))
-            speeds[place] = (*service_rates(curve, goals, work, rate), fastest)
-        planned, capacity, fastest = speeds[place]
+            alone = ask.passes([1.0 / ask.together], "samples_per_s")
+            chance = lone_chance(goals, fastest, float(alone.value[0] / max(alone.low[0], 1e-12)))
+            speeds[place] = (*service_rates(curve, goals, work, rate), fastest, chance)
+        planned, capacity, fastest, chance = speeds[place]
         if goals and capacity <= 1e-3:  # without goals a sample may take as long as it does
             limit = min(goals.values())
             return Cannot(TooSlow("latency of a single sample", fastest, limit), fastest / limit, TIME)
@@ -211,11 +214,17 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
                 planned=planned,
                 replicas=machines * most_copies,
                 rate_spread=float(speed.value[0] / max(speed.low[0], 1e-12)),
+                goals_chance=chance,
                 use=ask.utilisation(batch / ask.together, float(speed.value[0])),
             )
         ]
 
     return ways_of
+
+
+def lone_chance(goals: Mapping[float, float], seconds: float, spread: float) -> float | None:
+    """That a request alone, which takes as long whatever its share of all, is answered within every goal."""
+    return float(chance_within(column(min(goals.values())), column(seconds), column(spread))[0]) if goals else None
 
 
 def machines_for(question: Question, work: Serve, chips: int, inside: int, copies: float) -> int | Cannot:

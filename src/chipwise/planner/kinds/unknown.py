@@ -15,7 +15,7 @@ from chipwise.perf.kernels.work import Terms
 from chipwise.perf.model import CARRIED
 from chipwise.perf.part import Part
 from chipwise.perf.power import Utilisation
-from chipwise.planner.kinds.samples import machines_for, service_rates
+from chipwise.planner.kinds.samples import lone_chance, machines_for, service_rates
 from chipwise.planner.kinds.ways import (
     KIND,
     MEMORY,
@@ -164,6 +164,7 @@ class _Load:
                 planned=planned,
                 replicas=machines * chips,
                 rate_spread=float(terms.high[0] / terms.total[0]),
+                goals_chance=lone_chance(self.goals, request_s, float(terms.high[0] / terms.total[0])),
                 use=USE,
             )
         ]

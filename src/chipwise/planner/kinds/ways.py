@@ -64,6 +64,7 @@ class Way:
     planned: float | None = None  # the part of it that replicas are counted by; None: all
     replicas: int | None = None
     rate_spread: float = 1.0  # the interval of `rate` ends at this factor above and below it
+    goals_chance: float | None = None  # that a request alone keeps the latency goals
     use: Utilisation = field(kw_only=True)  # of every chip while it works
     limit_w: float | None = None  # that one chip may draw; None: what its sheet says
     lines: tuple[Line, ...] = ()  # bought besides machines
@@ -297,6 +298,7 @@ def _assembled(
             planned=way.rate if way.planned is None else way.planned,
             replicas=way.replicas,
             rate_spread=way.rate_spread,
+            goals_chance=way.goals_chance,
             lines=way.lines,
             quantum=way.quantum,
         )
@@ -315,6 +317,7 @@ def _assembled(
         layered=_layered(question) if monthly else None,
         following=_following(question) if monthly else None,
         peak=table.peak,
+        chance=_chances(ways),
         reach=_reach(question, fleet) if monthly and question.work.traffic else None,
         data=question.work.data,
     )
@@ -333,6 +336,13 @@ def _assembled(
         grounds,
     )
     return replace(plan, objective=question.aim, notes=(*plan.notes, *_notes(question, table, aim)))
+
+
+def _chances(ways: Sequence[Way]) -> Array | None:
+    """That requests keep the latency goals; None: nothing is estimated by them."""
+    if all(way.goals_chance is None for way in ways):
+        return None
+    return np.array([1.0 if way.goals_chance is None else way.goals_chance for way in ways], dtype=np.float64)
 
 
 def _apart(ground: Ground, ways: Sequence[Way]) -> dict[str, Reason]:

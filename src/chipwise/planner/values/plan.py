@@ -123,6 +123,7 @@ class Choice:
     boot_s: float = 0.0  # of `seconds` those until the machines have started
     moving_s: float = 0.0  # of `seconds` those until the data has come and the results are back
     late_share: float | None = None  # probability of missing the deadline; None: there is none
+    goals_chance: float | None = None  # probability that a request alone keeps the latency goals; None: there are none
     network_s: float | None = None  # round trip to the users, which `latency` holds; None: nobody says where they or it are
     users: str = ""  # where they are: "Germany"
     over_time: OverTime | None = None  # of machines that follow the load, which `cost` and `kg` are of; None: always as many

@@ -1,0 +1,23 @@
+"""How likely it is that something is done in time: estimates are off by a logarithmic normal law."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+
+from chipwise.perf.arrays import Array
+
+NINE_OF_TEN = NormalDist().inv_cdf(0.9)
+
+_half_erfc = np.frompyfunc(lambda size: 0.5 * math.erfc(size), 1, 1)
+
+
+def chance_within(limit: Array, seconds: Array, spread: Array) -> Array:
+    """That at most `limit` seconds are taken, where `seconds` are expected and nine times of ten at most `spread` times as
+    many; an estimate without a spread is taken at its word."""
+    with np.errstate(divide="ignore"):
+        far = np.log(np.maximum(limit, 0.0) / seconds) * NINE_OF_TEN
+        sizes = far / np.log(np.maximum(spread, 1.0 + 1e-9))
+    return np.asarray(_half_erfc(-np.asarray(sizes, dtype=np.float64) / math.sqrt(2.0)), dtype=np.float64)
