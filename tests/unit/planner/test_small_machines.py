@@ -14,6 +14,7 @@ from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan
 from chipwise.perf.transformer import layer_of
 from chipwise.planner.generation import search as generation
+from chipwise.planner.generation.job import ServingJob
 from chipwise.planner.ground import ground_for
 from effort import LONG, seeds, some
 
@@ -99,7 +100,7 @@ def test_rows_that_are_not_predicted_would_keep_no_goal(
         {("latency", 0.9): 6.0},
         {("tpot", 0.95): 0.1, ("ttft", 0.9): 2.0},
     ):
-        job = generation.ServingJob(
+        job = ServingJob(
             model=found.name,
             layer=layer_of(shape),
             input_len=prompt,

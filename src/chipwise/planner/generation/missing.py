@@ -15,7 +15,9 @@ from chipwise.perf.arrays import Array
 from chipwise.planner.defaults import SERVING_PRECISIONS
 from chipwise.planner.fleet import Fleet, Index, family_of
 from chipwise.planner.generation import search as generation
-from chipwise.planner.generation.search import Serving, ServingJob
+from chipwise.planner.generation.job import ServingJob, runs
+from chipwise.planner.generation.loaded import lone
+from chipwise.planner.generation.search import Serving
 from chipwise.planner.limits import Refused, offer_title
 from chipwise.planner.missing import Searched, no_way
 from chipwise.planner.reasons import (
@@ -93,7 +95,7 @@ def _without_chip_limit(job: ServingJob, rows: Serving, searched: Searched) -> S
 
 def _nearest(job: ServingJob, rows: Serving, searched: Searched, members: Index, slow: Mapping[int, TooSlow]) -> Reason:
     if not len(members):
-        has = any(generation.runs(searched.fleet.part(at), one) for at in searched.shapes for one in job.precisions)
+        has = any(runs(searched.fleet.part(at), one) for at in searched.shapes for one in job.precisions)
         instead = QUANTISED if job.precisions in SERVING_PRECISIONS.values() else ""
         return NoSplit(*searched.chips) if has else NoPrecision(job.precisions, instead=instead)
     if (rows.alone[members] > 0).any():
@@ -145,7 +147,7 @@ def _slowness(job: ServingJob, rows: Serving, searched: Searched, slow: Index) -
         return_index=True,
     )
     sample = slow[np.sort(first)]
-    durations = generation.lone(job, searched.fleet, searched.model, rows, sample)
+    durations = lone(job, searched.fleet, searched.model, rows, sample)
     return {
         row: max(
             (TooSlow(_goal(*goal), float(seconds[place]), job.goals[goal]) for goal, seconds in durations.items()), key=_excess
@@ -240,7 +242,7 @@ def _first_fit(job: ServingJob, searched: Searched) -> str:
 def _latency_of(job: ServingJob, rows: Serving, searched: Searched) -> list[Missing]:
     """Not even a request alone is answered in time: how near the fastest comes."""
     fitting = np.flatnonzero(rows.fits > 0)
-    durations = generation.lone(job, searched.fleet, searched.model, rows, fitting)
+    durations = lone(job, searched.fleet, searched.model, rows, fitting)
     if not durations:
         return [Missing(Obstacle.THROUGHPUT, NoRate(), (Advice("a smaller model"),))]
     excess = np.max([seconds / job.goals[goal] for goal, seconds in durations.items()], axis=0)

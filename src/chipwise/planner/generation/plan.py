@@ -21,6 +21,8 @@ from chipwise.planner.defaults import HOURS_PER_WEEK, NARROWER, SERVING_PRECISIO
 from chipwise.planner.explain.quality import with_quality
 from chipwise.planner.fleet import Index, family_of
 from chipwise.planner.generation import search as generation
+from chipwise.planner.generation.job import ServingJob
+from chipwise.planner.generation.loaded import at_load, at_rest_w, when_full
 from chipwise.planner.generation.missing import limits_of_serving, reason_of, refused_replicas, unable
 from chipwise.planner.ground import PlanGround, asked_goals, ground_for, shapes_offered, stored
 from chipwise.planner.limits import Allowed, Rules, allowed
@@ -48,7 +50,7 @@ _NO_ENGINE = ("fpga", "edge")  # kinds of parts that no serving engine for langu
 _WEEKS = MONTH / (7 * 86400.0)
 
 
-def generation_job(known: Known, path: str, work: Serve | Batch) -> tuple[Known, generation.ServingJob]:
+def generation_job(known: Known, path: str, work: Serve | Batch) -> tuple[Known, ServingJob]:
     """What is asked of every machine; and what is known, with the model."""
     extended, name, shape = known_model(Ask(known, path, "", {}), work)
     if not isinstance(shape, DecoderShape):
@@ -67,7 +69,7 @@ def generation_job(known: Known, path: str, work: Serve | Batch) -> tuple[Known,
         if (stated := getattr(work.goals, kind)) is not None
         for percentile, limit in stated.limits
     }
-    job = generation.ServingJob(
+    job = ServingJob(
         model=model_key(name),
         layer=layer_of(shape),
         input_len=work.input_tokens.mean,
@@ -142,7 +144,7 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
     best = generation.best(rows, online, work.goals.confidence)
     chips = np.array([one.chips for one in ground.fleet.shapes])[rows.shape]
     if isinstance(work, Serve):
-        replicas, loaded = rows.replicas, generation.at_load(job, ground.fleet, extended.model, rows, best)
+        replicas, loaded = rows.replicas, at_load(job, ground.fleet, extended.model, rows, best)
         seconds = np.full(len(best), serving_hours(work) * 3600.0)
         shape_at, machines = rows.shape[best], rows.machines[best]
         low = high = seconds
@@ -150,7 +152,7 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         working_w = loaded.chip_w
     else:
         assert isinstance(work, Batch)
-        loaded = generation.when_full(job, ground.fleet, extended.model, rows, best)
+        loaded = when_full(job, ground.fleet, extended.model, rows, best)
         replicas = np.maximum(np.floor(chips / (rows.tp * rows.pp)), 1.0)
         span = np.ceil(rows.tp * rows.pp / np.maximum(chips, 1)).astype(np.intp)  # machines of one replica
         counts_by_row = [machine_counts(int(chips[row]), limits, span=int(span[row])) for row in best.tolist()]
@@ -169,7 +171,7 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         seconds=seconds,
         low=low,
         high=high,
-        power_w=working_w * busy_chips + generation.at_rest_w(ground.fleet, shape_at) * idle_chips,
+        power_w=working_w * busy_chips + at_rest_w(ground.fleet, shape_at) * idle_chips,
         apart=(rows.tp * rows.pp <= chips)[back],
         monthly=online,
     )

@@ -12,61 +12,25 @@ no prediction goes). That is what most processors and small slices of a chip fai
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from chipwise.perf.arrays import Array, Coded, column
-from chipwise.perf.hardware import Hardware
 from chipwise.perf.memory_serving import kv_bytes, kv_room, serving_memory
-from chipwise.perf.model import Estimate, Model
-from chipwise.perf.part import Part
-from chipwise.perf.power import power
-from chipwise.perf.predict_serving import (
-    Generation,
-    drawn,
-    predict,
-    replica,
-    service,
-    slots,
-    usual_engines,
-)
-from chipwise.perf.queueing import Service, Traffic
-from chipwise.perf.setup import ServingSetup
-from chipwise.perf.transformer import Layer, Transformers
-from chipwise.perf.under_load import Demand, highest_of, percentiles, planned_rate
-from chipwise.planner.chances import chance_within
+from chipwise.perf.model import Model
+from chipwise.perf.predict_serving import Generation, replica
 from chipwise.planner.defaults import within_headroom
 from chipwise.planner.fleet import Fleet, Index, Shape, machines_for, replicas_in
+from chipwise.planner.generation.capacity import capacity
+from chipwise.planner.generation.job import ServingJob, ask_of, formats
 from chipwise.planner.limits import Mask
 from chipwise.predictor.splits import serving_splits
 
 AT_BEST = 0.96  # of nominal bandwidth and peak: a hair above what predictions are floored at
-
-
-@dataclass(frozen=True, slots=True)
-class ServingJob:
-    model: str
-    layer: Layer
-    input_len: float
-    output_len: float
-    prefix_len: float
-    precisions: tuple[str, ...]
-    kv_precision: str | None
-    goals: Mapping[tuple[str, float], float]  # ("ttft", 0.9) -> seconds
-    rate: float  # requests per second at the peak; 0: as many as possible (offline)
-    concurrency: float = 0.0  # callers who each wait for their answer, instead of a rate
-    longest: float = 0.0  # tokens of one sequence that must fit; 0: the mean one
-    least_replicas: float = 1.0
-    most_replicas: float = np.inf
-    least_rate: float = 0.0  # requests per second that must be possible, whatever arrives
-    headroom: float = 0.0  # above the rate, as a share of it
-    published: str = ""  # format of the weights as they are published; empty: 16 bits
-    burstiness: float = 1.0  # coefficient of variation of the times between arrivals
-    sigmas: tuple[float, float] = (0.0, 0.0)  # of the logarithms of prompt and answer lengths
 
 
 @dataclass(frozen=True)
@@ -136,12 +100,12 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
     precision = Coded.of([row[1] for row in rows])
     tp, pp = (np.array([row[place] for row in rows], dtype=np.float64) for place in (2, 3))
     ask = ask_of(job, fleet, shape, precision, tp, pp)
-    capacity = np.array([one.memory_bytes for one in fleet.shapes])[shape]
+    memory_bytes = np.array([one.memory_bytes for one in fleet.shapes])[shape]
     single = ask.setup.change(batch=column(1.0))
     if job.longest > job.input_len + job.output_len:
         single = single.change(input_len=column(max(job.longest - job.output_len, 1.0)))
     memory, longest = serving_memory(ask.model, single), kv_bytes(ask.model, single)
-    room = kv_room(memory, single, capacity)  # below zero where not even the weights fit
+    room = kv_room(memory, single, memory_bytes)  # below zero where not even the weights fit
     short = np.maximum(longest - room, 0.0)
     rest = memory.total - memory.kv_cache
     fits = short <= 0
@@ -152,7 +116,7 @@ def search(job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], c
     if len(places):
         first, alike = _replicas(ask, tp, pp, shape, places)
         sample = ask_of(job, fleet, shape[first], Coded(precision.names, precision.index[first]), tp[first], pp[first])
-        *columns, near = _capacity(job, sample, model)
+        *columns, near = capacity(job, sample, model)
         rate[places], spread[places], at_once[places], chance[places] = (
             np.broadcast_to(one, first.shape)[alike] for one in columns
         )
@@ -238,114 +202,6 @@ def _picked(column: Any, mask: Mask) -> Any:
     return column[mask]
 
 
-def formats(job: ServingJob, part: Part) -> list[str]:
-    """Of the job's formats those that a chip has: of fp16 and bf16, which are as good, bf16 alone where it has both. GPUs
-    without fp4 read weights that are published so, and compute in 16 bits."""
-    able = [one for one in job.precisions if runs(part, one) or (one == job.published == "fp4" and part.kind == "gpu")]
-    return [one for one in able if one != "fp16" or "bf16" not in able]
-
-
-def runs(part: Part, precision: str) -> bool:
-    return precision in ("int8", "int4", "fp32") or part.has(precision)
-
-
-def ask_of(job: ServingJob, fleet: Fleet, shape: Index, precision: Coded, tp: Array, pp: Array) -> Generation:
-    parts = _used(Coded.of([one.part for one in fleet.shapes]), shape)
-    node = np.array([float(one.chips) for one in fleet.shapes])
-    fabric = np.array([one.fabric for one in fleet.shapes])
-    hardware = Hardware.of(parts, fleet.parts.by_name, node[shape], fabric[shape])
-    cache = job.kv_precision or "bf16"
-    setup = ServingSetup.of(
-        batch=1.0,
-        input_len=job.input_len,
-        output_len=job.output_len,
-        prefix_len=job.prefix_len,
-        tp=tp,
-        pp=pp,
-        precision_weights=precision,
-        precision_kv=cache,
-        engine=usual_engines(hardware),
-    )
-    return Generation(
-        model=Transformers.of([job.layer]),
-        name=Coded.of(job.model),
-        hardware=hardware,
-        setup=setup,
-        scenario=Coded.of("full"),
-        rate=column(0.0),
-        replicas=column(1.0),
-        attention_dp=column(1.0),
-        traffic=Traffic(
-            burstiness=column(job.burstiness), prompt_sigma=column(job.sigmas[0]), answer_sigma=column(job.sigmas[1])
-        ),
-    )
-
-
-def _used(names: Coded, rows: Index) -> Coded:
-    """The rows with only the names that they have: every prediction looks all names up, and most shapes are processors."""
-    index = names.index[rows]
-    present = np.flatnonzero(np.bincount(index, minlength=len(names.names)))
-    place = np.zeros(len(names.names), dtype=np.intp)
-    place[present] = np.arange(len(present))
-    return Coded(tuple(names.names[at] for at in present.tolist()), place[index])
-
-
-def _capacity(job: ServingJob, ask: Generation, model: Model) -> tuple[Array, Array, Array, Array, Coded]:
-    """What one replica is planned for in requests per second, how much slower it may be, callers at once, how likely a request
-    alone keeps the goals, provenance."""
-    full = predict(ask, model, ("requests_per_s",))["requests_per_s"]
-    spread = np.broadcast_to(full.value / np.maximum(full.low, 1e-12), full.value.shape)
-    if job.concurrency:
-        callers = most_at_once(job, ask, model)
-        closed = replace(ask, setup=ask.setup.change(batch=np.maximum(callers, 1.0)), scenario=Coded.of("closed"))
-        rate = predict(closed, model, ("requests_per_s",))["requests_per_s"].value
-        return np.where(callers > 0, rate, 0.0), spread, callers, _chance(job, ask, model), full.provenance
-    if not job.goals and not job.rate:
-        return full.value, spread, np.zeros(1), np.ones(1), full.provenance
-    demand = Demand(job.rate, job.headroom, job.least_replicas)
-    return planned_rate(ask, model, job.goals, demand), spread, np.zeros(1), _chance(job, ask, model), full.provenance
-
-
-def _chance(job: ServingJob, ask: Generation, model: Model) -> Array:
-    """How likely a request alone on its replica keeps every goal, by how sure its estimate is."""
-    if not job.goals:
-        return np.ones(1)
-    alone = replace(ask, scenario=Coded.of("closed"))
-    estimates = predict(alone, model, ("ttft_ms", "tpot_ms"))
-    prompt = predict(replace(ask, scenario=Coded.of("prefill")), model, ("ttft_ms",))["ttft_ms"]  # no other wait is unsure
-    first, token = estimates["ttft_ms"].seconds, estimates["tpot_ms"].seconds * max(job.output_len - 1.0, 0.0)
-    spreads = {"ttft": prompt.high / prompt.value, "tpot": estimates["tpot_ms"].high / estimates["tpot_ms"].value}
-    spreads["latency"] = (first * spreads["ttft"] + token * spreads["tpot"]) / (first + token)
-    seconds = _goal_seconds(alone, model, estimates, tuple(job.goals))
-    chances = [chance_within(column(limit), seconds[name, share], spreads[name]) for (name, share), limit in job.goals.items()]
-    return np.asarray(np.minimum.reduce(chances), dtype=np.float64)
-
-
-def most_at_once(job: ServingJob, ask: Generation, model: Model) -> Array:
-    """Callers that one replica answers within the goals, none of them queued; 0: not even one."""
-    room = np.broadcast_to(np.minimum(slots(ask), np.ceil(job.concurrency * (1.0 + job.headroom))), (len(ask),))
-    if not job.goals:
-        return room
-    shares = sorted({share for _, share in job.goals})
-
-    def fine(batch: Array) -> Mask:
-        trial = replace(ask, setup=ask.setup.change(batch=batch), scenario=Coded.of("closed"))
-        estimates = predict(trial, model, ("ttft_ms", "tpot_ms"))
-        seconds = percentiles(trial, model, estimates, shares)
-        passes: Mask = np.logical_and.reduce([seconds[name][share] <= limit for (name, share), limit in job.goals.items()])
-        return passes
-
-    low, high = np.zeros(len(room)), np.floor(room)
-    if np.all(fine(np.maximum(high, 1.0))):
-        return np.asarray(high, dtype=np.float64)
-    low = np.where(fine(np.ones(len(room))), 1.0, 0.0)
-    for _ in range(int(np.ceil(np.log2(max(float(high.max()), 2.0)))) + 1):
-        middle = np.maximum(np.floor((low + high) / 2), 1.0)
-        good = fine(middle) & (low > 0)
-        low, high = np.where(good, np.maximum(middle, low), low), np.where(good, high, np.maximum(middle - 1, low))
-    return np.asarray(low, dtype=np.float64)
-
-
 def best(rows: Serving, online: bool, confidence: float = 0.0) -> Index:
     """Of every shape and precision the row that needs the fewest machines, of those the one with most room; offline the one
     that gets most out of a machine. A split that is sure enough of the goals comes before all that are not."""
@@ -359,71 +215,3 @@ def best(rows: Serving, online: bool, confidence: float = 0.0) -> Index:
     fresh = np.concatenate([[True], np.any(keys[1:] != keys[:-1], axis=1)])
     chosen: Index = order[fresh]
     return chosen
-
-
-def lone(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected: Index) -> dict[tuple[str, float], Array]:
-    """Seconds of every goal for a request that is alone on its replica, of some rows: no load does better."""
-    if not job.goals:
-        return {}
-    ask = replace(_selected_ask(job, fleet, rows, selected), scenario=Coded.of("closed"))
-    return _goal_seconds(ask, model, predict(ask, model, ("ttft_ms", "tpot_ms")), tuple(job.goals))
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """Some rows at work."""
-
-    seconds: Mapping[tuple[str, float], Array]  # of every goal; where there is none, medians
-    chip_w: Array  # watts of a chip with its share of the host
-    rate: Array  # requests per second up to which a replica keeps the goals; what is planned without any, and of callers
-
-
-def at_load(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected: Index) -> Loaded:
-    """At the asked load, shared by a row's replicas."""
-    if not len(selected):
-        return Loaded({}, np.zeros(0), np.zeros(0))
-    ask, replicas = _selected_ask(job, fleet, rows, selected), np.maximum(rows.replicas[selected], 1.0)
-    if job.concurrency:
-        ask = replace(
-            ask, setup=ask.setup.change(batch=np.maximum(job.concurrency / replicas, 1.0)), scenario=Coded.of("closed")
-        )
-    else:
-        ask = replace(ask, rate=np.maximum(job.rate, 1e-6 * replicas), replicas=replicas, scenario=Coded.of("open"))
-    serving, rate = None if job.concurrency else service(ask, model), rows.rate[selected]
-    if serving is not None and job.goals:
-        rate = np.maximum(highest_of(serving, job.goals), rate)
-    estimates = predict(ask, model, ("ttft_ms", "tpot_ms", "latency_ms"), serving=serving)
-    seconds = _goal_seconds(ask, model, estimates, tuple(job.goals) or (("ttft", 0.5), ("tpot", 0.5)), serving)
-    return Loaded(seconds, np.broadcast_to(drawn(ask, estimates).machine, (len(ask),)), rate)
-
-
-def when_full(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected: Index) -> Loaded:
-    """As many requests as it takes, for whose answers nobody waits."""
-    if not len(selected):
-        return Loaded({}, np.zeros(0), np.zeros(0))
-    ask = _selected_ask(job, fleet, rows, selected)
-    working_w = np.broadcast_to(drawn(ask, predict(ask, model, ("requests_per_s",))).machine, (len(ask),))
-    return Loaded({}, working_w, rows.rate[selected])
-
-
-def at_rest_w(fleet: Fleet, shape: Index) -> Array:
-    """Watts of a chip without work, with its share of the host."""
-    parts = [fleet.part(at) for at in shape.tolist()]
-    limit = np.array([part.power_w for part in parts], dtype=np.float64)
-    return power(Coded.of([part.kind for part in parts]), limit, column(0.0), column(0.0)).machine
-
-
-def _selected_ask(job: ServingJob, fleet: Fleet, rows: Serving, at: Index) -> Generation:
-    precision = Coded(rows.precision.names, rows.precision.index[at])
-    return ask_of(job, fleet, rows.shape[at], precision, rows.tp[at], rows.pp[at])
-
-
-def _goal_seconds(
-    ask: Generation,
-    model: Model,
-    estimates: Mapping[str, Estimate],
-    goals: Sequence[tuple[str, float]],
-    serving: Service | None = None,
-) -> dict[tuple[str, float], Array]:
-    seconds = percentiles(ask, model, estimates, sorted({share for _, share in goals}), serving)
-    return {(name, share): np.broadcast_to(seconds[name][share], (len(ask),)) for name, share in goals}

@@ -30,6 +30,7 @@ from chipwise.perf.arrays import Array
 from chipwise.perf.model import Model
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.generation import search as generation
+from chipwise.planner.generation.job import ServingJob
 from chipwise.planner.generation.sizing import goals_by_bucket
 from chipwise.planner.limits import Mask
 from chipwise.planner.values.mix import Bucket
@@ -88,7 +89,7 @@ class Ways:
 
 
 def ways_for(
-    job: generation.ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], buckets: Sequence[Bucket], most_chips: int
+    job: ServingJob, fleet: Fleet, model: Model, shapes: Sequence[int], buckets: Sequence[Bucket], most_chips: int
 ) -> Ways:
     """The rate of every way on every bucket. Only replicas inside one machine: a mix counts machines one by one."""
     rates, serving = [], None

@@ -13,7 +13,7 @@ from chipwise.catalog.sharing import mig_profiles, modes_of
 from chipwise.errors import BadInput, NoResult
 from chipwise.perf.arrays import Array
 from chipwise.planner.fleet import Index
-from chipwise.planner.generation import search as generation
+from chipwise.planner.generation.job import ServingJob
 from chipwise.planner.generation.plan import generation_job, generation_shapes, serving_hours
 from chipwise.planner.ground import PlanGround, ground_for
 from chipwise.planner.load.plan import with_recording
@@ -79,7 +79,7 @@ class _Request:
     path: str
     work: Serve
     known: Known
-    job: generation.ServingJob
+    job: ServingJob
     offers: Index
 
 

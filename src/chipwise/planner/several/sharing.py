@@ -24,6 +24,7 @@ from chipwise.perf.predict_serving import Generation
 from chipwise.perf.under_load import running
 from chipwise.planner.fleet import Fleet, Index, Shape, scaled
 from chipwise.planner.generation import search as generation
+from chipwise.planner.generation.job import ServingJob, ask_of
 from chipwise.planner.several.packing import ALONE, IN_SLICES, IN_TURNS, MOST_MEMORY, MOST_SHARE, Host, Item, Profile
 from chipwise.units import GB
 
@@ -101,7 +102,7 @@ def cuts_of(fleet: Fleet, shapes: Sequence[int], hosts: Sequence[Host], slices: 
     return Cuts(tuple(hosts), small, tuple(cuts))
 
 
-def host_usage(job: generation.ServingJob, cuts: Cuts, model: Model, number: int, rules: int, allowed: Sequence[bool]) -> Item:
+def host_usage(job: ServingJob, cuts: Cuts, model: Model, number: int, rules: int, allowed: Sequence[bool]) -> Item:
     """What the model takes of every host; `allowed` by host."""
     shapes = [at for at, cut in enumerate(cuts.cuts) if allowed[cut.host]]
     serving = generation.search(job, cuts.fleet, model, shapes, (1, len(cuts.cuts)))
@@ -127,12 +128,12 @@ def host_usage(job: generation.ServingJob, cuts: Cuts, model: Model, number: int
     return Item(model=number, rules=rules, alone=alone, share=share, memory=memory, profile=profile, precision=precision)
 
 
-def _bytes(job: generation.ServingJob, fleet: Fleet, model: Model, serving: generation.Serving, rows: Index) -> Array:
+def _bytes(job: ServingJob, fleet: Fleet, model: Model, serving: generation.Serving, rows: Index) -> Array:
     """Bytes that are in use while the asked rate runs; at least the longest sequence is held."""
     if not len(rows):
         return np.zeros(0)
     precision = Coded(serving.precision.names, serving.precision.index[rows])
-    ask = generation.ask_of(job, fleet, serving.shape[rows], precision, serving.tp[rows], serving.pp[rows])
+    ask = ask_of(job, fleet, serving.shape[rows], precision, serving.tp[rows], serving.pp[rows])
     flowing: Generation = replace(ask, scenario=Coded.of("open"), rate=column(job.rate))
     mean = running(flowing, model)
     setup = ask.setup.change(batch=np.ceil(mean + 2.0 * np.sqrt(mean)))

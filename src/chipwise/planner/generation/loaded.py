@@ -1,0 +1,75 @@
+"""Some rows at work: at the asked load, full, with one request alone, and at rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from chipwise.perf.arrays import Array, Coded, column
+from chipwise.perf.model import Model
+from chipwise.perf.power import power
+from chipwise.perf.predict_serving import Generation, drawn, predict, service
+from chipwise.perf.under_load import highest_of
+from chipwise.planner.fleet import Fleet, Index
+from chipwise.planner.generation.capacity import goal_seconds
+from chipwise.planner.generation.job import ServingJob, ask_of
+from chipwise.planner.generation.search import Serving
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Some rows at work."""
+
+    seconds: Mapping[tuple[str, float], Array]  # of every goal; where there is none, medians
+    chip_w: Array  # watts of a chip with its share of the host
+    rate: Array  # requests per second up to which a replica keeps the goals; what is planned without any, and of callers
+
+
+def at_load(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected: Index) -> Loaded:
+    """At the asked load, shared by a row's replicas."""
+    if not len(selected):
+        return Loaded({}, np.zeros(0), np.zeros(0))
+    ask, replicas = _selected_ask(job, fleet, rows, selected), np.maximum(rows.replicas[selected], 1.0)
+    if job.concurrency:
+        ask = replace(
+            ask, setup=ask.setup.change(batch=np.maximum(job.concurrency / replicas, 1.0)), scenario=Coded.of("closed")
+        )
+    else:
+        ask = replace(ask, rate=np.maximum(job.rate, 1e-6 * replicas), replicas=replicas, scenario=Coded.of("open"))
+    serving, rate = None if job.concurrency else service(ask, model), rows.rate[selected]
+    if serving is not None and job.goals:
+        rate = np.maximum(highest_of(serving, job.goals), rate)
+    estimates = predict(ask, model, ("ttft_ms", "tpot_ms", "latency_ms"), serving=serving)
+    seconds = goal_seconds(ask, model, estimates, tuple(job.goals) or (("ttft", 0.5), ("tpot", 0.5)), serving)
+    return Loaded(seconds, np.broadcast_to(drawn(ask, estimates).machine, (len(ask),)), rate)
+
+
+def when_full(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected: Index) -> Loaded:
+    """As many requests as it takes, for whose answers nobody waits."""
+    if not len(selected):
+        return Loaded({}, np.zeros(0), np.zeros(0))
+    ask = _selected_ask(job, fleet, rows, selected)
+    working_w = np.broadcast_to(drawn(ask, predict(ask, model, ("requests_per_s",))).machine, (len(ask),))
+    return Loaded({}, working_w, rows.rate[selected])
+
+
+def lone(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected: Index) -> dict[tuple[str, float], Array]:
+    """Seconds of every goal for a request that is alone on its replica, of some rows: no load does better."""
+    if not job.goals:
+        return {}
+    ask = replace(_selected_ask(job, fleet, rows, selected), scenario=Coded.of("closed"))
+    return goal_seconds(ask, model, predict(ask, model, ("ttft_ms", "tpot_ms")), tuple(job.goals))
+
+
+def at_rest_w(fleet: Fleet, shape: Index) -> Array:
+    """Watts of a chip without work, with its share of the host."""
+    parts = [fleet.part(at) for at in shape.tolist()]
+    limit = np.array([part.power_w for part in parts], dtype=np.float64)
+    return power(Coded.of([part.kind for part in parts]), limit, column(0.0), column(0.0)).machine
+
+
+def _selected_ask(job: ServingJob, fleet: Fleet, rows: Serving, at: Index) -> Generation:
+    precision = Coded(rows.precision.names, rows.precision.index[at])
+    return ask_of(job, fleet, rows.shape[at], precision, rows.tp[at], rows.pp[at])
