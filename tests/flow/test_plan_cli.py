@@ -35,6 +35,7 @@ KEYS = {
     "answers",
     "turns",
     "services",
+    "service",
     "service_is_cheaper",
     "data",
     "considered",

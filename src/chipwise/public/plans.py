@@ -123,7 +123,8 @@ class Plan:
     @property
     def service(self) -> Record | None:
         """The service that costs less than the best machines, where there is one and cost is the objective."""
-        return next(iter(self.services), None) if self.data.get("service_is_cheaper") else None
+        leading = self.data.get("service")
+        return None if leading is None else Record(leading)
 
     @property
     def answers(self) -> Table:

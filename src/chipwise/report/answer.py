@@ -101,7 +101,7 @@ def against(plan: Plan) -> Chart | None:
                 is_answer=plan.service is None,
             ),
         )
-    service = next((one for one in plan.services if not one.refused), None)
+    service = plan.service or next((one for one in plan.services if not one.refused), None)
     if service is not None:
         story = (service.title, f"{usd(service.usd)} a {plan.per}", service.break_even)
         paid = Bar(

@@ -56,6 +56,7 @@ def plan_view(plan: Plan) -> View:
             for one in plan.alternatives
         ],
         "service_is_cheaper": plan.service is not None,
+        "service": service_view(plan.service) if plan.service else None,
         "data": data_view(plan.data) if plan.data else None,
         "considered": plan.counts.considered,
         "pruned": plan.counts.pruned,
