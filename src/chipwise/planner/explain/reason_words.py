@@ -272,7 +272,10 @@ def _goal(reason: r.Goal) -> str:
             moved = f", of which moving the data takes {duration(moving)}" if moving >= MOVING * seconds else ""
             return f"misses the deadline of {duration(limit_s)}: {duration(seconds)}{surely}{moved}"
         case r.UnsureLatency(chance, confidence):
-            return f"a request alone keeps the latency goals with a probability of {chance:.0%}, {confidence:.3g} is asked for"
+            likely = math.floor(100 * chance)  # never as much as is asked for
+            return (
+                f"a request alone keeps the latency goals with a probability of {likely}%; {100 * confidence:g}% is asked for"
+            )
         case r.MissesThroughput(rate, limit, item):
             return f"misses the throughput of {number(limit, 4)} {item}s/s: {number(rate, 4)}"
         case r.OverBudget():
