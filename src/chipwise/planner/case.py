@@ -58,6 +58,7 @@ class Goals:
     confidence: float = 0.9  # with which the deadline is kept, and latency goals as far as more machines would not help
     horizon_s: float | None = None  # of a job without a deadline: longer ones are taken only where there are no others
     most_machines: float = math.inf  # likewise
+    least_replicas: int = 1  # of a service
     native: frozenset[str] = frozenset()  # kinds of chips that the program runs on already, beside GPUs
 
     def spent(self, usd: Array, seconds: Array) -> Array:

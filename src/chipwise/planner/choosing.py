@@ -164,6 +164,7 @@ class ChoiceMaker:
             storage_usd=self.storage_of if case.stored is not None else None,
             grounds=self.grounds,
             needs_porting=self.porting >= PORTED,
+            least_replicas=case.goals.least_replicas,
             leader=self._leader,
         )
 

@@ -71,6 +71,8 @@ def lead(rows: Traits) -> Lead:
     cheapest = int(native[0])
     if len(moved) and _pays(rows, int(moved[0]), cheapest):
         near = _nearest(rows, moved)
+        if not _pays(rows, near.first, cheapest):  # the cheapest of them does
+            near = Lead(int(moved[0]))
         return Lead(near.first, near.cheaper, near.advantages, cheapest)
     near = _nearest(rows, native)
     across = cheapest_ported if cheapest_ported is not None and cheapest_ported < near.first else None

@@ -162,6 +162,15 @@ def test_bursts_take_a_reserved_base_and_hourly_machines_above_it(session: Sessi
     assert "as the base" in found.recommendation
 
 
+@pytest.mark.parametrize(("commit", "longest"), [("1y", 1.0), ("3y", 3.0)])
+def test_no_layer_is_promised_for_longer_than_allowed(session: Session, commit: str, longest: float) -> None:
+    found = asked(session, "arrival: 60 req/s\n" + LENGTHS, commit=commit).load
+    assert found is not None
+    terms = [one.term_years for one in found.layers]
+    assert max(terms) <= longest
+    assert (max(terms) > 0) == (longest == 3.0), "the longer term is cheap enough to be taken"
+
+
 def test_a_steady_load_costs_what_the_plan_says_and_takes_no_time(session: Session) -> None:
     text = CHAT + "arrival: 12 req/s\n" + LENGTHS
     found = plan(session, "chat.yaml", text=text)

@@ -35,6 +35,14 @@ def test_the_cheapest_leads_where_nothing_near_is_better() -> None:
     assert lead(traits((100e3, 10, 0, 1, 0), (101e3, 10, 0, 1, 0))) == Lead(0)
 
 
+def test_what_leads_among_ports_pays_for_the_port_itself() -> None:
+    """Not only the cheapest of them, which something dearer and sooner is preferred to."""
+    usd = 10e3
+    ported = (1 - PORTING_SAVES) * usd * 0.99
+    found = lead(traits((ported, 10, 0, 1, 3), (1.02 * ported, 5, 0, 1, 3), (usd, 10, 0, 1, 0)))
+    assert found == Lead(0, across=2)
+
+
 def test_a_hair_of_time_is_no_reason_to_pay_more() -> None:
     """Also across the end of a step of time."""
     for seconds in np.geomspace(10, 11, 30):

@@ -106,3 +106,21 @@ def test_a_narrower_precision_never_wins_unasked_and_is_told_with_what_it_saves_
 def test_nothing_to_turn_where_time_is_what_counts_but_risks_remain() -> None:
     found = planned(TRAIN, "time")
     assert not {"price", "deadline", "later deadline"} & set(told(found))
+
+
+def test_a_lower_load_still_has_its_replicas() -> None:
+    """At the named rate one machine of another type would do, and two are asked for."""
+    text = (
+        "kind: serve\nname: chat\nmodel: llama-3.1-8b\narrival: {rate: 12}\ninput_tokens: 500\noutput_tokens: 200\n"
+        "goals: {ttft: {p90: 800ms}, tpot: {p90: 50ms}}\n"
+    )
+    free, bound = (plan(session(), "case.yaml", text=f"{text}replicas: {{min: {least}}}\n") for least in (1, 40))
+    for found, least in ((free, 1), (bound, 40)):
+        for turn in found.turns:
+            if turn.what == "less load":
+                costs = [float(one.replace(",", "")) for one in re.findall(r"\$([\d,.]+\d)", turn.told)]
+                each = [
+                    one.usd / one.machines * -(-least // max((one.replicas or 1) // one.machines, 1)) for one in found.choices
+                ]
+                assert min(costs) >= 0.999 * min(each)
+    assert not any(turn.what == "less load" for turn in bound.turns), "forty copies cost what they cost at any lower rate"

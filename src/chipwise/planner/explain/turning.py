@@ -47,7 +47,10 @@ def turns(plan: Plan) -> tuple[Turn, ...]:
     if plan.objective == "cost":
         changes += _paid(winner, rows)
         changes += _price(winner, rows)
-        changes += _load(winner, plan.choices, RATES.get(plan.kind, "")) if plan.per == "month" else _time(winner, rows)
+        if plan.per == "month":
+            changes += _load(winner, plan.choices, RATES.get(plan.kind, ""), rows.least_replicas)
+        else:
+            changes += _time(winner, rows)
         changes += _precision(winner, rows)
         changes += _farther(winner, plan.farther)
     return (*changes, *_risks(plan.kind, winner, rows))
@@ -145,25 +148,27 @@ class _Steps:
     choice: Choice
     usd: float  # of one group
     rate: float
+    fewest: int  # groups that hold the replicas that there must be
 
     @classmethod
-    def of(cls, choice: Choice) -> _Steps:
+    def of(cls, choice: Choice, least_replicas: int) -> _Steps:
         span = max(math.ceil(width(choice.split) / max(choice.chips, 1)), 1)
         groups = max(choice.machines / span, 1.0)
-        return cls(choice, choice.usd / groups, (choice.planned or 0.0) / groups)
+        copies = max((choice.replicas or 1) / groups, 1.0)
+        return cls(choice, choice.usd / groups, (choice.planned or 0.0) / groups, math.ceil(least_replicas / copies - 1e-9))
 
     def cost(self, rate: float) -> float:
-        return math.ceil(rate / self.rate - 1e-9) * self.usd
+        return max(math.ceil(rate / self.rate - 1e-9), self.fewest) * self.usd
 
 
-def _load(winner: Choice, choices: Sequence[Choice], unit: str) -> Iterator[Turn]:
+def _load(winner: Choice, choices: Sequence[Choice], unit: str, least_replicas: int) -> Iterator[Turn]:
     """The nearest higher and lower rates at which another of the best machine types is cheaper, both in whole machines."""
     if (
         not winner.rate or winner.machines < 1 or isinstance(winner.split, DevicesPerPlace)
     ):  # a place has its load, and its device
         return
-    own = _Steps.of(winner)
-    rivals = [_Steps.of(other) for other in choices[1:] if other.rate and _rivals(winner, other)]
+    own = _Steps.of(winner, least_replicas)
+    rivals = [_Steps.of(other, least_replicas) for other in choices[1:] if other.rate and _rivals(winner, other)]
     if not rivals:
         return
     now = own.rate * max(round(winner.usd / own.usd), 1)

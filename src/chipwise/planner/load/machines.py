@@ -83,9 +83,8 @@ class Kinds:
         catalog = rows.fleet.catalog
         self.commitments = catalog.derived("commitments", lambda: Commitments(catalog.rows("commitments")))
         allowed = work.limits.purchase
-        self.may_commit = rows.grounds.rules.committed_years > 0 and (
-            not allowed or any(one.startswith(Buying.RESERVED) for one in allowed)
-        )
+        self.longest_term = rows.grounds.rules.committed_years
+        self.may_commit = self.longest_term > 0 and (not allowed or any(one.startswith(Buying.RESERVED) for one in allowed))
 
     def pairs(self, limit: int) -> tuple[list[int], list[int]]:
         """Rows of different machine and region, the cheapest first: rented ones, and owned ones. Of those that can be promised
@@ -190,12 +189,13 @@ class Kinds:
             for commitment in self.commitments.of(machine.provider, machine.name, region.name, hourly, machine.chips):
                 listed = prices.get(_TERMS.get(commitment.term, Purchase.ON_DEMAND), np.inf)
                 same_price = abs(commitment.usd_per_hour / listed - 1.0) < 0.01  # the offer says it already
-                if commitment.certain and not commitment.bound and commitment.term_years and not same_price:
+                allowed = 0 < (commitment.term_years or 0.0) <= self.longest_term
+                if commitment.certain and not commitment.bound and allowed and not same_price:
                     yield Option(
                         f"{commitment.instrument} {commitment.term}, {commitment.payment}",
                         commitment.usd_per_hour,
                         committed=True,
-                        term_years=commitment.term_years,
+                        term_years=commitment.term_years or 0.0,
                     )
 
 

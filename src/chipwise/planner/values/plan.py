@@ -290,6 +290,7 @@ class Rows:
     storage_usd: Callable[[int], float] | None  # of a position, which its price does not hold yet; None: there is no data
     grounds: Grounds = field(default_factory=Grounds)
     needs_porting: Mask | None = None  # by position; None: nothing does
+    least_replicas: int = 1  # that a service must have
     leader: Callable[[Index], int] = lambda rows: int(rows[0])  # of ranked positions the one that would lead alone, by cost
 
     @property
