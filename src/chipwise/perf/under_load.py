@@ -76,13 +76,13 @@ def running(ask: Generation, model: Model) -> Array:
 
 def highest_rate(ask: Generation, model: Model, goals: Goals) -> Array:
     """Requests per second, over all replicas, up to which every goal {(metric, share): seconds} is met: at most
-    `HIGHEST_USED` of the capacity, without goals `UTILISATION` of it; 0: no rate meets them."""
+    `HIGHEST_USED` of the capacity; 0: no rate meets them."""
     return np.concatenate([highest_of(one, goals) for one in _services(ask, model)]) * ask.replicas
 
 
 def highest_of(serving: Service, goals: Goals) -> Array:
     """The same of one replica."""
-    return _highest(serving, goals, HIGHEST_USED if goals else UTILISATION)
+    return _highest(serving, goals, HIGHEST_USED)
 
 
 @dataclass(frozen=True, slots=True)

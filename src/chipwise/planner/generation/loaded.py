@@ -24,7 +24,7 @@ class Loaded:
 
     seconds: Mapping[tuple[str, float], Array]  # of every goal; where there is none, medians
     chip_w: Array  # watts of a chip with its share of the host
-    rate: Array  # requests per second up to which a replica keeps the goals; what is planned without any, and of callers
+    rate: Array  # requests per second up to which a replica keeps the goals; of callers what is planned
 
 
 def at_load(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected: Index) -> Loaded:
@@ -39,7 +39,7 @@ def at_load(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected
     else:
         ask = replace(ask, rate=np.maximum(job.rate, 1e-6 * replicas), replicas=replicas, scenario=Coded.of("open"))
     serving, rate = None if job.concurrency else service(ask, model), rows.rate[selected]
-    if serving is not None and job.goals:
+    if serving is not None:
         rate = np.maximum(highest_of(serving, job.goals), rate)
     estimates = predict(ask, model, ("ttft_ms", "tpot_ms", "latency_ms"), serving=serving)
     seconds = goal_seconds(ask, model, estimates, tuple(job.goals) or (("ttft", 0.5), ("tpot", 0.5)), serving)

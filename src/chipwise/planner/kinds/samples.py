@@ -1,7 +1,7 @@
 """Models that are counted by samples: trained, served or run over a pile, on whole chips, slices and processors.
 
-Serving: a chip answers so many requests a second while the latency goals hold (`Curve.highest_rate`), or 80% of what it can
-at most where there are none. Training: copies side by side; where the batch of a copy has no room it is passed in pieces.
+Serving: a chip answers so many requests a second while the latency goals hold (`Curve.highest_rate`) and is planned for a part
+of them that leaves the headroom free, 80% of what it can at most. Training: copies side by side; where the batch of a copy has no room it is passed in pieces.
 A recommender whose tables no chip holds alone is split over the chips of a machine, in training of the job (`tables`).
 """
 
@@ -25,6 +25,7 @@ from chipwise.perf.net import STEPS
 from chipwise.perf.power import Utilisation
 from chipwise.perf.published_vision import FORMATS
 from chipwise.perf.queueing import UTILISATION
+from chipwise.perf.under_load import HIGHEST_USED
 from chipwise.planner.chances import chance_within
 from chipwise.planner.defaults import STEP_SAMPLES
 from chipwise.planner.fleet import Shape as MachineShape
@@ -241,7 +242,7 @@ def service_rates(curve: Curve, goals: Mapping[float, float], work: Serve, rate:
     burst, room = work.arrival.burstiness, 1.0 + work.headroom
     most = min(UTILISATION, 1.0 / room) * curve.max_rate
     if not goals:
-        return most, most
+        return most, HIGHEST_USED * curve.max_rate
     highest = curve.highest_rate(goals, burst, HALVINGS, load=rate * room, fewest=work.replicas.min or 1)
     return highest / room if burst == 0 else min(highest / room, most), highest  # on a clock nothing queues
 
