@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.money import spot
 from chipwise.money.carbon import Grids
@@ -132,7 +133,8 @@ def price(work: Work, offers: Index, market: Market, checkpoint: Checkpoint | No
     machines = work.machines[way]
     apart = np.broadcast_to(work.apart, work.machines.shape)[way]
     fine = np.isfinite(work.seconds[way]) & (apart | (machines <= fleet.reach[machine[position]]))
-    fine &= machines <= _owned(market, machine, offers)[position]
+    if not work.monthly:  # a service may take what there is and rent the rest: verdicts say what alone does not do
+        fine &= machines <= own_limits(catalog, offers)[position]
     way, position, machines, apart = way[fine], position[fine], machines[fine], apart[fine]
     offer, machine = offers[position], machine[position]
     region = np.frombuffer(catalog.offers.region, dtype=np.int32)[offer].astype(np.intp)
@@ -187,9 +189,9 @@ def price(work: Work, offers: Index, market: Market, checkpoint: Checkpoint | No
     )
 
 
-def _owned(market: Market, machine: Index, offers: Index) -> Array:
+def own_limits(catalog: Catalog, offers: Index) -> Array:
     """The most machines there are, by offer: of own ones as many as are stated."""
-    catalog = market.fleet.catalog
+    machine = np.frombuffer(catalog.offers.machine, dtype=np.int32)[offers].astype(np.intp)
     limit = np.full(len(offers), np.inf)
     counted = catalog.derived("counted machines", lambda: np.array([bool(one.owned) for one in catalog.machines]))
     for place in np.flatnonzero(counted[machine]).tolist():

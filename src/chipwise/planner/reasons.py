@@ -366,6 +366,14 @@ class UnsureLatency:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnsFewer:
+    """More machines of one's own are needed than there are."""
+
+    machines: int
+    owned: int
+
+
+@dataclass(frozen=True, slots=True)
 class MissesThroughput:
     rate: float
     limit: float
@@ -525,6 +533,7 @@ Goal = (
     | TooFar
     | MissesDeadline
     | UnsureLatency
+    | OwnsFewer
     | MissesThroughput
     | OverBudget
     | StageOverBudget

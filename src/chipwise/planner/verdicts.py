@@ -13,9 +13,18 @@ from chipwise.perf.arrays import Array
 from chipwise.planner.case import PlanningCase
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.limits import Mask, offer_title
-from chipwise.planner.pricing import Priced
+from chipwise.planner.pricing import Priced, own_limits
 from chipwise.planner.quotas import QuotaCheck, above, quota_checks
-from chipwise.planner.reasons import Beaten, MissesDeadline, MissesThroughput, OverBudget, Reason, TooFar, UnsureLatency
+from chipwise.planner.reasons import (
+    Beaten,
+    MissesDeadline,
+    MissesThroughput,
+    OverBudget,
+    OwnsFewer,
+    Reason,
+    TooFar,
+    UnsureLatency,
+)
 from chipwise.planner.remedies import Ease
 from chipwise.planner.values.placement import FARTHER, Reach
 from chipwise.planner.values.plan import Choice, Missing, Obstacle
@@ -80,6 +89,13 @@ def _tests(case: PlanningCase, fleet: Fleet, priced: Priced, layered: Array | No
             return OverBudget(float(spent[at]), budget, goals.period, layered=case.following is not None)
 
         tests.append(_Test(Obstacle.BUDGET, spent, budget, dear))
+    own = own_limits(fleet.catalog, priced.offer)
+    if (priced.machines > own).any():
+
+        def fewer(at: int) -> Reason:
+            return OwnsFewer(int(priced.machines[at]), int(own[at]))
+
+        tests.append(_Test(Obstacle.OWNED, priced.machines / own, 1.0, fewer))
     for quota in quota_checks(fleet, priced, goals.rules):
 
         def above(at: int, quota: QuotaCheck = quota) -> Reason:
@@ -156,12 +172,20 @@ def verdict(case: PlanningCase, fleet: Fleet, choice: Choice) -> Reason | None:
         spent = float(goals.spent(np.array(choice.usd), np.array(choice.seconds)))
     if goals.budget_usd is not None and spent > goals.budget_usd:
         return OverBudget(spent, goals.budget_usd, goals.period, layered=case.following is not None)
+    if (fewer := _owns_fewer(fleet, choice)) is not None:
+        return fewer
     if (quota := above(fleet, choice, goals.rules)) is not None:
         return quota
     reach = case.reach
     if reach is None or choice.purchase == Purchase.OWNED or (choice.network_s or math.inf) <= reach.limit_s:
         return None
     return TooFar(reach.users, choice.network_s, reach.limit_s)
+
+
+def _owns_fewer(fleet: Fleet, choice: Choice) -> OwnsFewer | None:
+    index = fleet.catalog.machine_index.get((choice.provider, choice.machine)) if choice.purchase == Purchase.OWNED else None
+    owned = None if index is None else fleet.catalog.machines[index].owned_in(choice.region)
+    return None if owned is None or choice.machines <= owned else OwnsFewer(choice.machines, owned)
 
 
 def beaten(winner: Choice, loser: Choice, objective: str, per: str) -> Beaten:

@@ -11,6 +11,8 @@ from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan
 from chipwise.planner.explain.risks import risk_line
+from chipwise.planner.explain.words import headline
+from chipwise.planner.reasons import OwnsFewer
 from chipwise.planner.values.plan import Plan
 
 OWN = """
@@ -62,3 +64,22 @@ def test_electricity_and_carbon_are_of_one_power(tmp_path: Path) -> None:
     assert found.rows is not None
     kwh = winner.usd / 0.2  # at the meter: electricity alone counts
     assert winner.kg == pytest.approx(kwh * 0.3, rel=1e-6)
+
+
+def test_machines_that_are_too_few_carry_what_they_can_and_others_are_rented_above(tmp_path: Path) -> None:
+    """Two do not do it alone with the headroom: they are the base, and the reason is their number, not their network."""
+    work = BUSY.replace("limits: {where: [owned]}", "").replace("arrival: {rate: 40}", "arrival: {rate: 14}")
+    found = planned(tmp_path, ", count: 2", work)
+    assert found.winner is not None
+    assert found.winner.purchase != "owned"
+    assert found.load is not None
+    assert [one.machines for one in found.load.layers if one.owned] == [2]
+    assert found.load.usd < 0.8 * found.winner.usd
+    assert headline(found).startswith("Use 2 x onprem box in berlin, your own, and rent ")
+    assert found.rows is not None
+    reasons = {
+        found.rows.verdict(choice)
+        for choice in map(found.rows.choice, found.rows.ranked[found.rows.kept :].tolist())
+        if choice.machine == "box" and choice.precision == "bf16"
+    }
+    assert OwnsFewer(3, 2) in reasons

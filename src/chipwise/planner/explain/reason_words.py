@@ -276,6 +276,8 @@ def _goal(reason: r.Goal) -> str:
             return (
                 f"a request alone keeps the latency goals with a probability of {likely}%; {100 * confidence:g}% is asked for"
             )
+        case r.OwnsFewer(machines, owned):
+            return f"needs {machines} of them, and you own {owned} (`count` in its file)"
         case r.MissesThroughput(rate, limit, item):
             return f"misses the throughput of {number(limit, 4)} {item}s/s: {number(rate, 4)}"
         case r.OverBudget():
@@ -393,6 +395,8 @@ def eased(reason: r.Reason) -> str:
             return f"deadline {duration(seconds - limit_s)} later"
         case r.TooFar(_, float() as seconds, _):
             return f"limits.round_trip: {math.ceil(seconds * 1e3)}ms"
+        case r.OwnsFewer(machines, owned):
+            return f"{machines - owned} more machines of your own"
         case r.MissesThroughput(rate, _, item):
             return f"a throughput of {number(rate, 4)} {item}s/s"
         case r.OverBudget():

@@ -97,6 +97,11 @@ def best_machines(plan: Plan) -> str:
     between = f" ({interval})" if interval else ""
     layers = layer_words(load)
     cost = f"{usd(load.usd)} a month{between}, planned for {amount(load.peak)} {load.unit}"
+    owned = " and ".join(f"{one.machines} x {one.owned}" for one in load.layers if one.owned)
+    rented = " and ".join(f"{one.machines} {one.name}" for one in load.layers if not one.owned)
+    if owned:
+        first = f"Use {owned}, your own, and rent {load.title} above, {rented}" if rented else f"Use {owned}, your own"
+        return f"{first}: {cost}{_bound(load)}. Without them: {usual[0].lower()}{usual[1:]}"
     return f"Rent {load.title} in layers, {layers}: {cost}{_bound(load)}. Bought one way: {usual[0].lower()}{usual[1:]}"
 
 

@@ -1,7 +1,8 @@
 """Models that are counted by samples: trained, served or run over a pile, on whole chips, slices and processors.
 
 Serving: a chip answers so many requests a second while the latency goals hold (`Curve.highest_rate`) and is planned for a part
-of them that leaves the headroom free, 80% of what it can at most. Training: copies side by side; where the batch of a copy has no room it is passed in pieces.
+of them that leaves the headroom free, 80% of what it can at most. Training: copies side by side; where the batch of a copy has
+no room it is passed in pieces.
 A recommender whose tables no chip holds alone is split over the chips of a machine, in training of the job (`tables`).
 """
 

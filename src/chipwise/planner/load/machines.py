@@ -18,6 +18,7 @@ from chipwise.planner.limits import COMMITTED_YEARS, Mask
 from chipwise.planner.load.curve import Answering, Base, LoadCurve, MachineKind
 from chipwise.planner.load.starting import start_s
 from chipwise.planner.pricing import BOOT_S, PROMISED
+from chipwise.planner.reasons import OwnsFewer
 from chipwise.planner.values.plan import Choice, Rows
 from chipwise.planner.values.split import Seats, Split, width
 from chipwise.predictor.kinds.ask import Ask, known_model
@@ -97,7 +98,18 @@ class Kinds:
             places = {self._place(row) for row in rented}
             rented += [row for row in self._spread(promised, limit) if self._place(row) not in places]
         owned: list[int] = first[own].tolist()
-        return rented, owned
+        return rented, owned + self._too_few(owned)
+
+    def _too_few(self, enough: list[int]) -> list[int]:
+        """Own machines of which there are not enough for all of the load, and others may be rented above them."""
+        priced, rest = self.rows.priced, self.rows.ranked[self.rows.kept :]
+        found: list[int] = []
+        places = {self._place(row) for row in enough}
+        for row in rest[priced.purchase[rest] == _OWNED].tolist():
+            if self._place(row) not in places and isinstance(self.rows.verdict(self.choice(row)), OwnsFewer):
+                places.add(self._place(row))
+                found.append(row)
+        return found
 
     def _spread(self, first: Index, limit: int) -> list[int]:
         """The first of them, but of no machine type too many regions."""

@@ -219,6 +219,7 @@ class Obstacle(StrEnum):
     BUDGET = "budget"
     DEADLINE_AND_BUDGET = "budget and deadline"
     QUOTA = "quota"
+    OWNED = "own machines"
 
 
 @dataclass(frozen=True, slots=True)
