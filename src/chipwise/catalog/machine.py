@@ -6,6 +6,14 @@ from dataclasses import dataclass
 
 from chipwise.catalog.fact import UNKNOWN, Fact
 
+# Chips that are soldered to an Arm processor, or are one.
+_ON_ARM = ("GH200", "GB200", "GB300", "Graviton", "Jetson", "Orin", "Thor", "Raspberry", "Hailo", "Coral")
+
+
+def runs_arm(machine: Machine | None, chip: str) -> bool:
+    """As the provider states it, or as the chip's name tells: images for x86 do not start there."""
+    return chip.startswith(_ON_ARM) or (machine is not None and (machine.cpu_arch or "").startswith(("arm", "aarch")))
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:

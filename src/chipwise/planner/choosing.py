@@ -10,7 +10,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from chipwise.catalog.machine import Machine
+from chipwise.catalog.machine import Machine, runs_arm
 from chipwise.catalog.offer import MEANINGS, PURCHASES, VERDICTS, Purchase, iso_day
 from chipwise.money.cost import Cost, Line
 from chipwise.money.storage import StorageChoice
@@ -362,6 +362,7 @@ class ChoiceMaker:
             network_s=trip,
             users=reach.users if reach is not None else "",
             over_time=over_time,
+            is_arm=runs_arm(machine, shape.part),
             needs_porting=bool(self.porting[row] >= PORTED),
         )
         spread = self._spread(row, described, count)

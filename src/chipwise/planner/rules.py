@@ -55,7 +55,10 @@ def rules_of(known: Known, limits: Limits) -> Rules:
     def chips(texts: Sequence[str]) -> frozenset[str]:
         return frozenset(chip.name for text in texts for chip in names.chips_of(text) or names.chips(text))
 
-    inside = [countries(places) for places in (limits.countries, limits.residency) if places]
+    lands = _countries_among(limits.regions)
+    only_lands = len(lands) == len(limits.regions)  # then what is sold in several countries may be ordered in one of them
+    asked = (limits.countries, limits.residency, lands if only_lands else ())
+    inside = [countries(places) for places in asked if places]
     if Programme.GDPR in limits.compliance:
         inside.append(countries(("EEA", "CHE", "GBR")))
     sites = set(limits.where)
@@ -64,7 +67,7 @@ def rules_of(known: Known, limits: Limits) -> Rules:
         providers=frozenset(map(names.provider, limits.clouds)) if limits.clouds else None,
         avoided_providers=frozenset(map(names.provider, limits.avoid.clouds)),
         regions=frozenset(one.key for text in limits.regions for one in names.regions(text.replace(":", "/")))
-        if limits.regions
+        if limits.regions and not only_lands
         else None,
         avoided_regions=frozenset(one.key for text in limits.avoid.regions for one in names.regions(text.replace(":", "/"))),
         countries=frozenset.intersection(*inside) if inside else None,
@@ -95,7 +98,7 @@ def _committed_years(limits: Limits) -> float:
 
 
 def _countries_among(places: Sequence[str]) -> tuple[str, ...]:
-    """Countries that are named as regions to be avoided: a region whose country nobody knows may be there, too."""
+    """Countries that are named as regions."""
     return tuple(country for place in places if (country := country_of(place)) is not None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.chip import ChipKind
-from chipwise.catalog.machine import Machine
+from chipwise.catalog.machine import runs_arm
 from chipwise.countries import alpha_2
 from chipwise.planner.values.plan import Choice
 from chipwise.planner.values.split import Seats
@@ -40,7 +40,7 @@ def node_of(catalog: Catalog, choice: Choice, work: Common | None = None) -> Nod
         vcpus=int(machine.vcpus) if machine is not None and machine.vcpus else None,
         memory_bytes=machine.memory_bytes if machine is not None else None,
         disk_bytes=machine.disk_bytes if machine is not None else None,
-        arch=_arch(machine, name),
+        arch="arm64" if runs_arm(machine, name) else "amd64",
         fabric=(machine.fabric or "").lower() if machine is not None and machine.fabric not in (None, "no") else "",
         interfaces=(fabric.interfaces or 0) if fabric is not None else 0,
         first_card=first_card(catalog.rows("runtimes"), choice.machine) if fabric is not None else 0,
@@ -52,13 +52,6 @@ def _region(catalog: Catalog, choice: Choice) -> str:
     place = catalog.region_index.get((choice.provider, choice.region))
     chosen = choice.country is not None and place is not None and catalog.regions[place].selectable
     return alpha_2(choice.country) if chosen and choice.country is not None else choice.region
-
-
-def _arch(machine: Machine | None, chip: str) -> str:
-    """As the provider states it; chips that are soldered to an Arm processor say it by their name."""
-    if chip.startswith(("GH200", "GB200", "GB300", "Jetson", "Orin", "Thor", "Raspberry", "Hailo", "Coral")):
-        return "arm64"
-    return "arm64" if machine is not None and (machine.cpu_arch or "").startswith(("arm", "aarch")) else "amd64"
 
 
 def _shared(choice: Choice, work: Common | None) -> tuple[str, str, int]:

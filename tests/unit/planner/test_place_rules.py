@@ -69,3 +69,13 @@ def test_an_unknown_country_is_refused_by_every_rule(limits: dict[str, Any], ins
 def test_without_a_rule_on_countries_nothing_is_refused_for_its_place() -> None:
     _, _, ok = limited()
     assert not {one.rule.kind for one in ok.refused} & {RuleKind.UNKNOWN_COUNTRY, RuleKind.COUNTRY, RuleKind.AVOIDED_COUNTRY}
+
+
+@pytest.mark.parametrize("place", ["EU", "DE"])
+def test_a_country_is_the_same_as_a_region_and_as_a_country(place: str) -> None:
+    """What is sold at one price in several countries may be ordered in one of them either way."""
+    by_region, by_country = (limited(**{name: [place]})[2].offers.tolist() for name in ("regions", "countries"))
+    assert by_region == by_country
+    mixed = limited(regions=[place, "us-east-1"])[2].offers.tolist()
+    assert mixed
+    assert mixed != by_region

@@ -11,7 +11,9 @@ import yaml
 
 from chipwise.api.session.wiring import open_session
 from chipwise.api.verbs import plan
+from chipwise.money.cost import Cost
 from chipwise.planner.explain.risks import risk_line
+from chipwise.planner.values.load import OverTime
 from chipwise.planner.values.plan import Plan, Service
 
 SERVE = {
@@ -51,7 +53,8 @@ def test_an_answer_without_risks_has_no_line() -> None:
         ({"needs_porting": True, "chip": "Inferentia2", "family": "AWS Inferentia"}, "needs porting to the Neuron SDK"),
         ({"chip": "MI300X", "family": "AMD CDNA3"}, "MI300X runs ROCm, not CUDA"),
         ({"memory_share": 0.97}, "97% of a chip's memory"),
-        ({"replicas": 1}, "one copy"),
+        ({"replicas": 1}, "one copy: nobody is answered"),
+        ({"is_arm": True}, "its processor is Arm: images for x86 do not start"),
         ({"provider": "aws", "machine": "p5.48xlarge", "machines": 2}, "aws grants 0 of 384 vCPUs unasked"),
     ],
 )
@@ -59,6 +62,13 @@ def test_each_risk_is_in_the_line(changes: dict[str, Any], risk: str) -> None:
     line = risk_line(with_winner(**changes))
     assert line.startswith("Risks: ")
     assert risk in line
+
+
+def test_one_copy_at_night_is_a_risk_by_day_too() -> None:
+    night = OverTime(fewest=1, machine_hours=900.0, always_cost=Cost.of(()), always_kg=1.0)
+    line = risk_line(with_winner(replicas=4, machines=4, over_time=night))
+    assert "one copy at the quietest hours: nobody is answered while it restarts" in line
+    assert risk_line(with_winner(replicas=8, machines=4, over_time=night)) == ""
 
 
 def test_the_line_stays_short_with_all_risks_at_once() -> None:

@@ -39,6 +39,8 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
         yield f"{winner.chip} needs porting to {software_of(winner.family)}"
     elif winner.family.startswith("AMD"):
         yield f"{winner.chip} runs ROCm, not CUDA"
+    if winner.is_arm and winner.provider != "edge":
+        yield "its processor is Arm: images for x86 do not start"
     for quota, needed in quotas.raises(plan):
         yield f"{quota.row.provider} grants {quota.maximum:g} of {needed:,g} {quota.unit} unasked: ask for a quota first"
     if winner.purchase == "owned" and winner.machines > 1 and plan.rows is not None:
@@ -48,5 +50,14 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
             yield f"that you own {winner.machines} is not stated (`count` in its file)"
     if winner.memory_share is not None and winner.memory_share > FULL_MEMORY:
         yield f"{winner.memory_share:.0%} of a chip's memory is planned for"
-    if plan.kind == "serve" and winner.replicas == 1:
-        yield "one copy: nobody is answered while it restarts"
+    if plan.kind == "serve" and _fewest_copies(winner) == 1:
+        when = "one copy" if winner.replicas == 1 else "one copy at the quietest hours"
+        yield f"{when}: nobody is answered while it restarts"
+
+
+def _fewest_copies(winner: Choice) -> int:
+    """Of a service, at any time of the day."""
+    copies = winner.replicas or 1
+    if winner.over_time is None or winner.machines < 1:
+        return copies
+    return max(round(copies * winner.over_time.fewest / winner.machines), 1)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipwise.catalog.region import readable, region_phrase
+from chipwise.catalog.region import UNSTATED, readable, region_phrase
+from chipwise.countries import place_name
 from chipwise.money.carbon import CarbonLine, Greener
 from chipwise.money.cost import Cost
 from chipwise.planner.defaults import NEARLY
@@ -128,6 +129,7 @@ class Choice:
     users: str = ""  # where they are: "Germany"
     over_time: OverTime | None = None  # of machines that follow the load, which `cost` and `kg` are of; None: always as many
     own: OwnCosts | None = None  # of machines that their owner's file tells of
+    is_arm: bool = False  # its processor: images for x86 do not start there
     needs_porting: bool = False  # to other software than that of GPUs, which the workload does not say it has
 
     @property
@@ -141,12 +143,14 @@ class Choice:
 
     @property
     def place(self) -> str:
-        return readable(self.region)
+        """The region; where there is none to choose the country to order it in, if the workload asks for one."""
+        place = readable(self.region)
+        return place_name(self.country) if place == UNSTATED and self.country else place
 
     @property
     def placed(self) -> str:
-        """In a sentence: in us-west1, on site, (region not stated)."""
-        return region_phrase(self.region)
+        """In a sentence: in us-west1, in Czechia, on site, (region not stated)."""
+        return f"in {self.place}" if readable(self.region) == UNSTATED != self.place else region_phrase(self.region)
 
     @property
     def where(self) -> str:
