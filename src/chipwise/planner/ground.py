@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chipwise.catalog.catalog import Catalog
+from chipwise.countries import place_name
 from chipwise.errors import BadInput
 from chipwise.money.carbon import Grids
 from chipwise.money.interruption import Rates
@@ -199,12 +200,13 @@ def _place_notes(catalog: Catalog, rules: Rules, plan: Plan) -> list[str]:
         region = catalog.regions[row] if row is not None else None
         if region is not None and region.selectable and choice.country is not None:
             permitted = [country for country in rules.permitted(region) if country != choice.country]
-            allowed = f" (allowed too: {', '.join(permitted)})" if permitted and rules.on_countries else ""
+            allowed = f" (allowed too: {', '.join(map(place_name, permitted))})" if permitted and rules.on_countries else ""
             sold = f"{choice.provider} sells at one price in {len(region.countries)} countries"
-            notes[region.key] = f"{sold}: order it in {choice.country}{allowed}."
+            notes[region.key] = f"{sold}: order it in {place_name(choice.country)}{allowed}."
     sentences = list(notes.values())
     if "CHN" in rules.avoided_countries and plan.winner is not None and plan.winner.country in ("HKG", "MAC"):
-        sentences.append(f"China is avoided, and {plan.winner.country} is a code of its own: avoid it too if you mean it.")
+        name = place_name(plan.winner.country)
+        sentences.append(f"China is avoided, and {name} has a code of its own: avoid it too if you mean it.")
     return sentences
 
 

@@ -170,6 +170,13 @@ class ServesOnly:
 
 
 @dataclass(frozen=True, slots=True)
+class GpusOnly:
+    """The libraries of a method are written for GPUs."""
+
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
 class WrongKind:
     kind: str
     able: tuple[str, ...]  # kinds of chips that do such work
@@ -503,6 +510,7 @@ Limit = (
 Ability = (
     NoEngine
     | ServesOnly
+    | GpusOnly
     | WrongKind
     | NoPrecision
     | OtherFormat

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import chipwise as cw
-from chipwise.countries import GROUPS
+from chipwise.countries import GROUPS, place_name
 
 pytestmark = pytest.mark.real_catalog
 
@@ -100,7 +100,7 @@ def test_what_is_sold_in_several_countries_is_as_near_as_the_nearest_that_is_all
     assert near.best.network_s is not None
     assert near.best.network_s < 0.03
     assert near.best.country in ("CZE", "DNK", "NLD")
-    assert f"runpod sells at one price in 14 countries: order it in {near.best.country}." in near.notes
+    assert f"runpod sells at one price in 14 countries: order it in {place_name(near.best.country or '')}." in near.notes
     far = session.plan({**CHAT, **GERMAN}, cloud="runpod", country="US")
     assert far.best.network_s is not None
     assert far.best.network_s > 0.09

@@ -197,6 +197,8 @@ def _ability(reason: r.Ability) -> str:
             return "no engine for language models runs on it"
         case r.ServesOnly():
             return "its software serves models and does not train them"
+        case r.GpusOnly(method):
+            return f"{method} needs 4-bit kernels, which are written for GPUs only"
         case r.WrongKind(kind, able):
             return f"{kind} chips cannot do this work; {', '.join(able)} can"
         case r.NoPrecision(wanted, known, chip, instead):

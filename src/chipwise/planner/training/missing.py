@@ -9,7 +9,7 @@ import numpy as np
 
 from chipwise.planner.fleet import family_of
 from chipwise.planner.missing import Searched
-from chipwise.planner.reasons import LacksMemory, NeedsChips, NeedsNetwork, NoPrecision, NoSplit, Reason, ServesOnly
+from chipwise.planner.reasons import GpusOnly, LacksMemory, NeedsChips, NeedsNetwork, NoPrecision, NoSplit, Reason, ServesOnly
 from chipwise.planner.remedies import Advice, Lighter, MoreChips, Remedy, StateNetwork
 from chipwise.planner.training.search import Ways, has, search
 from chipwise.planner.training.splits import LearningJob
@@ -53,6 +53,8 @@ def _nearest(job: LearningJob, ways: Ways, searched: Searched, shapes: list[int]
     parts = [searched.fleet.part(at) for at in shapes]
     if not any(part.trains for part in parts):
         return ServesOnly()
+    if job.method == "qlora" and all(part.kind != "gpu" for part in parts):
+        return GpusOnly("QLoRA")
     able = any(has(part, one, job.method) for part in parts for one in job.precisions)
     return NoSplit(*searched.chips) if able else NoPrecision(job.precisions)
 
