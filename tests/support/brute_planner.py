@@ -137,6 +137,11 @@ class Brute:
         self._offers = list(catalog.offers)
         self._sellers = {one.name: one for one in providers(catalog.data)}
         self._counted = cache(self._counted_price)
+        self._single = {
+            (one.provider, one.machine, one.region)
+            for one in self._offers
+            if one.purchase is Purchase.ON_DEMAND and str(one.verdict) in ("verify", "currency_unknown")
+        }
         failing = [row for row in catalog.rows("failures") if not row.planned]
         self._broken = {
             kind: median(row.per_1000_chip_days for row in failing if row.chip.startswith("TPU") == (kind == "tpu"))
@@ -188,9 +193,13 @@ class Brute:
         """USD an hour: the middle of the zones; of a doubtful price the median of its peers, if that is higher."""
         offer = self._offers[at]
         own = self._middle(offer)
-        if str(offer.verdict) not in ("verify", "currency_unknown", "stale", "floor", "outlier"):
+        if str(offer.verdict) not in ("verify", "currency_unknown", "stale", "floor", "outlier") and not self._beside(offer):
             return own
-        sound = [one for one in self._offers if one.purchase is offer.purchase and str(one.verdict) in ("", "no_saving")]
+        sound = [
+            one
+            for one in self._offers
+            if one.purchase is offer.purchase and str(one.verdict) in ("", "no_saving") and not self._beside(one)
+        ]
         machine = self._machine(offer)
         same = [self._middle(one) for one in sound if (one.provider, one.machine) == (offer.provider, offer.machine)]
         kind = (machine.chip, machine.chips)
@@ -198,6 +207,16 @@ class Brute:
         if len(same) >= 3 or (len(alike) < 3 and same):
             return max(own, median(same))
         return max(own, median(alike) if len(alike) >= 3 else self._usual_spot(offer))
+
+    def _beside(self, offer: Offer) -> bool:
+        """A spot price far below its machine's others, of a list that is the only source of the price on demand."""
+        if offer.purchase is not Purchase.SPOT or (offer.provider, offer.machine, offer.region) not in self._single:
+            return False
+        own = (offer.provider, offer.machine)
+        peers = [
+            self._middle(one) for one in self._offers if one.purchase is Purchase.SPOT and (one.provider, one.machine) == own
+        ]
+        return len(peers) > 3 and self._middle(offer) < 0.6 * median(peers)
 
     def _usual_spot(self, offer: Offer) -> float:
         """Of spot: what the provider usually takes of the price on demand."""

@@ -2,10 +2,11 @@
 
 A price counts as it is listed, but for two kinds. Spot has a price in each zone of a region: the middle between the cheapest
 and the dearest counts. A price that is doubtful (one source only, currency not stated, older than 2024, a floor, far off the
-same machine elsewhere) counts as the median of its peers, if that is higher: doubt never makes a machine cheaper. Its peers are
-the same machine in other regions, else machines with as many chips of the same kind, bought in the same way. Spot without any
-peer counts as the provider's usual share of the machine's price on demand; any other doubtful price without a peer as
-the upper end of its own range, at least a quarter above the list (an assumption: a euro that was taken for a dollar is less).
+same machine elsewhere, or a spot price far below it in a list that is the only source) counts as the median of its peers, if
+that is higher: doubt never makes a machine cheaper. Its peers are the same machine in other regions, else machines with as many
+chips of the same kind, bought in the same way. Spot without any peer counts as the provider's usual share of the machine's
+price on demand; any other doubtful price without a peer as the upper end of its own range, at least a quarter above the list
+(an assumption: a euro that was taken for a dollar is less).
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from chipwise.planner.fleet import Index
 
 Mask = NDArray[np.bool_]
 DOUBTFUL = frozenset({Verdict.VERIFY, Verdict.CURRENCY_UNKNOWN, Verdict.STALE, Verdict.FLOOR, Verdict.OUTLIER})
+ONE_SOURCE = frozenset({Verdict.VERIFY, Verdict.CURRENCY_UNKNOWN})  # what is said of a list, not of one price in it
+FAR_BELOW = 0.6  # of the median of the same machine's spot prices
 FEWEST_PEERS = 3  # of other machines; of the same machine elsewhere one is enough
 WITHOUT_PEERS = 1.25  # times the list, at least: a doubtful price that nothing can be held against
 SPOT_DAYS = 180.0  # by then one spot price in ten has halved, and one in ten doubled
@@ -58,6 +61,7 @@ def _columns(catalog: Catalog, today: date) -> OfferPrices:
     days = _days(np.frombuffer(offers.as_of, dtype=np.int32), today)
     middle = np.where(np.isnan(dearest), listed, (listed + np.fmax(dearest, listed)) / 2)
     doubtful = np.array([one in DOUBTFUL for one in VERDICTS])[verdict]
+    doubtful |= _listed_with_doubt(catalog, middle, machine, purchase, verdict)
     sound = ~doubtful & ~np.array([one in NEVER_WIN for one in VERDICTS])[verdict]
     own = {one.name: one for one in providers(catalog.data)}
     names = catalog.providers
@@ -81,6 +85,19 @@ def _columns(catalog: Catalog, today: date) -> OfferPrices:
         replaced=replaced,
         alone=alone,
     )
+
+
+def _listed_with_doubt(catalog: Catalog, price: Array, machine: Index, purchase: Index, verdict: NDArray[np.int8]) -> Mask:
+    """Spot prices far below those of their machine in other regions, beside a price on demand of which the list is the only
+    source: it is the only one of both. Spot alone may differ as much from region to region."""
+    key = machine * len(catalog.regions) + np.frombuffer(catalog.offers.region, dtype=np.int32)
+    single = np.array([one in ONE_SOURCE for one in VERDICTS])[verdict] & (purchase == PURCHASES.index(Purchase.ON_DEMAND))
+    spot = purchase == PURCHASES.index(Purchase.SPOT)
+    doubtful = np.zeros(len(price), dtype=bool)
+    for at in np.flatnonzero(spot & np.isin(key, key[single])).tolist():
+        peers = price[spot & (machine == machine[at])]
+        doubtful[at] = len(peers) > FEWEST_PEERS and price[at] < FAR_BELOW * float(np.median(peers))
+    return doubtful
 
 
 def _days(as_of: Index, today: date) -> Array:

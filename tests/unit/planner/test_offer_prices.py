@@ -108,9 +108,10 @@ def test_a_doubtful_spot_price_without_peers_counts_as_the_usual_share_of_the_pr
         (one.usd_per_hour + max(one.usd_per_hour_max or 0.0, one.usd_per_hour))
         / 2
         / listed[one.provider, one.machine, one.region]
-        for one in catalog.offers
+        for place, one in enumerate(catalog.offers)
         if one.purchase is Purchase.SPOT
         and one.provider == "aws"
+        and not prices.replaced[place]
         and one.verdict in (Verdict.FINE, Verdict.NO_SAVING)
         and (one.provider, one.machine, one.region) in listed
         and catalog.machines[catalog.machine_index[one.provider, one.machine]].chip is not None
