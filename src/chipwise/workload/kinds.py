@@ -269,7 +269,7 @@ class Serve(Sized):
 
     def flaws(self) -> Iterable[Flaw]:
         yield from super().flaws()
-        if self.output_tokens is not None and self.input_tokens is None:
+        if self.output_tokens is not None and self.input_tokens is None and self.clip is None:
             yield Flaw("input_tokens", "is needed where output_tokens is given", also=("output_tokens",))
         yield from _prompt_fits(self.input_tokens, self.shared_prefix_tokens, self.context)
         most = self.limits.chip_count.max
@@ -321,7 +321,7 @@ class Batch(Sized):
 
     def flaws(self) -> Iterable[Flaw]:
         yield from super().flaws()
-        if self.output_tokens is not None and self.input_tokens is None:
+        if self.output_tokens is not None and self.input_tokens is None and self.clip is None:
             yield Flaw("input_tokens", "is needed where output_tokens is given", also=("output_tokens",))
         yield from _prompt_fits(self.input_tokens, self.shared_prefix_tokens, None)
 

@@ -22,7 +22,6 @@ from chipwise.perf import family_vision
 from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.feeding import Feeding, feed
 from chipwise.perf.model import CARRIED, FORMULA, Estimate
-from chipwise.perf.net import STEPS
 from chipwise.perf.power import Utilisation
 from chipwise.perf.published_vision import FORMATS
 from chipwise.perf.queueing import UTILISATION
@@ -31,6 +30,7 @@ from chipwise.planner.chances import chance_within
 from chipwise.planner.defaults import STEP_SAMPLES
 from chipwise.planner.fleet import Shape as MachineShape
 from chipwise.planner.fleet import placed
+from chipwise.planner.kinds.sample_notes import size_notes
 from chipwise.planner.kinds.tables import fitted_copy, noted, trained
 from chipwise.planner.kinds.ways import (
     COUNT,
@@ -64,7 +64,7 @@ from chipwise.predictor.pairs import pairs_of
 from chipwise.predictor.samples import Sampled, resolve, sample_curve
 from chipwise.predictor.sizes import check_sizes, sizes_of
 from chipwise.workload.kinds import Batch, Learning, Serve
-from chipwise.workload.model.shape import ConvShape, CountedShape, DiffusionShape, Shape, VisionShape
+from chipwise.workload.model.shape import ConvShape, CountedShape, Shape, VisionShape
 from chipwise.workload.schedule import Bursts
 from chipwise.workload.volume import checkpoint_bytes
 
@@ -128,21 +128,12 @@ def _goals(work: Serve) -> dict[float, float]:
     return {share_of(percentile): limit - (travels if name != "tpot" else 0.0) for name, percentile, limit in wanted}
 
 
-def _picture_notes(shape: Shape, work: Serve | Batch) -> list[str]:
-    """Of models that make pictures: how many steps at which size are counted, and how to say otherwise."""
-    if not isinstance(shape, DiffusionShape):
-        return []
-    side = work.image_size or shape.image_size
-    picture = f"denoising steps, {side:g} x {side:g} pixels"
-    return [f"A picture: {work.steps} {picture}." if work.steps else f"Assumed of a picture: {STEPS} {picture}; see --steps."]
-
-
 def plan_serving(question: Question, work: Serve) -> Plan:
     known, model, shape = known_model(Ask(question.known, question.path, "", {}), work)
     question = replace(question, known=known)
     ground = ground_of(known, question.rules)
     load, notes = load_of(Ask(known, question.path, "", {}), work)
-    notes = [*_picture_notes(shape, work), *notes]
+    notes = [*size_notes(shape, work), *notes]
     goals = _goals(work)
     peak = 1.0
     if any(one is not None for one in (work.arrival.rate, work.arrival.peak, work.arrival.trace)):
@@ -303,7 +294,7 @@ def plan_batch(question: Question, work: Batch) -> Plan:
         ]
 
     table = Table(
-        kind="batch", per="job", units=work.items / 1e6, unit="million items", notes=(*_picture_notes(kind, work), *notes)
+        kind="batch", per="job", units=work.items / 1e6, unit="million items", notes=(*size_notes(kind, work), *notes)
     )
     return noted(plan_ways(question, ground, table, ways_of))
 
