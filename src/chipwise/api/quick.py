@@ -113,7 +113,7 @@ def text_of(model: str, options: Mapping[str, Any], models: Registry | None = No
         )
     kind = kinds[0]
     _refuse_foreign(kind, options)
-    work: dict[str, Any] = {"kind": kind, "name": "command-line", "model": model}
+    work: dict[str, Any] = {"kind": kind, "name": _named(model, kind), "model": model}
     if kind == "serve":
         day = {name: options[name] for name in DAY if options.get(name) is not None}
         lengths = {} if _has_no_tokens(model, models) else {"input": "--input", "output": "--output"}
@@ -141,6 +141,12 @@ def text_of(model: str, options: Mapping[str, Any], models: Registry | None = No
     elif options.get("precision"):
         work["precision"] = options["precision"]
     return yaml.safe_dump(work, sort_keys=False)
+
+
+def _named(model: str, kind: str) -> str:
+    """What reports and deployments call it: the model's name and what is done with it, in letters that names may have."""
+    name = re.sub(r"[^a-z0-9]+", "-", model.rpartition("/")[2].lower()).strip("-")[:40]
+    return f"{name}-{kind}" if name[:1].isalpha() else f"model-{name}-{kind}".replace("--", "-")
 
 
 def _several(value: str | Sequence[str] | None) -> Sequence[str]:

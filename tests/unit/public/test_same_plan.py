@@ -62,7 +62,7 @@ def test_a_file_its_text_its_fields_and_its_kind_give_one_plan(home: Path) -> No
 
 
 SMALL = (
-    "{kind: serve, name: command-line, model: llama-3.1-8b, arrival: 5, input_tokens: 1000, output_tokens: 300, "
+    "{kind: serve, name: llama-3-1-8b-serve, model: llama-3.1-8b, arrival: 5, input_tokens: 1000, output_tokens: 300, "
     "limits: {clouds: aws}"
 )
 
