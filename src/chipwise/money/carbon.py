@@ -51,6 +51,7 @@ _ALONE = {
 _WITH_HOST = {"TPU-v6e": ("TPU v6e", 1.0), "TPU-v5e": ("TPU v6e", 2.0), "TPU-v5p": ("TPU v5p", 1.0)}
 _BOARD, _BOARD_CHIPS, _BOARD_MEMORY_KG = "HGX H100 baseboard (8 x H100 SXM)", 8.0, 546.0  # its memory, by the row's note
 _BOARD_MEMORY_GB, _BOARD_DIE_MM2 = 80.0, 814.0  # of one chip
+_USUAL = "GPU, any, add-on to a server"  # of a chip of which neither a figure nor its die and memory are published
 _HOST, _HOST_GIB, _BARE_HOST = "AWS p5.48xlarge host without GPUs", 2048.0, "Server, baseline 1 CPU"
 
 
@@ -153,7 +154,7 @@ class Making:
             raise InvalidSettings(Problem("lifetime_years", f"{lifetime_years:g} is not possible", None, "above 0"))
         self.lifetime_hours = lifetime_years * _HOURS_PER_YEAR
         self._rows = {row.item: row.kg_co2e for row in rows if row.kg_co2e is not None}
-        missing = [item for item in (_BOARD, _HOST, _BARE_HOST) if item not in self._rows]
+        missing = [item for item in (_BOARD, _HOST, _BARE_HOST, _USUAL) if item not in self._rows]
         if missing:
             raise InvalidSettings(Problem("rows", f"there is no row {', '.join(missing)}", None, "the table embodied"))
         self._kg_per_gb = _BOARD_MEMORY_KG / _BOARD_CHIPS / _BOARD_MEMORY_GB
@@ -181,12 +182,16 @@ class Making:
         bare = self._rows[_BARE_HOST]
         return bare + (self._rows[_HOST] - bare) * memory_bytes / GIB / _HOST_GIB
 
+    def hourly_kg(self, chip: Chip, chips: float, host_memory_bytes: float | None) -> float:
+        """Of one machine that is held for an hour."""
+        return self.share(chip, chips, 1.0, host_memory_bytes, 1.0).kg or 0.0
+
     def share(self, chip: Chip, chips: float, machines: float, host_memory_bytes: float | None, hours: float) -> EmbodiedShare:
         """Of `hours` on so many chips and machines; memory is of one host, None where it is not known."""
         _check(chips=chips, machines=machines, host_memory_bytes=host_memory_bytes or 0.0, hours=hours)
         kg, source = self.chip_kg(chip)
         if kg is None:
-            return EmbodiedShare(None, (), (f"embodied: {source}",))
+            kg, source = self._rows[_USUAL], f"{source}: {_USUAL} is assumed"
         share, years = hours / self.lifetime_hours, f"{self.lifetime_hours / _HOURS_PER_YEAR:g} years"
         lifetime_text = f"{number(hours, 4)} h of {years}"
         lines = (

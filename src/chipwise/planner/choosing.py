@@ -362,6 +362,7 @@ class ChoiceMaker:
             network_s=trip,
             users=reach.users if reach is not None else "",
             over_time=over_time,
+            making_kg=float(priced.making_kg[row]),
             is_arm=runs_arm(machine, shape.part),
             needs_porting=bool(self.porting[row] >= PORTED),
         )

@@ -12,10 +12,11 @@ import numpy as np
 from chipwise.catalog.catalog import Catalog
 from chipwise.countries import place_name
 from chipwise.errors import BadInput
-from chipwise.money.carbon import Grids
+from chipwise.money.carbon import Grids, Making
 from chipwise.money.interruption import Rates
 from chipwise.money.storage import Tiers
 from chipwise.money.transfer import Gravity
+from chipwise.perf.arrays import Array
 from chipwise.perf.feeding import tiers
 from chipwise.planner import quotas
 from chipwise.planner.case import Goals, Stored
@@ -58,7 +59,25 @@ def market_of(fleet: Fleet, today: date) -> Market:
         grids=grids_of(catalog),
         prices=offer_prices(catalog, today),
         failures=catalog.derived("failures", lambda: Failures(catalog.rows("failures"))),
+        making=catalog.derived("making by the hour", lambda: _making_by_hour(catalog)),
     )
+
+
+def making_of(catalog: Catalog) -> Making:
+    return catalog.derived("making", lambda: Making(catalog.rows("embodied")))
+
+
+def _making_by_hour(catalog: Catalog) -> Array:
+    making = making_of(catalog)
+    seen: dict[tuple[str | None, float | None, float | None], float] = {}
+    hourly = np.zeros(len(catalog.machines))
+    for at, machine in enumerate(catalog.machines):
+        key = (machine.chip, machine.chips, machine.memory_bytes)
+        if key not in seen:
+            chip = catalog.chips.get(machine.chip or "")
+            seen[key] = 0.0 if chip is None else making.hourly_kg(chip, machine.chips or 1.0, machine.memory_bytes)
+        hourly[at] = seen[key]
+    return hourly
 
 
 def gravity_of(catalog: Catalog) -> Gravity:

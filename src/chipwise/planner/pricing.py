@@ -68,7 +68,8 @@ class Priced:
     compute_usd: Array
     restart_usd: Array
     transfer_usd: Array
-    kg: Array
+    kg: Array  # by electricity and by the share of making the machines
+    making_kg: Array  # of it the latter
     held_h: Array  # for which the machines are there: neither the wait for a spot machine nor that for data
     interruptions: Array
     checkpoint_s: Array  # between checkpoints; 0 where nothing is interrupted
@@ -122,6 +123,7 @@ class Market:
     grids: Grids
     prices: OfferPrices
     failures: Failures
+    making: Array  # kg CO2e of an hour of each machine of the catalog
 
 
 def price(work: Work, offers: Index, market: Market, checkpoint: Checkpoint | None, data: Data | None = None) -> Priced:
@@ -164,6 +166,7 @@ def price(work: Work, offers: Index, market: Market, checkpoint: Checkpoint | No
     held_h = np.maximum(paid_h, plain_h)
     stretch = run.expected_s / np.maximum(work_s, 1e-9)
     power_w = _drawn(market, work.power_w[way], machine, machines)
+    making_kg = market.making[machine] * machines * held_h
     moved_s = np.zeros(len(way)) if work.monthly else moved_h * HOUR  # what goes on does not wait for it
     return Priced(
         way=way,
@@ -179,7 +182,8 @@ def price(work: Work, offers: Index, market: Market, checkpoint: Checkpoint | No
         compute_usd=compute,
         restart_usd=restarts,
         transfer_usd=moved_usd,
-        kg=market.grids.operational_kg(power_w, held_h, region),
+        kg=market.grids.operational_kg(power_w, held_h, region) + making_kg,
+        making_kg=making_kg,
         held_h=held_h,
         interruptions=run.interruptions,
         checkpoint_s=np.where(is_spot | (run.interruptions > SELDOM), run.interval_s, 0.0),

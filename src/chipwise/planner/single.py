@@ -9,14 +9,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chipwise.errors import BadInput
-from chipwise.money.carbon import Making
 from chipwise.planner import kinds as planning_kinds
 from chipwise.planner.explain.asked import asked_of
 from chipwise.planner.explain.asking import answers
 from chipwise.planner.explain.greening import emitted
 from chipwise.planner.explain.headroom import headroom
 from chipwise.planner.explain.turning import turns
-from chipwise.planner.ground import budget_usd, check_moment, grids_of, with_limits_told
+from chipwise.planner.ground import budget_usd, check_moment, grids_of, making_of, with_limits_told
 from chipwise.planner.more_chips import with_chips_told
 from chipwise.planner.moving import with_moving_told, with_sizes
 from chipwise.planner.reasons import OverBudget, RuleKind
@@ -121,8 +120,7 @@ def _with_networks_told(work: Common, plan: Plan) -> Plan:
 
 def _emitted(known: Known, plan: Plan) -> Emitted | None:
     catalog = known.catalog
-    making = catalog.derived("making", lambda: Making(catalog.rows("embodied")))
-    return emitted(plan, making, grids_of(catalog))
+    return emitted(plan, making_of(catalog), grids_of(catalog))
 
 
 def _unsold(known: Known, work: Serve) -> tuple[str, ...]:

@@ -32,10 +32,9 @@ def answer_tiles(plan: Plan) -> list[Tile]:
 
 
 def _carbon_note(plan: Plan) -> str:
-    """Which carbon it is: that of the headline and of the ranking, and what the making of the hardware adds."""
-    if plan.emitted is None:
-        return "electricity alone"
-    return f"electricity alone; {mass(plan.emitted.kg)} with the making of the hardware"
+    """What it is made of."""
+    making = 0.0 if plan.winner is None else plan.winner.making_kg
+    return f"electricity, and {mass(making)} for the making of the hardware"
 
 
 def _likely(share: float) -> str:

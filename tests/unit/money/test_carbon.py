@@ -148,12 +148,11 @@ def test_the_rule_for_chips_meets_those_with_a_figure() -> None:
         assert unlisted.chip_kg(chip)[0] == pytest.approx(kg, rel=0.04)
 
 
-def test_a_chip_that_nobody_describes_has_no_figure_and_it_is_said() -> None:
+def test_a_chip_that_nobody_describes_has_the_usual_figure_and_it_is_said() -> None:
     made = making().share(catalog().chips["Trainium2"], 16, 1, 2048 * GIB, 10)
 
-    assert made.kg is None
-    assert made.lines == ()
-    assert "not published" in made.basis[0]
+    assert made.lines[0].kg == pytest.approx(16 * 150 * 10 / (4 * 8760))
+    assert "not published: GPU, any, add-on to a server is assumed" in made.basis[0]
 
 
 def test_a_tpu_has_its_host_in_its_own_figure() -> None:

@@ -26,7 +26,8 @@ def test_lines_sum_and_the_first_is_the_power_of_the_winner(kind: str) -> None:
     found = planned(kind)
     assert found.winner is not None
     assert found.emitted is not None
-    assert found.emitted.lines[0].kg == found.winner.kg
+    assert found.emitted.lines[0].kg == pytest.approx(found.winner.kg - found.winner.making_kg)
+    assert found.emitted.kg == pytest.approx(found.winner.kg)
     assert found.emitted.kg == pytest.approx(sum(line.kg for line in found.emitted.lines))
     assert found.rows is not None
     assert found.emitted.g_per_unit * found.rows.units / 1e3 == pytest.approx(found.emitted.kg)

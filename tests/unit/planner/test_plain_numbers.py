@@ -80,7 +80,8 @@ def test_a_month_costs_the_same_as_its_layers() -> None:
     [
         ({"purchase": "owned"}, "Use gcp a3-highgpu-8g (8 H100-SXM, bf16) in europe-west4, owned"),
         ({"purchase": "owned", "region": "on site"}, "Use gcp a3-highgpu-8g (8 H100-SXM, bf16) on site, owned"),
-        ({"region": "*"}, "Rent gcp a3-highgpu-8g (8 H100-SXM, bf16) (region not stated), spot"),
+        ({"region": "*", "country": None}, "Rent gcp a3-highgpu-8g (8 H100-SXM, bf16) (region not stated), spot"),
+        ({"region": "*"}, "Rent gcp a3-highgpu-8g (8 H100-SXM, bf16) in Netherlands, spot"),
     ],
 )
 def test_what_is_owned_is_used_and_a_place_reads_as_one(changes: dict[str, str], begins: str) -> None:

@@ -71,7 +71,7 @@ SIZES: list[tuple[Any, tuple[str, ...], tuple[int, int], tuple[int, int], str]] 
     (kubernetes, ("train", AWS), (300, 1000), (420, 1000), "400,000 bytes"),
     (terraform, ("train", AWS), (8, 1000), (60, 1000), "15,000 bytes, packed"),
     (terraform, ("serve", "clouds=[azure]"), (40, 1000), (70, 1000), "62,000 bytes"),
-    (terraform, ("finetune",), (100, 1000), (250, 1000), "250,000 bytes"),
+    (terraform, ("finetune", "clouds=[gcp]"), (100, 1000), (250, 1000), "250,000 bytes"),
 ]
 
 

@@ -11,11 +11,10 @@ import pytest
 import plans
 from chipwise.catalog.fact import UNKNOWN
 from chipwise.catalog.tables import PriceHistory
-from chipwise.money.carbon import CarbonLine
 from chipwise.money.layering import Layer
 from chipwise.planner.explain.words import headline
 from chipwise.planner.values.load import LoadPlan, MachineHours
-from chipwise.planner.values.plan import Emitted, OwnCosts, Plan
+from chipwise.planner.values.plan import OwnCosts, Plan
 from chipwise.report import page as pages
 from chipwise.report.answer import RIVALS, against, alike, answer_tiles
 from chipwise.report.history_chart import price_history
@@ -37,15 +36,14 @@ def test_the_tiles_of_a_job_are_machine_cost_time_lateness_and_carbon() -> None:
         "cost a job": ("$80.00-150", "$100 expected; price of 2026-08-21"),
         "time until done": ("10 h", "80% between 8 h and 13 h"),
         "probability of being late": ("3.4%", "done within 12 h, as sure as was asked"),
-        "carbon a job": ("20 kg CO2e", "electricity alone"),
+        "carbon a job": ("20 kg CO2e", "electricity, and 0 kg for the making of the hardware"),
     }
 
 
 def test_the_carbon_of_the_tile_is_that_of_the_headline_and_says_what_making_adds() -> None:
-    lines = (CarbonLine("operational", 20.0, "as computed"), CarbonLine("embodied", 5.0, "its share"))
-    plan = plans.plan(emitted=Emitted(lines, (), 1.0, ()))
-    assert numbers(plan)["carbon a job"] == ("20 kg CO2e", "electricity alone; 25 kg with the making of the hardware")
-    assert "20 kg CO2e" in headline(plan)
+    found = plans.plan(choices=(plans.choice(making_kg=5.0),))
+    assert numbers(found)["carbon a job"] == ("20 kg CO2e", "electricity, and 5 kg for the making of the hardware")
+    assert "20 kg CO2e" in headline(found)
 
 
 def test_what_is_not_known_has_no_tile() -> None:

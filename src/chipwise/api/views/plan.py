@@ -128,6 +128,7 @@ def choice_view(choice: Choice) -> View:
         "usd_per_unit": choice.usd_per_unit,
         "unit": choice.unit,
         "co2e_kg": choice.kg,
+        "making_co2e_kg": choice.making_kg,
         "requests_per_s": choice.rate,
         "requests_per_s_range": choice.rate and [choice.rate / choice.rate_spread, choice.rate * choice.rate_spread],
         "replicas": choice.replicas,

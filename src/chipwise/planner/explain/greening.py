@@ -1,7 +1,7 @@
 """What the winner emits, by its parts, and which regions would emit less for what price.
 
 A region stands for the cheapest candidate there that keeps the goals, whatever machine that is: moving a job is the cheapest
-way to make it cleaner. Making is counted for the winner alone: it does not change with the region.
+way to make it cleaner. All kg hold the share of making the machines.
 """
 
 from __future__ import annotations
@@ -24,13 +24,17 @@ def emitted(plan: Plan, making: Making, grids: Grids) -> Emitted | None:
         return None
     row = int(rows.ranked[0])
     machine = rows.fleet.catalog.machines[rows.priced.machine[row]]
-    chip = rows.fleet.catalog.chips.get(winner.chip)
+    chip = rows.fleet.catalog.chips.get(machine.chip or "")
     lines = [
-        CarbonLine("operational", winner.kg, _drawn(winner, grids.of(rows.fleet.catalog.regions[rows.priced.region[row]])))
+        CarbonLine(
+            "operational",
+            winner.kg - winner.making_kg,
+            _drawn(winner, grids.of(rows.fleet.catalog.regions[rows.priced.region[row]])),
+        )
     ]
     basis: tuple[str, ...] = ("embodied: no chip of the catalog",)
     if chip is not None:
-        chips, held_h = winner.chips * winner.machines, float(rows.priced.held_h[row])
+        chips, held_h = (machine.chips or 1.0) * winner.machines, float(rows.priced.held_h[row])
         embodied = making.share(chip, chips, winner.machines, machine.memory_bytes, held_h)
         lines += embodied.lines
         basis = embodied.basis
@@ -41,7 +45,7 @@ def emitted(plan: Plan, making: Making, grids: Grids) -> Emitted | None:
 def _drawn(choice: Choice, grid: Grid) -> str:
     """The product, each factor that is not the region's own with what stands in for it."""
     hourly_kg = max(choice.watts * grid.pue * grid.g_per_kwh / 1e6, 1e-12)  # kg an hour
-    text = f"{number(choice.watts, 4)} W x {number(choice.kg / hourly_kg, 4)} h x PUE {number(grid.pue)}"
+    text = f"{number(choice.watts, 4)} W x {number((choice.kg - choice.making_kg) / hourly_kg, 4)} h x PUE {number(grid.pue)}"
     of_grid, of_pue = grid.grid_assumed, grid.pue_assumed
     text += f" ({of_pue})" if of_pue else ""
     known = f"assumed, {of_grid}: the grid of {choice.place} is not stated" if of_grid else f"of {choice.place}"

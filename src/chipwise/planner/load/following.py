@@ -63,6 +63,7 @@ def following_of(known: Known, work: Common, path: str) -> Following | None:
             compute_usd=priced.compute_usd * share,
             restart_usd=priced.restart_usd * share,
             kg=priced.kg * shares[priced.way],
+            making_kg=priced.making_kg * shares[priced.way],
             held_h=priced.held_h * share,
         )
         return scaled, by_way

@@ -95,7 +95,7 @@ class Choice:
     cost: Cost
     usd_per_unit: float
     unit: str  # of `usd_per_unit`
-    kg: float
+    kg: float  # CO2e by electricity and by the share of making the machines
     rate: float | None  # serving: requests per second that the machines can answer within the goals
     replicas: int | None
     memory_share: float | None  # of a chip's memory that is used
@@ -130,6 +130,7 @@ class Choice:
     over_time: OverTime | None = None  # of machines that follow the load, which `cost` and `kg` are of; None: always as many
     own: OwnCosts | None = None  # of machines that their owner's file tells of
     is_arm: bool = False  # its processor: images for x86 do not start there
+    making_kg: float = 0.0  # of `kg`, of making the machines
     needs_porting: bool = False  # to other software than that of GPUs, which the workload does not say it has
 
     @property
