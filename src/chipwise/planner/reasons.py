@@ -222,6 +222,13 @@ class LacksFabric:
 
 
 @dataclass(frozen=True, slots=True)
+class NotMeasured:
+    """Operations of a stream whose speed on a processor nobody measured."""
+
+    operations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SharedSlice:
     """A slice of a chip, where sharing is not allowed."""
 
@@ -327,6 +334,15 @@ class TooSlow:
     goal: str = ""  # "ttft p90"
     seconds: float = 0.0
     limit_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class NoNetworkPort:
+    """A goal that a rented FPGA misses because messages reach it through its host."""
+
+    goal: str  # "latency p50"
+    seconds: float  # at best
+    limit_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -502,6 +518,7 @@ Ability = (
     | NoCodec
     | NoFabric
     | LacksFabric
+    | NotMeasured
     | SharedSlice
     | Unpredicted
 )
@@ -519,6 +536,7 @@ Size = (
 )
 Goal = (
     TooSlow
+    | NoNetworkPort
     | OneAtATime
     | NoRate
     | MissesLatency
