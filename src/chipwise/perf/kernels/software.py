@@ -85,8 +85,8 @@ class SoftwareFlow:
 def flow(work: Stream) -> SoftwareFlow:
     if missing := unknown(work):
         names = f"{', '.join(missing)} {'was' if len(missing) == 1 else 'were'}"
-        known = ", ".join(dict.fromkeys(rate.name for rate in measured().values()))
-        raise BadInput(f"operations: {names} not measured on a processor.", remedy=f"These were: {known}. Or ask for an FPGA.")
+        able = ", ".join(dict.fromkeys(rate.name for rate in measured().values()))
+        raise BadInput(f"operations: {names} not measured on a processor.", remedy=f"These were: {able}. Or ask for an FPGA.")
     rates = [find(name) for name in work.operations]
     known = tuple(rate for rate in rates if rate is not None)
     size = work.message_size or PIECE_BYTES
