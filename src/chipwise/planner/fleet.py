@@ -13,9 +13,10 @@ The parts of the first two are made here and named after what they are: `EPYC-Ge
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from chipwise.perf.part import Part, Parts
 from chipwise.units import GIB
 
 Index = NDArray[np.intp]
+Trait = TypeVar("Trait", bound=Hashable)
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # machines that are tried
 MOST_CHIPS = 4096
 SLOWEST_FABRIC = 1.25e9  # bytes/s of one machine: below 10 Gbit/s nobody trains over several
@@ -106,6 +108,17 @@ def fleet_of(catalog: Catalog, parts: Parts, wide: bool = False) -> Fleet:
     joined = parts.joined(derived.values()) if derived else parts
     reach = np.array([reach_of(one, parts.find(one.chip) if one.chip else None) for one in catalog.machines])
     return Fleet(catalog=catalog, parts=joined, shapes=tuple(places), shape_of=shape_of, unusable=tuple(unusable), reach=reach)
+
+
+def split_by(fleet: Fleet, traits: Sequence[Trait]) -> tuple[Fleet, tuple[Trait, ...]]:
+    """With shapes cut further by a trait that every machine has; and the trait of each shape."""
+    places: dict[tuple[int, Trait], int] = {}
+    shape_of = fleet.shape_of.copy()
+    for index, shape in enumerate(fleet.shape_of.tolist()):
+        if shape >= 0:
+            shape_of[index] = places.setdefault((shape, traits[index]), len(places))
+    shapes = tuple(fleet.shapes[shape] for shape, _ in places)
+    return replace(fleet, shapes=shapes, shape_of=shape_of), tuple(trait for _, trait in places)
 
 
 def _shape(catalog: Catalog, parts: Parts, machine: Machine) -> Shape | str:

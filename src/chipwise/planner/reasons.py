@@ -229,6 +229,13 @@ class LacksFabric:
 
 
 @dataclass(frozen=True, slots=True)
+class NotMeasured:
+    """Operations of a stream whose speed on a processor nobody measured."""
+
+    operations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SharedSlice:
     """A slice of a chip, where sharing is not allowed."""
 
@@ -334,6 +341,15 @@ class TooSlow:
     goal: str = ""  # "ttft p90"
     seconds: float = 0.0
     limit_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class NoNetworkPort:
+    """A goal that a rented FPGA misses because messages reach it through its host."""
+
+    goal: str  # "latency p50"
+    seconds: float  # at best
+    limit_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -518,6 +534,7 @@ Ability = (
     | NoCodec
     | NoFabric
     | LacksFabric
+    | NotMeasured
     | SharedSlice
     | Unpredicted
 )
@@ -535,6 +552,7 @@ Size = (
 )
 Goal = (
     TooSlow
+    | NoNetworkPort
     | OneAtATime
     | NoRate
     | MissesLatency

@@ -11,8 +11,9 @@ from chipwise.predictor.kinds.ask import Ask, kind_of
 from chipwise.predictor.kinds.goals import deadlines
 from chipwise.predictor.kinds.hybrid import predict_hybrid
 from chipwise.predictor.kinds.interactive import predict_interactive
-from chipwise.predictor.kinds.kernels import predict_hpc, predict_render, predict_stream, predict_transcode
+from chipwise.predictor.kinds.kernels import predict_hpc, predict_render, predict_transcode
 from chipwise.predictor.kinds.learning import predict_learning
+from chipwise.predictor.kinds.streams import predict_stream
 from chipwise.predictor.options import names_beside
 from chipwise.predictor.values import Prediction
 from chipwise.workload.kinds import (

@@ -442,6 +442,15 @@ class Stream(Common):
     def tells_data(self) -> bool:
         return True
 
+    @property
+    def message_bytes(self) -> float:
+        """Where no size is given, a stream is counted in messages of 1 KB."""
+        return self.message_size or 1000.0
+
+    @property
+    def messages_per_s(self) -> float:
+        return self.messages or (self.bandwidth or 0.0) / self.message_bytes
+
     def flaws(self) -> Iterable[Flaw]:
         yield from super().flaws()
         yield from exactly_one(self, "bandwidth", "messages")

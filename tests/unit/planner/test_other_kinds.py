@@ -110,7 +110,8 @@ def test_a_chain_of_circuits_goes_to_an_fpga(session: Session) -> None:
     assert found.winner is not None
     assert found.winner.chip == "VU47P"
     assert "holds no chain of circuits" in why(found, "NVIDIA Hopper")
-    assert found.notes[0].startswith("A message is estimated to take")
+    assert found.notes[0].startswith("A rented FPGA has no network port")
+    assert "not measured on a processor" in why(found, "CPU")
 
 
 def test_a_design_that_is_too_large_says_by_how_much(session: Session) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
-from chipwise.api.verbs import predict
+from chipwise.api.verbs import plan, predict
 from chipwise.errors import BadInput, UnknownName
 from chipwise.perf.steadiness import table
 
@@ -183,6 +183,23 @@ def test_live_streams_need_whole_chips(session: Session) -> None:
     assert view["needs"]["chips"] == view["chips"]
     assert view["needs"]["chips"] * view["streams_per_chip"] >= 200
     assert view["busy_share"] <= 0.85
+
+
+def test_a_stream_takes_as_long_on_a_processor_as_its_plan_says(session: Session, tmp_path: Path) -> None:
+    text = "kind: stream\noperations: [tcp-receive, aes-256-gcm, tcp-send]\nbandwidth: 10 Gbit/s\n"
+    text += "goals: {latency: {p50: 1ms, p99: 10ms}}\n"
+    view = written(session, tmp_path, text, "graviton3")
+    found = plan(session, str(tmp_path / "w.yaml"))
+    assert found.winner is not None
+    assert found.winner.family == "CPU"
+    assert [goal["predicted_s"] for goal in view["goals"]] == pytest.approx(list(found.winner.latency.values()))
+    assert f"Software on {view['needs']['cores']:.2g} cores" in found.notes[0]
+    assert found.notes[0] == view["notes"][0]
+
+
+def test_an_operation_that_was_not_measured_is_refused_on_a_processor(session: Session) -> None:
+    with pytest.raises(BadInput, match="decode-itch, filter-symbols were not measured on a processor"):
+        example(session, "stream", "graviton3")
 
 
 def test_frames_in_the_night_only_take_longer_to_be_done(session: Session) -> None:

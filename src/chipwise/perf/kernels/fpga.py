@@ -6,7 +6,8 @@ A chain of operations streams: every operation works on another message at one t
 latencies add. Operations that a published design is known for (`data/tables/fpga_throughput.csv`, rows in GB/s) run at its
 rate; any other at one beat of 64 bytes per clock and lane (512-bit streams), with a wide interval. A message takes whole beats.
 Fit: a design routes up to about 80% of the LUTs and DSPs that the shell leaves; the shell of a cloud card takes about 20%.
-Both shares are rules of thumb, as are 120 cycles of depth per operation and 0.8 us for network in and out.
+Both shares are rules of thumb, as are 120 cycles of depth per operation. How messages come in and go out is `paths`: by the
+card's own port, or through the host of a rented card, whose PCIe link then bounds the rate too.
 Limits: no clock closure (a full device runs slower), no bank conflicts, no back pressure between operations of uneven rate.
 """
 
@@ -21,6 +22,7 @@ import numpy as np
 from chipwise.catalog.tables import FpgaRates, FpgaThroughput
 from chipwise.errors import BadInput
 from chipwise.perf.arrays import Array, Index
+from chipwise.perf.kernels import paths
 from chipwise.perf.kernels.work import Flags, Numbers, Terms, at_least, overlapped, pick, positive
 from chipwise.units import GB, MB
 from chipwise.workload.kinds import Stream
@@ -29,11 +31,11 @@ SHELL_SHARE, ROUTABLE = 0.20, 0.80
 CLOCK_HZ = 250e6  # where neither the caller nor the device's row says
 BEAT_BYTES = 64.0
 OPERATION_DEPTH = 120.0  # cycles
-WIRE_S = 0.8e-6
 MEMORY_FRACTION = 0.75  # of the nominal DDR or HBM bandwidth under long bursts; rule of thumb
 DDR_BYTES_PER_S = 77e9  # four DDR4-2400 channels, where the row has no figure; rule of thumb
-PIPELINE_SPREAD, EXACT_SPREAD, NEAR_SPREAD, UNKNOWN_SPREAD, WIRE_SPREAD = 0.15, 0.2, 0.5, 0.8, 0.4
+PIPELINE_SPREAD, EXACT_SPREAD, NEAR_SPREAD, UNKNOWN_SPREAD = 0.15, 0.2, 0.5, 0.8
 LATENCY_SPREAD = 0.5  # depths differ from design to design
+FOR_VIDEO = frozenset({"Alveo-U30", "Alveo-MA35D"})  # cards that are rented with the maker's design for video and no other
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +204,9 @@ class Flow:
 
 
 def chain(
-    device: Fabric, operations: Sequence[Operation], message_bytes: Numbers, lanes: Numbers = 1.0, pcie: Numbers = np.inf
+    device: Fabric, operations: Sequence[Operation], message_bytes: Numbers, lanes: Numbers = 1.0, port: bool = True
 ) -> Flow:
-    """A chain of operations on each device. `pcie` bounds what comes from the host; infinity: straight from the network.
+    """A chain of operations on each device; `port`: messages come straight from the network, else from the host over PCIe.
 
     The fit counts the LUTs of operations whose published design states them; give a circuit's own figures to `fit`.
     """
@@ -217,7 +219,7 @@ def chain(
         op.name if op.name not in [o.name for o in operations[:i]] else f"{op.name} ({i})" for i, op in enumerate(operations)
     ]
     seconds = [beats / device.clock_hz if op.bytes_per_s is None else size / op.bytes_per_s for op in operations]
-    host = size / np.atleast_1d(np.asarray(pcie, dtype=np.float64))
+    host = size / (np.inf if port else paths.PCIE_BYTES_PER_S)
     hidden = overlapped(*(t / copies for t in seconds), host + np.zeros_like(device.clock_hz))
     message = Terms.of(
         {name: (t, s) for name, t, s in zip([*names, "pcie"], hidden, [*(op.spread for op in operations), 0.2], strict=True)}
@@ -225,14 +227,14 @@ def chain(
     depth = OPERATION_DEPTH / device.clock_hz
     # A message leaves an operation when its last beat does; lanes carry other messages, they do not hasten this one.
     latency = {name: (depth + t, LATENCY_SPREAD) for name, t in zip(names, seconds, strict=True)}
-    latency["wire"] = (np.full_like(depth, WIRE_S), WIRE_SPREAD)
+    latency.update(paths.PORT if port else paths.CARD)
     needed = sum(op.luts or 0.0 for op in operations) * copies
     return Flow(message, Terms.of(latency), fit(device, needed), tuple(operations))
 
 
-def flow(work: Stream, device: Fabric, known: Sequence[FpgaThroughput], lanes: Numbers = 1.0) -> Flow:
+def flow(work: Stream, device: Fabric, known: Sequence[FpgaThroughput], lanes: Numbers = 1.0, port: bool = True) -> Flow:
     """The workload's chain; its own circuit, where it states one, decides what fits. Without a message size: 1 KB."""
-    chain_flow = chain(device, [match(name, known) for name in work.operations], work.message_size or 1000.0, lanes)
+    chain_flow = chain(device, [match(name, known) for name in work.operations], work.message_bytes, lanes, port)
     circuit, state = work.circuit, work.state or 0.0
     if circuit is None:
         return Flow(
@@ -249,5 +251,4 @@ def flow(work: Stream, device: Fabric, known: Sequence[FpgaThroughput], lanes: N
 
 def devices_needed(work: Stream, flow: Flow) -> Array:
     """Devices that carry the workload's stream side by side."""
-    wanted = work.messages or (work.bandwidth or 0.0) / (work.message_size or 1000.0)
-    return np.ceil(wanted * flow.message.total)
+    return np.ceil(work.messages_per_s * flow.message.total)

@@ -46,5 +46,5 @@ def _load(work: Common) -> tuple[float | None, float | None]:
         case Transcode() if work.streams is not None:
             return float(work.streams), None
         case Stream():
-            return work.messages or (work.bandwidth or 0.0) / (work.message_size or 1000.0), None
+            return work.messages_per_s, None
     return None, None

@@ -20,9 +20,9 @@ from chipwise.planner.explain.reason_words import missing_words
 from chipwise.planner.fleet import Index
 from chipwise.planner.pricing import Priced
 from chipwise.planner.ranking import first_of
-from chipwise.planner.reasons import TooSlow
+from chipwise.planner.reasons import NoNetworkPort, TooSlow
 from chipwise.planner.values.plan import Answer, Choice, Obstacle, Plan, Rows
-from chipwise.planner.values.split import CircuitSplit, DevicesPerPlace, GenerationSplit, Seats, width
+from chipwise.planner.values.split import DevicesPerPlace, GenerationSplit, Seats, width
 from chipwise.planner.values.trade import cost_time_curve, knee
 from chipwise.text import amount, duration, usd
 
@@ -197,9 +197,7 @@ def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
         return ["No goal is given, so none decides.", *network]
     if plan.kind == "transcode":
         return ["The goal is ignored: the delay of an encoder depends on its settings."]
-    reached = dict(winner.latency)
-    if isinstance(winner.split, CircuitSplit):
-        reached |= {name: winner.split.latency_s for name in targets.goals if name not in reached}
+    reached = winner.latency
     parts = []
     for name, limit in targets.goals.items():
         seconds = reached.get(name)
@@ -207,15 +205,17 @@ def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
             f"{name} {duration(seconds)} of {duration(limit)}" if seconds is not None else f"{name} within {duration(limit)}"
         )
     missed = [name for name, limit in targets.goals.items() if reached.get(name, 0.0) > limit]
-    likely = "" if winner.goals_chance is None else f" ({likely_words(winner.goals_chance)})"
-    first = f"{'Missed by the estimate' if missed else 'Kept'}{likely}: {', '.join(parts)}."
-    slow = [loss.family for loss in plan.losses if loss.choice is None and isinstance(loss.why, TooSlow)]
+    chance = winner.goals_chance
+    if missed:
+        likely = "" if chance is None else f", kept with a probability of {chance:.0%}"
+        first = f"Missed by the estimate{likely}: {', '.join(parts)}."
+    else:
+        first = f"Kept{'' if chance is None else f' ({likely_words(chance)})'}: {', '.join(parts)}."
+    slow = [loss.family for loss in plan.losses if loss.choice is None and isinstance(loss.why, TooSlow | NoNetworkPort)]
     rest = f" and {len(slow) - 3} more" if len(slow) > 3 else ""
-    return [
-        first,
-        *network,
-        f"Too slow at any rate: {', '.join(slow[:3])}{rest}." if slow else "No family on offer is too slow for it.",
-    ]
+    if slow:
+        return [first, *network, f"Too slow at any rate: {', '.join(slow[:3])}{rest}."]
+    return [first, *network] if missed else [first, *network, "No family on offer is too slow for it."]
 
 
 def likely_words(chance: float) -> str:
@@ -382,7 +382,7 @@ def _month(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     sentences = []
     if cheap.usd < winner.usd * 0.995:
         sentences.append(f"Cheapest: {usd(cheap.usd)} ({_label(cheap)}).")
-    elif plan.objective != "cost":
+    elif plan.objective != "cost" and (winner.goals_chance is None or winner.goals_chance >= 0.5):
         sentences.append("Nothing that keeps the goals is cheaper.")
     rival = next((choice for choice in plan.choices if choice.chip != winner.chip), None)
     if rival is not None:

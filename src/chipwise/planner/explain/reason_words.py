@@ -215,6 +215,8 @@ def _ability(reason: r.Ability) -> str:
             return f"holds no chain of circuits; FPGAs do: {', '.join(able)}"
         case r.LacksFabric(chip, resource, share):
             return f"the design needs {share:.0%} of the {resource} that the shell and routing leave of {chip}"
+        case r.NotMeasured(operations):
+            return f"{', '.join(operations)} {'was' if len(operations) == 1 else 'were'} not measured on a processor"
         case r.SharedSlice(chip):
             return f"{chip} is a slice, and sharing is not allowed"
         case r.Unpredicted(message):
@@ -258,6 +260,9 @@ def _goal(reason: r.Goal) -> str:
             if not goal:
                 return "keeps no latency goal at any rate"
             return f"{goal} is {duration(seconds)} at best, above {duration(limit_s)}"
+        case r.NoNetworkPort(goal, seconds, limit_s):
+            path = "a rented FPGA has no network port, and through the network card of its host and PCIe"
+            return f"{path} {goal} is {duration(seconds)} at best, above {duration(limit_s)}"
         case r.TooFar(users, seconds, limit_s):
             if seconds is None:
                 return f"how far it is from {users} is not known"
@@ -415,7 +420,7 @@ def eased(reason: r.Reason) -> str:
             return f"replicas.max of {needed} instead of {allowed}"
         case r.NeedsReplicasAndChips():
             return f"replicas.max of {reason.replicas} and limits.chip_count.max of {reason.chips}"
-        case r.TooSlow(goal, seconds) if goal:
+        case r.TooSlow(goal, seconds) | r.NoNetworkPort(goal, seconds) if goal:
             return f"goals.{goal} above {duration(seconds)}"
         case _:
             return ""

@@ -128,10 +128,18 @@ def sentence(plan: Plan) -> str:
         verb = "Use" if winner.purchase == "owned" else "Rent"
         cost = f"{cost_words(winner, ' a month')}{able}{_always(winner)}{beats}"
         goes = ", as the load goes" if follows(winner) else ""
-        return f"{verb} {hardware}, {winner.purchase}{goes}: {cost}.{_owned(winner)}{_stale(winner)}{porting_words(plan)}"
+        remarks = f"{_missed(winner)}{_owned(winner)}{_stale(winner)}{porting_words(plan)}"
+        return f"{verb} {hardware}, {winner.purchase}{goes}: {cost}.{remarks}"
     cost = f"{duration(winner.seconds)} for {cost_words(winner)}, {mass(winner.kg)} CO2e"
     remarks = f"{_owned(winner)}{_stale(winner)}{_long(winner)}{porting_words(plan)}"
     return f"Run on {hardware}, {winner.purchase}: {cost}{beats}.{remarks}"
+
+
+def _missed(winner: Choice) -> str:
+    """Where a goal is more likely missed than kept, and nothing that was found is surer."""
+    return (
+        " By the estimate it misses the latency goals." if winner.goals_chance is not None and winner.goals_chance < 0.5 else ""
+    )
 
 
 def _next_best(plan: Plan, winner: Choice) -> str:

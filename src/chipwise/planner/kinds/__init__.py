@@ -47,10 +47,14 @@ def plan_other(known: Known, path: str, work: Common, rules: Rules, objective: s
             from chipwise.planner.kinds import hpc_render as computing
 
             return computing.plan_hpc(question, work) if isinstance(work, Hpc) else computing.plan_render(question, work)
-        case Transcode() | Stream():
-            from chipwise.planner.kinds import video_streams as flowing
+        case Transcode():
+            from chipwise.planner.kinds.video import plan_transcode
 
-            return flowing.plan_stream(question, work) if isinstance(work, Stream) else flowing.plan_transcode(question, work)
+            return plan_transcode(question, work)
+        case Stream():
+            from chipwise.planner.kinds.streams import plan_stream
+
+            return plan_stream(question, work)
         case Hybrid():
             from chipwise.planner.kinds.circuits import plan_hybrid
 

@@ -26,6 +26,7 @@ from chipwise.planner.fleet import MOST_CHIPS, SLOWEST_FABRIC, Fleet, family_of
 from chipwise.planner.ground import goals_of, ground_for, market_of, slowest_s, stored, tiers_of
 from chipwise.planner.limits import Allowed, Rules, allowed, lacks_own_machines
 from chipwise.planner.missing import missing_data, no_offer_left
+from chipwise.planner.preference import PORTED, effort
 from chipwise.planner.pricing import BOOT_S, Checkpoint, Market, Work, price
 from chipwise.planner.reasons import NeedsChips, NeedsNetwork, NoCount, Reason, WrongKind
 from chipwise.planner.remedies import Advice, OwnMachines
@@ -65,6 +66,7 @@ class Way:
     replicas: int | None = None
     rate_spread: float = 1.0  # the interval of `rate` ends at this factor above and below it
     goals_chance: float | None = None  # that a request alone keeps the latency goals
+    latency: Mapping[str, float] = field(default_factory=dict)  # seconds by goal, such as "latency p99"
     use: Utilisation = field(kw_only=True)  # of every chip while it works
     limit_w: float | None = None  # that one chip may draw; None: what its sheet says
     lines: tuple[Line, ...] = ()  # bought besides machines
@@ -78,6 +80,7 @@ class Cannot:
     why: Reason
     off: float = math.inf
     passed: int = 0  # KIND, FORMAT, MEMORY, TIME or COUNT
+    remedy: str = ""  # what would help, where more is known than what helps at this test
 
     @property
     def distance(self) -> tuple[int, float]:
@@ -149,6 +152,7 @@ class Table:
     checkpoint: Checkpoint | None = None
     notes: tuple[str, ...] = ()
     peak: float = 0.0  # requests per second that machines are counted for; 0: not counted so
+    whole: bool = False  # what comes in is one stream: it is shared among machines only where no machine takes all of it
 
 
 def ground_of(known: Known, rules: Rules) -> Ground:
@@ -299,6 +303,7 @@ def _assembled(
             replicas=way.replicas,
             rate_spread=way.rate_spread,
             goals_chance=way.goals_chance,
+            latency=way.latency,
             lines=way.lines,
             quantum=way.quantum,
         )
@@ -306,13 +311,16 @@ def _assembled(
     monthly = table.per == "month"
     # Every row of a month lasts the month: among those that keep the goals, cost decides where time was asked for.
     aim = "cost" if monthly and question.aim == "time" else question.aim
+    goals = goals_of(question.work, question.rules, aim, None if monthly else question.deadline_s, monthly)
+    if table.whole and ways:
+        goals = replace(goals, most_machines=_fewest(fleet, ways, goals.native))
     case = PlanningCase(
         workload=question.work.name,
         kind=table.kind,
         per=table.per,
         units=table.units,
         unit=table.unit,
-        goals=goals_of(question.work, question.rules, aim, None if monthly else question.deadline_s, monthly),
+        goals=goals,
         stored=None if monthly else stored(ground.tiers, question.work, table.units),
         layered=_layered(question) if monthly else None,
         following=_following(question) if monthly else None,
@@ -336,6 +344,12 @@ def _assembled(
         grounds,
     )
     return replace(plan, objective=question.aim, notes=(*plan.notes, *_notes(question, table, aim)))
+
+
+def _fewest(fleet: Fleet, ways: Sequence[Way], native: frozenset[str]) -> float:
+    """Machines that all of it needs at least, of chips that need no porting where there are any."""
+    easy = [way.machines for way in ways if effort(fleet.part(way.shape), native) < PORTED]
+    return min(easy or [way.machines for way in ways])
 
 
 def _chances(ways: Sequence[Way]) -> Array | None:
@@ -392,7 +406,7 @@ def _missing(rules: Rules, ground: Ground, ways: Sequence[Way], missed: Mapping[
         return [Missing(Obstacle.OFFERS, no_offer_left(last), own if lacks_own_machines(last) else (Advice("a looser limit"),))]
     family, nearest = min(missed.items(), key=lambda item: item[1].distance)
     obstacle, remedy = _LACKS[nearest.passed]
-    return [Missing(obstacle, nearest.why, (Advice(remedy),), family)]
+    return [Missing(obstacle, nearest.why, (Advice(nearest.remedy or remedy),), family)]
 
 
 def _notes(question: Question, table: Table, aim: str) -> tuple[str, ...]:
@@ -404,7 +418,7 @@ def _notes(question: Question, table: Table, aim: str) -> tuple[str, ...]:
             f"left of the {duration(question.deadline_s * pause)} until it must be done."
         )
     if aim != question.aim:
-        notes.append("All rows keep the goals all month long; among them the cheaper wins.")
+        notes.append("Every row lasts the month, so none is sooner: the cheapest leads.")
     return tuple(notes)
 
 

@@ -1,4 +1,4 @@
-"""Work that is no network: numerical simulation, rendering, video and streams through FPGAs."""
+"""Work that is no network: numerical simulation, rendering and video."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from chipwise.catalog.chip import Chip
 from chipwise.errors import BadInput
-from chipwise.perf.kernels import fpga, hpc, render, timed, transcode
+from chipwise.perf.kernels import hpc, render, timed, transcode
 from chipwise.perf.kernels.work import Terms
 from chipwise.perf.model import CARRIED, FORMULA
 from chipwise.predictor.kinds.ask import Ask
@@ -19,17 +19,14 @@ from chipwise.predictor.kinds.timing import frame_notes, run_notes, timed_frame,
 from chipwise.predictor.samples import able_chip
 from chipwise.predictor.values import (
     ArchivePrediction,
-    CircuitOperation,
-    Goal,
     HpcPrediction,
     Interval,
     LivePrediction,
     RenderPrediction,
-    StreamPrediction,
     WholeJob,
 )
 from chipwise.units import GIB
-from chipwise.workload.kinds import Hpc, Render, Stream, Transcode
+from chipwise.workload.kinds import Hpc, Render, Transcode
 
 
 class Kernel(TypedDict):
@@ -152,43 +149,4 @@ def predict_transcode(ask: Ask, work: Transcode) -> ArchivePrediction | LivePred
         busy_share=float(load.total[0]) * streams / chips,
         needs={"chips": needed, "encoders": float(transcode.encoders_needed(media([chip]), outputs, streams)[0])},
         notes=(*warnings, f"Live: engines are kept below {transcode.HEADROOM:.0%} busy, at the balanced preset."),
-    )
-
-
-def predict_stream(ask: Ask, work: Stream) -> StreamPrediction:
-    known = ask.known
-    chip = known.names.one_chip(ask.hardware).chip
-    rows = {row.name: row for row in known.catalog.rows("fpgas")}
-    if chip.name not in rows:
-        raise BadInput(f"{chip.name} holds no chain of circuits.", remedy=f"FPGAs do: {', '.join(rows)}.")
-    flow = fpga.flow(work, fpga.Fabric.of([rows[chip.name]]), known.catalog.rows("fpga_throughput"))
-    needed = float(fpga.devices_needed(work, flow)[0])
-    fit = {name: float(getattr(flow.fit, name)[0]) for name in ("luts", "dsps", "memory")}
-    shared = kernel(
-        ask,
-        ask.chips or max(needed, 1.0),
-        flow.latency,
-        "one message, from wire to wire",
-        flow.message.bottleneck().texts()[0],
-    )
-    notes, goals = [], None
-    guessed = [one.name for one in flow.operations if one.known is None]
-    if guessed:
-        notes.append(f"No published design for {', '.join(guessed)}: one beat of 64 bytes per clock is assumed.")
-    if not flow.fit.ok[0]:
-        notes.append("It does not fit: the design needs more than the shell leaves of the device.")
-    if work.goals.latency is not None:
-        seconds = shared["time"].value
-        goals = tuple(Goal("latency", limit, seconds, percentile) for percentile, limit in work.goals.latency.limits)
-        notes.append("A pipeline below its full rate has no queue: all percentiles are the same.")
-    message = flow.message
-    return StreamPrediction(
-        **shared,
-        messages_per_s=Interval(1.0 / float(message.total[0]), 1.0 / float(message.high[0]), 1.0 / float(message.low[0])),
-        fits=bool(flow.fit.ok[0]),
-        share_of_device={name: share if math.isfinite(share) else None for name, share in fit.items()},
-        operations=tuple(CircuitOperation(one.name, one.known.workload if one.known else None) for one in flow.operations),
-        needs={"devices": max(needed, 1.0)},
-        goals=goals,
-        notes=tuple(notes),
     )

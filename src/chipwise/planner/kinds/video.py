@@ -1,21 +1,17 @@
-"""Video and streams: what flows in must flow out, so machines are counted by it."""
+"""Video: what flows in must flow out, so machines are counted by it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from chipwise.perf.kernels import fpga, transcode
+from chipwise.perf.kernels import transcode
 from chipwise.perf.kernels.processor import Processors
 from chipwise.perf.kernels.work import Terms
 from chipwise.perf.power import Utilisation
 from chipwise.planner.kinds.ways import (
     FORMAT,
-    MEMORY,
-    TIME,
     Cannot,
     Ground,
     Question,
@@ -29,11 +25,11 @@ from chipwise.planner.kinds.ways import (
     plan_ways,
     worthwhile,
 )
-from chipwise.planner.reasons import LacksFabric, NoCodec, NoFabric, TooSlow
+from chipwise.planner.reasons import NoCodec
 from chipwise.planner.values.plan import Plan
-from chipwise.planner.values.split import CircuitSplit, Streams
+from chipwise.planner.values.split import Streams
 from chipwise.units import HOUR
-from chipwise.workload.kinds import Stream, Transcode
+from chipwise.workload.kinds import Transcode
 
 ENGINES = 0.1  # of a chip's peaks, while its video engines are busy: cards with nothing else to do draw about half their limit
 
@@ -124,70 +120,3 @@ def _archive(question: Question, ground: Ground, work: Transcode, index: int) ->
         )
         for row in worthwhile(question, terms.total)
     ]
-
-
-def plan_stream(question: Question, work: Stream) -> Plan:
-    ground = ground_of(question.known, question.rules)
-    rows = {row.name: row for row in ground.fleet.catalog.rows("fpgas")}
-    wanted = work.messages or (work.bandwidth or 0.0) / (work.message_size or 1000.0)
-    month = question.month_s
-    operators = ground.fleet.catalog.rows("fpga_throughput")
-    guessed = [name for name in work.operations if fpga.match(name, operators).known is None]
-    notes = ["A pipeline below its full rate has no queue: all percentiles are the same."]
-    if guessed:
-        notes.append(f"No published design for {', '.join(guessed)}: one beat of 64 bytes per clock is assumed.")
-    table = Table(
-        kind="stream", per="month", units=wanted * month / 1e6, unit="million messages at the peak", notes=tuple(notes)
-    )
-    stated = work.goals.latency.limits if work.goals.latency is not None else ()
-
-    def ways_of(index: int) -> Ways:
-        shape, part = ground.fleet.shapes[index], ground.fleet.part(index)
-        if shape.chip not in rows:
-            return Cannot(NoFabric(tuple(rows)))
-        flow = fpga.flow(work, fpga.Fabric.of([rows[shape.chip]]), operators)
-        shares = {name: float(getattr(flow.fit, name)[0]) for name in ("luts", "dsps", "memory")}
-        fullest = max(shares, key=lambda name: shares[name])
-        if shares[fullest] > 1:
-            return Cannot(LacksFabric(part.name, fullest, shares[fullest]), shares[fullest], MEMORY)
-        latency, lowest = float(flow.latency.total[0]), float(flow.latency.low[0])
-        late = [(percentile, limit) for percentile, limit in stated if lowest > limit]
-        if late:
-            percentile, limit = late[0]
-            return Cannot(TooSlow(f"latency p{percentile:g}", lowest, limit), lowest / limit, TIME)
-        needed = max(float(fpga.devices_needed(work, flow)[0]), 1.0)
-        machines = machines_within(question, shape.chips, math.ceil(needed / shape.chips))
-        if isinstance(machines, Cannot):
-            return machines
-        rate = 1.0 / float(flow.message.total[0]) * shape.chips
-        split = CircuitSplit(int(needed), round(latency * 1e9))
-        use = Utilisation(shares["luts"] * needed / (machines * shape.chips), shares["memory"])
-        return [
-            Way(
-                shape=index,
-                machines=machines,
-                seconds=month,
-                low=month,
-                high=month,
-                precision="",
-                split=split,
-                memory_share=shares[fullest],
-                rate=rate,
-                replicas=machines,
-                use=use,
-            )
-        ]
-
-    return _doubted(plan_ways(question, ground, table, ways_of), stated)
-
-
-def _doubted(plan: Plan, stated: Sequence[tuple[float, float]]) -> Plan:
-    """A goal that the winner's estimate misses and its interval may still keep: depths differ from design to design."""
-    split = plan.winner.split if plan.winner is not None else None
-    latency = split.latency_s if isinstance(split, CircuitSplit) else 0.0
-    late = [(percentile, limit) for percentile, limit in stated if latency > limit]
-    if not late:
-        return plan
-    warning = f"A message is estimated to take {latency * 1e6:.1f} us, above p{late[0][0]:g} of {late[0][1] * 1e6:g} us"
-    reason = "the depth of a design is a rule of thumb and the goal is within its interval: time a synthesised one first."
-    return replace(plan, notes=(f"{warning}; {reason}", *plan.notes))
