@@ -9,6 +9,7 @@ from chipwise.api.quick import read, with_limits
 from chipwise.api.render import RenderRequest, deployment_of
 from chipwise.api.session.wiring import Session
 from chipwise.renderer.deployment import Deployment
+from once_in_run import once_in_run
 from small_catalog import real_session
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -23,6 +24,10 @@ def session() -> Session:
 @cache
 def deployment(example: str, *limits: str, stage: str | None = None, environment: str | None = None) -> Deployment:
     """`limits` as the command line has them: "clouds=[aws]"."""
-    path = str(EXAMPLES / example / "workload.yaml")
-    text = with_limits(read(path), path, limits) if limits else None
-    return deployment_of(session(), path, RenderRequest(environment=environment, text=text, stage=stage))
+
+    def make() -> Deployment:
+        path = str(EXAMPLES / example / "workload.yaml")
+        text = with_limits(read(path), path, limits) if limits else None
+        return deployment_of(session(), path, RenderRequest(environment=environment, text=text, stage=stage))
+
+    return once_in_run(("deployment", example, limits, stage, environment), make)
