@@ -17,7 +17,7 @@ from chipwise.api.render import files, target, target_names
 from chipwise.auditor.auditing import audit, kind_of
 from chipwise.renderer.deployment import Deployment, Volume
 from chipwise.renderer.file import CannotRender, File
-from deployments import NAMES, deployment
+from deployments import NAMES, on_few_offers
 from fixed_deployments import CASES
 from golden_files import cases_of, is_audited
 
@@ -73,7 +73,7 @@ def test_a_target_says_what_it_fits(name: str) -> None:
 
 @pytest.mark.parametrize("example", NAMES)
 def test_every_target_renders_an_example_or_refuses_it_with_a_reason(example: str) -> None:
-    what = deployment(example)
+    what = on_few_offers(example)
     for name in target_names():
         made = rendered(name, what)
         assert made == rendered(name, what), f"{name}: the same each time"

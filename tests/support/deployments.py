@@ -7,10 +7,10 @@ from pathlib import Path
 
 from chipwise.api.quick import read, with_limits
 from chipwise.api.render import RenderRequest, deployment_of
-from chipwise.api.session.wiring import Session
+from chipwise.api.session.wiring import Session, open_session
 from chipwise.renderer.deployment import Deployment
 from once_in_run import once_in_run
-from small_catalog import real_session
+from small_catalog import few_offers, real_session
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = tuple(sorted(path.parent.name for path in EXAMPLES.glob("*/workload.yaml")))
@@ -19,6 +19,13 @@ NAMES = tuple(sorted(path.parent.name for path in EXAMPLES.glob("*/workload.yaml
 @cache
 def session() -> Session:
     return real_session()
+
+
+@cache
+def on_few_offers(example: str) -> Deployment:
+    """Planned on the small catalog, for what holds for any deployment."""
+    with few_offers():
+        return deployment_of(open_session(), str(EXAMPLES / example / "workload.yaml"), RenderRequest())
 
 
 @cache
