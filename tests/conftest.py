@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+import yaml
 from hypothesis import settings
 
 from effort import cases
@@ -20,6 +23,7 @@ settings.load_profile("chipwise")
 
 ALLOWED = Path(__file__).parent / "allowed_skips.txt"
 SLOW = Path(__file__).parent / "e2e"
+OFTEN_ENOUGH = (200_000, 20, 20)  # objects until garbage is looked for: as the command sets it for itself
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -68,6 +72,8 @@ class SkippedFiles:
 def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell that runs us in the background; some tests send interrupts
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.disable()  # until all tests are collected
+    gc.set_threshold(*OFTEN_ENOUGH)
     if hasattr(config, "workeroutput"):
         config.pluginmanager.register(SkippedFiles(config.workeroutput))
 
@@ -119,6 +125,26 @@ def pytest_collection_finish() -> None:
     """Modules and tests stay to the end: to look again and again whether they are garbage takes seconds."""
     gc.collect()
     gc.freeze()
+    gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _made_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Plans by each worker, deployments by one of them; and YAML is read by libyaml, ten times as fast as by Python."""
+    from once_in_run import share_in
+    from plans_once import plans_made_once
+
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        share_in(tmp_path_factory.getbasetemp().parent / "made-once")
+    with plans_made_once(), patch.object(yaml, "SafeLoader", getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        yield
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test that replaces a part of the program, or is a slow proof of the whole, wants plans made by what it has then."""
+    from plans_once import each_plan_anew
+
+    each_plan_anew("monkeypatch" in getattr(item, "fixturenames", ()) or item.get_closest_marker("e2e") is not None)
 
 
 @pytest.fixture

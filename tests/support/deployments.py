@@ -7,9 +7,10 @@ from pathlib import Path
 
 from chipwise.api.quick import read, with_limits
 from chipwise.api.render import RenderRequest, deployment_of
-from chipwise.api.session.wiring import Session
+from chipwise.api.session.wiring import Session, open_session
 from chipwise.renderer.deployment import Deployment
-from small_catalog import real_session
+from once_in_run import once_in_run
+from small_catalog import few_offers, real_session
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = tuple(sorted(path.parent.name for path in EXAMPLES.glob("*/workload.yaml")))
@@ -21,8 +22,19 @@ def session() -> Session:
 
 
 @cache
+def on_few_offers(example: str) -> Deployment:
+    """Planned on the small catalog, for what holds for any deployment."""
+    with few_offers():
+        return deployment_of(open_session(), str(EXAMPLES / example / "workload.yaml"), RenderRequest())
+
+
+@cache
 def deployment(example: str, *limits: str, stage: str | None = None, environment: str | None = None) -> Deployment:
     """`limits` as the command line has them: "clouds=[aws]"."""
-    path = str(EXAMPLES / example / "workload.yaml")
-    text = with_limits(read(path), path, limits) if limits else None
-    return deployment_of(session(), path, RenderRequest(environment=environment, text=text, stage=stage))
+
+    def make() -> Deployment:
+        path = str(EXAMPLES / example / "workload.yaml")
+        text = with_limits(read(path), path, limits) if limits else None
+        return deployment_of(session(), path, RenderRequest(environment=environment, text=text, stage=stage))
+
+    return once_in_run(("deployment", example, limits, stage, environment), make)

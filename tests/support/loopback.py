@@ -1,11 +1,14 @@
-"""What a server under test is told to answer."""
+"""What a server under test is told to answer, and clients that have much to do with it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+import ssl
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 
 class Reply(NamedTuple):
@@ -16,3 +19,13 @@ class Reply(NamedTuple):
 
 
 Serve = Callable[[Callable[[Any], Reply]], AbstractContextManager[Any]]
+
+
+_context = cache(ssl.create_default_context)
+
+
+@contextmanager
+def certificates_read_once() -> Iterator[None]:
+    """Every client reads hundreds of certificates, and on the loopback none is asked for."""
+    with patch.object(ssl, "create_default_context", _context):
+        yield

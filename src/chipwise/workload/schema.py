@@ -11,8 +11,9 @@ from __future__ import annotations
 import ast
 import inspect
 import json
-import textwrap
 from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
@@ -86,13 +87,18 @@ def _field_texts(model: type[Section]) -> dict[str, str]:
     for owner in reversed(model.__mro__):
         if not issubclass(owner, Section) or owner is Section:
             continue
-        body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
-        assert isinstance(body, ast.ClassDef)
-        for field, text in pairwise(body.body):
+        for field, text in pairwise(_classes(owner.__module__)[owner.__name__].body):
             match field, text:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(words))):
                     texts[name] = words
     return texts
+
+
+@cache
+def _classes(module: str) -> dict[str, ast.ClassDef]:
+    """Those that the file of a module defines, read once for all of them."""
+    source = inspect.getsource(import_module(module))
+    return {node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)}
 
 
 def _quantities() -> Iterable[Quantity]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from functools import cache
 from typing import Any
@@ -22,6 +23,7 @@ from chipwise.planner.explain.reason_words import example_words, missing_words, 
 from chipwise.planner.ground import budget_usd, goals_of
 from chipwise.planner.limits import Rules
 from chipwise.planner.pricing import Priced
+from chipwise.planner.reasons import RuleKind
 from chipwise.planner.rules import FEATURES, required, rules_of
 from chipwise.planner.values.plan import Plan
 from chipwise.text import duration
@@ -499,3 +501,17 @@ def test_every_choice_is_within_the_budget_with_its_storage(monkeypatch: pytest.
     assert 1 < len(shown) < len(every)
     assert shown == sorted(shown)
     assert max([*shown, *(choice.usd for choice in found.front)]) <= middle + 0.01
+
+
+def test_a_retired_machine_is_not_planned_though_it_has_a_price() -> None:
+    text = yaml.safe_dump({**TRAIN, "limits": {"chips": ["L4"]}})
+    usual = plan(session(), "test.yaml", None, 50, None, text)
+    assert usual.winner is not None
+    retired = (usual.winner.provider, usual.winner.machine)
+    later = Session(session().config, session().today, [])
+    machines = tuple(replace(one, retired=True) if one.key == retired else one for one in session().catalog.machines)
+    later.__dict__["catalog"] = replace(session().catalog, machines=machines)
+    found = plan(later, "test.yaml", None, 50, None, text)
+    assert found.winner is not None
+    assert all((one.provider, one.machine) != retired for one in found.choices)
+    assert RuleKind.RETIRED in [one.rule.kind for one in found.refused]

@@ -54,6 +54,7 @@ answers = st.builds(
 @given(curves, answers)
 def test_a_peak_is_no_less_than_the_mean_and_machines_follow(curve: LoadCurve, answering: Answering) -> None:
     assert curve.peak >= curve.busiest >= curve.mean - 1e-9
+    assert curve.busiest == max(curve.rate)
     hours = hours_of(curve, answering)
     assert hours.autoscaled <= hours.scheduled * (1 + 1e-9)
     assert hours.scheduled <= hours.static * (1 + 1e-9)

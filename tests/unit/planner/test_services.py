@@ -17,7 +17,7 @@ from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan
 from chipwise.errors import BadInput
 from chipwise.planner.explain.reason_words import words
-from chipwise.planner.reasons import HoldsTooLittle, OtherWeights
+from chipwise.planner.reasons import HoldsTooLittle, OtherWeights, OverBudget
 from chipwise.planner.services import offers as planning_services
 from chipwise.planner.services.offers import LISTED, PER_TOKEN, SERVERLESS, ServiceOffer, services_for
 from chipwise.workload.kinds import Serve
@@ -25,6 +25,7 @@ from effort import cases
 
 CASES = Path(__file__).resolve().parents[2] / "cases"
 SESSION = Session(Config(Path("none/config"), Path("none/data")), date(2026, 11, 15), [])
+CHAT = "kind: serve\nname: chat\nmodel: llama-3.1-8b\narrival: 0.01 req/s\ninput_tokens: 500\noutput_tokens: 150\n"
 MACHINE = ((500.0, 50.0),)  # USD a month, requests per second
 
 
@@ -272,3 +273,14 @@ limits: {clouds: [aws]}
     assert told
     assert all(f"machines in {found_plan.winner.precision}" in one for one in told)
     assert any("; in fp8 " in one for one in told)
+
+
+def test_services_above_the_budget_are_refused_and_come_last() -> None:
+    free = plan(SESSION, "w.yaml", text=CHAT)
+    prices = sorted(one.usd for one in free.services if not one.refused)
+    assert len(prices) >= 2
+    budget = (prices[0] + prices[-1]) / 2
+    held = plan(SESSION, "w.yaml", text=f"{CHAT}goals: {{budget: {budget}}}\n").services
+    assert all(one.refused for one in held if one.usd > budget)
+    assert any(isinstance(why, OverBudget) for one in held for why in one.refused)
+    assert [bool(one.refused) for one in held] == sorted(bool(one.refused) for one in held)

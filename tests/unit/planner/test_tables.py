@@ -22,7 +22,7 @@ from chipwise.perf.vision import bases, compose, exchanged_bytes
 from chipwise.planner.explain.reason_words import missing_words, words
 from chipwise.planner.explain.words import brief
 from chipwise.planner.fleet import Shape
-from chipwise.planner.kinds.tables import fitted_copy, trained
+from chipwise.planner.kinds.tables import fitted_copy, trained, training_cases
 from chipwise.planner.kinds.ways import COUNT, MEMORY, Cannot
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import width
@@ -262,3 +262,23 @@ def test_rows_are_as_one_at_a_time(session: Session) -> None:
     cases = [asked(session).split(ways).case(64.0, "latency_ms") for ways in (1.0, 2.0, 8.0)]
     together = bases(family_vision.pass_of(cases))["exchange"]
     assert np.allclose(together, [bases(family_vision.pass_of([one]))["exchange"][0] for one in cases])
+
+
+# --- all passes of a search at once
+
+
+@pytest.mark.parametrize("model", ["dlrm-v2", "resnet-50"])
+def test_passes_made_together_are_those_made_one_by_one(session: Session, model: str) -> None:
+    passes = [
+        (replace(ask, chips=chips, node=node, table_ways=chips if ask.tables else 1.0), batch)
+        for chip in ("a100-80", "trainium1", "h100")
+        for ask in [resolve(session.known, model, chip, {"task": "train"})]
+        for node, chips, batch in (
+            (1.0, 1.0, 0.4),
+            (1.0, 3.0, 256.0),
+            (8.0, 8.0, 64.0),
+            (8.0, 1_234_568.0, 33.333333),
+            (16.0, 64.0, 1.0),
+        )
+    ]
+    assert training_cases(passes) == [ask.case(batch, "samples_per_s") for ask, batch in passes]

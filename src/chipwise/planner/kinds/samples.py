@@ -31,7 +31,7 @@ from chipwise.planner.defaults import STEP_SAMPLES
 from chipwise.planner.fleet import Shape as MachineShape
 from chipwise.planner.fleet import placed
 from chipwise.planner.kinds.sample_notes import size_notes
-from chipwise.planner.kinds.tables import fitted_copy, noted, trained
+from chipwise.planner.kinds.tables import fitted_copy, noted, trained, training_cases
 from chipwise.planner.kinds.ways import (
     COUNT,
     FORMAT,
@@ -383,8 +383,8 @@ def _passes(
 
 def _estimated(passes: Sequence[tuple[Sampled, float]]) -> Estimate:
     ask = passes[0][0]  # the model and what was measured of it are the same for all
-    cases = family_vision.question_of([one.case(size, "samples_per_s") for one, size in passes])
-    return ask.fitted.estimate("vision", cases, Coded.of("vision training" if ask.alike else "never measured"))
+    question = family_vision.question_of(training_cases(passes))
+    return ask.fitted.estimate("vision", question, Coded.of("vision training" if ask.alike else "never measured"))
 
 
 def _roomy(ask: Sampled, size: float) -> float:

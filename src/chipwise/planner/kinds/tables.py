@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from chipwise.perf.published_vision import VisionCase
 from chipwise.planner.fleet import Shape, linked
 from chipwise.planner.kinds.ways import COUNT, MEMORY, Cannot
 from chipwise.planner.reasons import HoldsTooLittle, NeedsNetwork
@@ -65,6 +66,28 @@ def trained(ask: Sampled, shape: Shape, machines: Sequence[float]) -> list[Sampl
     nearest = lacking(spread[-1])
     assert nearest is not None
     return nearest
+
+
+def training_cases(passes: Sequence[tuple[Sampled, float]]) -> list[VisionCase]:
+    """What `Sampled.case` makes of every pass. Of those that are `trained` on one shape of machine, only the numbers of chips,
+    of samples and of chips that share tables differ."""
+    cases: list[VisionCase] = []
+    firsts: dict[tuple[str, float | None, str], VisionCase] = {}
+    for ask, batch in passes:
+        shape = (ask.part.name, ask.node, ask.precision)
+        if shape not in firsts:
+            firsts[shape] = replace(ask, chips=1.0).case(1.0, "samples_per_s")
+        first, chips = firsts[shape], float(f"{ask.chips:g}")
+        cases.append(
+            replace(
+                first,
+                chips=chips,
+                copies=chips * first.copies,
+                batch=max(float(f"{batch:g}"), 1.0),
+                table_ways=ask.table_ways,
+            )
+        )
+    return cases
 
 
 def _joined(ask: Sampled, shape: Shape, machines: float) -> bool:

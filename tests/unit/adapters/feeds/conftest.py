@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from aws_models import read_once
-from loopback import Reply
+from loopback import Reply, certificates_read_once
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,6 @@ def serve() -> Callable[[Answer], AbstractContextManager[Loopback]]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _aws_models() -> Iterator[None]:
-    with read_once():
+def _read_once() -> Iterator[None]:
+    with read_once(), certificates_read_once():
         yield
