@@ -22,7 +22,7 @@ from chipwise.perf.ratios import FAR, OF_CHIP, SAME_CHIP, SAME_SETTING, Anchor, 
 NEVER_MEASURED = "never measured"  # the kind of answers about networks that nothing like was measured of
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Anchored(Model):
     base: Model
     anchors: tuple[Anchor, ...]
@@ -159,4 +159,4 @@ def anchored(model: Model, anchors: Sequence[Anchor], parts: Parts) -> Model:
     """`model` itself where nothing was measured."""
     if not anchors:
         return model
-    return Anchored(factors=model.factors, bands=model.bands, base=model, anchors=tuple(anchors), parts=parts)
+    return Anchored(factors=model.factors, bands=model.bands, seen=model.seen, base=model, anchors=tuple(anchors), parts=parts)

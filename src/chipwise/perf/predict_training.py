@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from chipwise.perf.arrays import Array, Coded, Filling, column, combinations, has_nonzero, pick
-from chipwise.perf.family_training import ARITHMETIC, FLOORS, TERM_OF, WEIGHT_BYTES, TrainingNames, features, kind_of, levels
+from chipwise.perf.family_training import ARITHMETIC, FLOORS, TERM_OF, WEIGHT_BYTES, TrainingNames, features, kind_of, levels, settings_of
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.memory import Memory
 from chipwise.perf.memory_training import training_memory
@@ -185,6 +185,7 @@ def _predict(ask: Training, alike: Groups, model: Model, memory: bool) -> Traini
         features=features(run, node),
         term_of=TERM_OF,
         floors=FLOORS,
+        settings=settings_of(run),
     )
     estimate = model.estimate("training", question, Coded.of("never measured" if ask.model.paired else "training"))
     if ask.model.paired:  # pairs were measured as one stack only, so nothing tells how far the formula is off

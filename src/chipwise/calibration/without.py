@@ -1,0 +1,160 @@
+"""What the model would have said of a source that it had never seen: fits without all its rows.
+
+A source is who measured: a repository, an author's repositories of one campaign, a submitter of MLPerf. Its rows share a
+machine, a stack and habits, so rows of one source say little of the next one. Sources are dealt out over folds, large ones
+first; every row is predicted by a fit that has seen none of its source, and is as near to measurements as the rest makes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.calibration.crossvalidate import NOISE, Sample
+from chipwise.perf import bands
+from chipwise.perf.arrays import Array
+from chipwise.perf.blocks import blocks
+from chipwise.perf.fitting import fit
+from chipwise.perf.model import widened
+from chipwise.perf.pooling import Factors
+from chipwise.perf.question import answer
+from chipwise.perf.rows import Row
+from chipwise.perf.seen import CLASSES, Seen
+
+FOLDS, ROUNDS = 10, 3
+FEWEST_ROWS, FEWEST_SOURCES = 30, 3  # of a class of provenance that has intervals of its own
+CROWD = 0.7  # a source of n rows counts n ** (1 - CROWD) times one row
+BINS = 3
+HELD, DRAWN = 0.8, (0.8, 3.0)  # what intervals hold, and how far percentiles may be drawn out for it
+_CAMPAIGNS = (
+    ("NVIDIA-NeMo/", "NVIDIA NeMo"),
+    ("NVIDIA/NeMo", "NVIDIA NeMo"),
+    ("NVIDIA/Megatron-LM", "NVIDIA NeMo"),
+    ("NVIDIA/dgxc-benchmarking", "NVIDIA NeMo"),
+    ("NVIDIA/TensorRT", "NVIDIA TensorRT"),
+    ("google/maxtext", "AI-Hypercomputer"),
+    ("AI-Hypercomputer/", "AI-Hypercomputer"),
+    ("QwenLM/", "QwenLM"),
+    ("mosaicml/", "mosaicml"),
+    ("foundation-model-stack/", "foundation-model-stack"),
+)
+_TRAINING = re.compile(r"MLPerf Training v[\d.]+ \w+; (median of|[A-Za-z0-9-]+)")
+
+
+def source_of(row: Row) -> str:
+    repository, notes = row.text("source_repo"), row.text("notes")
+    if repository.startswith("mlcommons/"):
+        submitter = re.search(r"submitter ([^;]+);", notes) or _TRAINING.match(notes)
+        return f"MLPerf {submitter[1] if submitter else 'training'}"
+    if repository.endswith("pytorch-image-models"):
+        return f"{repository} {row.text('source_path')}"
+    return next((name for start, name in _CAMPAIGNS if repository.startswith(start)), repository)
+
+
+def fold_of(rows: Sequence[Row], count: int = FOLDS) -> NDArray[np.intp]:
+    """Large sources first, each to the fold that has the fewest rows."""
+    sizes: dict[str, int] = {}
+    for row in rows:
+        sizes[source_of(row)] = sizes.get(source_of(row), 0) + 1
+    filled, place = [0] * count, {}
+    for source, size in sorted(sizes.items(), key=lambda pair: (-pair[1], pair[0])):
+        place[source] = int(np.argmin(filled))
+        filled[place[source]] += size
+    return np.array([place[source_of(row)] for row in rows], dtype=np.intp)
+
+
+@dataclass(frozen=True, slots=True)
+class Residuals:
+    """Of every row, from a fit without its source: log(measured / predicted seconds), what the fit left open, and how near."""
+
+    fold: NDArray[np.intp]
+    residual: Array
+    spread: Array
+    near: NDArray[np.str_]
+
+
+def residuals(sample: Sample, start: Factors, tell: Callable[[str], None] = lambda text: None) -> Residuals:
+    """`start` is the fit of all rows: each fold's begins there, and is solved anew without the fold."""
+    family, question = sample.family.name, sample.question
+    fold, truth = fold_of(sample.rows), np.log(question.time_of(sample.measured))
+    residual, spread = (np.full(len(fold), np.nan) for _ in range(2))
+    near = np.full(len(fold), "", dtype="<U16")
+    for number in range(fold.max() + 1):
+        out = fold == number
+        problem = question.problem(sample.measured, np.where(out, 0.0, sample.weight))
+        found = answer(question, fit(problem, blocks(family), NOISE[family], ROUNDS, start))
+        place, beyond = Seen.of(family, question, ~out & (sample.weight > 0)).place(question)
+        residual[out] = (truth - np.log(found.seconds))[out]
+        spread[out] = widened(found.spread, beyond)[out]
+        near[out] = np.array(place.texts())[out]
+        tell(f"{family}: fold {number + 1} of {fold.max() + 1}, {out.sum()} rows")
+    return Residuals(fold, residual, spread, near)
+
+
+def calibrated(sample: Sample, found: Residuals, rows: NDArray[np.bool_]) -> dict[str, bands.Band]:
+    """Intervals by kind of answer and class of provenance, from `rows`; a class of few sources has those of its kind."""
+    kinds = np.array([sample.family.kind_of(case) for case in sample.cases])
+    sources = np.array([source_of(row) for row in sample.rows])
+    made: dict[str, bands.Band] = {}
+    for kind in sorted(set(kinds)):
+        of_kind = rows & (kinds == kind)
+        made[str(kind)] = _band(found, sources, of_kind)
+        for name in CLASSES:
+            members = of_kind & (found.near == name)
+            if members.sum() >= FEWEST_ROWS and len(set(sources[members])) >= FEWEST_SOURCES:
+                made[f"{kind}|{name}"] = _band(found, sources, members)
+    return made
+
+
+def _band(found: Residuals, sources: NDArray[np.str_], rows: NDArray[np.bool_]) -> bands.Band:
+    """The percentiles of rows of other sources hold less often than they say. So every fold is held against the band of the
+    others, and the band of all is drawn out by what it takes to hold four times of five."""
+    plain = _plain(found, sources, rows)
+    needed, weight = np.zeros(0), np.zeros(0)
+    for number in np.unique(found.fold[rows]):
+        out = rows & (found.fold == number)
+        if (rows & ~out).sum() < FEWEST_ROWS:
+            continue
+        low, high = _plain(found, sources, rows & ~out).limits(found.spread[out])
+        residual = found.residual[out]
+        times = np.where(residual > 0, residual / np.maximum(high, 0.02), residual / np.minimum(low, -0.02))
+        needed, weight = np.append(needed, times), np.append(weight, _counted(sources[out]))
+    if not len(needed):
+        return plain
+    order = np.argsort(needed)
+    held = np.searchsorted(np.cumsum(weight[order]) / weight.sum(), HELD)
+    drawn = float(np.clip(needed[order[min(int(held), len(order) - 1)]], *DRAWN))
+    return replace(plain, low=tuple(one * drawn for one in plain.low), high=tuple(one * drawn for one in plain.high))
+
+
+def _plain(found: Residuals, sources: NDArray[np.str_], rows: NDArray[np.bool_]) -> bands.Band:
+    return bands.calibrate(found.spread[rows], found.residual[rows], BINS, _counted(sources[rows]))
+
+
+def _counted(sources: NDArray[np.str_]) -> Array:
+    _, place, counts = np.unique(sources, return_inverse=True, return_counts=True)
+    return np.asarray(counts[place] ** -CROWD)
+
+
+def inside(sample: Sample, found: Residuals) -> tuple[Array, Array]:
+    """Limits of every row's residual, from the residuals of the other folds."""
+    kinds = [sample.family.kind_of(case) for case in sample.cases]
+    low, high = (np.full(len(found.fold), np.nan) for _ in range(2))
+    for number in np.unique(found.fold):
+        made = calibrated(sample, found, (found.fold != number) & (sample.weight > 0))
+        for at in np.flatnonzero(found.fold == number):
+            band = made.get(f"{kinds[at]}|{found.near[at]}") or made.get(kinds[at]) or bands.WIDE
+            ends = band.limits(found.spread[at : at + 1])
+            low[at], high[at] = ends[0][0], ends[1][0]
+    return low, high
+
+
+def by_source(rows: Sequence[Row]) -> Iterator[tuple[str, list[int]]]:
+    members: dict[str, list[int]] = {}
+    for at, row in enumerate(rows):
+        members.setdefault(source_of(row), []).append(at)
+    yield from members.items()
