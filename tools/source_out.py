@@ -60,7 +60,7 @@ def reported(sample: Sample, at: int) -> str:
     if sample.family.name == "training":
         return "training"
     special = {"neuron": "Neuron serving", "tpu": "TPU serving"}.get(case.part.kind)
-    return special or _GENERATION[kind]
+    return special or _GENERATION[kind.removesuffix(" neuron")]
 
 
 def language_tables(sample: Sample, found: Residuals) -> Iterator[list[str]]:

@@ -23,13 +23,13 @@ from chipwise.perf.model import widened
 from chipwise.perf.pooling import Factors
 from chipwise.perf.question import answer
 from chipwise.perf.rows import Row
-from chipwise.perf.seen import CLASSES, Seen
+from chipwise.perf.seen import CLASSES, INTERPOLATED, Seen
 
 FOLDS, ROUNDS = 10, 3
 FEWEST_ROWS, FEWEST_SOURCES = 30, 3  # of a class of provenance that has intervals of its own
 CROWD = 0.7  # a source of n rows counts n ** (1 - CROWD) times one row
-BINS = 3
-HELD, DRAWN = 0.8, (0.8, 3.0)  # what intervals hold, and how far percentiles may be drawn out for it
+BINS, SOURCES_OF_BIN = 3, 6
+HELD, DRAWN = 0.8, (0.8, 1.6)  # what intervals hold, and how far percentiles may be drawn out for it
 _CAMPAIGNS = (
     ("NVIDIA-NeMo/", "NVIDIA NeMo"),
     ("NVIDIA/NeMo", "NVIDIA NeMo"),
@@ -42,6 +42,8 @@ _CAMPAIGNS = (
     ("mosaicml/", "mosaicml"),
     ("foundation-model-stack/", "foundation-model-stack"),
 )
+BORROWED = 1.2  # times the intervals of its kin that a kind of few sources has
+_KIN = {"at once": "throughput", "first token unloaded": "prefill", "prefill": "first token unloaded", "decode": "token"}
 _TRAINING = re.compile(r"MLPerf Training v[\d.]+ \w+; (median of|[A-Za-z0-9-]+)")
 
 
@@ -96,18 +98,34 @@ def residuals(sample: Sample, start: Factors, tell: Callable[[str], None] = lamb
 
 
 def calibrated(sample: Sample, found: Residuals, rows: NDArray[np.bool_]) -> dict[str, bands.Band]:
-    """Intervals by kind of answer and class of provenance, from `rows`; a class of few sources has those of its kind."""
+    """Intervals by kind of answer and class of provenance, from `rows`. A kind of few sources borrows from its kin; a class of
+    few sources has the intervals of its kind, and only what is near measurements may have narrower ones."""
     kinds = np.array([sample.family.kind_of(case) for case in sample.cases])
     sources = np.array([source_of(row) for row in sample.rows])
+
+    def enough(members: NDArray[np.bool_]) -> bool:
+        return int(members.sum()) >= FEWEST_ROWS and len(set(sources[members])) >= FEWEST_SOURCES
+
     made: dict[str, bands.Band] = {}
     for kind in sorted(set(kinds)):
         of_kind = rows & (kinds == kind)
-        made[str(kind)] = _band(found, sources, of_kind)
+        drawn = 1.0
+        if not enough(of_kind):
+            plain = str(kind).removesuffix(" neuron")
+            of_kind = rows & ((kinds == kind) | (kinds == plain) | (kinds == _KIN.get(plain, "")))
+            drawn = BORROWED
+        made[str(kind)] = whole = _drawn(_band(found, sources, of_kind), drawn)
         for name in CLASSES:
             members = of_kind & (found.near == name)
-            if members.sum() >= FEWEST_ROWS and len(set(sources[members])) >= FEWEST_SOURCES:
-                made[f"{kind}|{name}"] = _band(found, sources, members)
+            if enough(members):
+                band = _drawn(_band(found, sources, members), drawn)
+                if name == INTERPOLATED or _width(band) >= _width(whole):
+                    made[f"{kind}|{name}"] = band
     return made
+
+
+def _width(band: bands.Band) -> float:
+    return float(np.mean(np.subtract(band.high, band.low)))
 
 
 def _band(found: Residuals, sources: NDArray[np.str_], rows: NDArray[np.bool_]) -> bands.Band:
@@ -127,12 +145,16 @@ def _band(found: Residuals, sources: NDArray[np.str_], rows: NDArray[np.bool_]) 
         return plain
     order = np.argsort(needed)
     held = np.searchsorted(np.cumsum(weight[order]) / weight.sum(), HELD)
-    drawn = float(np.clip(needed[order[min(int(held), len(order) - 1)]], *DRAWN))
-    return replace(plain, low=tuple(one * drawn for one in plain.low), high=tuple(one * drawn for one in plain.high))
+    return _drawn(plain, float(np.clip(needed[order[min(int(held), len(order) - 1)]], *DRAWN)))
+
+
+def _drawn(band: bands.Band, times: float) -> bands.Band:
+    return replace(band, low=tuple(one * times for one in band.low), high=tuple(one * times for one in band.high))
 
 
 def _plain(found: Residuals, sources: NDArray[np.str_], rows: NDArray[np.bool_]) -> bands.Band:
-    return bands.calibrate(found.spread[rows], found.residual[rows], BINS, _counted(sources[rows]))
+    bins = int(np.clip(len(set(sources[rows])) // SOURCES_OF_BIN, 1, BINS))
+    return bands.calibrate(found.spread[rows], found.residual[rows], bins, _counted(sources[rows]))
 
 
 def _counted(sources: NDArray[np.str_]) -> Array:

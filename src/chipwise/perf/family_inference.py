@@ -114,6 +114,7 @@ def features(run: Serving, load: Load, sequences: Array, watts: Array) -> dict[s
         "in": np.log(load.input_len / 1024),
         "out": np.log(np.maximum(load.output_len, 1.0) / 512),
         "hidden": np.log(run.model.hidden / 4096),
+        "deep": np.log(run.model.layers / 32),
         "strength": np.log(run.half_peak / 5e14),
         "speed": np.log(run.bandwidth / 2e12),
         "watts": watts,

@@ -30,7 +30,8 @@ MEASURED = "measured"
 CARRIED = "carried"  # from a user's own run on another chip
 _COLUMNS = ("value", "low", "high", "seconds", "spread")  # of an estimate
 _TERM = "term "
-_NEAR = "engine|chip/*/1"  # of networks: the block that tells whether a chip was measured with the software asked about
+# The level that tells whether a chip was measured with the software asked about, where settings are not known.
+_NEAR = {"training": "stack|chip", "inference": "engine|chip", "vision": "engine|chip"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +79,8 @@ class Model:
         """How near each row is to measurements, and how far beyond measured settings."""
         if family in self.seen and question.settings:
             return self.seen[family].place(question)
-        known = self.factors[family].values.get(_NEAR, {})
-        return question.levels["engine|chip"].map(lambda name: INTERPOLATED if name in known else FORMULA), np.zeros(1)
+        known = self.factors[family].values.get(f"{_NEAR[family]}/*/1", {})
+        return question.levels[_NEAR[family]].map(lambda name: INTERPOLATED if name in known else FORMULA), np.zeros(1)
 
 
 def widened(spread: Array, beyond: Array) -> Array:

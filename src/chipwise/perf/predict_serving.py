@@ -329,7 +329,25 @@ def _estimates(
         )
         kind = kind_of(ask.scenario, metric, ask.setup.engine, ask.setup.batch)
         estimates[metric] = model.estimate("inference", question, kind)
+    if all(name == "closed" for name in ask.scenario.names):
+        return _of_callers(ask, estimates)
     return estimates
+
+
+def _of_callers(ask: Generation, estimates: dict[str, Estimate]) -> dict[str, Estimate]:
+    """Callers who wait for their answers are answered as often as answers take (Little's law): one quantity, one interval."""
+    rate = next((one for name, one in estimates.items() if name not in TIMES), None)
+    whole = estimates.get("latency_ms")
+    if rate is None or whole is None:
+        return estimates
+    per_s = ask.setup.batch * ask.replicas / whole.seconds
+    agreed = dict(estimates)
+    for name, one in estimates.items():
+        if name not in TIMES:
+            share = per_s * unit(load(ask, name, ask.setup.batch))[0] / one.value
+            agreed[name] = replace(one, value=one.value * share, low=one.low * share, high=one.high * share)
+    agreed["latency_ms"] = replace(whole, low=whole.value * rate.value / rate.high, high=whole.value * rate.value / rate.low)
+    return agreed
 
 
 def _whole_answer(first: Estimate, token: Estimate, output: Array) -> Estimate:

@@ -131,12 +131,16 @@ def engine_family(text: str, part: Part) -> tuple[str, str]:
 def answer_kind(scenario: str, crowd: str, metric: str, software: str) -> str:
     """By which intervals are kept apart; `crowd` is "alone" where one request is served at a time."""
     if scenario in ("prefill", "decode"):
-        return f"{scenario} own" if software == "pytorch" else scenario
-    if metric == "ttft_ms":
-        return "first token unloaded" if scenario in ("closed", "static") and crowd == "alone" else "first token"
-    if metric == "tpot_ms":
-        return "token"
-    return "at once" if crowd == "at once" else "throughput"
+        name = scenario
+    elif metric == "ttft_ms":
+        name = "first token unloaded" if scenario in ("closed", "static") and crowd == "alone" else "first token"
+    elif metric == "tpot_ms":
+        name = "token"
+    else:
+        name = "at once" if crowd == "at once" else "throughput"
+    if software == "pytorch" and scenario in ("prefill", "decode"):
+        return f"{name} own"
+    return f"{name} neuron" if software == "neuron" else name
 
 
 def usual_engine(part: Part) -> str:

@@ -6,10 +6,11 @@ With p = prefill of one request, s = one decode step, B sequences in flight, o o
   static   B prompts together, then o - 1 steps      latency = p + (o - 1) s
   full     requests without end, B as memory allows  seconds per request = p + o s / B
   closed   C requests always in flight:              tpot = s + (B - 1)/o p     (the others' prompts stretch every step)
-             ttft = p + s + fixed + q p (B - 1)^0.6 + (C/B - 1) T                 (prompts ahead of it; slots, if C > B)
+             ttft = p + s + fixed + q p a + (C/B - 1) T                           (prompts ahead of it; slots, if C > B)
+             a = (B - 1) (u / ((B - 1)(1 - u) + 1) + w / 2), u = B p / (B p + o s)  (the share of time that prompts take)
              throughput = B / T, T = ttft + (o - 1) tpot without the wait for a slot: C requests in T C/B (Little's law)
   open     rate r: B from Little's law B = r (ttft + o tpot); a finite burst at rate infinity is a queue of N prompts
-All are linear in the bases, so every answer is a sum of named terms. q and the exponent's slope are fitted per engine.
+Every answer is a sum of named terms. q is fitted per engine, as are the times of the host.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ SCENARIOS = ("prefill", "decode", "static", "full", "closed", "open")
 TIMES = ("ttft_ms", "tpot_ms", "latency_ms")
 RATES = ("output_tokens_per_s", "total_tokens_per_s", "requests_per_s", "samples_per_s")
 CHUNK = 8192.0  # prompt tokens that engines put into one step
-CROWD = 0.6  # how waiting grows with the requests in flight
+WAVES = 0.1  # share of the requests that come together with all others, as at the start
 FIXED_S = 12e-3  # from the socket to the scheduler and back, without load
 SLOWER = 1.1  # a loaded replica against the bare formula, to find how many requests are in flight
 _NOTHING, _HALF, _UNIT, _MILLI, _FIXED = (np.array([one]) for one in (0.0, 0.5, 1.0, 1e3, FIXED_S))
@@ -228,7 +229,8 @@ def answer(load: Load, sequences: Array, base: dict[str, Array]) -> dict[str, Ar
     waiting: Array = _NOTHING
     if has_nonzero(weights.waiting):
         late = pick(weights.time > 0, load.late, _UNIT)
-        waiting = late * _waiting(load, sequences, base["queue"] * _sum(pres))
+        ahead = _waiting(load, sequences, _sum(pres), _sum(stepped))
+        waiting = late * pick(load.burst, _UNIT, base["queue"]) * _sum(pres) * ahead
     terms["waiting"] = waiting / per
     terms["slots"] = _NOTHING
     if has_nonzero(weights.queued):
@@ -240,12 +242,15 @@ def answer(load: Load, sequences: Array, base: dict[str, Array]) -> dict[str, Ar
     return terms
 
 
-def _waiting(load: Load, sequences: Array, prompt: Array) -> Array:
-    """Prompts ahead of the first token."""
-    crowd = np.maximum(sequences - 1.0, 0.0) ** CROWD
+def _waiting(load: Load, sequences: Array, prompt: Array, step: Array) -> Array:
+    """Prompts ahead of the first token, in numbers: of those in flight as many as the share of the time that prompts take lets
+    queue up, from that share itself where answers are long to all others where they are short (a closed queue of one server)."""
+    others, prompts = np.maximum(sequences - 1.0, 0.0), sequences * prompt
+    busy = prompts / np.maximum(prompts + load.out / load.accepted * step, 1e-12)
+    crowd = others * busy / (others * (1.0 - busy) + 1.0) + WAVES * others / 2.0
     if has_nonzero(load.burst):
         crowd = pick(load.burst, np.maximum(np.minimum(sequences, load.requests) - 1.0, 0.0) / 2.0, crowd)
-    return load.weights.waiting * prompt * crowd
+    return load.weights.waiting * crowd
 
 
 def _slots(load: Load, sequences: Array, answer_s: Array) -> Array:

@@ -173,6 +173,7 @@ def train(
         settings.setdefault("compiled", 0.0)
     setup, notes = _training_setup(_counts("chips", chips), accumulate, settings)
     setup.check(shape)
+    _check_context(known, model, "seq", setup.seq if pairs is None else pairs.longest)
     _check_precision(hardware, setup.precision)
     _check_lengths(on=hardware, chips=setup)
     question = Training(model=shape, name=Coded.of(key), hardware=hardware, setup=setup, framework=_framework(framework))
@@ -196,7 +197,6 @@ def train(
             checked = fits(shape, part, setup, larger=larger_parts(known, part))
     fitted = known.model
     predicted = predict_training.predict(question, fitted, memory=False)
-    notes = (*notes, *context_notes(known, model, setup.seq if pairs is None else pairs.longest))
     notes = notes if pairs is None else (*notes, *pairs.notes)
     return Trained(
         model=shown_name(known, model),
@@ -347,6 +347,7 @@ def serve(
     setup = ServingSetup.of(**{**settings, "batch": at_once, "engine": usual})
     # Heads are split over the chips that share sequences only.
     setup.check(replace(shape, heads=shape.heads * shared) if has_nonzero(shared > 1) else shape)
+    _check_context(known, model, "input_len", setup.context)
     _check_lengths(on=hardware, settings=setup, rate=arriving, replicas=copies, attention_dp=shared)
     if has_nonzero(np.mod(setup.tp, shared)):
         raise InvalidSettings(Problem("attention_dp", "does not divide tp", None, "divisors of tp"))
@@ -375,7 +376,7 @@ def serve(
         checked = fits(shape, part, setup, changes=False)
         if not checked.fits[0]:
             checked = fits(shape, part, setup, larger=larger_parts(known, part))
-    notes = (*_notes(question, predicted, room), *context_notes(known, model, setup.context), *_graph_notes(setup))
+    notes = (*_notes(question, predicted, room), *_graph_notes(setup))
     return Served(
         model=shown_name(known, model),
         ask=question,
@@ -404,12 +405,24 @@ def _notes(ask: Generation, estimates: dict[str, Estimate], room: Array) -> tupl
     return ()
 
 
-def context_notes(known: Known, model: str, tokens: Array) -> tuple[str, ...]:
-    """Where sequences are longer than the model is stated for."""
+def _stated_context(known: Known, model: str) -> int | None:
     if ("context", model) not in known.memo:
         known.memo["context", model] = known.find_model(model).context
     stated: int | None = known.memo["context", model]
-    longest = float(tokens.max())
+    return stated
+
+
+def _check_context(known: Known, model: str, field: str, tokens: Array) -> None:
+    """A model does not answer about sequences that are longer than its own context."""
+    stated, longest = _stated_context(known, model), float(tokens.max())
+    if stated is not None and longest > stated:
+        problem = f"{longest:,.0f} tokens are more than the {stated:,} that {shown_name(known, model)} is stated for"
+        raise InvalidSettings(Problem(field, problem, None, f"at most {stated:,} tokens in all"))
+
+
+def context_notes(known: Known, model: str, tokens: Array) -> tuple[str, ...]:
+    """Where sequences are longer than the model is stated for."""
+    stated, longest = _stated_context(known, model), float(tokens.max())
     if stated is None or longest <= stated:
         return ()
     return (f"{longest:,.0f} tokens are more than the {stated:,} that {shown_name(known, model)} is stated for.",)
