@@ -35,6 +35,7 @@ COUNTED_CHIPS = {"Inferentia": 3.0, "Trainium": 3.0}
 STEPS = 40
 SMALLEST = 0.012  # blocks below differ by less than anything else says: they are dropped
 
+
 def write(name: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     with (DATA / name).open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -131,9 +132,9 @@ def calibrate(sample: Sample, start: Factors) -> None:
     table = sorted([*made, *kept], key=lambda row: row["kind"])
     write("intervals.csv", header, ([row[name] for name in header] for row in table))
     place = seen.to_rows(family, seen.Seen.of(family, sample.question, used))
-    header = tuple(place[0])
+    columns = tuple(place[0])
     settings = sorted([*place, *(row for row in rows("seen.csv") if row["family"] != family)], key=lambda row: row["family"])
-    write("seen.csv", header, ([row[name] for name in header] for row in settings))
+    write("seen.csv", columns, ([row[name] for name in columns] for row in settings))
 
 
 def main() -> None:

@@ -2,9 +2,9 @@
 
     python tools/source_out.py                  every family: median error, share inside the 80% interval, width, by domain
     python tools/source_out.py --only training  one family: training, inference or vision
-    python tools/source_out.py --write          networks (vision, encoders, diffusion, speech): writes their factors and intervals
+    python tools/source_out.py --write          also writes factors and intervals of networks (vision, encoders, diffusion, ...)
 
-A source is who measured (`calibration.without.source_of`). Sources are dealt out over folds; every row is predicted by a fit
+A source is who measured (`calibration.sources`). Sources are dealt out over folds; every row is predicted by a fit
 that has seen none of its source, and its interval comes from the residuals of the other folds. Rows that were measured for the
 project are a source like others. Training and generation are fitted and written by `tools/fit.py`.
 """
@@ -23,7 +23,8 @@ from chipwise.calibration.crossvalidate import NOISE, Sample, samples
 from chipwise.calibration.families import VISION
 from chipwise.calibration.measurements import DATA as MEASUREMENTS
 from chipwise.calibration.measurements import packaged, read
-from chipwise.calibration.without import Residuals, fold_of, inside, residuals, source_of
+from chipwise.calibration.sources import source_of
+from chipwise.calibration.without import Residuals, fold_of, inside, residuals
 from chipwise.catalog.load import load
 from chipwise.perf import bands, published_vision
 from chipwise.perf.arrays import Array, Coded

@@ -7,14 +7,14 @@ first; every row is predicted by a fit that has seen none of its source, and is 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.calibration.crossvalidate import NOISE, Sample
+from chipwise.calibration.sources import source_of
 from chipwise.perf import bands
 from chipwise.perf.arrays import Array
 from chipwise.perf.blocks import blocks
@@ -29,32 +29,9 @@ FOLDS, ROUNDS = 10, 3
 FEWEST_ROWS, FEWEST_SOURCES = 30, 3  # of a class of provenance that has intervals of its own
 CROWD = 0.7  # a source of n rows counts n ** (1 - CROWD) times one row
 BINS, SOURCES_OF_BIN = 3, 6
-HELD, DRAWN = 0.8, (0.8, 1.6)  # what intervals hold, and how far percentiles may be drawn out for it
-_CAMPAIGNS = (
-    ("NVIDIA-NeMo/", "NVIDIA NeMo"),
-    ("NVIDIA/NeMo", "NVIDIA NeMo"),
-    ("NVIDIA/Megatron-LM", "NVIDIA NeMo"),
-    ("NVIDIA/dgxc-benchmarking", "NVIDIA NeMo"),
-    ("NVIDIA/TensorRT", "NVIDIA TensorRT"),
-    ("google/maxtext", "AI-Hypercomputer"),
-    ("AI-Hypercomputer/", "AI-Hypercomputer"),
-    ("QwenLM/", "QwenLM"),
-    ("mosaicml/", "mosaicml"),
-    ("foundation-model-stack/", "foundation-model-stack"),
-)
+TARGET_SHARE, DRAWN = 0.8, (0.8, 1.6)  # what intervals hold, and how far percentiles may be drawn out for it
 BORROWED = 1.2  # times the intervals of its kin that a kind of few sources has
 _KIN = {"at once": "throughput", "first token unloaded": "prefill", "prefill": "first token unloaded", "decode": "token"}
-_TRAINING = re.compile(r"MLPerf Training v[\d.]+ \w+; (median of|[A-Za-z0-9-]+)")
-
-
-def source_of(row: Row) -> str:
-    repository, notes = row.text("source_repo"), row.text("notes")
-    if repository.startswith("mlcommons/"):
-        submitter = re.search(r"submitter ([^;]+);", notes) or _TRAINING.match(notes)
-        return f"MLPerf {submitter[1] if submitter else 'training'}"
-    if repository.endswith("pytorch-image-models"):
-        return f"{repository} {row.text('source_path')}"
-    return next((name for start, name in _CAMPAIGNS if repository.startswith(start)), repository)
 
 
 def fold_of(rows: Sequence[Row], count: int = FOLDS) -> NDArray[np.intp]:
@@ -88,16 +65,16 @@ def residuals(sample: Sample, start: Factors, tell: Callable[[str], None] = lamb
     for number in range(fold.max() + 1):
         out = fold == number
         problem = question.problem(sample.measured, np.where(out, 0.0, sample.weight))
-        found = answer(question, fit(problem, blocks(family), NOISE[family], ROUNDS, start))
+        prediction = answer(question, fit(problem, blocks(family), NOISE[family], ROUNDS, start))
         place, beyond = Seen.of(family, question, ~out & (sample.weight > 0)).place(question)
-        residual[out] = (truth - np.log(found.seconds))[out]
-        spread[out] = widened(found.spread, beyond)[out]
+        residual[out] = (truth - np.log(prediction.seconds))[out]
+        spread[out] = widened(prediction.spread, beyond)[out]
         near[out] = np.array(place.texts())[out]
         tell(f"{family}: fold {number + 1} of {fold.max() + 1}, {out.sum()} rows")
     return Residuals(fold, residual, spread, near)
 
 
-def calibrated(sample: Sample, found: Residuals, rows: NDArray[np.bool_]) -> dict[str, bands.Band]:
+def calibrated(sample: Sample, errors: Residuals, rows: NDArray[np.bool_]) -> dict[str, bands.Band]:
     """Intervals by kind of answer and class of provenance, from `rows`. A kind of few sources borrows from its kin; a class of
     few sources has the intervals of its kind, and only what is near measurements may have narrower ones."""
     kinds = np.array([sample.family.kind_of(case) for case in sample.cases])
@@ -106,7 +83,7 @@ def calibrated(sample: Sample, found: Residuals, rows: NDArray[np.bool_]) -> dic
     def enough(members: NDArray[np.bool_]) -> bool:
         return int(members.sum()) >= FEWEST_ROWS and len(set(sources[members])) >= FEWEST_SOURCES
 
-    made: dict[str, bands.Band] = {}
+    by_kind: dict[str, bands.Band] = {}
     for kind in sorted(set(kinds)):
         of_kind = rows & (kinds == kind)
         drawn = 1.0
@@ -114,47 +91,47 @@ def calibrated(sample: Sample, found: Residuals, rows: NDArray[np.bool_]) -> dic
             plain = str(kind).removesuffix(" neuron")
             of_kind = rows & ((kinds == kind) | (kinds == plain) | (kinds == _KIN.get(plain, "")))
             drawn = BORROWED
-        made[str(kind)] = whole = _drawn(_band(found, sources, of_kind), drawn)
+        by_kind[str(kind)] = kind_band = _drawn(_band(errors, sources, of_kind), drawn)
         for name in CLASSES:
-            members = of_kind & (found.near == name)
+            members = of_kind & (errors.near == name)
             if enough(members):
-                band = _drawn(_band(found, sources, members), drawn)
-                if name == INTERPOLATED or _width(band) >= _width(whole):
-                    made[f"{kind}|{name}"] = band
-    return made
+                band = _drawn(_band(errors, sources, members), drawn)
+                if name == INTERPOLATED or _width(band) >= _width(kind_band):
+                    by_kind[f"{kind}|{name}"] = band
+    return by_kind
 
 
 def _width(band: bands.Band) -> float:
     return float(np.mean(np.subtract(band.high, band.low)))
 
 
-def _band(found: Residuals, sources: NDArray[np.str_], rows: NDArray[np.bool_]) -> bands.Band:
-    """The percentiles of rows of other sources hold less often than they say. So every fold is held against the band of the
+def _band(errors: Residuals, sources: NDArray[np.str_], rows: NDArray[np.bool_]) -> bands.Band:
+    """The percentiles of rows of other sources hold less often than they say. So every fold is rank against the band of the
     others, and the band of all is drawn out by what it takes to hold four times of five."""
-    plain = _plain(found, sources, rows)
+    plain = _plain(errors, sources, rows)
     needed, weight = np.zeros(0), np.zeros(0)
-    for number in np.unique(found.fold[rows]):
-        out = rows & (found.fold == number)
+    for number in np.unique(errors.fold[rows]):
+        out = rows & (errors.fold == number)
         if (rows & ~out).sum() < FEWEST_ROWS:
             continue
-        low, high = _plain(found, sources, rows & ~out).limits(found.spread[out])
-        residual = found.residual[out]
+        low, high = _plain(errors, sources, rows & ~out).limits(errors.spread[out])
+        residual = errors.residual[out]
         times = np.where(residual > 0, residual / np.maximum(high, 0.02), residual / np.minimum(low, -0.02))
         needed, weight = np.append(needed, times), np.append(weight, _counted(sources[out]))
     if not len(needed):
         return plain
     order = np.argsort(needed)
-    held = np.searchsorted(np.cumsum(weight[order]) / weight.sum(), HELD)
-    return _drawn(plain, float(np.clip(needed[order[min(int(held), len(order) - 1)]], *DRAWN)))
+    rank = np.searchsorted(np.cumsum(weight[order]) / weight.sum(), TARGET_SHARE)
+    return _drawn(plain, float(np.clip(needed[order[min(int(rank), len(order) - 1)]], *DRAWN)))
 
 
 def _drawn(band: bands.Band, times: float) -> bands.Band:
     return replace(band, low=tuple(one * times for one in band.low), high=tuple(one * times for one in band.high))
 
 
-def _plain(found: Residuals, sources: NDArray[np.str_], rows: NDArray[np.bool_]) -> bands.Band:
+def _plain(errors: Residuals, sources: NDArray[np.str_], rows: NDArray[np.bool_]) -> bands.Band:
     bins = int(np.clip(len(set(sources[rows])) // SOURCES_OF_BIN, 1, BINS))
-    return bands.calibrate(found.spread[rows], found.residual[rows], bins, _counted(sources[rows]))
+    return bands.calibrate(errors.spread[rows], errors.residual[rows], bins, _counted(sources[rows]))
 
 
 def _counted(sources: NDArray[np.str_]) -> Array:
@@ -162,21 +139,14 @@ def _counted(sources: NDArray[np.str_]) -> Array:
     return np.asarray(counts[place] ** -CROWD)
 
 
-def inside(sample: Sample, found: Residuals) -> tuple[Array, Array]:
+def inside(sample: Sample, errors: Residuals) -> tuple[Array, Array]:
     """Limits of every row's residual, from the residuals of the other folds."""
     kinds = [sample.family.kind_of(case) for case in sample.cases]
-    low, high = (np.full(len(found.fold), np.nan) for _ in range(2))
-    for number in np.unique(found.fold):
-        made = calibrated(sample, found, (found.fold != number) & (sample.weight > 0))
-        for at in np.flatnonzero(found.fold == number):
-            band = made.get(f"{kinds[at]}|{found.near[at]}") or made.get(kinds[at]) or bands.WIDE
-            ends = band.limits(found.spread[at : at + 1])
-            low[at], high[at] = ends[0][0], ends[1][0]
+    low, high = (np.full(len(errors.fold), np.nan) for _ in range(2))
+    for number in np.unique(errors.fold):
+        by_kind = calibrated(sample, errors, (errors.fold != number) & (sample.weight > 0))
+        for row in np.flatnonzero(errors.fold == number):
+            band = by_kind.get(f"{kinds[row]}|{errors.near[row]}") or by_kind.get(kinds[row]) or bands.WIDE
+            ends = band.limits(errors.spread[row : row + 1])
+            low[row], high[row] = ends[0][0], ends[1][0]
     return low, high
-
-
-def by_source(rows: Sequence[Row]) -> Iterator[tuple[str, list[int]]]:
-    members: dict[str, list[int]] = {}
-    for at, row in enumerate(rows):
-        members.setdefault(source_of(row), []).append(at)
-    yield from members.items()

@@ -114,20 +114,20 @@ def _weighted(values: Array, weight: Array) -> tuple[float, float]:
 def limits(bands: Mapping[str, Band], kind: Coded, spread: Array) -> tuple[Array, Array]:
     """Factors on the predicted seconds: 10th and 90th percentile."""
     if len(kind) == 1:
-        return _of(bands, kind.name_at(0)).factors(spread)
+        return _band_named(bands, kind.name_at(0)).factors(spread)
     if len(spread) == 1:
         spread = np.broadcast_to(spread, (len(kind),))
     low, high = np.empty(len(spread)), np.empty(len(spread))
     for index, name in enumerate(kind.names):
         rows = kind.index == index
         if rows.all():
-            return _of(bands, name).factors(spread)
+            return _band_named(bands, name).factors(spread)
         if rows.any():
-            low[rows], high[rows] = _of(bands, name).factors(spread[rows])
+            low[rows], high[rows] = _band_named(bands, name).factors(spread[rows])
     return low, high
 
 
-def _of(bands: Mapping[str, Band], name: str) -> Band:
+def _band_named(bands: Mapping[str, Band], name: str) -> Band:
     """Of a kind within a class of provenance, or of the kind alone."""
     return bands.get(name) or bands.get(name.split("|", 1)[0]) or WIDE
 

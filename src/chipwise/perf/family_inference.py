@@ -204,4 +204,3 @@ def source_of(case: InferenceCase) -> str:
         return "chipwise pytorch"
     publisher = "mlperf" if case.source.startswith("mlcommons/") else case.source.rsplit("/", 1)[-1]
     return f"{publisher} {case.engine}"
-

@@ -47,9 +47,10 @@ def shares(problem: Problem, exponents: Mapping[str, Array], step: float = 0.02)
 def fit(
     problem: Problem, blocks: Sequence[FactorBlock], noise: float = 0.06, rounds: int = 8, start: Factors | None = None
 ) -> Factors:
-    """`start` is a fit of nearly the same rows, from which fewer rounds are enough. Rows are fewer than coefficients, so each step is solved over rows: (V D V' + W^-1) a = r, u = D V' a.
+    """Rows are fewer than coefficients, so each step is solved over rows: (V D V' + W^-1) a = r, u = D V' a.
 
     V holds the derivative of every row by every coefficient, D the priors' variances, W the rows' weights.
+    `start` is a fit of nearly the same rows, from which fewer rounds are enough.
     """
     columns = columns_of(problem, blocks)
     known = start.values if start is not None else {}

@@ -21,7 +21,7 @@ from chipwise.perf.blocks import fitted
 from chipwise.perf.part import Part
 from chipwise.perf.pooling import Factors
 from chipwise.perf.question import Question, answer
-from chipwise.perf.seen import BETWEEN, FORMULA, GROWTH, INTERPOLATED, SOFTWARE, Seen
+from chipwise.perf.seen import FORMULA, GROWTH, INTERPOLATED, Seen
 from chipwise.perf.seen import from_rows as seen_from_rows
 from chipwise.perf.tables import rows
 
@@ -51,14 +51,14 @@ class Estimate:
 class Model:
     factors: Mapping[str, Factors]
     bands: Mapping[str, Band]
-    seen: Mapping[str, Seen] = field(default_factory=dict)
+    nearness: Mapping[str, Seen] = field(default_factory=dict)  # by family; what was measured at which settings
 
     def estimate(self, family: str, question: Question, kind: Coded) -> Estimate:
         factors = self.factors[family]
         result = answer(question, factors)
         near, beyond = self.near(family, question)
         spread = widened(result.spread, beyond)
-        low, high = bands.limits(self.bands, kind.cross(near) if family in self.seen else kind, spread)
+        low, high = bands.limits(self.bands, kind.cross(near) if family in self.nearness else kind, spread)
         soonest = np.maximum(result.seconds * low, result.minimum)
         ends = question.value(soonest), question.value(result.seconds * high)
         return Estimate(
@@ -77,8 +77,8 @@ class Model:
 
     def near(self, family: str, question: Question) -> tuple[Coded, Array]:
         """How near each row is to measurements, and how far beyond measured settings."""
-        if family in self.seen and question.settings:
-            return self.seen[family].place(question)
+        if family in self.nearness and question.settings:
+            return self.nearness[family].place(question)
         known = self.factors[family].values.get(f"{_NEAR[family]}/*/1", {})
         return question.levels[_NEAR[family]].map(lambda name: INTERPOLATED if name in known else FORMULA), np.zeros(1)
 

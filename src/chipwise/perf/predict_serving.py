@@ -22,7 +22,8 @@ from chipwise.perf.model import Estimate, Joining, Model
 from chipwise.perf.part import Part
 from chipwise.perf.pooling import Groups
 from chipwise.perf.power import Power, power
-from chipwise.perf.published_inference import EAGER, answer_kind, usual_engine
+from chipwise.perf.published_inference import EAGER as EAGER
+from chipwise.perf.published_inference import answer_kind, usual_engine
 from chipwise.perf.question import Question
 from chipwise.perf.queueing import GRID, Service, Traffic, waits
 from chipwise.perf.queueing import in_flight as queued_in_flight
@@ -174,10 +175,10 @@ def kind_of(scenario: Coded, metric: str, engine: Coded, batch: Array) -> Coded:
     alone = Coded(("loaded", "alone"), (batch <= 1.0).astype(np.intp)) if metric == "ttft_ms" else Coded.of("loaded")
 
     def band_name(names: str) -> str:
-        return answer_kind(*names.split("|", 1)[0].split(","), metric, software=names.rsplit("|", 1)[1])
+        way, crowd, software = names.split("|", 2)
+        return answer_kind(way, crowd, metric, software)
 
-    pairs = scenario.cross(alone).map(lambda names: names.replace("|", ","))
-    return pairs.cross(engine).map(band_name)
+    return scenario.cross(alone).cross(engine).map(band_name)
 
 
 def predict(
@@ -336,17 +337,19 @@ def _estimates(
 
 def _of_callers(ask: Generation, estimates: dict[str, Estimate]) -> dict[str, Estimate]:
     """Callers who wait for their answers are answered as often as answers take (Little's law): one quantity, one interval."""
-    rate = next((one for name, one in estimates.items() if name not in TIMES), None)
-    whole = estimates.get("latency_ms")
-    if rate is None or whole is None:
+    rate = next((estimate for name, estimate in estimates.items() if name not in TIMES), None)
+    latency = estimates.get("latency_ms")
+    if rate is None or latency is None:
         return estimates
-    per_s = ask.setup.batch * ask.replicas / whole.seconds
+    per_s = ask.setup.batch * ask.replicas / latency.seconds
     agreed = dict(estimates)
-    for name, one in estimates.items():
+    for name, estimate in estimates.items():
         if name not in TIMES:
-            share = per_s * unit(load(ask, name, ask.setup.batch))[0] / one.value
-            agreed[name] = replace(one, value=one.value * share, low=one.low * share, high=one.high * share)
-    agreed["latency_ms"] = replace(whole, low=whole.value * rate.value / rate.high, high=whole.value * rate.value / rate.low)
+            share = per_s * unit(load(ask, name, ask.setup.batch))[0] / estimate.value
+            agreed[name] = replace(estimate, value=estimate.value * share, low=estimate.low * share, high=estimate.high * share)
+    agreed["latency_ms"] = replace(
+        latency, low=latency.value * rate.value / rate.high, high=latency.value * rate.value / rate.low
+    )
     return agreed
 
 

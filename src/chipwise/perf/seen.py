@@ -50,14 +50,14 @@ class Seen:
         columns = [np.broadcast_to(question.settings[name], (count,)) for name in SETTINGS]
         members: dict[tuple[str, str], list[int]] = {}
         texts = zip(question.levels[level].texts(), question.levels["chip"].texts(), used, strict=True)
-        for at, (software, chip, counts) in enumerate(texts):
+        for row, (software, chip, counts) in enumerate(texts):
             if counts:
-                members.setdefault((software, chip), []).append(at)
+                members.setdefault((software, chip), []).append(row)
         return cls(
             level,
             {
-                pair: tuple((float(values[at].min()), float(values[at].max())) for values in columns)
-                for pair, at in sorted(members.items())
+                pair: tuple((float(values[rows].min()), float(values[rows].max())) for values in columns)
+                for pair, rows in sorted(members.items())
             },
         )
 
@@ -66,14 +66,14 @@ class Seen:
         levels = question.levels
         names, rows = (levels.levels, levels.index) if isinstance(levels, Groups) else (levels, None)
         pairs = names[self.software_level].cross(names["chip"])
-        found = [self._pair(text) for text in pairs.names]
+        pair_ranges = [self._pair(text) for text in pairs.names]
         index = pairs.index if rows is None or len(pairs) == 1 else pairs.index.take(rows)
         beyond: Array = np.zeros(1)
-        for at, setting in enumerate(SETTINGS):
-            low, high = (np.array([one[1][at][side] for one in found]).take(index) for side in (0, 1))
-            asked = question.settings[setting]
-            beyond = np.maximum(beyond, np.maximum(asked - high, low - asked))
-        kinds = np.array([one[0] for one in found], dtype=np.intp).take(index)
+        for place, setting in enumerate(SETTINGS):
+            low, high = (np.array([one[1][place][side] for one in pair_ranges]).take(index) for side in (0, 1))
+            logs = question.settings[setting]
+            beyond = np.maximum(beyond, np.maximum(logs - high, low - logs))
+        kinds = np.array([one[0] for one in pair_ranges], dtype=np.intp).take(index)
         outside = (beyond > TOLERANCE) & (kinds == 0)
         if outside.any():
             kinds = np.where(outside, 1, kinds)
@@ -98,16 +98,18 @@ def to_rows(family: str, seen: Seen) -> list[dict[str, str]]:
         {"family": family, "software": software, "chip": chip}
         | {
             f"{name}_{end}": f"{np.exp(value):.6g}"
-            for name, pair in zip(SETTINGS, found, strict=True)
+            for name, pair in zip(SETTINGS, limits, strict=True)
             for end, value in zip(("low", "high"), pair, strict=True)
         }
-        for (software, chip), found in seen.ranges.items()
+        for (software, chip), limits in seen.ranges.items()
     ]
 
 
 def from_rows(rows: Sequence[Mapping[str, str]]) -> dict[str, Seen]:
     ranges: dict[str, dict[tuple[str, str], Range]] = {}
     for row in rows:
-        found = tuple((float(np.log(float(row[f"{name}_low"]))), float(np.log(float(row[f"{name}_high"])))) for name in SETTINGS)
-        ranges.setdefault(row["family"], {})[row["software"], row["chip"]] = found
-    return {family: Seen(_LEVELS[family], found) for family, found in ranges.items()}
+        limits = tuple(
+            (float(np.log(float(row[f"{name}_low"]))), float(np.log(float(row[f"{name}_high"])))) for name in SETTINGS
+        )
+        ranges.setdefault(row["family"], {})[row["software"], row["chip"]] = limits
+    return {family: Seen(_LEVELS[family], by_pair) for family, by_pair in ranges.items()}

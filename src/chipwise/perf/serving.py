@@ -243,8 +243,8 @@ def answer(load: Load, sequences: Array, base: dict[str, Array]) -> dict[str, Ar
 
 
 def _waiting(load: Load, sequences: Array, prompt: Array, step: Array) -> Array:
-    """Prompts ahead of the first token, in numbers: of those in flight as many as the share of the time that prompts take lets
-    queue up, from that share itself where answers are long to all others where they are short (a closed queue of one server)."""
+    """How many prompts are ahead of the first token: of those in flight as many as the share of time that prompts take lets
+    queue up, from that share itself where answers are long to all others where they are short (a closed queue)."""
     others, prompts = np.maximum(sequences - 1.0, 0.0), sequences * prompt
     busy = prompts / np.maximum(prompts + load.out / load.accepted * step, 1e-12)
     crowd = others * busy / (others * (1.0 - busy) + 1.0) + WAVES * others / 2.0

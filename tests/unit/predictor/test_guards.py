@@ -23,6 +23,7 @@ MODELS = ("llama-3.2-1b", "llama-3.1-8b", "qwen2.5-14b", "mixtral-8x7b", "llama-
 CHIPS = ("h100", "h200", "a100-80", "l40s", "mi300x", "b200", "trn1", "tpu-v5e")
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
 models, chips, engines = st.sampled_from(MODELS), st.sampled_from(CHIPS), st.sampled_from(ENGINES)
+SPEEDS = ("step_time", "mfu", "scaling_efficiency", "percentiles", "tokens_per_s_per_chip", "job_time_s")
 RATES = ("requests_per_s", "output_tokens_per_s", "total_tokens_per_s")
 
 
@@ -51,14 +52,14 @@ def test_a_longer_context_never_decodes_faster(
         assert found.metrics[name].value[1] <= found.metrics[name].value[0] * (1 + 1e-9)
 
 
-@given(models, chips, st.integers(1, 8))
+@given(models, chips, st.sampled_from(("serve", "train")))
 @settings(max_examples=cases(40))
-def test_what_does_not_fit_prints_no_speed(session: Session, model: str, chip: str, ways: int) -> None:
-    for task in ("serve", "train"):
-        view = prediction_view(predict(session.known, model, chip, task, {"chips": 1}))
-        if view["fit"] is not None and not view["fit"]["fits"]:
-            named = ("step_time", "tokens_per_s", "mfu") if task == "train" else ("metrics", "percentiles")
-            assert not any(view.get(name) for name in named)
+def test_what_does_not_fit_prints_no_speed(session: Session, model: str, chip: str, task: str) -> None:
+    view = prediction_view(predict(session.known, model, chip, task, {"chips": 1}))
+    assume(not view["fit"]["fits"])
+    speeds = [value for name, value in view.items() if name in SPEEDS or name.endswith(("_per_s", "_ms", "_kwh"))]
+    assert len(speeds) >= 3
+    assert not any(speeds)
 
 
 @given(models, chips, engines, st.integers(1, 2000), st.integers(1, 20_000), st.integers(2, 2000), st.integers(1, 3))
@@ -86,9 +87,7 @@ def test_little_s_law_holds_with_callers(
 
 @given(models, engines, st.floats(0.01, 0.9), st.integers(16, 8000), st.integers(2, 1000))
 @settings(max_examples=cases(40))
-def test_little_s_law_holds_at_a_rate(
-    session: Session, model: str, engine: str, used: float, tokens: int, answer: int
-) -> None:
+def test_little_s_law_holds_at_a_rate(session: Session, model: str, engine: str, used: float, tokens: int, answer: int) -> None:
     asked: dict[str, Any] = {"on": "h200", "engine": engine, "tp": 8, "input_len": tokens, "output_len": answer}
     most = serve(session.known, model, **asked).metrics["requests_per_s"].value[0]
     found = serve(session.known, model, rate=used * most, **asked)
@@ -114,7 +113,7 @@ def test_two_intervals_of_one_quantity_agree(
         assert one.low[0] <= one.value[0] <= one.high[0]
 
 
-@given(st.sampled_from(("llama-2-7b", "llama-3-8b", "mistral-7b-v0.1")), st.integers(1, 200_000), st.integers(1, 4000))
+@given(st.sampled_from(("llama-2-7b", "llama-3-8b", "mistral-7b-v0.1")), st.integers(1, 200_000), st.integers(1, 3000))
 @settings(max_examples=cases(30))
 def test_a_context_beyond_the_model_s_own_is_refused(session: Session, model: str, tokens: int, answer: int) -> None:
     stated = session.find_model(model).context
@@ -123,7 +122,7 @@ def test_a_context_beyond_the_model_s_own_is_refused(session: Session, model: st
         with pytest.raises(BadInput, match="is stated for"):
             served(session, model, "h200", input_tokens=tokens, output_tokens=answer)
     else:
-        assert served(session, model, "h200", input_tokens=tokens, output_tokens=answer)["metrics"]
+        assert served(session, model, "h200", input_tokens=tokens, output_tokens=answer)["requests_per_s"]
 
 
 @given(models, st.sampled_from(("h100", "a100-80", "mi300x", "b200")), st.sampled_from((8, 16, 64, 256)), st.integers(0, 3))

@@ -20,11 +20,12 @@ from chipwise.errors import BadInput
 from chipwise.perf import family_vision
 from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.feeding import Feeding, feed
-from chipwise.perf.model import CARRIED, FORMULA, Estimate
+from chipwise.perf.model import CARRIED, Estimate
 from chipwise.perf.net import STEPS
 from chipwise.perf.power import Utilisation
 from chipwise.perf.published_vision import FORMATS
 from chipwise.perf.queueing import UTILISATION
+from chipwise.perf.seen import FORMULA
 from chipwise.planner.defaults import STEP_SAMPLES
 from chipwise.planner.fleet import Shape as MachineShape
 from chipwise.planner.fleet import placed
