@@ -347,9 +347,13 @@ def _of_callers(ask: Generation, estimates: dict[str, Estimate]) -> dict[str, Es
         if name not in TIMES:
             share = per_s * unit(load(ask, name, ask.setup.batch))[0] / estimate.value
             agreed[name] = replace(estimate, value=estimate.value * share, low=estimate.low * share, high=estimate.high * share)
-    agreed["latency_ms"] = replace(
-        latency, low=latency.value * rate.value / rate.high, high=latency.value * rate.value / rate.low
-    )
+    latest = latency.value * rate.value / rate.low
+    agreed["latency_ms"] = replace(latency, low=latency.value * rate.value / rate.high, high=latest)
+    shares = {"ttft_ms": _UNIT, "tpot_ms": np.maximum(ask.setup.output_len - 1.0, 1.0)}
+    for name, parts in shares.items():  # no part of an answer takes longer than the whole of it
+        if name in agreed:
+            part = agreed[name]
+            agreed[name] = replace(part, high=np.maximum(np.minimum(part.high, latest / parts), part.value))
     return agreed
 
 

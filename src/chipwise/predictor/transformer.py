@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 Numbers = float | Sequence[float] | Array
 TASKS = ("train", "serve")
 SERVING_METRICS = ("ttft_ms", "tpot_ms", "latency_ms", "output_tokens_per_s", "requests_per_s")
+USUAL_SEQUENCE = 2048.0  # tokens of a training sequence unless given
 _FORMATS = ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32")
 _UNIT: Array = column(1.0)
 
@@ -167,6 +168,8 @@ def train(
     pairs = pairs_of(known.find_model(model), seq, None if target is None else _counts("target", target))
     if pairs is not None:
         shape, settings["seq"] = pairs.model, pairs.tokens
+    elif seq is None:
+        settings["seq"] = min(USUAL_SEQUENCE, float(_stated_context(known, model) or USUAL_SEQUENCE))
     if "precision" not in settings:
         settings["precision"] = hardware.part.map(lambda name: _usual_format(hardware.parts[name]))
     if framework in EAGER_FRAMEWORKS:

@@ -109,8 +109,10 @@ def test_two_intervals_of_one_quantity_agree(
         assert getattr(rate, end)[0] == pytest.approx(callers / (getattr(whole, other)[0] / 1e3))
         tokens_per_s = getattr(found["output_tokens_per_s"], end)[0]
         assert tokens_per_s == pytest.approx(getattr(rate, end)[0] * answer)
-    for one in found.values():
-        assert one.low[0] <= one.value[0] <= one.high[0]
+    for estimate in found.values():
+        assert estimate.low[0] <= estimate.value[0] <= estimate.high[0]
+    assert found["ttft_ms"].high[0] <= whole.high[0] * (1 + 1e-9)
+    assert found["tpot_ms"].high[0] * (answer - 1) <= whole.high[0] * (1 + 1e-9)
 
 
 @given(st.sampled_from(("llama-2-7b", "llama-3-8b", "mistral-7b-v0.1")), st.integers(1, 200_000), st.integers(1, 3000))
