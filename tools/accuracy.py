@@ -315,12 +315,12 @@ def page(
 Written by `python tools/accuracy.py` from the packaged measurements, with the factors `{fingerprint()}`. Every figure is
 cross-validated: the row it is about was not in the fit that predicted it, nor its kin. Misses included.
 
-## Sources that nobody saw
+## Sources that were not seen
 
 What to expect of a new source: every row by a fit without any row of its source (repository, campaign of an author, submitter
 to MLPerf), with intervals from the other folds. "Inside" is the share of rows within the 80% interval, "width" the median of
 its high end over its low end. Lines with a colon are classes of provenance: `interpolated` (near measurements) where the chip
-was measured with that software at such settings by somebody else, `between` where not together or at other settings, `other
+was measured with that software at such settings in another source, `between` where not together or at other settings, `other
 software` where the chip was with other software only, `formula` where it was not.
 
 {table(source_out.HEADER, sources)}
@@ -337,7 +337,7 @@ software` where the chip was with other software only, `formula` where it was no
 - Fits in folds use the same priors as the packaged fit; the priors' widths (`data/perf/blocks.csv`) were learned once, from all
   rows; `python tools/fit.py --nested` says what learning them does for groups that it did not see.
 - Intervals are 10th to 90th percentile by Mondrian conformal bins ([how](models/intervals.md)). Those of left-out sources
-  come from the residuals of the other folds; below they are the packaged ones, which are meant for sources that nobody saw
+  come from the residuals of the other folds; below they are the packaged ones, which are meant for sources that were not seen
   and so hold more often than four times of five where the source is known.
 - Error is |predicted / measured - 1| in the row's own metric. The last three columns take the median within each group (and
   metric) first, so that a table with hundreds of rows counts like one with two.
