@@ -39,6 +39,7 @@ FLOORS = {
     "cache": MEMORY_EFFICIENCY / 0.95,
     "prefill matrix": COMPUTE_EFFICIENCY / 0.95,
 }
+SHORT_PROMPT = 128.0  # tokens; slopes over the length of prompts are not followed below
 USUAL_WATTS = 0.8  # board power in W for each TFLOP/s of 16 bits
 
 
@@ -111,7 +112,7 @@ def features(run: Serving, load: Load, sequences: Array, watts: Array) -> dict[s
     return {
         "tp": np.log(np.maximum(run.tp * run.dp, 1.0)),
         "batch": np.log(sequences / 16),
-        "in": np.log(load.input_len / 1024),
+        "in": np.log(np.maximum(load.input_len, SHORT_PROMPT) / 1024),
         "out": np.log(np.maximum(load.output_len, 1.0) / 512),
         "hidden": np.log(run.model.hidden / 4096),
         "deep": np.log(run.model.layers / 32),
