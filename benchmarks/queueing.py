@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from chipwise.api.session.wiring import open_session
 from figure import ROOT, Figure
 
 sys.path.insert(0, str(ROOT / "tests" / "support"))
@@ -19,11 +18,11 @@ REQUESTS = 400_000
 def figures() -> Iterator[Figure]:
     from queueing_cases import BURSTS, LOADS, SETUPS, differences, service_for
 
-    known, all_differences = open_session().known, []
+    all_differences: list[float] = []
     for name in SETUPS:
         for burstiness in BURSTS:
             for load in LOADS:
-                differ = differences(service_for(known, name, burstiness), load, REQUESTS)
+                differ = differences(service_for(name, burstiness), load, REQUESTS)
                 all_differences += list(differ.values())
                 (metric, share), worst = max(differ.items(), key=lambda one: abs(one[1]))
                 label = f"queueing {name}, burstiness {burstiness:g}, load {load:.0%}: {metric} p{100 * share:g}"

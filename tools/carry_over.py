@@ -50,8 +50,10 @@ def main() -> None:
         for width in widths
     ]
     print(",".join(HEADER), *(",".join(map(str, row)) for row in rows), sep="\n")
+    every = overall(pairs, any_setting=True)
     for family, error in overall(pairs).items():
-        print(f"to another chip that others measured, in the same setting, {family}: median error {error:.1%}")
+        print(f"to another chip that others measured, in the same setting, {family}: median error {error:.1%}", end="; ")
+        print(f"to any chip, in any setting: {every[family]:.1%}")
     if options.write:
         with (DATA / "ratios.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")

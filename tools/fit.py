@@ -1,7 +1,8 @@
-"""Fits the packaged factors and intervals from the packaged measurements: `python tools/fit.py [--learn ROUNDS]`.
+"""Fits the packaged factors and intervals of training and generation: `python tools/fit.py [--learn ROUNDS] [--only FAMILY]`.
 
 --learn ROUNDS first learns the blocks' standard deviations (data/perf/blocks.csv) from what is left out. Then each family
-is fitted on all rows (factors_*.csv), and cross-validated to set the intervals (intervals.csv).
+is fitted on all rows (factors_*.csv), what was measured at which settings is written (seen.csv), and source by source is left
+out to set the intervals (intervals.csv). It prints what `tools/source_out.py` prints.
 """
 
 from __future__ import annotations
@@ -14,18 +15,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from chipwise.calibration import priors
-from chipwise.calibration.crossvalidate import NOISE, Sample, configuration_key, folds, group_key, key_of, left_out, samples
+from chipwise.calibration import priors, without
+from chipwise.calibration.crossvalidate import NOISE, Sample, configuration_key, folds, group_key, samples
 from chipwise.calibration.measurements import packaged
 from chipwise.calibration.own import columns_of
 from chipwise.catalog.load import load
-from chipwise.perf import bands
+from chipwise.perf import bands, seen
 from chipwise.perf.blocks import blocks
 from chipwise.perf.fitting import fit
 from chipwise.perf.part import Parts
-from chipwise.perf.pooling import PLAIN, FactorBlock
+from chipwise.perf.pooling import PLAIN, FactorBlock, Factors
 from chipwise.perf.tables import DATA, rows
-from source_out import KINDS as NETWORKS
+from source_out import language_tables, show
 
 LEFT_OUT_CHIPS = ("H100", "A100", "L40S", "Trainium1", "TPU-v5e", "MI300X")
 # What the tables have few rows of counts for more when priors are learnt.
@@ -33,10 +34,6 @@ COUNTED = {"tpot_ms": 2.5}
 COUNTED_CHIPS = {"Inferentia": 3.0, "Trainium": 3.0}
 STEPS = 40
 SMALLEST = 0.012  # blocks below differ by less than anything else says: they are dropped
-SCHEMES = (("group", 6), ("configuration", 5), ("chip", 8))
-# How often a scheme's residuals count for the intervals: training is asked of models and chips that were not measured
-# together, serving mostly of other loads of what was. Whole chips left out are printed only.
-COUNTS = {"training": {"group": 2, "configuration": 1}, "inference": {"group": 1, "configuration": 2}}
 
 
 def write(name: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -110,47 +107,34 @@ def nested(all_samples: list[Sample]) -> None:
             )
 
 
-def fit_all(all_samples: list[Sample]) -> None:
-    for sample in all_samples:
-        began = time.perf_counter()
-        factors = fit(
-            sample.question.problem(sample.measured, sample.weight), blocks(sample.family.name), NOISE[sample.family.name], 10
-        )
-        rows = [
-            (key, name, f"{value:.5g}", f"{variance:.3g}")
-            for key, found in factors.values.items()
-            for name, (value, variance) in found.items()
-        ]
-        write(f"factors_{sample.family.name}.csv", ("block", "name", "value", "variance"), rows)
-        print(
-            f"{sample.family.name}: {len(sample.rows)} rows, {len(rows)} coefficients, {time.perf_counter() - began:.0f} s",
-            flush=True,
-        )
+def fit_all(sample: Sample) -> Factors:
+    began, family = time.perf_counter(), sample.family.name
+    factors = fit(sample.question.problem(sample.measured, sample.weight), blocks(family), NOISE[family], 10)
+    rows = [
+        (key, name, f"{value:.5g}", f"{variance:.3g}")
+        for key, found in factors.values.items()
+        for name, (value, variance) in found.items()
+    ]
+    write(f"factors_{family}.csv", ("block", "name", "value", "variance"), rows)
+    print(f"{family}: {len(sample.rows)} rows, {len(rows)} coefficients, {time.perf_counter() - began:.0f} s", flush=True)
+    return factors
 
 
-def calibrate(all_samples: list[Sample]) -> None:
-    found: dict[str, tuple[list[float], list[float]]] = {}
-    for sample in all_samples:
-        kinds = [sample.family.kind_of(case) for case in sample.cases]
-        truth = np.log(sample.question.time_of(sample.measured))
-        for scheme, count in SCHEMES:
-            *_, (_, predicted) = left_out(sample, folds(sample.rows, key_of(scheme), count))
-            error = np.abs(np.exp(predicted.log_seconds - truth) ** sample.question.power - 1)
-            used = sample.weight > 0
-            print(
-                f"{sample.family.name} {scheme}: median {np.median(error[used]):.3f} p90 {np.quantile(error[used], 0.9):.3f}",
-                flush=True,
-            )
-            times = COUNTS.get(sample.family.name, {"group": 1, "configuration": 1}).get(scheme, 0)
-            for at in np.flatnonzero(used):
-                spread, residual = found.setdefault(kinds[at], ([], []))
-                spread += [float(predicted.spread[at])] * times
-                residual += [float(truth[at] - predicted.log_seconds[at])] * times
-    made = {kind: bands.calibrate(np.array(spread), np.array(residual)) for kind, (spread, residual) in found.items()}
+def calibrate(sample: Sample, start: Factors) -> None:
+    """Intervals and measured settings of one family; those of the others stay."""
+    family, used = sample.family.name, sample.weight > 0
+    found = without.residuals(sample, start, lambda text: print(text, flush=True))
+    show(language_tables(sample, found))
+    made = bands.to_rows(without.calibrated(sample, found, used))
+    kinds = {row["kind"].split("|")[0] for row in made}
+    kept = [row for row in rows("intervals.csv") if row["kind"].split("|")[0] not in kinds]
     header = ("kind", "spread_up_to", "low", "high", "rows")
-    kept = [row for row in rows("intervals.csv") if row["kind"] in NETWORKS]
-    found_rows = sorted([*bands.to_rows(made), *kept], key=lambda row: row["kind"])
-    write("intervals.csv", header, ([row[name] for name in header] for row in found_rows))
+    table = sorted([*made, *kept], key=lambda row: row["kind"])
+    write("intervals.csv", header, ([row[name] for name in header] for row in table))
+    place = seen.to_rows(family, seen.Seen.of(family, sample.question, used))
+    columns = tuple(place[0])
+    settings = sorted([*place, *(row for row in rows("seen.csv") if row["family"] != family)], key=lambda row: row["family"])
+    write("seen.csv", columns, ([row[name] for name in columns] for row in settings))
 
 
 def main() -> None:
@@ -170,8 +154,8 @@ def main() -> None:
         learn(found, chosen.learn, STEPS)
         if chosen.stop:
             return
-    fit_all(found)
-    calibrate(found)
+    for sample in found:
+        calibrate(sample, fit_all(sample))
 
 
 if __name__ == "__main__":

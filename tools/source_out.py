@@ -1,18 +1,18 @@
-"""Fits the family of networks (vision, encoders, diffusion, speech) and says how far it is from sources that it has not seen.
+"""Says how far predictions are from sources that they have not seen, and fits the family of networks.
 
-    python tools/source_out.py             source by source: median error, share inside the 80% interval, width, by domain
-    python tools/source_out.py --write     then also writes factors_vision.csv and the intervals of these kinds
+    python tools/source_out.py                  every family: median error, share inside the 80% interval, width, by domain
+    python tools/source_out.py --only training  one family: training, inference or vision
+    python tools/source_out.py --write          also writes factors and intervals of networks (vision, encoders, diffusion, ...)
 
-A source is a repository; the results of pytorch-image-models are one per file, those of MLPerf one per submitter. Sources are
-dealt out over five folds; every row is predicted by a fit that has seen none of its source, and its interval comes from the
-residuals of the other folds. Rows that were measured for the project (`networks.jsonl`) are a source like others.
+A source is who measured (`calibration.sources`). Sources are dealt out over folds; every row is predicted by a fit
+that has seen none of its source, and its interval comes from the residuals of the other folds. Rows that were measured for the
+project are a source like others. Training and generation are fitted and written by `tools/fit.py`.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -23,28 +23,71 @@ from chipwise.calibration.crossvalidate import NOISE, Sample, samples
 from chipwise.calibration.families import VISION
 from chipwise.calibration.measurements import DATA as MEASUREMENTS
 from chipwise.calibration.measurements import packaged, read
+from chipwise.calibration.sources import source_of
+from chipwise.calibration.without import Residuals, fold_of, inside, residuals
 from chipwise.catalog.load import load
 from chipwise.perf import bands, published_vision
 from chipwise.perf.arrays import Array, Coded
-from chipwise.perf.blocks import blocks
+from chipwise.perf.blocks import blocks, fitted
 from chipwise.perf.fitting import fit
 from chipwise.perf.part import Parts
 from chipwise.perf.question import answer
 from chipwise.perf.rows import Row
+from chipwise.perf.seen import CLASSES
 from chipwise.perf.tables import DATA
 
-FOLDS, ROUNDS = 5, 5
+FOLDS, ROUNDS = 5, 5  # of networks
 # Kinds of answers, and into how many bins by spread their rows are sorted: those of few sources are not.
 KINDS = {"vision": 4, "encoder": 3, "vision training": 1, "diffusion": 1, "speech": 1}
 _DOMAINS = {"bert": "encoder", "diffusion": "diffusion"}
+HEADER = ("Domain", "rows", "sources", "median", "90th", "inside", "width")
+# What the kinds of answers of generation are called where they are reported.
+_GENERATION = {
+    "prefill": "first token, unloaded",
+    "first token unloaded": "first token, unloaded",
+    "first token": "first token, loaded",
+    "token": "time per token",
+    "decode": "time per token",
+    "throughput": "serving throughput",
+    "at once": "all sent at once",
+}
 
 
-def source_of(row: Row) -> str:
-    repository = row.text("source_repo")
-    if repository.startswith("mlcommons/"):
-        submitter = re.search(r"submitter ([^;]+);", row.text("notes"))
-        return f"MLPerf {submitter[1] if submitter else 'training'}"
-    return f"{repository} {row.text('source_path')}" if repository.endswith("pytorch-image-models") else repository
+def reported(sample: Sample, at: int) -> str:
+    """The domain that a row of training or generation counts for."""
+    case, kind = sample.cases[at], sample.family.kind_of(sample.cases[at])
+    if kind.endswith(" own"):
+        return "our own H200"
+    if sample.family.name == "training":
+        return "training"
+    special = {"neuron": "Neuron serving", "tpu": "TPU serving"}.get(case.part.kind)
+    return special or _GENERATION[kind.removesuffix(" neuron")]
+
+
+def language_tables(sample: Sample, found: Residuals) -> Iterator[list[str]]:
+    """A line for each domain, then for each class of provenance in it."""
+    low, high = inside(sample, found)
+    power = np.broadcast_to(sample.question.power, found.residual.shape)
+    error, held = np.abs(np.expm1(-found.residual * power)), (found.residual >= low) & (found.residual <= high)
+    domains = np.array([reported(sample, at) for at in range(len(sample.rows))])
+    sources = np.array([source_of(row) for row in sample.rows])
+    used = (sample.weight > 0) & np.isfinite(found.residual)
+
+    def line(name: str, rows: NDArray[np.bool_]) -> list[str]:
+        wide = np.exp(high - low)[rows]
+        shares = f"{np.median(error[rows]):.1%}", f"{np.quantile(error[rows], 0.9):.1%}", f"{np.mean(held[rows]):.0%}"
+        return [name, f"{rows.sum():,}", str(len(set(sources[rows]))), *shares, f"{np.median(wide):.2f}"]
+
+    for domain in sorted(set(domains[used])):
+        yield line(str(domain), used & (domains == domain))
+        for name in CLASSES:
+            rows = used & (domains == domain) & (found.near == name)
+            if rows.any():
+                yield line(f"{domain}: {name}", rows)
+    for name in CLASSES:
+        rows = used & (found.near == name)
+        if rows.any():
+            yield line(f"{sample.family.name}, all: {name}", rows)
 
 
 def domain_of(row: Row) -> str:
@@ -54,19 +97,7 @@ def domain_of(row: Row) -> str:
     return _DOMAINS.get(task, "vision") if task in published_vision.TASKS else "vision-train"
 
 
-def fold_of(rows: Sequence[Row]) -> Array:
-    """Large sources first, each to the fold that has the fewest rows."""
-    counts: dict[str, int] = {}
-    for row in rows:
-        counts[source_of(row)] = counts.get(source_of(row), 0) + 1
-    filled, place = [0] * FOLDS, {}
-    for source, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
-        place[source] = int(np.argmin(filled))
-        filled[place[source]] += count
-    return np.array([place[source_of(row)] for row in rows])
-
-
-def left_out(sample: Sample, fold: Array) -> tuple[Array, Array]:
+def left_out(sample: Sample, fold: NDArray[np.intp]) -> tuple[Array, Array]:
     """Residuals log(measured / predicted seconds) and spreads, each from a fit without the row's fold."""
     truth = np.log(sample.question.time_of(sample.measured))
     residual, spread = np.full(len(fold), np.nan), np.full(len(fold), np.nan)
@@ -83,7 +114,7 @@ def left_out(sample: Sample, fold: Array) -> tuple[Array, Array]:
     return residual, spread
 
 
-def tables(sample: Sample, fold: Array, residual: Array, spread: Array) -> Iterator[list[str]]:
+def tables(sample: Sample, fold: NDArray[np.intp], residual: Array, spread: Array) -> Iterator[list[str]]:
     kind = Coded.of([VISION.kind_of(case) for case in sample.cases])
     kinds, domains = np.array(kind.texts()), np.array([domain_of(row) for row in sample.rows])
     used = sample.weight > 0
@@ -138,17 +169,33 @@ def sample_of(rows: Sequence[Row]) -> Sample:
     return next(sample for sample in samples(networks, parts) if sample.family.name == "vision")
 
 
+def show(lines: Iterator[list[str]]) -> None:
+    print(f"| {' | '.join(HEADER)} |\n| --- |{' ---: |' * (len(HEADER) - 1)}")
+    for line in lines:
+        print(f"| {' | '.join(line)} |", flush=True)
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--write", action="store_true")
+    options.add_argument("--only", choices=("training", "inference", "vision"))
+    options.add_argument("--write", action="store_true", help="factors and intervals of networks")
     chosen = options.parse_args()
+    if chosen.only != "vision":
+        parts = Parts(load(prices=False).chips.values())
+        for found in samples(packaged(), parts):
+            name = found.family.name
+            if name != "vision" and chosen.only in (None, name):
+                show(language_tables(found, residuals(found, fitted(name), lambda text: print(text, flush=True))))
+    if chosen.only in (None, "vision"):
+        networks(chosen.write)
+
+
+def networks(wanted: bool) -> None:
     sample = sample_of([*packaged(), *read(MEASUREMENTS / "networks.jsonl").rows])
-    fold = fold_of(sample.rows)
+    fold = fold_of(sample.rows, FOLDS)
     residual, spread = left_out(sample, fold)
-    print("| Domain | rows | sources | median | 90th | inside | width |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for line in tables(sample, fold, residual, spread):
-        print(f"| {' | '.join(line)} |")
-    if chosen.write:
+    show(tables(sample, fold, residual, spread))
+    if wanted:
         kinds = np.array([VISION.kind_of(case) for case in sample.cases])
         write(sample, calibrated(kinds, spread, residual, sample.weight > 0))
 

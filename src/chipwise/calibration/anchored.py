@@ -22,7 +22,7 @@ from chipwise.perf.ratios import FAR, OF_CHIP, SAME_CHIP, SAME_SETTING, Anchor, 
 NEVER_MEASURED = "never measured"  # the kind of answers about networks that nothing like was measured of
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Anchored(Model):
     base: Model
     anchors: tuple[Anchor, ...]
@@ -120,7 +120,7 @@ class Answered:
     setting: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Witness(Model):
     """A model that remembers what it was asked."""
 
@@ -152,11 +152,13 @@ def _cell(values: Array, row: int) -> float:
 
 
 def witness(model: Model) -> Witness:
-    return Witness(model.factors, model.bands, model)
+    return Witness(factors=model.factors, bands=model.bands, nearness=model.nearness, base=model)
 
 
 def anchored(model: Model, anchors: Sequence[Anchor], parts: Parts) -> Model:
     """`model` itself where nothing was measured."""
     if not anchors:
         return model
-    return Anchored(factors=model.factors, bands=model.bands, base=model, anchors=tuple(anchors), parts=parts)
+    return Anchored(
+        factors=model.factors, bands=model.bands, nearness=model.nearness, base=model, anchors=tuple(anchors), parts=parts
+    )

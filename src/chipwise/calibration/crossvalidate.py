@@ -2,7 +2,7 @@
 
 Folds are whole groups, never single rows: near-identical rows would answer for each other. `group` leaves out a model on a
 chip (the tables' own groups; model, chip and engine for inference), `configuration` a configuration with all its metrics,
-`chip` every row of a chip.
+`chip` every row of a chip, `source` every row of whoever measured it (`without` calibrates by these).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.calibration.families import Family, route
+from chipwise.calibration.sources import source_of
 from chipwise.perf.arrays import Array
 from chipwise.perf.blocks import blocks
 from chipwise.perf.fitting import fit
@@ -25,7 +26,7 @@ from chipwise.perf.rows import Row
 WEIGHTS = {"A": 1.0, "B": 0.75, "C": 0.3, "D": 0.0}
 # What rows of a family differ by for no reason that a block knows: chosen by left-out groups (training) and configurations.
 NOISE = {"training": 0.21, "inference": 0.14, "vision": 0.1}
-LEAVE_OUT = ("group", "configuration", "chip")
+LEAVE_OUT = ("group", "configuration", "chip", "source")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,8 @@ def configuration_key(row: Row) -> str:
 
 
 def key_of(leave_out: str) -> Callable[[Row], str]:
-    return {"group": group_key, "configuration": configuration_key, "chip": lambda row: row.text("chip")}[leave_out]
+    keys = {"group": group_key, "configuration": configuration_key, "chip": lambda row: row.text("chip"), "source": source_of}
+    return keys[leave_out]
 
 
 def folds(rows: Sequence[Row], key: Callable[[Row], str], count: int, seed: int = 1) -> NDArray[np.intp]:

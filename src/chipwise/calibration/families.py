@@ -38,10 +38,8 @@ def _training_kind(case: published_training.TrainingCase) -> str:
 
 
 def _inference_kind(case: published_inference.InferenceCase) -> str:
-    quantity = {"ttft_ms": "first token", "tpot_ms": "token"}.get(case.metric, "throughput")
-    if case.scenario in ("prefill", "decode"):
-        return f"{case.scenario}" + (" own" if case.engine == "pytorch" else "")
-    return quantity
+    crowd = "at once" if case.scenario == "open" and not case.rate else "alone" if case.batch <= 1 else "loaded"
+    return published_inference.answer_kind(case.scenario, crowd, case.metric, case.engine)
 
 
 TRAINING = Family(

@@ -176,8 +176,20 @@ def _check(line: int, row: Mapping[str, str]) -> list[Problem]:
         high = _MAXIMA.get(name, LARGEST_NUMBER)
         if not math.isfinite(value) or not low <= value <= high:
             problems.append(Problem(name, f"{text[:40]!r} is not possible", line, f"from {low:g} to {high:g}, or nothing"))
+    rate = (row.get("rate_rps") or "").strip()
+    if rate and not _is_rate(rate):
+        problems.append(
+            Problem("rate_rps", f"{rate[:40]!r} is not a rate", line, "a number above 0, inf (all at once) or nothing")
+        )
     problems += [Problem(name, "is blank", line, "a value") for name in NEEDED if not (row.get(name) or "").strip()]
     return problems
+
+
+def _is_rate(text: str) -> bool:
+    try:
+        return float(text) > 0
+    except ValueError:
+        return False
 
 
 def read(path: Path) -> MeasurementTable:
@@ -191,6 +203,15 @@ def read(path: Path) -> MeasurementTable:
 def packaged() -> tuple[Row, ...]:
     """Every published row and every one of our own that the project carries."""
     tables = (
-        read(DATA / name) for name in ("training.csv", "inference.csv", "network_rows.csv", "own.jsonl", "variants.jsonl")
+        read(DATA / name)
+        for name in (
+            "training.csv",
+            "training_2.csv",
+            "inference.csv",
+            "inference_2.csv",
+            "network_rows.csv",
+            "own.jsonl",
+            "variants.jsonl",
+        )
     )
     return tuple(row for table in tables for row in table.rows)

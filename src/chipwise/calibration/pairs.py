@@ -172,10 +172,11 @@ def _size(sizes: Array) -> float:
     return outer(np.sort(sizes), HOLDS)
 
 
-def overall(pairs: Sequence[Pair]) -> Mapping[str, float]:
-    """The median error of carrying a run over to another chip in the same setting, by family; chips that others measured."""
+def overall(pairs: Sequence[Pair], any_setting: bool = False) -> Mapping[str, float]:
+    """The median error of carrying a run over to another chip in the same setting, by family, of chips that others measured; or
+    (`any_setting`) of every pair of two chips."""
     differences: dict[str, list[float]] = defaultdict(list)
     for pair in pairs:
-        if pair.alike and pair.seen and pair.relation != SAME_CHIP:
+        if (any_setting or (pair.alike and pair.seen)) and pair.relation != SAME_CHIP:
             differences[pair.family].append(pair.difference)
     return {family: error_of(found) for family, found in differences.items()}

@@ -18,12 +18,12 @@ from chipwise.calibration.families import family_for, find_part
 from chipwise.calibration.score import Scored, predict
 from chipwise.perf import bands
 from chipwise.perf.arrays import Coded
-from chipwise.perf.model import Model
+from chipwise.perf.model import Model, widened
 from chipwise.perf.part import Parts
 from chipwise.perf.rows import Row
 from chipwise.spelling import fold
 
-FOLDS = {"group": 6, "configuration": 5, "chip": 8}
+FOLDS = {"group": 6, "configuration": 5, "chip": 8, "source": 10}
 Tell = Callable[[int, int, str], None]  # done, of how many, what
 
 
@@ -54,11 +54,15 @@ def unseen(
             finished += 1
             tell(finished, total, sample.family.name)
         kind = Coded.of([sample.family.kind_of(sample.cases[at]) for at in plan.targets])
+        near, beyond = model.near(sample.family.name, sample.question)
+        if sample.family.name in model.nearness:
+            kind = kind.cross(Coded(near.names, near.index[plan.targets]))
         value, seconds, spread = (column[plan.targets] for column in (predicted.value, predicted.log_seconds, predicted.spread))
         scale, power = (
             np.broadcast_to(values, predicted.value.shape)[plan.targets]
             for values in (sample.question.scale, sample.question.power)
         )
+        spread = widened(spread, beyond if len(beyond) == 1 else beyond[plan.targets])
         ends = [scale * (np.exp(seconds) * side) ** power for side in bands.limits(model.bands, kind, spread)]
         low, high = np.minimum(*ends), np.maximum(*ends)
         for index, row in enumerate(plan.targets):

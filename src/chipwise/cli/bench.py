@@ -202,4 +202,10 @@ def _below(result: Result) -> str:
     return "; ".join(filter(None, parts))
 
 
-_WORDS = {"measured": "from your runs", "interpolated": "near measurements", "formula": "by formula"}
+_WORDS = {
+    "measured": "from your runs",
+    "interpolated": "near measurements",
+    "between": "between measurements",
+    "other software": "from other software",
+    "formula": "by formula",
+}

@@ -17,6 +17,8 @@ PROVENANCE = {
     "measured": "measured here",
     "carried": "from your run",
     "interpolated": "near measurements",
+    "between": "between measurements",
+    "other software": "measured with other software",
     "formula": "formula only",
 }
 _UNITS = ((1e-3, 1e-6, "us"), (1.0, 1e-3, "ms"), (180.0, 1.0, "s"), (3 * 3600.0, 60.0, "min"), (3 * 86400.0, 3600.0, "h"))

@@ -21,10 +21,10 @@ _ROW_LIMIT = 8  # names of a column, and reasons; --json has all
 @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
 @click.option(
     "--leave-out",
-    type=click.Choice(("group", "configuration", "chip")),
-    help="Answer each row as if its model on its chip, its configuration or its chip had never been seen.",
+    type=click.Choice(("group", "configuration", "chip", "source")),
+    help="Answer each row as if its model on its chip, its configuration, its chip or its source had never been seen.",
 )
-@click.option("--folds", type=click.IntRange(2, 1000), help="Fits that --leave-out makes; 6, 5 or 8 unless given.")
+@click.option("--folds", type=click.IntRange(2, 1000), help="Fits that --leave-out makes; 6, 5, 8 or 10 unless given.")
 @click.option("--no-own", is_flag=True, help="Leave your own calibration and profiles out.")
 @click.option("--json", "as_json", is_flag=True, help="Print all figures as JSON; errors and shares are fractions.")
 def score(

@@ -2,9 +2,11 @@
 
 Method (split conformal in bins, Vovk's Mondrian form): in cross-validation each left-out row has a residual
 r = log(measured seconds / predicted seconds) and a spread, the standard deviation that the pooled factors leave open for
-it. Rows of one kind of answer are sorted by spread into bins; in each bin the 10th and 90th percentile of r, taken from the
-outer side for small samples, are the interval of later rows with such a spread. So a chip that was never seen has a wide
-interval because rows of left-out chips were far off, not because we say so.
+it. Rows of one kind of answer (and of one class of provenance, written `kind|class`, where there are rows enough) are sorted by
+spread into bins; in each bin the 10th and 90th percentile of r, taken from the outer side for small samples, are the interval
+of later rows with such a spread. Beyond the largest spread that was seen they grow in proportion to it. So a chip that was
+never seen has a wide interval because rows of left-out chips were far off, not because we say so. Rows are left out by whole
+sources, and a source with many rows counts less for each: the interval is meant for a source that nobody saw.
 """
 
 from __future__ import annotations
@@ -19,25 +21,28 @@ from chipwise.perf.arrays import Array, Coded, Index
 
 LEVELS = (0.1, 0.9)
 FEWEST = 40  # rows in a bin
+MOST_GROWN = 3.0  # times the widest interval that was seen
 
 
 @dataclass(frozen=True)
 class Band:
     """One kind of answer: bins by spread, each with its percentiles of log(measured / predicted) in seconds."""
 
-    edges: tuple[float, ...]  # upper edges; the last is infinity
+    edges: tuple[float, ...]  # upper edges; the last is the largest spread that was seen, or infinity
     low: tuple[float, ...]
     high: tuple[float, ...]
     rows: tuple[int, ...]
 
     def limits(self, spread: Array) -> tuple[Array, Array]:
-        at = self._bin(spread)
-        return np.array(self.low)[at], np.array(self.high)[at]
+        at, grown = self._bin(spread), np.clip(spread / self.edges[-1], 1.0, MOST_GROWN)
+        return np.array(self.low)[at] * grown, np.array(self.high)[at] * grown
 
     def factors(self, spread: Array) -> tuple[Array, Array]:
         """The same as factors on the predicted seconds."""
         bins = self._bin(spread)
         low, high = self._factors
+        if len(spread) and spread.max() > self.edges[-1]:
+            return tuple(np.exp(one) for one in self.limits(spread))  # type: ignore[return-value]
         return low.take(bins), high.take(bins)
 
     def _bin(self, spread: Array) -> Index:
@@ -55,21 +60,27 @@ class Band:
 WIDE = Band((np.inf,), (-0.9,), (0.9,), (0,))  # where nothing was measured
 
 
-def calibrate(spread: Array, residual: Array, bins: int = 6) -> Band:
-    """Bins of about equal size; widths are made to rise with the spread, as they must where it means something."""
+def calibrate(spread: Array, residual: Array, bins: int = 6, weight: Array | None = None) -> Band:
+    """Bins of about equal size; widths are made to rise with the spread, as they must where it means something. Rows may count
+    differently (`weight`)."""
     if len(residual) < 8:
         return WIDE
     count = int(np.clip(len(residual) // FEWEST, 1, bins))
     order = np.argsort(spread, kind="stable")
     edges, low, high, sizes = [], [], [], []
     for members in np.array_split(order, count):
-        values = np.sort(residual[members])
         edges.append(float(spread[members[-1]]))
-        low.append(float(outer(values, LEVELS[0])))
-        high.append(float(outer(values, LEVELS[1])))
+        if weight is None:
+            values = np.sort(residual[members])
+            low.append(float(outer(values, LEVELS[0])))
+            high.append(float(outer(values, LEVELS[1])))
+        else:
+            ends = _weighted(residual[members], weight[members])
+            low.append(ends[0])
+            high.append(ends[1])
         sizes.append(len(members))
     low, high = [-value for value in _rising([-value for value in low], sizes)], _rising(high, sizes)
-    return Band((*edges[:-1], np.inf), tuple(low), tuple(high), tuple(sizes))
+    return Band((*edges[:-1], np.inf if weight is None else edges[-1]), tuple(low), tuple(high), tuple(sizes))
 
 
 def _rising(values: Sequence[float], weights: Sequence[int]) -> list[float]:
@@ -91,15 +102,34 @@ def outer(ordered: Array, share: float) -> float:
     return float(ordered[min(int(np.ceil((n + 1) * share)) - 1, n - 1)])
 
 
+def _weighted(values: Array, weight: Array) -> tuple[float, float]:
+    """Percentiles of rows that count differently."""
+    order = np.argsort(values)
+    share = np.cumsum(weight[order]) / weight.sum()
+    last = len(values) - 1
+    low, high = np.searchsorted(share, LEVELS[0]), np.searchsorted(share, LEVELS[1])
+    return float(values[order[min(int(low), last)]]), float(values[order[min(int(high), last)]])
+
+
 def limits(bands: Mapping[str, Band], kind: Coded, spread: Array) -> tuple[Array, Array]:
     """Factors on the predicted seconds: 10th and 90th percentile."""
     if len(kind) == 1:
-        return bands.get(kind.name_at(0), WIDE).factors(spread)
+        return _band_named(bands, kind.name_at(0)).factors(spread)
+    if len(spread) == 1:
+        spread = np.broadcast_to(spread, (len(kind),))
     low, high = np.empty(len(spread)), np.empty(len(spread))
     for index, name in enumerate(kind.names):
         rows = kind.index == index
-        low[rows], high[rows] = bands.get(name, WIDE).factors(spread[rows])
+        if rows.all():
+            return _band_named(bands, name).factors(spread)
+        if rows.any():
+            low[rows], high[rows] = _band_named(bands, name).factors(spread[rows])
     return low, high
+
+
+def _band_named(bands: Mapping[str, Band], name: str) -> Band:
+    """Of a kind within a class of provenance, or of the kind alone."""
+    return bands.get(name) or bands.get(name.split("|", 1)[0]) or WIDE
 
 
 def to_rows(bands: Mapping[str, Band]) -> list[dict[str, str]]:

@@ -39,8 +39,8 @@ FLOORS = {
     "cache": MEMORY_EFFICIENCY / 0.95,
     "prefill matrix": COMPUTE_EFFICIENCY / 0.95,
 }
+SHORT_PROMPT = 128.0  # tokens; slopes over the length of prompts are not followed below
 USUAL_WATTS = 0.8  # board power in W for each TFLOP/s of 16 bits
-_QUANTITIES = {"ttft_ms": "first", "tpot_ms": "token", "latency_ms": "latency"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ServingNames:
     engine: Coded
     version: Coded
     source: Coded  # who measured, with what engine
-    style: Coded  # how, and what was asked
+    style: Coded  # how; never what was asked, for all that is asked of a run is made of the same work
     kind: Coded
     model: Coded
     split: Coded
@@ -112,13 +112,18 @@ def features(run: Serving, load: Load, sequences: Array, watts: Array) -> dict[s
     return {
         "tp": np.log(np.maximum(run.tp * run.dp, 1.0)),
         "batch": np.log(sequences / 16),
-        "in": np.log(load.input_len / 1024),
+        "in": np.log(np.maximum(load.input_len, SHORT_PROMPT) / 1024),
         "out": np.log(np.maximum(load.output_len, 1.0) / 512),
         "hidden": np.log(run.model.hidden / 4096),
+        "deep": np.log(run.model.layers / 32),
         "strength": np.log(run.half_peak / 5e14),
         "speed": np.log(run.bandwidth / 2e12),
         "watts": watts,
     }
+
+
+def settings_of(run: Serving, load: Load) -> dict[str, Array]:
+    return {"context": np.log(load.input_len + load.output_len), "chips": np.log(np.maximum(run.tp * run.dp * run.pp, 1.0))}
 
 
 def warmth(part: Coded, parts: Mapping[str, Part]) -> Array:
@@ -140,6 +145,7 @@ def question(run: Serving, load: Load, names: ServingNames, parts: dict[str, Par
         term_of=TERM_OF,
         fixed_terms=("arrival",),
         floors=FLOORS,
+        settings=settings_of(run, load),
     )
 
 
@@ -162,6 +168,7 @@ def question_of(cases: Sequence[InferenceCase]) -> Question:
         weight_bytes=np.array([FORMATS[case.weights][0] for case in cases]),
         head_bytes=np.array([FORMATS[case.weights][1] for case in cases]),
         cache_bytes=np.array([cache_bytes(case.cache) for case in cases]),
+        graphs=column("graphs"),
     )
     replicas = column("replicas")
     load = Load(
@@ -175,6 +182,8 @@ def question_of(cases: Sequence[InferenceCase]) -> Question:
         requests=column("requests") / replicas,
         prefix=np.zeros(1),
         beams=column("beams"),
+        accepted=column("accepted"),
+        late=column("late"),
     )
     names = ServingNames(
         part=Coded.of([case.part.name for case in cases]),
@@ -182,7 +191,7 @@ def question_of(cases: Sequence[InferenceCase]) -> Question:
         engine=Coded.of([case.engine for case in cases]),
         version=Coded.of([case.version for case in cases]),
         source=Coded.of([source_of(case) for case in cases]),
-        style=Coded.of([style_of(case) for case in cases]),
+        style=Coded.of([case.style for case in cases]),
         kind=Coded.of(["experts" if case.layer.experts else "dense" for case in cases]),
         model=Coded.of([case.model for case in cases]),
         split=Coded.of([f"{case.tp:g} {case.dp:g} {case.pp:g}" for case in cases]),
@@ -196,7 +205,3 @@ def source_of(case: InferenceCase) -> str:
         return "chipwise pytorch"
     publisher = "mlperf" if case.source.startswith("mlcommons/") else case.source.rsplit("/", 1)[-1]
     return f"{publisher} {case.engine}"
-
-
-def style_of(case: InferenceCase) -> str:
-    return f"{case.style} {_QUANTITIES.get(case.metric, 'rate')}"

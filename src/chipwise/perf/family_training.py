@@ -104,6 +104,10 @@ def features(run: Steps, node: Array) -> dict[str, Array]:
     }
 
 
+def settings_of(run: Steps) -> dict[str, Array]:
+    return {"context": np.log(run.seq), "chips": np.log(run.chips)}
+
+
 def question(run: Steps, names: TrainingNames, node: Array, parts: dict[str, Part], scale: Array, power: Array) -> Question:
     return Question(
         bases=bases(run),
@@ -114,6 +118,7 @@ def question(run: Steps, names: TrainingNames, node: Array, parts: dict[str, Par
         features=features(run, node),
         term_of=TERM_OF,
         floors=FLOORS,
+        settings=settings_of(run),
     )
 
 

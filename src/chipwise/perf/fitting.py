@@ -44,13 +44,19 @@ def shares(problem: Problem, exponents: Mapping[str, Array], step: float = 0.02)
     return centre, slopes
 
 
-def fit(problem: Problem, blocks: Sequence[FactorBlock], noise: float = 0.06, rounds: int = 8) -> Factors:
+def fit(
+    problem: Problem, blocks: Sequence[FactorBlock], noise: float = 0.06, rounds: int = 8, start: Factors | None = None
+) -> Factors:
     """Rows are fewer than coefficients, so each step is solved over rows: (V D V' + W^-1) a = r, u = D V' a.
 
     V holds the derivative of every row by every coefficient, D the priors' variances, W the rows' weights.
+    `start` is a fit of nearly the same rows, from which fewer rounds are enough.
     """
     columns = columns_of(problem, blocks)
-    coefficients = [np.zeros(len(column.names)) for column in columns]
+    known = start.values if start is not None else {}
+    coefficients = [
+        np.array([known.get(column.block.key, {}).get(name, (0.0, 0.0))[0] for name in column.names]) for column in columns
+    ]
     spread = [np.full(len(column.names), column.block.sd**2) for column in columns]
     for _ in range(rounds):
         slopes, target, weight = linearise(problem, columns, coefficients, noise)

@@ -1,14 +1,15 @@
 """The fitted model: factors and intervals together, as packaged or with a user's own calibration on top.
 
 An estimate's provenance says how near it is to measurements: `measured` where this very configuration was, `interpolated`
-where the chip was measured with that software, `formula` where only the formula and the chip's kin speak, `carried` where a
-user's run of this work on another chip does.
+(near measurements) where the chip was measured with that software at such settings, `between` where chip and software were,
+but not together or at other settings, `other software` where the chip was with other software only, `formula` where only the
+formula and the chip's kin speak, `carried` where a user's run of this work on another chip does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
@@ -20,15 +21,17 @@ from chipwise.perf.blocks import fitted
 from chipwise.perf.part import Part
 from chipwise.perf.pooling import Factors
 from chipwise.perf.question import Question, answer
+from chipwise.perf.seen import FORMULA, GROWTH, INTERPOLATED, Seen
+from chipwise.perf.seen import from_rows as seen_from_rows
 from chipwise.perf.tables import rows
 
 FAMILIES = ("training", "inference", "vision")
-MEASURED, INTERPOLATED, FORMULA = "measured", "interpolated", "formula"
+MEASURED = "measured"
 CARRIED = "carried"  # from a user's own run on another chip
 _COLUMNS = ("value", "low", "high", "seconds", "spread")  # of an estimate
 _TERM = "term "
-# The level that tells whether a chip was measured with the software asked about.
-_NEAR = {"training": ("stack|chip", "*"), "inference": ("engine|chip", "*"), "vision": ("engine|chip", "*")}
+# The level that tells whether a chip was measured with the software asked about, where settings are not known.
+_NEAR = {"training": "stack|chip", "inference": "engine|chip", "vision": "engine|chip"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +51,14 @@ class Estimate:
 class Model:
     factors: Mapping[str, Factors]
     bands: Mapping[str, Band]
+    nearness: Mapping[str, Seen] = field(default_factory=dict)  # by family; what was measured at which settings
 
     def estimate(self, family: str, question: Question, kind: Coded) -> Estimate:
         factors = self.factors[family]
         result = answer(question, factors)
-        low, high = bands.limits(self.bands, kind, result.spread)
+        near, beyond = self.near(family, question)
+        spread = widened(result.spread, beyond)
+        low, high = bands.limits(self.bands, kind.cross(near) if family in self.nearness else kind, spread)
         soonest = np.maximum(result.seconds * low, result.minimum)
         ends = question.value(soonest), question.value(result.seconds * high)
         return Estimate(
@@ -61,18 +67,25 @@ class Model:
             high=np.maximum(*ends),
             seconds=result.seconds,
             terms=result.terms,
-            provenance=self.near(family, question),
-            spread=result.spread,
+            provenance=near,
+            spread=spread,
         )
 
     def by_formula(self, estimate: Estimate, part: Part, power: float) -> Estimate:
         """An estimate that no fit made, with what a user measured; `power` is -1 for rates."""
         return estimate
 
-    def near(self, family: str, question: Question) -> Coded:
-        level, base = _NEAR[family]
-        known = self.factors[family].values.get(f"{level}/{base}/1", {})
-        return question.levels[level].map(lambda name: INTERPOLATED if name in known else FORMULA)
+    def near(self, family: str, question: Question) -> tuple[Coded, Array]:
+        """How near each row is to measurements, and how far beyond measured settings."""
+        if family in self.nearness and question.settings:
+            return self.nearness[family].place(question)
+        known = self.factors[family].values.get(f"{_NEAR[family]}/*/1", {})
+        return question.levels[_NEAR[family]].map(lambda name: INTERPOLATED if name in known else FORMULA), np.zeros(1)
+
+
+def widened(spread: Array, beyond: Array) -> Array:
+    """What factors leave open, and what settings beyond the measured ones add."""
+    return np.hypot(spread, GROWTH * beyond) if beyond.any() else spread
 
 
 class Joining:
@@ -114,4 +127,4 @@ class _Fitted(Mapping[str, Factors]):
 
 @cache
 def packaged() -> Model:
-    return Model(_Fitted(), bands.from_rows(rows("intervals.csv")))
+    return Model(_Fitted(), bands.from_rows(rows("intervals.csv")), seen_from_rows(rows("seen.csv")))

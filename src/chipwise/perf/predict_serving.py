@@ -14,7 +14,7 @@ import numpy as np
 
 from chipwise.errors import BadInput
 from chipwise.perf.arrays import Array, Coded, column, combinations, has_nonzero, pick
-from chipwise.perf.family_inference import FLOORS, TERM_OF, ServingNames, arithmetic, features, levels, warmth
+from chipwise.perf.family_inference import FLOORS, TERM_OF, ServingNames, arithmetic, features, levels, settings_of, warmth
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.inference import Serving
 from chipwise.perf.memory_serving import kv_budget_bytes, kv_bytes
@@ -22,7 +22,8 @@ from chipwise.perf.model import Estimate, Joining, Model
 from chipwise.perf.part import Part
 from chipwise.perf.pooling import Groups
 from chipwise.perf.power import Power, power
-from chipwise.perf.published_inference import usual_engine
+from chipwise.perf.published_inference import EAGER as EAGER
+from chipwise.perf.published_inference import answer_kind, usual_engine
 from chipwise.perf.question import Question
 from chipwise.perf.queueing import GRID, Service, Traffic, waits
 from chipwise.perf.queueing import in_flight as queued_in_flight
@@ -33,7 +34,6 @@ from chipwise.perf.transformer import Transformers
 CHUNK = 32768
 METRICS = ("ttft_ms", "tpot_ms", "latency_ms", "output_tokens_per_s", "total_tokens_per_s", "requests_per_s")
 _LIMITS = {"tensorrt-llm": 2048.0, "vllm": 1024.0, "sglang": 1024.0, "neuron": 64.0, "llama.cpp": 64.0}  # sequences at once
-EAGER = ("transformers",)  # engines that were measured without CUDA graphs: their factors hold the launches
 _WAITS = ("waiting", "slots", "arrival")  # terms in which no chip works for the answer
 # Shares of peak while prompts are read, and while weights and cache are; every step moves some bytes besides (`drawn`).
 PROMPT_SHARE, READ_SHARE, OTHER_READS = 0.5, 0.8, 0.2
@@ -157,31 +157,28 @@ def _one_row(metric: str, part: Part, *labels: str) -> Groups:
 
 
 def _names(metric: str, part: Coded, weights: Coded, engine: Coded, scenario: Coded, kind: Coded, model: Coded) -> ServingNames:
-    quantity = {"ttft_ms": "first", "tpot_ms": "token", "latency_ms": "latency"}.get(metric, "rate")
     return ServingNames(
         part=part,
         weights=weights.map(lambda name: _FORMAT.get(name, name)),
         engine=engine,
         version=engine,
         source=engine.map(lambda name: f"chipwise {name}" if name == "pytorch" else f"user {name}"),
-        style=scenario.map(lambda name: f"{'max load' if name == 'full' else name} {quantity}"),
+        style=scenario.map(lambda name: "max load" if name == "full" else name),
         kind=kind,
         model=model,
         split=Coded.of(""),
     )
 
 
-def kind_of(scenario: Coded, metric: str, engine: Coded) -> Coded:
+def kind_of(scenario: Coded, metric: str, engine: Coded, batch: Array) -> Coded:
     """Which intervals hold."""
-    quantity = {"ttft_ms": "first token", "tpot_ms": "token"}.get(metric, "throughput")
+    alone = Coded(("loaded", "alone"), (batch <= 1.0).astype(np.intp)) if metric == "ttft_ms" else Coded.of("loaded")
 
-    def band_name(pair: str) -> str:
-        name, software = pair.split("|", 1)
-        return f"{name}{' own' if software == 'pytorch' else ''}" if name in ("prefill", "decode") else quantity
+    def band_name(names: str) -> str:
+        way, crowd, software = names.split("|", 2)
+        return answer_kind(way, crowd, metric, software)
 
-    return (
-        scenario.cross(engine).map(band_name) if len(scenario) == len(engine) or 1 in (len(scenario), len(engine)) else scenario
-    )
+    return scenario.cross(alone).cross(engine).map(band_name)
 
 
 def predict(
@@ -309,7 +306,8 @@ def _estimates(
 ) -> dict[str, Estimate]:
     """Every metric is made of the same work, of `sequences` together."""
     watts = warmth(ask.hardware.part, ask.hardware.parts)
-    work = bases(run, load(ask, METRICS[0], room), sequences)
+    any_load = load(ask, METRICS[0], room)
+    work, settings = bases(run, any_load, sequences), settings_of(run, any_load)
     estimates: dict[str, Estimate] = {}
     loaded = all(name in ("closed", "open") for name in ask.scenario.names)
     for metric, common in alike.items():
@@ -328,9 +326,35 @@ def _estimates(
             term_of=TERM_OF,
             fixed_terms=("arrival",),
             floors=FLOORS,
+            settings=settings,
         )
-        estimates[metric] = model.estimate("inference", question, kind_of(ask.scenario, metric, ask.setup.engine))
+        kind = kind_of(ask.scenario, metric, ask.setup.engine, ask.setup.batch)
+        estimates[metric] = model.estimate("inference", question, kind)
+    if all(name == "closed" for name in ask.scenario.names):
+        return _of_callers(ask, estimates)
     return estimates
+
+
+def _of_callers(ask: Generation, estimates: dict[str, Estimate]) -> dict[str, Estimate]:
+    """Callers who wait for their answers are answered as often as answers take (Little's law): one quantity, one interval."""
+    rate = next((estimate for name, estimate in estimates.items() if name not in TIMES), None)
+    latency = estimates.get("latency_ms")
+    if rate is None or latency is None:
+        return estimates
+    per_s = ask.setup.batch * ask.replicas / latency.seconds
+    agreed = dict(estimates)
+    for name, estimate in estimates.items():
+        if name not in TIMES:
+            share = per_s * unit(load(ask, name, ask.setup.batch))[0] / estimate.value
+            agreed[name] = replace(estimate, value=estimate.value * share, low=estimate.low * share, high=estimate.high * share)
+    latest = latency.value * rate.value / rate.low
+    agreed["latency_ms"] = replace(latency, low=latency.value * rate.value / rate.high, high=latest)
+    shares = {"ttft_ms": _UNIT, "tpot_ms": np.maximum(ask.setup.output_len - 1.0, 1.0)}
+    for name, parts in shares.items():  # no part of an answer takes longer than the whole of it
+        if name in agreed:
+            part = agreed[name]
+            agreed[name] = replace(part, high=np.maximum(np.minimum(part.high, latest / parts), part.value))
+    return agreed
 
 
 def _whole_answer(first: Estimate, token: Estimate, output: Array) -> Estimate:

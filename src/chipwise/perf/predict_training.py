@@ -8,15 +8,26 @@ from functools import lru_cache, partial
 import numpy as np
 
 from chipwise.perf.arrays import Array, Coded, Filling, column, combinations, has_nonzero, pick
-from chipwise.perf.family_training import ARITHMETIC, FLOORS, TERM_OF, WEIGHT_BYTES, TrainingNames, features, kind_of, levels
+from chipwise.perf.family_training import (
+    ARITHMETIC,
+    FLOORS,
+    TERM_OF,
+    WEIGHT_BYTES,
+    TrainingNames,
+    features,
+    kind_of,
+    levels,
+    settings_of,
+)
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.memory import Memory
 from chipwise.perf.memory_training import training_memory
-from chipwise.perf.model import FORMULA, INTERPOLATED, Estimate, Joining, Model
+from chipwise.perf.model import Estimate, Joining, Model
 from chipwise.perf.part import Part
 from chipwise.perf.pooling import Groups
 from chipwise.perf.power import Power, power
 from chipwise.perf.question import Question
+from chipwise.perf.seen import CLASSES, FORMULA
 from chipwise.perf.setup import TrainingSetup
 from chipwise.perf.training import Steps, bases, compose, flop_per_token
 from chipwise.perf.transformer import Transformers
@@ -185,10 +196,11 @@ def _predict(ask: Training, alike: Groups, model: Model, memory: bool) -> Traini
         features=features(run, node),
         term_of=TERM_OF,
         floors=FLOORS,
+        settings=settings_of(run),
     )
     estimate = model.estimate("training", question, Coded.of("never measured" if ask.model.paired else "training"))
     if ask.model.paired:  # pairs were measured as one stack only, so nothing tells how far the formula is off
-        estimate = replace(estimate, provenance=estimate.provenance.map(lambda name: FORMULA if name == INTERPOLATED else name))
+        estimate = replace(estimate, provenance=estimate.provenance.map(lambda name: FORMULA if name in CLASSES else name))
     rate = run.tokens / estimate.seconds
     flop = flop_per_token(run.model, run.seq, run.frozen, np.zeros(1))
     used = flop * rate / run.chips

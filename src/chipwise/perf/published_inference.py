@@ -1,7 +1,9 @@
 """Rows of generation measurements (tasks llm-*), published or our own, as configurations the model can be asked about.
 
-Only what was run is read: of `notes`, just the parallel mapping, the offered rate, the benchmark's name and scenario, and
-the power limit. What a row leaves blank is filled with what that engine's users run (tables below).
+Only what was run is read: of `notes`, just the parallel mapping, the offered rate, the benchmark's name and scenario, the
+tokens that speculation accepts and the power limit. `rate_rps` is the rate of an open loop, `inf` where all requests were sent
+at once; `percentile` says which of the measured times is given; `compiled` whether steps were launched one by one. What a row
+leaves blank is filled with what that engine's users run (tables below).
 """
 
 from __future__ import annotations
@@ -42,6 +44,10 @@ BENCHMARKS = {
     "deepseek-r1": (800.0, 3880.0, 1.0),
 }
 _SHAREGPT = (225.0, 235.0)
+_CHAT = 200.0  # tokens of a short prompt whose length is not printed
+EAGER = ("transformers",)  # engines that were measured without CUDA graphs: their factors hold the launches
+AT_ONCE = {"tensorrt-llm": 2048.0, "sglang": 1024.0}  # sequences that engines run together by default; 256 for others
+_DRAFTED = 1.7  # tokens of a step with one drafted token, where nobody says how many were accepted
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,9 @@ class InferenceCase:
     rate: float
     requests: float
     beams: float
+    accepted: float  # tokens of one step, above 1 with speculation
+    late: float  # how deep in the tail of waits the row is: 1 for means and medians, 4.6 for a 99th percentile
+    graphs: float  # 0: kernels are launched one by one
     engine: str  # family
     version: str  # family and release
     source: str
@@ -91,13 +100,12 @@ def engine_family(text: str, part: Part) -> tuple[str, str]:
     lowered = text.lower()
     release = re.search(r"(\d+\.\d+)", text)
     for mark, name in (
+        ("neuron", "neuron"),
         ("tensorrt-llm", "tensorrt-llm"),
         ("vllm", "vllm"),
         ("sglang", "sglang"),
         ("llama.cpp", "llama.cpp"),
         ("fastertransformer", "fastertransformer"),
-        ("neuronx", "neuron"),
-        ("neuron", "neuron"),
         ("habana", "deepspeed-habana"),
         ("deepspeed", "deepspeed"),
         ("jetstream", "jetstream"),
@@ -120,6 +128,21 @@ def engine_family(text: str, part: Part) -> tuple[str, str]:
     return (lowered.split()[0] if lowered else usual_engine(part)), lowered or usual_engine(part)
 
 
+def answer_kind(scenario: str, crowd: str, metric: str, software: str) -> str:
+    """By which intervals are kept apart; `crowd` is "alone" where one request is served at a time."""
+    if scenario in ("prefill", "decode"):
+        name = scenario
+    elif metric == "ttft_ms":
+        name = "first token unloaded" if scenario in ("closed", "static") and crowd == "alone" else "first token"
+    elif metric == "tpot_ms":
+        name = "token"
+    else:
+        name = "at once" if crowd == "at once" else "throughput"
+    if software == "pytorch" and scenario in ("prefill", "decode"):
+        return f"{name} own"
+    return f"{name} neuron" if software == "neuron" else name
+
+
 def usual_engine(part: Part) -> str:
     return {"neuron": "neuron", "tpu": "jetstream", "cpu": "ipex", "edge": "llama.cpp"}.get(part.kind, "vllm")
 
@@ -137,7 +160,7 @@ def case_of(row: Row, part: Part) -> InferenceCase:
     layer, _ = layer_from_row(row)
     chips = row.number("chips", 0.0) or 1.0
     cores = 2.0 if part.kind == "neuron" and "neuroncore" in notes.lower() else 1.0
-    family, version = engine_family(row.text("engine"), part)
+    family, version = engine_family(f"{row.text('engine')} {row.text('framework_version')}".strip(), part)
     weights = weight_format(row.text("precision_weights"))
     cache = (
         weight_format(row.text("precision_kv"))
@@ -154,14 +177,19 @@ def case_of(row: Row, part: Part) -> InferenceCase:
         usual = BENCHMARKS[benchmark[1]]
         length, output, beams = usual[0] if length < 0 else length, usual[1] if output < 0 else output, usual[2]
     elif "sharegpt" in notes.lower():
-        length, output = _SHAREGPT
+        length, output = (usual if stated < 0 else stated for usual, stated in zip(_SHAREGPT, (length, output), strict=True))
+    elif "length not printed" in notes:
+        length = length if length >= 0 else _CHAT
     task = row.text("task")
     length = length if length >= 0 else (32.0 if task == "llm-decode" else 1024.0)
     output = output if output >= 0 else (256.0 if task != "llm-prefill" else 1.0)
     batch = row.number("batch_or_concurrency", 0.0)
     offered = re.search(r"offered rate (\S+) req/s", notes)
-    rate = float(offered[1]) if offered and offered[1].upper() != "INF" else 0.0
-    kind, style = _scenario(task, batch, notes, scenario[1] if scenario else "", bool(offered), rate)
+    rate = float(offered[1]) if offered and offered[1].upper() != "INF" else row.number("rate_rps", 0.0)
+    at_once = row.text("rate_rps").lower() in ("inf", "infinity")
+    sent = batch if at_once and batch else 500.0 if offered or rate or at_once else math.inf
+    batch = 0.0 if at_once else batch
+    kind, style = _scenario(task, batch, notes, scenario[1] if scenario else "", sent < math.inf, rate)
     kv_bytes = 1.0 if cache in ("fp8", "int8") else 0.5 if cache in ("int4", "fp4") else 2.0
     if scenario and family == "tensorrt-llm" and weights in ("fp16", "bf16") and part.has("fp8"):
         weights = cache = "fp8"  # the results name the format of the inputs; the code quantises
@@ -171,7 +199,7 @@ def case_of(row: Row, part: Part) -> InferenceCase:
     if kind == "full" and pp > 1:  # stages work on different batches at the same time
         replicas, slots = replicas * pp, max(slots / pp, 1.0)
     if kind in ("full", "open"):
-        batch = batch or (2048.0 if family == "tensorrt-llm" else 256.0)
+        batch = batch or AT_ONCE.get(family, 256.0)
     if task == "llm-decode" and row.text("input_len") == "0":
         length = output / 2
     elif task == "llm-decode" and output > 1:
@@ -194,14 +222,25 @@ def case_of(row: Row, part: Part) -> InferenceCase:
         input_len=max(length, 1.0),
         output_len=max(output, 1.0),
         rate=rate,
-        requests=500.0 if offered else math.inf,
+        requests=sent,
         beams=beams,
+        accepted=_accepted(notes),
+        late=-math.log(0.01) if row.text("percentile") == "p99" else 1.0,
+        graphs=0.0 if row.text("compiled").startswith("eager") and family not in EAGER else 1.0,
         engine=family,
         version=f"{version} dated" if "measured 20" in notes else version,
         source=row.text("source_repo"),
         metric=row.text("metric_name"),
         guessed=int(guessed),
     )
+
+
+def _accepted(notes: str) -> float:
+    """Tokens that one step gives a sequence: one, or what speculation gets through."""
+    stated = re.search(r"(?:accept length|mean acceptance) (\d+(?:\.\d+)?)", notes)
+    if stated:
+        return max(float(stated[1]), 1.0)
+    return _DRAFTED if "MTP" in notes or "speculative" in notes else 1.0
 
 
 def _scenario(task: str, batch: float, notes: str, scenario: str, offered: bool, rate: float) -> tuple[str, str]:
@@ -234,7 +273,13 @@ def _split(
             return (1.0, ways, stages) if layer.experts else (ways, 1.0, stages)
         return ways, 1.0, stages
     pp = row.number("pp", 0.0) or 1.0
-    tp = row.number("tp", 0.0) / cores
+    tp = row.number("tp", 0.0)
+    tp = tp / max(cores, tp / chips if part.kind == "neuron" else 1.0)
+    apart = re.search(r"(?:attention DP|attention data parallel |expert parallel )(\d+)", notes)
+    if apart and layer.experts and tp * float(apart[1]) <= chips:  # whole sequences on each chip, experts over all
+        return max(tp, 1.0), float(apart[1]), pp
+    if apart and layer.experts and "attention D" in notes and tp >= float(apart[1]):
+        return tp / float(apart[1]), float(apart[1]), pp
     spread = re.search(r"attention_dp=(\d+)", notes)
     dp = float(spread[1]) if spread else 1.0
     if "layer split" in notes or "pipeline" in notes:

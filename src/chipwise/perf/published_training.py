@@ -114,6 +114,7 @@ def _variant(row: Row, notes: str) -> str:
     container = re.search(r"container (\d\d\.\d\d)", notes)
     if container:
         return f"{container[1]} {word}".strip()
+    word = word or ("fused" if row.text("compiled").startswith("fused") else "")
     edition = re.match(r"mlcommons/training_results_(v\d\.\d)", row.text("source_repo"))
     return f"{edition[1]} {word}".strip() if edition else word
 
@@ -154,7 +155,12 @@ def _recompute(row: Row, default: str) -> tuple[float, bool]:
 
 
 def _shard(row: Row, default: str, method: str) -> float:
-    text = row.text("dp_or_fsdp").upper()
+    text, notes = row.text("dp_or_fsdp").upper(), row.text("notes")
+    stage = re.search(r"ZeRO stage (\d)", notes)
+    if stage:
+        return float(stage[1])
+    if re.search(r"; FSDP;|^FSDP full shard", notes):
+        return 3.0
     if "FULL_SHARD" in text or text.startswith("FSDP") or "ZERO-3" in text:
         return 3.0
     if "SHARD_GRAD_OP" in text or "ZERO-2" in text:
@@ -188,7 +194,7 @@ def case_of(row: Row, parts: Parts, part: Part) -> TrainingCase:
     if pp > 1 and total / (dp * micro) < pp and micro > 1:  # a batch per chip that the pipeline cuts up itself
         micro = max(micro / pp, 1.0)
     recompute, assumed = _recompute(row, stack["recompute"])
-    match = re.search(r"virtual pipeline (\d+)", notes) or re.search(r"interleave (\d+)", notes)
+    match = re.search(r"virtual pipeline (\d+)", notes) or re.search(r"(?:interleave|virtual stages) (\d+)", notes)
     interleave = float(match[1]) if match else 1.0
     if not match and stack["stack"].startswith("mlperf"):
         interleave = min(max(layer.layers / pp, 1.0), 6.0)

@@ -6,14 +6,16 @@ With p = prefill of one request, s = one decode step, B sequences in flight, o o
   static   B prompts together, then o - 1 steps      latency = p + (o - 1) s
   full     requests without end, B as memory allows  seconds per request = p + o s / B
   closed   C requests always in flight:              tpot = s + (B - 1)/o p     (the others' prompts stretch every step)
-             ttft = p + s + fixed + q p (B - 1)^0.6 + (C/B - 1) o tpot            (prompts ahead of it; slots, if C > B)
+             ttft = p + s + fixed + q p a + (C/B - 1) T                           (prompts ahead of it; slots, if C > B)
+             a = (B - 1) (u / ((B - 1)(1 - u) + 1) + w / 2), u = B p / (B p + o s)  (the share of time that prompts take)
+             throughput = B / T, T = ttft + (o - 1) tpot without the wait for a slot: C requests in T C/B (Little's law)
   open     rate r: B from Little's law B = r (ttft + o tpot); a finite burst at rate infinity is a queue of N prompts
-All are linear in the bases, so every answer is a sum of named terms. q and the exponent's slope are fitted per engine.
+Every answer is a sum of named terms. q is fitted per engine, as are the times of the host.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import NamedTuple
 
@@ -27,7 +29,7 @@ SCENARIOS = ("prefill", "decode", "static", "full", "closed", "open")
 TIMES = ("ttft_ms", "tpot_ms", "latency_ms")
 RATES = ("output_tokens_per_s", "total_tokens_per_s", "requests_per_s", "samples_per_s")
 CHUNK = 8192.0  # prompt tokens that engines put into one step
-CROWD = 0.6  # how waiting grows with the requests in flight
+WAVES = 0.1  # share of the requests that come together with all others, as at the start
 FIXED_S = 12e-3  # from the socket to the scheduler and back, without load
 SLOWER = 1.1  # a loaded replica against the bare formula, to find how many requests are in flight
 _NOTHING, _HALF, _UNIT, _MILLI, _FIXED = (np.array([one]) for one in (0.0, 0.5, 1.0, 1e3, FIXED_S))
@@ -79,7 +81,7 @@ def _weights(scenario: str, metric: str) -> Weights:
     prompts, step, static, full, closed, opened = (float(scenario == name) for name in SCENARIOS)
     online = closed + opened
     ttft = first + latency + rate * (prompts + online)
-    steps, steps_per_token = token + first * online - (latency + rate * online), latency + rate * (online + full)
+    steps, steps_per_token = token + first * online - latency * full, latency + rate * (online + full)
     if static:
         steps, steps_per_token = token - (latency + rate), latency + rate
     if step:
@@ -121,6 +123,8 @@ class Load:
     requests: Array  # how many are sent in all (open)
     prefix: Array  # tokens of the prompt that are already cached
     beams: Array
+    accepted: Array = field(default_factory=lambda: _UNIT)  # tokens of one step
+    late: Array = field(default_factory=lambda: _UNIT)  # of a wait's mean, which is asked
 
     @cached_property
     def weights(self) -> Weights:
@@ -208,43 +212,61 @@ def answer(load: Load, sequences: Array, base: dict[str, Array]) -> dict[str, Ar
     """Terms in seconds of what is asked."""
     weights, out = load.weights, load.out
     pres, stepped = _prefill_terms(base), _decode_terms(base)
-    steps = weights.steps + weights.steps_per_token * out
+    tokens = weights.steps + weights.steps_per_token * out
+    steps = tokens / load.accepted
     stretch: Array = np.zeros(1)
     if has_nonzero(weights.stretched):
         stretch = weights.stretched * np.maximum(sequences - 1.0, 0.0) / out * pick(load.burst, _HALF, _UNIT) * base["stretch"]
     # Throughputs: seconds per request of the replica.
     per = pick(weights.tail > 0, load.requests, pick(weights.per_slot > 0, sequences, _UNIT))
     steps_per = pick(weights.tail > 0, load.requests, pick(weights.steps_per_slot > 0, sequences, _UNIT))
-    prefills, steps = (weights.prefills + steps * stretch) / per, steps / steps_per
+    prefills, steps = (weights.prefills + tokens * stretch) / per, steps / steps_per
+    if has_nonzero(weights.tail):  # besides the last answer, the time that every request takes of the replica
+        prefills, steps = prefills + weights.tail, steps + weights.tail * out / (load.accepted * sequences)
     terms = {name: values * prefills for name, values in pres.items()}
     terms |= {name: values * steps for name, values in stepped.items()}
     terms["fixed"] = weights.waiting * base["request_host"] / per
-    terms["waiting"] = _waiting(load, sequences, base["queue"] * _sum(pres)) / per if has_nonzero(weights.waiting) else _NOTHING
-    terms["slots"] = _slots(load, sequences, _sum(stepped) + stretch * _sum(pres)) if has_nonzero(weights.queued) else _NOTHING
-    terms["arrival"] = _arrival(load, _sum(pres) + out * _sum(stepped) / sequences) if has_nonzero(weights.tail) else _NOTHING
+    waiting: Array = _NOTHING
+    if has_nonzero(weights.waiting):
+        late = pick(weights.time > 0, load.late, _UNIT)
+        ahead = _waiting(load, sequences, _sum(pres), _sum(stepped))
+        waiting = late * pick(load.burst, _UNIT, base["queue"]) * _sum(pres) * ahead
+    terms["waiting"] = waiting / per
+    terms["slots"] = _NOTHING
+    if has_nonzero(weights.queued):
+        answer_s = _sum(pres) * (1.0 + out * stretch) + _sum(stepped) * out / load.accepted + base["request_host"] + waiting
+        terms["slots"] = _slots(load, sequences, answer_s)
+    terms["arrival"] = _NOTHING
+    if has_nonzero(weights.tail):
+        terms["arrival"] = _arrival(load, _sum(pres) + out / load.accepted * _sum(stepped) / sequences)
     return terms
 
 
-def _waiting(load: Load, sequences: Array, prompt: Array) -> Array:
-    """Prompts ahead of the first token."""
-    crowd = np.maximum(sequences - 1.0, 0.0) ** CROWD
+def _waiting(load: Load, sequences: Array, prompt: Array, step: Array) -> Array:
+    """How many prompts are ahead of the first token: of those in flight as many as the share of time that prompts take lets
+    queue up, from that share itself where answers are long to all others where they are short (a closed queue)."""
+    others, prompts = np.maximum(sequences - 1.0, 0.0), sequences * prompt
+    busy = prompts / np.maximum(prompts + load.out / load.accepted * step, 1e-12)
+    crowd = others * busy / (others * (1.0 - busy) + 1.0) + WAVES * others / 2.0
     if has_nonzero(load.burst):
         crowd = pick(load.burst, np.maximum(np.minimum(sequences, load.requests) - 1.0, 0.0) / 2.0, crowd)
-    return load.weights.waiting * prompt * crowd
+    return load.weights.waiting * crowd
 
 
-def _slots(load: Load, sequences: Array, token: Array) -> Array:
-    """Until one of those in flight is done, where more are offered than can run."""
+def _slots(load: Load, sequences: Array, answer_s: Array) -> Array:
+    """Until one of those in flight is done, where more are offered than can run. Of callers who wait for their answers as many
+    are in the system as there are callers, so that those beyond the slots take their share of the time (Little's law)."""
     offered = pick(load.burst, load.requests, load.batch)
-    excess = np.minimum(np.maximum(offered / sequences - 1.2, 0.0), 4.0) * pick(load.burst, _HALF, _UNIT)
+    beyond = np.maximum(offered / sequences - 1.0, 0.0)
+    excess = pick(load.burst, np.minimum(beyond, 4.0) * _HALF, beyond)
     waits = (load.weights.queued > 0) & ((load.weights.open == 0) | load.burst)
-    return pick(waits, excess * load.out * token, _NOTHING)
+    return pick(waits, excess * answer_s, _NOTHING)
 
 
 def _arrival(load: Load, service: Array) -> Array:
-    """Requests are answered no faster than they come."""
+    """Requests are answered no faster than they come: the time that the replica is idle between them."""
     apart = np.where(load.rate > 0, 1.0 / np.maximum(load.rate, 1e-9), 0.0)
-    return pick(load.weights.tail > 0, np.maximum(apart, service), _NOTHING)
+    return pick(load.weights.tail > 0, np.maximum(apart - service, 0.0), _NOTHING)
 
 
 def _sum(bases: dict[str, Array]) -> Array:

@@ -45,12 +45,14 @@ BASES = (
 )  # what a fit can scale
 _BACKWARD_ATTENTION = 2.5
 EXPOSED_TENSOR, EXPOSED_NEAR, EXPOSED_FAR = 0.25, 0.2, 0.5  # what tuned stacks leave visible of these exchanges
+EXPOSED_TENSOR_FAR = 0.75  # of all-reduces between machines: every layer waits for them
 _SCORE_PASSES = 5.0  # scores, mask, softmax, dropout and back, where each is a kernel
 _DISPATCH_BYTES = 48.0  # per value of a token copy sent to an expert: sorted, joined and back, forward and backward
 _LAUNCHES = 60.0  # kernels of one layer's forward pass, uncompiled
 _LAUNCH_S = 9e-6
 HOST_BYTES_PER_S = 15e9  # per chip, optimiser on the processor
 _HOST, _UNIT = np.array([HOST_BYTES_PER_S]), np.ones(1)
+_CLOSE, _FAR = np.array([EXPOSED_TENSOR]), np.array([EXPOSED_TENSOR_FAR])
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,8 @@ def bases(run: Steps) -> dict[str, Array]:
     replicas = np.maximum(run.dp, 1.0) * run.cp  # chips of a context group hold the same weights
     sharded = np.where(run.shard >= 1, replicas, 1.0)
     speed = pick(run.offload > 0, _HOST, run.bandwidth)
-    tensor = EXPOSED_TENSOR * layers * trained_again * run.network.group(group).all_reduce(activations)
+    visible = pick(group > run.network.domain, _FAR, _CLOSE)
+    tensor = visible * layers * trained_again * run.network.group(group).all_reduce(activations)
     if model.paired:
         tensor = tensor * (1.0 + model.crossing / 2.0)
     if has_nonzero(run.cp > 1):

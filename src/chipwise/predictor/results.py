@@ -12,7 +12,7 @@ from chipwise.perf.memory import Memory
 from chipwise.perf.model import Estimate
 from chipwise.perf.power import Power, energy_per_token_j, kwh
 from chipwise.perf.predict_training import scaling_efficiency, usual_framework
-from chipwise.perf.setup import RECOMPUTE
+from chipwise.perf.setup import RECOMPUTE, TrainingSetup
 from chipwise.perf.under_load import percentiles
 from chipwise.predictor.transformer import Served, Trained
 from chipwise.predictor.values import (
@@ -85,6 +85,7 @@ def training_prediction(trained: Trained, row: int = 0, notes: tuple[str, ...] =
     chips = _cell(setup.chips, row)
     rate = tokens / _cell(step.value, row)
     drawn = trained.estimate.power
+    scaling, reasons = _scaling(_cell(scaling_efficiency(trained.ask, trained.estimate, trained.fitted), row), setup, row)
     return TrainingPrediction(
         model=trained.model,
         chip=trained.ask.hardware.part.name_at(row),
@@ -107,13 +108,24 @@ def training_prediction(trained: Trained, row: int = 0, notes: tuple[str, ...] =
         step_time=metric(step, "s", row),
         tokens_per_s=Interval(rate, tokens / _cell(step.high, row), tokens / _cell(step.low, row)),
         mfu=_cell(trained.estimate.mfu, row),
-        scaling_efficiency=_cell(scaling_efficiency(trained.ask, trained.estimate, trained.fitted), row),
+        scaling_efficiency=scaling,
         memory=memory_use(trained.memory, row),
         fit=None if trained.fit is None else fit_result(trained.fit, row),
         power=chip_power(drawn, row),
         energy_per_million_tokens_kwh=_million_tokens_kwh(drawn, chips, rate, row),
-        notes=(*trained.notes, *notes),
+        notes=(*trained.notes, *notes, *reasons),
     )
+
+
+MORE_THAN_LINEAR = 1.005
+
+
+def _scaling(share: float, setup: TrainingSetup, row: int) -> tuple[float, tuple[str, ...]]:
+    """Above 100% there must be a reason: replicas that share the optimiser's state have less of it each."""
+    ways = _cell(setup.dp, row)
+    if share > MORE_THAN_LINEAR and ways > 1 and _cell(setup.shard, row) >= 1:
+        return share, (f"Scaling above 100%: each of the {ways:g} replicas updates its share of the optimiser's state only.",)
+    return min(share, 1.0), ()
 
 
 _UNITS = {"ttft_ms": "ms", "tpot_ms": "ms", "latency_ms": "ms"}

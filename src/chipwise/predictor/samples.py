@@ -24,13 +24,14 @@ from chipwise.perf import family_vision
 from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.kernels import edge
 from chipwise.perf.kernels.work import Terms
-from chipwise.perf.model import FORMULA, INTERPOLATED, Estimate, Model
+from chipwise.perf.model import Estimate, Model
 from chipwise.perf.net import Net
 from chipwise.perf.networks import net_of
 from chipwise.perf.part import SERVES_ONLY, Part
 from chipwise.perf.power import Utilisation, power
 from chipwise.perf.published_vision import FORMATS, VisionCase, case_of
 from chipwise.perf.rows import Row
+from chipwise.perf.seen import FORMULA, INTERPOLATED
 from chipwise.perf.steadiness import steadiness
 from chipwise.predictor.batching import Curve
 from chipwise.predictor.formats import usual_engine, usual_precision

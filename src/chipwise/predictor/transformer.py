@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 Numbers = float | Sequence[float] | Array
 TASKS = ("train", "serve")
 SERVING_METRICS = ("ttft_ms", "tpot_ms", "latency_ms", "output_tokens_per_s", "requests_per_s")
+USUAL_SEQUENCE = 2048.0  # tokens of a training sequence unless given
 _FORMATS = ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32")
 _UNIT: Array = column(1.0)
 
@@ -167,12 +168,15 @@ def train(
     pairs = pairs_of(known.find_model(model), seq, None if target is None else _counts("target", target))
     if pairs is not None:
         shape, settings["seq"] = pairs.model, pairs.tokens
+    elif seq is None:
+        settings["seq"] = min(USUAL_SEQUENCE, float(_stated_context(known, model) or USUAL_SEQUENCE))
     if "precision" not in settings:
         settings["precision"] = hardware.part.map(lambda name: _usual_format(hardware.parts[name]))
     if framework in EAGER_FRAMEWORKS:
         settings.setdefault("compiled", 0.0)
     setup, notes = _training_setup(_counts("chips", chips), accumulate, settings)
     setup.check(shape)
+    _check_context(known, model, "seq", setup.seq if pairs is None else pairs.longest)
     _check_precision(hardware, setup.precision)
     _check_lengths(on=hardware, chips=setup)
     question = Training(model=shape, name=Coded.of(key), hardware=hardware, setup=setup, framework=_framework(framework))
@@ -196,7 +200,6 @@ def train(
             checked = fits(shape, part, setup, larger=larger_parts(known, part))
     fitted = known.model
     predicted = predict_training.predict(question, fitted, memory=False)
-    notes = (*notes, *context_notes(known, model, setup.seq if pairs is None else pairs.longest))
     notes = notes if pairs is None else (*notes, *pairs.notes)
     return Trained(
         model=shown_name(known, model),
@@ -347,6 +350,7 @@ def serve(
     setup = ServingSetup.of(**{**settings, "batch": at_once, "engine": usual})
     # Heads are split over the chips that share sequences only.
     setup.check(replace(shape, heads=shape.heads * shared) if has_nonzero(shared > 1) else shape)
+    _check_context(known, model, "input_len", setup.context)
     _check_lengths(on=hardware, settings=setup, rate=arriving, replicas=copies, attention_dp=shared)
     if has_nonzero(np.mod(setup.tp, shared)):
         raise InvalidSettings(Problem("attention_dp", "does not divide tp", None, "divisors of tp"))
@@ -375,7 +379,7 @@ def serve(
         checked = fits(shape, part, setup, changes=False)
         if not checked.fits[0]:
             checked = fits(shape, part, setup, larger=larger_parts(known, part))
-    notes = (*_notes(question, predicted, room), *context_notes(known, model, setup.context), *_graph_notes(setup))
+    notes = (*_notes(question, predicted, room), *_graph_notes(setup))
     return Served(
         model=shown_name(known, model),
         ask=question,
@@ -404,12 +408,24 @@ def _notes(ask: Generation, estimates: dict[str, Estimate], room: Array) -> tupl
     return ()
 
 
-def context_notes(known: Known, model: str, tokens: Array) -> tuple[str, ...]:
-    """Where sequences are longer than the model is stated for."""
+def _stated_context(known: Known, model: str) -> int | None:
     if ("context", model) not in known.memo:
         known.memo["context", model] = known.find_model(model).context
     stated: int | None = known.memo["context", model]
-    longest = float(tokens.max())
+    return stated
+
+
+def _check_context(known: Known, model: str, field: str, tokens: Array) -> None:
+    """A model does not answer about sequences that are longer than its own context."""
+    stated, longest = _stated_context(known, model), float(tokens.max())
+    if stated is not None and longest > stated:
+        problem = f"{longest:,.0f} tokens are more than the {stated:,} that {shown_name(known, model)} is stated for"
+        raise InvalidSettings(Problem(field, problem, None, f"at most {stated:,} tokens in all"))
+
+
+def context_notes(known: Known, model: str, tokens: Array) -> tuple[str, ...]:
+    """Where sequences are longer than the model is stated for."""
+    stated, longest = _stated_context(known, model), float(tokens.max())
     if stated is None or longest <= stated:
         return ()
     return (f"{longest:,.0f} tokens are more than the {stated:,} that {shown_name(known, model)} is stated for.",)

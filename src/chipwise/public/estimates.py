@@ -59,7 +59,7 @@ class Estimate:
 
     @property
     def provenance(self) -> str:
-        """measured, carried (from a run on another chip), interpolated or formula."""
+        """measured, carried (from a run on another chip), interpolated (near measurements), between, other software, formula"""
         return str(
             self.data.get("provenance")
             or next((figure.provenance for figure in self.figures.values() if figure.provenance), "")

@@ -18,7 +18,7 @@ class Interval:
     high: float
     unit: str
     terms: Mapping[str, float] = field(default_factory=dict)
-    provenance: str = ""  # measured, carried, interpolated or formula
+    provenance: str = ""  # measured, carried, interpolated, between, other software or formula
 
     @classmethod
     def of(cls, view: Mapping[str, Any], unit: str = "") -> Self:

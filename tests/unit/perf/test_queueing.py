@@ -68,9 +68,9 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
     return Session(Config(home / "config", home / "data"), date(2026, 11, 15), []).known
 
 
-def beyond(known: Known, name: str, burstiness: float, load: float, count: int) -> dict[tuple[str, float], float]:
+def beyond(name: str, burstiness: float, load: float, count: int) -> dict[tuple[str, float], float]:
     """Differences that are larger than they may be."""
-    differ = differences(service_for(known, name, burstiness), load, count)
+    differ = differences(service_for(name, burstiness), load, count)
     return {
         (metric, share): round(value, 3)
         for (metric, share), value in differ.items()
@@ -85,21 +85,21 @@ def rises(seconds: list[float], stride: int) -> bool:
 
 
 @pytest.mark.parametrize(("name", "burstiness", "load"), QUICK)
-def test_percentiles_agree_with_a_simulation(known: Known, name: str, burstiness: float, load: float) -> None:
-    assert beyond(known, name, burstiness, load, 40_000) == {}
+def test_percentiles_agree_with_a_simulation(name: str, burstiness: float, load: float) -> None:
+    assert beyond(name, burstiness, load, 40_000) == {}
 
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("name", list(SETUPS))
 @pytest.mark.parametrize("burstiness", BURSTS)
-def test_percentiles_agree_with_a_long_simulation(known: Known, name: str, burstiness: float) -> None:
-    assert {load: far for load in LOADS if (far := beyond(known, name, burstiness, load, 400_000))} == {}
+def test_percentiles_agree_with_a_long_simulation(name: str, burstiness: float) -> None:
+    assert {load: far for load in LOADS if (far := beyond(name, burstiness, load, 400_000))} == {}
 
 
 @pytest.mark.parametrize("name", list(SETUPS))
 @pytest.mark.parametrize("burstiness", BURSTS)
-def test_waits_rise_with_the_load(known: Known, name: str, burstiness: float) -> None:
-    row = service_for(known, name, burstiness)
+def test_waits_rise_with_the_load(name: str, burstiness: float) -> None:
+    row = service_for(name, burstiness)
     for metric in ("ttft", "latency"):
         by_load = [waits(row, load * row.capacity) for load in np.linspace(0.1, 0.9, 17)]
         for share in (0.5, 0.9, 0.99):
@@ -108,24 +108,24 @@ def test_waits_rise_with_the_load(known: Known, name: str, burstiness: float) ->
 
 @pytest.mark.parametrize("name", list(SETUPS))
 @pytest.mark.parametrize("load", LOADS)
-def test_waits_rise_with_burstiness(known: Known, name: str, load: float) -> None:
-    rows = [service_for(known, name, burstiness) for burstiness in (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)]
+def test_waits_rise_with_burstiness(name: str, load: float) -> None:
+    rows = [service_for(name, burstiness) for burstiness in (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)]
     for metric in ("ttft", "latency"):
         for share in (0.9, 0.99):
             seconds = [float(waits(row, load * row.capacity).seconds(metric, share)[0]) for row in rows]
             assert rises(seconds, 3), (metric, share)
 
 
-def test_tokens_take_longer_in_bursts_and_at_a_higher_load(known: Known) -> None:
-    rows = [service_for(known, "8B on H100, chat", burstiness) for burstiness in BURSTS]
+def test_tokens_take_longer_in_bursts_and_at_a_higher_load() -> None:
+    rows = [service_for("8B on H100, chat", burstiness) for burstiness in BURSTS]
     seconds = np.array([[float(waits(row, load * row.capacity).seconds("tpot", 0.9)[0]) for load in LOADS] for row in rows])
     assert (np.diff(seconds, axis=0) > 0).all()
     assert (np.diff(seconds, axis=1) > 0).all()
 
 
 @pytest.mark.parametrize("name", list(SETUPS))
-def test_a_higher_share_takes_no_less(known: Known, name: str) -> None:
-    row = service_for(known, name, 2.0)
+def test_a_higher_share_takes_no_less(name: str) -> None:
+    row = service_for(name, 2.0)
     loaded = waits(row, 0.7 * row.capacity)
     for metric in METRICS:
         seconds = [float(loaded.seconds(metric, share)[0]) for share in (0.05, 0.1, 0.3, 0.5, 0.9, 0.97, 0.99, 0.999)]
@@ -134,8 +134,8 @@ def test_a_higher_share_takes_no_less(known: Known, name: str) -> None:
 
 
 @pytest.mark.parametrize("load", LOADS)
-def test_littles_law_holds(known: Known, load: float) -> None:
-    row = service_for(known, "8B on H100, chat", 1.0)
+def test_littles_law_holds(load: float) -> None:
+    row = service_for("8B on H100, chat", 1.0)
     rate = load * row.capacity
     loaded, done = waits(row, rate), simulated(row, load, 20_000)
     assert in_flight(row, rate, loaded)[0] == pytest.approx(float(rate[0] * loaded.mean("latency")[0]))
@@ -164,7 +164,7 @@ def test_a_full_replica_answers_its_capacity_and_no_goal_asks_for_more(known: Kn
 def test_bursts_leave_less_within_the_goals(known: Known) -> None:
     rates = []
     for burstiness in BURSTS:
-        row = service_for(known, "8B on H100, chat", burstiness)
+        row = service_for("8B on H100, chat", burstiness)
         served = serve(
             known, "llama-3.1-8b", on="h100-sxm", input_len=1100.0, output_len=240.0, metrics=("requests_per_s",), fit=False,
             traffic=row.traffic,

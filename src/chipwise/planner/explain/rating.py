@@ -30,7 +30,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.compatibility import CompatibilityAnswer, check, rules
 from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.perf.arrays import Array
-from chipwise.perf.model import FORMULA
+from chipwise.perf.seen import FORMULA
 from chipwise.planner.explain.comparing import leaders
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.explain.words import PORTING

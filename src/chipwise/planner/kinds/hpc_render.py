@@ -11,9 +11,10 @@ from chipwise.perf.arrays import Array
 from chipwise.perf.kernels import hpc, render, timed
 from chipwise.perf.kernels.chips import Chips
 from chipwise.perf.kernels.timed import TimedRun
-from chipwise.perf.model import CARRIED, FORMULA
+from chipwise.perf.model import CARRIED
 from chipwise.perf.part import Part
 from chipwise.perf.power import Utilisation
+from chipwise.perf.seen import FORMULA
 from chipwise.planner.fleet import MOST_CHIPS, placed
 from chipwise.planner.kinds.unknown import USE, foreign
 from chipwise.planner.kinds.ways import (

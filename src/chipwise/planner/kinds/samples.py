@@ -21,10 +21,11 @@ from chipwise.errors import BadInput
 from chipwise.perf import family_vision
 from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.feeding import Feeding, feed
-from chipwise.perf.model import CARRIED, FORMULA, Estimate
+from chipwise.perf.model import CARRIED, Estimate
 from chipwise.perf.power import Utilisation
 from chipwise.perf.published_vision import FORMATS
 from chipwise.perf.queueing import UTILISATION
+from chipwise.perf.seen import FORMULA
 from chipwise.perf.under_load import HIGHEST_USED
 from chipwise.planner.chances import chance_within
 from chipwise.planner.defaults import STEP_SAMPLES

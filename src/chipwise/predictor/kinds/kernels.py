@@ -12,7 +12,8 @@ from chipwise.catalog.chip import Chip
 from chipwise.errors import BadInput
 from chipwise.perf.kernels import hpc, render, timed, transcode
 from chipwise.perf.kernels.work import Terms
-from chipwise.perf.model import CARRIED, FORMULA
+from chipwise.perf.model import CARRIED
+from chipwise.perf.seen import FORMULA
 from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.kinds.goals import fewest_chips
 from chipwise.predictor.kinds.timing import frame_notes, run_notes, timed_frame, timed_runs
