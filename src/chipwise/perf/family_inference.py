@@ -73,20 +73,21 @@ def levels(names: ServingNames, parts: dict[str, Part]) -> dict[str, Coded]:
     vendor = names.part.map(lambda name: f"{parts[name].vendor} {parts[name].kind}")
     engine, source, model, part, kind = names.engine, names.source, names.model, names.part, names.kind
     source_chip = source.cross(part)
+    weights = names.weights.map(lambda name: "16 bit" if name in ("fp16", "bf16") else name)  # as fast, on every chip
     return {
         "all": part.map(lambda name: "all"),
         "vendor": vendor,
         "arch": arch,
         "chip": part,
-        "weights": names.weights,
-        "arch|weights": arch.cross(names.weights),
+        "weights": weights,
+        "arch|weights": arch.cross(weights),
         "engine": engine,
         "version": names.version,
         "source": source,
         "engine|vendor": engine.cross(vendor),
         "engine|arch": engine.cross(arch),
         "engine|chip": engine.cross(part),
-        "engine|weights": engine.cross(names.weights),
+        "engine|weights": engine.cross(weights),
         "style": names.style,
         "source|style": source.cross(names.style),
         "kind": kind,
@@ -96,15 +97,15 @@ def levels(names: ServingNames, parts: dict[str, Part]) -> dict[str, Coded]:
         "version|model": names.version.cross(model),
         "source|chip": source_chip,
         "source|chip|model": source_chip.cross(model),
-        "source|chip|model|style": source_chip.cross(model).cross(names.weights).cross(names.style),
+        "source|chip|model|style": source_chip.cross(model).cross(weights).cross(names.style),
         "source|tp": source.cross(names.split),
         "kind|arch": kind.cross(arch),
-        "kind|weights": kind.cross(names.weights),
+        "kind|weights": kind.cross(weights),
         "engine|kind|arch": engine.cross(kind).cross(arch),
         "source|kind": source.cross(kind),
         "version|kind": names.version.cross(kind),
         "version|arch": names.version.cross(arch),
-        "source|weights": source.cross(names.weights),
+        "source|weights": source.cross(weights),
     }
 
 
