@@ -1,0 +1,138 @@
+"""A network from an ONNX file, by the library `onnx` (extra `onnx`): its operators with their shapes, without its weights.
+
+Dimensions that the file leaves open get values first (`sizes`), functions are written out, and the library infers the shapes of
+all values. What it cannot infer stays unknown: that is counted as nothing, and said.
+Limits: the body of a loop is counted once, of a condition the branch that multiplies more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chipwise.adapters.graphs.opening import Opening
+from chipwise.adapters.graphs.sizes import Sizes
+from chipwise.adapters.graphs.walking import Walk
+from chipwise.adapters.graphs.wire import without_weights
+from chipwise.errors import BadInput, MissingExtra
+from chipwise.workload.graph.values import Graph
+from chipwise.workload.handed_files import opened
+
+if TYPE_CHECKING:
+    from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
+
+MOST_NODES = 200_000
+DEEPEST_CALL = 40
+_DAMAGED = "Export the network again, or check the file with onnx.checker."
+
+
+def read(path: Path, sizes: Sizes) -> Graph:
+    """The network in `path`; BadInput where it is none that can be read, MissingExtra without the library."""
+    title = path.name[:80]
+    try:
+        with opened(path) as stream:
+            content = without_weights(stream, title)
+    except FileNotFoundError as error:
+        raise BadInput(f"There is no {str(path)[:200]}.", remedy="Check the path of the ONNX file.") from error
+    except OSError as error:
+        raise BadInput(
+            f"Cannot read {str(path)[:200]}: {error.strerror or error}.", remedy="Check the path and its permissions."
+        ) from error
+    model = _parsed(content, title)
+    notes = []
+    if model.functions:
+        model = _written_out(model, title)
+    opening = Opening.of(model.graph, sizes, title)
+    opening.fill(model.graph)
+    try:
+        from onnx.shape_inference import infer_shapes
+
+        model = infer_shapes(model, check_type=False, strict_mode=False, data_prop=True)
+    except Exception as error:  # whatever the library makes of a file that nobody checked
+        notes.append(f"Shapes could not be inferred ({_first_line(error)}): only those that the file states are known.")
+    walk = Walk(opening.batch)
+    walk.graph(model.graph)
+    return Graph(
+        operators=tuple(walk.operators),
+        parameters=walk.weights.parameters,
+        tables=walk.weights.tables,
+        weight_bytes=walk.weights.bytes,
+        batch=opening.batch,
+        image_size=opening.image_size,
+        sequence=opening.sequence,
+        free=opening.free,
+        notes=(*notes, *walk.notes),
+    )
+
+
+def _parsed(content: bytes, title: str) -> ModelProto:
+    try:
+        from google.protobuf.message import DecodeError
+        from onnx import ModelProto
+    except ImportError as error:
+        raise MissingExtra("Reading an ONNX file", "onnx") from error
+    model = ModelProto()
+    try:
+        model.ParseFromString(content)
+    except (DecodeError, ValueError, RecursionError) as error:
+        raise BadInput(f"{title} is not an ONNX file: {_first_line(error)}.", remedy=_DAMAGED) from error
+    nodes = sum(1 for graph in _graphs(model.graph) for _ in graph.node)
+    if not nodes:
+        raise BadInput(f"{title} holds no operators: it is not an ONNX model.", remedy=_DAMAGED)
+    if nodes > MOST_NODES:
+        raise BadInput(f"{title} has {nodes:,} operators, more than {MOST_NODES:,}.", remedy="Give the graph of one network.")
+    return model
+
+
+def _graphs(graph: GraphProto) -> Iterable[GraphProto]:
+    """It and those within it."""
+    yield graph
+    for node in graph.node:
+        for inner in _bodies(node):
+            yield from _graphs(inner)
+
+
+def _bodies(node: NodeProto) -> Iterable[GraphProto]:
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def _written_out(model: ModelProto, title: str) -> ModelProto:
+    """With the bodies of the file's own functions in place of their calls, unless that would grow beyond all bounds."""
+    functions = {(one.domain, one.name): one for one in model.functions}
+    sizes: dict[tuple[str, str], int] = {}
+
+    def size(nodes: Iterable[NodeProto], depth: int) -> int:
+        total = 0
+        for node in nodes:
+            name = (node.domain, node.op_type)
+            total += called(name, functions[name], depth + 1) if name in functions else 1
+            total += sum(size(body.node, depth + 1) for body in _bodies(node))
+            if total > MOST_NODES:
+                raise BadInput(f"The functions of {title} write out to more than {MOST_NODES:,} operators.", remedy=_DAMAGED)
+        return total
+
+    def called(name: tuple[str, str], function: FunctionProto, depth: int) -> int:
+        if depth > DEEPEST_CALL:
+            raise BadInput(f"Functions of {title} call each other more than {DEEPEST_CALL} deep.", remedy=_DAMAGED)
+        if name not in sizes:
+            sizes[name] = size(function.node, depth)
+        return sizes[name]
+
+    size(model.graph.node, 0)
+    for name, function in functions.items():  # those that nobody calls are read by the library too
+        called(name, function, 0)
+    try:
+        from onnx.inliner import inline_local_functions
+
+        return inline_local_functions(model)
+    except Exception as error:
+        raise BadInput(f"Functions of {title} cannot be written out: {_first_line(error)}.", remedy=_DAMAGED) from error
+
+
+def _first_line(error: Exception) -> str:
+    lines: Mapping[int, str] = dict(enumerate(str(error).strip().splitlines()))
+    return "".join(letter for letter in lines.get(0, type(error).__name__) if letter.isprintable())[:120].rstrip(".")

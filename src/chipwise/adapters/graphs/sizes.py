@@ -1,0 +1,56 @@
+"""Values for the dimensions that a graph leaves open: samples, sides of a picture, tokens, by their name or else their place."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from chipwise.errors import BadInput
+
+LARGEST = 1_000_000
+_BATCH = re.compile(r"batch|^n$|^b$|^bs$|samples", re.IGNORECASE)
+_TOKENS = re.compile(r"seq|token|length|past", re.IGNORECASE)
+_SIDE = re.compile(r"height|width|^h$|^w$|image|pixel|side", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What was stated of a sample; None: what the file says, or the usual."""
+
+    batch: int | None = None
+    image_size: int | None = None
+    sequence: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("batch", self.batch), ("image size", self.image_size), ("number of tokens", self.sequence)):
+            if value is not None and not 1 <= value <= LARGEST:
+                raise BadInput(f"The {name} {value:,} cannot be.", remedy=f"Allowed: 1 to {LARGEST:,}.")
+
+
+USUAL = {"batch": 1, "image_size": 224, "sequence": 128, "channels": 3}
+
+
+def meaning(name: str, place: int, dims: tuple[int | None, ...], counts_tokens: bool) -> str:
+    """What a dimension of an input counts: `batch`, `image_size`, `sequence`, `channels`, or nothing in particular.
+
+    Four dimensions are those of pictures, channels first or last; others are samples, tokens and features. Numbers of tokens are
+    whole numbers (`counts_tokens`)."""
+    pictures = len(dims) == 4 and not counts_tokens
+    last = pictures and dims[3] in (1, 3, 4) and dims[1] not in (1, 3, 4)
+    sides = (1, 2) if last else (2, 3)
+    if unbatched(dims) and not counts_tokens:
+        return "channels" if place == 0 else "image_size"
+    if place == 0 or (name and _BATCH.search(name)):
+        return "batch"
+    if name and _TOKENS.search(name):
+        return "sequence"
+    if pictures:
+        return "image_size" if place in sides else "channels"
+    if name and _SIDE.search(name):
+        return "image_size"
+    return "sequence" if place == 1 or name else ""
+
+
+def unbatched(dims: tuple[int | None, ...]) -> bool:
+    """One picture without a dimension of samples."""
+    return len(dims) == 3 and dims[0] == 3 and dims[1] == dims[2]
