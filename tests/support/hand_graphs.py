@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
@@ -81,7 +82,7 @@ class Hand:
 def mlp(widths: Sequence[int], batch: Dim = "batch", prefix: str = "") -> tuple[Hand, str]:
     hand = Hand(prefix)
     x = hand.input(batch, widths[0])
-    for ins, outs in zip(widths, widths[1:], strict=False):
+    for ins, outs in pairwise(widths):
         x = hand.node("Relu", hand.dense(x, ins, outs))
     return hand, x
 

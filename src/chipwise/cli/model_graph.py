@@ -19,13 +19,8 @@ def show_graph(view: dict[str, Any]) -> None:
     if shape is None:
         pairs.append(("prediction", graph["refused"]))
     else:
-        pairs.append(
-            (
-                "per sample",
-                f"{_billions(shape['macs'])} multiply-accumulates ({_billions(2 * shape['macs'])} FLOP), "
-                f"{shape['activations'] / 1e6:,.3g} M activations",
-            )
-        )
+        products = f"{_billions(shape['macs'])} multiply-accumulates ({_billions(2 * shape['macs'])} FLOP)"
+        pairs.append(("per sample", f"{products}, {shape['activations'] / 1e6:,.3g} M activations"))
         pairs.append(("layers", f"{shape['layers']}, {plural(shape['products'], 'product')} one after the other"))
     pairs.append(("sample", _sample(graph)))
     text.show_pairs(pairs)

@@ -8,16 +8,13 @@ Limits: the body of a loop is counted once, of a condition the branch that multi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chipwise.adapters.graphs.opening import Opening
 from chipwise.adapters.graphs.sizes import Sizes
 from chipwise.adapters.graphs.walking import Walk
-from chipwise.adapters.graphs.wire import without_weights
 from chipwise.errors import BadInput, MissingExtra
 from chipwise.workload.graph.values import Graph
-from chipwise.workload.handed_files import opened
 
 if TYPE_CHECKING:
     from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
@@ -27,18 +24,9 @@ DEEPEST_CALL = 40
 _DAMAGED = "Export the network again, or check the file with onnx.checker."
 
 
-def read(path: Path, sizes: Sizes) -> Graph:
-    """The network in `path`; BadInput where it is none that can be read, MissingExtra without the library."""
-    title = path.name[:80]
-    try:
-        with opened(path) as stream:
-            content = without_weights(stream, title)
-    except FileNotFoundError as error:
-        raise BadInput(f"There is no {str(path)[:200]}.", remedy="Check the path of the ONNX file.") from error
-    except OSError as error:
-        raise BadInput(
-            f"Cannot read {str(path)[:200]}: {error.strerror or error}.", remedy="Check the path and its permissions."
-        ) from error
+def read(content: bytes, title: str, sizes: Sizes) -> Graph:
+    """The network in a file without its weights; BadInput where it is none that can be read, MissingExtra without the library.
+    Not every file leaves the library alive: see `apart`."""
     model = _parsed(content, title)
     notes = []
     if model.functions:

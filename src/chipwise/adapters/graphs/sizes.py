@@ -1,4 +1,4 @@
-"""Values for the dimensions that a graph leaves open: samples, sides of a picture, tokens, by their name or else their place."""
+"""Values for the dimensions that a graph leaves open: samples, sides of a picture, tokens, by name or else by place."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ USUAL = {"batch": 1, "image_size": 224, "sequence": 128, "channels": 3}
 def meaning(name: str, place: int, dims: tuple[int | None, ...], counts_tokens: bool) -> str:
     """What a dimension of an input counts: `batch`, `image_size`, `sequence`, `channels`, or nothing in particular.
 
-    Four dimensions are those of pictures, channels first or last; others are samples, tokens and features. Numbers of tokens are
-    whole numbers (`counts_tokens`)."""
+    Four dimensions are those of pictures, channels first or last; others are samples, tokens and features. Numbers of tokens
+    are whole numbers (`counts_tokens`)."""
     pictures = len(dims) == 4 and not counts_tokens
     last = pictures and dims[3] in (1, 3, 4) and dims[1] not in (1, 3, 4)
     sides = (1, 2) if last else (2, 3)

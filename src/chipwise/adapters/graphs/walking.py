@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from chipwise.workload.graph.counting import FREE, counted
+from chipwise.workload.graph.counting import counted, is_free
 from chipwise.workload.graph.values import Node, Operator, Tensor
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Walk:
             outputs = (Tensor(outputs[0].number, outputs[0].dims, narrow.precision, narrow.bits, constant),)
         elif bodies:
             self._bodies(name, bodies, scope)
-        elif name not in FREE and not constant and not _shape_in_the_making(outputs):
+        elif not is_free(name) and not constant and not _shape_in_the_making(outputs):
             self.operators.append(counted(Node(name, inputs, outputs, _attributes(node.attribute)), self._batch))
         scope.update(zip((written for written in node.output if written), outputs, strict=False))
 

@@ -1,8 +1,8 @@
 """An ONNX file without its weights: the messages are copied field by field, and data of large tensors is passed over.
 
-ONNX files are protocol buffers (https://protobuf.dev/programming-guides/encoding/): a field is a tag, (number << 3) | wire type,
-and its content. Field numbers are those of `onnx.proto`. What is kept is held in memory, so it is bounded; what is passed over may
-be of any size and is never read. Descriptions and meta data are dropped, since nothing asks for them.
+ONNX files are protocol buffers (https://protobuf.dev/programming-guides/encoding/): a field is a tag, (number << 3) | wire
+type, and its content. Field numbers are those of `onnx.proto`. What is kept is held in memory, so it is bounded; what is passed
+over may be of any size and is never read. Descriptions and meta data are dropped, since nothing asks for them.
 """
 
 from __future__ import annotations

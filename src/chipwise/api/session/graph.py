@@ -40,7 +40,7 @@ def graph_of(name: str, sizes: Sizes = _STATED) -> Graph:
 
 @lru_cache(maxsize=16)
 def _read(path: Path, sizes: Sizes, state: Sequence[int]) -> Graph:
-    from chipwise.adapters.graphs.onnx_file import read
+    from chipwise.adapters.graphs.apart import read
 
     return read(path, sizes)
 

@@ -12,44 +12,16 @@ attention, one with weights dense. Names are those of ONNX, domain `ai.onnx`.
 
 from __future__ import annotations
 
+import csv
 import math
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 
 from chipwise.workload.graph.values import Kind, Node, Operator
 
-# Views, shapes and constants: no kernel runs.
-FREE = frozenset(
-    "Constant ConstantOfShape DequantizeLinear Dropout Flatten Identity Range Reshape Shape Size Squeeze Unsqueeze".split()
-)
-_NORMALISATION = frozenset(
-    "BatchNormalization GroupNormalization InstanceNormalization LRN LayerNormalization LogSoftmax LpNormalization "
-    "MeanVarianceNormalization RMSNormalization Softmax Hardmax".split()
-)
-_ELEMENTWISE = frozenset(
-    "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil Celu "
-    "Clip Cos Cosh Div Elu Equal Erf Exp Floor Gelu Greater GreaterOrEqual HardSigmoid HardSwish IsInf IsNaN LeakyRelu Less "
-    "LessOrEqual Log Max Mean Min Mish Mod Mul Neg Not Or PRelu Pow QuantizeLinear DynamicQuantizeLinear Reciprocal Relu "
-    "RotaryEmbedding Round Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu Where "
-    "Xor".split()
-)
-_REDUCTION = frozenset(
-    "ArgMax ArgMin AveragePool CumSum GlobalAveragePool GlobalLpPool GlobalMaxPool LpPool MaxPool ReduceL1 ReduceL2 ReduceLogSum "
-    "ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare TopK Unique".split()
-)
-_GATHER = frozenset(
-    "Compress Gather GatherElements GatherND GridSample MaxRoiPool MaxUnpool NonMaxSuppression NonZero OneHot RoiAlign Scatter "
-    "ScatterElements ScatterND TensorScatter".split()
-)
-_LAYOUT = frozenset(
-    "CenterCropPad Col2Im Concat DepthToSpace EyeLike Expand Pad Resize ReverseSequence Slice SpaceToDepth Split Tile Transpose "
-    "Trilu Upsample".split()
-)
-_CLASSES = (
-    (_NORMALISATION, Kind.NORMALISATION),
-    (_ELEMENTWISE, Kind.ELEMENTWISE),
-    (_REDUCTION, Kind.REDUCTION),
-    (_GATHER, Kind.GATHER),
-    (_LAYOUT, Kind.LAYOUT),
-)
+DATA = Path(__file__).resolve().parents[2] / "data" / "networks" / "operators.csv"
+_FREE = "free"  # views, shapes and constants: no kernel runs
 _CONVOLUTIONS = {
     "Conv": 1,
     "ConvInteger": 1,
@@ -68,7 +40,7 @@ Product = tuple[Kind, int | None, int]  # kind, multiply-accumulates (None: not 
 def counted(node: Node, batch: int = 1) -> Operator:
     """The operator of a node that is not free."""
     product = _product(node)
-    kind, macs, given = product if product is not None else (_class(node.operator), 0, 0)
+    kind, macs, given = product if product is not None else (Kind(_kinds().get(node.operator, Kind.OTHER)), 0, 0)
     shaped = all(tensor.dims is not None for tensor in node.outputs) and bool(node.outputs)
     known = macs is not None and kind is not Kind.OTHER and (shaped or product is not None)
     present = [tensor for tensor in node.inputs if tensor is not None]
@@ -92,8 +64,15 @@ def counted(node: Node, batch: int = 1) -> Operator:
     )
 
 
-def _class(name: str) -> Kind:
-    return next((kind for names, kind in _CLASSES if name in names), Kind.OTHER)
+@cache
+def _kinds() -> Mapping[str, str]:
+    with DATA.open(encoding="utf-8", newline="") as file:
+        return {row["operator"]: row["kind"] for row in csv.DictReader(file)}
+
+
+def is_free(name: str) -> bool:
+    """Nothing runs for it."""
+    return _kinds().get(name) == _FREE
 
 
 def _product(node: Node) -> Product | None:

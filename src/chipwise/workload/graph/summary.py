@@ -2,8 +2,8 @@
 
 All counts of the network are per sample; a file whose batch is fixed is divided by it. The kind of layers is read off the
 products: attention that takes part makes a transformer (in windows: swin; beside convolutions that are more than the cutting of
-the picture into tokens: hybrid), else depthwise or grouped convolutions where at least a sixth of the convolutions are such, else
-plain convolutions or dense layers, whichever multiply more.
+the picture into tokens: hybrid), else depthwise or grouped convolutions where at least a sixth of the convolutions are such,
+else plain convolutions or dense layers, whichever multiply more.
 Limits: one mean layer stands for all (`workload/model/counted`); products that read the same values (queries, keys, values)
 are one, for engines join them.
 """

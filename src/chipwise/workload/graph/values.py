@@ -1,8 +1,8 @@
 """Operators of a network's graph, before and after they were counted.
 
-A `Node` is what a file states, whatever its format: an operator by its ONNX name, with the shapes of what it reads and gives. An
-`Operator` is what one was counted as. FLOP are two per multiply-accumulate; bytes assume that every operator reads its inputs
-from memory and writes its results there, as a framework that fuses nothing does.
+A `Node` is what a file states, whatever its format: an operator by its ONNX name, with the shapes around it.
+An `Operator` is what one was counted as. FLOP are two per multiply-accumulate; bytes assume that every operator reads its
+inputs from memory and writes its results there, as a framework that fuses nothing does.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def source_of(rows: Sequence[Sequence[str]]) -> str:
 
 @cache
 def family_of(name: str) -> str:
-    """What networks of one design are called: `convnext`, `efficientnetv2`. The name of a file says nothing about what is in it."""
+    """What networks of one design are called: `convnext`, `efficientnetv2`; the name of a file says nothing."""
     if names_graph(name):
         return "graph"
     bare = name.rpartition("/")[2].casefold()
