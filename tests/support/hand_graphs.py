@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
@@ -41,7 +42,7 @@ class Hand:
         self.weights.append(helper.make_tensor(name, TensorProto.INT64, [len(values)], values))
         return name
 
-    def node(self, operator: str, *inputs: str, **attributes: object) -> str:
+    def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
         name = f"{self.prefix}v{len(self.nodes)}"
         self.nodes.append(helper.make_node(operator, inputs, [name], **attributes))
         return name

@@ -42,8 +42,7 @@ def read(path: Path, sizes: Sizes) -> Graph:
     if find_spec("onnx") is None:
         raise MissingExtra("Reading an ONNX file", "onnx")
     command = [sys.executable, "-P", "-m", __name__, title, json.dumps(astuple(sizes))]
-    package = str(Path(__file__).resolve().parents[3])
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}  # the packages that are found here
     try:
         done = subprocess.run(
             command, input=content, capture_output=True, timeout=2 * MOST_SECONDS, env=environment, check=False

@@ -31,6 +31,9 @@ def read(content: bytes, title: str, sizes: Sizes) -> Graph:
     notes = []
     if model.functions:
         model = _written_out(model, title)
+    stated = {one.domain for one in model.opset_import}
+    for domain in sorted({node.domain for graph in _graphs(model.graph) for node in graph.node} - stated - {"ai.onnx"}):
+        model.opset_import.add(domain=domain, version=1)  # without it nothing of the file is inferred
     opening = Opening.of(model.graph, sizes, title)
     opening.fill(model.graph)
     try:
@@ -56,14 +59,13 @@ def read(content: bytes, title: str, sizes: Sizes) -> Graph:
 
 def _parsed(content: bytes, title: str) -> ModelProto:
     try:
-        from google.protobuf.message import DecodeError
         from onnx import ModelProto
     except ImportError as error:
         raise MissingExtra("Reading an ONNX file", "onnx") from error
     model = ModelProto()
     try:
         model.ParseFromString(content)
-    except (DecodeError, ValueError, RecursionError) as error:
+    except Exception as error:  # of the library below it, which has no types
         raise BadInput(f"{title} is not an ONNX file: {_first_line(error)}.", remedy=_DAMAGED) from error
     nodes = sum(1 for graph in _graphs(model.graph) for _ in graph.node)
     if not nodes:

@@ -70,6 +70,7 @@ class _Copy:
             if number in layout.data:
                 data_bytes += length
                 if data_bytes <= SMALL:
+                    self._keep(length)
                     self._append(data, tag, wire, self._read(start, length))
             elif number in layout.inner and wire == _LENGTH:
                 self._stream.seek(start)

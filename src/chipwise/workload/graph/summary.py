@@ -69,11 +69,11 @@ def missing(graph: Graph) -> tuple[str, ...]:
     strange = Counter(operator.name for operator in unknown if operator.kind is Kind.OTHER)
     shapes = Counter(o.name for o in unknown if not o.kind.multiplies and o.kind is not Kind.OTHER)
     sentences = (
-        (products, "products are not counted, since their shapes depend on the data or are not stated"),
-        (strange, "operators are not known, and count as nothing"),
-        (shapes, "other operators have shapes that depend on the data, and count as nothing"),
+        (products, "Products that are not counted, since their shapes depend on the data or are not stated"),
+        (strange, "Operators that are not known, and count as nothing"),
+        (shapes, "Other operators whose shapes depend on the data, and count as nothing"),
     )
-    return tuple(f"{counts.total()} {words}: {_listed(counts)}." for counts, words in sentences if counts)
+    return tuple(f"{words}: {_listed(counts)}." for counts, words in sentences if counts)
 
 
 def _listed(counts: Counter[str], most: int = 4) -> str:
