@@ -26,9 +26,9 @@ def show_graph(view: dict[str, Any]) -> None:
     text.show_pairs(pairs)
     columns = [text.Column("operators of", flexible=True), *(text.Column(title, True) for title in ("count", "GMAC", "share"))]
     columns += [*(text.Column(title, True) for title in ("GFLOP", "read", "written")), text.Column("precision", flexible=True)]
-    whole = graph["total"]["macs"]
+    total = graph["total"]["macs"]
     text.show_table(
-        columns, [_row(line["kind"], line, whole) for line in graph["kinds"]] + [_row("all", graph["total"], whole)]
+        columns, [_row(line["kind"], line, total) for line in graph["kinds"]] + [_row("all", graph["total"], total)]
     )
     text.show_lines(*graph["notes"])
 
@@ -41,13 +41,13 @@ def _sample(graph: dict[str, Any]) -> str:
     return f"{', '.join(stated)}; left open by the file: {assumed}"
 
 
-def _row(kind: str, line: dict[str, Any], whole: int) -> list[str]:
+def _row(kind: str, line: dict[str, Any], total: int) -> list[str]:
     macs = line["macs"]
     return [
         kind,
         f"{line['count']:,}",
         _giga(macs),
-        percent(macs / whole) if macs and whole else "",
+        percent(macs / total) if macs and total else "",
         _giga(line["flop"]),
         size(line["read_bytes"]),
         size(line["written_bytes"]),

@@ -20,7 +20,7 @@ from typing import Any
 from chipwise.adapters.graphs.sizes import Sizes
 from chipwise.adapters.graphs.wire import without_weights
 from chipwise.errors import BadInput, ChipwiseError, MissingExtra
-from chipwise.workload.graph.values import Graph, Kind, Operator
+from chipwise.workload.graph.values import Graph, Operator, OperatorKind
 from chipwise.workload.handed_files import opened
 
 MOST_MEMORY = 4 << 30
@@ -44,31 +44,31 @@ def read(path: Path, sizes: Sizes) -> Graph:
     command = [sys.executable, "-P", "-m", __name__, title, json.dumps(astuple(sizes))]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}  # the packages that are found here
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command, input=content, capture_output=True, timeout=2 * MOST_SECONDS, env=environment, check=False
         )
     except subprocess.TimeoutExpired as error:
         raise BadInput(f"{title} could not be read within {2 * MOST_SECONDS} s.", remedy=_REMEDY) from error
-    return _answer(done, title)
+    return _answer(process, title)
 
 
-def _answer(done: subprocess.CompletedProcess[bytes], title: str) -> Graph:
+def _answer(process: subprocess.CompletedProcess[bytes], title: str) -> Graph:
     try:
-        answer = json.loads(done.stdout)
+        answer = json.loads(process.stdout)
     except ValueError as error:
-        how = _ending(done)
-        raise BadInput(f"{title} cannot be read: the library onnx {how} on it, so it is damaged.", remedy=_REMEDY) from error
+        ending = _ending(process)
+        raise BadInput(f"{title} cannot be read: the library onnx {ending} on it, so it is damaged.", remedy=_REMEDY) from error
     if "message" in answer:
         raise BadInput(answer["message"], remedy=answer["remedy"])
-    operators = tuple(Operator(name, Kind(kind), *rest) for name, kind, *rest in answer.pop("operators"))
+    operators = tuple(Operator(name, OperatorKind(kind), *rest) for name, kind, *rest in answer.pop("operators"))
     free = tuple((name, value) for name, value in answer.pop("free"))
     return Graph(operators=operators, free=free, notes=tuple(answer.pop("notes")), **answer)
 
 
-def _ending(done: subprocess.CompletedProcess[bytes]) -> str:
-    if done.returncode >= 0:
+def _ending(process: subprocess.CompletedProcess[bytes]) -> str:
+    if process.returncode >= 0:
         return "failed"
-    if -done.returncode == signal.SIGXCPU:
+    if -process.returncode == signal.SIGXCPU:
         return f"took more than {MOST_SECONDS} s"
     return "crashed"
 

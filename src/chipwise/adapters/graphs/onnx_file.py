@@ -99,13 +99,13 @@ def _written_out(model: ModelProto, title: str) -> ModelProto:
         total = 0
         for node in nodes:
             name = (node.domain, node.op_type)
-            total += called(name, functions[name], depth + 1) if name in functions else 1
+            total += size_of(name, functions[name], depth + 1) if name in functions else 1
             total += sum(size(body.node, depth + 1) for body in _bodies(node))
             if total > MOST_NODES:
                 raise BadInput(f"The functions of {title} write out to more than {MOST_NODES:,} operators.", remedy=_DAMAGED)
         return total
 
-    def called(name: tuple[str, str], function: FunctionProto, depth: int) -> int:
+    def size_of(name: tuple[str, str], function: FunctionProto, depth: int) -> int:
         if depth > DEEPEST_CALL:
             raise BadInput(f"Functions of {title} call each other more than {DEEPEST_CALL} deep.", remedy=_DAMAGED)
         if name not in sizes:
@@ -114,7 +114,7 @@ def _written_out(model: ModelProto, title: str) -> ModelProto:
 
     size(model.graph.node, 0)
     for name, function in functions.items():  # those that nobody calls are read by the library too
-        called(name, function, 0)
+        size_of(name, function, 0)
     try:
         from onnx.inliner import inline_local_functions
 

@@ -13,15 +13,15 @@ from chipwise.errors import BadInput
 if TYPE_CHECKING:
     from onnx import GraphProto, TensorShapeProto, ValueInfoProto
 
-_WHOLE = frozenset({5, 6, 7, 12, 13})  # types of numbers of tokens
+_TOKEN_TYPES = frozenset({5, 6, 7, 12, 13})  # types of numbers of tokens
 _WORDS = {"batch": "batch", "image_size": "image size", "sequence": "number of tokens"}
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """`named` gives values to named dimensions, `placed` to those of an input (its position, the dimension's)."""
+    """`symbols` gives values to named dimensions, `placed` to those of an input (its position, the dimension's)."""
 
-    named: dict[str, int]
+    symbols: dict[str, int]
     placed: dict[tuple[int, int], int]
     batch: int
     image_size: int
@@ -30,21 +30,21 @@ class Opening:
 
     @classmethod
     def of(cls, graph: GraphProto, sizes: Sizes, title: str) -> Opening:
-        named: dict[str, int] = {}
+        symbols: dict[str, int] = {}
         placed: dict[tuple[int, int], int] = {}
         free: dict[str, int] = {}
         fixed: dict[str, int] = {}
         stated = {name: value for name in _WORDS if (value := getattr(sizes, name)) is not None}
         for position, entry in _inputs(graph):
             dims = _dims(entry)
-            whole = entry.type.tensor_type.elem_type in _WHOLE
+            tokens = entry.type.tensor_type.elem_type in _TOKEN_TYPES
             for place, dim in enumerate(entry.type.tensor_type.shape.dim):
-                counts = meaning(dim.dim_param, place, dims, whole)
+                counts = meaning(dim.dim_param, place, dims, tokens)
                 value = dims[place]
                 if value is None:
-                    value = named.get(dim.dim_param) or stated.get(counts) or USUAL.get(counts, 1)
+                    value = symbols.get(dim.dim_param) or stated.get(counts) or USUAL.get(counts, 1)
                     if dim.dim_param:
-                        named[dim.dim_param] = value
+                        symbols[dim.dim_param] = value
                     placed[position, place] = value
                     free.setdefault(counts or dim.dim_param or "a dimension", value)
                 else:
@@ -56,7 +56,7 @@ class Opening:
                     f"{title} {has}.", remedy=f"Leave the {_WORDS[name]} out, or export the network with that one open."
                 )
         batch, image_size, sequence = _of_first(graph, placed)
-        return cls(named, placed, batch, image_size, sequence, tuple(free.items()))
+        return cls(symbols, placed, batch, image_size, sequence, tuple(free.items()))
 
     def fill(self, graph: GraphProto) -> None:
         """Changes the graph: its open dimensions get their values wherever they are named."""
@@ -66,8 +66,8 @@ class Opening:
                     dim.dim_value = self.placed[position, place]
         for entry in (*graph.value_info, *graph.output):
             for dim in entry.type.tensor_type.shape.dim:
-                if dim.dim_param in self.named:
-                    dim.dim_value = self.named[dim.dim_param]
+                if dim.dim_param in self.symbols:
+                    dim.dim_value = self.symbols[dim.dim_param]
 
 
 def _inputs(graph: GraphProto) -> Iterator[tuple[int, ValueInfoProto]]:
@@ -91,12 +91,12 @@ def _of_first(graph: GraphProto, placed: dict[tuple[int, int], int]) -> tuple[in
     batch = image_size = sequence = 0
     for position, entry in _inputs(graph):
         dims = tuple(placed.get((position, place), dim or 1) for place, dim in enumerate(_dims(entry)))
-        whole = entry.type.tensor_type.elem_type in _WHOLE
+        tokens = entry.type.tensor_type.elem_type in _TOKEN_TYPES
         if not batch and dims:
-            batch = 1 if len(dims) < 2 or (unbatched(dims) and not whole) else dims[0]
-        if len(dims) in (3, 4) and not whole and not image_size and not sequence:
-            sides = [dims[place] for place in range(len(dims)) if meaning("", place, dims, whole) == "image_size"]
+            batch = 1 if len(dims) < 2 or (unbatched(dims) and not tokens) else dims[0]
+        if len(dims) in (3, 4) and not tokens and not image_size and not sequence:
+            sides = [dims[place] for place in range(len(dims)) if meaning("", place, dims, tokens) == "image_size"]
             image_size = round(math.sqrt(math.prod(sides))) if len(sides) == 2 and min(sides) > 1 else 0
-        if not image_size and not sequence and len(dims) in (2, 3) and (whole or len(dims) == 3):
+        if not image_size and not sequence and len(dims) in (2, 3) and (tokens or len(dims) == 3):
             sequence = dims[1]
     return batch or 1, image_size, sequence

@@ -24,7 +24,7 @@ class Sizes:
     def __post_init__(self) -> None:
         for name, value in (("batch", self.batch), ("image size", self.image_size), ("number of tokens", self.sequence)):
             if value is not None and not 1 <= value <= LARGEST:
-                raise BadInput(f"The {name} {value:,} cannot be.", remedy=f"Allowed: 1 to {LARGEST:,}.")
+                raise BadInput(f"The {name} {value:,} is out of range.", remedy=f"Allowed: 1 to {LARGEST:,}.")
 
 
 USUAL = {"batch": 1, "image_size": 224, "sequence": 128, "channels": 3}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chipwise.workload.graph.counting import counted, is_free
-from chipwise.workload.graph.values import Node, Operator, Tensor
+from chipwise.workload.graph.values import GraphNode, Operator, Tensor
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto
@@ -37,7 +37,7 @@ _TYPES = {
     22: ("int4", 4, True),
     23: ("fp4", 4, True),
 }
-_OTHER = ("", 32, False)
+_UNKNOWN_TYPE = ("", 32, False)
 _UNTRAINED = {  # inputs that are statistics, scales, zero points and bounds
     "BatchNormalization": (3, 4),
     "DequantizeLinear": (1, 2),
@@ -49,24 +49,24 @@ _UNTRAINED = {  # inputs that are statistics, scales, zero points and bounds
 }
 _RANDOM = ("RandomNormal", "RandomUniform", "Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike")
 _LOOPS = ("Loop", "Scan", "SequenceMap")
-_FEW = 16  # whole numbers that are a shape in the making, which the host computes
-_WHOLE = ("int64", "int32", "bool")
+_LARGEST_SHAPE = 16  # whole numbers that are a shape in the making, which the host computes
+_INTEGERS = ("int64", "int32", "bool")
 
 
 @dataclass
 class Weights:
     """Constants of a graph and who reads them."""
 
-    held: dict[int, Tensor] = field(default_factory=dict)
+    constants: dict[int, Tensor] = field(default_factory=dict)
     readers: dict[int, set[tuple[str, int]]] = field(default_factory=dict)
 
     def read(self, node: str, inputs: Iterable[Tensor | None]) -> None:
         for place, tensor in enumerate(inputs):
-            if tensor is not None and tensor.number in self.held and place not in _UNTRAINED.get(node, ()):
+            if tensor is not None and tensor.number in self.constants and place not in _UNTRAINED.get(node, ()):
                 self.readers.setdefault(tensor.number, set()).add((node, place))
 
     def _trained(self) -> Iterable[Tensor]:
-        return (self.held[number] for number in self.readers)
+        return (self.constants[number] for number in self.readers)
 
     @property
     def parameters(self) -> int:
@@ -80,7 +80,7 @@ class Weights:
     def tables(self) -> int:
         """Parameters that are only ever taken by rows."""
         looked_up = {("Gather", 0)}
-        return sum(self.held[number].values or 0 for number, readers in self.readers.items() if readers == looked_up)
+        return sum(self.constants[number].values or 0 for number, readers in self.readers.items() if readers == looked_up)
 
 
 class Walk:
@@ -122,7 +122,7 @@ class Walk:
         elif bodies:
             self._bodies(name, bodies, scope)
         elif not is_free(name) and not constant and not _shape_in_the_making(outputs):
-            self.operators.append(counted(Node(name, inputs, outputs, _attributes(node.attribute)), self._batch))
+            self.operators.append(counted(GraphNode(name, inputs, outputs, _attributes(node.attribute)), self._batch))
         scope.update(zip((written for written in node.output if written), outputs, strict=False))
 
     def _bodies(self, name: str, bodies: Iterable[AttributeProto], scope: Mapping[str, Tensor]) -> None:
@@ -142,8 +142,8 @@ class Walk:
 
     def _weight(self, tensor: TensorProto) -> Tensor:
         weight = self._new(tuple(tensor.dims), tensor.data_type, True)
-        if _TYPES.get(tensor.data_type, _OTHER)[2] and (weight.values or 0) > 1:
-            self.weights.held[weight.number] = weight
+        if _TYPES.get(tensor.data_type, _UNKNOWN_TYPE)[2] and (weight.values or 0) > 1:
+            self.weights.constants[weight.number] = weight
         return weight
 
     def _typed(self, kind: TypeProto | None, constant: bool = False) -> Tensor:
@@ -154,25 +154,26 @@ class Walk:
 
     def _new(self, dims: tuple[int, ...] | None, kind: int, constant: bool) -> Tensor:
         self._tensors += 1
-        name, bits, _ = _TYPES.get(kind, _OTHER)
+        name, bits, _ = _TYPES.get(kind, _UNKNOWN_TYPE)
         known = dims is not None and all(dim >= 0 for dim in dims)
         return Tensor(self._tensors, dims if known else None, name, bits, constant)
 
 
 def _shape_in_the_making(outputs: Iterable[Tensor]) -> bool:
     return all(
-        one.precision in _WHOLE and one.dims is not None and len(one.dims) < 2 and (one.values or 0) <= _FEW for one in outputs
+        one.precision in _INTEGERS and one.dims is not None and len(one.dims) < 2 and (one.values or 0) <= _LARGEST_SHAPE
+        for one in outputs
     )
 
 
 def _attributes(attributes: Iterable[AttributeProto]) -> dict[str, object]:
     """Whole numbers, lists of them and text: what counting asks for."""
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for one in attributes:
         if one.type == 2:
-            found[one.name] = one.i
+            values[one.name] = one.i
         elif one.type == 7:
-            found[one.name] = tuple(one.ints)
+            values[one.name] = tuple(one.ints)
         elif one.type == 3:
-            found[one.name] = one.s.decode("utf-8", "replace")
-    return found
+            values[one.name] = one.s.decode("utf-8", "replace")
+    return values

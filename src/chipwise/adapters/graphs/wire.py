@@ -12,8 +12,8 @@ from typing import BinaryIO
 
 from chipwise.errors import BadInput
 
-SMALL = 4_096  # bytes of a tensor that are kept: shapes, axes, scales
-MOST_KEPT = 48_000_000  # bytes of a graph without its weights; those of the largest known networks are below 10 MB
+SMALL = 4_096  # bytes of a tensor that are copied: shapes, axes, scales
+GRAPH_BYTES = 48_000_000  # bytes of a graph without its weights; those of the largest known networks are below 10 MB
 MOST_FIELDS = 4_000_000
 DEEPEST = 24  # graphs within graphs, each three messages deep
 _VARINT, _EIGHT, _LENGTH, _FOUR = 0, 1, 2, 5
@@ -57,16 +57,16 @@ class _Copy:
         """From where the stream is up to `end`."""
         if depth > 3 * DEEPEST:
             raise BadInput(f"{self._title} nests graphs in more than {DEEPEST} others.", remedy=_NOT_ONNX)
-        kept, data, data_bytes, at = bytearray(), bytearray(), 0, self._stream.tell()
-        while at < end:
+        copied, data, data_bytes, position = bytearray(), bytearray(), 0, self._stream.tell()
+        while position < end:
             self._fields += 1
             if self._fields > MOST_FIELDS:
                 raise self._too_large(f"{MOST_FIELDS:,} fields")
-            tag, at = self._varint(at, end)
+            tag, position = self._varint(position, end)
             number, wire = tag >> 3, tag & 7
-            length, start = self._length(wire, at, end)
+            length, start = self._length(wire, position, end)
             if number == 0 or start + length > end:
-                raise self._broken(at)
+                raise self._broken(position)
             if number in layout.data:
                 data_bytes += length
                 if data_bytes <= SMALL:
@@ -74,32 +74,32 @@ class _Copy:
                     self._append(data, tag, wire, self._read(start, length))
             elif number in layout.inner and wire == _LENGTH:
                 self._stream.seek(start)
-                self._append(kept, tag, wire, self.message(start + length, layout.inner[number], depth + 1))
+                self._append(copied, tag, wire, self.message(start + length, layout.inner[number], depth + 1))
             elif number not in layout.dropped:
                 self._keep(length)
-                self._append(kept, tag, wire, self._read(start, length))
-            at = start + length
-        self._stream.seek(at)
-        return bytes(kept + data) if data_bytes <= SMALL else bytes(kept)
+                self._append(copied, tag, wire, self._read(start, length))
+            position = start + length
+        self._stream.seek(position)
+        return bytes(copied + data) if data_bytes <= SMALL else bytes(copied)
 
-    def _length(self, wire: int, at: int, end: int) -> tuple[int, int]:
+    def _length(self, wire: int, position: int, end: int) -> tuple[int, int]:
         """Bytes of a field's content, and where it begins."""
         if wire == _LENGTH:
-            return self._varint(at, end)
+            return self._varint(position, end)
         if wire == _VARINT:
-            return self._varint(at, end)[1] - at, at
+            return self._varint(position, end)[1] - position, position
         if wire in (_EIGHT, _FOUR):
-            return (8 if wire == _EIGHT else 4), at
-        raise self._broken(at)
+            return (8 if wire == _EIGHT else 4), position
+        raise self._broken(position)
 
-    def _varint(self, at: int, end: int) -> tuple[int, int]:
-        self._stream.seek(at)
+    def _varint(self, position: int, end: int) -> tuple[int, int]:
+        self._stream.seek(position)
         value = 0
-        for place, byte in enumerate(self._stream.read(min(10, max(end - at, 0)))):
+        for place, byte in enumerate(self._stream.read(min(10, max(end - position, 0)))):
             value |= (byte & 0x7F) << (7 * place)
             if not byte & 0x80:
-                return value, at + place + 1
-        raise self._broken(at)
+                return value, position + place + 1
+        raise self._broken(position)
 
     def _read(self, start: int, length: int) -> bytes:
         self._stream.seek(start)
@@ -110,18 +110,18 @@ class _Copy:
 
     def _keep(self, length: int) -> None:
         self._kept += length
-        if self._kept > MOST_KEPT:
-            raise self._too_large(f"{MOST_KEPT // 1_000_000} MB beside its weights")
+        if self._kept > GRAPH_BYTES:
+            raise self._too_large(f"{GRAPH_BYTES // 1_000_000} MB beside its weights")
 
     @staticmethod
-    def _append(to: bytearray, tag: int, wire: int, content: bytes) -> None:
-        to += _encoded(tag)
+    def _append(copied: bytearray, tag: int, wire: int, content: bytes) -> None:
+        copied += _encoded(tag)
         if wire == _LENGTH:
-            to += _encoded(len(content))
-        to += content
+            copied += _encoded(len(content))
+        copied += content
 
-    def _broken(self, at: int) -> BadInput:
-        return BadInput(f"{self._title} is not a whole ONNX file: it makes no sense at byte {at:,}.", remedy=_NOT_ONNX)
+    def _broken(self, position: int) -> BadInput:
+        return BadInput(f"{self._title} is not a whole ONNX file: it makes no sense at byte {position:,}.", remedy=_NOT_ONNX)
 
     def _too_large(self, what: str) -> BadInput:
         return BadInput(f"{self._title} has more than {what}: no network's graph is that large.", remedy=_NOT_ONNX)

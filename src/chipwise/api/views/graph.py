@@ -9,7 +9,7 @@ from chipwise.adapters.graphs.sizes import Sizes
 from chipwise.api.session.graph import graph_of, model_of, path_of
 from chipwise.api.views.catalog import model_view
 from chipwise.errors import BadInput
-from chipwise.workload.graph.summary import Line, lines_of, missing, total_of
+from chipwise.workload.graph.summary import KindTotal, lines_of, missing, total_of
 from chipwise.workload.graph.values import Graph, Operator
 
 View = dict[str, Any]
@@ -45,7 +45,7 @@ def _graph(graph: Graph, refused: BadInput | None) -> View:
     }
 
 
-def _line(line: Line) -> View:
+def _line(line: KindTotal) -> View:
     return asdict(line) | {"kind": str(line.kind), "precisions": list(line.precisions)}
 
 

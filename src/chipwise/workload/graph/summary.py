@@ -15,20 +15,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from chipwise.errors import BadInput
-from chipwise.workload.graph.values import Graph, Kind, Operator
+from chipwise.workload.graph.values import Graph, Operator, OperatorKind
 from chipwise.workload.model.counted import CountedShape, Layers
 
-MOST = 10**18  # of any count: no network has more
+LARGEST_COUNT = 10**18  # of any count: no network has more
 _SHARE = 1 / 6  # of the convolutions that are grouped or depthwise, in networks called so
-_BESIDE = 0.2  # of the multiply-accumulates in convolutions, in networks that convolve and attend
+_HYBRID_SHARE = 0.2  # of the multiply-accumulates in convolutions, in networks that convolve and attend
 _HALF = 0.5  # of the products that may be left uncounted
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class KindTotal:
     """Operators of one kind, together."""
 
-    kind: Kind
+    kind: OperatorKind
     count: int
     macs: int
     flop: int
@@ -37,21 +37,21 @@ class Line:
     precisions: tuple[str, ...]  # the most used first
 
 
-def lines_of(graph: Graph) -> tuple[Line, ...]:
+def lines_of(graph: Graph) -> tuple[KindTotal, ...]:
     return tuple(
         _line(kind, operators)
-        for kind in Kind
+        for kind in OperatorKind
         if (operators := [operator for operator in graph.operators if operator.kind is kind])
     )
 
 
-def total_of(graph: Graph) -> Line:
-    return _line(Kind.OTHER, graph.operators)
+def total_of(graph: Graph) -> KindTotal:
+    return _line(OperatorKind.OTHER, graph.operators)
 
 
-def _line(kind: Kind, operators: Iterable[Operator]) -> Line:
+def _line(kind: OperatorKind, operators: Iterable[Operator]) -> KindTotal:
     operators = list(operators)
-    return Line(
+    return KindTotal(
         kind=kind,
         count=len(operators),
         macs=sum(one.macs for one in operators),
@@ -66,8 +66,8 @@ def missing(graph: Graph) -> tuple[str, ...]:
     """What could not be counted, in sentences: products first."""
     unknown = [operator for operator in graph.operators if not operator.known]
     products = Counter(operator.name for operator in unknown if operator.kind.multiplies)
-    strange = Counter(operator.name for operator in unknown if operator.kind is Kind.OTHER)
-    shapes = Counter(o.name for o in unknown if not o.kind.multiplies and o.kind is not Kind.OTHER)
+    strange = Counter(operator.name for operator in unknown if operator.kind is OperatorKind.OTHER)
+    shapes = Counter(o.name for o in unknown if not o.kind.multiplies and o.kind is not OperatorKind.OTHER)
     sentences = (
         (products, "Products that are not counted, since their shapes depend on the data or are not stated"),
         (strange, "Operators that are not known, and count as nothing"),
@@ -83,17 +83,17 @@ def _listed(counts: Counter[str], most: int = 4) -> str:
 
 def layers_of(graph: Graph) -> Layers:
     products = [operator for operator in graph.operators if operator.kind.multiplies]
-    attention = [operator for operator in products if operator.kind is Kind.ATTENTION]
+    attention = [operator for operator in products if operator.kind is OperatorKind.ATTENTION]
     convolutions = [operator for operator in products if operator.kind.convolves]
     macs = sum(operator.macs for operator in products)
     convolved = sum(operator.macs for operator in convolutions if not operator.patches)
     if attention:
-        if convolved > _BESIDE * macs:
+        if convolved > _HYBRID_SHARE * macs:
             return Layers.HYBRID
         windowed = sum(operator.macs for operator in attention if operator.windowed)
         return Layers.SWIN if 2 * windowed > sum(operator.macs for operator in attention) else Layers.VIT
     kinds = Counter(operator.kind for operator in convolutions)
-    for kind, layers in ((Kind.DEPTHWISE, Layers.DEPTHWISE), (Kind.GROUPED, Layers.GROUPED)):
+    for kind, layers in ((OperatorKind.DEPTHWISE, Layers.DEPTHWISE), (OperatorKind.GROUPED, Layers.GROUPED)):
         if convolutions and kinds[kind] >= _SHARE * len(convolutions):
             return layers
     return Layers.CNN if 2 * convolved > macs else Layers.MLP
@@ -114,18 +114,18 @@ def shape_of(graph: Graph) -> CountedShape:
             remedy="Export it with fixed shapes, or with those of all values (onnx.shape_inference).",
         )
     batch = graph.batch
-    macs, given = (_per_sample(sum(getattr(one, name) for one in known), batch) for name in ("macs", "given"))
+    macs, results = (_per_sample(sum(getattr(one, name) for one in known), batch) for name in ("macs", "results"))
     parameters = max(graph.parameters, 1)
-    if max(macs, given, parameters) > MOST:
+    if max(macs, results, parameters) > LARGEST_COUNT:
         raise BadInput(
-            f"The graph counts {max(macs, given, parameters):.0e}: no network is that large.", remedy="Check the file."
+            f"The graph counts {max(macs, results, parameters):.0e}: no network is that large.", remedy="Check the file."
         )
     return CountedShape(
         parameters=parameters,
         macs=macs,
-        activations=given,
+        activations=results,
         layers=layers_of(graph),
-        products=max(len({one.reads if one.kind is Kind.DENSE else -2 - place for place, one in _weighted(known)}), 1),
+        products=max(len({one.reads if one.kind is OperatorKind.DENSE else -2 - place for place, one in _weighted(known)}), 1),
         image_size=graph.image_size,
         sequence=graph.sequence,
         tables=min(graph.tables, parameters - 1),
@@ -133,7 +133,7 @@ def shape_of(graph: Graph) -> CountedShape:
 
 
 def _weighted(known: Iterable[Operator]) -> list[tuple[int, Operator]]:
-    return [(place, operator) for place, operator in enumerate(known) if operator.kind is not Kind.ATTENTION]
+    return [(place, operator) for place, operator in enumerate(known) if operator.kind is not OperatorKind.ATTENTION]
 
 
 def _per_sample(count: int, batch: int) -> int:

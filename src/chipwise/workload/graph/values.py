@@ -1,6 +1,6 @@
 """Operators of a network's graph, before and after they were counted.
 
-A `Node` is what a file states, whatever its format: an operator by its ONNX name, with the shapes around it.
+A `GraphNode` is what a file states, whatever its format: an operator by its ONNX name, with the shapes around it.
 An `Operator` is what one was counted as. FLOP are two per multiply-accumulate; bytes assume that every operator reads its
 inputs from memory and writes its results there, as a framework that fuses nothing does.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class OperatorKind(StrEnum):
     """What behaves alike on a chip."""
 
     CONVOLUTION = "convolution"
@@ -33,10 +33,10 @@ class Kind(StrEnum):
 
     @property
     def convolves(self) -> bool:
-        return self in (Kind.CONVOLUTION, Kind.GROUPED, Kind.DEPTHWISE)
+        return self in (OperatorKind.CONVOLUTION, OperatorKind.GROUPED, OperatorKind.DEPTHWISE)
 
 
-PRODUCTS = (Kind.CONVOLUTION, Kind.GROUPED, Kind.DEPTHWISE, Kind.DENSE, Kind.ATTENTION)
+PRODUCTS = (OperatorKind.CONVOLUTION, OperatorKind.GROUPED, OperatorKind.DEPTHWISE, OperatorKind.DENSE, OperatorKind.ATTENTION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GraphNode:
     operator: str
     inputs: tuple[Tensor | None, ...]  # None: an optional one that is left out
     outputs: tuple[Tensor, ...]
@@ -79,7 +79,7 @@ class Node:
     def result(self) -> tuple[int, ...] | None:
         return self.outputs[0].dims if self.outputs else None
 
-    def whole(self, name: str, default: int) -> int:
+    def integer(self, name: str, default: int) -> int:
         value = self.attributes.get(name, default)
         return value if isinstance(value, int) else default
 
@@ -89,10 +89,10 @@ class Operator:
     """One operator, for the whole batch of its graph."""
 
     name: str
-    kind: Kind
+    kind: OperatorKind
     macs: int
     flop: int
-    given: int  # values of its products
+    results: int  # values of its products
     read_bytes: float
     written_bytes: float
     precision: str

@@ -14,7 +14,7 @@ from chipwise.adapters.graphs.onnx_file import MOST_NODES, read
 from chipwise.adapters.graphs.sizes import Sizes
 from chipwise.errors import BadInput, ChipwiseError
 from chipwise.workload.graph.summary import lines_of, missing, shape_of, total_of
-from chipwise.workload.graph.values import Graph, Kind
+from chipwise.workload.graph.values import Graph, OperatorKind
 from chipwise.workload.model.counted import CountedShape, Layers
 from chipwise.workload.model.networks import rows_of
 from chipwise.workload.model.networks import shape_of as shape_of_rows
@@ -53,8 +53,8 @@ def test_a_depthwise_block_counts_its_groups() -> None:
     graph = graph_of(hand, out)
     places, wide = 56 * 56, 6 * 32
     by_kind = {line.kind: line.macs for line in lines_of(graph)}
-    assert by_kind[Kind.DEPTHWISE] == places * wide * 9
-    assert by_kind[Kind.CONVOLUTION] == 2 * places * wide * 32
+    assert by_kind[OperatorKind.DEPTHWISE] == places * wide * 9
+    assert by_kind[OperatorKind.CONVOLUTION] == 2 * places * wide * 32
     assert shape_of(graph).layers is Layers.DEPTHWISE
     assert shape_of(graph).parameters == hand.parameters
 
@@ -67,13 +67,13 @@ def test_an_encoder_layer_counts_its_products_and_scores() -> None:
     shape = shape_of(graph)
     scores = 2 * tokens * tokens * width
     assert {line.kind: line.macs for line in lines_of(graph) if line.macs} == {
-        Kind.DENSE: tokens * (4 * width * width + 2 * width * ffn),
-        Kind.ATTENTION: scores,
+        OperatorKind.DENSE: tokens * (4 * width * width + 2 * width * ffn),
+        OperatorKind.ATTENTION: scores,
     }
     assert shape.activations == tokens * (6 * width + ffn) + 4 * tokens * tokens
     assert (shape.layers, shape.products) == (Layers.VIT, 4)  # queries, keys and values are one
     assert (shape.sequence, shape.image_size) == (tokens, 0)
-    assert graph.operators[0].kind is Kind.NORMALISATION
+    assert graph.operators[0].kind is OperatorKind.NORMALISATION
 
 
 def test_tables_that_are_only_looked_up_are_told_apart() -> None:
@@ -142,7 +142,7 @@ def test_quantised_weights_count_in_their_own_format() -> None:
     out = hand.node("MatMul", hand.input(1, 64), hand.node("DequantizeLinear", weight, scale, zero, axis=1))
     graph = graph_of(hand, out)
     assert (graph.parameters, graph.weight_bytes) == (64 * 32, 64 * 32)
-    assert [(one.kind, one.macs) for one in graph.operators] == [(Kind.DENSE, 64 * 32)]
+    assert [(one.kind, one.macs) for one in graph.operators] == [(OperatorKind.DENSE, 64 * 32)]
 
 
 def test_an_operator_that_nobody_knows_is_said() -> None:

@@ -6,17 +6,17 @@ import pytest
 
 from chipwise.errors import BadInput
 from chipwise.workload.graph.counting import DATA, counted, is_free
-from chipwise.workload.graph.summary import MOST, layers_of, lines_of, missing, shape_of
-from chipwise.workload.graph.values import Graph, Kind, Node, Operator, Tensor
+from chipwise.workload.graph.summary import LARGEST_COUNT, layers_of, lines_of, missing, shape_of
+from chipwise.workload.graph.values import Graph, GraphNode, Operator, OperatorKind, Tensor
 from chipwise.workload.model.counted import Layers
 
 Dims = tuple[int, ...] | None
 
 
-def node(operator: str, inputs: list[Dims], result: Dims, weights: tuple[int, ...] = (), **attributes: object) -> Node:
+def node(operator: str, inputs: list[Dims], result: Dims, weights: tuple[int, ...] = (), **attributes: object) -> GraphNode:
     """`weights` are the positions of inputs that are constant."""
     tensors = tuple(Tensor(place, dims, constant=place in weights) for place, dims in enumerate(inputs))
-    return Node(operator, tensors, (Tensor(100, result),), attributes)
+    return GraphNode(operator, tensors, (Tensor(100, result),), attributes)
 
 
 def graph(*operators: Operator, parameters: int = 1000, batch: int = 1) -> Graph:
@@ -26,27 +26,43 @@ def graph(*operators: Operator, parameters: int = 1000, batch: int = 1) -> Graph
 @pytest.mark.parametrize(
     ("made", "kind", "macs"),
     [
-        (node("Conv", [(2, 16, 8, 8), (32, 16, 3, 3)], (2, 32, 8, 8), (1,)), Kind.CONVOLUTION, 2 * 32 * 64 * 16 * 9),
-        (node("Conv", [(1, 16, 8, 8), (32, 4, 3, 3)], (1, 32, 8, 8), (1,), group=4), Kind.GROUPED, 32 * 64 * 4 * 9),
-        (node("Conv", [(1, 16, 8, 8), (16, 1, 5, 5)], (1, 16, 8, 8), (1,), group=16), Kind.DEPTHWISE, 16 * 64 * 25),
-        (node("ConvTranspose", [(1, 16, 8, 8), (16, 4, 2, 2)], (1, 4, 16, 16), (1,)), Kind.CONVOLUTION, 16 * 64 * 4 * 4),
-        (node("QLinearConv", [(1, 3, 8, 8), (), (), (8, 3, 1, 1)], (1, 8, 8, 8), (1, 2, 3)), Kind.CONVOLUTION, 8 * 64 * 3),
-        (node("MatMul", [(2, 7, 64), (64, 10)], (2, 7, 10), (1,)), Kind.DENSE, 2 * 7 * 64 * 10),
-        (node("MatMul", [(2, 4, 7, 16), (2, 4, 16, 7)], (2, 4, 7, 7)), Kind.ATTENTION, 2 * 4 * 7 * 16 * 7),
-        (node("Gemm", [(5, 3), (3, 4)], (5, 4), (1,)), Kind.DENSE, 5 * 3 * 4),
-        (node("Gemm", [(3, 5), (3, 4)], (5, 4), (1,), transA=1), Kind.DENSE, 5 * 3 * 4),
-        (node("Einsum", [(2, 3, 5), (5, 7)], (2, 3, 7), (1,), equation="bij,jk->bik"), Kind.DENSE, 2 * 3 * 5 * 7),
-        (node("Einsum", [(2, 3, 5), (2, 5, 7)], (2, 3, 7), equation="...ij,...jk->...ik"), Kind.ATTENTION, 2 * 3 * 5 * 7),
-        (node("Attention", [(1, 4, 9, 16), (1, 4, 9, 16), (1, 4, 9, 16)], (1, 4, 9, 16)), Kind.ATTENTION, 2 * 4 * 9 * 9 * 16),
-        (node("LSTM", [(6, 2, 10), (1, 32, 10), (1, 32, 8)], (6, 1, 2, 8), (1, 2)), Kind.DENSE, 6 * 2 * 32 * 18),
-        (node("Relu", [(2, 3)], (2, 3)), Kind.ELEMENTWISE, 0),
-        (node("Softmax", [(2, 3)], (2, 3)), Kind.NORMALISATION, 0),
+        (node("Conv", [(2, 16, 8, 8), (32, 16, 3, 3)], (2, 32, 8, 8), (1,)), OperatorKind.CONVOLUTION, 2 * 32 * 64 * 16 * 9),
+        (node("Conv", [(1, 16, 8, 8), (32, 4, 3, 3)], (1, 32, 8, 8), (1,), group=4), OperatorKind.GROUPED, 32 * 64 * 4 * 9),
+        (node("Conv", [(1, 16, 8, 8), (16, 1, 5, 5)], (1, 16, 8, 8), (1,), group=16), OperatorKind.DEPTHWISE, 16 * 64 * 25),
+        (
+            node("ConvTranspose", [(1, 16, 8, 8), (16, 4, 2, 2)], (1, 4, 16, 16), (1,)),
+            OperatorKind.CONVOLUTION,
+            16 * 64 * 4 * 4,
+        ),
+        (
+            node("QLinearConv", [(1, 3, 8, 8), (), (), (8, 3, 1, 1)], (1, 8, 8, 8), (1, 2, 3)),
+            OperatorKind.CONVOLUTION,
+            8 * 64 * 3,
+        ),
+        (node("MatMul", [(2, 7, 64), (64, 10)], (2, 7, 10), (1,)), OperatorKind.DENSE, 2 * 7 * 64 * 10),
+        (node("MatMul", [(2, 4, 7, 16), (2, 4, 16, 7)], (2, 4, 7, 7)), OperatorKind.ATTENTION, 2 * 4 * 7 * 16 * 7),
+        (node("Gemm", [(5, 3), (3, 4)], (5, 4), (1,)), OperatorKind.DENSE, 5 * 3 * 4),
+        (node("Gemm", [(3, 5), (3, 4)], (5, 4), (1,), transA=1), OperatorKind.DENSE, 5 * 3 * 4),
+        (node("Einsum", [(2, 3, 5), (5, 7)], (2, 3, 7), (1,), equation="bij,jk->bik"), OperatorKind.DENSE, 2 * 3 * 5 * 7),
+        (
+            node("Einsum", [(2, 3, 5), (2, 5, 7)], (2, 3, 7), equation="...ij,...jk->...ik"),
+            OperatorKind.ATTENTION,
+            2 * 3 * 5 * 7,
+        ),
+        (
+            node("Attention", [(1, 4, 9, 16), (1, 4, 9, 16), (1, 4, 9, 16)], (1, 4, 9, 16)),
+            OperatorKind.ATTENTION,
+            2 * 4 * 9 * 9 * 16,
+        ),
+        (node("LSTM", [(6, 2, 10), (1, 32, 10), (1, 32, 8)], (6, 1, 2, 8), (1, 2)), OperatorKind.DENSE, 6 * 2 * 32 * 18),
+        (node("Relu", [(2, 3)], (2, 3)), OperatorKind.ELEMENTWISE, 0),
+        (node("Softmax", [(2, 3)], (2, 3)), OperatorKind.NORMALISATION, 0),
     ],
 )
-def test_an_operator_multiplies_what_is_computed_by_hand(made: Node, kind: Kind, macs: int) -> None:
+def test_an_operator_multiplies_what_is_computed_by_hand(made: GraphNode, kind: OperatorKind, macs: int) -> None:
     operator = counted(made)
     assert (operator.kind, operator.macs, operator.known) == (kind, macs, True)
-    assert operator.flop == 2 * macs or kind in (Kind.ELEMENTWISE, Kind.NORMALISATION)
+    assert operator.flop == 2 * macs or kind in (OperatorKind.ELEMENTWISE, OperatorKind.NORMALISATION)
 
 
 def test_bytes_are_those_of_inputs_and_results_and_of_the_rows_that_are_taken() -> None:
@@ -70,7 +86,7 @@ def test_bytes_are_those_of_inputs_and_results_and_of_the_rows_that_are_taken() 
         node("Relu", [None], None),
     ],
 )
-def test_what_cannot_be_counted_is_said_and_counts_as_nothing(made: Node) -> None:
+def test_what_cannot_be_counted_is_said_and_counts_as_nothing(made: GraphNode) -> None:
     operator = counted(made)
     assert not operator.known
     assert operator.macs == 0
@@ -81,14 +97,14 @@ def test_what_cannot_be_counted_is_said_and_counts_as_nothing(made: Node) -> Non
 def test_each_operator_stands_once_in_the_table_and_its_kind_is_known() -> None:
     rows = [line.split(",", 1) for line in DATA.read_text(encoding="utf-8").splitlines()[1:]]
     assert len({name for name, _ in rows}) == len(rows) > 100
-    assert {kind.strip('"') for _, kind in rows} <= {*Kind, "free"}
+    assert {kind.strip('"') for _, kind in rows} <= {*OperatorKind, "free"}
     assert is_free("Reshape")
     assert not is_free("Relu")
 
 
 def test_a_graph_without_products_is_shown_but_not_predicted() -> None:
     shown = graph(counted(node("Relu", [(2, 3)], (2, 3))))
-    assert [line.kind for line in lines_of(shown)] == [Kind.ELEMENTWISE]
+    assert [line.kind for line in lines_of(shown)] == [OperatorKind.ELEMENTWISE]
     with pytest.raises(BadInput, match="no convolution or matrix product"):
         shape_of(shown)
 
@@ -104,7 +120,7 @@ def test_a_graph_of_which_most_products_are_unknown_is_refused() -> None:
 
 
 def test_counts_beyond_all_networks_are_refused() -> None:
-    huge = counted(node("MatMul", [(MOST, 3), (3, 4)], (MOST, 4), (1,)))
+    huge = counted(node("MatMul", [(LARGEST_COUNT, 3), (3, 4)], (LARGEST_COUNT, 4), (1,)))
     with pytest.raises(BadInput, match="no network is that large"):
         shape_of(graph(huge))
 
