@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chipwise.adapters.graphs.sizes import USUAL, Sizes, meaning, unbatched
+from chipwise.adapters.graphs.sizes import USUAL, Sizes, meaning, sample_of
 from chipwise.errors import BadInput
 
 if TYPE_CHECKING:
@@ -87,16 +86,10 @@ def _value(dim: TensorShapeProto.Dimension) -> int | None:
 
 
 def _of_first(graph: GraphProto, placed: dict[tuple[int, int], int]) -> tuple[int, int, int]:
-    """Samples, side of a picture and tokens of the first inputs that have them."""
-    batch = image_size = sequence = 0
-    for position, entry in _inputs(graph):
-        dims = tuple(placed.get((position, place), dim or 1) for place, dim in enumerate(_dims(entry)))
-        tokens = entry.type.tensor_type.elem_type in _TOKEN_TYPES
-        if not batch and dims:
-            batch = 1 if len(dims) < 2 or (unbatched(dims) and not tokens) else dims[0]
-        if len(dims) in (3, 4) and not tokens and not image_size and not sequence:
-            sides = [dims[place] for place in range(len(dims)) if meaning("", place, dims, tokens) == "image_size"]
-            image_size = round(math.sqrt(math.prod(sides))) if len(sides) == 2 and min(sides) > 1 else 0
-        if not image_size and not sequence and len(dims) in (2, 3) and (tokens or len(dims) == 3):
-            sequence = dims[1]
-    return batch or 1, image_size, sequence
+    return sample_of(
+        (
+            tuple(placed.get((position, place), dim or 1) for place, dim in enumerate(_dims(entry))),
+            entry.type.tensor_type.elem_type in _TOKEN_TYPES,
+        )
+        for position, entry in _inputs(graph)
+    )

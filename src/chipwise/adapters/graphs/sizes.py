@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from chipwise.errors import BadInput
@@ -54,3 +56,17 @@ def meaning(name: str, place: int, dims: tuple[int | None, ...], counts_tokens: 
 def unbatched(dims: tuple[int | None, ...]) -> bool:
     """One picture without a dimension of samples."""
     return len(dims) == 3 and dims[0] == 3 and dims[1] == dims[2]
+
+
+def sample_of(inputs: Iterable[tuple[tuple[int, ...], bool]]) -> tuple[int, int, int]:
+    """Samples, side of a picture and tokens of the first inputs that have them: dimensions, and whether it counts tokens."""
+    batch = image_size = sequence = 0
+    for dims, counts_tokens in inputs:
+        if not batch and dims:
+            batch = 1 if len(dims) < 2 or (unbatched(dims) and not counts_tokens) else dims[0]
+        if len(dims) in (3, 4) and not counts_tokens and not image_size and not sequence:
+            sides = [dims[place] for place in range(len(dims)) if meaning("", place, dims, counts_tokens) == "image_size"]
+            image_size = round(math.sqrt(math.prod(sides))) if len(sides) == 2 and min(sides) > 1 else 0
+        if not image_size and not sequence and len(dims) in (2, 3) and (counts_tokens or len(dims) == 3):
+            sequence = dims[1]
+    return batch or 1, image_size, sequence

@@ -40,8 +40,10 @@ def graph_of(name: str, sizes: Sizes = _STATED) -> Graph:
 
 @lru_cache(maxsize=16)
 def _read(path: Path, sizes: Sizes, state: Sequence[int]) -> Graph:
-    from chipwise.adapters.graphs.apart import read
-
+    if path.suffix.casefold() == ".pt2":
+        from chipwise.adapters.graphs.torch_export import read
+    else:
+        from chipwise.adapters.graphs.apart import read
     return read(path, sizes)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-GRAPHS = (".onnx",)  # endings of files that hold a network's graph
+GRAPHS = (".onnx", ".pt2")  # endings of files that hold a network's graph
 
 
 def key(name: str) -> str:
