@@ -28,7 +28,7 @@ def test_its_table_fits_a_screen(chipwise: Chipwise, net: Path) -> None:
     assert max(map(len, lines)) <= 80
     assert "25,557,032" in done.out
     assert "4.09 G multiply-accumulates" in done.out
-    assert "left open by the file: batch 1, image size 224" in " ".join(done.out.split())
+    assert "batch 1, image size 224; the file leaves open: batch, image size" in " ".join(done.out.split())
 
 
 def test_json_has_the_shape_the_kinds_and_every_operator(chipwise: Chipwise, net: Path) -> None:

@@ -37,8 +37,11 @@ def _sample(graph: dict[str, Any]) -> str:
     stated = [f"{_SIZES[name]} {graph[name]:,}" for name in ("batch", "image_size", "sequence") if graph[name]]
     if not graph["assumed"]:
         return ", ".join(stated) + ", as the file says"
-    assumed = ", ".join(f"{_SIZES.get(name, name[:30])} {value:,}" for name, value in graph["assumed"].items())
-    return f"{', '.join(stated)}; left open by the file: {assumed}"
+    assumed = [
+        _SIZES[name] if name in _SIZES and graph.get(name) == value else f"{_SIZES.get(name, name[:30])} (taken as {value:,})"
+        for name, value in graph["assumed"].items()
+    ]
+    return f"{', '.join(stated)}; the file leaves open: {', '.join(assumed)}"
 
 
 def _row(kind: str, line: dict[str, Any], total: int) -> list[str]:

@@ -235,3 +235,9 @@ def _counts_or_sentence(content: bytes) -> None:
         shape = shape_of(read(content, "damaged", USUAL))
         assert isinstance(shape, CountedShape)
         assert min(shape.macs, shape.parameters, shape.activations, shape.products) >= 1
+
+
+def test_the_example_is_the_resnet_50_made_by_hand() -> None:
+    hand, out = resnet50()
+    example = Path(__file__).resolve().parents[4] / "examples" / "networks" / "resnet50.onnx"
+    assert read_apart(example, USUAL) == graph_of(hand, out)
