@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from chipwise.adapters.graphs.completing import complete
 from chipwise.adapters.graphs.opening import Opening
 from chipwise.adapters.graphs.sizes import Sizes
 from chipwise.adapters.graphs.walking import Walk
@@ -40,6 +41,7 @@ def read(content: bytes, title: str, sizes: Sizes) -> Graph:
         from onnx.shape_inference import infer_shapes
 
         model = infer_shapes(model, check_type=False, strict_mode=False, data_prop=True)
+        complete(model)
     except Exception as error:  # whatever the library makes of a file that nobody checked
         notes.append(f"Shapes could not be inferred ({_first_line(error)}): only those that the file states are known.")
     walk = Walk(opening.batch)

@@ -241,3 +241,17 @@ def test_the_example_is_the_resnet_50_made_by_hand() -> None:
     hand, out = resnet50()
     example = Path(__file__).resolve().parents[4] / "examples" / "networks" / "resnet50.onnx"
     assert read_apart(example, USUAL) == graph_of(hand, out)
+
+
+def test_shapes_that_the_graph_computes_are_followed() -> None:
+    """Into windows of 7 x 7, by divisions that the library's own propagation gives up on."""
+    hand = Hand()
+    x = hand.input("batch", 56, 56, 32)
+    side = hand.node("Gather", hand.node("Shape", x), hand.shape(1), axis=0)
+    windows = hand.node("Cast", hand.node("Floor", hand.node("Cast", hand.node("Div", side, hand.shape(7)), to=1)), to=7)
+    sizes = hand.node("Concat", hand.shape(-1), windows, hand.shape(7), windows, hand.shape(7, 32), axis=0)
+    cut = hand.node("Transpose", hand.node("Reshape", x, sizes), perm=[0, 1, 3, 2, 4, 5])
+    out = hand.dense(hand.node("Reshape", cut, hand.shape(-1, 49, 32)), 32, 96)
+    graph = graph_of(hand, out)
+    assert missing(graph) == ()
+    assert shape_of(graph).macs == 56 * 56 * 32 * 96
