@@ -85,7 +85,7 @@ def test_python_takes_the_path_as_the_command_line_does(net: Path) -> None:
     (row,) = cw.models(net, image_size=224)
     assert row.parameters == 25_557_032
     assert row.graph.total["count"] == 174
-    assert cw.predict(str(net), on="l4", serve=True, batch=32).value > 100
+    assert (cw.predict(str(net), on="l4", serve=True, batch=32).value or 0) > 100
     with pytest.raises(BadInput, match="of a graph"):
         cw.models("llama-3.1-8b", image_size=224)
 

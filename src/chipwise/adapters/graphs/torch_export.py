@@ -2,15 +2,17 @@
 
 The archive is a zip file, and its graph is JSON: operators of ATen with the shapes of all values, as torch traced them. Where a
 dimension was left open, the archive states the size that it was traced with, and that is taken. Nothing in it is executed.
-Limits: recurrent layers and conditions (`torch.cond`) are not counted, and said.
+Limits: conditions (`torch.cond`) are not counted, and said.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,7 @@ _TYPES = {1: ("uint8", 8), 2: ("int8", 8), 3: ("int16", 16), 4: ("int32", 32), 5
 _TOKEN_TYPES = (4, 5)
 _MATRICES = {"linear": 0, "matmul": 0, "mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}  # where the first of the two stands
 _ATTENTION = "scaled_dot_product"
+_RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 
 
 def read(path: Path, sizes: Sizes) -> Graph:
@@ -117,8 +120,9 @@ class _Program:
             if inputs and self._constants.issuperset(inputs):
                 self._constants.update(outputs)
             elif target.startswith("torch.ops.aten.") and not is_free(f"aten.{name}") and outputs:
-                tensors = tuple(map(self._tensor, inputs))
-                yield counted(_node(name, tensors, tuple(map(self._tensor, outputs)), arguments), batch)
+                tensors, results = (tuple(map(self._tensor, names)) for names in (inputs, outputs))
+                nodes = _recurrent(tensors) if name in _RECURRENT else (_node(name, tensors, results, arguments),)
+                yield from (counted(one, batch) for one in nodes)
             elif target.startswith("torch.ops.") and not target.startswith("torch.ops.aten."):
                 yield counted(GraphNode(target[:80], (), ()), batch)
 
@@ -153,6 +157,16 @@ def _node(name: str, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...], ar
     if _ATTENTION in name:
         return GraphNode("Attention", inputs[:3], outputs[:1])
     return GraphNode(f"aten.{name}", inputs, outputs)
+
+
+def _recurrent(inputs: tuple[Tensor, ...]) -> Iterator[GraphNode]:
+    """Each matrix of each layer takes every step of every sample."""
+    steps = math.prod((inputs[0].dims or (0,))[:-1])
+    for weight in inputs[1:]:
+        if weight.constant and weight.dims is not None and len(weight.dims) == 2:
+            wide, deep = weight.dims
+            step = replace(inputs[0], number=-weight.number, dims=(steps, deep))
+            yield GraphNode("MatMul", (step, weight), (replace(step, dims=(steps, wide)),))
 
 
 def _names(argument: object) -> Iterable[str]:

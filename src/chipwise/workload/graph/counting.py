@@ -63,6 +63,7 @@ def counted(node: GraphNode, batch: int = 1) -> Operator:
         known=known,
         windowed=kind is OperatorKind.ATTENTION and _in_parts(node, batch),
         patches=kind is OperatorKind.CONVOLUTION and _cuts(node),
+        weights=sum(tensor.values or 0 for tensor in present if tensor.constant),
     )
 
 

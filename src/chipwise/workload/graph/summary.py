@@ -113,6 +113,13 @@ def shape_of(graph: Graph) -> CountedShape:
             f"Of {len(products)} convolutions and matrix products in the graph only {len(known)} can be counted.",
             remedy="Export it with fixed shapes, or with those of all values (onnx.shape_inference).",
         )
+    unknown = {one.name: one.weights for one in graph.operators if one.kind is OperatorKind.OTHER}
+    if sum(one.weights for one in graph.operators if one.name in unknown) > _HALF * graph.parameters:
+        most = max(unknown, key=lambda name: unknown[name])
+        raise BadInput(
+            f"Operators that are not known hold most of the weights: {most[:60]}.",
+            remedy="Export the network with plain operators, or state {kind: network, parameters, macs, layers}.",
+        )
     batch = graph.batch
     macs, results = (_per_sample(sum(getattr(one, name) for one in known), batch) for name in ("macs", "results"))
     parameters = max(graph.parameters, 1)

@@ -100,6 +100,7 @@ class Operator:
     known: bool = True  # False: not counted, since its shapes or what it does are not known
     windowed: bool = False  # attention within parts of a sample
     patches: bool = False  # a convolution that cuts a picture into tokens
+    weights: int = 0  # values of the constants that it reads
 
 
 @dataclass(frozen=True, slots=True)

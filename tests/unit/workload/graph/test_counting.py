@@ -119,6 +119,13 @@ def test_a_graph_of_which_most_products_are_unknown_is_refused() -> None:
         shape_of(graph(known, unknown, unknown))
 
 
+def test_a_graph_whose_weights_are_in_unknown_operators_is_refused() -> None:
+    known, strange = (counted(node(name, [(2, 3), (3, 4)], (2, 4), (1,))) for name in ("MatMul", "own.MatMul"))
+    assert shape_of(graph(known, strange, parameters=24)).macs == 24
+    with pytest.raises(BadInput, match=r"most of the weights: own\.MatMul"):
+        shape_of(graph(known, strange, parameters=20))
+
+
 def test_counts_beyond_all_networks_are_refused() -> None:
     huge = counted(node("MatMul", [(LARGEST_COUNT, 3), (3, 4)], (LARGEST_COUNT, 4), (1,)))
     with pytest.raises(BadInput, match="no network is that large"):
