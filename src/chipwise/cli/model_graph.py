@@ -30,6 +30,8 @@ def show_graph(view: dict[str, Any]) -> None:
     text.show_table(
         columns, [_row(line["kind"], line, total) for line in graph["kinds"]] + [_row("all", graph["total"], total)]
     )
+    if graph["batch"] > 1:
+        text.show_lines(f"The table counts all {graph['batch']:,} samples of the batch.")
     text.show_lines(*graph["notes"])
 
 
