@@ -313,6 +313,7 @@ class Brute:
             shape = self.wide.shapes[self.wide.shape_of[self.session.catalog.machine_index[offer.provider, offer.machine]]]
             rate = shape.chips * self._broken["tpu" if self.wide.parts[shape.part].kind == "tpu" else "gpu"]
         if is_spot:
+            first = self.rates.first_wait(offer.provider, offer.region, machine.chip, machine.chips)
             rate += self.rates.of(offer.provider, offer.region, offer.machine, machine.chip, machine.chips).per_hour / 3600
             wait = (self.rates.wait_hours(offer.provider, offer.region, machine.chip) or 0.0) * 3600
         saves = file["kind"] in ("train", "finetune")
