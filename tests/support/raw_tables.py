@@ -130,7 +130,25 @@ def wait_h(provider: str, region: str, chip: str) -> float:
     own = [row for row in waits if row["provider"] == provider]
     pools = [[row for row in own if label(row) == name and place(row) == region] for name in names]
     pools += [[row for row in own if label(row) == name] for name in names]
-    pools += [[row for row in own if label(row) not in ("INTEL", "C3-88")]]
-    pools += [[row for row in waits if label(row) == name] for name in names]
-    pools += [[row for row in waits if label(row) not in ("INTEL", "C3-88")]]
-    return median(float(row["value"]) for row in next(pool for pool in pools if pool))
+    gpus = [row for row in waits if label(row) not in ("INTEL", "C3-88")]
+    pools += [[row for row in gpus if row["provider"] == provider]]
+    if nearest := next((pool for pool in pools if pool), None):
+        return median(float(row["value"]) for row in nearest)
+    return max(median(float(row["value"]) for row in gpus if row["provider"] == one) for one in {r["provider"] for r in gpus})
+
+
+def first_wait(provider: str, region: str, chip: str, chips: int) -> tuple[float, float]:
+    """(share of the time in which there is no spot machine, hours that a request waits for one on average): of machines of
+    one chip or of eight, the middle of the nearest traces."""
+    every = rows("tables/interruptions")
+    trace = ("provider", "region_or_zone", "machine_or_chip", "period")
+    there = {tuple(row[one] for one in trace): float(row["value"]) for row in every if row["measure"] == "availability_share"}
+    size = " x1" if chips == 1 else " x8"
+    assert chips in (1, 8)
+    known = [row for row in every if row["measure"] == "mean_wait_of_request" and size in row["machine_or_chip"]]
+    names = [chip.rsplit("-", n)[0] for n in range(chip.count("-") + 1)]
+    own = [row for row in known if row["provider"] == provider and row["machine_or_chip"].split(" x")[0] in names]
+    near = [row for row in own if row["region_or_zone"].rstrip("abcdef").rstrip("-") == region]
+    nearest = near or own or known
+    absent = 1 - median(there[tuple(row[one] for one in trace)] for row in nearest)
+    return absent, median(float(row["value"]) for row in nearest)
