@@ -19,16 +19,16 @@ the first hour is the worst (2 to 20 times the rate after six hours); one consta
 
 The nearest evidence wins: the machine in the region, the machine in other regions, its chip in the region, its chip in
 other regions, the provider. On each level the rate is the median, low and high are the 10th and 90th percentile of the rows'
-own low and high. A zone counts as its region. Of a provider without any row nothing is known, and other clouds say little of it:
-the highest of the known providers' rates for machines of as many chips is assumed, the longest of their waits, and the answer
-says that it is assumed.
+own low and high. A zone counts as its region. Of a provider without any row nothing is known, and other clouds say little of
+it: the highest of the known providers' rates for machines of as many chips is assumed, the longest of their waits, and the
+answer says that it is assumed.
 
 Waits. After a loss (`wait_hours`): the mean length of an outage (measure mean_wait_for_capacity). Before the first machine
 (`first_wait`): what a request at a random moment waits (mean_wait_of_request), which is longer than a mean outage where
-outages differ, since a long one is met more often. It is there at once in a share of the time (availability_share); else the wait
-is taken as exponential, which has the published 90th percentiles within a tenth (8 x V100: 5.3 h for 5.7 and 5.8). Traces of
-one chip and of eight are known; between them it is interpolated by the logarithm of the number, and larger machines count as
-eight chips. For several machines at once no more is counted than for one: traces differ too much to say (16 x V100: all were
+outages differ, since a long one is met more often. It is there at once in a share of the time (availability_share); else the
+wait is taken as exponential, which has the published 90th percentiles within a tenth (8 x V100: 5.3 h for 5.7 and 5.8). Traces
+of one chip and of eight are known; between them it is interpolated by the logarithm of the number, and larger machines count
+as eight chips. For several machines at once no more is counted than for one: traces differ too much to say (16 x V100: all were
 there 42% of the time, at least one 45%; four of 8 x A100: 19% and 86%).
 """
 
@@ -153,8 +153,8 @@ class Rates:
         for row in _latest(rows):
             chip, chips = _chip_of(row, carries)
             if row.measure == "mean_wait_of_request":
-                if row.value is not None and (there := present.get(_trace(row))) is not None:
-                    wait = FirstWait(1 - there, row.value / max(1 - there, 1e-9))
+                if row.value is not None and (share := present.get(_trace(row))) is not None:
+                    wait = FirstWait(1 - share, row.value / max(1 - share, 1e-9))
                     for key in _keys(row, chip):
                         self._first.setdefault(key, {}).setdefault(chips or 1.0, []).append(wait)
                 continue

@@ -210,9 +210,9 @@ def _spread(parts: _Stretches, rate: Floats, restart: Floats, wait: Floats, expe
     rows = np.flatnonzero((rate > 0) & (longest < _HOPELESS) & np.isfinite(expected))
     chances = rate[rows], restart[rows], wait[rows]
     variance = _extra_variance(parts.last_s[rows], *chances)
-    several = np.flatnonzero(parts.number[rows] > 0)
-    each = _extra_variance(parts.long_s[rows[several]], *(column[several] for column in chances))
-    variance[several] += parts.number[rows[several]] * each
+    saving = np.flatnonzero(parts.number[rows] > 0)
+    longer = _extra_variance(parts.long_s[rows[saving]], *(column[saving] for column in chances))
+    variance[saving] += parts.number[rows[saving]] * longer
     spread[rows] = np.sqrt(np.maximum(variance, 0.0))
     return np.asarray(spread / np.sqrt(averaged), dtype=float)
 

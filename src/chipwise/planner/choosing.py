@@ -144,7 +144,9 @@ class ChoiceMaker:
             return price * machine_spread(
                 self.case.peak, described.planned, described.replicas, machines, described.rate_spread
             )
-        return price * spread_of(float(priced.low_s[row]), float(priced.seconds[row]), float(priced.high_s[row]))
+        unpaid = float(priced.tails.first_wait_s[row])
+        spans = (float(column[row]) - unpaid for column in (priced.low_s, priced.seconds, priced.high_s))
+        return price * spread_of(*spans)
 
     def rows(self, ranked: Index, good_count: int) -> Rows:
         case, way = self.case, self.priced.way
@@ -192,9 +194,9 @@ class ChoiceMaker:
     def foresee(self, rows: Index) -> None:
         """How bad one run in ten is, and one more than the asked confidence allows, for many rows at once."""
         picked = np.array(sorted(set(rows.tolist())), dtype=np.intp)
-        within, confidence = self.priced.tails.within, self.case.goals.confidence
-        nine = within(picked, 0.9)
-        surely = nine if confidence == 0.9 else within(picked, confidence)
+        quantile, confidence = self.priced.tails.quantile, self.case.goals.confidence
+        nine = quantile(picked, 0.9)
+        surely = nine if confidence == 0.9 else quantile(picked, confidence)
         pairs = zip(nine.tolist(), np.maximum(surely, self.priced.seconds[picked]).tolist(), strict=True)
         self.tails.update(zip(picked.tolist(), pairs, strict=True))
 

@@ -135,14 +135,14 @@ def price(work: Work, offers: Index, market: Market, checkpoint: Checkpoint | No
     purchase = np.frombuffer(catalog.offers.purchase, dtype=np.int8)[offer].astype(np.intp)
     work_s = work.seconds[way]
     is_spot = purchase == PURCHASES.index(Purchase.SPOT)
-    taken = _taken(market, machine, region, is_spot)
-    risk = _risk(market, work_s, machines, machine, is_spot, taken, apart, checkpoint, work.monthly)
+    odds = _spot_odds(market, machine, region, is_spot)
+    risk = _risk(market, work_s, machines, machine, is_spot, odds, apart, checkpoint, work.monthly)
     run = risk.mean()
     ends = run.expected_s <= HOPELESS * (work_s + HOUR)
     if not ends.all():  # expected times that are endless, or as good as: no candidates
         way, offer, machine, region, purchase = (column[ends] for column in (way, offer, machine, region, purchase))
         machines, work_s, is_spot, risk, run = machines[ends], work_s[ends], is_spot[ends], risk.only(ends), run.only(ends)
-        taken = taken.only(ends)
+        odds = odds.only(ends)
     hourly = market.prices.counted[offer]
     moved_usd, moved_h = _moved(market, region, data)
     boot_s = 0.0 if work.monthly else BOOT_S  # what goes on has started before the month
@@ -167,8 +167,8 @@ def price(work: Work, offers: Index, market: Market, checkpoint: Checkpoint | No
         stretch=work.high[way] / np.maximum(work_s, 1e-9),
         boot_s=boot_s,
         moved=moved_s,
-        absent=np.zeros(len(way)) if work.monthly else taken.absent,
-        absent_s=taken.absent_s,
+        absent=np.zeros(len(way)) if work.monthly else odds.absent,
+        absent_s=odds.absent_s,
     )
     fixed_s = tails.first_wait_s + boot_s + moved_s
     return Priced(
@@ -188,7 +188,7 @@ def price(work: Work, offers: Index, market: Market, checkpoint: Checkpoint | No
         kg=market.grids.operational_kg(power_w, held_h, region),
         held_h=held_h,
         interruptions=run.interruptions,
-        assumed=taken.assumed,
+        assumed=odds.assumed,
         checkpoint_s=np.where(is_spot | (run.interruptions > SELDOM), run.interval_s, 0.0),
         beside_usd=np.zeros(len(way)) if work.beside_usd is None else work.beside_usd[way],
         power_w=power_w,
@@ -243,7 +243,7 @@ def _joined(work: Work, shape: Index) -> tuple[Index, Index]:
 
 
 @dataclass(frozen=True)
-class _Taken:
+class _SpotOdds:
     """How spot machines are had and lost, by row; nothing of others."""
 
     per_hour: Array
@@ -252,25 +252,25 @@ class _Taken:
     absent_s: Array
     assumed: Mask
 
-    def only(self, kept: Mask) -> _Taken:
-        return _Taken(**{one.name: getattr(self, one.name)[kept] for one in fields(self)})
+    def only(self, kept: Mask) -> _SpotOdds:
+        return _SpotOdds(**{one.name: getattr(self, one.name)[kept] for one in fields(self)})
 
 
-def _taken(market: Market, machine: Index, region: Index, is_spot: Mask) -> _Taken:
+def _spot_odds(market: Market, machine: Index, region: Index, is_spot: Mask) -> _SpotOdds:
     """Asked once for every machine in a region."""
     catalog, rates, spots = market.fleet.catalog, market.rates, np.flatnonzero(is_spot)
     pairs, place = np.unique(machine[spots] * len(catalog.regions) + region[spots], return_inverse=True)
-    found = np.zeros((len(pairs), 5))
-    for at, pair in enumerate(pairs.tolist()):
-        one, there = catalog.machines[pair // len(catalog.regions)], catalog.regions[pair % len(catalog.regions)].name
-        lost = rates.of(one.provider, there, one.name, one.chip, one.chips)
-        again_h = rates.wait_hours(one.provider, there, one.chip) or 0.0
-        first = rates.first_wait(one.provider, there, one.chip, one.chips)
-        found[at] = lost.per_hour, again_h * HOUR, first.absent, first.hours * HOUR, lost.assumed
+    table = np.zeros((len(pairs), 5))
+    for index, pair in enumerate(pairs.tolist()):
+        kind, place_name = catalog.machines[pair // len(catalog.regions)], catalog.regions[pair % len(catalog.regions)].name
+        lost = rates.of(kind.provider, place_name, kind.name, kind.chip, kind.chips)
+        again_h = rates.wait_hours(kind.provider, place_name, kind.chip) or 0.0
+        first = rates.first_wait(kind.provider, place_name, kind.chip, kind.chips)
+        table[index] = lost.per_hour, again_h * HOUR, first.absent, first.hours * HOUR, lost.assumed
     columns = np.zeros((len(machine), 5))
-    columns[spots] = found[place]
+    columns[spots] = table[place]
     per_hour, wait_s, absent, absent_s, assumed = columns.T
-    return _Taken(per_hour=per_hour, wait_s=wait_s, absent=absent, absent_s=absent_s, assumed=assumed > 0)
+    return _SpotOdds(per_hour=per_hour, wait_s=wait_s, absent=absent, absent_s=absent_s, assumed=assumed > 0)
 
 
 def _risk(
@@ -279,7 +279,7 @@ def _risk(
     machines: Array,
     machine: Index,
     is_spot: Mask,
-    taken: _Taken,
+    odds: _SpotOdds,
     apart: Mask,
     checkpoint: Checkpoint | None,
     monthly: bool,
@@ -291,10 +291,10 @@ def _risk(
     return Risk(
         work_s=work_s,
         rows=rows,
-        rate_per_s=broken + taken.per_hour[rows] / HOUR,
+        rate_per_s=broken + odds.per_hour[rows] / HOUR,
         machines=machines[rows],
         save_s=np.maximum(saved.save_s(machines[rows]), 1.0),
-        wait_s=np.where(is_spot[rows], taken.wait_s[rows], REPAIR_S),
+        wait_s=np.where(is_spot[rows], odds.wait_s[rows], REPAIR_S),
         every_s=saved.every_s,
         apart=apart[rows],
     )

@@ -168,13 +168,13 @@ class Tails:
             low = np.log(np.maximum(with_wait, _NONE) / middle) / width
             low = np.minimum(np.maximum(low, -_FAR), high)
             step = (high - low)[:, None] / 2
-            at = low[:, None] + step * (_NODES + 1.0)
-            spare = np.maximum(left[:, None] - middle[:, None] * np.exp(width[:, None] * at), 0.0)
-            density = np.exp(-(at**2) / 2 - spare / wait_s[:, None]) / np.sqrt(2 * np.pi)
+            deviations = low[:, None] + step * (_NODES + 1.0)
+            spare = np.maximum(left[:, None] - middle[:, None] * np.exp(width[:, None] * deviations), 0.0)
+            density = np.exp(-(deviations**2) / 2 - spare / wait_s[:, None]) / np.sqrt(2 * np.pi)
             late[waits] += absent * ((density * step) @ _WEIGHTS)
         return late
 
-    def within(self, rows: Index, share: float) -> Array:
+    def quantile(self, rows: Index, share: float) -> Array:
         """Seconds within which so large a share of runs ends."""
         rest = 1.0 - share
         fixed = self.boot_s + self.moved[rows]
@@ -187,8 +187,8 @@ class Tails:
         low, high = fixed.copy(), fixed + highest(rest / 2) + wait
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            over = self.late(rows, middle) > rest
-            low, high = np.where(over, middle, low), np.where(over, high, middle)
+            short = self.late(rows, middle) > rest
+            low, high = np.where(short, middle, low), np.where(short, high, middle)
         return high
 
 

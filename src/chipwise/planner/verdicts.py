@@ -56,7 +56,7 @@ class _Test:
 
     @classmethod
     def of(cls, obstacle: Obstacle, value: Array, limit: float, miss: Callable[[int], Reason]) -> _Test:
-        return cls(obstacle, value <= limit, lambda: value, limit, miss)
+        return cls(obstacle=obstacle, fine=value <= limit, value=lambda: value, limit=limit, miss=miss)
 
 
 def _deadline(priced: Priced, deadline_s: float, confidence: float) -> _Test:
@@ -67,7 +67,7 @@ def _deadline(priced: Priced, deadline_s: float, confidence: float) -> _Test:
 
     @cache
     def surely() -> Array:
-        return np.maximum(priced.tails.within(np.arange(len(priced)), confidence), priced.seconds)
+        return np.maximum(priced.tails.quantile(np.arange(len(priced)), confidence), priced.seconds)
 
     def late(at: int) -> Reason:
         return MissesDeadline(float(surely()[at]), deadline_s, confidence, float(priced.tails.moved[at]))
@@ -139,7 +139,8 @@ def feasible(case: PlanningCase, fleet: Fleet, priced: Priced, layered: Array | 
 
 def _sensible(case: PlanningCase, fleet: Fleet, priced: Priced, fine: Mask) -> Mask:
     """Without what nobody would do unasked: a chip that may be too slow for a request alone, a job of longer than a month, a
-    fleet of more machines than a team starts alone, in which a pod counts as machines of eight chips. Where nothing else is left they are kept."""
+    fleet of more machines than a team starts alone, in which a pod counts as machines of eight chips. Where nothing else is
+    left they are kept."""
     goals = case.goals
     chips = np.array([one.chips for one in fleet.shapes], dtype=np.float64)[fleet.shape_of[priced.machine]]
     fleets = priced.machines * np.maximum(chips / MACHINE_CHIPS, 1.0)

@@ -10,9 +10,9 @@
 | hpc | | runs x working set: the last state |
 | hybrid | | shots x qubits of all circuits, a bit each |
 
-A checkpoint has for each parameter that learns its weight in 16 bits, a copy of it in 32 and what the optimizer keeps: 14 B with
-AdamW, whose two moments have 32 bits, 8 B with those in 8 bits. Of adapters rank x (inputs + outputs) parameters learn for each
-matrix that has one; experts have none. Networks that are not transformers count a hundredth.
+A checkpoint has for each parameter that learns its weight in 16 bits, a copy of it in 32 and what the optimizer keeps: 14 B
+with AdamW, whose two moments have 32 bits, 8 B with those in 8 bits. Of adapters rank x (inputs + outputs) parameters learn
+for each matrix that has one; experts have none. Networks that are not transformers count a hundredth.
 A picture is 0.6 B a pixel and at least 110 kB, which is the mean of ImageNet's JPEG files (138 GB for 1.28 million); speech
 is half a minute of 16 bits at 16 kHz; English text has about 4 B a token. A video without a bitrate counts by bits a pixel
 that are usual for its codec. All these are rules of thumb, good to a factor of two.

@@ -315,7 +315,10 @@ def running(choice: Choice) -> list[tuple[str, str]]:
         low, high = choice.rate / choice.rate_spread, choice.rate * choice.rate_spread
         rows.append(("rate", f"{amount(choice.rate)} requests a second; 80% between {amount(low)} and {amount(high)}"))
     if choice.high_s > choice.low_s:
-        rows.append(("time", f"{duration(choice.seconds)}; 80% between {duration(choice.low_s)} and {duration(choice.high_s)}"))
+        alone = " by the speed alone" if choice.p90_s > 1.01 * choice.high_s else ""  # losses and waits add to it
+        rows.append(
+            ("time", f"{duration(choice.seconds)}; 80% between {duration(choice.low_s)} and {duration(choice.high_s)}{alone}")
+        )
     if choice.network_s is not None:
         rows.append(("network", f"{choice.network_s * 1e3:.0f} ms of round trip to {choice.users}, counted in"))
     if choice.rate is None and choice.seats is None and choice.provider != EDGE:
