@@ -41,7 +41,7 @@ FACTS = {
     "fpga_throughput": 18,
     "fpgas": 4,
     "images": 34,
-    "interruptions": 1142,
+    "interruptions": 1157,
     "media": 9,
     "price_decline": 200,
     "price_drift": 128,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.planner.pricing import BOOT_S
+from chipwise.planner.tails import BOOT_S
 from command import ROOT, Chipwise
 
 WORK = (

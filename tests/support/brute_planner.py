@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
 from itertools import product
-from math import ceil, exp, hypot, log, sqrt
+from math import ceil, exp, inf, log, sqrt
 from pathlib import Path
 from random import Random
-from statistics import median
-from typing import Any
+from statistics import NormalDist, median
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from chipwise.catalog.machine import Machine
 from chipwise.catalog.names import providers
 from chipwise.catalog.offer import NEVER_WIN, Offer, Purchase
 from chipwise.money import spot
-from chipwise.money.interruption import Rates
+from chipwise.money.interruption import FirstWait, Rates
 from chipwise.money.storage import Tiers
 from chipwise.money.transfer import Gravity
 from chipwise.perf import predict_serving, predict_training
@@ -43,6 +43,7 @@ from chipwise.planner.fleet import Fleet, Shape, fleet_of
 from chipwise.units import HOUR, MONTH, YEAR
 
 BOOT_S, REPAIR_S, SAVE_BYTES_PER_S = 600.0, 900.0, 2e9
+DEVIATIONS = np.array([NormalDist().inv_cdf((place + 0.5) / 4000) for place in range(4000)])
 HORIZON_S, MOST_MACHINES, NEARLY = 30 * 86400.0, 64, 0.03
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 MONTH_H = MONTH / HOUR
@@ -108,21 +109,21 @@ class Wanted:
 class Found:
     """All candidates that keep the goals, with what each costs and how long it takes; and how many there were at all."""
 
-    kept: list[tuple[float, float, tuple[Any, ...]]] = field(default_factory=list)  # USD, seconds, who
-    unsure: list[tuple[float, float, tuple[Any, ...]]] = field(default_factory=list)  # that keep them with less confidence
+    kept: list[tuple[float, float, tuple[Any, ...], int]] = field(default_factory=list)  # USD, seconds, who, chips
+    unsure: list[tuple[float, float, tuple[Any, ...], int]] = field(default_factory=list)  # that keep them with less confidence
     considered: int = 0
 
-    def offer(self, usd: float, seconds: float, who: tuple[Any, ...], sure: bool = True) -> None:
-        (self.kept if sure else self.unsure).append((usd, seconds, who))
+    def offer(self, usd: float, seconds: float, who: tuple[Any, ...], chips: int, sure: bool = True) -> None:
+        (self.kept if sure else self.unsure).append((usd, seconds, who, chips))
 
     def sensible(self, timed: bool) -> list[tuple[float, tuple[Any, ...]]]:
         """Without what is not sure of the latency goals, without fleets, and without a deadline times, that nobody asked for,
         where something else is left."""
         every = self.kept or self.unsure
-        kept = [one for one in every if one[2][3] <= MOST_MACHINES] or every
+        kept = [one for one in every if one[2][3] <= MOST_MACHINES and one[3] <= 8 * MOST_MACHINES] or every
         if not timed:
             kept = [one for one in kept if one[1] <= HORIZON_S] or kept
-        return [(usd, who) for usd, _, who in kept]
+        return [(usd, who) for usd, _, who, _ in kept]
 
 
 class Brute:
@@ -150,11 +151,25 @@ class Brute:
             for kind in ("tpu", "gpu")
         }
         self.layer = cache(self._layer)
+        self._trained = cache(self._learning)
 
     def _layer(self, name: str) -> tuple[str, Layer, float]:
         found = self.session.find_model(name, online=False)
         shape: Any = found.shape
         return model_key(found.name), layer_of(shape), float(shape.parameters)
+
+    def _learning(self, name: str, method: str) -> float:
+        """Parameters that learn: all, or 16 for every input and output of the matrices of a layer, but for experts."""
+        shape: Any = self.session.find_model(name, online=False).shape
+        if method == "full":
+            return float(shape.parameters)
+        stack = getattr(shape, "stack", shape)
+        one, mlp = stack.attention, stack.mlp
+        query, key = one.heads * one.head_dim, one.kv_heads * one.head_dim
+        matrices = [(one.hidden, query), (one.hidden, key), (one.hidden, key), (query, one.hidden)]
+        if not getattr(shape, "experts", None):
+            matrices += [(mlp.hidden, mlp.width)] * (3 if mlp.gated else 2)
+        return 16.0 * float(stack.layers * sum(inputs + outputs for inputs, outputs in matrices))
 
     def allowed(self, wanted: Wanted, spot_too: bool, fleet: Fleet) -> Iterator[tuple[Offer, Machine, int]]:
         limits, catalog = wanted.limits, self.session.catalog
@@ -259,7 +274,7 @@ class Brute:
     # -- training
 
     def training(self, wanted: Wanted) -> Found:
-        file, found = wanted.file, Found()
+        found = Found()
         spot_too = wanted.limits.get("interruptible") is not False
         times: dict[tuple[int, int], tuple[float, float, int]] = {}
         for offer, machine, shape in self.allowed(wanted, spot_too, self.fleet):
@@ -272,9 +287,10 @@ class Brute:
                 seconds, high, splits = times[shape, count]
                 found.considered += splits
                 if seconds < float("inf"):
-                    usd, took, surely = self._job_cost(wanted, offer, machine, count, seconds, high, alone=False)
-                    if surely <= file.get("goals", {}).get("deadline_s", float("inf")):
-                        found.offer(usd, took, (offer.provider, offer.machine, offer.region, count, str(offer.purchase)))
+                    usd, took, in_time = self._job_cost(wanted, offer, machine, count, seconds, high, alone=False)
+                    if in_time:
+                        who = (offer.provider, offer.machine, offer.region, count, str(offer.purchase))
+                        found.offer(usd, took, who, chips)
         return found
 
     def _fastest(self, wanted: Wanted, shape: Shape, count: int) -> tuple[float, float, int]:
@@ -319,27 +335,28 @@ class Brute:
 
     def _job_cost(
         self, wanted: Wanted, offer: Offer, machine: Machine, count: int, seconds: float, high: float, alone: bool
-    ) -> tuple[float, float, float]:
-        """(USD, seconds from start to end, those of nine runs in ten) of a job that works for `seconds`, one time in ten for
-        `high` times as long; `alone`: each machine by itself."""
+    ) -> tuple[float, float, bool]:
+        """(USD, seconds from asking for machines to the end, whether nine runs in ten keep the deadline) of a job that works
+        for `seconds`, one time in ten for `high` times as long; `alone`: each machine by itself."""
         file = wanted.file
-        _, _, parameters = self.layer(file["model"])
-        trained = parameters if file.get("method", "full") == "full" else 0.01 * parameters
+        trained = self._trained(file["model"], file.get("method", "full"))
         boot_s = 0.0 if file["kind"] == "serve" else BOOT_S  # a service has started before the month
         is_spot = offer.purchase is Purchase.SPOT
-        rate, wait = 0.0, REPAIR_S
+        rate, wait, first = 0.0, REPAIR_S, FirstWait(0.0, 0.0)
         if file["kind"] != "serve":
             shape = self.wide.shapes[self.wide.shape_of[self.session.catalog.machine_index[offer.provider, offer.machine]]]
             rate = shape.chips * self._broken["tpu" if self.wide.parts[shape.part].kind == "tpu" else "gpu"]
         if is_spot:
+            if file["kind"] != "serve":
+                first = self.rates.first_wait(offer.provider, offer.region, machine.chip, machine.chips)
             rate += self.rates.of(offer.provider, offer.region, offer.machine, machine.chip, machine.chips).per_hour / 3600
             wait = (self.rates.wait_hours(offer.provider, offer.region, machine.chip) or 0.0) * 3600
         saves = file["kind"] in ("train", "finetune")
-        save = max(trained * 14.0 / (SAVE_BYTES_PER_S * count), 1.0) if saves else 1.0
-        done, waited, losses = _interrupted(seconds, rate, count, save, wait, file.get("checkpoint_every_s"), not alone)
-        expected, paid = done + boot_s, done + boot_s - (waited if is_spot else 0.0)
-        unlucky = 1.2815515655446004 * (done - seconds) * sqrt(2 / max(losses, 0.1)) / done if losses > 0.1 else 0.0
-        surely = max(done * exp(hypot(log(1 + unlucky), log(max(high, 1.0)))), done) + boot_s
+        kept_bytes = {"adamw": 8.0, "adamw-8bit": 2.0, "sgd": 4.0}[file["optimizer"]] if saves else 0.0
+        save = max(trained * (6.0 + kept_bytes) / (SAVE_BYTES_PER_S * count), 1.0) if saves else 1.0
+        run = _interrupted(seconds, rate, count, save, wait, file.get("checkpoint_every_s"), not alone)
+        expected, paid = run.mean + boot_s, run.mean + boot_s - (run.waited if is_spot else 0.0)
+        moving = 0.0
         committed = COMMITTED_H.get(offer.purchase, 0.0)
         if file["kind"] == "serve":  # of a month, a month
             committed = min(committed, MONTH_H)
@@ -356,7 +373,7 @@ class Brute:
             )
             usd += sum(moved.usd for moved in moves)
             moving = sum(moved.hours for moved in moves) * 3600
-            expected, surely = expected + moving, surely + moving
+            expected += moving
             passes = 1.0
             needed = data["size_bytes"] * passes / max(expected, 1.0)
             usd += self.tiers.choose(
@@ -372,7 +389,12 @@ class Brute:
                 None,
                 in_place=all(moved.kind == "in place" for moved in moves),
             ).usd
-        return usd, expected, max(surely, expected)
+        expected += first.mean * 3600
+        deadline = file.get("goals", {}).get("deadline_s", inf)
+        in_time = expected <= deadline
+        if in_time and deadline < inf:
+            in_time = _late(deadline - boot_s - moving, run, exp(-rate * count * run.needed), high, first) <= 0.1
+        return usd, expected, in_time
 
     # -- serving and offline generation
 
@@ -409,14 +431,14 @@ class Brute:
                     who = (offer.provider, offer.machine, offer.region, count, str(offer.purchase))
                     if not online:
                         seconds = file["items"] / (rate * replicas)
-                        usd, took, surely = self._job_cost(wanted, offer, machine, count, seconds, spread, across == 1)
-                        if surely <= file.get("goals", {}).get("deadline_s", float("inf")):
-                            found.offer(usd, took, who)
+                        usd, took, in_time = self._job_cost(wanted, offer, machine, count, seconds, spread, across == 1)
+                        if in_time:
+                            found.offer(usd, took, who, count * chips)
                     elif replicas >= file["replicas"]["min"] and replicas * rate >= 1.25 * file["arrival"]["rate_per_s"] * (
                         1 - 1e-9
                     ):
                         usd, took, _ = self._job_cost(wanted, offer, machine, count, MONTH_H * HOUR, 1.0, across == 1)
-                        found.offer(usd, 0.0, who, sure)
+                        found.offer(usd, 0.0, who, count * chips, sure)
         return found
 
     def _ways(self, layer: Layer, shape: int) -> tuple[tuple[int, int], ...]:
@@ -471,13 +493,36 @@ class Brute:
         return {row: (float(one) if fine else 0.0, float(wide), bool(safe)) for row, one, wide, fine, safe in columns}
 
 
+class Run(NamedTuple):
+    """Seconds."""
+
+    mean: float
+    spread: float
+    needed: float  # without a loss
+    waited: float  # for machines, after losses
+
+
 @cache
-def _interrupted(
-    seconds: float, rate: float, count: int, save: float, wait: float, every: float | None, together: bool
-) -> tuple[float, float, float]:
-    """(expected seconds, of which waited for a machine, interruptions)."""
-    run = spot.run(seconds, rate, count, save, BOOT_S + save, every, wait_s=wait, together=together, tail=False)
-    return float(run.expected_s), float(run.waiting_s), float(run.interruptions)
+def _interrupted(seconds: float, rate: float, count: int, save: float, wait: float, every: float | None, together: bool) -> Run:
+    run = spot.run(seconds, rate, count, save, BOOT_S + save, every, wait_s=wait, together=together)
+    return Run(*(float(one) for one in (run.expected_s, run.spread_s, run.needed_s, run.waiting_s)))
+
+
+def _late(limit: float, run: Run, spared: float, high: float, first: FirstWait) -> float:
+    """The probability of ending later, by many values of the speed: runs without a loss, and those with one, whose mean and
+    spread follow from those of all; a machine is there at first, or comes after an exponential time."""
+    speed, late = log(max(high, 1.0)) / NormalDist().inv_cdf(0.9), 0.0
+    parts = [(spared, run.needed, speed)]
+    if spared < 1 - 1e-9:
+        mean = (run.mean - spared * run.needed) / (1 - spared)
+        square = (run.spread**2 + run.mean**2 - spared * run.needed**2) / (1 - spared)
+        varied = log(max(square / mean**2, 1.0))
+        parts.append((1 - spared, mean / exp(varied / 2), sqrt(varied + speed**2)))
+    for share, middle, width in parts:
+        left = limit - middle * np.exp(width * DEVIATIONS)
+        waiting = first.absent * np.exp(-np.maximum(left, 0.0) / max(first.hours * 3600, 1e-9))
+        late += share * float(np.mean(np.where(left < 0, 1.0, waiting)))
+    return late
 
 
 def _splits(layer: Layer, chips: int, node: int, piped: bool, seq: int, batch: int) -> Iterator[tuple[int, ...]]:

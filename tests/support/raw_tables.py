@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 from functools import cache
+from math import log
 from pathlib import Path
 from statistics import fmean, median
 
@@ -130,7 +131,30 @@ def wait_h(provider: str, region: str, chip: str) -> float:
     own = [row for row in waits if row["provider"] == provider]
     pools = [[row for row in own if label(row) == name and place(row) == region] for name in names]
     pools += [[row for row in own if label(row) == name] for name in names]
-    pools += [[row for row in own if label(row) not in ("INTEL", "C3-88")]]
-    pools += [[row for row in waits if label(row) == name] for name in names]
-    pools += [[row for row in waits if label(row) not in ("INTEL", "C3-88")]]
-    return median(float(row["value"]) for row in next(pool for pool in pools if pool))
+    gpus = [row for row in waits if label(row) not in ("INTEL", "C3-88")]
+    pools += [[row for row in gpus if row["provider"] == provider]]
+    if nearest := next((pool for pool in pools if pool), None):
+        return median(float(row["value"]) for row in nearest)
+    return max(median(float(row["value"]) for row in gpus if row["provider"] == one) for one in {r["provider"] for r in gpus})
+
+
+def first_wait(provider: str, region: str, chip: str, chips: float) -> tuple[float, float]:
+    """(share of the time in which there is no spot machine, hours that a request waits for one on average): of machines of
+    one chip or of eight the middle of the nearest traces, in between by the logarithm of the number, and no more for more."""
+    every = rows("tables/interruptions")
+    trace = ("provider", "region_or_zone", "machine_or_chip", "period")
+    there = {tuple(row[one] for one in trace): float(row["value"]) for row in every if row["measure"] == "availability_share"}
+    names = [chip.rsplit("-", n)[0] for n in range(chip.count("-") + 1)]
+
+    def of(size: int) -> tuple[float, float]:
+        known = [row for row in every if row["measure"] == "mean_wait_of_request" and f" x{size}" in row["machine_or_chip"]]
+        own = [row for row in known if row["provider"] == provider and row["machine_or_chip"].split(" x")[0] in names]
+        near = [row for row in own if row["region_or_zone"].rstrip("abcdef").rstrip("-") == region]
+        nearest = (near or own or known) if chips in (1, 8) else known
+        absent = 1 - median(there[tuple(row[one] for one in trace)] for row in nearest)
+        return absent, median(float(row["value"]) for row in nearest)
+
+    if chips <= 1 or chips >= 8:
+        return of(1 if chips <= 1 else 8)
+    (rare, short), (often, long), share = of(1), of(8), log(chips) / log(8)
+    return rare + share * (often - rare), short * (long / short) ** share

@@ -18,7 +18,7 @@ from chipwise.api.verbs import plan
 from chipwise.catalog.offer import PURCHASES
 from chipwise.errors import ChipwiseError
 from chipwise.planner.fleet import Index
-from chipwise.planner.pricing import BOOT_S
+from chipwise.planner.tails import BOOT_S
 from chipwise.planner.values.plan import Choice, Plan, Rows
 from chipwise.planner.values.split import GenerationSplit
 from chipwise.predictor import transformer as estimating

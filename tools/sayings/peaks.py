@@ -13,7 +13,7 @@ import yaml
 
 from chipwise.perf.family_training import ARITHMETIC
 from chipwise.perf.operators import COMPUTE_EFFICIENCY, MEMORY_EFFICIENCY
-from chipwise.planner.pricing import BOOT_S
+from chipwise.planner.tails import BOOT_S
 from chipwise.predictor import transformer as estimating
 from sayings.bench import ROOT, Asked, Bench
 from sayings.judging import Outcome, Table

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from statistics import median
 from typing import Any
 
-from chipwise.planner.pricing import BOOT_S
+from chipwise.planner.tails import BOOT_S
 from sayings.bench import Asked, Bench, Cost, chips, named, short
 from sayings.judging import Number, Outcome, Table, Varied, every, figure, judge, middle, outcome
 

@@ -157,7 +157,10 @@ def _has_no_tokens(model: str, models: Registry | None) -> bool:
     """Known to be asked about by samples: pictures, embeddings; what nobody knows is taken for a language model."""
     from chipwise.predictor.kinds.ask import by_samples
     from chipwise.workload.model.registry import find
+    from chipwise.workload.model.spelled import names_graph
 
+    if names_graph(model):
+        return True
     try:
         return by_samples((find(model) if models is None else models.find(model)).shape, "serve")
     except BadInput:

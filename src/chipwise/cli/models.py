@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chipwise.cli.options import CatalogName, listing
+from chipwise.cli.options import CatalogName, WholeNumber, listing
 from chipwise.text import parameters
 
 if TYPE_CHECKING:
@@ -17,12 +17,25 @@ if TYPE_CHECKING:
 @click.argument("name", nargs=-1, metavar="[NAME]", type=CatalogName("model"))
 @click.option("--family", help="Only this family: llama, qwen, ...")
 @click.option("--offline", is_flag=True, help="Do not ask the hub about a model that is not in the registry.")
+@click.option("--batch", type=WholeNumber(), default=None, help="Of a graph that leaves it open: samples at once; 1.")
+@click.option("--image-size", type=WholeNumber(), default=None, help="Of a graph that leaves it open: pixels a side; 224.")
+@click.option("--input", "sequence", type=WholeNumber(), default=None, help="Of a graph that leaves it open: tokens; 128.")
 @listing(limit=0)
-def models(name: tuple[str, ...], family: str | None, offline: bool, as_json: bool, as_csv: bool, limit: int) -> None:
+def models(
+    name: tuple[str, ...],
+    family: str | None,
+    offline: bool,
+    batch: int | None,
+    image_size: int | None,
+    sequence: int | None,
+    as_json: bool,
+    as_csv: bool,
+    limit: int,
+) -> None:
     """List known models, or show one model's shape.
 
-    NAME is a registry name (llama-3.1-8b), the form people paste (meta-llama/Llama-3.1-8B-Instruct), a config.json on
-    disk, or any hub id when online; a part of a name (llama) lists the models that have it.
+    NAME is a registry name (llama-3.1-8b), the form people paste (meta-llama/Llama-3.1-8B-Instruct), a config.json or a network
+    in ONNX (net.onnx) on disk, or any hub id when online; a part of a name (llama) lists the models that have it.
 
     \b
     Examples:
@@ -30,13 +43,30 @@ def models(name: tuple[str, ...], family: str | None, offline: bool, as_json: bo
       chipwise models llama
       chipwise models meta-llama/Llama-3.1-8B-Instruct
       chipwise models ./my-model/config.json --json
+      chipwise models net.onnx --image-size 384
     """
+    from chipwise.api.session.graph import Sizes, names_graph
     from chipwise.api.session.wiring import open_session
     from chipwise.api.views.catalog import model_view
+    from chipwise.api.views.graph import graph_view
     from chipwise.cli import text
-    from chipwise.errors import NoResult
+    from chipwise.cli.model_graph import show_graph
+    from chipwise.errors import BadInput, NoResult
     from chipwise.spelling import fold
 
+    if names_graph(" ".join(name)):
+        view = graph_view(" ".join(name), Sizes(batch, image_size, sequence))
+        if as_json:
+            text.show_json([view])
+        elif as_csv:
+            text.show_csv(view["graph"]["operators"])
+        else:
+            show_graph(view)
+        return
+    if any(size is not None for size in (batch, image_size, sequence)):
+        raise BadInput(
+            "--batch, --image-size and --input are of a graph.", remedy="Name an ONNX file: chipwise models net.onnx"
+        )
     session = open_session()
     selected = sorted(
         session.models_called(" ".join(name), online=not offline) if name else session.models,

@@ -248,7 +248,9 @@ def _render(
 
 def _is_file(workload: str) -> bool:
     """A file, or what was meant as one: then `check` says that it is not there."""
-    return Path(workload).exists() or workload.endswith((".yaml", ".yml"))
+    from chipwise.api.session.graph import names_graph
+
+    return (Path(workload).exists() and not names_graph(workload)) or workload.endswith((".yaml", ".yml"))
 
 
 def _refuse_both(workload: str, options: set[str]) -> None:

@@ -18,15 +18,25 @@ Not used as rates: availability shares, medians (of ended episodes only), counts
 the first hour is the worst (2 to 20 times the rate after six hours); one constant rate is all that `spot` assumes.
 
 The nearest evidence wins: the machine in the region, the machine in other regions, its chip in the region, its chip in
-other regions, the provider, the chip at other providers, anything. On each level the rate is the median, low and high
-are the 10th and 90th percentile of the rows' own low and high. A zone counts as its region.
+other regions, the provider. On each level the rate is the median, low and high are the 10th and 90th percentile of the rows'
+own low and high. A zone counts as its region. Of a provider without any row nothing is known, and other clouds say little of
+it: the highest of the known providers' rates for machines of as many chips is assumed, the longest of their waits, and the
+answer says that it is assumed.
+
+Waits. After a loss (`wait_hours`): the mean length of an outage (measure mean_wait_for_capacity). Before the first machine
+(`first_wait`): what a request at a random moment waits (mean_wait_of_request), which is longer than a mean outage where
+outages differ, since a long one is met more often. It is there at once in a share of the time (availability_share); else the
+wait is taken as exponential, which has the published 90th percentiles within a tenth (8 x V100: 5.3 h for 5.7 and 5.8). Traces
+of one chip and of eight are known; between them it is interpolated by the logarithm of the number, and larger machines count
+as eight chips. For several machines at once no more is counted than for one: traces differ too much to say (16 x V100: all were
+there 42% of the time, at least one 45%; four of 8 x A100: 19% and 86%).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import log, sqrt
 from typing import NamedTuple
@@ -40,6 +50,7 @@ SHORT_LIFE_HOURS = 6.0
 MIDDLE_LIFE_HOURS = sqrt(MONTH_HOURS * SHORT_LIFE_HOURS)
 MOST_INTERRUPTED = 0.95  # the open band ends at 1, whose rate is infinite
 TRACE_SPREAD = 2.0
+LARGEST_TRACED = 8.0  # chips of a machine whose first wait is known
 
 _KINDS = ("advisor", "followed", "probe")
 _KIND_TITLES = {
@@ -59,6 +70,18 @@ class Interruptions:
     low: float
     high: float
     basis: str  # which evidence, of what, of when
+    assumed: bool = False  # nothing is known of the provider
+
+
+class FirstWait(NamedTuple):
+    """Until a spot machine is had, of a request at a random moment."""
+
+    absent: float  # share of the time in which there is none
+    hours: float  # waited on average if there is none
+
+    @property
+    def mean(self) -> float:
+        return self.absent * self.hours
 
 
 class _Evidence(NamedTuple):
@@ -116,7 +139,7 @@ class Rates:
     """The table, converted and indexed once; answers are looked up. `machines` tell which chip a type named by the
     advisor carries: without them its bands do not count as evidence on that chip."""
 
-    __slots__ = ("_answers", "_pools", "_summaries", "_waits")
+    __slots__ = ("_answers", "_first", "_pools", "_summaries", "_waits")
 
     def __init__(self, rows: Iterable[Interruption], machines: Iterable[Machine] = ()) -> None:
         carries = {(machine.provider, machine.name): (machine.chip, machine.chips) for machine in machines}
@@ -124,8 +147,17 @@ class Rates:
         self._waits: dict[tuple[str, ...], list[float]] = {}
         self._summaries: dict[tuple[tuple[str, ...], float | None], Interruptions] = {}
         self._answers: dict[tuple[str, str, str, str | None, float | None], Interruptions] = {}
+        self._first: dict[tuple[str, ...], dict[float, list[FirstWait]]] = {}
+        rows = tuple(rows)
+        present = {_trace(row): row.value for row in rows if row.measure == "availability_share"}
         for row in _latest(rows):
             chip, chips = _chip_of(row, carries)
+            if row.measure == "mean_wait_of_request":
+                if row.value is not None and (share := present.get(_trace(row))) is not None:
+                    wait = FirstWait(1 - share, row.value / max(1 - share, 1e-9))
+                    for key in _keys(row, chip):
+                        self._first.setdefault(key, {}).setdefault(chips or 1.0, []).append(wait)
+                continue
             if row.measure == "mean_wait_for_capacity" and row.value is not None:
                 for key in _keys(row, chip):
                     self._waits.setdefault(key, []).append(row.value)
@@ -143,23 +175,63 @@ class Rates:
         place = (provider, region, machine, chip, chips)
         known = self._answers.get(place)
         if known is None:
-            level = next(key for key in _levels(provider, region_of(region), machine, chip) if key in self._pools)
+            levels = _levels(provider, region_of(region), machine, chip)
+            level = next((key for key in levels if key in self._pools), None)
             # One summary serves all that come to the same level, but sizes of a chip's machines are told apart.
-            key = (level, chips if level[0].startswith("chip") else None)
+            sized = level is None or level[0].startswith("chip")
+            key = (level or ("assumed",), chips if sized else None)
             if key not in self._summaries:
-                self._summaries[key] = _summary(level, self._pools[level], key[1])
+                self._summaries[key] = self._assumed(chips) if level is None else _summary(level, self._pools[level], key[1])
             known = self._answers[place] = self._summaries[key]
         return known
 
+    def _assumed(self, chips: float | None) -> Interruptions:
+        """Of a provider of whom nothing is known: the highest of those of whom something is."""
+        levels = [level for level in self._pools if level[0] == "provider"]
+        worst = max(
+            (_summary(level, self._pools[level], chips, by_size=True) for level in levels), key=lambda one: one.per_hour
+        )
+        return replace(worst, basis=f"assumed, as the highest of the known providers: {worst.basis}", assumed=True)
+
     def wait_hours(self, provider: str, region: str, chip: str | None = None) -> float | None:
-        """How long until one could be had again, once there was none: the median of the traces' means; None without one.
+        """How long until one could be had again, once there was none: the median of the traces' means, of a provider without
+        any the longest of the others'; None without one.
 
         Of somebody who insists on one zone. Who takes any zone or size waits less, and most losses find another at once.
         """
         for key in _levels(provider, region_of(region), "", chip):
             if key in self._waits:
                 return _middle(sorted(self._waits[key]))
-        return None
+        return max((_middle(sorted(waits)) for key, waits in self._waits.items() if key[0] == "provider"), default=None)
+
+    def first_wait(self, provider: str, region: str, chip: str | None = None, chips: float | None = None) -> FirstWait:
+        """The median of the traces of the chip in the region, at the provider, or of all chips, in machines of that size."""
+        size = min(max(chips or 1.0, 1.0), LARGEST_TRACED)
+        names = tuple(_chip_names(chip))
+        levels: list[tuple[str, ...]] = [("chip in region", provider, region_of(region), name) for name in names]
+        levels += [("chip", provider, name) for name in names]
+        for level in levels:
+            if size in (pool := self._first.get(level, {})):
+                return _usual(pool[size])
+        pool = self._first.get(("all",), {})
+        below = max((one for one in pool if one <= size), default=None)
+        above = min((one for one in pool if one >= size), default=None)
+        if below is None or above is None:
+            return _usual(pool[min(pool, key=lambda one: abs(one - size))]) if pool else FirstWait(0.0, 0.0)
+        if below == above:
+            return _usual(pool[below])
+        share, low, high = log(size / below) / log(above / below), _usual(pool[below]), _usual(pool[above])
+        absent = low.absent + share * (high.absent - low.absent)
+        return FirstWait(absent, low.mean * (high.mean / low.mean) ** share / absent)
+
+
+def _trace(row: Interruption) -> tuple[str, str, str, str]:
+    return row.provider, row.region_or_zone, row.machine_or_chip, row.period
+
+
+def _usual(waits: list[FirstWait]) -> FirstWait:
+    absent, mean = _middle(sorted(one.absent for one in waits)), _middle(sorted(one.mean for one in waits))
+    return FirstWait(absent, mean / max(absent, 1e-9))
 
 
 def _latest(rows: Iterable[Interruption]) -> Iterator[Interruption]:
@@ -173,14 +245,14 @@ def _latest(rows: Iterable[Interruption]) -> Iterator[Interruption]:
             if key not in bands or bands[key].fact.as_of < row.fact.as_of:
                 bands[key] = row
         elif row.measure == "loss_rate":
-            stated.add((row.provider, row.region_or_zone, row.machine_or_chip, row.period))
+            stated.add(_trace(row))
             yield row
         elif row.measure == "mean_uptime":
             uptimes.append(row)
-        elif row.measure == "mean_wait_for_capacity":
+        elif row.measure in ("mean_wait_for_capacity", "mean_wait_of_request"):
             yield row
     for row in uptimes:
-        if (row.provider, row.region_or_zone, row.machine_or_chip, row.period) not in stated:
+        if _trace(row) not in stated:
             yield row
     yield from bands.values()
 
@@ -210,7 +282,6 @@ def _keys(row: Interruption, chip: str | None) -> Iterator[tuple[str, ...]]:
     if chip is not None:
         yield ("chip in region", provider, region, chip)
         yield ("chip", provider, chip)
-        yield ("chip at other providers", chip)
     if chip not in _PROCESSORS:
         yield ("provider", provider)
         yield ("all",)
@@ -226,15 +297,12 @@ def _levels(provider: str, region: str, machine: str, chip: str | None) -> Itera
     for name in names:
         yield ("chip", provider, name)
     yield ("provider", provider)
-    for name in names:
-        yield ("chip at other providers", name)
-    yield ("all",)
 
 
-def _summary(level: tuple[str, ...], pool: list[_Evidence], chips: float | None) -> Interruptions:
+def _summary(level: tuple[str, ...], pool: list[_Evidence], chips: float | None, by_size: bool = False) -> Interruptions:
     kind = next(kind for kind in _KINDS if any(one.kind == kind for one in pool))
     used = [one for one in pool if one.kind == kind]
-    if level[0].startswith("chip"):
+    if by_size or level[0].startswith("chip"):
         used = [one for one in used if one.chips == chips] or used  # losing eight at once is another matter than one
     dates = sorted({one.as_of for one in used})
     period = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
@@ -254,12 +322,8 @@ def _place(level: tuple[str, ...]) -> str:
             return f"{name} in {region}"
         case ("machine" | "chip", _, name):
             return f"{name} in other regions"
-        case ("provider", name):
-            return f"all of {name}"
-        case ("chip at other providers", name):
-            return f"{name} at other providers"
         case _:
-            return "all providers"
+            return f"all of {level[-1]}"
 
 
 def _middle(ordered: list[float]) -> float:

@@ -54,7 +54,7 @@ def counted_net(shape: CountedShape, size: Size) -> Net:
     plain = shape.layers in (Layers.VIT, Layers.MLP, Layers.DIT, Layers.SWIN)
     if shape.layers.attends:  # what remains of the activations beside the scores
         activations = _OUTPUTS * shape.width_layers * shape.tokens * grown
-    rows = max(macs / shape.parameters, 1.0)
+    rows = max(macs / shape.multiplied, 1.0)
     columns = max(activations / (count * rows), 1.0)
     depth = macs / (count * rows * columns)
     product = Product(
@@ -70,13 +70,19 @@ def counted_net(shape: CountedShape, size: Size) -> Net:
     net = Net(
         kind=KINDS[shape.layers],
         products=(product,),
-        parameters=float(shape.parameters),
+        parameters=float(shape.multiplied),
         touched=passes * activations,
-        inputs=_RATE * _MELS * side if shape.seconds else 3.0 * side * side,
+        inputs=_inputs(shape, side),
         depth=count * (1.25 if plain else 1.0),
         **_scores(shape, grown),
     )
     return repeated(net, size.steps or STEPS, size.guidance or 2.0) if shape.layers is Layers.DIT else net
+
+
+def _inputs(shape: CountedShape, side: float) -> float:
+    if shape.reads_text:
+        return side
+    return _RATE * _MELS * side if shape.seconds else 3.0 * side * side
 
 
 def _scores(shape: CountedShape, grown: float) -> dict[str, float]:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from statistics import NormalDist
 
 import numpy as np
 
@@ -29,12 +28,18 @@ from chipwise.planner.values.plan import Choice, Feeding, Grounds, Missing, Obst
 from chipwise.planner.verdicts import row_title, verdict
 from chipwise.text import decimal_size, duration, number
 from chipwise.text import price as exact_price
-from chipwise.units import MONTH, YEAR
+from chipwise.units import HOUR, MONTH, YEAR
 from chipwise.workload.data import Data
 
 NEAR_ROWS = 2000  # among which it is looked for which of the cheapest leads
 BEHIND = 200  # rows without porting that are looked at where none of those is without
 REFINED = 200  # rows that get their storage chosen at first; more follow while a row without it may be shown
+
+
+def interruption_words(expected: float, assumed: bool, provider: str) -> str:
+    """Few of them with the digits that tell them from none."""
+    often = f"{expected:.1f}" if expected >= 0.095 or expected == 0 else f"{expected:.1g}"
+    return f"{often} interruptions expected{f', assumed: nobody published them of {provider}' if assumed else ''}"
 
 
 def values_of(case: PlanningCase, priced: Priced) -> Values:
@@ -117,9 +122,8 @@ class ChoiceMaker:
         self.followed = followed  # by way
         self.kept: dict[int, StorageChoice] = {}
         self.storage_usd: Array = np.full(len(priced), np.nan)  # of `kept`, as far as rows were compared by it
-        self.tails: dict[int, float] = {}
+        self.tails: dict[int, tuple[float, float]] = {}  # seconds of nine runs in ten, and with the asked confidence
         self.layered: Array | None = None  # USD by row, where a budget is held against the load's curve
-        self.surely = priced.tails.quick(case.goals.confidence)
         self.porting = porting_of(fleet, priced, case.goals.native)
 
     def _counted(self, row: int) -> str:
@@ -130,15 +134,8 @@ class ChoiceMaker:
         return "median of its peers" if prices.replaced[offer] else "middle of its zones"
 
     def _late(self, row: int) -> float | None:
-        """By a logarithmic normal law through the expected time and that of the asked confidence."""
-        goals, expected = self.case.goals, float(self.priced.seconds[row])
-        if goals.deadline_s is None:
-            return None
-        quantile = NormalDist().inv_cdf(goals.confidence)
-        width = math.log(max(float(self.surely[row]) / max(expected, 1e-9), 1.0)) / max(quantile, 1e-9)
-        if width <= 1e-9:
-            return float(expected > goals.deadline_s)
-        return 1.0 - NormalDist().cdf(math.log(goals.deadline_s / max(expected, 1e-9)) / width)
+        deadline = self.case.goals.deadline_s
+        return None if deadline is None else float(self.priced.tails.late(np.array([row]), deadline)[0])
 
     def _spread(self, row: int, described: Described, machines: int) -> Spread:
         priced, prices, offer = self.priced, self.priced.prices, self.priced.offer[row]
@@ -147,7 +144,9 @@ class ChoiceMaker:
             return price * machine_spread(
                 self.case.peak, described.planned, described.replicas, machines, described.rate_spread
             )
-        return price * spread_of(float(priced.low_s[row]), float(priced.seconds[row]), float(priced.high_s[row]))
+        unpaid = float(priced.tails.first_wait_s[row])
+        spans = (float(column[row]) - unpaid for column in (priced.low_s, priced.seconds, priced.high_s))
+        return price * spread_of(*spans)
 
     def rows(self, ranked: Index, good_count: int) -> Rows:
         case, way = self.case, self.priced.way
@@ -194,11 +193,15 @@ class ChoiceMaker:
         return int(heads[leading.first])
 
     def foresee(self, rows: Index) -> None:
-        """How bad one run in ten is, for many rows at once."""
+        """How bad one run in ten is, and one more than the asked confidence allows, for many rows at once."""
         picked = np.array(sorted(set(rows.tolist())), dtype=np.intp)
-        self.tails.update(zip(picked.tolist(), self.priced.tails.of(picked).tolist(), strict=True))
+        quantile, confidence = self.priced.tails.quantile, self.case.goals.confidence
+        nine = quantile(picked, 0.9)
+        surely = nine if confidence == 0.9 else quantile(picked, confidence)
+        pairs = zip(nine.tolist(), np.maximum(surely, self.priced.seconds[picked]).tolist(), strict=True)
+        self.tails.update(zip(picked.tolist(), pairs, strict=True))
 
-    def _tail(self, row: int) -> float:
+    def _tail(self, row: int) -> tuple[float, float]:
         if row not in self.tails:
             self.foresee(np.array([row]))
         return self.tails[row]
@@ -242,15 +245,15 @@ class ChoiceMaker:
         assert stored is not None
         machine = self.fleet.catalog.machines[self.priced.machine[row]]
         region = self.fleet.catalog.regions[self.priced.region[row]]
-        hours = float(self.priced.seconds[row]) / 3600.0
-        needed = stored.bytes_per_unit * self.case.units / max(float(self.priced.seconds[row]), 1.0)
+        seconds = float(self.priced.seconds[row] - self.priced.tails.first_wait_s[row])  # nothing is stored before it starts
+        needed = stored.bytes_per_unit * self.case.units / max(seconds, 1.0)
         storage = stored.tiers.choose(
             machine.provider,
             region.name,
             stored.size_bytes,
             needed,
             int(self.priced.machines[row]),
-            hours,
+            seconds / HOUR,
             machine.disk_bytes,
             machine.memory_bytes,
             stored.passes,
@@ -305,7 +308,9 @@ class ChoiceMaker:
             *(storage.lines if storage else ()),
             *described.lines,
         )
-        interrupted = f"{priced.interruptions[row]:.1f} interruptions expected"
+        assumed = bool(priced.assumed[row])
+        interrupted = interruption_words(float(priced.interruptions[row]), assumed, machine.provider)
+        nine, surely = self._tail(row)
         cost = Cost.of((Line("compute", compute, formula), Line("restarts", restarts, interrupted), *other_lines))
         kg, over_time = float(priced.kg[row]), None
         if followed is not None:
@@ -327,7 +332,7 @@ class ChoiceMaker:
             seconds=float(priced.seconds[row]),
             low_s=float(priced.low_s[row]),
             high_s=float(priced.high_s[row]),
-            p90_s=self._tail(row),
+            p90_s=nine,
             cost=cost,
             usd_per_unit=cost.usd / max(self.case.units, 1e-9),
             unit=self.case.unit,
@@ -338,6 +343,8 @@ class ChoiceMaker:
             provenance=described.provenance,
             price_of=iso_day(catalog.offers.as_of[priced.offer[row]]),
             interruptions=float(priced.interruptions[row]),
+            interruptions_assumed=assumed,
+            first_wait_s=float(priced.tails.first_wait_s[row]),
             checkpoint_s=float(priced.checkpoint_s[row]),
             storage=storage.tier if storage else "",
             feeding=_feeding(storage) if storage else None,
@@ -352,7 +359,7 @@ class ChoiceMaker:
             listed_usd=listed if abs(hourly / listed - 1) > 0.005 else None,
             price_days=int(priced.prices.days[priced.offer[row]]),
             doubt=MEANINGS[quality] if (quality := VERDICTS[catalog.offers.verdict[priced.offer[row]]]) in DOUBTFUL else "",
-            by_s=max(float(self.surely[row]), float(priced.seconds[row])),
+            by_s=surely,
             late_share=self._late(row),
             goals_chance=described.goals_chance,
             planned=described.planned,

@@ -31,6 +31,7 @@ STEP_SAMPLES = 256.0  # a chip and step, of models over pictures and other sampl
 # Jobs
 HORIZON_S = 30 * DAY  # within which a job without a deadline is done, where anything does it in that time
 MOST_MACHINES = 64  # that a plan takes where neither a goal nor limits.large asks for more
+MACHINE_CHIPS = 8  # of a usual machine: a pod or a rack counts as so many of them as its chips make
 
 # Services
 # Of the weights, by the format they are published in: that one, or a wider one where a chip has no other. A narrower one costs

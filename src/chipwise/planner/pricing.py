@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.offer import PURCHASES, Purchase
-from chipwise.money import spot
 from chipwise.money.carbon import Grids
 from chipwise.money.interruption import Rates
 from chipwise.money.transfer import Gravity
@@ -24,16 +22,13 @@ from chipwise.planner.failures import Failures
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.limits import COMMITTED_YEARS, Mask
 from chipwise.planner.offer_prices import OfferPrices
+from chipwise.planner.tails import BOOT_S, Risk, Tails
 from chipwise.units import HOUR, MONTH, YEAR
 from chipwise.workload.data import Data
 
-# From asking for a machine to the first step. Published: boot of a GPU machine 4 to 30 minutes, a container image that is not
-# cached 4 to 8, framework and collectives under one.
-BOOT_S = 600.0
 REPAIR_S = 900.0  # until a machine that broke is replaced: the operators of large clusters print up to 15 minutes
 SELDOM = 0.05  # interruptions of a run: below it nobody thinks of checkpoints
 HOPELESS = 1000.0  # a run that takes so many times its work, and an hour, ends by luck alone
-NINE_IN_TEN = float(NormalDist().inv_cdf(0.9))
 COMMITTED_H = {purchase: years * YEAR / HOUR for purchase, years in COMMITTED_YEARS.items()}
 HOURLY = frozenset(one for one in PURCHASES if one not in COMMITTED_H and one is not Purchase.OWNED)  # paid while it is up
 PROMISED: Mask = np.array([one in COMMITTED_H for one in PURCHASES])  # by purchase: for a term
@@ -61,8 +56,8 @@ class Priced:
     region: Index
     purchase: Index
     machines: Array
-    seconds: Array  # expected from start to end, restarts and transfer included
-    tails: Tails  # as bad as one in ten
+    seconds: Array  # expected from asking for machines to the end, waits, restarts and transfer included
+    tails: Tails  # how far they vary
     low_s: Array
     high_s: Array
     compute_usd: Array
@@ -72,6 +67,7 @@ class Priced:
     making_kg: Array  # of it the latter
     held_h: Array  # for which the machines are there: neither the wait for a spot machine nor that for data
     interruptions: Array
+    assumed: Mask  # nobody published how often machines of this provider are taken away
     checkpoint_s: Array  # between checkpoints; 0 where nothing is interrupted
     beside_usd: Array  # what is bought besides machines, such as tasks of a quantum processor
     power_w: Array  # of all machines of a row while they work
@@ -143,12 +139,14 @@ def price(work: Work, offers: Index, market: Market, checkpoint: Checkpoint | No
     purchase = np.frombuffer(catalog.offers.purchase, dtype=np.int8)[offer].astype(np.intp)
     work_s = work.seconds[way]
     is_spot = purchase == PURCHASES.index(Purchase.SPOT)
-    risk = _risk(market, work_s, machines, machine, region, is_spot, apart, checkpoint, work.monthly)
+    odds = _spot_odds(market, machine, region, is_spot)
+    risk = _risk(market, work_s, machines, machine, is_spot, odds, apart, checkpoint, work.monthly)
     run = risk.mean()
     ends = run.expected_s <= HOPELESS * (work_s + HOUR)
     if not ends.all():  # expected times that are endless, or as good as: no candidates
         way, offer, machine, region, purchase = (column[ends] for column in (way, offer, machine, region, purchase))
         machines, work_s, is_spot, risk, run = machines[ends], work_s[ends], is_spot[ends], risk.only(ends), run.only(ends)
+        odds = odds.only(ends)
     hourly = market.prices.counted[offer]
     moved_usd, moved_h = _moved(market, region, data)
     boot_s = 0.0 if work.monthly else BOOT_S  # what goes on has started before the month
@@ -168,6 +166,16 @@ def price(work: Work, offers: Index, market: Market, checkpoint: Checkpoint | No
     power_w = _drawn(market, work.power_w[way], machine, machines)
     making_kg = market.making[machine] * machines * held_h
     moved_s = np.zeros(len(way)) if work.monthly else moved_h * HOUR  # what goes on does not wait for it
+    tails = Tails(
+        risk=risk,
+        mean=run,
+        stretch=work.high[way] / np.maximum(work_s, 1e-9),
+        boot_s=boot_s,
+        moved=moved_s,
+        absent=np.zeros(len(way)) if work.monthly else odds.absent,
+        absent_s=odds.absent_s,
+    )
+    fixed_s = tails.first_wait_s + boot_s + moved_s
     return Priced(
         way=way,
         offer=offer,
@@ -175,10 +183,10 @@ def price(work: Work, offers: Index, market: Market, checkpoint: Checkpoint | No
         region=region,
         purchase=purchase,
         machines=machines,
-        seconds=expected + moved_s,
-        tails=Tails(risk=risk, mean=run, stretch=work.high[way] / np.maximum(work_s, 1e-9), boot_s=boot_s, moved=moved_s),
-        low_s=work.low[way] * stretch + boot_s + moved_s,
-        high_s=work.high[way] * stretch + boot_s + moved_s,
+        seconds=run.expected_s + fixed_s,
+        tails=tails,
+        low_s=work.low[way] * stretch + fixed_s,
+        high_s=work.high[way] * stretch + fixed_s,
         compute_usd=compute,
         restart_usd=restarts,
         transfer_usd=moved_usd,
@@ -186,6 +194,7 @@ def price(work: Work, offers: Index, market: Market, checkpoint: Checkpoint | No
         making_kg=making_kg,
         held_h=held_h,
         interruptions=run.interruptions,
+        assumed=odds.assumed,
         checkpoint_s=np.where(is_spot | (run.interruptions > SELDOM), run.interval_s, 0.0),
         beside_usd=np.zeros(len(way)) if work.beside_usd is None else work.beside_usd[way],
         power_w=power_w,
@@ -240,121 +249,34 @@ def _joined(work: Work, shape: Index) -> tuple[Index, Index]:
 
 
 @dataclass(frozen=True)
-class _Mean:
-    """Of every row: seconds until the work is done, and of them those that are not paid; interruptions; saving."""
+class _SpotOdds:
+    """How spot machines are had and lost, by row; nothing of others."""
 
-    expected_s: Array
-    waiting_s: Array
-    interruptions: Array
-    interval_s: Array
+    per_hour: Array
+    wait_s: Array  # after a loss
+    absent: Array
+    absent_s: Array
+    assumed: Mask
 
-    def only(self, kept: Mask) -> _Mean:
-        return _Mean(self.expected_s[kept], self.waiting_s[kept], self.interruptions[kept], self.interval_s[kept])
-
-
-@dataclass(frozen=True)
-class _Risk:
-    """Rows that may be interrupted, in what they differ."""
-
-    work_s: Array  # of all rows
-    rows: Index  # that may be interrupted
-    rate_per_s: Array  # of each of them
-    machines: Array
-    save_s: Array
-    wait_s: Array
-    every_s: float | None
-    apart: Mask
-
-    def only(self, mask: Mask) -> _Risk:
-        selected = mask[self.rows]
-        rows = (np.cumsum(mask) - 1)[self.rows[selected]]
-        return _Risk(
-            work_s=self.work_s[mask],
-            rows=rows,
-            rate_per_s=self.rate_per_s[selected],
-            machines=self.machines[selected],
-            save_s=self.save_s[selected],
-            wait_s=self.wait_s[selected],
-            every_s=self.every_s,
-            apart=self.apart[selected],
-        )
-
-    def run(self, places: Index, together: bool, tail: bool) -> spot.SpotRun:
-        """`places` are among `rows`."""
-        save = self.save_s[places]
-        return spot.run(
-            self.work_s[self.rows[places]],
-            self.rate_per_s[places],
-            self.machines[places],
-            save,
-            BOOT_S + save,
-            self.every_s,
-            wait_s=self.wait_s[places],
-            together=together,
-            tail=tail,
-        )
-
-    def mean(self) -> _Mean:
-        """Rows that cannot be interrupted get the run without interruptions."""
-        none = np.zeros_like(self.work_s)
-        columns = {"expected_s": self.work_s.copy(), "waiting_s": none, "interruptions": none.copy(), "interval_s": none.copy()}
-        for together in (True, False):
-            places = np.flatnonzero(self.apart != together)
-            run = self.run(places, together, False)
-            for name, values in columns.items():
-                values[self.rows[places]] = getattr(run, name)
-        return _Mean(**columns)
-
-    def tails(self, rows: Index) -> Array:
-        """Seconds that nine runs in ten stay below, of rows that may be interrupted."""
-        places = np.searchsorted(self.rows, rows)
-        apart = self.apart[places]
-        seconds = np.empty(len(places))
-        for together in (True, False):
-            seconds[apart != together] = self.run(places[apart != together], together, True).p90_s
-        return seconds
+    def only(self, kept: Mask) -> _SpotOdds:
+        return _SpotOdds(**{one.name: getattr(self, one.name)[kept] for one in fields(self)})
 
 
-@dataclass(frozen=True)
-class Tails:
-    """Seconds from start to end that so many runs of a hundred stay below: by the luck of the run and by the estimate of the
-    speed, which have nothing to do with each other. The 90th percentile of the luck is reckoned for rows that are asked for,
-    since it takes long; for all rows `quick` takes losses as a Poisson law whose costs are exponential."""
-
-    risk: _Risk
-    mean: _Mean
-    stretch: Array  # by which the estimate may be too short, one time in ten
-    boot_s: float
-    moved: Array  # seconds that data need to come
-
-    def only(self, mask: Mask) -> Tails:
-        return Tails(
-            risk=self.risk.only(mask),
-            mean=self.mean.only(mask),
-            stretch=self.stretch[mask],
-            boot_s=self.boot_s,
-            moved=self.moved[mask],
-        )
-
-    def of(self, rows: Index) -> Array:
-        """Of nine runs in ten."""
-        expected = self.mean.expected_s[rows]
-        lucky = expected.copy()
-        risky = np.flatnonzero(np.isin(rows, self.risk.rows))
-        lucky[risky] = self.risk.tails(rows[risky])
-        return self._joined(rows, np.maximum(lucky / np.maximum(expected, 1e-9), 1.0), 1.0)
-
-    def quick(self, share: float) -> Array:
-        """Of every row."""
-        quantile = float(NormalDist().inv_cdf(share)) / NINE_IN_TEN
-        extra = np.maximum(self.mean.expected_s - self.risk.work_s, 0.0)
-        spread = NINE_IN_TEN * extra * np.sqrt(2.0 / np.maximum(self.mean.interruptions, 0.1))
-        late = 1.0 + np.where(self.mean.interruptions > 1 - share, spread, 0.0) / np.maximum(self.mean.expected_s, 1e-9)
-        return self._joined(np.arange(len(self.stretch)), late, quantile)
-
-    def _joined(self, rows: Index, luck: Array, quantile: float) -> Array:
-        worse = np.exp(quantile * np.hypot(np.log(luck), np.log(np.maximum(self.stretch[rows], 1.0))))
-        return self.mean.expected_s[rows] * worse + self.boot_s + self.moved[rows]
+def _spot_odds(market: Market, machine: Index, region: Index, is_spot: Mask) -> _SpotOdds:
+    """Asked once for every machine in a region."""
+    catalog, rates, spots = market.fleet.catalog, market.rates, np.flatnonzero(is_spot)
+    pairs, place = np.unique(machine[spots] * len(catalog.regions) + region[spots], return_inverse=True)
+    table = np.zeros((len(pairs), 5))
+    for index, pair in enumerate(pairs.tolist()):
+        kind, place_name = catalog.machines[pair // len(catalog.regions)], catalog.regions[pair % len(catalog.regions)].name
+        lost = rates.of(kind.provider, place_name, kind.name, kind.chip, kind.chips)
+        again_h = rates.wait_hours(kind.provider, place_name, kind.chip) or 0.0
+        first = rates.first_wait(kind.provider, place_name, kind.chip, kind.chips)
+        table[index] = lost.per_hour, again_h * HOUR, first.absent, first.hours * HOUR, lost.assumed
+    columns = np.zeros((len(machine), 5))
+    columns[spots] = table[place]
+    per_hour, wait_s, absent, absent_s, assumed = columns.T
+    return _SpotOdds(per_hour=per_hour, wait_s=wait_s, absent=absent, absent_s=absent_s, assumed=assumed > 0)
 
 
 def _risk(
@@ -362,46 +284,26 @@ def _risk(
     work_s: Array,
     machines: Array,
     machine: Index,
-    region: Index,
     is_spot: Mask,
+    odds: _SpotOdds,
     apart: Mask,
     checkpoint: Checkpoint | None,
     monthly: bool,
-) -> _Risk:
+) -> Risk:
     """Spot machines are taken away, and all machines break. What goes on for a month is replaced while it goes on."""
     rows = np.flatnonzero(is_spot) if monthly else np.arange(len(work_s), dtype=np.intp)
     broken = np.zeros(len(rows)) if monthly else market.failures.per_machine_s(market.fleet)[machine[rows]]
-    spot_rows = np.flatnonzero(is_spot[rows])
-    at = rows[spot_rows]
-    pairs, place = np.unique(machine[at] * len(market.fleet.catalog.regions) + region[at], return_inverse=True)
-    rate, wait_s = broken, np.full(len(rows), REPAIR_S)
-    if len(pairs):
-        taken = np.array([_taken(market, int(pair)) for pair in pairs])[place]
-        rate = broken.copy()
-        rate[spot_rows] += taken[:, 0] / HOUR
-        wait_s[spot_rows] = taken[:, 1] * HOUR
     saved = checkpoint or Checkpoint(0.0)
-    save_s = np.maximum(saved.save_s(machines[rows]), 1.0)
-    return _Risk(
+    return Risk(
         work_s=work_s,
         rows=rows,
-        rate_per_s=rate,
+        rate_per_s=broken + odds.per_hour[rows] / HOUR,
         machines=machines[rows],
-        save_s=save_s,
-        wait_s=wait_s,
+        save_s=np.maximum(saved.save_s(machines[rows]), 1.0),
+        wait_s=np.where(is_spot[rows], odds.wait_s[rows], REPAIR_S),
         every_s=saved.every_s,
         apart=apart[rows],
     )
-
-
-def _taken(market: Market, pair: int) -> tuple[float, float]:
-    """Of a spot machine in a region: losses an hour, and hours until one is had again."""
-    catalog = market.fleet.catalog
-    machine_index, region_index = divmod(pair, len(catalog.regions))
-    machine, region = catalog.machines[machine_index], catalog.regions[region_index]
-    rates = market.rates
-    lost = rates.of(machine.provider, region.name, machine.name, machine.chip, machine.chips).per_hour
-    return lost, rates.wait_hours(machine.provider, region.name, machine.chip) or 0.0
 
 
 def _moved(market: Market, region: Index, data: Data | None) -> tuple[Array, Array]:

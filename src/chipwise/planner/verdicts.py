@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
 from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.perf.arrays import Array
 from chipwise.planner.case import PlanningCase
+from chipwise.planner.defaults import MACHINE_CHIPS
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.limits import Mask, offer_title
 from chipwise.planner.pricing import Priced, own_limits
@@ -53,55 +55,66 @@ def too_distant(reach: Reach | None, fleet: Fleet, priced: Priced, rows: Index) 
 
 @dataclass(frozen=True)
 class _Test:
-    """A goal against all rows: what each comes to, what is allowed, and by how much a row misses it."""
+    """A goal against all rows: who keeps it, what each comes to, what is allowed, and by how much a row misses it."""
 
     obstacle: Obstacle
-    value: Array
+    fine: Mask
+    value: Callable[[], Array]  # asked for only where nothing keeps all goals
     limit: float
     miss: Callable[[int], Reason]
 
-    @property
-    def fine(self) -> Mask:
-        found: Mask = self.value <= self.limit
-        return found
+    @classmethod
+    def of(cls, obstacle: Obstacle, value: Array, limit: float, miss: Callable[[int], Reason]) -> _Test:
+        return cls(obstacle=obstacle, fine=value <= limit, value=lambda: value, limit=limit, miss=miss)
+
+
+def _deadline(priced: Priced, deadline_s: float, confidence: float) -> _Test:
+    """Kept with the confidence, and by what is expected."""
+    fine = priced.seconds <= deadline_s
+    rows = np.flatnonzero(fine)
+    fine[rows] = priced.tails.late(rows, deadline_s) <= 1.0 - confidence
+
+    @cache
+    def surely() -> Array:
+        return np.maximum(priced.tails.quantile(np.arange(len(priced)), confidence), priced.seconds)
+
+    def late(at: int) -> Reason:
+        return MissesDeadline(float(surely()[at]), deadline_s, confidence, float(priced.tails.moved[at]))
+
+    return _Test(Obstacle.DEADLINE, fine, surely, deadline_s, late)
 
 
 def _tests(case: PlanningCase, fleet: Fleet, priced: Priced, layered: Array | None) -> list[_Test]:
     goals, seconds = case.goals, priced.seconds
     tests = []
-    if (deadline := goals.deadline_s) is not None:
-        surely = np.maximum(priced.tails.quick(goals.confidence), seconds)
-
-        def late(at: int) -> Reason:
-            return MissesDeadline(float(surely[at]), deadline, goals.confidence, float(priced.tails.moved[at]))
-
-        tests.append(_Test(Obstacle.DEADLINE, surely, deadline, late))
+    if goals.deadline_s is not None:
+        tests.append(_deadline(priced, goals.deadline_s, goals.confidence))
     if (rate := goals.throughput) is not None:
 
         def slow(at: int) -> Reason:
             return MissesThroughput(goals.items / float(seconds[at]), rate, goals.item)
 
-        tests.append(_Test(Obstacle.THROUGHPUT, seconds, goals.items / rate, slow))
+        tests.append(_Test.of(Obstacle.THROUGHPUT, seconds, goals.items / rate, slow))
     if (budget := goals.budget_usd) is not None:
         spent = goals.spent(priced.usd, seconds) if layered is None else layered
 
         def dear(at: int) -> Reason:
             return OverBudget(float(spent[at]), budget, goals.period, layered=case.following is not None)
 
-        tests.append(_Test(Obstacle.BUDGET, spent, budget, dear))
+        tests.append(_Test.of(Obstacle.BUDGET, spent, budget, dear))
     own = own_limits(fleet.catalog, priced.offer)
     if (priced.machines > own).any():
 
         def fewer(at: int) -> Reason:
             return OwnsFewer(int(priced.machines[at]), int(own[at]))
 
-        tests.append(_Test(Obstacle.OWNED, priced.machines / own, 1.0, fewer))
+        tests.append(_Test.of(Obstacle.OWNED, priced.machines / own, 1.0, fewer))
     for quota in quota_checks(fleet, priced, goals.rules):
 
         def above(at: int, quota: QuotaCheck = quota) -> Reason:
             return quota.miss(float(quota.needed[at]))
 
-        tests.append(_Test(Obstacle.QUOTA, quota.needed, quota.maximum, above))
+        tests.append(_Test.of(Obstacle.QUOTA, quota.needed, quota.maximum, above))
     return tests
 
 
@@ -115,7 +128,7 @@ def feasible(case: PlanningCase, fleet: Fleet, priced: Priced, layered: Array | 
     masks = [one.fine for one in tests]
     fine = np.logical_and.reduce([np.ones(len(priced), dtype=bool), *masks])
     if fine.any() or not len(priced):
-        return _sensible(case, priced, fine), ()
+        return _sensible(case, fleet, priced, fine), ()
     misses = np.sum([~mask for mask in masks], axis=0)
 
     def missing(test: _Test, index: int, together: bool = False) -> Missing:
@@ -131,20 +144,23 @@ def feasible(case: PlanningCase, fleet: Fleet, priced: Priced, layered: Array | 
     for test, mask in zip(tests, masks, strict=True):
         rows = np.flatnonzero(~mask & (misses == 1))
         if len(rows):
-            alone.append(missing(test, int(rows[np.argmin(test.value[rows])])))
+            alone.append(missing(test, int(rows[np.argmin(test.value()[rows])])))
     if alone:
         return fine, tuple(alone)
-    excess = np.sum([np.log(np.maximum(one.value / max(one.limit, 0.5), 1.0)) for one in tests], axis=0)
+    excess = np.sum([np.log(np.maximum(one.value() / max(one.limit, 0.5), 1.0)) for one in tests], axis=0)
     row = int(np.argmin(excess))
     missed = [test for test, mask in zip(tests, masks, strict=True) if not mask[row]]
     return fine, tuple(missing(test, row, together=True) for test in missed)
 
 
-def _sensible(case: PlanningCase, priced: Priced, fine: Mask) -> Mask:
+def _sensible(case: PlanningCase, fleet: Fleet, priced: Priced, fine: Mask) -> Mask:
     """Without what nobody would do unasked: a chip that may be too slow for a request alone, a job of longer than a month, a
-    fleet of more machines than a team starts alone. Where nothing else is left they are kept."""
+    fleet of more machines than a team starts alone, in which a pod counts as machines of eight chips. Where nothing else is
+    left they are kept."""
     goals = case.goals
-    masks = [priced.machines <= goals.most_machines, priced.seconds <= (goals.horizon_s or math.inf)]
+    chips = np.array([one.chips for one in fleet.shapes], dtype=np.float64)[fleet.shape_of[priced.machine]]
+    fleets = priced.machines * np.maximum(chips / MACHINE_CHIPS, 1.0)
+    masks = [fleets <= goals.most_machines, priced.seconds <= (goals.horizon_s or math.inf)]
     if case.chance is not None:
         masks.insert(0, case.chance[priced.way] >= goals.confidence)
     for mask in masks:
@@ -161,7 +177,8 @@ def row_title(fleet: Fleet, priced: Priced, at: int) -> str:
 def verdict(case: PlanningCase, fleet: Fleet, choice: Choice) -> Reason | None:
     """The first goal or quota that a choice misses; None: it keeps all."""
     goals = case.goals
-    if goals.deadline_s is not None and choice.by_s > goals.deadline_s:
+    late = goals.deadline_s is not None and (choice.late_share or 0.0) > 1.0 - goals.confidence
+    if goals.deadline_s is not None and (late or choice.seconds > goals.deadline_s):
         return MissesDeadline(choice.by_s, goals.deadline_s, goals.confidence, choice.moving_s)
     if choice.goals_chance is not None and choice.goals_chance < goals.confidence:
         return UnsureLatency(choice.goals_chance, goals.confidence)

@@ -41,6 +41,7 @@ from chipwise.predictor.transformer import context_notes
 from chipwise.predictor.values import Arrivals, FitResult, MemoryUse, SamplePrediction
 from chipwise.text import count
 from chipwise.workload.model.shape import (
+    CountedShape,
     EncoderDecoderShape,
     EncoderShape,
     RecommenderShape,
@@ -96,6 +97,8 @@ def check_sample_options(known: Known, model: str, options: Mapping[str, Any]) -
     entry = known.find_model(model)
     lengths = {EncoderShape: ("input_tokens",), EncoderDecoderShape: ("input_tokens", "output_tokens")}
     used = lengths.get(type(entry.shape), ())
+    if isinstance(entry.shape, CountedShape) and entry.shape.reads_text:
+        used = ("input_tokens",)
     unused = [name for name in ("input_tokens", "output_tokens", "seq", "target") if name in options and name not in used]
     if unused:
         refuse(entry.name, unused)
@@ -336,7 +339,13 @@ def predict_samples(known: Known, model: str, chip: str, settings: Mapping[str, 
         power=chip_power(drawn),
         energy_per_million_samples_kwh=float(drawn.total[0]) * ask.chips / per_s / 3.6,
         arrivals=_arriving(curve, float(settings["rate"]), float(settings.get("burstiness", 1.0))) if come else None,
-        notes=(*notes, *ask.remarks, *_longer(known, model, settings), *_otherwise(ask, chip_batch)),
+        notes=(
+            *notes,
+            *known.find_model(model).notes,
+            *ask.remarks,
+            *_longer(known, model, settings),
+            *_otherwise(ask, chip_batch),
+        ),
         steadiness=steadiness("edge" if ask.part.kind == "edge" else "dedicated"),
     )
 

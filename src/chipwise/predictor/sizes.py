@@ -37,6 +37,8 @@ def named_sizes(shape: Shape) -> tuple[str, ...]:
     denoises = isinstance(shape, DiffusionShape) or (isinstance(shape, CountedShape) and shape.layers is Layers.DIT)
     hears = (isinstance(shape, EncoderDecoderShape) and shape.mels) or (isinstance(shape, CountedShape) and shape.seconds)
     sees = not hears and not isinstance(shape, EncoderShape | EncoderDecoderShape | RecommenderShape | DecoderShape)
+    if isinstance(shape, CountedShape):
+        sees = not hears and not shape.reads_text
     named = {"image_size": sees, "steps": denoises, "guidance": denoises, "clip_s": hears, "compiled": True}
     return tuple(name for name, means in named.items() if means)
 
@@ -60,6 +62,8 @@ def size_of(shape: Shape, settings: Mapping[str, Any]) -> Size:
         length = float(settings.get("input_tokens") or settings.get("seq") or heard)
     elif isinstance(shape, CountedShape) and shape.seconds:
         length = float(settings.get("clip_s") or 0.0)
+    elif isinstance(shape, CountedShape) and shape.reads_text:
+        length = float(settings.get("input_tokens") or settings.get("seq") or 0.0)
     else:
         length = float(settings.get("image_size") or 0.0)
     return Size(
@@ -80,6 +84,8 @@ def sample_words(shape: Shape, settings: Mapping[str, Any], training: bool) -> d
             return {"side": side or float(shape.image_size)}
         case CountedShape() if shape.seconds:
             return {"seconds": float(settings.get("clip_s") or shape.seconds)}
+        case CountedShape() if shape.reads_text:
+            return {"tokens": float(tokens or shape.sequence)}
         case CountedShape():
             pictures = {"side": side or float(shape.image_size)} if shape.image_size else {}
             return pictures | ({"steps": steps} if shape.layers is Layers.DIT else {})

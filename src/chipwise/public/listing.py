@@ -211,14 +211,34 @@ class CatalogVerbs(Opened):
         return Table(rows[:limit], _REGIONS)
 
     def models(
-        self, name: str | None = None, *, family: str | None = None, offline: bool = False, limit: int | None = None
+        self,
+        name: str | Path | None = None,
+        *,
+        family: str | None = None,
+        offline: bool = False,
+        batch: int | None = None,
+        image_size: int | None = None,
+        input: int | None = None,
+        limit: int | None = None,
     ) -> Table:
         """List known models, or those of a name: whole or a part, a path of a config.json, or a hub id unless `offline`.
 
+        A network in an ONNX file has its operators in `graph`; `batch`, `image_size` and `input` (tokens) are taken for the
+        dimensions that it leaves open.
+
         >>> cw.models(family="llama"), cw.models("llama-3.1-8b")[0].parameters
         """
+        from chipwise.api.session.graph import Sizes, names_graph
         from chipwise.api.views.catalog import model_view
 
+        name = None if name is None else str(name)
+        sizes = Sizes(batch, image_size, input)
+        if name is not None and names_graph(name):
+            from chipwise.api.views.graph import graph_view
+
+            return Table([graph_view(name, sizes)], _MODELS)
+        if sizes != Sizes():
+            raise BadInput("batch, image_size and input are of a graph.", remedy="Name an ONNX file: cw.models('net.onnx')")
         session = self.api
         listed = list(session.models) if name is None else session.models_called(name, online=not offline)
         if family is not None:

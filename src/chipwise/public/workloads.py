@@ -16,6 +16,7 @@ from chipwise.errors import BadInput
 from chipwise.public.calling import GIVEN
 from chipwise.units import parse_count
 from chipwise.workload.kinds import Common
+from chipwise.workload.model.spelled import names_graph
 from chipwise.workload.source import NamedText, read_text, read_yaml
 
 if TYPE_CHECKING:
@@ -223,6 +224,6 @@ def is_file(workload: str) -> bool:
     if workload.endswith((".yaml", ".yml")):
         return True
     try:
-        return Path(workload).is_file()
+        return Path(workload).is_file() and not names_graph(workload)
     except (OSError, ValueError):  # longer than a path may be
         return False

@@ -10,7 +10,9 @@
 | hpc | | runs x working set: the last state |
 | hybrid | | shots x qubits of all circuits, a bit each |
 
-A checkpoint is 14 B for each parameter that learns: weights in 16 bits, their copy and Adam's two moments in 32.
+A checkpoint has for each parameter that learns its weight in 16 bits, a copy of it in 32 and what the optimizer keeps: 14 B
+with AdamW, whose two moments have 32 bits, 8 B with those in 8 bits. Of adapters rank x (inputs + outputs) parameters learn
+for each matrix that has one; experts have none. Networks that are not transformers count a hundredth.
 A picture is 0.6 B a pixel and at least 110 kB, which is the mean of ImageNet's JPEG files (138 GB for 1.28 million); speech
 is half a minute of 16 bits at 16 kHz; English text has about 4 B a token. A video without a bitrate counts by bits a pixel
 that are usual for its codec. All these are rules of thumb, good to a factor of two.
@@ -32,6 +34,7 @@ from chipwise.workload.kinds import (
     Hybrid,
     Learning,
     Method,
+    Optimizer,
     Render,
     Serve,
     Stream,
@@ -41,6 +44,7 @@ from chipwise.workload.media import Codec, Video
 from chipwise.workload.model.shape import (
     ConvShape,
     CountedShape,
+    DecoderShape,
     DiffusionShape,
     EncoderDecoderShape,
     EncoderShape,
@@ -50,8 +54,16 @@ from chipwise.workload.model.shape import (
     VisionShape,
 )
 
-CHECKPOINT_BYTES = 14.0  # a parameter that learns
-ADAPTED = 0.01  # of the parameters, in low-rank adapters
+STATE_BYTES = {  # a parameter that learns, of what the optimizer keeps
+    Optimizer.ADAMW: 8.0,
+    Optimizer.ADAMW_8BIT: 2.0,
+    Optimizer.ADAFACTOR: 0.0,
+    Optimizer.LION: 4.0,
+    Optimizer.MUON: 4.0,
+    Optimizer.SGD: 4.0,
+}
+COPY_BYTES = 4.0  # a parameter that learns
+ADAPTED = 0.01  # of the parameters in low-rank adapters, where matrices are not known one by one
 WEIGHT_BYTES = 2.0
 TEXT_BYTES = 4.0  # a token
 SHORT_VOCABULARY = 65_536  # token numbers in 16 bits
@@ -130,12 +142,29 @@ def sized(work: W, shape: Shape | None = None) -> W:
 
 def learning_parameters(work: Learning, shape: Shape) -> float:
     """Those that learn, and are saved."""
-    whole = not isinstance(work, Finetune) or work.method is Method.FULL
-    return float(shape.parameters) * (1.0 if whole else ADAPTED)
+    if not isinstance(work, Finetune) or work.method is Method.FULL:
+        return float(shape.parameters)
+    attention_only = work.targets == "attention"
+    match shape:
+        case DecoderShape():
+            dense = 0 if attention_only or shape.experts else shape.mlp.ends
+            per_rank = shape.layers * (shape.attention.ends + dense)
+        case EncoderShape() | VisionShape():
+            per_rank = shape.stack.adapted(attention_only)
+        case EncoderDecoderShape():
+            per_rank = shape.encoder.adapted(attention_only) + shape.decoder.adapted(attention_only)
+        case _:
+            return ADAPTED * float(shape.parameters)
+    return float(work.rank or 0) * per_rank
+
+
+def _saved_bytes(work: Learning) -> float:
+    """For each parameter that learns."""
+    return WEIGHT_BYTES + COPY_BYTES + STATE_BYTES[work.optimizer]
 
 
 def checkpoint_bytes(work: Learning, shape: Shape) -> float:
-    return CHECKPOINT_BYTES * learning_parameters(work, shape)
+    return _saved_bytes(work) * learning_parameters(work, shape)
 
 
 def _derived(work: Common, shape: Shape | None) -> Volume:
@@ -218,7 +247,8 @@ def _learning(work: Learning, shape: Shape | None) -> Volume:
     if shape is not None:
         trained = learning_parameters(work, shape)
         weights = Amount(WEIGHT_BYTES * trained, f"{count(trained)} parameters x {WEIGHT_BYTES:g} B")
-        checkpoint = Amount(CHECKPOINT_BYTES * trained, f"{count(trained)} parameters x {CHECKPOINT_BYTES:g} B")
+        saved = _saved_bytes(work)
+        checkpoint = Amount(saved * trained, f"{count(trained)} parameters x {saved:g} B")
     return Volume(read=_learned(work, shape), written=weights, checkpoint=checkpoint)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import log
 from time import process_time
 
 import pytest
@@ -52,8 +53,47 @@ def test_the_nearest_evidence_wins() -> None:
     assert rates.of("p", "r1", "other", "V100-16").per_hour == 0.3
     assert rates.of("p", "r9", "other", "V100-16").per_hour == pytest.approx(0.4)
     assert "all of p" in rates.of("p", "r9", "other", "MI300X").basis
-    assert "L4 at other providers" in rates.of("z", "r9", "other", "L4").basis
-    assert "all providers" in rates.of("z", "r9", "other", "MI300X").basis
+    assert not rates.of("p", "r9", "other", "MI300X").assumed
+
+
+def test_of_an_unknown_provider_the_worst_of_the_known_ones_is_assumed() -> None:
+    rows = [
+        trace("V100 x1", 0.3),
+        trace("V100 x8", 0.5),
+        trace("L4 x1", 0.9, provider="q"),
+        trace("L4 x8", 0.4, provider="q"),
+        trace("V100 x1", 2.0, measure="mean_wait_for_capacity"),
+        trace("L4 x1", 3.0, provider="q", measure="mean_wait_for_capacity"),
+    ]
+    rates = Rates(rows)
+    for chip in ("L4", "V100", "MI300X"):
+        found = {chips: rates.of("z", "r1", "m", chip, chips) for chips in (1, 8)}
+        assert (found[1].per_hour, found[8].per_hour) == (0.9, 0.5)
+        assert all(one.assumed and "assumed" in one.basis for one in found.values())
+        assert rates.wait_hours("z", "r1", chip) == 3.0
+
+
+def test_the_first_wait_is_that_of_a_request_at_a_random_moment() -> None:
+    """Of traces that say how often there was one, and by the size of the machine."""
+    rows = [trace("V100 x1", 0.3)]
+    for label, there, mean in (("V100 x1", 0.8, 0.5), ("H100 x1", 0.6, 1.5), ("V100 x8", 0.5, 2.0)):
+        rows += [trace(label, there, measure="availability_share"), trace(label, mean, measure="mean_wait_of_request")]
+    rates = Rates(rows)
+    assert rates.first_wait("p", "r1", "V100", 1) == pytest.approx((0.2, 2.5))
+    assert rates.first_wait("p", "r9", "H100-SXM", 1).mean == pytest.approx(1.5)
+    one, two, eight, pod = (rates.first_wait("z", "r9", "B200", chips) for chips in (1, 2, 8, 64))
+    assert (one.absent, one.mean) == pytest.approx((0.3, 1.0))
+    assert (eight.absent, eight.mean) == pytest.approx((0.5, 2.0))
+    assert two.mean == pytest.approx(2.0 ** (1 / 3))
+    assert pod == eight
+    assert Rates(rows[:1]).first_wait("p", "r1", "V100", 8).mean == 0.0
+
+
+def test_the_exponential_wait_has_the_published_percentiles() -> None:
+    """Of eight chips 5.67 and 5.83 h nine times in ten, of one chip 3.36 h in the middle of the traces."""
+    for chips, p90 in ((8, 5.75), (1, 3.36)):
+        wait = RATES.first_wait("aws", "nowhere", "B200", chips)
+        assert wait.hours * log(wait.absent / 0.1) == pytest.approx(p90, rel=0.1)
 
 
 def test_published_bands_followed_instances_and_probes_are_not_mixed() -> None:
@@ -136,7 +176,7 @@ def test_a_worse_band_is_never_a_lower_rate() -> None:
 def test_traces_without_a_machine_know_the_chip_by_its_short_name() -> None:
     assert "H100 in us-central1" in RATES.of("gcp", "us-central1", "a3-highgpu-1g", "H100-SXM", 1).basis
     assert "A100-40 in" in RATES.of("gcp", "europe-west4", "a2-highgpu-8g", "A100-40", 8).basis
-    assert "V100 at other providers" in Rates(ROWS).of("azure", "eastus", "Standard_NC6s_v3", "V100-16", 1).basis
+    assert Rates(ROWS).of("azure", "eastus", "Standard_NC6s_v3", "V100-16", 1).assumed
 
 
 def test_the_advisor_speaks_for_a_chip_where_the_catalog_knows_who_carries_it() -> None:

@@ -17,7 +17,7 @@ H = 3600.0
 def simulated(
     work: float, rate: float, save: float, restart: float, wait: float, interval: float, runs: int, seed: int
 ) -> tuple[float, float, float]:
-    """Mean and 90th percentile of the time, and mean losses: every run, loss by loss."""
+    """Mean and standard deviation of the time, and mean losses: every run, loss by loss."""
     draw = np.random.default_rng(seed)
     took, lost = [], []  # of those that ended
     time, left, losses, again = np.zeros(runs), np.full(runs, work), np.zeros(runs), np.zeros(runs)
@@ -35,7 +35,7 @@ def simulated(
             lost.append(losses[ended])
             time, left, losses, again = (one[~ended] for one in (time, left, losses, again))
     all_took, all_lost = np.concatenate(took), np.concatenate(lost)
-    return float(all_took.mean()), float(np.quantile(all_took, 0.9)), float(all_lost.mean())
+    return float(all_took.mean()), float(all_took.std()), float(all_lost.mean())
 
 
 GRID = [
@@ -49,9 +49,9 @@ GRID = [
 def test_against_a_simulation(work: float, mean: float, save: float, restart: float, wait: float) -> None:
     found = run(work, 1 / mean, 1, save, restart, wait_s=wait)
     runs = 20000 if found.checkpoints < 200 else 2500
-    expected, p90, losses = simulated(work, 1 / mean, save, restart, wait, float(found.interval_s), runs, seed=7)
+    expected, spread, losses = simulated(work, 1 / mean, save, restart, wait, float(found.interval_s), runs, seed=7)
     assert float(found.expected_s) == pytest.approx(expected, rel=0.02)
-    assert float(found.p90_s) == pytest.approx(p90, rel=0.05)
+    assert float(found.spread_s) == pytest.approx(spread, rel=0.05, abs=0.01 * expected)
     assert float(found.interruptions) == pytest.approx(losses, rel=0.05, abs=0.02)
 
 
@@ -68,9 +68,9 @@ def test_against_a_simulation_with_a_given_interval(
     work: float, mean: float, save: float, restart: float, wait: float, interval: float
 ) -> None:
     found = run(work, 1 / mean, 1, save, restart, interval, wait_s=wait)
-    expected, p90, _ = simulated(work, 1 / mean, save, restart, wait, interval, 20000, seed=3)
+    expected, spread, _ = simulated(work, 1 / mean, save, restart, wait, interval, 20000, seed=3)
     assert float(found.expected_s) == pytest.approx(expected, rel=0.02)
-    assert float(found.p90_s) == pytest.approx(p90, rel=0.05)
+    assert float(found.spread_s) == pytest.approx(spread, rel=0.05, abs=0.01 * expected)
 
 
 def test_the_parts_make_up_the_whole() -> None:
@@ -82,20 +82,15 @@ def test_the_parts_make_up_the_whole() -> None:
 
 def test_without_losses_nothing_is_saved_or_waited_for() -> None:
     found = run(10 * H, 0.0, 8, 60, 300, wait_s=600)
-    assert found.expected_s == found.p90_s == found.interval_s == 10 * H
+    assert found.expected_s == found.needed_s == found.interval_s == 10 * H
+    assert found.spread_s == 0
     assert found.interruptions == found.checkpoints == 0
-
-
-def test_nine_runs_in_ten_without_a_loss_finish_on_time() -> None:
-    found = run(H, 0.05 / H, 1, 600, 300)
-    assert found.p90_s == H
-    assert found.expected_s > H
 
 
 def test_n_machines_together_are_one_of_n_times_the_rate() -> None:
     many, one = run(20 * H, 1e-6, 16, 60, 300), run(20 * H, 16e-6, 1, 60, 300)
     assert many.expected_s == one.expected_s
-    assert many.p90_s == one.p90_s
+    assert many.spread_s == one.spread_s
 
 
 def test_machines_on_a_common_queue_lose_only_their_own_work() -> None:
@@ -103,7 +98,7 @@ def test_machines_on_a_common_queue_lose_only_their_own_work() -> None:
     together = run(20 * H, 1e-5, 16, 60, 300)
     assert apart.expected_s == one.expected_s < together.expected_s
     assert apart.interruptions == pytest.approx(16 * float(one.interruptions))
-    assert apart.expected_s < apart.p90_s < one.p90_s
+    assert apart.spread_s == pytest.approx(float(one.spread_s) / 4)
 
 
 def test_youngs_and_dalys_intervals_are_the_limits_of_the_best() -> None:
@@ -141,24 +136,23 @@ def test_more_of_anything_never_ends_sooner(quantity: tuple[float, ...], which: 
     # Free checkpoints are written so often that the rest no longer matters, to a thousandth.
     assert after.expected_s >= before.expected_s * (1 - (2e-3 if save == 0 else 1e-9))
     assert before.expected_s >= work * (1 - 1e-12)
-    assert before.p90_s >= work * (1 - 1e-12)
+    assert before.needed_s >= work * (1 - 1e-12)
     fixed = run(work, rate, 1, save, restart, work / 7, wait_s=wait)
-    if which in (1, 3, 4) and np.isfinite(fixed.p90_s):  # with more work or saving the last checkpoint may fall away
+    if which in (1, 3, 4) and np.isfinite(fixed.expected_s):  # with more work or saving the last checkpoint may fall away
         later = run(work, rate2, 1, save2, restart2, work / 7, wait_s=wait2)
-        assert later.p90_s >= fixed.p90_s * 0.985
+        assert later.expected_s >= fixed.expected_s * (1 - 1e-9)
 
 
 def test_a_hopeless_run_is_long_and_not_an_error() -> None:
     found = run(np.array([100 * H, 100 * H]), 1 / 60, 64, 600, np.array([900, 9e6]))
     assert (found.expected_s > 1e15).all()
-    assert (found.p90_s > found.expected_s).all() or np.isinf(found.p90_s).any()
-    assert not np.isnan(found.p90_s).any()
+    assert (found.spread_s == found.expected_s).all()  # by luck alone: exponential
 
 
 def test_candidates_broadcast_and_keep_their_shape() -> None:
     found = run(np.full((3, 1), 10 * H), np.array([1e-7, 1e-5]), 2, 30, 60)
-    assert found.expected_s.shape == found.p90_s.shape == (3, 2)
-    assert float(found.p90_s[0, 1]) == pytest.approx(float(run(10 * H, 1e-5, 2, 30, 60).p90_s))
+    assert found.expected_s.shape == found.spread_s.shape == (3, 2)
+    assert float(found.spread_s[0, 1]) == pytest.approx(float(run(10 * H, 1e-5, 2, 30, 60).spread_s))
 
 
 @pytest.mark.parametrize(

@@ -138,11 +138,14 @@ def moving(case: Case, view: View, choice: View) -> tuple[float, float]:
 
 
 def waiting_h(case: Case, choice: View) -> float:
-    """Hours without machines, for which nobody pays: after each loss of a spot machine."""
+    """Hours without machines, for which nobody pays: before the first spot machine and after each loss of one."""
     if choice["purchase"] != "spot":
         return 0.0
     losses = choice["interruptions"] / (choice["machines"] if case.apart else 1)
-    return float(losses * raw.wait_h(choice["provider"], choice["region"], choice["chip"]))
+    place = (choice["provider"], choice["region"], choice["chip"])
+    first = raw.first_wait(*place, choice["chips_per_machine"])[1]
+    assert choice["first_wait_s"] == pytest.approx(3600 * first, rel=EXACT)
+    return float(first + losses * raw.wait_h(*place))
 
 
 def held_h(case: Case, view: View, choice: View) -> float:

@@ -354,7 +354,10 @@ def test_a_budget_that_is_too_small_says_by_how_much() -> None:
 def test_the_changes_that_are_told_help_each_alone() -> None:
     rows = planned(TRAIN).rows
     assert rows is not None
-    usd, seconds = rows.priced.usd, np.maximum(rows.priced.tails.quick(0.9), rows.priced.seconds)
+    usd, seconds = (
+        rows.priced.usd,
+        np.maximum(rows.priced.tails.quantile(np.arange(len(rows.priced)), 0.9), rows.priced.seconds),
+    )
     budget, deadline = round(float(usd.min()) * 1.01, 2), round(float(seconds.min()) * 1.01)
     assert not np.any((usd <= budget) & (seconds <= deadline))
     found = planned(TRAIN, goals={"budget": f"${budget}", "deadline": f"{deadline}s"})

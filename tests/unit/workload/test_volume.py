@@ -78,9 +78,41 @@ def test_a_checkpoint_holds_weights_copies_and_moments_of_what_learns() -> None:
     assert 5.6e12 < whole.checkpoint.bytes < 5.8e12
     assert whole.written is not None
     assert whole.written.bytes == pytest.approx(parameters * 2)
-    adapters = parse("kind: finetune\nname: a\nmodel: llama-3.1-405b\nmethod: lora\ntokens: 1B\n")
-    assert isinstance(adapters, Learning)
-    assert checkpoint_bytes(adapters, find("llama-3.1-405b").shape) == pytest.approx(whole.checkpoint.bytes / 100)
+
+
+@pytest.mark.parametrize(
+    ("options", "parameters"),
+    [
+        ("rank: 32", 80 * 32 * (2 * 16384 + 2 * 9216 + 3 * 36864)),  # q and o, k and v, the three of the feed-forward
+        ("rank: 8", 80 * 8 * 161_792),
+        ("", 80 * 16 * 161_792),
+        ("rank: 8\ntargets: attention", 80 * 8 * (2 * 16384 + 2 * 9216)),
+    ],
+)
+def test_adapters_have_their_rank_for_every_input_and_output_of_their_matrices(options: str, parameters: float) -> None:
+    found = volume(f"kind: finetune\nname: a\nmodel: llama-3.1-70b\nmethod: qlora\ntokens: 1B\n{options}\n")
+    assert found.written is not None
+    assert found.written.bytes == pytest.approx(2 * parameters)
+    assert found.checkpoint is not None
+    assert found.checkpoint.bytes == pytest.approx(14 * parameters)
+
+
+def test_experts_have_no_adapters_and_networks_without_a_stack_count_a_hundredth() -> None:
+    text = "kind: finetune\nname: a\nmodel: {}\nmethod: lora\nrank: 8\nsamples: 1M\nsequence_length: 512\n"
+    mixtral = volume(text.format("mixtral-8x7b")).written
+    assert mixtral is not None
+    assert mixtral.bytes == pytest.approx(2 * 32 * 8 * (2 * 8192 + 2 * 5120))
+    resnet = volume(text.format("resnet-50").replace("sequence_length: 512\n", "")).written
+    assert resnet is not None
+    assert resnet.bytes == pytest.approx(2 * 0.01 * find("resnet-50").shape.parameters)
+
+
+@pytest.mark.parametrize(("optimizer", "each"), [("adamw", 14), ("adamw-8bit", 8), ("lion", 10), ("sgd", 10), ("adafactor", 6)])
+def test_a_checkpoint_holds_what_its_optimizer_keeps(optimizer: str, each: float) -> None:
+    work = parse(f"kind: train\nname: a\nmodel: llama-3.1-8b\ntokens: 1B\noptimizer: {optimizer}\n")
+    shape = find("llama-3.1-8b").shape
+    assert isinstance(work, Learning)
+    assert checkpoint_bytes(work, shape) == pytest.approx(each * shape.parameters)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from chipwise.errors import BadInput, InvalidFile, OutsideFailed, Problem, Unkno
 from chipwise.predictor.sizes import named_sizes
 from chipwise.spelling import fold, nearest
 from chipwise.workload.goals import MOST_NEEDS
+from chipwise.workload.model.spelled import names_file
 from chipwise.workload.parse import EnvironmentData, Parsed, load_with_lines, parse_with_lines
 from chipwise.workload.pipeline import Workload
 from chipwise.workload.references import Reference, ReferenceKind, references
@@ -125,7 +126,7 @@ class _Look:
     def _model(self, variant: EnvironmentData, reference: Reference) -> Iterator[Problem]:
         text = reference.text
         path = Path(variant.path).parent / text
-        is_path = text.endswith(".json") or text.startswith(".") or ("/" in text and path.exists())
+        is_path = names_file(text) or ("/" in text and path.exists())
         try:
             model = self.session.find_model(str(path) if is_path else text, self.online)
             if variant.environment == self.environment:
@@ -136,7 +137,7 @@ class _Look:
             if text.count("/") == 1:
                 self.notes.setdefault(f"{text} is not in the registry; with --online its shape is read from the hub.")
             else:
-                allowed = "a registry name, a hub id, a config.json or a shape"
+                allowed = "a registry name, a hub id, a config.json, an ONNX file or a shape"
                 yield variant.problem(reference.field_path, error.message.rstrip("."), allowed, error.nearest)
         except OutsideFailed as error:
             self.notes.setdefault(f"{text} could not be looked up: {error}")

@@ -11,7 +11,7 @@ from chipwise.api.verbs import plan_any_checked
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NoResult
 from chipwise.planner.explain.reason_words import nothing_words
-from chipwise.planner.pricing import BOOT_S
+from chipwise.planner.tails import BOOT_S
 from chipwise.planner.values.pipeline import PipelinePlan, Placed, by_use
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.runner.comparing import steps_of
@@ -176,4 +176,4 @@ def rate_of(alternatives: Sequence[Choice]) -> float | None:
     spot = next((one for one in alternatives if one.purchase == Purchase.SPOT), None)
     if spot is None or not spot.seconds:
         return None
-    return spot.interruptions / (spot.seconds / 3600.0) / max(spot.machines, 1)
+    return spot.interruptions / ((spot.seconds - spot.first_wait_s) / 3600.0) / max(spot.machines, 1)

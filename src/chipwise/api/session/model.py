@@ -1,4 +1,4 @@
-"""A model by whatever the user has: a name, a config.json on disk, or a hub id when online."""
+"""A model by whatever the user has: a name, a config.json or a graph on disk, or a hub id when online."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from chipwise.errors import BadInput, OutsideFailed, UnknownName
+from chipwise.errors import OutsideFailed, UnknownName
 from chipwise.workload.model.registry import Model, Registry
+from chipwise.workload.model.spelled import names_file, names_graph
 
 
 class Models:
@@ -26,7 +27,7 @@ class Models:
 
 def find(name: str, registry: Registry, online: bool) -> Model:
     """Registry first, then a file or directory of this name, then the hub; the registry's own error when all fail."""
-    looks_like_path = name.endswith(".json") or name.startswith((".", "/", "~")) or (name.endswith("/") and _exists(name))
+    looks_like_path = names_file(name) or name.startswith(("/", "~")) or (name.endswith("/") and _exists(name))
     if not looks_like_path:
         try:
             return registry.find(name)
@@ -47,12 +48,12 @@ def _exists(name: str) -> bool:
 
 
 def _from_file(name: str) -> Model:
+    from chipwise.api.session.graph import graph_model, path_of
     from chipwise.workload.model.huggingface import read_config, shape_from_config
 
-    try:
-        path = Path(name).expanduser()
-    except RuntimeError as error:  # ~nobody
-        raise BadInput(f"There is no home directory for {name[:80]!r}.", remedy="Check the path.") from error
+    if names_graph(name):
+        return graph_model(name)
+    path = path_of(name)
     shape = shape_from_config(read_config(path))
     label = path.parent.name if path.is_file() else path.name
     return Model(

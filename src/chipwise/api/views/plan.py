@@ -137,6 +137,8 @@ def choice_view(choice: Choice) -> View:
         "price_of": choice.price_of,
         "price_days": choice.price_days,
         "interruptions": choice.interruptions,
+        "interruptions_assumed": choice.interruptions_assumed,
+        "first_wait_s": choice.first_wait_s,
         "checkpoint_every_s": choice.checkpoint_s or None,
         "storage": choice.storage or None,
         "feeding": asdict(choice.feeding) if choice.feeding else None,

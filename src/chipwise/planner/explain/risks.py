@@ -31,6 +31,7 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
     layers = leading_layers(plan)
     if winner.purchase == Purchase.SPOT or (layers is not None and any(one.name == Purchase.SPOT for one in layers.layers)):
         often = f", about {winner.interruptions:.2g} times" if winner.interruptions >= OFTEN else ""
+        often += " (assumed)" if winner.interruptions_assumed else ""
         keep = ", so keep checkpoints" if plan.per == "job" else ""
         yield f"spot machines are taken back{often}{keep}"
     if winner.goals_chance is not None and winner.goals_chance < UNSURE:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from chipwise.planner.choosing import interruption_words
 from chipwise.planner.defaults import HORIZON_S, NEARLY
 from chipwise.planner.explain.data_words import data_words, dominant
 from chipwise.planner.explain.reason_words import words
-from chipwise.planner.pricing import BOOT_S
+from chipwise.planner.tails import BOOT_S
 from chipwise.planner.values.load import LoadPlan
 from chipwise.planner.values.plan import Choice, Emitted, Plan, QuantumPart, Service
 from chipwise.planner.values.split import TrainingSplit
@@ -254,7 +255,7 @@ def brief(choice: Choice, per: str) -> str:
     elif per == "job" and choice.usd_per_unit > 0:
         units = choice.usd / choice.usd_per_unit
         scale, unit = (1e6, choice.unit.removeprefix("million ")) if choice.unit.startswith("million ") else (1.0, choice.unit)
-        fixed = choice.boot_s + choice.moving_s
+        fixed = choice.first_wait_s + choice.boot_s + choice.moving_s
         spans = [
             choice.work_s * (seconds - fixed) / max(choice.seconds - fixed, 1e-9)
             for seconds in (choice.high_s, choice.seconds, choice.low_s)
@@ -327,13 +328,20 @@ def running(choice: Choice) -> list[tuple[str, str]]:
         low, high = choice.rate / choice.rate_spread, choice.rate * choice.rate_spread
         rows.append(("rate", f"{amount(choice.rate)} requests a second; 80% between {amount(low)} and {amount(high)}"))
     if choice.high_s > choice.low_s:
-        rows.append(("time", f"{duration(choice.seconds)}; 80% between {duration(choice.low_s)} and {duration(choice.high_s)}"))
+        alone = " by the speed alone" if choice.p90_s > 1.01 * choice.high_s else ""  # losses and waits add to it
+        rows.append(
+            ("time", f"{duration(choice.seconds)}; 80% between {duration(choice.low_s)} and {duration(choice.high_s)}{alone}")
+        )
     if choice.network_s is not None:
         rows.append(("network", f"{choice.network_s * 1e3:.0f} ms of round trip to {choice.users}, counted in"))
     if choice.rate is None and choice.seats is None and choice.provider != EDGE:
-        rows.append(("start-up", f"{duration(BOOT_S)} for machines to start, counted in"))
+        first = (
+            f"{duration(choice.first_wait_s)} until spot machines are there, not paid for, and " if choice.first_wait_s else ""
+        )
+        rows.append(("start-up", f"{first}{duration(BOOT_S)} for machines to start, counted in"))
     if choice.checkpoint_s and choice.rate is None and choice.seats is None:  # a month of something that goes on is never done
-        interval = f"every {duration(choice.checkpoint_s)}, {choice.interruptions:.1f} interruptions expected"
+        often = interruption_words(choice.interruptions, choice.interruptions_assumed, choice.provider)
+        interval = f"every {duration(choice.checkpoint_s)}, {often}"
         rows.append(("checkpoint", f"{interval}; done within {duration(choice.p90_s)} nine times in ten"))
     if choice.quantum is not None:
         part = choice.quantum

@@ -27,9 +27,10 @@ from chipwise.planner.ground import goals_of, ground_for, market_of, slowest_s, 
 from chipwise.planner.limits import Allowed, Rules, allowed, lacks_own_machines
 from chipwise.planner.missing import missing_data, no_offer_left
 from chipwise.planner.preference import PORTED, effort
-from chipwise.planner.pricing import BOOT_S, Checkpoint, Market, Work, price
+from chipwise.planner.pricing import Checkpoint, Market, Work, price
 from chipwise.planner.reasons import NeedsChips, NeedsNetwork, NoCount, Reason, WrongKind
 from chipwise.planner.remedies import Advice, OwnMachines
+from chipwise.planner.tails import BOOT_S
 from chipwise.planner.values.placement import Reach
 from chipwise.planner.values.plan import Choice, Counts, Grounds, Missing, Obstacle, Plan, QuantumPart, Rows
 from chipwise.planner.values.split import UNSPLIT, Split

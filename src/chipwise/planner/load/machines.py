@@ -17,8 +17,9 @@ from chipwise.planner.fleet import Index
 from chipwise.planner.limits import COMMITTED_YEARS, Mask
 from chipwise.planner.load.curve import Answering, Base, LoadCurve, MachineKind
 from chipwise.planner.load.starting import start_s
-from chipwise.planner.pricing import BOOT_S, PROMISED
+from chipwise.planner.pricing import PROMISED
 from chipwise.planner.reasons import OwnsFewer
+from chipwise.planner.tails import BOOT_S
 from chipwise.planner.values.plan import Choice, Rows
 from chipwise.planner.values.split import Seats, Split, width
 from chipwise.predictor.kinds.ask import Ask, known_model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chipwise.money.serverless_cost import WEIGHTS_BYTES_PER_S
 from chipwise.perf.setup import WEIGHT_BITS
-from chipwise.planner.pricing import BOOT_S
+from chipwise.planner.tails import BOOT_S
 
 # Profiling, cache, compilation and graphs of an engine for language models after the weights are there, nothing cached: 91 to
 # 92 s were published for 70 billion parameters on four H100.

@@ -15,7 +15,7 @@ from chipwise.planner.limits import Mask
 from chipwise.planner.pipeline.hand_offs import Place
 from chipwise.planner.pipeline.joint import Stage, Wanted, worthwhile
 from chipwise.planner.pipeline.services import Offered
-from chipwise.planner.pricing import BOOT_S
+from chipwise.planner.tails import BOOT_S
 from chipwise.planner.values.plan import Choice, Plan, Rows
 from chipwise.workload.kinds import Common
 

@@ -102,6 +102,8 @@ class Choice:
     provenance: str
     price_of: str  # ISO date
     interruptions: float = 0.0
+    interruptions_assumed: bool = False  # nobody published how often this provider takes machines away
+    first_wait_s: float = 0.0  # of `seconds` those until the first spot machines are there
     checkpoint_s: float = 0.0
     storage: str = ""
     feeding: Feeding | None = None  # how data gets from there to the chips

@@ -14,6 +14,7 @@ from chipwise.workload.kinds import Batch, Common, Learning, Serve
 from chipwise.workload.model.inline import shape_from_mapping
 from chipwise.workload.model.registry import Model
 from chipwise.workload.model.shape import DecoderShape, EncoderDecoderShape, EncoderShape, Shape
+from chipwise.workload.model.spelled import names_file
 
 _OF_LEARNING = ("chips", "chips_per_node", *SIZES, *LEARNING_OPTIONS, "global_batch", "recompute", "framework")
 _OF_BATCH = ("chips", "chips_per_node", *SIZES, *SERVING_OPTIONS, *LOADS, "engine", "replicas")
@@ -52,7 +53,7 @@ def known_model(ask: Ask, work: Learning | Serve | Batch) -> tuple[Known, str, S
         )
     if isinstance(work.model, str):
         file = Path(ask.path).parent / work.model
-        is_path = work.model.endswith(".json") or work.model.startswith(".") or ("/" in work.model and file.exists())
+        is_path = names_file(work.model) or ("/" in work.model and file.exists())
         name = str(file) if is_path else work.model
         return known, name, known.find_model(name).shape
     shape = shape_from_mapping(work.model, ask.path)

@@ -59,7 +59,7 @@ def usual_activations(layers: Layers, parameters: int, macs: int, image_size: in
 
 @dataclass(frozen=True, slots=True)
 class CountedShape:
-    """One pass over one input of `image_size` pixels a side, or `seconds` of sound."""
+    """One pass over one input of `image_size` pixels a side, `seconds` of sound or `sequence` tokens."""
 
     kind: ClassVar[str] = "network"
 
@@ -70,6 +70,17 @@ class CountedShape:
     products: int  # convolutions and matrix products, one after the other
     image_size: int = 0  # 0: no picture
     seconds: int = 0  # of a clip; 0: no sound
+    sequence: int = 0  # tokens; 0: no text
+    tables: int = 0  # of the parameters: those of which a sample takes a few rows
+
+    @property
+    def multiplied(self) -> int:
+        """Parameters that every sample is multiplied with."""
+        return self.parameters - self.tables
+
+    @property
+    def reads_text(self) -> bool:
+        return self.sequence > 0 and not self.image_size
 
     @property
     def active_parameters(self) -> int:
@@ -78,20 +89,20 @@ class CountedShape:
     @property
     def size(self) -> float:
         """What the counts are for, in the unit that is asked for."""
-        return float(self.image_size or self.seconds)
+        return float(self.image_size or self.seconds or self.sequence)
 
     def grown(self, size: float) -> float:
         """How much larger an input of this size is."""
         if not size or not self.size:
             return 1.0
-        return size / self.size if self.seconds else (size / self.size) ** 2
+        return (size / self.size) ** 2 if self.image_size else size / self.size
 
     @property
     def tokens(self) -> float:
         """That attend to each other, at the stated size: n of M = P n + 2 n^2 d L, with d L as above."""
         if not self.layers.attends:
             return 0.0
-        square, slope = self.parameters / _HEAD, _OUTPUTS * self.parameters + 2.0 * self.activations - self.macs / _HEAD
+        square, slope = self.multiplied / _HEAD, _OUTPUTS * self.multiplied + 2.0 * self.activations - self.macs / _HEAD
         return max((math.sqrt(slope**2 + 4.0 * square * _OUTPUTS * self.macs) - slope) / (2.0 * square), 1.0)
 
     @property

@@ -71,6 +71,12 @@ class Attention:
         return self.query_weights + self.key_value_weights
 
     @property
+    def ends(self) -> int:
+        """Inputs and outputs of all matrices: what an adapter beside each has per rank."""
+        queries, keys = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        return 2 * (self.hidden + queries) + 2 * ((self.context_width or self.hidden) + keys)
+
+    @property
     def parameters(self) -> int:
         queries, keys = self.heads * self.head_dim, self.kv_heads * self.head_dim
         biases = {"q": queries, "k": keys, "v": keys, "o": self.hidden}
@@ -114,6 +120,13 @@ class LatentAttention:
         return query + down + up + self.heads * self.v_head_dim * self.hidden
 
     @property
+    def ends(self) -> int:
+        queries, values = self.heads * (self.nope_dim + self.rope_dim), self.heads * self.v_head_dim
+        query = self.hidden + queries + (2 * self.q_lora if self.q_lora is not None else 0)
+        down = self.hidden + self.kv_lora + self.rope_dim
+        return query + down + self.kv_lora + self.heads * self.nope_dim + values + values + self.hidden
+
+    @property
     def parameters(self) -> int:
         return self.weights + self.kv_lora + (self.q_lora or 0)
 
@@ -143,6 +156,10 @@ class FeedForward:
     @property
     def weights(self) -> int:
         return (3 if self.gated else 2) * self.hidden * self.width
+
+    @property
+    def ends(self) -> int:
+        return (3 if self.gated else 2) * (self.hidden + self.width)
 
     @property
     def parameters(self) -> int:
@@ -212,6 +229,11 @@ class Stack:
         norm = self.norm.parameters(self.hidden)
         layer = attentions * self.attention.parameters + self.mlp.parameters + (attentions + 1) * norm
         return self.layers * layer + (norm if self.final_norm else 0) + self.relative_buckets * self.attention.heads
+
+    def adapted(self, attention_only: bool) -> int:
+        """Parameters of adapters beside its matrices, per rank."""
+        attention = (2 if self.cross else 1) * self.attention.ends
+        return self.layers * (attention + (0 if attention_only else self.mlp.ends))
 
     @property
     def weights(self) -> int:

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from chipwise.workload.model.counted import CountedShape, Layers
-from chipwise.workload.model.spelled import key, without_owner
+from chipwise.workload.model.spelled import key, names_graph, without_owner
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "networks"
 _WORD = re.compile(r"[a-z]+(?:v\d)?")
@@ -80,7 +80,9 @@ def source_of(rows: Sequence[Sequence[str]]) -> str:
 
 @cache
 def family_of(name: str) -> str:
-    """What networks of one design are called: `convnext`, `efficientnetv2`."""
+    """What networks of one design are called: `convnext`, `efficientnetv2`; the name of a file says nothing."""
+    if names_graph(name):
+        return "graph"
     bare = name.rpartition("/")[2].casefold()
     for prefix in _PREFIXES:
         bare = bare.removeprefix(prefix)

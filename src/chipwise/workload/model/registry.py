@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "models"
 UNKNOWN_MODEL_REMEDY = (
-    "For any other model give its config.json, or an inline shape; of a network that is no transformer "
+    "For any other model give its config.json, an ONNX file, or an inline shape; of a network that is no transformer "
     "{kind: network, parameters: 25600000, macs: 4100000000, layers: cnn, image_size: 224} is enough."
 )
 PARTS = ("text", "image", "denoiser", "vae", "text_encoders")  # fields that may name other rows instead of a shape
@@ -52,6 +52,7 @@ class Model:
     year: int | None = None
     published_precision: str = ""  # of the weights; empty: 16 bits
     local: bool = False  # read from a directory on this machine
+    notes: tuple[str, ...] = ()  # what its shape leaves out
 
 
 class Registry:

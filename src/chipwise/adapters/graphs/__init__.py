@@ -1,0 +1,1 @@
+"""Files that hold a network's graph; one module per format."""

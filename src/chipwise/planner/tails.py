@@ -1,0 +1,211 @@
+"""How long jobs take by chance: rows that may be interrupted, what is expected of them, and one law of the time of every row.
+
+The law. The run takes what it needs, with the probability that nothing is lost; else a time with the mean and the spread of
+runs that lose something (`money.spot` has both in closed form), taken as a logarithmic normal law. Either is multiplied by
+the error of the estimate of the speed, a logarithmic normal law too. Before it a spot machine is waited for: it is there at
+once, or the wait is exponential. Start-up and the way of the data are fixed. What is said to be kept nine times in ten, what a
+deadline is held against and how likely it is missed are all of this law.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from statistics import NormalDist
+
+import numpy as np
+
+from chipwise.money import spot
+from chipwise.perf.arrays import Array
+from chipwise.planner.fleet import Index
+from chipwise.planner.limits import Mask
+
+# From asking for a machine to the first step. Published: boot of a GPU machine 4 to 30 minutes, a container image that is not
+# cached 4 to 8, framework and collectives under one.
+BOOT_S = 600.0
+NINE_IN_TEN = NormalDist().inv_cdf(0.9)
+_NONE = 1e-9  # a probability below it
+_FAR = 5.0  # standard deviations beyond which nothing is left
+_FADED = 12.0  # mean waits after which nothing is left of one
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+_HALVINGS = 36
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Of every row: seconds until the work is done, how far they vary, and of them those that are not paid; interruptions;
+    saving."""
+
+    expected_s: Array
+    spread_s: Array
+    needed_s: Array  # where nothing is lost
+    waiting_s: Array
+    interruptions: Array
+    interval_s: Array
+
+    def only(self, kept: Mask) -> Mean:
+        return Mean(**{one.name: getattr(self, one.name)[kept] for one in fields(self)})
+
+
+@dataclass(frozen=True)
+class Risk:
+    """Rows that may be interrupted, in what they differ."""
+
+    work_s: Array  # of all rows
+    rows: Index  # that may be interrupted
+    rate_per_s: Array  # of each of them
+    machines: Array
+    save_s: Array
+    wait_s: Array
+    every_s: float | None
+    apart: Mask
+
+    def only(self, mask: Mask) -> Risk:
+        selected = mask[self.rows]
+        rows = (np.cumsum(mask) - 1)[self.rows[selected]]
+        return Risk(
+            work_s=self.work_s[mask],
+            rows=rows,
+            rate_per_s=self.rate_per_s[selected],
+            machines=self.machines[selected],
+            save_s=self.save_s[selected],
+            wait_s=self.wait_s[selected],
+            every_s=self.every_s,
+            apart=self.apart[selected],
+        )
+
+    def mean(self) -> Mean:
+        """Rows that cannot be interrupted get the run without interruptions."""
+        none = np.zeros_like(self.work_s)
+        columns = {one.name: none.copy() for one in fields(Mean)}
+        columns["expected_s"], columns["needed_s"] = self.work_s.copy(), self.work_s.copy()
+        for together in (True, False):
+            places = np.flatnonzero(self.apart != together)
+            save = self.save_s[places]
+            run = spot.run(
+                self.work_s[self.rows[places]],
+                self.rate_per_s[places],
+                self.machines[places],
+                save,
+                BOOT_S + save,
+                self.every_s,
+                wait_s=self.wait_s[places],
+                together=together,
+            )
+            for name, values in columns.items():
+                values[self.rows[places]] = getattr(run, name)
+        return Mean(**columns)
+
+    def spared(self, needed_s: Array) -> Array:
+        """By row: the probability that nothing is lost."""
+        chance = np.ones_like(self.work_s)
+        chance[self.rows] = np.exp(-self.rate_per_s * self.machines * needed_s[self.rows])
+        return chance
+
+
+@dataclass(frozen=True)
+class Tails:
+    """The law of the seconds from asking for machines to the end, by row."""
+
+    risk: Risk
+    mean: Mean
+    stretch: Array  # by which the estimate may be too short, one time in ten
+    boot_s: float
+    moved: Array  # seconds that data need to come
+    absent: Array  # probability that there is no machine at first
+    absent_s: Array  # that it is waited for then, on average
+
+    def only(self, mask: Mask) -> Tails:
+        return Tails(
+            risk=self.risk.only(mask),
+            mean=self.mean.only(mask),
+            stretch=self.stretch[mask],
+            boot_s=self.boot_s,
+            moved=self.moved[mask],
+            absent=self.absent[mask],
+            absent_s=self.absent_s[mask],
+        )
+
+    @property
+    def first_wait_s(self) -> Array:
+        """Until the first machines are there, on average."""
+        return self.absent * self.absent_s
+
+    @cached_property
+    def _parts(self) -> tuple[_Part, _Part]:
+        """Runs that lose nothing, and those that do."""
+        mean, speed = self.mean, np.log(np.maximum(self.stretch, 1.0)) / NINE_IN_TEN
+        spared = self.risk.spared(mean.needed_s)
+        struck = 1.0 - spared
+        rare = struck < _NONE
+        share = np.where(rare, 1.0, struck)
+        needed = np.maximum(mean.needed_s, _NONE)
+        unlucky = np.where(rare, needed, np.maximum((mean.expected_s - spared * needed) / share, needed))
+        square = (mean.spread_s**2 + mean.expected_s**2 - spared * needed**2) / share
+        varied = np.log1p(np.where(rare, 0.0, np.maximum(square / unlucky**2 - 1.0, 0.0)))
+        return (
+            _Part(np.where(rare, 1.0, spared), needed, speed),
+            _Part(np.where(rare, 0.0, struck), unlucky * np.exp(-varied / 2), np.sqrt(varied + speed**2)),
+        )
+
+    def late(self, rows: Index, limit_s: float | Array) -> Array:
+        """The probability that it takes longer."""
+        left = limit_s - self.boot_s - self.moved[rows]
+        late = np.zeros(len(rows))
+        for part in self._parts:
+            late += part.share[rows] * self._late(rows, part, left)
+        return np.where(left > 0, late, 1.0)
+
+    def _late(self, rows: Index, part: _Part, left: Array) -> Array:
+        middle, width = part.middle[rows], np.maximum(part.width[rows], _NONE)
+        reached = np.clip(np.log(np.maximum(left, _NONE) / middle) / width, -_FAR, _FAR)
+        late = 1.0 - _below(reached)
+        waits = np.flatnonzero((self.absent[rows] > _NONE) & (self.absent_s[rows] > 0) & (reached > -_FAR))
+        if len(waits):
+            absent, wait_s = self.absent[rows[waits]], self.absent_s[rows[waits]]
+            middle, width, high, left = middle[waits], width[waits], reached[waits], left[waits]
+            with_wait = np.maximum(left - _FADED * wait_s, 0.0)  # of runs that end before this none is late by its wait
+            low = np.log(np.maximum(with_wait, _NONE) / middle) / width
+            low = np.minimum(np.maximum(low, -_FAR), high)
+            step = (high - low)[:, None] / 2
+            deviations = low[:, None] + step * (_NODES + 1.0)
+            spare = np.maximum(left[:, None] - middle[:, None] * np.exp(width[:, None] * deviations), 0.0)
+            density = np.exp(-(deviations**2) / 2 - spare / wait_s[:, None]) / np.sqrt(2 * np.pi)
+            late[waits] += absent * ((density * step) @ _WEIGHTS)
+        return late
+
+    def quantile(self, rows: Index, share: float) -> Array:
+        """Seconds within which so large a share of runs ends."""
+        rest = 1.0 - share
+        fixed = self.boot_s + self.moved[rows]
+
+        def highest(beyond: float) -> Array:
+            deviations = NormalDist().inv_cdf(1.0 - beyond)
+            return np.maximum(*(part.middle[rows] * np.exp(part.width[rows] * deviations) for part in self._parts))
+
+        wait = self.absent_s[rows] * np.log(np.maximum(2 * self.absent[rows] / rest, 1.0))
+        low, high = fixed.copy(), fixed + highest(rest / 2) + wait
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            short = self.late(rows, middle) > rest
+            low, high = np.where(short, middle, low), np.where(short, high, middle)
+        return high
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A logarithmic normal law that a share of runs has."""
+
+    share: Array
+    middle: Array
+    width: Array
+
+
+def _below(deviations: Array) -> Array:
+    """The normal distribution function: Abramowitz and Stegun 26.2.17, to 7.5e-8."""
+    size = np.abs(deviations)
+    t = 1.0 / (1.0 + 0.2316419 * size)
+    series = t * (0.319381530 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))))
+    above = np.exp(-(size**2) / 2) / np.sqrt(2 * np.pi) * series
+    below: Array = np.where(deviations > 0, 1.0 - above, above)
+    return below
