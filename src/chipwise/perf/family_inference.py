@@ -68,12 +68,18 @@ def cache_bytes(cache: str) -> float:
     return 1.0 if cache in ("fp8", "int8") else 0.5 if cache in ("int4", "fp4") else 2.0
 
 
+def _weights_level(pair: str) -> str:
+    """Of a format and a kind of chip: GPUs are as fast in both formats of 16 bits."""
+    weights, _, vendor = pair.partition("|")
+    return "16 bit" if vendor.endswith(" gpu") and weights in ("fp16", "bf16") else weights
+
+
 def levels(names: ServingNames, parts: dict[str, Part]) -> dict[str, Coded]:
     arch = names.part.map(lambda name: parts[name].architecture)
     vendor = names.part.map(lambda name: f"{parts[name].vendor} {parts[name].kind}")
     engine, source, model, part, kind = names.engine, names.source, names.model, names.part, names.kind
     source_chip = source.cross(part)
-    weights = names.weights.map(lambda name: "16 bit" if name in ("fp16", "bf16") else name)  # as fast, on every chip
+    weights = names.weights.cross(vendor).map(_weights_level)
     return {
         "all": part.map(lambda name: "all"),
         "vendor": vendor,
