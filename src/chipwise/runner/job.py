@@ -95,6 +95,9 @@ class Outcome(StrEnum):
     OVERDUE = "overdue"  # longer than it may run
 
 
+MOST_PROCESSES = 1024  # of one job on each machine
+
+
 @dataclass(frozen=True, slots=True)
 class Needs:
     """What one attempt holds for itself, on each of its machines. With a least number it takes what is to be had between the

@@ -28,6 +28,7 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=
 
 LARGEST_COUNT = 2**53  # whole numbers that a float holds exactly
 LARGEST_NUMBER = 1e18
+LAST_MOMENT = 253402300799  # the end of the year 9999, in seconds: a calendar has no later one
 DEEPEST = 32  # mappings and lists within each other
 
 
