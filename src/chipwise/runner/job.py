@@ -111,6 +111,13 @@ class Needs:
     machines_least: int | None = None
 
     @property
+    def fault(self) -> str:
+        """What of it no engine can do; empty: nothing."""
+        if 1 <= self.processes <= MOST_PROCESSES:
+            return ""
+        return f"{self.processes:,} processes were asked for, and 1 to {MOST_PROCESSES:,} can be started"
+
+    @property
     def fewest_gpus(self) -> int:
         return self.gpus if self.gpus_least is None else max(min(self.gpus_least, self.gpus), 0)
 

@@ -64,8 +64,8 @@ class Members:
         found = []
         if missing:
             found.append(
-                f"A member who leaves a transaction open can hold up all others: {owner}, who owns the tables, lacks a right to "
-                f"end such sessions. An administrator of the server gives it: GRANT {', '.join(missing)} TO {quoted(owner)}"
+                f"A member who leaves a transaction open can hold up all others: {owner}, who owns the tables, lacks a right "
+                f"to end such sessions. An administrator of the server gives it: GRANT {', '.join(missing)} TO {quoted(owner)}"
             )
         if prepared:
             found.append(

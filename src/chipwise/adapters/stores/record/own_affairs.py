@@ -1,5 +1,5 @@
-"""The seventh migration: a member with direct SQL asks about themselves alone, and writes of their own jobs only what a controller
-can read. Whoever waits for something else while they hold up the record is ended, too (`stalls`)."""
+"""The seventh migration: a member with direct SQL asks about themselves alone, and writes of their own jobs only what a
+controller can read. Whoever waits for something else while they hold up the record is ended, too (`stalls`)."""
 
 from __future__ import annotations
 
