@@ -17,7 +17,7 @@ from chipwise.adapters.stores.record.members import Member, connect_members
 from chipwise.runner.events import Wished
 from chipwise.runner.job import Spec, Wish
 from chipwise.runner.loop import Controller
-from chipwise.runner.record import Change
+from chipwise.runner.record import Change, Wanted
 from postgres_server import TRUSTED, Server
 from simple_machine import HERS, Machine
 from team_record import Team, logins
@@ -67,6 +67,7 @@ def test_who_holds_the_record_and_waits_for_something_else_is_ended(team: Team, 
         beside.execute("SELECT pg_advisory_lock(4242)")
         holder.execute("SET lock_timeout = 0; SET statement_timeout = 0")
         holder.execute(MARK)
+        pid = holder.info.backend_pid
         ended: list[BaseException] = []
 
         def wait() -> None:
@@ -78,11 +79,28 @@ def test_who_holds_the_record_and_waits_for_something_else_is_ended(team: Team, 
         waiting = threading.Thread(target=wait, daemon=True)
         waiting.start()
         time.sleep(1.6)
-        pid = holder.info.backend_pid
         assert [row[0] for row in team.sql("alice", ends)] == [f"bob (process {pid})"]
         waiting.join(10.0)
         assert ended
         assert beside.execute("SELECT 1").fetchone() == (1,)  # it holds nothing of the record
+
+
+@pytest.mark.e2e  # with the limits as they are
+def test_others_write_within_half_a_minute_whatever_a_member_holds(team: Team) -> None:
+    team.by("alice")
+    with client(team, "bob") as beside, client(team, "bob") as holder:
+        beside.execute("SELECT pg_advisory_lock(4243)")
+        holder.execute("SET lock_timeout = 0; SET statement_timeout = 0")
+        holder.execute(MARK)
+
+        def wait() -> None:
+            with suppress(psycopg.Error):
+                holder.execute("SELECT pg_advisory_lock(4243)")
+
+        threading.Thread(target=wait, daemon=True).start()
+        began = time.monotonic()
+        team.by("alice").submit([("through", Spec(("true",), "a", place=HERS, owner="alice", team="vision"))], 2.0)
+        assert time.monotonic() - began < 35.0
 
 
 def test_writers_in_the_line_are_not_ended_for_whoever_is_before_them(team: Team) -> None:
@@ -108,6 +126,7 @@ def test_whoever_is_older_than_any_of_ours_is_ended_whatever_it_waits_for(team: 
     with client(team, "dora") as first, client(team, "bob") as second:
         first.execute(MARK)
         second.execute("SET lock_timeout = 0")
+        pid = second.info.backend_pid
 
         def wait() -> None:
             with suppress(psycopg.Error):
@@ -116,7 +135,7 @@ def test_whoever_is_older_than_any_of_ours_is_ended_whatever_it_waits_for(team: 
         waiting = threading.Thread(target=wait, daemon=True)
         waiting.start()
         time.sleep(1.6)
-        assert [row[0] for row in team.sql("alice", ends)] == [f"bob (process {second.info.backend_pid})"]
+        assert [row[0] for row in team.sql("alice", ends)] == [f"bob (process {pid})"]
         waiting.join(10.0)
 
 
@@ -313,6 +332,36 @@ def _running(team: Team, id: str) -> str:
     assert job is not None
     assert job.phase.placed
     return id
+
+
+def test_what_was_wanted_of_a_job_before_wishes_were_bounded_is_taken_out_of_it(postgres: Server) -> None:
+    from chipwise.adapters.stores.record import connect
+    from chipwise.adapters.stores.record.address import Server as Address
+    from chipwise.adapters.stores.record.address import read_address
+    from chipwise.adapters.stores.record.postgres import PostgresDatabase
+    from chipwise.adapters.stores.record.schema import for_postgres
+
+    with psycopg.connect(postgres.url("postgres"), autocommit=True) as admin:
+        admin.execute("CREATE DATABASE older TEMPLATE template0")
+        try:
+            url = postgres.url("older")
+            address = read_address(url)
+            assert isinstance(address, Address)
+            PostgresDatabase(address, migrations=for_postgres()[:6]).close()
+            with psycopg.connect(url, autocommit=True, options="-c search_path=chipwise") as owner:
+                for id, wish in (("deep", DEEP), ("large", "1e17"), ("good", '"stop"'), ("broken", "")):
+                    body = f'{{"id":"{id}","spec":{{"command":["x"],"name":"x"}},"submitted":1.0,"version":1,"wish":{wish}}}'
+                    columns = "0, 0, 1, 1, 0, 1, NULL, NULL, ''"
+                    owner.execute(
+                        f"INSERT INTO jobs VALUES (%s, 1, 1, 1, '', 'x', 'queued', 'local', '', '', '', {columns}, %s)",
+                        (id, body),
+                    )
+            record = connect(url)
+            wishes = {job.id: job.wish for job in record.jobs(Wanted())}
+            record.close()
+            assert wishes == {"deep": Wish.RUN, "large": Wish.RUN, "good": Wish.STOP}
+        finally:
+            admin.execute("DROP DATABASE older WITH (FORCE)")
 
 
 # What they learn of the others.

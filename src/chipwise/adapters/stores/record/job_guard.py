@@ -40,7 +40,7 @@ _KINDS = {
 _FIELDS = json.dumps({field: kind for kind, fields in _KINDS.items() for field in fields.split()})
 _LARGEST = f"{LARGEST_NUMBER:.0f}"
 _MOVES, _PURCHASES = (json.dumps([one.value for one in kind]) for kind in (Move, Purchase))
-_WISHES = ", ".join(f"'{one.value}'" for one in Wish)
+WISHES = ", ".join(f"'{one.value}'" for one in Wish)
 _MOMENT = f"BETWEEN 0 AND {LAST_MOMENT}"
 LONGEST_WISH = 10_000  # characters, with its reason
 MOST = 100_000  # devices or machines of one job
@@ -144,7 +144,7 @@ JOB_GUARD = f"""CREATE OR REPLACE FUNCTION guard_job() RETURNS trigger LANGUAGE 
       IF NEW.mark <= OLD.mark THEN
         RAISE EXCEPTION 'the controller of job % would not see that change', NEW.id {REFUSED};
       END IF;
-      IF held ? 'wish' AND (jsonb_typeof(held -> 'wish') <> 'string' OR held ->> 'wish' NOT IN ({_WISHES})) THEN
+      IF held ? 'wish' AND (jsonb_typeof(held -> 'wish') <> 'string' OR held ->> 'wish' NOT IN ({WISHES})) THEN
         RAISE EXCEPTION '% cannot be wanted of a job', left((held -> 'wish')::text, 80) USING ERRCODE = '23514';
       END IF;
       NEW.body := held::text;
@@ -178,7 +178,7 @@ EVENT_GUARD = f"""CREATE OR REPLACE FUNCTION guard_event() RETURNS trigger LANGU
       ELSIF NEW.kind <> 'wished' THEN
         RAISE EXCEPTION 'only a controller says what becomes of job %', NEW.job {REFUSED};
       ELSIF jsonb_typeof(held) <> 'object' OR coalesce(jsonb_typeof(held -> 'wish'), '') <> 'string'
-         OR held ->> 'wish' NOT IN ({_WISHES}) OR coalesce(jsonb_typeof(held -> 'by'), 'string') <> 'string'
+         OR held ->> 'wish' NOT IN ({WISHES}) OR coalesce(jsonb_typeof(held -> 'by'), 'string') <> 'string'
          OR coalesce(jsonb_typeof(held -> 'reason'), 'string') <> 'string' OR length(NEW.body) > {LONGEST_WISH} THEN
         RAISE EXCEPTION '% cannot be wanted of a job', left(NEW.body, 80) USING ERRCODE = '23514';
       ELSIF held - ARRAY['wish', 'by', 'reason'] <> '{{}}' THEN

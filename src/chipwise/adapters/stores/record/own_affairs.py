@@ -4,8 +4,9 @@ controller can read. Whoever waits for something else while they hold up the rec
 from __future__ import annotations
 
 from chipwise.adapters.stores.record import place_rights, roles
-from chipwise.adapters.stores.record.job_guard import EVENT_GUARD, JOB_GUARD, SPEC_FAULT
+from chipwise.adapters.stores.record.job_guard import EVENT_GUARD, JOB_GUARD, SPEC_FAULT, WISHES
 from chipwise.adapters.stores.record.roles import Question, asking
+from chipwise.adapters.stores.record.schema import LIVE
 from chipwise.adapters.stores.record.stalls import END_STALLED
 from chipwise.runner.writing import LAST_MOMENT
 
@@ -26,6 +27,20 @@ def _of_themselves(question: Question) -> str:
     return asking(name, arguments, answers, how).replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
 
 
+# What was wanted before it was bounded. A row that the server cannot read or does not take stays as it is: it is damaged.
+_SOUND_WISHES = f"""DO $$ DECLARE one record; held jsonb;
+    BEGIN
+      FOR one IN SELECT id, body FROM jobs WHERE {LIVE} AND strpos(body, '"wish"') > 0 LOOP
+        BEGIN
+          held := one.body::jsonb;
+          IF jsonb_typeof(held -> 'wish') <> 'string' OR held ->> 'wish' NOT IN ({WISHES}) THEN
+            UPDATE jobs SET body = (held - 'wish')::text WHERE id = one.id;
+          END IF;
+        EXCEPTION WHEN OTHERS THEN NULL;
+        END;
+      END LOOP;
+    END $$"""
+
 OWN_AFFAIRS = (
     _MAY_ASK,
     "REVOKE ALL ON FUNCTION may_ask(text) FROM PUBLIC",
@@ -34,5 +49,6 @@ OWN_AFFAIRS = (
     JOB_GUARD,
     EVENT_GUARD,
     END_STALLED,
+    _SOUND_WISHES,
     f"ALTER TABLE events ADD CONSTRAINT in_time CHECK (version >= 1 AND at BETWEEN 0 AND {LAST_MOMENT}) NOT VALID",
 )
