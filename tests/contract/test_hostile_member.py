@@ -139,14 +139,29 @@ def test_whoever_is_older_than_any_of_ours_is_ended_whatever_it_waits_for(team: 
         waiting.join(10.0)
 
 
-def _impatient(team: Team, busy: int = 60) -> str:
+def _impatient(team: Team, busy: int = 60, owner: str = "admin") -> str:
     """A call of the function as it is, but for its two limits."""
     from chipwise.adapters.stores.record import stalls
 
     text = stalls.end_stalled(1, busy).replace("end_stalled()", "end_stalled_soon()")
-    team.sql("admin", text.replace("%", "%%"))
-    team.sql("admin", "GRANT EXECUTE ON FUNCTION end_stalled_soon() TO PUBLIC")
+    team.sql(owner, text.replace("%", "%%"))
+    team.sql(owner, "GRANT EXECUTE ON FUNCTION end_stalled_soon() TO PUBLIC")
     return "SELECT end_stalled_soon()"
+
+
+def _ends_an_idle_one(team: Team) -> bool:
+    """Whether the function can, of an owner who is no superuser."""
+    members = connect_members(team.url("eve"))
+    members.add(Member("bob"))
+    members.close()
+    ends = _impatient(team, owner="eve")
+    with client(team, "bob") as bob:
+        bob.execute(MARK)
+        time.sleep(1.2)
+        found = team.sql("eve", ends)
+        with suppress(psycopg.Error):
+            bob.rollback()
+    return bool(found)
 
 
 def test_rights_that_the_owner_lacks_are_named(postgres: Server) -> None:
@@ -168,6 +183,7 @@ def test_rights_that_the_owner_lacks_are_named(postgres: Server) -> None:
                     members.close()
                 assert ([] if not said else said[0].split("GRANT ")[1].split(" TO ")[0].split(", ")) == missing
                 assert not said or "eve" in said[0]
+                assert _ends_an_idle_one(Team(postgres, "of_eve")) is not bool(said)
         finally:
             admin.execute("DROP DATABASE of_eve WITH (FORCE)")
             admin.execute("REVOKE pg_signal_backend, pg_read_all_stats FROM eve")
