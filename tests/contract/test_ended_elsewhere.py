@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from chipwise.adapters.stores.memory_record import MemoryRecord
-from chipwise.errors import BadInput
+from chipwise.errors import BadInput, ChipwiseError, NotAllowed, OutsideFailed
 from chipwise.runner.engine import End, Order, Room, Seen, Sight, Start, State
 from chipwise.runner.events import Ended, Over, Wished
 from chipwise.runner.job import Job, Needs, Phase, Spec, Wish
 from chipwise.runner.loop import Controller
-from chipwise.runner.record import Change, Record, Wanted
+from chipwise.runner.record import Change, Lease, Record, Stale, Wanted
 from chipwise.runner.writing import job_text
 from record_harm import Harm, harm_to
 
@@ -35,8 +35,8 @@ class Machine:
 
     def look(self, jobs: Sequence[Job], now: float) -> Seen:
         for key in self.ending:
-            self.running.pop(key, None)
-            self.over[key] = Sight(State.EXITED, code=137, until=now)
+            if self.running.pop(key, None) is not None:
+                self.over[key] = Sight(State.EXITED, code=137, until=now)
         self.ending = []
         sights = {}
         for job in jobs:
@@ -213,3 +213,29 @@ def test_what_a_turn_records_is_of_the_time_at_which_it_looked(stored: Record) -
     controller.turn(1000.0)
     assert looked == [1004.0]
     assert stored.events("a")[-1].moment == 1004.0
+
+
+@pytest.mark.parametrize("error", [BadInput, NotAllowed, OutsideFailed])
+def test_an_end_that_cannot_be_recorded_keeps_no_devices(error: type[ChipwiseError]) -> None:
+    class Refuses(MemoryRecord):
+        def write(self, changes: Sequence[Change], moment: float, lease: Lease | None = None) -> list[Job | Stale]:
+            if refuses and any(change.job.id == "odd" for change in changes):
+                raise error("no such row is taken")
+            return super().write(changes, moment, lease)
+
+    refuses: list[bool] = []
+    record, engine = Refuses(), Machine()
+    record.submit([("odd", spec("odd"))], 1.0)
+    controller = Controller(record, engine, "me")
+    controller.turn(2.0)
+    controller.turn(3.0)
+    record.submit([("next", spec("next"))], 4.0)
+    refuses.append(True)
+    engine.running.clear()
+    engine.over[("odd", 1)] = Sight(State.EXITED, code=0, until=5.0)
+    trouble = [controller.turn(float(now)).trouble for now in range(5, 9)]
+    assert engine.running.keys() == {("next", 1)}
+    assert all("odd: no such row is taken" in lines[-1] for lines in trouble)
+    refuses.clear()
+    controller.turn(100.0)
+    assert job_of(record, "odd").phase is Phase.DONE

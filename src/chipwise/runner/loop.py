@@ -18,7 +18,7 @@ from chipwise.errors import BadInput, ChipwiseError, NotAllowed, NotFound, Outsi
 from chipwise.runner import recovery
 from chipwise.runner.clock_steps import ClockSteps
 from chipwise.runner.engine import End, Engine, Leave, Order, Seen, Sight, Start, State
-from chipwise.runner.events import Event, Told, Waiting, after
+from chipwise.runner.events import Ended, Event, Told, Waiting, after
 from chipwise.runner.job import Job, Lack, Phase
 from chipwise.runner.left_running import LeftRunning, unacted, without
 from chipwise.runner.permits import refusals
@@ -276,13 +276,14 @@ class Controller:
                 raise
             message = f"{changes[0].job.id}: {error}"
             self._unrecorded.append(message)
-            self._set_aside(changes[0].job, now, message)
+            self._set_aside(changes[0], now, message)
             return [Stale(message)]
 
-    def _set_aside(self, job: Job, now: float, message: str) -> None:
-        """One that waits and of which nothing can be recorded is left out for a while, so that it takes nobody's turn."""
-        if job.phase is Phase.QUEUED:
-            self._aside[job.id] = (job.version, now, message)
+    def _set_aside(self, change: Change, now: float, message: str) -> None:
+        """One that waits or has ended, and of which nothing can be recorded, is left out for a while, so that it takes nobody's
+        turn and keeps no devices."""
+        if change.job.phase is Phase.QUEUED or any(isinstance(event, Ended) for event in change.events):
+            self._aside[change.job.id] = (change.job.version, now, message)
 
     def _is_aside(self, job: Job, now: float) -> bool:
         version, since, message = self._aside[job.id]
@@ -307,7 +308,7 @@ class Controller:
         if job.phase.placed and isinstance(error, BadInput):
             with suppress(ChipwiseError):
                 self.engine.do(End(job))
-        self._set_aside(job, now, message)
+        self._set_aside(change, now, message)
         return Stale(message)
 
     def _carry_out(self, orders: Sequence[Order], now: float) -> tuple[list[str], int]:
