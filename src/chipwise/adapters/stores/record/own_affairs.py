@@ -6,8 +6,8 @@ from __future__ import annotations
 from chipwise.adapters.stores.record import place_rights, roles
 from chipwise.adapters.stores.record.job_guard import EVENT_GUARD, JOB_GUARD, SPEC_FAULT, WISHES
 from chipwise.adapters.stores.record.roles import Question, asking
-from chipwise.adapters.stores.record.schema import LIVE
 from chipwise.adapters.stores.record.stalls import END_STALLED
+from chipwise.runner.job import Phase
 from chipwise.runner.writing import LAST_MOMENT
 
 # `current_user` is the owner of the tables in these. Controllers ask about whoever submits to them.
@@ -27,10 +27,11 @@ def _of_themselves(question: Question) -> str:
     return asking(name, arguments, answers, how).replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
 
 
+_OVER = ", ".join(f"'{one.value}'" for one in Phase if one.over)
 # What was wanted before it was bounded. A row that the server cannot read or does not take stays as it is: it is damaged.
 _SOUND_WISHES = f"""DO $$ DECLARE one record; held jsonb;
     BEGIN
-      FOR one IN SELECT id, body FROM jobs WHERE {LIVE} AND strpos(body, '"wish"') > 0 LOOP
+      FOR one IN SELECT id, body FROM jobs WHERE phase NOT IN ({_OVER}) AND strpos(body, '"wish"') > 0 LOOP
         BEGIN
           held := one.body::jsonb;
           IF jsonb_typeof(held -> 'wish') <> 'string' OR held ->> 'wish' NOT IN ({WISHES}) THEN
