@@ -233,6 +233,16 @@ def test_a_specification_that_no_controller_reads_is_refused(team: Team, spec: d
         insert(team, "unread", spec)
 
 
+def test_what_is_nested_as_deep_as_it_may_be_is_read_and_nothing_deeper_comes_in(team: Team) -> None:
+    def nested(depth: int) -> dict[str, Any]:
+        return {"a": nested(depth - 1)} if depth > 1 else {"a": 1}
+
+    insert(team, "deepest", {"predicted": nested(32)})
+    assert team.by("bob").job("deepest") is not None
+    with pytest.raises(psycopg.errors.CheckViolation, match="within each other"):
+        insert(team, "deeper", {"predicted": nested(33)})
+
+
 def test_a_specification_with_all_that_may_be_in_it_is_taken(team: Team) -> None:
     places = [{"purchase": "spot", "provider": "aws", "region": "eu", "zone": "a", "machine": "m", "usd_per_hour": 1.5}]
     work = {"unit": "samples", "amount": 5, "per_step": None}

@@ -51,7 +51,7 @@ SPEC_FAULT = f"""CREATE OR REPLACE FUNCTION spec_fault(spec jsonb) RETURNS text 
     DECLARE field text; value jsonb; kind text; shape text; number numeric; fits boolean;
     BEGIN
       IF jsonb_typeof(spec) IS DISTINCT FROM 'object' THEN RETURN 'a specification that is no mapping'; END IF;
-      IF jsonb_path_exists(spec, 'strict $.**{{{DEEPEST + 2} to last}} ? (@.type() == "object" || @.type() == "array")') THEN
+      IF jsonb_path_exists(spec, 'strict $.**{{{DEEPEST + 1} to last}} ? (@.type() == "object" || @.type() == "array")') THEN
         RETURN 'more than {DEEPEST} mappings or lists within each other';
       END IF;
       IF jsonb_path_exists(spec, 'strict $.** ? (@.type() == "number" && (@ > {_LARGEST} || @ < -{_LARGEST}))') THEN
