@@ -23,7 +23,7 @@ def forget(jobs: tuple[str, ...], older_than: float | None, checkpoints: bool, d
 
     With --damaged the named jobs, whose record is damaged, are given up instead: what still runs of them is ended, and they
     are listed as failed. What they left on this machine stays until it is forgotten. What belongs to another machine or to
-    another system user is named, and cannot be ended from here.
+    another system user is named, and is ended by the controller of its place.
     """
     from chipwise.api.running import forgetting
     from chipwise.api.session.wiring import open_session

@@ -19,7 +19,8 @@ def members(ctx: click.Context, as_json: bool) -> None:
     """List who is what in a team's record, or change it.
 
     The record is that of CHIPWISE_RECORD, a PostgreSQL database, and people are its logins. A member sees and stops their own
-    jobs, a lead those of the team, a controller acts for a place, an admin decides who is what.
+    jobs, a lead those of the team, a controller acts for a place, an admin decides who is what. What the server still needs so
+    that no member can hold up the others is said, too.
 
     \b
     Examples:
@@ -33,7 +34,10 @@ def members(ctx: click.Context, as_json: bool) -> None:
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
 
-    listed = membership.listed(open_session())
+    session = open_session()
+    listed = membership.listed(session)
+    for line in membership.unprotected(session):
+        text.say(f"{line}.")
     if as_json:
         text.show_json([asdict(one) for one in listed])
         return
@@ -55,8 +59,11 @@ def add(login: str, **role: Any) -> None:
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
 
-    membership.add(open_session(), login, **role)
+    session = open_session()
+    membership.add(session, login, **role)
     text.say(f"{login} is {role['role']}{_scope_text(role)}.")
+    for line in membership.unprotected(session):
+        text.say(f"{line}.")
 
 
 @members.command()

@@ -17,7 +17,7 @@ def places(ctx: click.Context, as_json: bool) -> None:
     """List where you may run jobs of a team's record, or let others run jobs at a place of yours.
 
     A place is a machine with a data directory, a cluster, or an account in a region; `chipwise describe JOB` shows its name.
-    Its controller runs jobs as its own system user, so nobody runs jobs there whom it was not opened to.
+    Its controller runs jobs as its own system user (or as run_as says), so nobody runs jobs there whom it was not opened to.
 
     \b
     Examples:
@@ -56,7 +56,10 @@ def allow(place: str, login: str, team: str, secrets: tuple[str, ...]) -> None:
 
     membership.allow(open_session(), place, login, team, secrets)
     text.say(f"{login or f'Team {team}'} may run jobs at {place}.")
-    text.say("Those jobs run as the system user of its controller, and can read every file that this user can read.")
+    text.say(
+        "Those jobs run as the system user of its controller, and can read every file that this user can read, unless run_as "
+        "in the controller's engines.yaml names other users for them."
+    )
 
 
 @places.command()

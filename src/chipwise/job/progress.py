@@ -1,4 +1,4 @@
-"""How far the job is, for whoever watches it: `$CHIPWISE_RUN_DIR/progress.json`, at most once a second (and when the first
+"""How far the job is, for whoever watches it: `$CHIPWISE_RUN_DIR/progress.json`, at most once a second (and whenever a
 checkpoint is there), by rank 0.
 
 {"step", "total", "at", "saved_step", "save_seconds", "rate", "steady"}: steps done, of how many, unix time, the newest
@@ -40,7 +40,7 @@ class Progress:
         self._writers = _writers() if rank == 0 else []
         self._total = total
         self._last = (time.monotonic(), step)
-        self._tells_saved = False  # whether anybody knows that there is a checkpoint to go on from
+        self._saved: int | None = None  # the checkpoint that was told last: whoever is killed tells nothing more
         self.rate: float | None = None
         self._begun = self._last
         self._warm: tuple[float, int] | None = None
@@ -56,9 +56,9 @@ class Progress:
 
     def tell(self, step: int, saved_step: int | None, save_seconds: float | None, *, now: bool = False) -> None:
         elapsed = time.monotonic() - self._last[0]
-        if elapsed < _EVERY_S and not now and (saved_step is None or self._tells_saved):
+        if elapsed < _EVERY_S and not now and saved_step in (None, self._saved):
             return
-        self._tells_saved = saved_step is not None
+        self._saved = saved_step
         if elapsed > 0 and step > self._last[1]:
             rate = (step - self._last[1]) / elapsed
             self.rate = rate if self.rate is None else self.rate + _SMOOTHING * (rate - self.rate)

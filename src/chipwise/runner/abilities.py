@@ -196,6 +196,13 @@ class Glances(Protocol):
 
 
 @runtime_checkable
+class ListsLiving(Protocol):
+    def living(self) -> Sequence[tuple[str, int]]:
+        """Ids and numbers of attempts of which something runs here, whosever they are."""
+        ...
+
+
+@runtime_checkable
 class TellsLogs(Protocol):
     def logs(self, job: Job, number: int, *, follow: bool, rank: int | None) -> Iterator[bytes]:
         """With `follow`, an empty piece says that nothing was added since."""

@@ -100,6 +100,7 @@ class Again:
 class Over:
     phase: Phase
     reason: str
+    at: float | None = None  # when its last attempt ended, where that ends the job; None: when the event was written
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +175,11 @@ def _changed(job: Job, event: Event, moment: float) -> Job:
             if job.phase is not Phase.QUEUED:
                 raise Impossible(f"{job.id} is {job.phase}; only one without an attempt under way goes back to the queue")
             return replace(job, not_before=not_before, waiting=reason, lack=None)
-        case Over(phase, reason):
+        case Over(phase, reason, ended):
             if job.phase is not Phase.QUEUED or not phase.over:
                 raise Impossible(f"{job.id} is {job.phase}; it cannot be over as {phase}")
-            return replace(job, phase=phase, ended=moment, reason=reason, waiting="", lack=None)
+            at = moment if ended is None else ended
+            return replace(job, phase=phase, ended=at, reason=reason, waiting="", lack=None)
 
 
 def _with_attempt(job: Job, number: int, **change: object) -> Job:

@@ -95,6 +95,9 @@ class Outcome(StrEnum):
     OVERDUE = "overdue"  # longer than it may run
 
 
+MOST_PROCESSES = 1024  # of one job on each machine
+
+
 @dataclass(frozen=True, slots=True)
 class Needs:
     """What one attempt holds for itself, on each of its machines. With a least number it takes what is to be had between the
@@ -106,6 +109,13 @@ class Needs:
     processes: int = 1  # on each machine, each told its rank
     gpus_least: int | None = None  # None: exactly as many as wanted
     machines_least: int | None = None
+
+    @property
+    def fault(self) -> str:
+        """What of it no engine can do; empty: nothing."""
+        if 1 <= self.processes <= MOST_PROCESSES:
+            return ""
+        return f"{self.processes:,} processes were asked for, and 1 to {MOST_PROCESSES:,} can be started"
 
     @property
     def fewest_gpus(self) -> int:

@@ -4,7 +4,8 @@ One `turn` is one look. It may be cut off anywhere: what was recorded stands, an
 turn, by this controller or by another. Without the lease of the place a controller only watches.
 
 A job whose record is damaged is looked at with the others, so that its machines do not pass for left over, and keeps the
-devices that its engine says it holds. Nothing is ordered or recorded about it; each turn tells of it.
+devices that its engine says it holds. Nothing is ordered or recorded about it; each turn tells of it. What runs of a job that
+somebody else called over is ended (`left_running`).
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from chipwise.errors import BadInput, ChipwiseError, NotAllowed, NotFound, Outsi
 from chipwise.runner import recovery
 from chipwise.runner.clock_steps import ClockSteps
 from chipwise.runner.engine import End, Engine, Leave, Order, Seen, Sight, Start, State
-from chipwise.runner.events import Event, Told, Waiting, after
+from chipwise.runner.events import Ended, Event, Told, Waiting, after
 from chipwise.runner.job import Job, Lack, Phase
+from chipwise.runner.left_running import LeftRunning, unacted, without
 from chipwise.runner.permits import refusals
 from chipwise.runner.policy import NeverLate, Policy
 from chipwise.runner.queue import Rules, why_each_waits
@@ -62,6 +64,8 @@ class Controller:
     _jobs: dict[str, Job] = field(default_factory=dict)  # of the place, not over
     _awaited: dict[str, Job] = field(default_factory=dict)  # of elsewhere, or over, for which some of them wait
     _damaged: dict[str, Damaged] = field(default_factory=dict)  # of the place, not over
+    _left: LeftRunning = field(default_factory=LeftRunning)  # of jobs that are over
+    _is_new: bool = True  # it has not read all jobs since it leads
     _mark: int = 0
     _lease: Lease | None = None
     _renewed: float = 0.0  # when, by `elapsed`
@@ -84,23 +88,27 @@ class Controller:
             return Turn(False)
         if self._lease is None or lease.epoch != self._lease.epoch:
             self._jobs, self._awaited, self._damaged, self._mark = {}, {}, {}, 0  # somebody else may have written
+            self._is_new = True
         self._lease, self._renewed = lease, renewed
         if self._read():  # deciding on half of the jobs would give out devices that the other half holds
             return Turn(True, live=len(self._jobs), behind=True)
+        if self._is_new:
+            self._left.find(self.record, self.engine)
+            self._is_new = False
+        now += self.elapsed() - renewed  # the record may have kept us waiting, and what is seen is of this moment
         damaged = tuple(str(one) for one in self._damaged.values())
         placed = [job for job in self._jobs.values() if job.phase is not Phase.QUEUED and job.phase.placed]
-        # As one that starts: nobody acts on what is seen of it, so that an engine that finds nothing need not ask further.
-        unread = [replace(one.job, phase=Phase.STARTING) for one in self._damaged.values() if one.job.phase.placed]
+        unread = unacted(one.job for one in self._damaged.values() if one.job.phase.placed) + self._left.jobs
         try:
             seen = self.checked(placed, self.engine.look([*placed, *unread], now))
         except OutsideFailed as error:
             return Turn(True, live=len(self._jobs) + len(unread), trouble=(*damaged, str(error)))
-        seen, lives = _without_damaged(seen, unread)
+        seen, lives = without(seen, unread)
         self._unrecorded = []
         try:
             acts = self._decided(seen, now)
             standing, written = self._write(acts, now)
-            orders = [order for act in standing for order in act.orders]
+            orders = [*self._left.ends(seen), *(order for act in standing for order in act.orders)]
             trouble, completed = self._carry_out(orders, now)
         except Deposed:
             self._lease = None
@@ -188,10 +196,7 @@ class Controller:
         """Takes over what others wrote; whether there is more."""
         changed, self._mark = self.record.changed(self._mark, self.engine.place, AT_ONCE)
         for job in changed:
-            if isinstance(job, Damaged):
-                self._keep_unread(job)
-            else:
-                self._keep(job)
+            self._take_over(job)
         if len(changed) >= AT_ONCE:
             return True
         awaited = {name for job in self._jobs.values() for name in job.spec.after} - self._jobs.keys()
@@ -202,6 +207,23 @@ class Controller:
                 if (awaited_job := self.record.job(name)) is not None:
                     self._awaited[name] = awaited_job
         return False
+
+    def _take_over(self, job: Job | Damaged) -> None:
+        if isinstance(job, Damaged):
+            self._keep_unread(job)
+            return
+        damaged = self._damaged.get(job.id)
+        self._left.hear(damaged.job if damaged is not None else self._jobs.get(job.id), job)
+        self._keep(job)
+
+    def _read_again(self, id: str) -> None:
+        """One that was changed and is not shown as such: its row may hold an old mark."""
+        try:
+            job: Job | Damaged | None = self.record.job(id)
+        except Unread as error:
+            job = error.damaged
+        if job is not None:
+            self._take_over(job)
 
     def _keep_unread(self, damaged: Damaged) -> None:
         self._jobs.pop(damaged.id, None)
@@ -230,6 +252,8 @@ class Controller:
         for act, answer in zip(with_events, answers, strict=True):
             if isinstance(answer, Stale):
                 stale.add(id(act))
+                if act.job is not None:
+                    self._read_again(act.job.id)
             else:
                 self._keep(answer)
         return [act for act in acts if id(act) not in stale], len(changes) - len(stale)
@@ -252,13 +276,14 @@ class Controller:
                 raise
             message = f"{changes[0].job.id}: {error}"
             self._unrecorded.append(message)
-            self._set_aside(changes[0].job, now, message)
+            self._set_aside(changes[0], now, message)
             return [Stale(message)]
 
-    def _set_aside(self, job: Job, now: float, message: str) -> None:
-        """One that waits and of which nothing can be recorded is left out for a while, so that it takes nobody's turn."""
-        if job.phase is Phase.QUEUED:
-            self._aside[job.id] = (job.version, now, message)
+    def _set_aside(self, change: Change, now: float, message: str) -> None:
+        """One that waits or has ended, and of which nothing can be recorded, is left out for a while, so that it takes nobody's
+        turn and keeps no devices."""
+        if change.job.phase is Phase.QUEUED or any(isinstance(event, Ended) for event in change.events):
+            self._aside[change.job.id] = (change.job.version, now, message)
 
     def _is_aside(self, job: Job, now: float) -> bool:
         version, since, message = self._aside[job.id]
@@ -283,7 +308,7 @@ class Controller:
         if job.phase.placed and isinstance(error, BadInput):
             with suppress(ChipwiseError):
                 self.engine.do(End(job))
-        self._set_aside(job, now, message)
+        self._set_aside(change, now, message)
         return Stale(message)
 
     def _carry_out(self, orders: Sequence[Order], now: float) -> tuple[list[str], int]:
@@ -292,19 +317,19 @@ class Controller:
         for number, order in enumerate(orders):
             if number and self.elapsed() - begun > DOING_S:
                 return trouble, number
-            self._renew(now)
+            self._renew()
             if (message := self._do(order, now)) is not None:
                 trouble.append(message)
         return trouble, len(orders)
 
-    def _renew(self, now: float) -> None:
+    def _renew(self) -> None:
         """Before an order that is given long after the lease was renewed: whoever was stopped or slow meanwhile may have been
         replaced, and orders nothing more."""
         begun, lease = self.elapsed(), self._lease
         late_s = begun - self._renewed
         if late_s <= RENEWS_S or lease is None:
             return
-        renewed = self.record.lead(self.engine.place, self.holder, now + late_s, LEASE_S)
+        renewed = self.record.lead(self.engine.place, self.holder, lease.until - LEASE_S + late_s, LEASE_S)
         if renewed is None or renewed.epoch != lease.epoch:
             raise Deposed(f"{lease.holder} (epoch {lease.epoch}) does not lead {lease.place} any more.")
         self._lease, self._renewed = renewed, begun
@@ -349,14 +374,3 @@ def _after_all(job: Job, events: Sequence[Event], now: float) -> Job:
     for event in events:
         job = after(job, event, now)
     return job
-
-
-def _without_damaged(seen: Seen, unread: Sequence[Job]) -> tuple[Seen, int]:
-    """What is seen without what damaged jobs hold, and how many of them live."""
-    sights = [seen.attempts.get((job.id, len(job.attempts)), Sight(State.ABSENT)) for job in unread]
-    living = [one for one in sights if one.state in (State.PENDING, State.RUNNING)]
-    gpus = {id for one in living for id in one.holds.gpus or ()}
-    cpus = {id for one in living for id in one.holds.cpus or ()}
-    if not gpus and not cpus:
-        return seen, len(living)
-    return replace(seen, room=seen.room.without(gpus, cpus)), len(living)

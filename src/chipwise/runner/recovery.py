@@ -62,6 +62,8 @@ def after_end(job: Job, sight: Sight, now: float) -> tuple[Event, ...]:
     following = _next(job, ended, since, now)
     if isinstance(following, Over) and (outcome is Outcome.DONE or since is not None):
         events = (*events, _measured(job, events, sight.rate, now, outcome is Outcome.DONE))
+    if isinstance(following, Over):
+        following = replace(following, at=ended.at)
     return (*events, following)
 
 

@@ -187,6 +187,8 @@ def _not_now(job: Job, before: Iterable[Job | None]) -> Act | None:
     """What ends a job before it runs."""
     if job.wish.stops:
         return Act(job, (Over(Phase.STOPPED, "as asked"),))
+    if fault := job.spec.needs.fault:  # an older chipwise let it in
+        return Act(job, (Over(Phase.FAILED, fault),))
     for predecessor in before:
         if predecessor is not None and predecessor.phase in (Phase.FAILED, Phase.STOPPED):
             ending = "failed" if predecessor.phase is Phase.FAILED else "was stopped"

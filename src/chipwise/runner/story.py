@@ -20,6 +20,7 @@ from chipwise.runner.events import (
     Wished,
 )
 from chipwise.runner.job import Lack, LeaveReason, MachinePlace, Outcome, Wish
+from chipwise.runner.recovery import KILLED
 from chipwise.text import elapsed, events, number, spent
 
 
@@ -48,9 +49,9 @@ def event_sentence(event: Event) -> str:
         case Ended(number, Outcome.LEFT, code, reason, None, _) if code is not None and code > 128:
             # A signal ended it, and it tells no steps that it could have saved.
             return f"attempt {number} did not leave in time: {reason}"
-        case Ended(number, outcome, _, reason, step, _):
-            # Of one that is lost the last word counts, and it may have come further.
-            position = ", last seen at step" if outcome is Outcome.LOST else " at step"
+        case Ended(number, outcome, code, reason, step, _):
+            # Of one that is lost or killed the last word counts, and it may have come further.
+            position = ", last seen at step" if outcome is Outcome.LOST or code == KILLED else " at step"
             reached = f"{position} {step:,}" if step is not None else ""
             return f"attempt {number} {_ending(outcome)}{reached}{f': {reason}' if reason else ''}"
         case Again(_, reason):

@@ -18,7 +18,7 @@ from types import NoneType, UnionType
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from chipwise.runner.events import Event
-from chipwise.runner.job import Job
+from chipwise.runner.job import Job, Wish
 
 Step = Callable[[Any], Any]  # None stands for one that changes nothing, so that it is not called
 KINDS: dict[str, type] = {kind.__name__.lower(): kind for kind in get_args(Event)}
@@ -28,6 +28,7 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=
 
 LARGEST_COUNT = 2**53  # whole numbers that a float holds exactly
 LARGEST_NUMBER = 1e18
+LAST_MOMENT = 253402300799  # the end of the year 9999, in seconds: a calendar has no later one
 DEEPEST = 32  # mappings and lists within each other
 
 
@@ -127,6 +128,8 @@ def _plain(value: object, depth: int = 0) -> object:
 def _of_reader(kind: Any) -> Step:
     hints = get_type_hints(kind)
     readers = {one.name: _reader(hints[one.name]) for one in fields(kind)}
+    if kind is Job:
+        readers["wish"] = _a_wish
 
     def read(value: Any) -> Any:
         known = {}
@@ -189,6 +192,11 @@ def _a_number(value: Any) -> float:
     if not isinstance(value, int | float) or not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
         raise TypeError(f"{value!r:.40} is not a number up to 1e18")
     return float(value)
+
+
+def _a_wish(value: Any) -> Wish:
+    """One that is unknown is none: its job goes on, and its owner can still stop it."""
+    return next((one for one in Wish if one.value == value), Wish.RUN)
 
 
 def _a_truth(value: Any) -> Any:

@@ -203,7 +203,7 @@ def test_a_damaged_row_of_a_machine_that_is_gone_is_cleared_all_the_same(session
     assert (
         cleared.left
         == dry.left
-        == "what may still run of it at local:gone:/srv/chipwise was not ended, and its files there (run/jobs/a) stay"
+        == "what may still run of it at local:gone:/srv/chipwise is left to the controller there; its files (run/jobs/a) stay"
     )
     [row] = record.rows(Wanted())
     assert row.phase is Phase.FAILED

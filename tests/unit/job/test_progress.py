@@ -180,3 +180,16 @@ def test_whoever_is_killed_at_any_moment_leaves_a_message_that_is_whole(message:
             patched.setattr(os, name, after(name))
         told.tell(2, None, None, now=True)
     assert [json.loads(one)["step"] for one in seen] == [1, 2, 2, 2]
+
+
+def test_each_checkpoint_is_told_at_once_since_whoever_is_killed_tells_nothing_more(
+    clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A first attempt that was killed within its first second was said to go on from its first checkpoint."""
+    monkeypatch.setenv("CHIPWISE_RUN_DIR", str(tmp_path))
+    told = progress.Progress(None, 0, 0)
+    for step in range(1, 24):
+        clock.now += 0.01
+        told.tell(step, step // 5 * 5 or None, 0.001)
+    written = json.loads((tmp_path / "progress.json").read_text())
+    assert (written["step"], written["saved_step"]) == (20, 20)

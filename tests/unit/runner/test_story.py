@@ -20,6 +20,8 @@ def test_where_there_is_no_command_none_is_announced() -> None:
 
 def test_one_that_was_lost_was_last_seen_at_a_step_and_may_have_come_further() -> None:
     assert event_sentence(Ended(1, Outcome.LOST, step=876)) == "attempt 1 was lost, last seen at step 876"
+    killed = Ended(1, Outcome.FAILED, 137, "killed", step=20)
+    assert event_sentence(killed) == "attempt 1 failed, last seen at step 20: killed"
     assert event_sentence(Ended(1, Outcome.DONE, step=900)) == "attempt 1 is done at step 900"
 
 

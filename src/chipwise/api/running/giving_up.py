@@ -2,7 +2,8 @@
 
 Nobody knows enough of it to start or save it. What may still run of it is ended first, by its id and the number of its attempt,
 and it is only called over when its engine says that nothing of it is left. Of another machine, which may be gone, and of
-another system user nothing can be ended from here: whoever the record lets clears the row all the same, and is told what stays.
+another system user nothing can be ended from here: whoever the record lets clears the row all the same, and is told what stays;
+the controller that leads the place, or the next one, ends it (`runner/left_running`).
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def _elsewhere(runtime: Runtime, damaged: Damaged) -> str:
     job = damaged.job
     if job.phase.over or not job.attempts or not runs_here(job.spec.engine) or place.is_here(runtime.session, job.spec):
         return ""
-    return f"what may still run of it at {job.spec.place} was not ended, and its files there (run/jobs/{job.id}) stay"
+    return f"what may still run of it at {job.spec.place} is left to the controller there; its files (run/jobs/{job.id}) stay"
 
 
 def _end(runtime: Runtime, damaged: Damaged) -> str:
@@ -100,7 +101,7 @@ def _end(runtime: Runtime, damaged: Damaged) -> str:
         try:
             engine.do(End(job))
         except PermissionError as error:  # the data directory is another system user's
-            return f"what may still run of it was not ended, since {error.filename} may not be written to by you; it stays"
+            return f"what may still run of it is left to its controller, since {error.filename} may not be written to by you"
         sight = engine.look([starting], time.time()).attempts[(job.id, len(job.attempts))]
         if sight.state not in (State.PENDING, State.RUNNING):
             return ""

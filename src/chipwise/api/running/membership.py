@@ -27,6 +27,12 @@ def listed(session: Session) -> list[Member]:
         return members.all()
 
 
+def unprotected(session: Session) -> list[str]:
+    """What a member could do to the others as the server is set up, each with what ends it."""
+    with _members(session) as members:
+        return members.unprotected()
+
+
 def add(session: Session, login: str, team: str, role: str, place: str) -> None:
     from chipwise.adapters.stores.record.members import Member
 

@@ -154,6 +154,16 @@ class Local:
             begun, reason = None, f"{reason} before it started anything{folder.last_words(path)}"
         return Sight(state=State.LOST, reason=reason, since=begun, until=seen, handle=str(path), **progress)
 
+    def living(self) -> list[tuple[str, int]]:
+        """Those that have begun: asking for the lock of another would be in the way of its supervisor."""
+        found = []
+        for lock in self.config.root.glob(f"*/[0-9]*/{folder.LOCK}"):
+            path = lock.parent
+            began = path.name.isdecimal() and (path / folder.STATE).exists() and not (path / folder.ENDED).exists()
+            if began and folder.locked(lock):
+                found.append((path.parent.name, int(path.name)))
+        return found
+
     def processes_of(self, id: str, number: int) -> list[psutil.Process]:
         mark, supervisor = _mark(id, number, self.config.root), self.supervisor_of(id, number)
         if supervisor is not None and (below := processes.below(supervisor, mark)):

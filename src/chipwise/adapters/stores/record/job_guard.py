@@ -6,33 +6,44 @@ says what is missing. An old job changes in what is wanted of it, and starts aga
 written only by its controller, who mends it, and by an admin.
 
 What a job was submitted with stays as it is: a client or a controller that knows fewer fields than were submitted writes what
-it knows, and the rest is put back. What no job can be (`spec_fault`) does not come in.
+it knows, and the rest is put back. What no job can be (`spec_fault`) does not come in. What a member writes is kept as the
+server read it, so that a controller reads the same. A new phase, wish, move or way of buying needs a migration with these anew.
 """
 
 from __future__ import annotations
 
 import json
 
-from chipwise.runner.writing import DEEPEST, LARGEST_COUNT, LARGEST_NUMBER
+from chipwise.catalog.offer import Purchase
+from chipwise.runner.job import MOST_PROCESSES, Move, Wish
+from chipwise.runner.writing import DEEPEST, LARGEST_COUNT, LARGEST_NUMBER, LAST_MOMENT
 
 REFUSED = "USING ERRCODE = '42501'"
 
 _KINDS = {
-    "text": "name engine place folder owner team project checkpoints health workload pipeline",
-    "texts": "command after produces recover",
+    "text": "name engine place folder owner team project checkpoints health workload pipeline "
+    "work.unit places.provider places.region places.zone places.machine",
+    "texts": "command after produces",
     "settings": "env secrets labels",
     "mapping": "needs retry predicted work",
-    "list": "places objects",
+    "mappings": "places objects",
+    "moves": "recover",
+    "purchase": "places.purchase",
     "truth": "service",
     "whole": "priority",
-    "count": "needs.gpus needs.cpus needs.machines needs.processes retry.failures retry.kills retry.same_step retry.losses",
+    "processes": "needs.processes",
+    "count": "needs.gpus needs.cpus needs.machines retry.failures retry.kills retry.same_step retry.losses",
     "least": "needs.gpus_least needs.machines_least",
     "seconds": "grace_s retry.wait_s retry.longest_wait_s retry.no_machine_s retry.grow_after_s",
-    "amount": "longest_s expected_s budget_usd interruptions_per_hour",
+    "amount": "longest_s expected_s budget_usd interruptions_per_hour deadline work.amount work.per_step places.usd_per_hour",
 }
 _FIELDS = json.dumps({field: kind for kind, fields in _KINDS.items() for field in fields.split()})
 _LARGEST = f"{LARGEST_NUMBER:.0f}"
-MOST = 100_000  # processes, devices or machines of one job
+_MOVES, _PURCHASES = (json.dumps([one.value for one in kind]) for kind in (Move, Purchase))
+WISHES = ", ".join(f"'{one.value}'" for one in Wish)
+_MOMENT = f"BETWEEN 0 AND {LAST_MOMENT}"
+LONGEST_WISH = 10_000  # characters, with its reason
+MOST = 100_000  # devices or machines of one job
 
 # What of a specification no job can have; NULL: nothing. Fields that are not known here may hold anything within bounds.
 SPEC_FAULT = f"""CREATE OR REPLACE FUNCTION spec_fault(spec jsonb) RETURNS text LANGUAGE plpgsql IMMUTABLE
@@ -40,7 +51,7 @@ SPEC_FAULT = f"""CREATE OR REPLACE FUNCTION spec_fault(spec jsonb) RETURNS text 
     DECLARE field text; value jsonb; kind text; shape text; number numeric; fits boolean;
     BEGIN
       IF jsonb_typeof(spec) IS DISTINCT FROM 'object' THEN RETURN 'a specification that is no mapping'; END IF;
-      IF jsonb_path_exists(spec, 'strict $.**{{{DEEPEST + 2} to last}} ? (@.type() == "object" || @.type() == "array")') THEN
+      IF jsonb_path_exists(spec, 'strict $.**{{{DEEPEST + 1} to last}} ? (@.type() == "object" || @.type() == "array")') THEN
         RETURN 'more than {DEEPEST} mappings or lists within each other';
       END IF;
       IF jsonb_path_exists(spec, 'strict $.** ? (@.type() == "number" && (@ > {_LARGEST} || @ < -{_LARGEST}))') THEN
@@ -49,7 +60,9 @@ SPEC_FAULT = f"""CREATE OR REPLACE FUNCTION spec_fault(spec jsonb) RETURNS text 
       FOR field, value IN SELECT s.key, s.value FROM jsonb_each(spec) AS s
         UNION ALL SELECT p.key || '.' || f.key, f.value FROM jsonb_each(spec) AS p
           CROSS JOIN LATERAL jsonb_each(CASE jsonb_typeof(p.value) WHEN 'object' THEN p.value ELSE '{{}}' END) AS f
-          WHERE p.key IN ('needs', 'retry') LOOP
+          WHERE p.key IN ('needs', 'retry', 'work')
+        UNION ALL SELECT 'places.' || f.key, f.value FROM jsonb_path_query(spec, 'lax $.places[*]') AS p
+          CROSS JOIN LATERAL jsonb_each(CASE jsonb_typeof(p) WHEN 'object' THEN p ELSE '{{}}' END) AS f LOOP
         kind := '{_FIELDS}'::jsonb ->> field;
         CONTINUE WHEN kind IS NULL;
         shape := jsonb_typeof(value); number := CASE shape WHEN 'number' THEN value::numeric END;
@@ -58,11 +71,14 @@ SPEC_FAULT = f"""CREATE OR REPLACE FUNCTION spec_fault(spec jsonb) RETURNS text 
           WHEN 'texts' THEN shape = 'array' AND NOT jsonb_path_exists(value, 'strict $[*] ? (@.type() != "string")')
           WHEN 'settings' THEN shape = 'object' AND NOT jsonb_path_exists(value, 'strict $.* ? (@.type() != "string")')
           WHEN 'mapping' THEN shape = 'object'
-          WHEN 'list' THEN shape = 'array'
+          WHEN 'mappings' THEN shape = 'array' AND NOT jsonb_path_exists(value, 'strict $[*] ? (@.type() != "object")')
+          WHEN 'moves' THEN shape = 'array' AND value <@ '{_MOVES}'
+          WHEN 'purchase' THEN shape = 'string' AND '{_PURCHASES}' @> value
           WHEN 'truth' THEN shape = 'boolean'
-          WHEN 'whole' THEN abs(number) <= {LARGEST_COUNT} AND number = trunc(number)
-          WHEN 'count' THEN number BETWEEN 0 AND {MOST} AND number = trunc(number)
-          WHEN 'least' THEN shape = 'null' OR number BETWEEN 0 AND {MOST} AND number = trunc(number)
+          WHEN 'whole' THEN abs(number) <= {LARGEST_COUNT} AND scale(number) = 0
+          WHEN 'processes' THEN number BETWEEN 1 AND {MOST_PROCESSES} AND scale(number) = 0
+          WHEN 'count' THEN number BETWEEN 0 AND {MOST} AND scale(number) = 0
+          WHEN 'least' THEN shape = 'null' OR number BETWEEN 0 AND {MOST} AND scale(number) = 0
           WHEN 'seconds' THEN number >= 0
           WHEN 'amount' THEN shape = 'null' OR number >= 0
         END;
@@ -74,6 +90,7 @@ SPEC_FAULT = f"""CREATE OR REPLACE FUNCTION spec_fault(spec jsonb) RETURNS text 
 JOB_GUARD = f"""CREATE OR REPLACE FUNCTION guard_job() RETURNS trigger LANGUAGE plpgsql
     SET search_path = chipwise, pg_temp AS $$
     DECLARE held jsonb; spec jsonb; was jsonb; free text[] := ARRAY['version', 'wish'];
+      counter bigint := (SELECT value FROM meta WHERE name = 'mark');
     BEGIN
       IF sees_all(current_user::text) THEN RETURN NEW; END IF;
       IF TG_OP = 'INSERT' AND (NEW.id IN ('', '.', '..') OR length(NEW.id) > 500
@@ -82,7 +99,7 @@ JOB_GUARD = f"""CREATE OR REPLACE FUNCTION guard_job() RETURNS trigger LANGUAGE 
       END IF;
       held := NEW.body::jsonb; spec := held -> 'spec';
       IF held ->> 'id' IS DISTINCT FROM NEW.id OR (held ->> 'version')::bigint IS DISTINCT FROM NEW.version
-         OR NEW.mark > (SELECT value FROM meta WHERE name = 'mark') THEN
+         OR NEW.mark NOT BETWEEN 1 AND counter OR NEW.born NOT BETWEEN 1 AND counter THEN
         RAISE EXCEPTION 'the columns of job % do not say what is in it', NEW.id {REFUSED};
       END IF;
       IF TG_OP = 'INSERT' THEN
@@ -92,6 +109,9 @@ JOB_GUARD = f"""CREATE OR REPLACE FUNCTION guard_job() RETURNS trigger LANGUAGE 
             'controller: chipwise members add %s --role controller --place %s.',
             quote_literal(NEW.place), current_user, current_user, quote_literal(NEW.place));
         END IF;
+        IF jsonb_typeof(held -> 'submitted') IS DISTINCT FROM 'number' OR (held ->> 'submitted')::numeric NOT {_MOMENT} THEN
+          RAISE EXCEPTION '% is no time at which a job was submitted', left(held ->> 'submitted', 80) USING ERRCODE = '23514';
+        END IF;
         IF held - ARRAY['id', 'spec', 'submitted', 'version'] <> '{{}}' OR NEW.version <> 1 OR NEW.phase <> 'queued'
            OR NEW.attempts <> 0 OR NEW.begun IS NOT NULL OR NEW.ended IS NOT NULL THEN
           RAISE EXCEPTION 'job % is not a new one', NEW.id {REFUSED};
@@ -100,10 +120,12 @@ JOB_GUARD = f"""CREATE OR REPLACE FUNCTION guard_job() RETURNS trigger LANGUAGE 
           RAISE EXCEPTION '% cannot be in a job', spec_fault(spec) USING ERRCODE = '23514';
         END IF;
         IF (coalesce(spec ->> 'owner', ''), coalesce(spec ->> 'team', ''), coalesce(spec ->> 'place', ''),
-            coalesce(spec ->> 'engine', 'local'), coalesce((spec ->> 'priority')::bigint, 0))
-           IS DISTINCT FROM (NEW.owner, NEW.team, NEW.place, NEW.engine, NEW.priority) THEN
+            coalesce(spec ->> 'engine', 'local'), coalesce((spec ->> 'priority')::bigint, 0),
+            (held ->> 'submitted')::double precision)
+           IS DISTINCT FROM (NEW.owner, NEW.team, NEW.place, NEW.engine, NEW.priority, NEW.submitted) THEN
           RAISE EXCEPTION 'the columns of job % do not say what is in it', NEW.id {REFUSED};
         END IF;
+        NEW.body := held::text;
         RETURN NEW;
       END IF;
       BEGIN was := OLD.body::jsonb; EXCEPTION WHEN data_exception THEN was := NULL; END;
@@ -119,7 +141,16 @@ JOB_GUARD = f"""CREATE OR REPLACE FUNCTION guard_job() RETURNS trigger LANGUAGE 
         RAISE EXCEPTION 'what job % was submitted with never changes', NEW.id {REFUSED};
       END IF;
       IF acts_for(current_user::text, OLD.place) THEN RETURN NEW; END IF;
-      IF OLD.phase IN ('done', 'failed', 'stopped') AND NEW.phase = 'queued' AND NOT held ? 'phase'
+      IF NEW.mark <= OLD.mark THEN
+        RAISE EXCEPTION 'the controller of job % would not see that change', NEW.id {REFUSED};
+      END IF;
+      IF held ? 'wish' AND (jsonb_typeof(held -> 'wish') <> 'string' OR held ->> 'wish' NOT IN ({WISHES})) THEN
+        RAISE EXCEPTION '% cannot be wanted of a job', left((held -> 'wish')::text, 80) USING ERRCODE = '23514';
+      END IF;
+      NEW.body := held::text;
+      IF OLD.phase IN ('done', 'failed', 'stopped') AND NEW.phase = 'queued' AND NEW.ended IS NULL AND NEW.reason = ''
+         AND NOT held ?| ARRAY['phase', 'ended', 'reason', 'waiting']
+         AND jsonb_typeof(held -> 'not_before') = 'number' AND (held ->> 'not_before')::numeric {_MOMENT}
          AND coalesce((held ->> 'forgiven')::int, 0) = jsonb_array_length(coalesce(held -> 'attempts', '[]')) THEN
         free := free || ARRAY['phase', 'not_before', 'ended', 'reason', 'waiting', 'forgiven'];
       ELSIF (NEW.phase, NEW.ended, NEW.reason) IS DISTINCT FROM (OLD.phase, OLD.ended, OLD.reason) THEN
@@ -127,6 +158,31 @@ JOB_GUARD = f"""CREATE OR REPLACE FUNCTION guard_job() RETURNS trigger LANGUAGE 
       END IF;
       IF held - free IS DISTINCT FROM was - free OR (NEW.attempts, NEW.begun) IS DISTINCT FROM (OLD.attempts, OLD.begun) THEN
         RAISE EXCEPTION 'only a controller says what becomes of job %', NEW.id {REFUSED};
+      END IF;
+      RETURN NEW;
+    END $$"""
+
+EVENT_GUARD = f"""CREATE OR REPLACE FUNCTION guard_event() RETURNS trigger LANGUAGE plpgsql
+    SET search_path = chipwise, pg_temp AS $$
+    DECLARE about jobs%ROWTYPE; held jsonb;
+    BEGIN
+      IF sees_all(current_user::text) THEN RETURN NEW; END IF;
+      SELECT * INTO about FROM jobs WHERE id = NEW.job;
+      IF NOT FOUND OR NEW.version > about.version THEN
+        RAISE EXCEPTION 'job % did not change so', NEW.job {REFUSED};
+      END IF;
+      IF acts_for(current_user::text, about.place) THEN RETURN NEW; END IF;
+      held := NEW.body::jsonb; NEW.body := held::text;
+      IF NEW.kind = 'submitted' AND NEW.version = 1
+         AND held = jsonb_build_object('spec', about.body::jsonb -> 'spec') THEN RETURN NEW;
+      ELSIF NEW.kind <> 'wished' THEN
+        RAISE EXCEPTION 'only a controller says what becomes of job %', NEW.job {REFUSED};
+      ELSIF jsonb_typeof(held) <> 'object' OR coalesce(jsonb_typeof(held -> 'wish'), '') <> 'string'
+         OR held ->> 'wish' NOT IN ({WISHES}) OR coalesce(jsonb_typeof(held -> 'by'), 'string') <> 'string'
+         OR coalesce(jsonb_typeof(held -> 'reason'), 'string') <> 'string' OR length(NEW.body) > {LONGEST_WISH} THEN
+        RAISE EXCEPTION '% cannot be wanted of a job', left(NEW.body, 80) USING ERRCODE = '23514';
+      ELSIF held - ARRAY['wish', 'by', 'reason'] <> '{{}}' THEN
+        RAISE EXCEPTION '% cannot be wanted of a job', left(NEW.body, 80) USING ERRCODE = '23514';
       END IF;
       RETURN NEW;
     END $$"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import astuple, dataclass
 
 from chipwise.adapters.stores.record.address import File, read_address
@@ -13,6 +14,10 @@ from chipwise.spelling import nearest
 
 LONGEST_LOGIN = 63
 _COLUMNS = "login, team, role, place"
+_RIGHTS = ("pg_signal_backend", "pg_read_all_stats")  # of the owner of the tables: to end sessions, and to see which are old
+_PROTECTION = f"""SELECT r.rolname, {", ".join(f"pg_has_role(r.oid, '{right}', 'USAGE')" for right in _RIGHTS)},
+    current_setting('max_prepared_transactions')::int > 0
+    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_roles r ON r.oid = c.relowner WHERE c.oid = 'chipwise.meta'::regclass"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +57,30 @@ class Members:
         sql = "DELETE FROM members WHERE login = ? AND team = ? AND role = ? AND place = ?"
         return self._database.write(lambda tx: tx.execute_many(sql, [astuple(member)])) > 0
 
+    def unprotected(self) -> list[str]:
+        """What a member could do to the others as this server is set up, each with what ends it."""
+        [[owner, *has, prepared]] = self._database.read(lambda tx: tx.rows(_PROTECTION))
+        missing = [right for right, granted in zip(_RIGHTS, has, strict=True) if not granted]
+        found = []
+        if missing:
+            found.append(
+                f"A member who leaves a transaction open can hold up all others: {owner}, who owns the tables, lacks a right "
+                f"to end such sessions. An administrator of the server gives it: GRANT {', '.join(missing)} TO {quoted(owner)}"
+            )
+        if prepared:
+            found.append(
+                "A member can hold up all others with a prepared transaction, which belongs to no session. An administrator of "
+                "the server sets max_prepared_transactions to 0, its default"
+            )
+        return found
+
     def close(self) -> None:
         self._database.close()
+
+
+def quoted(login: str) -> str:
+    """As SQL has it."""
+    return login if re.fullmatch("[a-z_][a-z0-9_]*", login) else '"' + login.replace('"', '""') + '"'
 
 
 def connect_members(url: str) -> Members:

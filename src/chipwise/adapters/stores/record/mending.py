@@ -6,7 +6,6 @@ added, so those up to a version give the job as it was at that version, whatever
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from chipwise.adapters.stores.record.database import Transaction
 from chipwise.runner.events import Event, Submitted, Told, after, first
 from chipwise.runner.job import Attempt, Job, MachinePlace, Needs, Phase, Spec
 from chipwise.runner.record import Damaged, Row
-from chipwise.runner.writing import LARGEST_COUNT, Unreadable, event_of, job_of
+from chipwise.runner.writing import LARGEST_COUNT, LAST_MOMENT, Unreadable, event_of, job_of
 
 _MOST_ATTEMPTS = 10_000  # of one job; a machine that is lost every minute takes a week for them
 
@@ -137,5 +136,5 @@ def event(number: int, kind: str, body: str) -> Event:
 
 
 def moment(at: object) -> float:
-    """When it happened; the beginning of time where that is no number."""
-    return float(at) if isinstance(at, int | float) and math.isfinite(at) else 0.0
+    """When it happened; the beginning of time where that is no number, or one that no calendar has."""
+    return float(at) if isinstance(at, int | float) and 0.0 <= at <= LAST_MOMENT else 0.0

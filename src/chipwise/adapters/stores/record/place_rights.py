@@ -11,7 +11,7 @@ the rights of its roles and no others; a trigger on the list gives and takes the
 from __future__ import annotations
 
 from chipwise.adapters.stores.record.job_guard import JOB_GUARD
-from chipwise.adapters.stores.record.roles import asking
+from chipwise.adapters.stores.record.roles import Question, asking
 
 _TABLE = """CREATE TABLE grants (
     place TEXT COLLATE "C" NOT NULL CHECK (length(place) BETWEEN 1 AND 500),
@@ -24,9 +24,9 @@ _TABLE = """CREATE TABLE grants (
 _GRANTED = """FROM grants g WHERE g.place = there AND (g.login = who
     OR g.team IN (SELECT m.team FROM members m WHERE m.login = who AND m.team <> ''))"""
 
-_QUESTIONS = (
-    asking("may_submit", "who TEXT, there TEXT", "boolean", f"acts_for(who, there) OR EXISTS (SELECT 1 {_GRANTED})"),
-    asking("secrets_for", "who TEXT, there TEXT", "SETOF TEXT", f"DISTINCT unnest(g.secrets) {_GRANTED}"),
+QUESTIONS: tuple[Question, ...] = (
+    ("may_submit", "who TEXT, there TEXT", "boolean", f"acts_for(who, there) OR EXISTS (SELECT 1 {_GRANTED})"),
+    ("secrets_for", "who TEXT, there TEXT", "SETOF TEXT", f"DISTINCT unnest(g.secrets) {_GRANTED}"),
 )
 
 _ME = "current_user::text"
@@ -112,4 +112,4 @@ _RIGHTS = (
     "SELECT set_rights(login) FROM (SELECT DISTINCT login FROM members) AS listed",
 )
 
-PLACE_RIGHTS = (_TABLE, *_QUESTIONS, *_POLICIES, JOB_GUARD, *_RIGHTS)
+PLACE_RIGHTS = (_TABLE, *(asking(*one) for one in QUESTIONS), *_POLICIES, JOB_GUARD, *_RIGHTS)

@@ -38,6 +38,7 @@ _MARKS = "UPDATE meta SET value = value + %s WHERE name = 'mark' RETURNING value
 _CREATING = "SELECT pg_advisory_xact_lock(4849111234850738007)"  # any number that nobody else uses
 _MIGRATING = "SELECT 1 FROM chipwise.meta WHERE name = 'schema' FOR UPDATE"  # which the owner of the tables alone can
 _WAITED = "55P03"  # for a lock, in vain
+_ENDS = 3  # times that one write has sessions ended that hold it up: the next in the line may be of the same kind
 # By a table and not by to_regclass, which may answer from what the session knew before it waited for the lock above.
 _EXISTS = "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'chipwise' AND tablename = 'meta')"
 
@@ -133,14 +134,14 @@ class PostgresDatabase:
             wait = min(wait * 2, 2.0)
 
     def _with_retries(self, act: Callable[[psycopg.Connection[Any]], T]) -> T:
-        until, wait, waited = time.monotonic() + self._patience_s, 0.05, False
+        until, wait, ends = time.monotonic() + self._patience_s, 0.05, 0
         while True:
             try:
                 with self._pool.connection() as connection:
                     return act(connection)
             except psycopg.Error as error:
-                if error.sqlstate == _WAITED and not waited and self._ended_stalled():
-                    waited = True
+                if error.sqlstate == _WAITED and ends < _ENDS and self._ended_stalled():
+                    ends += 1
                     continue
                 if not troubles.passing(error) or time.monotonic() + wait > until:
                     raise troubles.translated_error(error, self.shown, self.login) from error

@@ -71,6 +71,8 @@ _SOUND = {(*_TYPES[:14], begun, ended, str) for begun in (float, type(None)) for
 def listed(job: Job) -> tuple[object, ...]:
     """The columns of LISTED."""
     spec, last = job.spec, job.attempt
+    if fault := spec.needs.fault:
+        raise BadInput(f"Job {job.id}: {fault}.", remedy="Ask for fewer.")
     numbers = (spec.priority, spec.needs.gpus, spec.needs.cpus, spec.needs.machines, len(job.attempts))
     if not all(-LARGEST_COUNT <= number <= LARGEST_COUNT for number in numbers):
         raise BadInput(f"Job {job.id} asks for a number that no database holds: priority, gpus, cpus and machines end at 2^53.")

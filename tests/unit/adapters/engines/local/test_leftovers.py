@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -15,7 +16,12 @@ import pytest
 
 from chipwise.adapters.engines.local import folder
 from chipwise.adapters.engines.local.engine import Config, Local
+from chipwise.adapters.stores.memory_record import MemoryRecord
 from chipwise.runner.engine import End, Start, State
+from chipwise.runner.events import Ended, Over, Placed
+from chipwise.runner.job import MachinePlace, Outcome, Phase
+from chipwise.runner.loop import Controller
+from chipwise.runner.record import Change
 from patience import deadline
 from run_jobs import queued, spec, starting
 
@@ -156,3 +162,26 @@ def test_a_controller_that_a_job_starts_lives_on(tmp_path: Path, hiders: list[Hi
     controller = psutil.Process(int(lock.read_text()))
     assert not gone(controller)
     controller.kill()
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_what_runs_of_a_job_that_the_record_calls_over_is_found_and_ended(
+    tmp_path: Path, hiders: list[Hider], killed: bool
+) -> None:
+    """By whoever begins to lead, also where the supervisor is gone."""
+    hiders.append(hider := Hider(tmp_path, "time.sleep(600)"))
+    hidden = hider.hidden()
+    assert hider.engine.living() == [(hider.job.id, 1)]
+    if killed:
+        supervisor = hider.engine.supervisor_of(hider.job.id, 1)
+        assert supervisor is not None
+        os.kill(supervisor, signal.SIGKILL)
+    record = MemoryRecord()
+    wanted = replace(hider.job.spec, place=hider.engine.place)
+    [job] = record.submit([(hider.job.id, wanted)], 1.0)
+    placed = (Placed(1, MachinePlace(), cpus=(0,)), Ended(1, Outcome.FAILED), Over(Phase.FAILED, "given up elsewhere"))
+    record.write([Change(job, placed)], 2.0)
+    controller = Controller(record, hider.engine, "me")
+    hider.until(lambda: controller.turn(time.time()).live == 0, 20.0)
+    assert gone(hidden)
+    assert hider.engine.living() == []
