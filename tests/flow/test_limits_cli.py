@@ -85,7 +85,10 @@ def test_a_budget_per_hour_limits_a_training(chipwise: Chipwise, tmp_path: Path)
 
 
 def test_what_a_provider_grants_unasked_is_told(chipwise: Chipwise) -> None:
-    done = chipwise("plan", TRAIN, "--limit", "chips=h100", "--limit", "clouds=aws", "--limit", "interruptible=false")
+    done = chipwise(
+        *("plan", TRAIN, "--full", "--budget", "20k"),
+        *("--limit", "chips=h100", "--limit", "clouds=aws", "--limit", "interruptible=false"),
+    )
     assert done.code == 0
     asked = r"aws: Running On-Demand P instances: \d+ vCPUs needed, default 0; ask for an increase \(L-417A185B\) before"
     assert re.search(asked, flat(done.out))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from chipwise.renderer.deployment import Deployment
 from once_in_run import once_in_run
 from small_catalog import few_offers, real_session
 
+_BUDGET = re.compile(r"^  budget: .*\n", re.MULTILINE)
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = tuple(sorted(path.parent.name for path in EXAMPLES.glob("*/workload.yaml")))
 
@@ -30,11 +32,11 @@ def on_few_offers(example: str) -> Deployment:
 
 @cache
 def deployment(example: str, *limits: str, stage: str | None = None, environment: str | None = None) -> Deployment:
-    """`limits` as the command line has them: "clouds=[aws]"."""
+    """`limits` as the command line has them: "clouds=[aws]". Then without the budget, for it is about files."""
 
     def make() -> Deployment:
         path = str(EXAMPLES / example / "workload.yaml")
-        text = with_limits(read(path), path, limits) if limits else None
+        text = with_limits(_BUDGET.sub("", read(path)), path, limits) if limits else None
         return deployment_of(session(), path, RenderRequest(environment=environment, text=text, stage=stage))
 
     return once_in_run(("deployment", example, limits, stage, environment), make)

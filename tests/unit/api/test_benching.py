@@ -171,7 +171,7 @@ def test_a_row_asks_calibrate_what_was_predicted(
     assert guesses(row) == ()
     [answer] = predict([row], session.parts, packaged())
     assert answer.predicted is not None, answer.reason
-    assert answer.predicted == pytest.approx(row.number("metric_value", 0.0), rel=0.02)
+    assert answer.predicted == pytest.approx(row.number("metric_value", 0.0), rel=0.03)  # a row has a source of its own
 
 
 def test_what_is_no_measurement_of_a_whole_chip_is_left_out_and_told(session: Session) -> None:

@@ -17,7 +17,7 @@ from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan
 from chipwise.errors import BadInput
 from chipwise.planner.explain.reason_words import words
-from chipwise.planner.reasons import HoldsTooLittle, OtherWeights, OverBudget
+from chipwise.planner.reasons import HoldsTooLittle, OtherWeights, OverBudget, RuleKind
 from chipwise.planner.services import offers as planning_services
 from chipwise.planner.services.offers import LISTED, PER_TOKEN, SERVERLESS, ServiceOffer, services_for
 from chipwise.workload.kinds import Serve
@@ -272,7 +272,8 @@ limits: {clouds: [aws]}
     told = [one.break_even for one in found_plan.services if one.break_even.startswith("no machine of this plan")]
     assert told
     assert all(f"machines in {found_plan.winner.precision}" in one for one in told)
-    assert any("; in fp8 " in one for one in told)
+    narrow = any(one.kind is RuleKind.PRECISION for one in found_plan.alternatives)
+    assert narrow == any("; in fp8 " in one for one in told)
 
 
 def test_services_above_the_budget_are_refused_and_come_last() -> None:

@@ -55,7 +55,7 @@ def test_what_standing_farther_away_would_save_is_told_and_can_be_had(session: c
 
 
 def test_the_round_trip_is_part_of_the_time_to_the_first_token(session: cw.Session) -> None:
-    goals = {"goals": {"ttft": "800ms"}}
+    goals = {"goals": {"ttft": "800ms", "confidence": 0.5}}
     limits = {"regions": ["aws:eu-central-1"], "chips": ["a10g"], "purchase": ["on-demand"]}
     room = {"headroom": 0}  # a machine more or less would change the time, too
     here = session.plan({**CHAT, **GERMAN, **goals, **room}, limits=limits)
