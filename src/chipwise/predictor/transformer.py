@@ -410,7 +410,8 @@ def _notes(ask: Generation, estimates: dict[str, Estimate], room: Array) -> tupl
 
 def _stated_context(known: Known, model: str) -> int | None:
     if ("context", model) not in known.memo:
-        known.memo["context", model] = known.find_model(model).context
+        found = known.find_model(model)  # what an encoder reads is not in the context of its decoder
+        known.memo["context", model] = None if isinstance(found.shape, EncoderDecoderShape) else found.context
     stated: int | None = known.memo["context", model]
     return stated
 

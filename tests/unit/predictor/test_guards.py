@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import chipwise as cw
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.api.views.predict import prediction_view
@@ -133,3 +134,8 @@ def test_scaling_above_linear_has_its_reason(session: Session, model: str, chip:
     view = prediction_view(predict(session.known, model, chip, "train", {"chips": count, "zero": stage}))
     if view.get("scaling_efficiency") is not None and view["scaling_efficiency"] > 1.0:
         assert any(note.startswith("Scaling above 100%") for note in view["notes"])
+
+
+def test_sound_is_not_counted_in_the_context_of_a_decoder() -> None:
+    """Whisper writes 448 tokens at most, and reads 1,500 places of sound before."""
+    assert cw.predict("whisper-large-v3", on="l4", serve=True, input=1500, output=120)
