@@ -32,15 +32,11 @@ _OVER = ", ".join(f"'{one.value}'" for one in Phase if one.over)
 _SOUND_WISHES = f"""DO $$ DECLARE one record; held jsonb;
     BEGIN
       FOR one IN SELECT id, body FROM jobs WHERE phase NOT IN ({_OVER}) AND strpos(body, '"wish"') > 0 LOOP
-        BEGIN
-          held := one.body::jsonb;
+        BEGIN held := one.body::jsonb;
           IF jsonb_typeof(held -> 'wish') <> 'string' OR held ->> 'wish' NOT IN ({WISHES}) THEN
-            UPDATE jobs SET body = (held - 'wish')::text WHERE id = one.id;
-          END IF;
-        EXCEPTION WHEN OTHERS THEN NULL;
-        END;
-      END LOOP;
-    END $$"""
+            UPDATE jobs SET body = (held - 'wish')::text WHERE id = one.id; END IF;
+        EXCEPTION WHEN OTHERS THEN NULL; END;
+      END LOOP; END $$"""
 
 OWN_AFFAIRS = (
     _MAY_ASK,
