@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chipwise.runner import events as e
 from chipwise.runner.events import Event
-from chipwise.runner.job import Job, Phase, Spec
+from chipwise.runner.job import Job, Needs, Phase, Spec
 from chipwise.runner.writing import LARGEST_COUNT, LARGEST_NUMBER
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
@@ -22,6 +22,9 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
     max_leaves=4,
 )
+
+
+_BOUNDED: dict[Any, dict[str, st.SearchStrategy[Any]]] = {Needs: {"processes": st.integers(1, 1024)}}  # else no record takes it
 
 
 def of(kind: Any) -> st.SearchStrategy[Any]:
@@ -38,8 +41,7 @@ def of(kind: Any) -> st.SearchStrategy[Any]:
     if is_dataclass(kind):
         hints = get_type_hints(kind)
         shape: Any = kind
-        bounded = {"processes": st.integers(1, 1024)}  # more, or none, no record takes
-        return st.builds(shape, **{one.name: bounded.get(one.name) or of(hints[one.name]) for one in fields(kind)})
+        return st.builds(shape, **{one.name: of(hints[one.name]) for one in fields(kind)} | _BOUNDED.get(shape, {}))
     plain: dict[Any, st.SearchStrategy[Any]] = {
         str: TEXT,
         int: st.integers(-(2**40), 2**40),
