@@ -51,7 +51,8 @@ def test_against_a_simulation(work: float, mean: float, save: float, restart: fl
     runs = 20000 if found.checkpoints < 200 else 2500
     expected, spread, losses = simulated(work, 1 / mean, save, restart, wait, float(found.interval_s), runs, seed=7)
     assert float(found.expected_s) == pytest.approx(expected, rel=0.02)
-    assert float(found.spread_s) == pytest.approx(spread, rel=0.05, abs=0.01 * expected)
+    chance = 2.0 / np.sqrt(max(losses * runs, 1.0))  # of a spread that so many losses make
+    assert float(found.spread_s) == pytest.approx(spread, rel=max(0.05, chance), abs=0.01 * expected)
     assert float(found.interruptions) == pytest.approx(losses, rel=0.05, abs=0.02)
 
 

@@ -74,6 +74,11 @@ def test_a_small_model_may_run_on_a_processor_and_on_a_slice(session: Session, t
     assert "1/" in found.chip
 
 
+SQUEEZED = pytest.mark.xfail(
+    strict=True, reason="steps that are squeezed into a full replica's capacity fall below the time to read the weights"
+)
+
+
 @pytest.mark.chance
 @pytest.mark.parametrize(
     ("model", "prompt", "answer"),
@@ -81,7 +86,12 @@ def test_a_small_model_may_run_on_a_processor_and_on_a_slice(session: Session, t
         ("llama-3.1-8b", 100, 50),
         ("mixtral-8x7b", 3000, 500),
         *(
-            [("mixtral-8x7b", 100, 50), ("llama-3.2-1b", 100, 50), ("llama-3.2-1b", 3000, 500), ("llama-3.1-8b", 3000, 500)]
+            [
+                pytest.param("mixtral-8x7b", 100, 50, marks=SQUEEZED),
+                ("llama-3.2-1b", 100, 50),
+                ("llama-3.2-1b", 3000, 500),
+                ("llama-3.1-8b", 3000, 500),
+            ]
             if LONG
             else []
         ),
