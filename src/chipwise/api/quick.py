@@ -113,14 +113,14 @@ def text_of(model: str, options: Mapping[str, Any], models: Registry | None = No
         )
     kind = kinds[0]
     _refuse_foreign(kind, options)
-    work: dict[str, Any] = {"kind": kind, "name": _named(model, kind), "model": model}
+    work: dict[str, Any] = {"kind": kind, "name": _workload_name(model, kind), "model": model}
     if kind == "serve":
         day = {name: options[name] for name in DAY if options.get(name) is not None}
         lengths = {} if _has_no_tokens(model, models) else {"input": "--input", "output": "--output"}
         needed = _needed(options, {**({} if day else {"rps": "--rps"}), **lengths})
         work["arrival"] = _day(day, options) if day else {"rate": needed["rps"]}
         work |= {f"{side}_tokens": options[side] for side in ("input", "output") if options.get(side)}
-        if countries := [known_country(name) for name in items(_several(options.get("users_in")))]:
+        if countries := [known_country(name) for name in items(_as_list(options.get("users_in")))]:
             work["traffic"] = {code: 1 / len(countries) for code in countries}
     elif kind == "batch":
         work["items"] = _needed(options, {"samples": "--samples"})["samples"]
@@ -143,13 +143,13 @@ def text_of(model: str, options: Mapping[str, Any], models: Registry | None = No
     return yaml.safe_dump(work, sort_keys=False)
 
 
-def _named(model: str, kind: str) -> str:
+def _workload_name(model: str, kind: str) -> str:
     """What reports and deployments call it: the model's name and what is done with it, in letters that names may have."""
     name = re.sub(r"[^a-z0-9]+", "-", model.rpartition("/")[2].lower()).strip("-")[:40]
     return f"{name}-{kind}" if name[:1].isalpha() else f"model-{name}-{kind}".replace("--", "-")
 
 
-def _several(value: str | Sequence[str] | None) -> Sequence[str]:
+def _as_list(value: str | Sequence[str] | None) -> Sequence[str]:
     return (value,) if isinstance(value, str) else value or ()
 
 

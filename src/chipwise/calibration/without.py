@@ -30,7 +30,7 @@ FEWEST_ROWS, FEWEST_SOURCES = 30, 3  # of a class of provenance that has interva
 CROWD = 0.7  # a source of n rows counts n ** (1 - CROWD) times one row
 BINS, SOURCES_OF_BIN = 3, 6
 TARGET_SHARE, DRAWN = 0.8, (0.8, 1.6)  # what intervals hold, and how far percentiles may be drawn out for it
-LEAST = 0.03  # what an interval has on either side
+NARROWEST = 0.03  # what an interval has on either side
 BORROWED = 1.2  # times the intervals of its kin that a kind of few sources has
 _KIN = {"at once": "throughput", "first token unloaded": "prefill", "prefill": "first token unloaded", "decode": "token"}
 
@@ -135,7 +135,9 @@ def _drawn(band: bands.Band, times: float) -> bands.Band:
 def _plain(errors: Residuals, sources: NDArray[np.str_], rows: NDArray[np.bool_]) -> bands.Band:
     bins = int(np.clip(len(set(sources[rows])) // SOURCES_OF_BIN, 1, BINS))
     band = bands.calibrate(errors.spread[rows], errors.residual[rows], bins, _counted(sources[rows]))
-    return replace(band, low=tuple(min(one, -LEAST) for one in band.low), high=tuple(max(one, LEAST) for one in band.high))
+    return replace(
+        band, low=tuple(min(one, -NARROWEST) for one in band.low), high=tuple(max(one, NARROWEST) for one in band.high)
+    )
 
 
 def _counted(sources: NDArray[np.str_]) -> Array:

@@ -161,19 +161,22 @@ class Walk:
 
 def _shape_in_the_making(outputs: Iterable[Tensor]) -> bool:
     return all(
-        one.precision in _INTEGERS and one.dims is not None and len(one.dims) < 2 and (one.values or 0) <= _LARGEST_SHAPE
-        for one in outputs
+        tensor.precision in _INTEGERS
+        and tensor.dims is not None
+        and len(tensor.dims) < 2
+        and (tensor.values or 0) <= _LARGEST_SHAPE
+        for tensor in outputs
     )
 
 
 def _attributes(attributes: Iterable[AttributeProto]) -> dict[str, object]:
     """Whole numbers, lists of them and text: what counting asks for."""
     values: dict[str, object] = {}
-    for one in attributes:
-        if one.type == 2:
-            values[one.name] = one.i
-        elif one.type == 7:
-            values[one.name] = tuple(one.ints)
-        elif one.type == 3:
-            values[one.name] = one.s.decode("utf-8", "replace")
+    for attribute in attributes:
+        if attribute.type == 2:
+            values[attribute.name] = attribute.i
+        elif attribute.type == 7:
+            values[attribute.name] = tuple(attribute.ints)
+        elif attribute.type == 3:
+            values[attribute.name] = attribute.s.decode("utf-8", "replace")
     return values

@@ -43,7 +43,7 @@ _MOVES, _PURCHASES = (json.dumps([one.value for one in kind]) for kind in (Move,
 WISHES = ", ".join(f"'{one.value}'" for one in Wish)
 _MOMENT = f"BETWEEN 0 AND {LAST_MOMENT}"
 LONGEST_WISH = 10_000  # characters, with its reason
-MOST = 100_000  # devices or machines of one job
+MOST_DEVICES = 100_000  # devices or machines of one job
 
 # What of a specification no job can have; NULL: nothing. Fields that are not known here may hold anything within bounds.
 SPEC_FAULT = f"""CREATE OR REPLACE FUNCTION spec_fault(spec jsonb) RETURNS text LANGUAGE plpgsql IMMUTABLE
@@ -77,8 +77,8 @@ SPEC_FAULT = f"""CREATE OR REPLACE FUNCTION spec_fault(spec jsonb) RETURNS text 
           WHEN 'truth' THEN shape = 'boolean'
           WHEN 'whole' THEN abs(number) <= {LARGEST_COUNT} AND scale(number) = 0
           WHEN 'processes' THEN number BETWEEN 1 AND {MOST_PROCESSES} AND scale(number) = 0
-          WHEN 'count' THEN number BETWEEN 0 AND {MOST} AND scale(number) = 0
-          WHEN 'least' THEN shape = 'null' OR number BETWEEN 0 AND {MOST} AND scale(number) = 0
+          WHEN 'count' THEN number BETWEEN 0 AND {MOST_DEVICES} AND scale(number) = 0
+          WHEN 'least' THEN shape = 'null' OR number BETWEEN 0 AND {MOST_DEVICES} AND scale(number) = 0
           WHEN 'seconds' THEN number >= 0
           WHEN 'amount' THEN shape = 'null' OR number >= 0
         END;

@@ -61,18 +61,18 @@ class Members:
         """What a member could do to the others as this server is set up, each with what ends it."""
         [[owner, *has, prepared]] = self._database.read(lambda tx: tx.rows(_PROTECTION))
         missing = [right for right, granted in zip(_RIGHTS, has, strict=True) if not granted]
-        found = []
+        warnings = []
         if missing:
-            found.append(
+            warnings.append(
                 f"A member who leaves a transaction open can hold up all others: {owner}, who owns the tables, lacks a right "
                 f"to end such sessions. An administrator of the server gives it: GRANT {', '.join(missing)} TO {quoted(owner)}"
             )
         if prepared:
-            found.append(
+            warnings.append(
                 "A member can hold up all others with a prepared transaction, which belongs to no session. An administrator of "
                 "the server sets max_prepared_transactions to 0, its default"
             )
-        return found
+        return warnings
 
     def close(self) -> None:
         self._database.close()

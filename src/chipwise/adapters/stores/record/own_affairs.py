@@ -22,16 +22,16 @@ _MAY_ASK = asking(
 
 
 def _of_themselves(question: Question) -> str:
-    name, arguments, answers, how = question
-    how = f"{how} AND may_ask(who)" if answers.startswith("SETOF") else f"may_ask(who) AND ({how})"
-    return asking(name, arguments, answers, how).replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
+    name, arguments, answers, query = question
+    query = f"{query} AND may_ask(who)" if answers.startswith("SETOF") else f"may_ask(who) AND ({query})"
+    return asking(name, arguments, answers, query).replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
 
 
-_OVER = ", ".join(f"'{one.value}'" for one in Phase if one.over)
+_ENDED_PHASES = ", ".join(f"'{one.value}'" for one in Phase if one.over)
 # What was wanted before it was bounded. A row that the server cannot read or does not take stays as it is: it is damaged.
 _SOUND_WISHES = f"""DO $$ DECLARE one record; held jsonb;
     BEGIN
-      FOR one IN SELECT id, body FROM jobs WHERE phase NOT IN ({_OVER}) AND strpos(body, '"wish"') > 0 LOOP
+      FOR one IN SELECT id, body FROM jobs WHERE phase NOT IN ({_ENDED_PHASES}) AND strpos(body, '"wish"') > 0 LOOP
         BEGIN held := one.body::jsonb;
           IF jsonb_typeof(held -> 'wish') <> 'string' OR held ->> 'wish' NOT IN ({WISHES}) THEN
             UPDATE jobs SET body = (held - 'wish')::text WHERE id = one.id; END IF;
