@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from chipwise.catalog.fact import UNKNOWN, Fact
-from chipwise.countries import GROUPS, country_name, country_of
+from chipwise.countries import GROUPS, country_name, country_of, place_name
 
 UNSTATED = "region not stated"
 ON_SITE = "on site"  # of devices that stand where they are used
@@ -55,6 +55,12 @@ def readable(name: str) -> str:
         return name.strip(" ,")
     country = country_name(codes[0]) or codes[0]
     return ", ".join(dict.fromkeys(part for part in (town.removeprefix("The "), country) if part))
+
+
+def ordered_place(name: str, country: str | None) -> str:
+    """A region for people; where there is none to choose, the country to order it in, if one is asked for."""
+    place = readable(name)
+    return place_name(country) if place == UNSTATED and country else place
 
 
 def region_phrase(name: str) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from chipwise.catalog.region import UNSTATED, readable
-from chipwise.countries import place_name
+from chipwise.catalog.region import ordered_place
 from chipwise.money.cost import Cost, Line
 from chipwise.public.intervals import Interval
 from chipwise.public.records import Record
@@ -66,9 +65,7 @@ class Choice:
     @property
     def where(self) -> str:
         many = f"{self.machines}x " if self.machines > 1 else ""
-        place = readable(self.region)
-        place = place_name(self.country) if place == UNSTATED and self.country else place
-        return f"{many}{self.provider} {self.machine} in {place}"
+        return f"{many}{self.provider} {self.machine} in {ordered_place(self.region, self.country)}"
 
     def to_dict(self) -> dict[str, Any]:
         """As in `chipwise plan --json`."""

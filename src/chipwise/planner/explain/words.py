@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from chipwise.money.layering import Layer
 from chipwise.planner.choosing import interruption_words
 from chipwise.planner.defaults import HORIZON_S, NEARLY
 from chipwise.planner.explain.data_words import data_words, dominant
@@ -85,7 +88,11 @@ def leading_layers(plan: Plan) -> LoadPlan | None:
 
 
 def layer_words(load: LoadPlan) -> str:
-    return " and ".join(f"{one.machines} {one.name}" for one in load.layers)
+    return _layers(load.layers)
+
+
+def _layers(layers: Sequence[Layer]) -> str:
+    return " and ".join(f"{one.machines} {one.name}" for one in layers)
 
 
 def best_machines(plan: Plan) -> str:
@@ -96,14 +103,14 @@ def best_machines(plan: Plan) -> str:
     usual = sentence(plan)
     interval = usd_interval(load.low_usd, load.high_usd)
     between = f" ({interval})" if interval else ""
-    layers = layer_words(load)
     cost = f"{usd(load.usd)} a month{between}, planned for {amount(load.peak)} {load.unit}"
-    owned = " and ".join(f"{one.machines} x {one.owned}" for one in load.layers if one.owned)
-    rented = " and ".join(f"{one.machines} {one.name}" for one in load.layers if not one.owned)
-    if owned:
+    if owned := " and ".join(f"{one.machines} x {one.owned}" for one in load.layers if one.owned):
+        rented = _layers([one for one in load.layers if not one.owned])
         first = f"Use {owned}, your own, and rent {load.title} above, {rented}" if rented else f"Use {owned}, your own"
         return f"{first}: {cost}{_bound(load)}. Without them: {usual[0].lower()}{usual[1:]}"
-    return f"Rent {load.title} in layers, {layers}: {cost}{_bound(load)}. Bought one way: {usual[0].lower()}{usual[1:]}"
+    return (
+        f"Rent {load.title} in layers, {layer_words(load)}: {cost}{_bound(load)}. Bought one way: {usual[0].lower()}{usual[1:]}"
+    )
 
 
 def _bound(load: LoadPlan) -> str:

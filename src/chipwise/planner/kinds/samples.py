@@ -177,8 +177,10 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
         if place not in speeds:
             curve = curves[place] = sample_curve(ask)
             fastest = float(np.min(curve.seconds))
-            alone = ask.passes([1.0 / ask.together], "samples_per_s")
-            chance = lone_chance(goals, fastest, float(alone.value[0] / max(alone.low[0], 1e-12)))
+            chance = None
+            if goals:
+                alone = ask.passes([1.0 / ask.together], "samples_per_s")
+                chance = lone_chance(goals, fastest, float(alone.value[0] / max(alone.low[0], 1e-12)))
             speeds[place] = (*service_rates(curve, goals, work, rate), fastest, chance)
         planned, capacity, fastest, chance = speeds[place]
         if goals and capacity <= 1e-3:  # without goals a sample may take as long as it does

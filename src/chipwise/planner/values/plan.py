@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipwise.catalog.region import UNSTATED, readable, region_phrase
-from chipwise.countries import place_name
+from chipwise.catalog.region import UNSTATED, ordered_place, readable, region_phrase
 from chipwise.money.carbon import CarbonLine, Greener
 from chipwise.money.cost import Cost
 from chipwise.planner.defaults import NEARLY
@@ -147,8 +146,7 @@ class Choice:
     @property
     def place(self) -> str:
         """The region; where there is none to choose the country to order it in, if the workload asks for one."""
-        place = readable(self.region)
-        return place_name(self.country) if place == UNSTATED and self.country else place
+        return ordered_place(self.region, self.country)
 
     @property
     def placed(self) -> str:
