@@ -161,6 +161,7 @@ class ChoiceMaker:
             precision=lambda at: self.describe(int(way[at])).precision,
             quantum=lambda at: _device(self.describe(int(way[at]))),
             storage_usd=self.storage_of if case.stored is not None else None,
+            foresee=self.foresee,
             grounds=self.grounds,
             needs_porting=self.porting >= PORTED,
             least_replicas=case.goals.least_replicas,

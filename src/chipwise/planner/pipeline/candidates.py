@@ -67,9 +67,12 @@ class Candidates:
 
     def settle(self, rows: Index) -> None:
         """With storage. A choice in full is made only to hold it against a budget: how bad one run in ten is takes long."""
-        for row in rows.tolist():
-            if self.known[row] or self.rows is None:
-                continue
+        if self.rows is None:
+            return
+        unknown = rows[~self.known[rows]]
+        if self.limited:
+            self.rows.foresee(self.positions[unknown[unknown < len(self.positions)]])
+        for row in unknown.tolist():
             self.known[row] = True
             if self.limited:
                 choice = self.choice(row)
