@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
+import numpy as np
+import numpy.typing as npt
+
+from chipwise.perf.arrays import Array
 from chipwise.perf.operators import NARROW
 
 STEPS = 30  # denoising steps where nobody says
@@ -38,6 +43,42 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True)
+class ProductTable:
+    """Products as columns, one line each: what is computed of them is computed of all at once."""
+
+    rows: Array
+    columns: Array
+    depth: Array
+    groups: Array
+    window: Array
+    times: Array
+    wide: Array  # 1: it does
+    narrow: Array
+
+    @classmethod
+    def of(cls, products: Iterable[Product]) -> ProductTable:
+        products = tuple(products)
+        parts = (np.array([[getattr(one, name.name)] for one in products], np.float64) for name in fields(cls))
+        return cls(*(part.reshape(-1, 1) for part in parts))
+
+    def only(self, mask: npt.NDArray[np.bool_]) -> ProductTable:
+        return ProductTable(*(getattr(self, name.name)[mask] for name in fields(self)))
+
+    @property
+    def results(self) -> Array:
+        """Values that each gives."""
+        return self.rows * self.columns * self.groups
+
+    @property
+    def flop(self) -> Array:
+        return 2.0 * self.times * self.results * self.depth
+
+    @property
+    def weights(self) -> Array:
+        return self.columns * self.depth * self.groups
+
+
+@dataclass(frozen=True)
 class Net:
     """One sample's forward pass."""
 
@@ -57,6 +98,10 @@ class Net:
     @property
     def flop(self) -> float:
         return sum(one.flop for one in self.products) + self.score_flop
+
+    @cached_property
+    def table(self) -> ProductTable:
+        return ProductTable.of(self.products)
 
     @property
     def kernels(self) -> float:

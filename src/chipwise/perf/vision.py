@@ -27,7 +27,7 @@ import numpy as np
 
 from chipwise.perf.arrays import Array, Coded, Index, column, soft_max
 from chipwise.perf.collective import Network
-from chipwise.perf.net import Net, Product
+from chipwise.perf.net import Net, ProductTable
 from chipwise.perf.operators import ATTENTION_EFFICIENCY, COMPUTE_EFFICIENCY, MEMORY_EFFICIENCY, exposed
 
 BASES = (
@@ -71,6 +71,7 @@ SCORE_PASSES = 4.0  # over the square of scores where attention is not fused: ou
 BACKWARD_ATTENTION = 2.5  # forward equivalents (Dao 2023, arXiv:2307.08691)
 STATE_BYTES = 20.0  # per parameter that the optimiser reads and writes
 GATHERED = 0.5  # of the bandwidth that scattered rows reach
+BLOCK = 4096  # rows that are computed at once, each with all products of its network
 NAME_BYTES = 8.0  # of a row's number on its way to the chip that holds it
 
 
@@ -125,8 +126,8 @@ def bases(run: Pass) -> dict[str, Array]:
     seconds = {name: np.zeros(count) for name in BASES}
     net_index = np.broadcast_to(run.net_index, (count,))
     for place, net in enumerate(run.nets):
-        rows = np.flatnonzero(net_index == place)
-        if len(rows):
+        every = np.flatnonzero(net_index == place)
+        for rows in np.split(every, range(BLOCK, len(every), BLOCK)) if len(every) else ():
             for name, values in _net_seconds(net, run.rows(rows)).items():
                 seconds[name][rows] = values
     return seconds
@@ -140,14 +141,8 @@ def _net_seconds(net: Net, run: Pass) -> dict[str, Array]:
     batch = run.batch / pieces
     turns = (pieces + run.stages - 1.0) / run.stages  # passes of the whole network that the last piece waits for
     passes = turns * (1.0 + 2.0 * training)
-    matrix, stream, sums = np.zeros(1), np.zeros(1), np.zeros(1)
-    for product in net.products:
-        matrix = matrix + _compute(product, batch, run)
-        stream = stream + _moved(product, batch, run)
-        if product.columns <= product.depth:  # chips that share a pair of products add up the results of the second
-            sums = sums + product.times * run.network.all_reduce(
-                product.rows * product.columns * product.groups * batch * value, tensor
-            )
+    matrix, stream = _compute(net.table, batch, run), _moved(net.table, batch, run)
+    sums = _summed(net.table, batch, run) if np.any(tensor > 1) else np.zeros(1)
     scores = net.score_flop * batch / (tensor * half * ATTENTION_EFFICIENCY)
     attended = net.score_values * batch * value / tensor / bandwidth
     touched = net.touched * run.unfused + SCORE_PASSES * net.score_map * run.unfused_scores
@@ -188,23 +183,33 @@ def _exchanged(net: Net, run: Pass) -> Array:
     return np.where(run.table_ways > 1, out + back * (1.0 + run.training), 0.0)
 
 
-def _compute(product: Product, batch: Array, run: Pass) -> Array:
-    wide, deep = (
-        (product.columns, product.depth / run.tensor)
-        if product.columns <= product.depth
-        else (product.columns / run.tensor, product.depth)
-    )
-    width = wide / (wide + product.narrow) * (deep / (deep + product.narrow))
-    rate = np.minimum(run.half_peak, run.peak) if product.wide else run.peak
-    return product.flop * batch / (run.tensor * rate * COMPUTE_EFFICIENCY * width)
+def _compute(products: ProductTable, batch: Array, run: Pass) -> Array:
+    by_depth = products.columns <= products.depth  # which of the two chips share
+    wide = np.where(by_depth, products.columns, products.columns / run.tensor)
+    deep = np.where(by_depth, products.depth / run.tensor, products.depth)
+    width = wide / (wide + products.narrow) * (deep / (deep + products.narrow))
+    rate = np.where(products.wide > 0, np.minimum(run.half_peak, run.peak), run.peak)
+    return _total(products.flop * batch / (run.tensor * rate * COMPUTE_EFFICIENCY * width))
 
 
-def _moved(product: Product, batch: Array, run: Pass) -> Array:
+def _moved(products: ProductTable, batch: Array, run: Pass) -> Array:
     """Bytes: weights, and what of the inputs and results does not stay on the chip."""
-    value, weight = (np.maximum(size, 2.0) if product.wide else size for size in (run.value_bytes, run.weight_bytes))
-    values = product.rows * product.groups * (product.columns + product.depth / product.window) * value * batch / run.tensor
+    value, weight = (np.where(products.wide > 0, np.maximum(size, 2.0), size) for size in (run.value_bytes, run.weight_bytes))
+    touched = products.rows * products.groups * (products.columns + products.depth / products.window)
+    values = touched * value * batch / run.tensor
     spilled = values * values / (values + run.kept_bytes)
-    return product.times * (product.weights * weight / run.tensor + spilled)
+    return _total(products.times * (products.weights * weight / run.tensor + spilled))
+
+
+def _summed(products: ProductTable, batch: Array, run: Pass) -> Array:
+    """Seconds in which chips that share a pair of products add up the results of the second."""
+    second = products.only((products.columns <= products.depth)[:, 0])
+    return _total(second.times * run.network.all_reduce(second.results * batch * run.value_bytes, run.tensor))
+
+
+def _total(by_product: Array) -> Array:
+    total: Array = by_product.sum(axis=0)
+    return total
 
 
 def _pieces(net: Net, batch: Array, stages: Array) -> Array:
