@@ -55,7 +55,7 @@ demo: $(REPORT)
 	@$(BIN)/python examples/demo.py
 
 test: $(DEV)
-	$(PYTEST) -n auto --dist worksteal -m "not e2e"
+	$(PYTEST) -n auto --dist worksteal -m "not e2e and not long"
 
 quick: $(DEV)
 	@$(BIN)/python tools/quick.py
@@ -86,7 +86,7 @@ cluster: $(VENV)/bin/python
 
 e2e: $(DEV)
 	$(PYTEST) -n 3 --dist loadfile -m e2e --no-other-skips $(LONGEST)
-	CHIPWISE_TESTS=long $(PYTEST) -n auto --dist worksteal -m "chance and not e2e" $(LONGEST)
+	CHIPWISE_TESTS=long $(PYTEST) -n auto --dist worksteal -m "(chance or long) and not e2e" $(LONGEST)
 
 bench: $(DEV)
 	@$(BIN)/python benchmarks/run.py

@@ -16,7 +16,7 @@ from time import perf_counter, process_time
 
 from figure import ROOT, Figure
 
-SUITE = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-m", "not e2e"]
+SUITE = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-m", "not e2e and not long"]
 REFERENCE_S = 0.45
 
 

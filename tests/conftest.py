@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -23,6 +24,7 @@ settings.load_profile("chipwise")
 
 ALLOWED = Path(__file__).parent / "allowed_skips.txt"
 SLOW = Path(__file__).parent / "e2e"
+LONG = Path(__file__).parent / "long_tests.txt"
 OFTEN_ENOUGH = (200_000, 20, 20)  # objects until garbage is looked for: as the command sets it for itself
 
 
@@ -106,10 +108,19 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if collection_path == SLOW and "not e2e" in config.option.markexpr else None
 
 
+@cache
+def long_tests() -> frozenset[str]:
+    """File and function of tests that take long, and nothing of what outside parts do: `make e2e` runs them."""
+    lines = LONG.read_text(encoding="utf-8").splitlines()
+    return frozenset(line.split()[-1] for line in lines if line.strip() and not line.startswith("#"))
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """A file of that folder that forgot its mark would otherwise run nowhere; what chance decides is run longer there."""
     if item.path.is_relative_to(SLOW):
         item.add_marker("e2e")
+    if item.nodeid.partition("[")[0] in long_tests():
+        item.add_marker("long")
     if _by_chance(item):
         item.add_marker("chance")
 
