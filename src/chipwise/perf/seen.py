@@ -37,6 +37,7 @@ class Seen:
     ranges: Mapping[tuple[str, str], Range]  # software, chip
     software: frozenset[str] = field(init=False)
     chips: frozenset[str] = field(init=False)
+    _placed: dict[str, tuple[int, Range]] = field(init=False, compare=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "software", frozenset(software for software, _ in self.ranges))
@@ -80,6 +81,11 @@ class Seen:
         return Coded(CLASSES, kinds if len(kinds) == len(beyond) else np.broadcast_to(kinds, beyond.shape)), beyond
 
     def _pair(self, text: str) -> tuple[int, Range]:
+        if text not in self._placed:
+            self._placed[text] = self._place(text)
+        return self._placed[text]
+
+    def _place(self, text: str) -> tuple[int, Range]:
         software, chip = text.split("|", 1)
         if (software, chip) in self.ranges:
             return 0, self.ranges[software, chip]
