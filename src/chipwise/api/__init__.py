@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from chipwise.api.catalog.check import check
     from chipwise.api.catalog.explain import explain
     from chipwise.api.catalog.feeds import import_file, refresh
+    from chipwise.api.catalog.status import status
     from chipwise.api.measure.calibrate import calibrate
     from chipwise.api.measure.profile import measure as profile
     from chipwise.api.measure.score import score
     from chipwise.api.session.wiring import Session, open_session
     from chipwise.api.verbs import estimate, plan
-    from chipwise.api.views.holdings import status
     from chipwise.catalog.ability import abilities
     from chipwise.catalog.query import (
         MachineQuery,
@@ -33,6 +33,15 @@ if TYPE_CHECKING:
         find_machines,
         find_offers,
     )
+    from chipwise.catalog.selection import (
+        ability_names,
+        able_chips,
+        age_limit,
+        machine_query,
+        price_limit,
+        purchases,
+        region_keys,
+    )
     from chipwise.workload.schema import schema_text
 
 __all__ = [
@@ -41,6 +50,9 @@ __all__ = [
     "OfferQuery",
     "Session",
     "abilities",
+    "ability_names",
+    "able_chips",
+    "age_limit",
     "calibrate",
     "cheapest",
     "cheapest_on_demand",
@@ -51,10 +63,14 @@ __all__ = [
     "find_machines",
     "find_offers",
     "import_file",
+    "machine_query",
     "open_session",
     "plan",
+    "price_limit",
     "profile",
+    "purchases",
     "refresh",
+    "region_keys",
     "schema_text",
     "score",
     "status",
@@ -62,6 +78,9 @@ __all__ = [
 
 _HOMES = {
     "abilities": "chipwise.catalog.ability",
+    "ability_names": "chipwise.catalog.selection",
+    "able_chips": "chipwise.catalog.selection",
+    "age_limit": "chipwise.catalog.selection",
     "calibrate": "chipwise.api.measure.calibrate",
     "cheapest": "chipwise.catalog.query",
     "cheapest_on_demand": "chipwise.catalog.query",
@@ -72,17 +91,21 @@ _HOMES = {
     "find_machines": "chipwise.catalog.query",
     "find_offers": "chipwise.catalog.query",
     "import_file": "chipwise.api.catalog.feeds",
+    "machine_query": "chipwise.catalog.selection",
     "MachineQuery": "chipwise.catalog.query",
     "OfferOrder": "chipwise.catalog.query",
     "OfferQuery": "chipwise.catalog.query",
     "open_session": "chipwise.api.session.wiring",
     "plan": "chipwise.api.verbs",
+    "price_limit": "chipwise.catalog.selection",
     "profile": "chipwise.api.measure.profile",
+    "purchases": "chipwise.catalog.selection",
     "refresh": "chipwise.api.catalog.feeds",
+    "region_keys": "chipwise.catalog.selection",
     "schema_text": "chipwise.workload.schema",
     "score": "chipwise.api.measure.score",
     "Session": "chipwise.api.session.wiring",
-    "status": "chipwise.api.views.holdings",
+    "status": "chipwise.api.catalog.status",
 }
 
 _NAMES = {"profile": "measure"}  # where the verb has another name at home

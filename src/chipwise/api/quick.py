@@ -12,10 +12,10 @@ import yaml
 
 from chipwise.countries import country_of, spellings
 from chipwise.errors import BadInput, InvalidFile, UnknownName
+from chipwise.files.source import read_text, read_yaml
 from chipwise.spelling import nearest
 from chipwise.workload.goals import USUAL_PERCENTILE
 from chipwise.workload.measured import read_line
-from chipwise.workload.source import read_text, read_yaml
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session

@@ -10,12 +10,12 @@ from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from chipwise.api.catalog.selection import machine_query, region_keys
 from chipwise.api.tco_request import RENT_TERMS, parse_decline
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.names import Provider, providers
 from chipwise.catalog.offer import Offer, Purchase, Verdict
 from chipwise.catalog.query import MachineQuery, OfferQuery, find_offers
+from chipwise.catalog.selection import machine_query, region_keys
 from chipwise.errors import BadInput, UnknownName
 from chipwise.money.rent import TERM_YEARS, Decline, Declines
 from chipwise.money.tco import MONTH_HOURS, Ownership, compare

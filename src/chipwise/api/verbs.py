@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.api.catalog.check import Checked, check
 from chipwise.errors import BadInput
+from chipwise.files.source import NamedText
 from chipwise.planner.defaults import TOP
 from chipwise.planner.plan import plan_workload
 from chipwise.planner.plan import refuse_pipeline as refuse_pipeline
 from chipwise.planner.values.plan import Plan
-from chipwise.workload.source import NamedText
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
-    from chipwise.api.views.predict import View
     from chipwise.perf.setup import Values
     from chipwise.planner.explain.compare import Comparison
     from chipwise.planner.explain.rate import Rated
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from chipwise.planner.values.mix import Mix
     from chipwise.planner.values.pipeline import PipelinePlan
     from chipwise.predictor.transformer import Served, Trained
+    from chipwise.views.predict import View
 
 
 def plan(
@@ -75,7 +75,7 @@ def predict(
 ) -> View:
     """Of a model with options, or of a workload file with options that win over it. `measured` are runs, CHIP=VALUE or as a
     file has them, that speeds follow from."""
-    from chipwise.api.views.predict import prediction_view
+    from chipwise.views.predict import prediction_view
 
     hardware, taken = _chips_of_machines(session, hardware)
     if not isinstance(model, NamedText) and not model.endswith((".yaml", ".yml")):
@@ -98,8 +98,8 @@ def predict(
 
 def fits(session: Session, model: str, hardware: str, settings: Mapping[str, Any]) -> View:
     """Whether a model has room on a chip, as a view."""
-    from chipwise.api.views.predict import fits_view
     from chipwise.predictor.fits import fits as fits_named
+    from chipwise.views.predict import fits_view
 
     hardware, taken = _chips_of_machines(session, hardware)
     return _noted(fits_view(fits_named(session.known, model, hardware, dict(settings))), taken)

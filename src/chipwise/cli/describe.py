@@ -26,12 +26,12 @@ def describe(job: str, as_json: bool) -> None:
     from chipwise.api.running import asking, comparing, jobs, place, sightings
     from chipwise.api.running.installed import runs_here
     from chipwise.api.session.wiring import open_session
-    from chipwise.api.views.jobs import job_view
     from chipwise.cli import text
     from chipwise.runner.engine import Room
     from chipwise.runner.job import Phase
     from chipwise.runner.record import Unread
     from chipwise.text import elapsed, spent
+    from chipwise.views.jobs import job_view
 
     session = open_session()
     with asking.opened(session) as runtime:
@@ -133,8 +133,8 @@ def _has(job: Job) -> bool:
 
 def _holds(job: Job) -> str:
     """What it has, and of how many where it could do with more; what it asks for while it has nothing."""
-    from chipwise.api.views.jobs import held_view
     from chipwise.cli import text
+    from chipwise.views.jobs import held_view
 
     needs, allocation = job.spec.needs, held_view(job)
     machines = _count_text(allocation["machines"] if allocation else None, needs.fewest_machines, needs.machines, "machine")

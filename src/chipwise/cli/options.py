@@ -39,9 +39,9 @@ class CatalogName(click.ParamType[str]):
 
                     known |= dict.fromkeys([*map(str, Purchase), "reserved"])
                 case "table":
-                    from chipwise.api.views.holdings import table_names
+                    from chipwise.views.holdings import table_names
 
-                    known |= dict.fromkeys(name for name, _, _ in table_names(session))
+                    known |= dict.fromkeys(name for name, _, _ in table_names(session.catalog))
                 case "feed":
                     from chipwise.api.catalog.feeds import refreshed
 
@@ -55,7 +55,7 @@ class CatalogName(click.ParamType[str]):
 
                     known |= dict.fromkeys(choices())
                 case "ability":
-                    from chipwise.api.catalog.selection import ability_names
+                    from chipwise.api import ability_names
 
                     known |= dict.fromkeys(ability_names(catalog.data))
                 case "chip":

@@ -10,7 +10,7 @@ from chipwise.cli.options import constraining
 
 if TYPE_CHECKING:
     from chipwise.api.quick import Constraints
-    from chipwise.api.views.pack import Packed, Resident, Shared
+    from chipwise.views.pack import Packed, Resident, Shared
 
 
 @click.command()
@@ -32,8 +32,8 @@ def pack(workloads: tuple[str, ...], environment: str | None, within: Constraint
     from chipwise.api.quick import over_file
     from chipwise.api.session.wiring import open_session
     from chipwise.api.verbs import pack as ask
-    from chipwise.api.views.pack import packed_view
     from chipwise.cli import text
+    from chipwise.views.pack import packed_view
 
     session = open_session()
     contents = [over_file(session, path, within) for path in workloads]

@@ -37,9 +37,9 @@ def regions(
       chipwise regions --max-carbon 50 --json
     """
     from chipwise.api.session.wiring import open_session
-    from chipwise.api.views.catalog import region_view
     from chipwise.cli import text
     from chipwise.errors import NoResult
+    from chipwise.views.catalog import region_view
 
     session = open_session()
     selected = list(session.catalog.regions)

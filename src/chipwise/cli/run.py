@@ -117,7 +117,7 @@ def run(
         return
     jobs = asking.run(session, request, text.say)
     if as_json:
-        from chipwise.api.views.jobs import job_view
+        from chipwise.views.jobs import job_view
 
         text.show_json([job_view(job) for job in jobs])
         return

@@ -173,11 +173,11 @@ def tco(chip: str, full: bool, as_json: bool, as_csv: bool, report: HtmlReport, 
 
         write_tco(result, report.path, session.today, report.force)
     if as_json:
-        from chipwise.api.views.tco import tco_view
+        from chipwise.views.tco import tco_view
 
         text.show_json(tco_view(result))
     elif as_csv:
-        from chipwise.api.views.tco import tco_rows
+        from chipwise.views.tco import tco_rows
 
         text.show_csv(tco_rows(result))
     elif full:
@@ -189,8 +189,8 @@ def tco(chip: str, full: bool, as_json: bool, as_csv: bool, report: HtmlReport, 
 
 def _show_brief(result: Tco) -> None:
     """The answer on one screen: 30 lines of 80 columns."""
-    from chipwise.api.views.tco import answer_words, contract_words
     from chipwise.cli import text
+    from chipwise.views.tco import answer_words, contract_words
 
     reference = result.reference
     rents = result.cloud[:_BRIEF_ROWS]
@@ -208,8 +208,8 @@ def _show_brief(result: Tco) -> None:
 
 
 def _show(result: Tco) -> None:
-    from chipwise.api.views.tco import SETTINGS, answer_words, decline_words, setting_words
     from chipwise.cli import text
+    from chipwise.views.tco import SETTINGS, answer_words, decline_words, setting_words
 
     text.show_title(_title(result))
     text.show_lines(answer_words(result), f"Bought for {_bought(result)}.", "")
@@ -269,8 +269,8 @@ def _hours(result: Tco) -> list[tuple[str, str]]:
 
 
 def _show_cloud(result: Tco) -> None:
-    from chipwise.api.views.tco import contract_words
     from chipwise.cli import text
+    from chipwise.views.tco import contract_words
 
     if result.cloud:
         text.show_lines("")
@@ -298,7 +298,7 @@ def _rented(alternative: Alternative) -> str:
 
 
 def _row(alternative: Alternative) -> list[str]:
-    from chipwise.api.views.tco import month_words, saving_words, use_words
+    from chipwise.views.tco import month_words, saving_words, use_words
 
     comparison, slow, fast, offer = alternative.compared, alternative.slow, alternative.fast, alternative.offer
     return [
@@ -312,8 +312,8 @@ def _row(alternative: Alternative) -> list[str]:
 
 
 def _show_swings(result: Tco, limit: int | None = None) -> None:
-    from chipwise.api.views.tco import balance_words
     from chipwise.cli import text
+    from chipwise.views.tco import balance_words
 
     if result.reference is None or not result.swings:
         return
@@ -325,7 +325,7 @@ def _show_swings(result: Tco, limit: int | None = None) -> None:
 
 def tornado(swings: tuple[Swing, ...], base: float, width: int) -> list[str]:
     """One bar a setting on a common axis of USD saved: - towards its low end, + towards its high end, | as it is."""
-    from chipwise.api.views.tco import SETTINGS, value_words
+    from chipwise.views.tco import SETTINGS, value_words
 
     ends = [f"{value_words(one.name, one.low)} to {value_words(one.name, one.high)}" for one in swings]
     names = [SETTINGS[one.name] for one in swings]

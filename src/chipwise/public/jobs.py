@@ -239,9 +239,9 @@ class JobVerbs(Opened):
         >>> cw.ps(phase="running", team="vision")
         """
         from chipwise.api.running import place, sightings, waiting
-        from chipwise.api.views.jobs import row_view
         from chipwise.runner.job import Phase
         from chipwise.runner.record import Wanted
+        from chipwise.views.jobs import row_view
 
         wanted = (phase,) if isinstance(phase, str) else tuple(phase or ())
         for name in wanted:
@@ -302,8 +302,8 @@ class JobVerbs(Opened):
         >>> cw.describe("train-3f2a").story
         """
         from chipwise.api.running import asking, comparing, jobs, place, sightings
-        from chipwise.api.views.jobs import job_view
         from chipwise.runner.engine import Room
+        from chipwise.views.jobs import job_view
 
         with asking.opened(self.api) as parts:
             config = parts.engine.config

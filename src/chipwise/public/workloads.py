@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from chipwise.api.quick import Constraints, constrained, flat, text_of, with_measured
 from chipwise.errors import BadInput
+from chipwise.files.source import NamedText, read_text, read_yaml
 from chipwise.public.calling import GIVEN
 from chipwise.units import parse_count
 from chipwise.workload.kinds import Common
 from chipwise.workload.model.spelled import names_graph
-from chipwise.workload.source import NamedText, read_text, read_yaml
 
 if TYPE_CHECKING:
     from chipwise.public.opened import Opened

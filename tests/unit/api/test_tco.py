@@ -15,11 +15,11 @@ from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.api.tco import YEAR_HOURS, TcoRequest, tco
 from chipwise.api.tco_request import parse_decline, parse_rent
-from chipwise.api.views.tco import answer_words, tco_view
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput
 from chipwise.money.tco import Ownership, sensitivity
 from chipwise.money.tco_values import Rent
+from chipwise.views.tco import answer_words, tco_view
 from effort import cases
 
 SESSION = Session(Config(Path("none/config"), Path("none/data")), date(2026, 11, 15), [])

@@ -11,6 +11,7 @@ from chipwise.api.session.wiring import Session
 from chipwise.catalog.names import find_retired
 from chipwise.countries import country_of
 from chipwise.errors import BadInput, InvalidFile, OutsideFailed, Problem, UnknownName
+from chipwise.files.source import MAX_BYTES as MAX_BYTES
 from chipwise.predictor.sizes import named_sizes
 from chipwise.spelling import fold, nearest
 from chipwise.workload.goals import MOST_NEEDS
@@ -18,7 +19,6 @@ from chipwise.workload.model.spelled import names_file
 from chipwise.workload.parse import EnvironmentData, Parsed, load_with_lines, parse_with_lines
 from chipwise.workload.pipeline import Workload
 from chipwise.workload.references import Reference, ReferenceKind, references
-from chipwise.workload.source import MAX_BYTES as MAX_BYTES
 
 
 @dataclass(frozen=True, slots=True)

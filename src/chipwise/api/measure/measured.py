@@ -11,10 +11,10 @@ from chipwise.calibration.families import find_part
 from chipwise.calibration.measurements import LARGEST as LARGEST
 from chipwise.calibration.measurements import MeasurementTable, parse
 from chipwise.errors import InvalidFile, Problem
+from chipwise.files.handed import read_bytes
 from chipwise.perf.part import Parts
 from chipwise.perf.rows import Row
 from chipwise.spelling import fold
-from chipwise.workload.handed_files import read_bytes
 
 _MOST_BYTES = 4 * int(LARGEST)  # UTF-8 takes at most four for a character
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from chipwise.workload.source import Document
+    from chipwise.files.source import Document
 
 REMEDY = "Each engine is a name with its fields; see docs/running/engines.md."
 
 
 def read(path: Path) -> Document:
-    from chipwise.workload.source import (
+    from chipwise.files.source import (
         FileKind,
         read_text,
         read_yaml,

@@ -165,8 +165,8 @@ def rules(session: Session) -> Rules:
     path = session.config.queue
     if not path.is_file():
         return Rules()
+    from chipwise.files.source import FileKind, read_text, read_yaml
     from chipwise.units import parse_seconds
-    from chipwise.workload.source import FileKind, read_text, read_yaml
 
     kind = FileKind("queue", "It holds patience, teams and others; or move it away.", 100_000)
     text = read_text(path, kind)

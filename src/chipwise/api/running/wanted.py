@@ -18,10 +18,10 @@ from chipwise.api.running.installed import DEFAULT, runs_here, traits
 from chipwise.api.running.place import host_name, this_place
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NotAllowed
+from chipwise.files.source import NamedText
 from chipwise.runner.abilities import BringsFolders, HasQueues
 from chipwise.runner.job import RECOVER, MachinePlace, Needs, Retry, Spec
 from chipwise.text import elapsed, spent
-from chipwise.workload.source import NamedText
 
 if TYPE_CHECKING:
     from chipwise.api.running.engines import Reach

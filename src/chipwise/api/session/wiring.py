@@ -49,7 +49,7 @@ class Session:
         if not any(self.config.catalog_dir.glob("*.y*ml")):
             snapshot = self._stored_rows(())
             return load((), snapshot.machines, snapshot.regions, snapshot.offers)
-        from chipwise.api.session.own import join, read, read_chips
+        from chipwise.catalog.own import join, read, read_chips
 
         files = read(self.config.catalog_dir)
         chips = read_chips(files)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from chipwise.api.views.plan import View, choice_view, missing_view, service_view
 from chipwise.planner.explain.compare import Comparison as Comparison
 from chipwise.planner.explain.comparing import Cell as Cell
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.reasons import reason_data
 from chipwise.planner.values.plan import Service
+from chipwise.views.plan import View, choice_view, missing_view, service_view
 
 SCHEMA = 1
 KEYS = {

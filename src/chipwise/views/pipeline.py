@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from chipwise.api.views.plan import SCHEMA, View, choice_view, missing_view
 from chipwise.money.cost import Cost
 from chipwise.planner.explain.pipeline_words import together_words
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.reasons import reason_data
 from chipwise.planner.values.pipeline import Alternative, PipelinePlan, Totals, by_use
 from chipwise.planner.values.plan import Choice
+from chipwise.views.plan import SCHEMA, View, choice_view, missing_view
 
 
 def pipeline_view(plan: PipelinePlan) -> View:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from chipwise.api.views.load import load_views
 from chipwise.planner import quotas
 from chipwise.planner.explain.reason_words import example_words, lost, missing_words, remedy_words, rule_words, words
 from chipwise.planner.explain.risks import risk_line
@@ -16,6 +15,7 @@ from chipwise.planner.reasons import reason_data
 from chipwise.planner.values.load import OverTime
 from chipwise.planner.values.plan import Choice, DataMoved, Emitted, Loss, Missing, Plan, Service
 from chipwise.planner.values.trade import cost_time_curve, knee
+from chipwise.views.load import load_views
 
 SCHEMA = 1
 View = dict[str, Any]

@@ -12,11 +12,11 @@ import pytest
 
 from chipwise.calibration.measurements import LARGEST
 from chipwise.errors import BadInput
-from chipwise.workload import handed_files
+from chipwise.files import handed
+from chipwise.files.handed import opened, read_bytes
+from chipwise.files.source import MAX_BYTES, read_text
 from chipwise.workload.demand import Trace
-from chipwise.workload.handed_files import opened, read_bytes
 from chipwise.workload.model.huggingface import read_config
-from chipwise.workload.source import MAX_BYTES, read_text
 from chipwise.workload.trace import read_trace
 
 TRACE = "arrival,input_tokens,output_tokens\n" + "".join(f"{second},10,20\n" for second in range(0, 600, 5))
@@ -108,7 +108,7 @@ def test_a_pipe_that_brings_too_much_is_read_to_the_limit_and_no_further() -> No
 
 
 def test_a_pipe_that_stays_silent_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handed_files, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(handed, "PATIENCE_S", 0.05)
     receiving, sending = os.pipe()
     try:
         with pytest.raises(BadInput, match=r"Nothing came from /dev/fd/\d+ for 0\.05 s"):

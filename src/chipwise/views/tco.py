@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from chipwise.api.tco import YEAR_HOURS, Alternative, Tco
 from chipwise.money.rent import TERM_YEARS, Decline
-from chipwise.money.tco import cash_flow
+from chipwise.money.tco import YEAR_HOURS, cash_flow
+from chipwise.money.tco_values import Alternative, Tco
 from chipwise.money.tco_words import (
     SETTINGS,
     answer_words,

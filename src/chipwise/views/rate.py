@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from chipwise.api.views.plan import View, choice_view, missing_view
 from chipwise.planner.explain.rate import Rated as Rated
 from chipwise.planner.explain.rating import COLUMNS as COLUMNS
 from chipwise.planner.explain.rating import Rating as Rating
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.reasons import reason_data
+from chipwise.views.plan import View, choice_view, missing_view
 
 SCHEMA = 1
 

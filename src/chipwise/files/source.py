@@ -15,9 +15,9 @@ from pathlib import Path
 import yaml
 
 from chipwise.errors import BadInput, InvalidFile, Problem
+from chipwise.files.handed import read_bytes
 from chipwise.spelling import nearest
 from chipwise.text import decimal_size
-from chipwise.workload.handed_files import read_bytes
 
 MAX_BYTES = 1_000_000  # examples are 2 kB
 MAX_NODES = 5_000  # after aliases are unfolded; examples have about 100

@@ -24,7 +24,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from chipwise.api.session.ownrows import OwnChip, OwnDiscount, OwnFile, OwnMachine, OwnRegion
 from chipwise.catalog import discount
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.chip import Chip, ChipKind, Silicon, usable_memory
@@ -43,11 +42,12 @@ from chipwise.catalog.load import load
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.names import Names, names_of
 from chipwise.catalog.offer import Offer, Purchase
+from chipwise.catalog.own_rows import OwnChip, OwnDiscount, OwnFile, OwnMachine, OwnRegion
 from chipwise.catalog.owned import energy_cost, hourly_cost
 from chipwise.catalog.region import Region
 from chipwise.errors import InvalidFile, Problem
+from chipwise.files.source import Document, FieldPath, FileKind, read_text, read_yaml, show_where
 from chipwise.spelling import nearest
-from chipwise.workload.source import Document, FieldPath, FileKind, read_text, read_yaml, show_where
 
 KIND = FileKind(
     "catalog", "Sections are chips, machines, regions, offers and discounts; see docs/adding/own-catalog.md.", 200_000

@@ -5,27 +5,22 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from chipwise.adapters.graphs.sizes import Sizes
-from chipwise.api.session.graph import graph_of, model_of, path_of
-from chipwise.api.views.catalog import model_view
 from chipwise.errors import BadInput
+from chipwise.views.catalog import model_view
 from chipwise.workload.graph.summary import KindTotal, lines_of, missing, total_of
 from chipwise.workload.graph.values import Graph, Operator
+from chipwise.workload.model.registry import Model
 
 View = dict[str, Any]
 
 
-def graph_view(name: str, sizes: Sizes) -> View:
-    """Of the file of this name; `refused` says why nothing can be predicted from it, and is null where that can be."""
-    graph = graph_of(name, sizes)
-    try:
-        view, refused = model_view(model_of(name, graph)), None
-    except BadInput as error:
-        view, refused = (
-            {"name": path_of(name).name, "parameters": graph.parameters, "shape_kind": "network", "shape": None},
-            error,
-        )
-    return view | {"graph": _graph(graph, refused)}
+def graph_view(name: str, graph: Graph, model: Model | BadInput) -> View:
+    """Of the file of this name, and its model; `refused` says why nothing can be predicted from it, and is null where that can
+    be."""
+    if isinstance(model, BadInput):
+        view: View = {"name": name, "parameters": graph.parameters, "shape_kind": "network", "shape": None}
+        return view | {"graph": _graph(graph, model)}
+    return model_view(model) | {"graph": _graph(graph, None)}
 
 
 def _graph(graph: Graph, refused: BadInput | None) -> View:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from chipwise.api.views.plan import View
 from chipwise.planner.several.pack import Packed as Packed
 from chipwise.planner.several.pack import Resident as Resident
 from chipwise.planner.several.pack import Shared as Shared
+from chipwise.views.plan import View
 
 SCHEMA = 1
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chipwise.errors import BadInput, ChipwiseError, InvalidFile
+from chipwise.files.source import MAX_NODES, read_yaml, show_where
 from chipwise.workload.parse import load, parse
-from chipwise.workload.source import MAX_NODES, read_yaml, show_where
 from patience import slowness
 
 LAUGHS = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}, *a{n - 1}, *a{n - 1}]\n" for n in range(1, 30))

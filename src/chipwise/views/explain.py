@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-from chipwise.api.catalog import explain as kinds
-from chipwise.api.session.wiring import Session
-from chipwise.api.views.catalog import View, chip_view, machine_view, model_view, offer_view, region_view
+from datetime import date
+
+from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.compatibility import Finding
-from chipwise.catalog.names import Retired
+from chipwise.catalog.meaning import CatalogMeaning
+from chipwise.catalog.meaning import ChipMeaning as ChipMeaning
+from chipwise.catalog.meaning import MachineMeaning as MachineMeaning
+from chipwise.catalog.meaning import ProviderMeaning as ProviderMeaning
+from chipwise.catalog.meaning import RegionMeaning as RegionMeaning
+from chipwise.catalog.names import Retired as Retired
 from chipwise.catalog.offer import Offer
 from chipwise.catalog.query import chip_memory
+from chipwise.views.catalog import View, chip_view, machine_view, model_view, offer_view, region_view
+from chipwise.workload.model.registry import Model as Model
+
+Meaning = CatalogMeaning | Model
 
 
-def meaning_view(session: Session, meaning: kinds.Meaning) -> View:
+def meaning_view(catalog: Catalog, today: date, meaning: Meaning) -> View:
     """One meaning of a name, told apart by the key `meaning`."""
     match meaning:
-        case kinds.ChipMeaning():
+        case ChipMeaning():
             return {
                 "meaning": "chip",
                 "said": meaning.remark,
-                **chip_view(meaning.chip, session.catalog),
+                **chip_view(meaning.chip, catalog),
                 "sharing": [mode._asdict() for mode in meaning.modes],
                 "slices": [s._asdict() for s in meaning.slices],
                 "machines": meaning.machines,
-                "cheapest": [price_view(session, offer) for offer in meaning.cheapest],
+                "cheapest": [price_view(catalog, today, offer) for offer in meaning.cheapest],
                 "compatibility": [_finding(f) for f in meaning.findings],
             }
-        case kinds.MachineMeaning():
+        case MachineMeaning():
             parts = meaning.parts
             return {
                 "meaning": "machine",
@@ -42,19 +51,19 @@ def meaning_view(session: Session, meaning: kinds.Meaning) -> View:
                     "size": parts.size,
                     "size_meaning": parts.size_meaning,
                 },
-                "machines": [machine_view(machine, session.catalog) for machine in meaning.machines],
-                "cheapest": [price_view(session, offer) for offer in meaning.cheapest],
+                "machines": [machine_view(machine, catalog) for machine in meaning.machines],
+                "cheapest": [price_view(catalog, today, offer) for offer in meaning.cheapest],
                 "quotas": list(meaning.quotas),
                 "compatibility": [_finding(f) for f in meaning.findings],
             }
-        case kinds.RegionMeaning():
+        case RegionMeaning():
             return {
                 "meaning": "region",
                 **region_view(meaning.region),
                 "machines": meaning.machines,
                 "chips": list(meaning.chips),
             }
-        case kinds.ProviderMeaning():
+        case ProviderMeaning():
             counts = {"machines": meaning.machines, "regions": meaning.regions, "offers": meaning.offers}
             return {
                 "meaning": "provider",
@@ -63,20 +72,19 @@ def meaning_view(session: Session, meaning: kinds.Meaning) -> View:
                 "newest": meaning.newest,
                 "oldest": meaning.oldest,
             }
-        case kinds.ModelMeaning():
-            return {"meaning": "model", **model_view(meaning.model)}
+        case Model():
+            return {"meaning": "model", **model_view(meaning)}
         case Retired():
             return {"meaning": "retired", **meaning._asdict()}
         case _:
             return {"meaning": "sharing mode", **meaning._asdict()}
 
 
-def price_view(session: Session, offer: Offer) -> View:
+def price_view(catalog: Catalog, today: date, offer: Offer) -> View:
     """An offer with its machine and region, as `chipwise offers --json` prints it."""
-    catalog = session.catalog
     machine = catalog.machines[catalog.machine_index[offer.provider, offer.machine]]
     region = catalog.regions[catalog.region_index[offer.provider, offer.region]]
-    return offer_view(offer, machine, region, chip_memory(catalog, machine), session.today)
+    return offer_view(offer, machine, region, chip_memory(catalog, machine), today)
 
 
 def _finding(finding: Finding) -> View:

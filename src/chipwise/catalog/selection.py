@@ -116,7 +116,7 @@ def purchases(texts: Sequence[str] | None) -> set[Purchase] | None:
     return selected
 
 
-def price(text: str | None, option: str) -> float | None:
+def price_limit(text: str | None, option: str) -> float | None:
     from chipwise.units import parse_usd
 
     if text is None:
