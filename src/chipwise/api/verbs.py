@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.api.catalog.check import Checked, check
 from chipwise.errors import BadInput
-from chipwise.files.source import NamedText
+from chipwise.files.source import NamedText, read_text
 from chipwise.planner.defaults import TOP
 from chipwise.planner.plan import plan_workload
 from chipwise.planner.plan import refuse_pipeline as refuse_pipeline
@@ -18,6 +18,7 @@ from chipwise.planner.values.plan import Plan
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
+    from chipwise.money.tco_values import Tco, TcoRequest
     from chipwise.perf.setup import Values
     from chipwise.planner.explain.compare import Comparison
     from chipwise.planner.explain.rate import Rated
@@ -88,9 +89,9 @@ def predict(
 
     text = None
     if measured:
-        from chipwise.api.quick import read, with_measured
+        from chipwise.planner.options import with_measured
 
-        text = with_measured(read(model), model, measured)
+        text = with_measured(read_text(model), model, measured)
     checked = check(session, model, environment, text=text)
     predicted = predict_workload(session.known, model, checked.workload, hardware, settings, task)
     return _noted(prediction_view(replace(predicted, notes=(*predicted.notes, *checked.notes))), taken)
@@ -170,6 +171,13 @@ def mix(session: Session, path: str, environment: str | None = None, text: str |
     from chipwise.planner.several import mix as mixing
 
     return mixing.mix(session.known, path, check(session, path, environment, text=text).workload)
+
+
+def tco(session: Session, request: TcoRequest) -> Tco:
+    """What machines of one's own cost over their life, and from when on they beat a cloud."""
+    from chipwise.planner.owning.tco import tco as compare_owning
+
+    return compare_owning(session.known, request)
 
 
 def pack(

@@ -9,7 +9,7 @@ import click
 from chipwise.cli.options import HtmlReport, WholeNumber, constraining, csv_option, json_option, reporting
 
 if TYPE_CHECKING:
-    from chipwise.api.quick import Constraints
+    from chipwise.api import Constraints
     from chipwise.planner.values.plan import Plan
     from chipwise.views.compare import Cell, Comparison
 
@@ -57,7 +57,7 @@ def compare(
       chipwise compare workload.yaml --by generation --vendor nvidia
       chipwise compare workload.yaml --by region --csv > regions.csv
     """
-    from chipwise.api.quick import over_file
+    from chipwise.api import over_file
     from chipwise.api.session.wiring import open_session
     from chipwise.api.verbs import compare as ask
     from chipwise.cli import text
@@ -69,7 +69,7 @@ def compare(
         raise BadInput(f"--vendor does not go with --by {by}.", remedy="Use --by generation, or --chip NAME.")
     report.check(workload)
     session = open_session()
-    comparison = ask(session, workload, by, vendor, environment, over_file(session, workload, within))
+    comparison = ask(session, workload, by, vendor, environment, over_file(session.names, workload, within))
     if report.path is not None:
         from chipwise.api.report import write_comparison
 

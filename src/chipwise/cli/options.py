@@ -296,8 +296,8 @@ def constraining(file: str = "the file's") -> Callable[[F], F]:
     def add(command: F) -> F:
         @wraps(command)
         def gathered(*args: Any, **settings: Any) -> Any:
-            from chipwise.api.flags import by_flag
-            from chipwise.api.quick import Constraints
+            from chipwise.api import Constraints
+            from chipwise.cli.flag_errors import by_flag
             from chipwise.errors import BadInput
 
             names = (

@@ -21,7 +21,7 @@ from chipwise.cli.options import (
 from chipwise.text import amount, number, usd_cell
 
 if TYPE_CHECKING:
-    from chipwise.api.quick import Constraints
+    from chipwise.api import Constraints
     from chipwise.api.session.wiring import Session
     from chipwise.errors import BadInput
     from chipwise.planner.values.pipeline import PipelinePlan
@@ -209,18 +209,18 @@ def _workload_text(
     session: Session, workload: str, constraints: Constraints, settings: dict[str, Any]
 ) -> tuple[str, str | None]:
     """What messages call the workload, and its text; None: the file as it is."""
-    from chipwise.api.quick import constrained, goals_of, read, text_of, with_goals, with_measured
+    from chipwise.api import constrained, goals_of, read_text, text_of, with_goals, with_measured
 
     runs = settings["measured"]
     if not _is_file(workload):
         described = with_measured(text_of(workload, settings, session.models), "command line", runs)
-        return "command line", constrained(session, described, "command line", constraints)
+        return "command line", constrained(session.names, described, "command line", constraints)
     _refuse_both(workload, _WITH_MODEL & {name for name, value in settings.items() if value})
     goals = goals_of(settings)
     if not goals and not constraints and not runs:
         return workload, None
-    text = with_measured(with_goals(read(workload), workload, goals), workload, runs)
-    return workload, constrained(session, text, workload, constraints)
+    text = with_measured(with_goals(read_text(workload), workload, goals), workload, runs)
+    return workload, constrained(session.names, text, workload, constraints)
 
 
 def _check_targets(targets: tuple[str, ...], out: Path | None) -> None:

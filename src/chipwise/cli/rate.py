@@ -9,7 +9,7 @@ import click
 from chipwise.cli.options import constraining
 
 if TYPE_CHECKING:
-    from chipwise.api.quick import Constraints
+    from chipwise.api import Constraints
     from chipwise.views.rate import Rated, Rating
 
 _TITLES = {"performance": "speed", "cost": "cost", "energy": "energy", "frameworks": "software", "ease": "ease"}
@@ -42,7 +42,7 @@ def rate(
       chipwise rate examples/serve/workload.yaml --cloud aws --on-demand --why
       chipwise rate examples/train/workload.yaml examples/serve/workload.yaml --json
     """
-    from chipwise.api.quick import over_file
+    from chipwise.api import over_file
     from chipwise.api.session.wiring import open_session
     from chipwise.api.verbs import rate as ask
     from chipwise.cli import text
@@ -50,7 +50,7 @@ def rate(
     from chipwise.views.rate import SCHEMA, rated_view
 
     session = open_session()
-    ratings = [ask(session, path, environment, over_file(session, path, within)) for path in workloads]
+    ratings = [ask(session, path, environment, over_file(session.names, path, within)) for path in workloads]
     if as_json:
         text.show_json({"schema": SCHEMA, "ratings": [rated_view(one) for one in ratings]})
     else:

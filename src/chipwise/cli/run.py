@@ -15,7 +15,7 @@ from chipwise.cli.options import AboveZero, CatalogName, Duration, Listing, Whol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from chipwise.api.quick import Constraints
+    from chipwise.api import Constraints
     from chipwise.api.running.asking import Runtime
     from chipwise.api.running.simulate import Played
     from chipwise.api.session.wiring import Session

@@ -21,8 +21,9 @@ from chipwise.cli.options import (
 from chipwise.text import plural, usd_short
 
 if TYPE_CHECKING:
-    from chipwise.api.tco import Alternative, Swing, Tco
     from chipwise.cli.text import Column
+    from chipwise.money.tco_values import Alternative, Tco
+    from chipwise.views.tco import Swing
 
 
 class Quantity(click.ParamType[float]):
@@ -55,15 +56,15 @@ class Quantity(click.ParamType[float]):
 
 
 class Read(click.ParamType[Any]):
-    """What a function of `api.tco_request` reads, which says itself what is wrong and what is allowed."""
+    """What a function of `planner/owning/rents.py` reads, which says itself what is wrong and what is allowed."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from chipwise.api import tco_request
+        from chipwise.api import parse_decline, parse_rent
 
-        return {"rent": tco_request.parse_rent, "decline": tco_request.parse_decline}[self.name](str(value))
+        return {"rent": parse_rent, "decline": parse_decline}[self.name](str(value))
 
 
 _ABOVE_ZERO = 1e-6
@@ -149,9 +150,9 @@ def tco(chip: str, full: bool, as_json: bool, as_csv: bool, report: HtmlReport, 
       chipwise tco l40s --chips 4 --power-price 0.20 --pue 1.3 --json
     """
     from chipwise.api.session.wiring import open_session
-    from chipwise.api.tco import TcoRequest
-    from chipwise.api.tco import tco as ask
+    from chipwise.api.verbs import tco as ask
     from chipwise.cli import text
+    from chipwise.money.tco_values import TcoRequest
 
     report.check()
     names = {
@@ -240,9 +241,9 @@ def _bought(result: Tco) -> str:
 
 
 def _show_own(result: Tco) -> None:
-    from chipwise.api.tco import YEAR_HOURS
     from chipwise.cli import text
     from chipwise.cli.text import Column
+    from chipwise.views.tco import YEAR_HOURS
 
     cost, total = result.cost, result.cost.cost.usd
     rows = [[one.name, f"{one.usd * YEAR_HOURS:,.0f}", f"{one.usd / total:.0%}", one.how] for one in cost.cost.lines]

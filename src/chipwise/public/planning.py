@@ -348,9 +348,9 @@ class PlanVerbs(Opened):
         >>> found = cw.tco("h100", machines=4, years=3, utilisation="60%", country="DEU")
         >>> found.own.usd_per_year, found.cloud[0].break_even_month
         """
-        from chipwise.api.tco import TcoRequest
-        from chipwise.api.tco import tco as ask
-        from chipwise.api.tco_request import parse_decline, parse_rent
+        from chipwise.api.verbs import tco as ask
+        from chipwise.money.tco_values import TcoRequest
+        from chipwise.planner.owning.rents import parse_decline, parse_rent
         from chipwise.units import parse_share, parse_usd, parse_watts
         from chipwise.views.tco import tco_view
 

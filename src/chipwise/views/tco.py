@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from chipwise.money.rent import TERM_YEARS, Decline
-from chipwise.money.tco import YEAR_HOURS, cash_flow
+from chipwise.money.tco import YEAR_HOURS as YEAR_HOURS
+from chipwise.money.tco import Swing as Swing
+from chipwise.money.tco import cash_flow
 from chipwise.money.tco_values import Alternative, Tco
 from chipwise.money.tco_words import (
     SETTINGS,

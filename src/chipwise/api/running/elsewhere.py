@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from chipwise.api import render as rendering
 from chipwise.api.catalog.check import check
-from chipwise.api.quick import read, with_limits
 from chipwise.api.running.bare import BOUGHT, priced
 from chipwise.api.running.engines import Reach
 from chipwise.api.running.installed import package, traits
@@ -17,6 +16,8 @@ from chipwise.api.running.workloads import IMAGE
 from chipwise.api.verbs import plan_any_checked
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NoResult
+from chipwise.files.source import read_text
+from chipwise.planner.options import with_limits
 from chipwise.planner.values.plan import Plan
 from chipwise.renderer.cluster.work import work
 from chipwise.renderer.deployment import Form
@@ -45,7 +46,7 @@ def planned(
     """The workload of the file, or one stage of it, on what the plan takes within the engine's own limits. `image`: instead of
     the workload's own; `text` stands for the file."""
     engine_limits = limits(session, path, environment, reach, text)
-    checked = check(session, path, environment, text=with_limits(text or read(path), path, engine_limits))
+    checked = check(session, path, environment, text=with_limits(text or read_text(path), path, engine_limits))
     plan = plan_any_checked(session, path, checked, None, rendering.SEARCHED_CHOICES)
     if isinstance(plan, Plan) and plan.winner is None:
         raise NoResult(

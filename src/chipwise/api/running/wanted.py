@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chipwise.adapters.engines.simulated import NAME as PLAYED
-from chipwise.api.quick import Constraints, over_file
 from chipwise.api.running import ranges, submitting
 from chipwise.api.running.installed import DEFAULT, runs_here, traits
 from chipwise.api.running.place import host_name, this_place
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NotAllowed
 from chipwise.files.source import NamedText
+from chipwise.planner.options import Constraints, over_file
 from chipwise.runner.abilities import BringsFolders, HasQueues
 from chipwise.runner.job import RECOVER, MachinePlace, Needs, Retry, Spec
 from chipwise.text import elapsed, spent
@@ -91,7 +91,7 @@ def with_text(session: Session, request: RunRequest) -> RunRequest:
             "--cloud, --region, --chip, --on-demand, --spot and --limit say which machines to rent, and this runs here.",
             remedy="Name another engine with --engine, add --simulate, or leave them out.",
         )
-    return replace(request, spot=False, constraints=constraints, text=over_file(session, request.words[0], constraints))
+    return replace(request, spot=False, constraints=constraints, text=over_file(session.names, request.words[0], constraints))
 
 
 def named_specs(session: Session, request: RunRequest, runtime: Runtime) -> list[tuple[str, Spec]]:

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
-from chipwise.api.tco import YEAR_HOURS, TcoRequest, tco
-from chipwise.api.tco_request import parse_decline, parse_rent
+from chipwise.api.verbs import tco
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput
-from chipwise.money.tco import Ownership, sensitivity
-from chipwise.money.tco_values import Rent
+from chipwise.money.tco import YEAR_HOURS, Ownership, sensitivity
+from chipwise.money.tco_values import Rent, TcoRequest
+from chipwise.planner.owning.rents import parse_decline, parse_rent
 from chipwise.views.tco import answer_words, tco_view
 from effort import cases
 

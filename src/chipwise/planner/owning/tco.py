@@ -1,4 +1,4 @@
-"""The verb behind `chipwise tco`: what machines of one's own cost over their life, and from when on they beat a cloud.
+"""What machines of one's own cost over their life, and from when on they beat a cloud.
 
 What is not given comes from the catalog's tables or is a habit of the field; every such figure is kept as a `TcoSetting` with
 where it comes from, so that no assumption is silent. The arithmetic is `money.tco`.
@@ -8,25 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from chipwise.api.renting import alternatives, reference_of
 from chipwise.catalog.chip import Chip, ChipKind
 from chipwise.catalog.offer import MEANINGS, Purchase, Verdict
 from chipwise.countries import country_of, spellings
 from chipwise.errors import BadInput, InvalidSettings, UnknownName
 from chipwise.money.owning import Figure, colocation_rent, electricity, industry_pue, purchase_price
 from chipwise.money.rent import TERM_YEARS
-from chipwise.money.tco import CLOUD, Ownership, own_cost, sensitivity
-from chipwise.money.tco import YEAR_HOURS as YEAR_HOURS
-from chipwise.money.tco import Swing as Swing
+from chipwise.money.tco import Ownership, Swing, own_cost, sensitivity
 from chipwise.money.tco_values import Alternative, Tco, TcoRequest, TcoSetting
 from chipwise.perf.arrays import Coded, column
 from chipwise.perf.power import power
+from chipwise.planner.owning.renting import alternatives, reference_of
+from chipwise.predictor.known import Known
 from chipwise.spelling import fold, nearest
-
-if TYPE_CHECKING:
-    from chipwise.api.session.wiring import Session
 
 STAFF_USD = 5_000.0  # a machine and year: a thirtieth of an engineer; rule of thumb, nobody publishes it
 _USUAL = Ownership(0.0, 0.0, 0.0)  # the habits of `money.tco`
@@ -50,17 +46,17 @@ FLAGS = {
 }
 
 
-def tco(session: Session, request: TcoRequest) -> Tco:
+def tco(known: Known, request: TcoRequest) -> Tco:
     """BadInput names the flag of the command that it speaks of."""
-    resolved = session.names.one_chip(request.chip)
+    resolved = known.names.one_chip(request.chip)
     chip = resolved.chip
     if chip.kind in _RENTED_ONLY:
-        bought = sorted({row.chip for row in session.catalog.rows("boards") if row.chip and not row.chip.startswith("TPU")})
+        bought = sorted({row.chip for row in known.catalog.rows("boards") if row.chip and not row.chip.startswith("TPU")})
         raise BadInput(
             f"CHIP: {chip.name} can only be rented, not bought.",
             remedy=f"Allowed: chips that can be bought: {_listing(bought)}.",
         )
-    settings = _settings(session, request, chip)
+    settings = _settings(known, request, chip)
     values: dict[str, Any] = {one.name: one.value for one in settings}
     price = settings[0]
     try:
@@ -74,7 +70,7 @@ def tco(session: Session, request: TcoRequest) -> Tco:
         )
     except InvalidSettings as error:
         raise error.with_names(FLAGS) from error
-    cloud, left_out = alternatives(session, request, chip, own)
+    cloud, left_out = alternatives(known, request, chip, own)
     reference = reference_of(cloud)
     swings: tuple[Swing, ...] = ()
     if reference is not None:
@@ -82,7 +78,7 @@ def tco(session: Session, request: TcoRequest) -> Tco:
     low, high = (
         own if end is None else replace(own, purchase_usd=end) for end in (own.purchase_low_usd, own.purchase_high_usd)
     )
-    notes = _notes(session, request, chip, cloud, [*settings])
+    notes = _notes(known, request, chip, cloud, [*settings])
     return Tco(
         request=request,
         chip=chip.name,
@@ -102,12 +98,12 @@ def tco(session: Session, request: TcoRequest) -> Tco:
 # -- what it is reckoned with
 
 
-def _settings(session: Session, request: TcoRequest, chip: Chip) -> tuple[TcoSetting, ...]:
-    energy = session.catalog.rows("energy")
+def _settings(known: Known, request: TcoRequest, chip: Chip) -> tuple[TcoSetting, ...]:
+    energy = known.catalog.rows("energy")
     return (
-        _purchase(session, request, chip),
+        _purchase(known, request, chip),
         *_power(request, chip),
-        _electricity(session, request),
+        _electricity(known, request),
         _looked_up(
             "pue", request.pue, lambda: industry_pue(energy), "facility over machines; the table has no figures by country"
         ),
@@ -122,16 +118,16 @@ def _settings(session: Session, request: TcoRequest, chip: Chip) -> tuple[TcoSet
     )
 
 
-def _purchase(session: Session, request: TcoRequest, chip: Chip) -> TcoSetting:
+def _purchase(known: Known, request: TcoRequest, chip: Chip) -> TcoSetting:
     if request.purchase_usd is not None:
         return TcoSetting("purchase_usd", request.purchase_usd, "of one machine", True)
-    boards = session.catalog.rows("boards")
+    boards = known.catalog.rows("boards")
     try:
         figure = purchase_price(boards, chip.name, request.chips)
     except BadInput as error:
         sizes = sorted({f"{row.chips:g}" for row in boards if row.chip == chip.name and row.chips})
-        known = sorted({row.chip for row in boards if row.chip and row.usd_low})
-        alternative = f"--chips {' or '.join(sizes)}" if sizes else f"a chip with prices: {_listing(known)}"
+        priced = sorted({row.chip for row in boards if row.chip and row.usd_low})
+        alternative = f"--chips {' or '.join(sizes)}" if sizes else f"a chip with prices: {_listing(priced)}"
         message = f"--purchase: the catalog has no purchase price of a machine with {request.chips} x {chip.name}."
         raise BadInput(message, remedy=f"Give USD, such as --purchase 250000, or ask for {alternative}.") from error
     wide = figure.low < figure.high
@@ -167,9 +163,9 @@ def _power(request: TcoRequest, chip: Chip) -> tuple[TcoSetting, TcoSetting]:
     )
 
 
-def _electricity(session: Session, request: TcoRequest) -> TcoSetting:
+def _electricity(known: Known, request: TcoRequest) -> TcoSetting:
     place = request.country or WORLD
-    rows = session.catalog.rows("energy")
+    rows = known.catalog.rows("energy")
     if request.usd_per_kwh is not None and (request.country is None or country_of(place) is not None):
         return TcoSetting("usd_per_kwh", request.usd_per_kwh, "USD per kWh", True)
     try:
@@ -177,10 +173,10 @@ def _electricity(session: Session, request: TcoRequest) -> TcoSetting:
     except UnknownName as error:
         country = country_of(place)
         near = () if country is not None else _near_places(place, [row.place for row in rows if row.unit == "USD/kWh"])
-        known = "is no country, US state or continent" if country is None else "has no electricity price in USD in our tables"
+        lack = "is no country, US state or continent" if country is None else "has no electricity price in USD in our tables"
         allowed = "Allowed: a country (DEU, Germany), a US state (Texas), a continent (Europe)"
         hint = f"Did you mean {', '.join(near)}? " if near else ""
-        raise BadInput(f"--country: {place[:40]!r} {known}.", remedy=f"{hint}{allowed}; or give --power-price.") from error
+        raise BadInput(f"--country: {place[:40]!r} {lack}.", remedy=f"{hint}{allowed}; or give --power-price.") from error
     if request.usd_per_kwh is not None:
         return TcoSetting("usd_per_kwh", request.usd_per_kwh, "USD per kWh", True)
     wide = figure.low < figure.high
@@ -217,11 +213,11 @@ def _habit(name: str, value: float | None, usual: float, label: str) -> TcoSetti
 
 
 def _notes(
-    session: Session, request: TcoRequest, chip: Chip, cloud: Sequence[Alternative], settings: Sequence[TcoSetting]
+    known: Known, request: TcoRequest, chip: Chip, cloud: Sequence[Alternative], settings: Sequence[TcoSetting]
 ) -> list[str]:
     notes = []
     price = next(one for one in settings if one.name == "usd_per_kwh")
-    if not price.is_given and electricity(session.catalog.rows("energy"), request.country or WORLD).measure.startswith(
+    if not price.is_given and electricity(known.catalog.rows("energy"), request.country or WORLD).measure.startswith(
         "industrial"
     ):
         notes.append("The power price is that of large industry; a server room usually pays more: see --power-price.")
@@ -252,6 +248,3 @@ def _notes(
 def _listing(names: Sequence[str], most: int = 8) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
-
-
-__all__ = ["CLOUD", "Alternative", "TcoRequest", "TcoSetting", "Tco", "tco"]

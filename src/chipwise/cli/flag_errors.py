@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from chipwise.api.quick import Constraints, items
+from chipwise.api import Constraints, items
 from chipwise.errors import BadInput, InvalidFile, Problem, UnknownName
 
 _COMMAND_LINE = "command line"  # what a workload that flags state is called

@@ -18,7 +18,7 @@ from chipwise.workload.goals import USUAL_PERCENTILE
 from chipwise.workload.measured import read_line
 
 if TYPE_CHECKING:
-    from chipwise.api.session.wiring import Session
+    from chipwise.catalog.names import Names
     from chipwise.workload.model.registry import Registry
 
 GOALS = ("ttft", "tpot", "latency")
@@ -58,14 +58,13 @@ class Constraints:
         return bool(any(names) or self.on_demand or self.spot or any(words) or self.large or self.limits)
 
 
-def constrained(session: Session, text: str, path: str, wanted: Constraints) -> str:
+def constrained(names: Names, text: str, path: str, wanted: Constraints) -> str:
     """The same workload within these constraints. A name that the catalog does not know is refused with the nearest ones."""
     if wanted.on_demand and wanted.spot:
         raise BadInput(
             "--on-demand and --spot exclude each other.",
             remedy="Give one of them, or --limit purchase=on-demand,spot to allow both.",
         )
-    names = session.names
     clouds, regions, countries, chips = (
         items(values) for values in (wanted.clouds, wanted.regions, wanted.countries, wanted.chips)
     )
@@ -97,9 +96,9 @@ def known_country(text: str) -> str:
     return code
 
 
-def over_file(session: Session, path: str, wanted: Constraints) -> str | None:
+def over_file(names: Names, path: str, wanted: Constraints) -> str | None:
     """What is planned in place of the file; None: the file as it is."""
-    return constrained(session, read(path), path, wanted) if wanted else None
+    return constrained(names, read_text(path), path, wanted) if wanted else None
 
 
 def text_of(model: str, options: Mapping[str, Any], models: Registry | None = None) -> str:
@@ -312,8 +311,3 @@ def flat(data: Mapping[str, Any]) -> str:
 def _unreadable(limit: str) -> BadInput:
     shown = limit if len(limit) <= 60 else f"{limit[:57]}..."
     return BadInput(f"--limit {shown} cannot be read.", remedy=f"Write key=value, such as {_EXAMPLE}.")
-
-
-def read(path: str) -> str:
-    """A workload file's text."""
-    return read_text(path)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from chipwise.api.quick import text_of, with_limits
 from chipwise.errors import BadInput
+from chipwise.planner.options import text_of, with_limits
 from chipwise.workload.parse import parse
 
 MODEL = "llama-3.1-8b"

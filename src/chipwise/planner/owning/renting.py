@@ -8,21 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from chipwise.api.tco_request import RENT_TERMS, parse_decline
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.names import Provider, providers
-from chipwise.catalog.offer import Offer, Purchase, Verdict
+from chipwise.catalog.offer import Offer, Purchase, Verdict, year_before
 from chipwise.catalog.query import MachineQuery, OfferQuery, find_offers
 from chipwise.catalog.selection import machine_query, region_keys
 from chipwise.errors import BadInput, UnknownName
 from chipwise.money.rent import TERM_YEARS, Decline, Declines
 from chipwise.money.tco import MONTH_HOURS, Ownership, compare
 from chipwise.money.tco_values import NEGOTIATED, Alternative, TcoRequest
-
-if TYPE_CHECKING:
-    from chipwise.api.session.wiring import Session
+from chipwise.planner.owning.rents import RENT_TERMS, parse_decline
+from chipwise.predictor.known import Known
 
 _ORDER = (
     Purchase.ON_DEMAND,
@@ -37,15 +35,15 @@ _Rank = tuple[bool, bool, bool, float]  # another size, doubtful, old, USD per h
 
 
 def alternatives(
-    session: Session, request: TcoRequest, chip: Chip, own: Ownership
+    known: Known, request: TcoRequest, chip: Chip, own: Ownership
 ) -> tuple[tuple[Alternative, ...], tuple[tuple[Purchase, str], ...]]:
     """By purchase option: the cheapest, the cheapest that lasts, and the middle of the providers; with `against`, the cheapest
     of every machine."""
-    catalog = session.catalog
-    indices = find_offers(catalog, _query(session, request, chip))
-    fresh = session.year_ago
-    kinds = {provider.name: provider for provider in providers(session.catalog.data)}
-    declines = _declines(session, request, kinds)
+    catalog = known.catalog
+    indices = find_offers(catalog, _query(known, request, chip))
+    fresh = year_before(known.today)
+    kinds = {provider.name: provider for provider in providers(catalog.data)}
+    declines = _declines(known, request, kinds)
 
     def lasts(offer: Offer) -> bool:
         return offer.provider not in kinds or kinds[offer.provider].durable
@@ -66,7 +64,7 @@ def alternatives(
         group = best.setdefault(offer.purchase, {})
         if key not in group or rank < group[key][0]:
             group[key] = (rank, offer, machine.chips, machine.chip)
-    rows = _negotiated(request, chip, own, declines, session.today)
+    rows = _negotiated(request, chip, own, declines, known.today)
     left_out: list[tuple[Purchase, str]] = []
     for option in _ORDER:
         ranked = sorted(best.get(option, {}).values(), key=lambda one: one[0])
@@ -89,11 +87,11 @@ def alternatives(
 _Declining = Callable[[str, str, Purchase], Decline]
 
 
-def _declines(session: Session, request: TcoRequest, known: Mapping[str, Provider]) -> _Declining:
+def _declines(known: Known, request: TcoRequest, kinds: Mapping[str, Provider]) -> _Declining:
     if request.decline is not None:
         share = parse_decline(request.decline)
         return lambda chip, provider, purchase: Decline(share, share, share, "a year", is_given=True)
-    return Declines(session.catalog.rows("price_decline"), {name: one.kind for name, one in known.items()}).of
+    return Declines(known.catalog.rows("price_decline"), {name: one.kind for name, one in kinds.items()}).of
 
 
 def _negotiated(request: TcoRequest, chip: Chip, own: Ownership, declines: _Declining, today: date) -> list[Alternative]:
@@ -162,18 +160,18 @@ def _divides(part: float, whole: int) -> bool:
     return part >= 1 and whole % part == 0
 
 
-def _query(session: Session, request: TcoRequest, chip: Chip) -> OfferQuery:
+def _query(known: Known, request: TcoRequest, chip: Chip) -> OfferQuery:
     def checked(flag: str, look: Callable[[], Any]) -> Any:
         try:
             return look()
         except UnknownName as error:
             raise BadInput(f"{flag}: {error.message}", remedy=error.remedy) from error
 
-    names = session.names
+    names = known.names
     machines: MachineQuery = checked("--against", lambda: machine_query(names, machines=request.against, retired=False))
     provider_query: MachineQuery = checked("--provider", lambda: machine_query(names, providers=request.providers))
     for key in machines.machines or ():
-        if not session.catalog.machines[session.catalog.machine_index[key]].chips and len(machines.machines or ()) == 1:
+        if not known.catalog.machines[known.catalog.machine_index[key]].chips and len(machines.machines or ()) == 1:
             raise BadInput(f"--against: {key[1]} has no accelerators to compare.", remedy="Allowed: machines with chips.")
     places = checked("--region", lambda: region_keys(names, request.regions))
     wanted = replace(machines, providers=provider_query.providers, chips=None if request.against else {chip.name})
