@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from chipwise.api.catalog.check import check
 from chipwise.api.running.installed import runs_here, traits
-from chipwise.api.running.predicting import with_prediction, work_of
+from chipwise.api.running.predicting import with_prediction
 from chipwise.api.running.submitting import new_id
 from chipwise.errors import BadInput
 from chipwise.runner.job import Spec
+from chipwise.runner.submission.predicted import work_of
 from chipwise.workload.goals import Period
 from chipwise.workload.kinds import Common
 from chipwise.workload.pipeline import Pipeline

@@ -1,4 +1,4 @@
-"""What a benchmark found, as values for --json and as rows that `chipwise calibrate` and `chipwise score` read.
+"""What a benchmark found, as rows that `chipwise calibrate` and `chipwise score` read.
 
 Only what was measured becomes a row, and only what those two have a model for. A row says how the work was run as far as the
 workload file and the prediction say it, so that both ask the same question: a factor that is fitted is then the chip's own.
@@ -9,20 +9,15 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
-from chipwise.api.running import predicting
 from chipwise.errors import BadInput
 from chipwise.predictor.kinds.ask import Ask, by_samples, kind_of, known_model
+from chipwise.predictor.known import Known
+from chipwise.runner.bench.values import Allocation, BenchRequest, Result, Unknown
 from chipwise.runner.comparing import number
 from chipwise.workload.kinds import Batch, Common, Finetune, Learning
 from chipwise.workload.model.layers import Attention
 from chipwise.workload.model.shape import DecoderShape, Shape
-
-if TYPE_CHECKING:
-    from chipwise.api.measure.bench import Result
-    from chipwise.api.measure.places import BenchRequest
-    from chipwise.api.session.wiring import Session
 
 COLUMNS = (
     "model",
@@ -60,51 +55,11 @@ COLUMNS = (
 Row = dict[str, object]
 
 
-def view(result: Result) -> dict[str, Any]:
-    allocation = result.allocation
-    return {
-        "on": result.place.text,
-        "engine": result.place.engine,
-        "formula": result.formula,
-        "unit": result.unit,
-        "chip": allocation.chip if isinstance(allocation, predicting.Allocation) else None,
-        "chips": allocation.chips if isinstance(allocation, predicting.Allocation) else None,
-        "share": allocation.share if isinstance(allocation, predicting.Allocation) else None,
-        "speed": result.speed,
-        "speeds": result.speeds,
-        "spread": result.spread,
-        "predicted": result.expected,
-        "low": number(result.predicted.get("throughput_low")),
-        "high": number(result.predicted.get("throughput_high")),
-        "provenance": result.predicted.get("provenance"),
-        "why_not_predicted": result.predicted.get("why_not"),
-        "ratio": result.ratio,
-        "usd_per_unit": result.usd_per_unit,
-        "seconds": result.seconds,
-        "attempts": result.attempts,
-        "why_not_measured": result.reason or None,
-        "runs": [
-            {
-                "job": run.job,
-                "speed": run.speed,
-                "seconds": run.seconds,
-                "steps": run.steps,
-                "attempts": run.attempts,
-                "usd": run.usd,
-                "usd_per_hour": run.usd_per_hour,
-                "jobs_beside": run.neighbours,
-                "why_not_measured": run.reason or None,
-            }
-            for run in result.runs
-        ],
-    }
-
-
-def check_rows(session: Session, wanted: BenchRequest) -> None:
+def check_rows(known: Known, wanted: BenchRequest) -> None:
     """Refuses a file that could hold no row, before anything runs."""
     if all(one.simulated for one in wanted.places):
         raise BadInput("What is simulated was not measured: there is nothing to write.", remedy="Leave --out out.")
-    if _described(session, wanted.path, wanted.work) is None:
+    if _described(known, wanted.path, wanted.work) is None:
         raise BadInput(
             f"calibrate fits training and the answers of language models, and {wanted.work.name} is of the kind"
             f" {kind_of(wanted.work)}.",
@@ -112,9 +67,9 @@ def check_rows(session: Session, wanted: BenchRequest) -> None:
         )
 
 
-def rows(session: Session, wanted: BenchRequest, results: Sequence[Result]) -> tuple[str, list[str]]:
+def rows(known: Known, wanted: BenchRequest, results: Sequence[Result]) -> tuple[str, list[str]]:
     """A CSV, which is empty where there is no row, and why places are not in it."""
-    described = _described(session, wanted.path, wanted.work)
+    described = _described(known, wanted.path, wanted.work)
     assert described is not None, "check_rows was asked before"
     records: list[Row] = []
     left_out: list[str] = []
@@ -122,7 +77,7 @@ def rows(session: Session, wanted: BenchRequest, results: Sequence[Result]) -> t
         if reason := _unfit(result):
             left_out.append(f"{result.place.text} is not in the file: {reason}.")
             continue
-        assert isinstance(result.allocation, predicting.Allocation)
+        assert isinstance(result.allocation, Allocation)
         assert result.speed is not None
         metric, per_chip = described["metric_name"], described["metric_name"] == "tokens_per_s_per_chip"
         records.append(
@@ -134,7 +89,7 @@ def rows(session: Session, wanted: BenchRequest, results: Sequence[Result]) -> t
                 "metric_name": metric,
                 "metric_value": f"{result.speed / (result.allocation.chips if per_chip else 1.0):.6g}",
                 "spread": "" if result.spread is None else f"{result.spread:.4g}",
-                "notes": f"chipwise bench {result.place.text}, {len(result.speeds)} runs, {session.today.isoformat()}",
+                "notes": f"chipwise bench {result.place.text}, {len(result.speeds)} runs, {known.today.isoformat()}",
             }
         )
     if not records:
@@ -151,7 +106,7 @@ def _unfit(result: Result) -> str:
         return "it is a formula, and was not run"
     if result.speed is None:
         return "it was not measured"
-    if isinstance(result.allocation, predicting.Unknown):
+    if isinstance(result.allocation, Unknown):
         return result.allocation.reason
     if result.allocation.share < 1.0:
         return f"it held {result.allocation.share:.1%} of a {result.allocation.chip}, and a row is about whole chips"
@@ -163,7 +118,7 @@ def _as_run(result: Result) -> Row:
     settings = result.predicted.get("as_run")
     assumed: dict[str, object] = dict(settings) if isinstance(settings, dict) else {}
     zero = {0.0: "DDP", 2.0: "ZeRO-2", 3.0: "FSDP"}.get(number(assumed.pop("zero_stage", None)) or 0.0)
-    if zero is not None and isinstance(result.allocation, predicting.Allocation) and result.allocation.chips > 1:
+    if zero is not None and isinstance(result.allocation, Allocation) and result.allocation.chips > 1:
         assumed["zero"] = zero
     names = {
         "tp": "tp",
@@ -185,25 +140,25 @@ def _as_run(result: Result) -> Row:
     }
 
 
-def _described(session: Session, path: str, work: Common) -> Row | None:
+def _described(known: Known, path: str, work: Common) -> Row | None:
     """What was run, in the columns of a measurement; None where nobody fits such work."""
     if not isinstance(work, Learning | Batch):
         return None
-    _, model, shape = known_model(Ask(session.known, path, "", {}), work)
-    known: Row = {"model": model.partition(" (")[0]} | (_shape(shape) if not isinstance(work.model, str) else {})
+    _, model, shape = known_model(Ask(known, path, "", {}), work)
+    cells: Row = {"model": model.partition(" (")[0]} | (_shape(shape) if not isinstance(work.model, str) else {})
     if isinstance(work, Batch):
         if by_samples(shape, "serve"):
             return None
         lengths = {"input_len": work.input_tokens, "output_len": work.output_tokens}
-        known |= {name: f"{one.mean:g}" for name, one in lengths.items() if one is not None}
+        cells |= {name: f"{one.mean:g}" for name, one in lengths.items() if one is not None}
         precision = work.precision.value if work.precision is not None else ""
-        return known | {"task": "llm-offline", "precision_weights": precision, "metric_name": "requests_per_s"}
+        return cells | {"task": "llm-offline", "precision_weights": precision, "metric_name": "requests_per_s"}
     method = work.method.value if isinstance(work, Finetune) else "full"
     task = method if method != "full" else "finetune" if isinstance(work, Finetune) else "pretrain"
-    known |= {"task": task, "precision": work.precision.value}
+    cells |= {"task": task, "precision": work.precision.value}
     if by_samples(shape, "train"):
-        return known | {"task": "train", "global_batch_sequences": work.batch_samples or "", "metric_name": "samples_per_s"}
-    return known | {"metric_name": "tokens_per_s_per_chip" if work.tokens is not None else "samples_per_s"}
+        return cells | {"task": "train", "global_batch_sequences": work.batch_samples or "", "metric_name": "samples_per_s"}
+    return cells | {"metric_name": "tokens_per_s_per_chip" if work.tokens is not None else "samples_per_s"}
 
 
 def _shape(shape: Shape) -> Row:

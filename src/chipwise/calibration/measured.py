@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from chipwise.api.session.wiring import Session
 from chipwise.calibration.families import find_part
 from chipwise.calibration.measurements import LARGEST as LARGEST
 from chipwise.calibration.measurements import MeasurementTable, parse
+from chipwise.catalog.names import Names
 from chipwise.errors import InvalidFile, Problem
 from chipwise.files.handed import read_bytes
 from chipwise.perf.part import Parts
@@ -30,12 +30,12 @@ class MeasurementFile:
     notes: tuple[str, ...]
 
 
-def read(session: Session, path: str, typed: bytes | None) -> MeasurementFile:
+def read(parts: Parts, names: Names, path: str, typed: bytes | None) -> MeasurementFile:
     """`typed` is standard input, already read; else the file at `path` is."""
     name = path if typed is None else "standard input"
     text = _text(name, _bytes(Path(path)) if typed is None else typed)
     table = parse(text, name)
-    rows, notes = _resolved(table.rows, session.parts, session)
+    rows, notes = _resolved(table.rows, parts, names)
     return MeasurementFile(name=name, text=text, table=table, rows=rows, notes=notes)
 
 
@@ -52,7 +52,7 @@ def _text(name: str, data: bytes) -> str:
         raise InvalidFile(name, [Problem("", "not a text file in UTF-8", None, "CSV or JSON lines")]) from error
 
 
-def _resolved(rows: Sequence[Row], parts: Parts, session: Session) -> tuple[tuple[Row, ...], tuple[str, ...]]:
+def _resolved(rows: Sequence[Row], parts: Parts, names: Names) -> tuple[tuple[Row, ...], tuple[str, ...]]:
     """Rows whose chip only the catalog's names can tell get its `chip_key`; what was taken for what is said."""
     chip_names: dict[str, str | None] = {}
     resolved = []
@@ -60,7 +60,7 @@ def _resolved(rows: Sequence[Row], parts: Parts, session: Session) -> tuple[tupl
         if find_part(row, parts) is None:
             name = row.text("chip")
             if name not in chip_names:
-                chip_names[name] = session.names.chip_within(name)
+                chip_names[name] = names.chip_within(name)
             chip = chip_names[name]
             resolved.append(Row({**row.cells, "chip_key": chip}) if chip is not None and parts.find(chip) else row)
         else:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from chipwise.api.measure.calibrate import Calibration
-from chipwise.api.session.calibration import Stored
 from chipwise.calibration.own import OwnFactors as OwnFactors
 from chipwise.calibration.own import Trial as Trial
+from chipwise.calibration.own_file import Calibration
+from chipwise.calibration.stored import Stored
 
 View = dict[str, Any]
 
