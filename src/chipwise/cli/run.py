@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from chipwise.api import Constraints
     from chipwise.api.running.asking import Runtime
-    from chipwise.api.running.simulate import Played
     from chipwise.api.session.wiring import Session
     from chipwise.runner.job import Job
+    from chipwise.views.played import Played
 
 
 class _WithCommand(click.Command):
@@ -132,8 +132,8 @@ def run(
 
 
 def _simulated(played: Played, as_json: bool) -> None:
-    from chipwise.api.running import simulated_view as played_text
     from chipwise.cli import text
+    from chipwise.views import played as played_text
 
     if as_json:
         text.show_json(played_text.view(played))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from chipwise.runner.comparing import Compared as Compared
 from chipwise.runner.job import Attempt, Job, MachinePlace
 from chipwise.runner.record import Row
 from chipwise.runner.sighting import Sighting
@@ -106,3 +108,19 @@ def row_view(row: Row, sighting: Sighting | None = None) -> dict[str, Any]:
         "begun": row.begun,
         "ended": row.ended,
     }
+
+
+def compared_view(rows: Sequence[Compared]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": row.name,
+            "unit": row.unit,
+            "predicted": row.predicted,
+            "low": row.low,
+            "high": row.high,
+            "measured": row.measured,
+            "ratio": row.ratio,
+            "inside": row.inside,
+        }
+        for row in rows
+    ]

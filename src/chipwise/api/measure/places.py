@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from chipwise.api.catalog.check import check
-from chipwise.api.running.workloads import SERVES
 from chipwise.errors import BadInput
 from chipwise.runner.bench.values import BenchPlace as BenchPlace
 from chipwise.runner.bench.values import BenchRequest as BenchRequest
+from chipwise.runner.submission.workload import SERVES
 from chipwise.workload.kinds import Common
 from chipwise.workload.pipeline import Pipeline
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chipwise.api.running.simulate import Course, Played
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.events import Event, Measured
+from chipwise.runner.played import Course
+from chipwise.runner.played import Played as Played
 from chipwise.runner.story import event_sentence
 from chipwise.text import plural, span, spent
 

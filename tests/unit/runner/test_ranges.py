@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.api.running.ranges import moves, workers
 from chipwise.errors import BadInput
 from chipwise.runner.job import RECOVER, Move, Needs
+from chipwise.runner.submission.ranges import moves, workers
 
 
 @pytest.mark.parametrize(
