@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chipwise.api.catalog.check import Checked, check
 from chipwise.errors import BadInput
 from chipwise.files.source import NamedText, read_text
+from chipwise.planner.check import Checked, check
 from chipwise.planner.defaults import TOP
 from chipwise.planner.plan import plan_workload
 from chipwise.planner.plan import refuse_pipeline as refuse_pipeline
@@ -39,7 +39,7 @@ def plan(
     text: str | None = None,
 ) -> Plan:
     """Of one workload. `objective` over the file's own; `text` stands for the file."""
-    checked = check(session, path, environment, text=text)
+    checked = check(session.known, path, environment, text=text)
     refuse_pipeline(checked.workload, path, ["This"])
     answer = plan_any_checked(session, path, checked, objective, top)
     assert isinstance(answer, Plan)
@@ -55,7 +55,7 @@ def plan_any(
     text: str | None = None,
 ) -> Plan | PipelinePlan:
     """What `plan` gives; of a pipeline its stages, planned together."""
-    return plan_any_checked(session, path, check(session, path, environment, text=text), objective, top)
+    return plan_any_checked(session, path, check(session.known, path, environment, text=text), objective, top)
 
 
 def plan_any_checked(
@@ -92,7 +92,7 @@ def predict(
         from chipwise.planner.options import with_measured
 
         text = with_measured(read_text(model), model, measured)
-    checked = check(session, model, environment, text=text)
+    checked = check(session.known, model, environment, text=text)
     predicted = predict_workload(session.known, model, checked.workload, hardware, settings, task)
     return _noted(prediction_view(replace(predicted, notes=(*predicted.notes, *checked.notes))), taken)
 
@@ -170,7 +170,7 @@ def mix(session: Session, path: str, environment: str | None = None, text: str |
     """The cheapest mix of machine types for a service."""
     from chipwise.planner.several import mix as mixing
 
-    return mixing.mix(session.known, path, check(session, path, environment, text=text).workload)
+    return mixing.mix(session.known, path, check(session.known, path, environment, text=text).workload)
 
 
 def tco(session: Session, request: TcoRequest) -> Tco:
@@ -195,6 +195,6 @@ def pack(
         raise BadInput(f"{twice} is given twice.", remedy=remedy)
     contents = texts or [None] * len(paths)
     services = [
-        (path, check(session, path, environment, text=text).workload) for path, text in zip(paths, contents, strict=True)
+        (path, check(session.known, path, environment, text=text).workload) for path, text in zip(paths, contents, strict=True)
     ]
     return packing.pack(session.known, services)

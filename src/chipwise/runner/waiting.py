@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from chipwise.runner.job import Job, Phase
+from chipwise.runner.job import Job, Lack, Phase
 from chipwise.runner.record import Record, Row, Unread
 
 ROW_LIMIT = 50  # rows: each is read
+UNSAID = "its controller has not said yet what it waits for"
 
 
 def with_reason(row: Row, waits: Mapping[str, tuple[str, str]]) -> Row:
@@ -60,3 +61,13 @@ def gpu_count(job: Job) -> str:
     needs = job.spec.needs
     gpus = str(needs.gpus) if needs.fewest_gpus >= needs.gpus else f"{needs.fewest_gpus} to {needs.gpus}"
     return gpus if needs.machines == 1 else f"{needs.machines} x {gpus}"
+
+
+def said_by_controller(record: Record, job: Job, now: float, *, here: bool) -> str:
+    """Why a queued job waits, where whoever asks cannot know it: of a record of several people each sees a part, and of another
+    machine (not `here`) nobody knows what is free. Empty: it can be reckoned from what is read."""
+    if job.ready_at(now) > now:
+        return ""
+    if job.waiting and (job.lack is Lack.PERMIT or record.login or not here):
+        return job.waiting
+    return UNSAID if record.login or not here else ""

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from chipwise.adapters.stores.memory_record import MemoryRecord
+from chipwise.adapters.this_machine import host_name
 from chipwise.api.running import asking, wanted
-from chipwise.api.running.place import host_name
 from chipwise.api.session.wiring import Session
 from chipwise.errors import BadInput, NotAllowed
 from chipwise.runner.job import Needs, Spec

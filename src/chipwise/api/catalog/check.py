@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from chipwise.api.session.wiring import Session
+from typing import TYPE_CHECKING
+
 from chipwise.files.source import MAX_BYTES as MAX_BYTES
 from chipwise.planner import check as checking
 from chipwise.planner.check import Checked as Checked
+
+if TYPE_CHECKING:
+    from chipwise.api.session.wiring import Session
 
 
 def check(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from chipwise.api.session.wiring import Session
 from chipwise.catalog import sharing
 from chipwise.catalog.meaning import ChipMeaning, MachineMeaning, meanings
 from chipwise.errors import BadInput, UnknownName
 from chipwise.spelling import nearest
 from chipwise.views.explain import Meaning
+
+if TYPE_CHECKING:
+    from chipwise.api.session.wiring import Session
 
 
 def explain(session: Session, text: str, wanted: Mapping[str, str]) -> list[Meaning]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from chipwise.api.session.wiring import Session
 from chipwise.catalog.names import providers
 from chipwise.catalog.offer import iso_day
 from chipwise.views.catalog import age_days
+
+if TYPE_CHECKING:
+    from chipwise.api.session.wiring import Session
 
 
 def status(session: Session) -> dict[str, Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from chipwise import __version__
-from chipwise.api.session.wiring import Session
 from chipwise.calibration.measured import read
 from chipwise.calibration.own_file import Calibration as Calibration
 from chipwise.calibration.own_file import fit_file
@@ -14,6 +14,9 @@ from chipwise.calibration.stored import Stored as Stored
 from chipwise.calibration.stored import packed
 from chipwise.calibration.stored import stored as stored
 from chipwise.errors import NoResult
+
+if TYPE_CHECKING:
+    from chipwise.api.session.wiring import Session
 
 
 def calibrate(session: Session, path: str, typed: bytes | None, *, dry_run: bool = False, force: bool = False) -> Calibration:

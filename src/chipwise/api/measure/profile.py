@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from chipwise.api.session.wiring import Session
 from chipwise.calibration.profiles import PACKAGED, Profiled, profile_paths, profiled, read_profile
 from chipwise.catalog.feed import Report
 from chipwise.errors import NoResult, UnknownName
 from chipwise.perf.profile import KINDS
 from chipwise.perf.profile import dump as dump
 from chipwise.spelling import fold, nearest
+
+if TYPE_CHECKING:
+    from chipwise.api.session.wiring import Session
 
 
 @dataclass(frozen=True, slots=True)

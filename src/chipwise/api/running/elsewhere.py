@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from chipwise.api import render as rendering
 from chipwise.api.catalog.check import check
-from chipwise.api.running.engines import Reach
 from chipwise.api.running.installed import package, traits
 from chipwise.api.verbs import plan_any_checked
 from chipwise.catalog.offer import Purchase
@@ -26,6 +25,7 @@ from chipwise.runner.submission.rented import BOUGHT, in_each_region, shared
 from chipwise.runner.submission.workload import IMAGE
 
 if TYPE_CHECKING:
+    from chipwise.api.running.engines import Reach
     from chipwise.api.session.wiring import Session
     from chipwise.renderer.deployment import Deployment
 

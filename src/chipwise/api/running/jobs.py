@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chipwise.api.running.installed import package_or_none, runs_here
-from chipwise.api.running.waiting import said_by_controller
 from chipwise.errors import TryLater, UnknownName
 from chipwise.runner.abilities import ServesInside
 from chipwise.runner.comparing import Compared, compared
@@ -22,7 +21,7 @@ from chipwise.runner.job import LIVE, Job, Phase, Wish
 from chipwise.runner.queue import Rules, why_short, why_waiting
 from chipwise.runner.record import Change, Happened, Stale, Wanted
 from chipwise.runner.story import event_sentence
-from chipwise.runner.waiting import earlier
+from chipwise.runner.waiting import earlier, said_by_controller
 
 if TYPE_CHECKING:
     from chipwise.runner.record import Record
@@ -55,17 +54,18 @@ class Described:
 
 def describe(record: Record, job: Job, room: Room, rules: Rules, trouble: str = "", *, here: bool = True) -> Described:
     """`trouble`: what is known to keep all jobs of its place waiting. `room`: of this machine, which is its place (`here`)."""
+    now = time.time()
     elsewhere = not runs_here(job.spec.engine) and not job.phase.over
     waiting = job.waiting if elsewhere or job.phase is Phase.RUNNING else ""
     if job.phase is Phase.QUEUED and trouble:
         waiting = trouble
     elif job.phase is Phase.QUEUED and (before := earlier(record, job)):  # stages may run at other places than this one
-        waiting = why_short(job, before, Room(), rules, time.time())
-    elif job.phase is Phase.QUEUED and (said := said_by_controller(record, job, here=here)):
+        waiting = why_short(job, before, Room(), rules, now)
+    elif job.phase is Phase.QUEUED and (said := said_by_controller(record, job, now, here=here)):
         waiting = said
     elif job.phase is Phase.QUEUED and runs_here(job.spec.engine):
         live = record.jobs(Wanted(phases=LIVE, place=job.spec.place))
-        waiting = why_waiting(job, live, room, rules, time.time())
+        waiting = why_waiting(job, live, room, rules, now)
     events = record.events(job.id)
     return Described(job, tuple(story(events)), waiting, compared(job, events))
 

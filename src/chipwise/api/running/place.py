@@ -11,8 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from chipwise.api.running.engines_file import run_as
 from chipwise.api.running.installed import DEFAULT, package, runs_here
-from chipwise.api.running.run_as import run_as
 from chipwise.errors import BadInput, InvalidFile, Problem
 from chipwise.runner.abilities import Machine, RunsHere
 from chipwise.runner.queue import Rules, Share
@@ -108,11 +108,6 @@ def this_place(session: Session, engine: str = DEFAULT) -> str:
     """As jobs of this machine name it. Another data directory is another place, though it stands beside: what runs is known by
     what lies there, and who does not find it there would start it a second time."""
     return f"{engine}:{socket.gethostname()}:{session.config.data_dir.absolute()}"
-
-
-def host_name() -> str:
-    """By which a machine of the user's catalog is this one."""
-    return socket.gethostname().partition(".")[0]
 
 
 def is_here(session: Session, job: Spec | Row) -> bool:

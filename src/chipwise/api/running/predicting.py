@@ -9,16 +9,17 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from chipwise.api.running.place import host_name
-from chipwise.api.session.wiring import Session
 from chipwise.catalog.chip import ChipKind
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import ChipwiseError
 from chipwise.runner.job import MachinePlace, Needs, Spec
 from chipwise.runner.submission.predicted import Allocation, Figures, Unknown, predict
 from chipwise.workload.kinds import Common
+
+if TYPE_CHECKING:
+    from chipwise.api.session.wiring import Session
 
 CHIP = "CHIPWISE_CHIP"
 ACCELERATORS = ("gpu", "tpu", "neuron", "gaudi", "npu", "edge")
@@ -105,6 +106,7 @@ def _cost(session: Session, chip: str, needs: Needs) -> float | None:
     config = session.config
     if not any(config.catalog_dir.glob("*.y*ml")) and not any(config.feeds_dir.glob("*")):
         return None
+    from chipwise.adapters.this_machine import host_name
     from chipwise.catalog.query import OfferQuery, find_offers
 
     catalog = session.catalog

@@ -10,11 +10,11 @@ from chipwise.api.running import controlling, place
 from chipwise.api.running.installed import runs_here
 from chipwise.errors import ChipwiseError
 from chipwise.runner.engine import Room
-from chipwise.runner.job import PLACED, Job, Lack, Phase
+from chipwise.runner.job import PLACED, Job, Phase
 from chipwise.runner.queue import why_short
 from chipwise.runner.record import Row, Wanted
 from chipwise.runner.story import waits as waits
-from chipwise.runner.waiting import ROW_LIMIT, each_once, earlier, gpu_count
+from chipwise.runner.waiting import ROW_LIMIT, each_once, earlier, gpu_count, said_by_controller
 from chipwise.runner.waiting import phase_since as phase_since
 from chipwise.runner.waiting import with_reason as with_reason
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from chipwise.runner.record import Record
 
 LOOKS_S = 0.5
-UNSAID = "its controller has not said yet what it waits for"
 PATIENT_S = 1.5  # after which one who waits wants to know why
 
 
@@ -46,7 +45,7 @@ def asked_and_why(session: Session, record: Record, rows: Sequence[Row]) -> dict
             reason, before = job.waiting, earlier(record, job)
             if not runs_here(job.spec.engine):
                 reason = why_short(job, before, Room(), rules, now) if before else reason
-            elif not before and (said := said_by_controller(record, job, here=True)):
+            elif not before and (said := said_by_controller(record, job, now, here=True)):
                 reason = said
             elif devices is not None:
                 room = Room(tuple(devices["gpus"]), tuple(devices["cpus"]))
@@ -55,16 +54,6 @@ def asked_and_why(session: Session, record: Record, rows: Sequence[Row]) -> dict
         return answers
     except ChipwiseError:
         return {}
-
-
-def said_by_controller(record: Record, job: Job, *, here: bool) -> str:
-    """Why a queued job waits, where whoever asks cannot know it: of a record of several people each sees a part, and of another
-    machine (not `here`) nobody knows what is free. Empty: it can be reckoned from what is read."""
-    if job.ready_at(time.time()) > time.time():
-        return ""
-    if job.waiting and (job.lack is Lack.PERMIT or record.login or not here):
-        return job.waiting
-    return UNSAID if record.login or not here else ""
 
 
 class Watched:
@@ -107,7 +96,7 @@ class Watched:
         before = earlier(record, job)
         if not place.is_here(self._held.session, job.spec):
             return why_short(job, before, Room(), self._held.rules, now) if before else job.waiting
-        if not before and job.waiting and (said := said_by_controller(record, job, here=True)):
+        if not before and job.waiting and (said := said_by_controller(record, job, now, here=True)):
             return said
         placed = record.jobs(Wanted(phases=PLACED, place=job.spec.place))
         reason = why_short(job, each_once(placed, before), Room(config.gpus, config.cpus), self._held.rules, now)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from chipwise.adapters.engines.simulated import NAME as PLAYED
 from chipwise.api.running import submitting
 from chipwise.api.running.installed import DEFAULT, package, runs_here, traits
-from chipwise.api.running.place import host_name, this_place
+from chipwise.api.running.place import this_place
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput
 from chipwise.files.source import NamedText
@@ -115,6 +115,8 @@ def named_specs(session: Session, request: RunRequest, runtime: Runtime) -> list
 
 
 def _check_budget(request: RunRequest, spec: Spec) -> None:
+    from chipwise.adapters.this_machine import host_name
+
     check_budget(request, spec, holds_budget=traits(spec.engine).holds_budget, host=host_name())
 
 
