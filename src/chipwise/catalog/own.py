@@ -26,7 +26,8 @@ from pydantic import ValidationError
 
 from chipwise.catalog import discount
 from chipwise.catalog.catalog import Catalog
-from chipwise.catalog.chip import Chip, ChipKind, Silicon, usable_memory
+from chipwise.catalog.chip import Chip, ChipKind, usable_memory
+from chipwise.catalog.chip import bare as bare_chip
 from chipwise.catalog.fact import Fact
 from chipwise.catalog.feed import Snapshot
 from chipwise.catalog.integrity import (
@@ -233,32 +234,7 @@ def _one_chip(file: Source, field: FieldPath, text: str | None, names: Names) ->
 def _chip(row: OwnChip, base: Chip | None, file: Source) -> Chip:
     """A chip like another belongs to its family, so that a filter by the family finds it too."""
     fact = Fact((file.name,), file.day, (), row.note)
-    base = base or Chip(
-        name=row.name,
-        vendor=row.vendor or "own",
-        kind=row.kind or ChipKind.GPU,
-        family=row.name,
-        architecture=row.architecture or "own",
-        aliases=(),
-        common=True,
-        compute_capability=None,
-        target=None,
-        year=None,
-        memory_gb=None,
-        memory_bytes=None,
-        memory_type=None,
-        memory_bytes_per_s=None,
-        rates={},
-        interconnect=None,
-        link_bytes_per_s=None,
-        pcie_gen=None,
-        power_w=None,
-        mig_slices=None,
-        silicon=Silicon(),
-        launch_price_usd=None,
-        launch_price_basis=None,
-        fact=fact,
-    )
+    base = base or bare_chip(row.name, row.vendor or "own", row.kind or ChipKind.GPU, row.architecture or "own", fact)
     # "80GB" is the figure on the box, of which a program gets 80 GiB; any other size is what a program gets.
     box = None if row.memory is None else row.memory / 1e9 if row.memory % 1e9 == 0 else row.memory / 2**30
     memory = None if row.memory is None else usable_memory(box) if row.memory % 1e9 == 0 else row.memory

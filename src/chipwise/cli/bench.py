@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chipwise.cli.options import Duration, Listing, WholeNumber, played
+from chipwise.cli.amounts import Duration, WholeNumber
+from chipwise.cli.options import Listing, played
 
 if TYPE_CHECKING:
     from chipwise.views.bench import Result

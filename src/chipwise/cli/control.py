@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from chipwise.cli.options import Duration
+from chipwise.cli.amounts import Duration
 
 
 @click.command(hidden=True)

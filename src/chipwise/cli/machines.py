@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from chipwise.cli.options import Amount, CatalogName, kinds, listing, multiple_option
+from chipwise.cli.amounts import Amount
+from chipwise.cli.options import CatalogName, kinds, listing, multiple_option
 
 
 @click.command()

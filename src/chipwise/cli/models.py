@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chipwise.cli.options import CatalogName, WholeNumber, listing
+from chipwise.cli.amounts import WholeNumber
+from chipwise.cli.options import CatalogName, listing
 from chipwise.text import parameters
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from chipwise.api import OfferOrder
-from chipwise.cli.options import Amount, CatalogName, kinds, listing, multiple_option
+from chipwise.cli.amounts import Amount
+from chipwise.cli.options import CatalogName, kinds, listing, multiple_option
 
 
 @click.command()

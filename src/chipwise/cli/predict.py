@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from chipwise.cli.options import AboveZero, CatalogName, Duration, WholeNumber, measured_option
+from chipwise.cli.amounts import AboveZero, Duration, WholeNumber
+from chipwise.cli.options import CatalogName, measured_option
 from chipwise.text import duration, gib
 
 

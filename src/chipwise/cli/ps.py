@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chipwise.cli.options import WholeNumber
+from chipwise.cli.amounts import WholeNumber
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.options import WholeNumber, constraining
+from chipwise.cli.amounts import WholeNumber
+from chipwise.cli.options import constraining
 
 if TYPE_CHECKING:
     from chipwise.api import Constraints

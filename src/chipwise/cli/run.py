@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.options import AboveZero, CatalogName, Duration, Listing, WholeNumber, constraining, engines
+from chipwise.cli.amounts import AboveZero, Duration, WholeNumber
+from chipwise.cli.options import CatalogName, Listing, constraining, engines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.options import (
-    AboveZero,
-    CatalogName,
-    HtmlReport,
-    WholeNumber,
-    csv_option,
-    json_option,
-    multiple_option,
-    reporting,
-)
+from chipwise.cli.amounts import AboveZero, WholeNumber
+from chipwise.cli.options import CatalogName, HtmlReport, csv_option, json_option, multiple_option, reporting
 from chipwise.text import plural, usd_short
 
 if TYPE_CHECKING:

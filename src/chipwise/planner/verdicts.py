@@ -200,8 +200,9 @@ def verdict(case: PlanningCase, fleet: Fleet, choice: Choice) -> Reason | None:
 
 
 def _owns_fewer(fleet: Fleet, choice: Choice) -> OwnsFewer | None:
-    index = fleet.catalog.machine_index.get((choice.provider, choice.machine)) if choice.purchase == Purchase.OWNED else None
-    owned = None if index is None else fleet.catalog.machines[index].owned_in(choice.region)
+    if choice.purchase != Purchase.OWNED:
+        return None
+    owned = fleet.catalog.owned(choice.provider, choice.machine, choice.region)
     return None if owned is None or choice.machines <= owned else OwnsFewer(choice.machines, owned)
 
 
