@@ -19,6 +19,7 @@ from chipwise.planner.defaults import DEVICE_UTILISATION
 from chipwise.planner.fleet import family_of, fleet_of
 from chipwise.planner.ground import ground_for
 from chipwise.planner.kinds.edge_catalog import Joined, Use, with_devices
+from chipwise.planner.kinds.planning import plan_ways
 from chipwise.planner.kinds.samples import rate_of, serving_ways
 from chipwise.planner.kinds.ways import (
     FORMAT,
@@ -32,7 +33,6 @@ from chipwise.planner.kinds.ways import (
     Ways,
     ground_on,
     machines_within,
-    plan_ways,
 )
 from chipwise.planner.limits import Allowed, allowed
 from chipwise.planner.reasons import NoPrice, NotAtTheEdge, OverPower, Reason, TooSlow, Unpredicted

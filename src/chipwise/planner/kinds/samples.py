@@ -31,6 +31,7 @@ from chipwise.planner.chances import chance_within
 from chipwise.planner.defaults import STEP_SAMPLES
 from chipwise.planner.fleet import Shape as MachineShape
 from chipwise.planner.fleet import placed
+from chipwise.planner.kinds.planning import plan_ways
 from chipwise.planner.kinds.sample_notes import size_notes
 from chipwise.planner.kinds.tables import fitted_copy, noted, trained, training_cases
 from chipwise.planner.kinds.ways import (
@@ -47,7 +48,6 @@ from chipwise.planner.kinds.ways import (
     machine_counts,
     machines_within,
     no_count,
-    plan_ways,
     reading_s,
     unable,
     worthwhile,

@@ -16,6 +16,7 @@ from chipwise.perf.kernels.work import Terms
 from chipwise.perf.model import CARRIED
 from chipwise.perf.part import Part
 from chipwise.perf.power import Utilisation
+from chipwise.planner.kinds.planning import plan_ways
 from chipwise.planner.kinds.samples import Answers, lone_chance, machines_for, service_rates, service_way
 from chipwise.planner.kinds.ways import (
     KIND,
@@ -29,7 +30,6 @@ from chipwise.planner.kinds.ways import (
     ground_of,
     machine_counts,
     no_count,
-    plan_ways,
     reading_s,
     unable,
     worthwhile,
