@@ -20,7 +20,7 @@ from chipwise.planner.options import Constraints, constrained, with_limits
 from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Plan
 from chipwise.renderer.file import CannotRender, File
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
 from chipwise.workload.pipeline import Pipeline
 from chipwise.workload.program import Engine, Program
 from command import Chipwise

@@ -11,7 +11,7 @@ from chipwise.money.tco_values import Tco
 from chipwise.planner.explain.compare import Comparison
 from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Plan
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session

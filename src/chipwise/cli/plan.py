@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from chipwise.planner.values.pipeline import PipelinePlan
     from chipwise.planner.values.plan import Choice, Plan
     from chipwise.views.plan import Why
-    from chipwise.workload.kinds import Common
+    from chipwise.workload.common import Common
 
 _OF_SERVING = {"serve", "rps", "peak", "low", "shape", "input", "output", "steps", "users_in"}
 _WITH_MODEL = _OF_SERVING | {"train", "finetune", "batch", "tokens", "samples", "seq", "precision"}

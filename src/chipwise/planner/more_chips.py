@@ -15,7 +15,7 @@ from chipwise.planner.fleet import family_of
 from chipwise.planner.reasons import MissesDeadline, MissesThroughput, NeedsChips
 from chipwise.planner.remedies import Ease
 from chipwise.planner.values.plan import Loss, Missing, Obstacle, Plan, Rows
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
 
 _LATE = (MissesDeadline, MissesThroughput)
 

@@ -23,7 +23,8 @@ from chipwise.planner.rules import rules_of
 from chipwise.planner.values.plan import Emitted, Plan, Service, unstated
 from chipwise.planner.values.split import width
 from chipwise.text import usd
-from chipwise.workload.kinds import Batch, Common, Hpc, Interactive, Learning, Serve, Transcode
+from chipwise.workload.common import Common
+from chipwise.workload.kinds import Batch, Hpc, Interactive, Learning, Serve, Transcode
 
 if TYPE_CHECKING:
     from chipwise.planner.services.offers import ServiceOffer

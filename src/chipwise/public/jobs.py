@@ -17,7 +17,7 @@ from chipwise.public.workloads import LimitOptions, Names, constraints, read_wor
 from chipwise.spelling import nearest
 
 if TYPE_CHECKING:
-    from chipwise.workload.kinds import Common
+    from chipwise.workload.common import Common
 
 _LOOK_S = 0.2  # between two looks at a job that is waited for
 _DAY_S = 86_400.0

@@ -14,7 +14,7 @@ from chipwise.public.records import Record, Table
 from chipwise.public.workloads import Names, read_workload
 
 if TYPE_CHECKING:
-    from chipwise.workload.kinds import Common
+    from chipwise.workload.common import Common
 
 
 def _quiet(done: int, total: int | None, what: str) -> None:

@@ -29,7 +29,7 @@ from chipwise.public.workloads import (
 )
 
 if TYPE_CHECKING:
-    from chipwise.workload.kinds import Common
+    from chipwise.workload.common import Common
 
 _ALL_CHOICES = 1_000_000_000  # more choices than any catalog has
 

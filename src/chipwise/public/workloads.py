@@ -16,7 +16,7 @@ from chipwise.files.source import NamedText, read_text, read_yaml
 from chipwise.planner.options import Constraints, constrained, flat, text_of, with_measured
 from chipwise.public.calling import GIVEN
 from chipwise.units import parse_count
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
 from chipwise.workload.model.spelled import names_graph
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from chipwise.files.source import FieldPath, show_where
+from chipwise.workload.common import UNKNOWN_MODEL
 from chipwise.workload.data import region_of
-from chipwise.workload.kinds import UNKNOWN_MODEL
 
 
 class ReferenceKind(StrEnum):

@@ -16,7 +16,7 @@ from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.runner.job import Needs, Spec, Work
 from chipwise.runner.submission.predicted import Allocation, Unknown, on_machine, predict, work_of
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
 from chipwise.workload.pipeline import Pipeline
 
 TINY = (

@@ -25,7 +25,7 @@ from chipwise.runner.events import Measured
 from chipwise.runner.job import LIVE, PLACED, Job, Phase, Wish, Work
 from chipwise.runner.record import Wanted as WantedJobs
 from chipwise.runner.submission.predicted import on_machine, predict, work_of
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
 
 if TYPE_CHECKING:
     from chipwise.api.running.asking import RunRequest, Runtime

@@ -10,7 +10,7 @@ from chipwise.errors import BadInput
 from chipwise.runner.bench.values import BenchPlace as BenchPlace
 from chipwise.runner.bench.values import BenchRequest as BenchRequest
 from chipwise.runner.submission.workload import SERVES
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
 from chipwise.workload.pipeline import Pipeline
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from chipwise.catalog.offer import Purchase
 from chipwise.errors import ChipwiseError
 from chipwise.runner.job import MachinePlace, Needs, Spec
 from chipwise.runner.submission.predicted import Allocation, Figures, Unknown, predict
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session

@@ -16,7 +16,7 @@ from chipwise.errors import BadInput
 from chipwise.runner.job import Spec
 from chipwise.runner.submission.predicted import work_of
 from chipwise.runner.submission.workload import spec_of
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
 from chipwise.workload.pipeline import Pipeline
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from chipwise.planner.reasons import HoldsTooLittle, SharedSlice
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import Seats
 from chipwise.units import GIB, HOUR
-from chipwise.workload.kinds import Interactive, Sharing
+from chipwise.workload.choices import Sharing
+from chipwise.workload.kinds import Interactive
 
 AT_WORK = 0.5  # of a chip's peaks, while somebody's program runs on it
 

@@ -32,7 +32,7 @@ from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.kinds.goals import stretch, time_limits
 from chipwise.predictor.samples import ABLE
 from chipwise.units import HOUR, MONTH, WEEK
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known

@@ -40,8 +40,8 @@ from chipwise.planner.values.pipeline import Alternative, Lack, Moved, Placed, T
 from chipwise.planner.values.plan import Missing, Obstacle, Plan
 from chipwise.text import duration, usd
 from chipwise.units import DAY, HOUR, MONTH
+from chipwise.workload.common import Common
 from chipwise.workload.goals import Budget, Period
-from chipwise.workload.kinds import Common
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known

@@ -15,7 +15,8 @@ from chipwise.predictor.kinds.ask import Ask, by_samples, kind_of, known_model
 from chipwise.predictor.known import Known
 from chipwise.runner.bench.values import Allocation, BenchRequest, Result, Unknown
 from chipwise.runner.comparing import number
-from chipwise.workload.kinds import Batch, Common, Finetune, Learning
+from chipwise.workload.common import Common
+from chipwise.workload.kinds import Batch, Finetune, Learning
 from chipwise.workload.model.layers import Attention
 from chipwise.workload.model.shape import DecoderShape, Shape
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from chipwise.runner.comparing import number
 from chipwise.runner.submission.predicted import Allocation as Allocation
 from chipwise.runner.submission.predicted import Unknown as Unknown
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
 
 
 @dataclass(frozen=True, slots=True)

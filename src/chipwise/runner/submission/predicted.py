@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from chipwise.catalog.chip import ChipKind
 from chipwise.errors import ChipwiseError
 from chipwise.runner.job import Work
-from chipwise.workload.kinds import Batch, Common, Hpc, Learning, Render, Transcode
+from chipwise.workload.common import Common
+from chipwise.workload.kinds import Batch, Hpc, Learning, Render, Transcode
 from chipwise.workload.model.registry import Model, Registry
 
 if TYPE_CHECKING:

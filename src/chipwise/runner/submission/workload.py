@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from chipwise.errors import BadInput
 from chipwise.runner.job import Spec
+from chipwise.workload.common import Common
 from chipwise.workload.goals import Period
-from chipwise.workload.kinds import Common
 from chipwise.workload.program import Program
 
 IMAGE = "CHIPWISE_IMAGE"  # how a rented machine is told in which container a command runs
