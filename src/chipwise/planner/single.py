@@ -18,7 +18,8 @@ from chipwise.planner.explain.turning import turns
 from chipwise.planner.ground import budget_usd, check_moment, grids_of, making_of, with_limits_told
 from chipwise.planner.more_chips import with_chips_told
 from chipwise.planner.moving import with_moving_told, with_sizes
-from chipwise.planner.reasons import OverBudget, RuleKind
+from chipwise.planner.reasons.goals import OverBudget
+from chipwise.planner.reasons.limits import RuleKind
 from chipwise.planner.rules import rules_of
 from chipwise.planner.values.plan import Emitted, Plan, Service, unstated
 from chipwise.planner.values.split import width

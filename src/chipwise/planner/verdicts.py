@@ -17,16 +17,8 @@ from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.limits import Mask, offer_title
 from chipwise.planner.pricing import Priced, own_limits
 from chipwise.planner.quotas import QuotaCheck, above, quota_checks
-from chipwise.planner.reasons import (
-    Beaten,
-    MissesDeadline,
-    MissesThroughput,
-    OverBudget,
-    OwnsFewer,
-    Reason,
-    TooFar,
-    UnsureLatency,
-)
+from chipwise.planner.reasons import Beaten, Reason
+from chipwise.planner.reasons.goals import MissesDeadline, MissesThroughput, OverBudget, OwnsFewer, TooFar, UnsureLatency
 from chipwise.planner.remedies import Ease
 from chipwise.planner.values.placement import FARTHER, Reach
 from chipwise.planner.values.plan import Choice, Missing, Obstacle

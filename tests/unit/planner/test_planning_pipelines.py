@@ -19,7 +19,7 @@ from chipwise.planner.explain.reason_words import missing_words, remedy_words
 from chipwise.planner.pipeline import candidates as stage_candidates
 from chipwise.planner.pipeline.hand_offs import Flow, Ways, flows_of, tables
 from chipwise.planner.plan import plan_workload
-from chipwise.planner.reasons import MissesDeadline
+from chipwise.planner.reasons.goals import MissesDeadline
 from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.views.pipeline import pipeline_view
 from chipwise.workload.parse import parse

@@ -35,7 +35,10 @@ from chipwise.planner.kinds.ways import (
     machines_within,
 )
 from chipwise.planner.limits import Allowed, allowed
-from chipwise.planner.reasons import NoPrice, NotAtTheEdge, OverPower, Reason, TooSlow, Unpredicted
+from chipwise.planner.reasons import Reason
+from chipwise.planner.reasons.abilities import Unpredicted
+from chipwise.planner.reasons.goals import TooSlow
+from chipwise.planner.reasons.limits import NoPrice, NotAtTheEdge, OverPower
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import DevicesPerPlace
 from chipwise.predictor.kinds.answering import load_of

@@ -34,7 +34,7 @@ from chipwise.planner.kinds.ways import (
     worthwhile,
 )
 from chipwise.planner.pricing import Checkpoint
-from chipwise.planner.reasons import HoldsTooLittle
+from chipwise.planner.reasons.sizes import HoldsTooLittle
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.planner.values.split import Frames, Runs
 from chipwise.predictor.kinds.timing import frame_notes, run_notes, timed_frame, timed_runs

@@ -19,7 +19,8 @@ from chipwise.planner.limits import Rules, lacks_own_machines
 from chipwise.planner.missing import missing_data, no_offer_left
 from chipwise.planner.preference import PORTED, effort
 from chipwise.planner.pricing import Work, price
-from chipwise.planner.reasons import NeedsNetwork, Reason
+from chipwise.planner.reasons import Reason
+from chipwise.planner.reasons.sizes import NeedsNetwork
 from chipwise.planner.remedies import Advice, OwnMachines
 from chipwise.planner.values.placement import Reach
 from chipwise.planner.values.plan import Choice, Counts, Grounds, Missing, Obstacle, Plan, Rows

@@ -53,7 +53,9 @@ from chipwise.planner.kinds.ways import (
     worthwhile,
 )
 from chipwise.planner.pricing import Checkpoint
-from chipwise.planner.reasons import NeedsReplicas, NoPrecision, TooSlow, Unpredicted
+from chipwise.planner.reasons.abilities import NoPrecision, Unpredicted
+from chipwise.planner.reasons.goals import TooSlow
+from chipwise.planner.reasons.sizes import NeedsReplicas
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import Copies, SampleTrainingSplit
 from chipwise.predictor.batching import Curve

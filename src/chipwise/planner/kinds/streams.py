@@ -36,7 +36,9 @@ from chipwise.planner.kinds.ways import (
     machines_within,
 )
 from chipwise.planner.limits import allowed
-from chipwise.planner.reasons import HoldsTooLittle, LacksFabric, NoFabric, NoNetworkPort, NotMeasured, TooSlow
+from chipwise.planner.reasons.abilities import LacksFabric, NoFabric, NotMeasured
+from chipwise.planner.reasons.goals import NoNetworkPort, TooSlow
+from chipwise.planner.reasons.sizes import HoldsTooLittle
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.planner.values.split import UNSPLIT, CircuitSplit, Split
 from chipwise.predictor.kinds.streams import fabrics, guess_notes, owned_machines, path_notes, software_notes

@@ -35,7 +35,9 @@ from chipwise.planner.kinds.ways import (
     worthwhile,
 )
 from chipwise.planner.pricing import Checkpoint
-from chipwise.planner.reasons import HoldsTooLittle, TooSlow, Unpredicted
+from chipwise.planner.reasons.abilities import Unpredicted
+from chipwise.planner.reasons.goals import TooSlow
+from chipwise.planner.reasons.sizes import HoldsTooLittle
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import Copies
 from chipwise.predictor.batching import Curve

@@ -25,7 +25,7 @@ from chipwise.planner.kinds.ways import (
     no_count,
     worthwhile,
 )
-from chipwise.planner.reasons import NoCodec
+from chipwise.planner.reasons.abilities import NoCodec
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import Streams
 from chipwise.units import HOUR

@@ -24,7 +24,9 @@ from chipwise.planner.fleet import MOST_CHIPS, SLOWEST_FABRIC, Fleet
 from chipwise.planner.ground import ground_for, market_of, slowest_s, tiers_of
 from chipwise.planner.limits import Allowed, Rules, allowed
 from chipwise.planner.pricing import Checkpoint, Market
-from chipwise.planner.reasons import NeedsChips, NoCount, Reason, WrongKind
+from chipwise.planner.reasons import Reason
+from chipwise.planner.reasons.abilities import WrongKind
+from chipwise.planner.reasons.sizes import NeedsChips, NoCount
 from chipwise.planner.tails import BOOT_S
 from chipwise.planner.values.plan import QuantumPart
 from chipwise.planner.values.split import UNSPLIT, Split
