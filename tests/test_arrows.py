@@ -8,8 +8,10 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -135,3 +137,18 @@ def test_commands_are_kept_from_every_layer_below_the_api() -> None:
     ground = {f"chipwise.{name}" for name in ("text", "units", "errors", "spelling")}
     open_doors = {"chipwise.adapters", "chipwise.views"}  # of adapters another contract speaks; views are made for commands
     assert set(forbidden) == below - ground - open_doors
+
+
+def test_the_api_stays_shallow() -> None:
+    """Wiring and verbs: few entries at its top, and at most six modules in a chain of imports; types alone do not count."""
+    folder = ROOT / "src" / "chipwise" / "api"
+    assert len([path for path in folder.iterdir() if path.name != "__pycache__"]) <= 15
+    graph = grimp.build_graph("chipwise", exclude_type_checking_imports=True, cache_dir=None)
+    modules = {"chipwise.api", *graph.find_descendants("chipwise.api")} - {"chipwise.api"}
+
+    @cache
+    def floor(module: str) -> int:
+        below = graph.find_modules_directly_imported_by(module) & modules
+        return 1 + max(map(floor, below), default=0)
+
+    assert {module: floor(module) for module in modules if floor(module) > 6} == {}
