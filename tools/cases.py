@@ -19,15 +19,15 @@ from typing import Any
 
 from case_figures import Subject, says
 from chipwise.api.catalog.check import check
-from chipwise.api.quick import with_limits
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan_any
-from chipwise.api.views.pipeline import pipeline_view
-from chipwise.api.views.plan import plan_view
 from chipwise.errors import ChipwiseError
+from chipwise.planner.options import with_limits
 from chipwise.planner.values.plan import Plan
 from chipwise.predictor.fits import fits as fits_verb
+from chipwise.views.pipeline import pipeline_view
+from chipwise.views.plan import plan_view
 
 ROOT = Path(__file__).resolve().parent.parent
 CASES = Path("tests/cases")  # from the root, so that messages name no folder of whoever ran it

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from chipwise.public.session import DEFAULT as _DEFAULT
     from chipwise.public.session import Session
     from chipwise.public.session import open_session as open
-    from chipwise.workload.kinds import Common as Workload
+    from chipwise.workload.common import Common as Workload
     from chipwise.workload.model.registry import Model
 
     chips = _DEFAULT.chips

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from chipwise.api.session.wiring import open_session
 from chipwise.api.verbs import plan
-from chipwise.api.views.plan import SCHEMA, plan_view
+from chipwise.views.plan import SCHEMA, plan_view
 
 ROOT = Path(__file__).resolve().parents[2]
 

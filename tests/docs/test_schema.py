@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from chipwise.files.source import read_yaml
 from chipwise.workload.parse import load_with_lines
 from chipwise.workload.schema import json_schema, schema_text
-from chipwise.workload.source import read_yaml
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "docs" / "reference" / "workload.schema.json"

@@ -13,14 +13,14 @@ import pytest
 from chipwise.api import render as rendering
 from chipwise.api.audit import audit
 from chipwise.api.catalog.check import check
-from chipwise.api.quick import Constraints, constrained, with_limits
 from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan_any_checked
 from chipwise.errors import ChipwiseError, NoResult
+from chipwise.planner.options import Constraints, constrained, with_limits
 from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Plan
 from chipwise.renderer.file import CannotRender, File
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
 from chipwise.workload.pipeline import Pipeline
 from chipwise.workload.program import Engine, Program
 from command import Chipwise
@@ -97,7 +97,7 @@ def _planned(session: Session, file: str, text: str, purchase: str | None) -> tu
     """None: it is refused, or nothing fits."""
     limits = Constraints(limits=(f"purchase={purchase}",) if purchase else ())
     try:
-        checked = check(session, file, None, text=constrained(session, text, file, limits) if purchase else text)
+        checked = check(session, file, None, text=constrained(session.names, text, file, limits) if purchase else text)
         return checked.workload, plan_any_checked(session, file, checked, None, rendering.SEARCHED_CHOICES)
     except ChipwiseError:
         return None

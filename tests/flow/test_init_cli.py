@@ -12,7 +12,7 @@ from chipwise.api.catalog.check import check
 from chipwise.api.session.wiring import open_session
 from chipwise.api.verbs import plan_any
 from chipwise.planner.values.plan import Plan
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
 from chipwise.workload.pipeline import Pipeline
 from command import Chipwise
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chipwise.api.quick import text_of
+from chipwise.planner.options import text_of
 from command import Chipwise
 
 SERVE = ("sdxl", "--serve", "--rps", "1", "--cloud", "aws,lambda", "--on-demand")

@@ -20,11 +20,11 @@ import pytest
 import yaml
 
 from chipwise.api import render as rendering
-from chipwise.api.quick import flat, with_limits
 from chipwise.api.session import wiring
 from chipwise.api.session.config import read_config
 from chipwise.auditor.auditing import audit
 from chipwise.cli.main import main
+from chipwise.planner.options import flat, with_limits
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.quoting import kubernetes, shell

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from chipwise.adapters.engines.simulated.world import Exit, Fails, Loss, Outage, Pool, Program, World
 from chipwise.api.running.simulate import Play, Played, Wishes, played, simulate, world_of
-from chipwise.api.running.simulated_view import lines, view
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.events import Placed
 from chipwise.runner.job import Job, MachinePlace, Needs, Outcome, Phase, Spec, Wish
 from chipwise.runner.queue import Rules, Share
+from chipwise.views.played import lines, view
 from command import Chipwise
 from effort import cases
 from played_pipeline import PIPELINE

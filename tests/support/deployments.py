@@ -6,9 +6,10 @@ import re
 from functools import cache
 from pathlib import Path
 
-from chipwise.api.quick import read, with_limits
 from chipwise.api.render import RenderRequest, deployment_of
 from chipwise.api.session.wiring import Session, open_session
+from chipwise.files.source import read_text
+from chipwise.planner.options import with_limits
 from chipwise.renderer.deployment import Deployment
 from once_in_run import once_in_run
 from small_catalog import few_offers, real_session
@@ -36,7 +37,7 @@ def deployment(example: str, *limits: str, stage: str | None = None, environment
 
     def make() -> Deployment:
         path = str(EXAMPLES / example / "workload.yaml")
-        text = with_limits(_BUDGET.sub("", read(path)), path, limits) if limits else None
+        text = with_limits(_BUDGET.sub("", read_text(path)), path, limits) if limits else None
         return deployment_of(session(), path, RenderRequest(environment=environment, text=text, stage=stage))
 
     return once_in_run(("deployment", example, limits, stage, environment), make)

@@ -7,7 +7,10 @@ from typing import Any
 
 import plans
 from chipwise.money.cost import Cost, Line
-from chipwise.planner.reasons import HoldsTooLittle, MissesDeadline, OverQuota, StagesOverQuota, Unpredicted
+from chipwise.planner.reasons.abilities import Unpredicted
+from chipwise.planner.reasons.goals import MissesDeadline
+from chipwise.planner.reasons.limits import OverQuota, StagesOverQuota
+from chipwise.planner.reasons.sizes import HoldsTooLittle
 from chipwise.planner.remedies import Advice, Ease
 from chipwise.planner.values.pipeline import Alternative, Excluded, Lack, Moved, PipelinePlan, Placed, Rival, Totals
 from chipwise.planner.values.plan import Choice, Missing, Obstacle

@@ -16,7 +16,8 @@ from chipwise.planner.single import plan_work
 from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Plan
 from chipwise.predictor.known import Known
-from chipwise.workload.kinds import Common, Serve
+from chipwise.workload.common import Common
+from chipwise.workload.kinds import Serve
 
 FIRST = "{kind: hpc, name: first, steps: 10, flop_per_step: 1e17, precision: fp32}"
 SECOND = "{kind: batch, name: second, model: llama-3.1-8b, items: 1000, input_tokens: 100, output_tokens: 10}"

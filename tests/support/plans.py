@@ -7,7 +7,10 @@ from typing import Any
 
 from chipwise.money.cost import Cost, Line
 from chipwise.planner.limits import Refused
-from chipwise.planner.reasons import DoesNotRun, LacksMemory, MissesDeadline, NotOffered, Rule, RuleKind, Unpredicted
+from chipwise.planner.reasons.abilities import Unpredicted
+from chipwise.planner.reasons.goals import MissesDeadline
+from chipwise.planner.reasons.limits import DoesNotRun, NotOffered, Rule, RuleKind
+from chipwise.planner.reasons.sizes import LacksMemory
 from chipwise.planner.remedies import Ease
 from chipwise.planner.values.plan import Choice, Counts, Loss, Missing, Obstacle, Plan, Service, Turn
 from chipwise.planner.values.split import TrainingSplit

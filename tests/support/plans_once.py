@@ -20,7 +20,7 @@ from chipwise.planner.pipeline import plan as planning_pipelines
 from chipwise.planner.single import plan_work
 from chipwise.planner.values.plan import Plan
 from chipwise.predictor.known import Known
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
 from chipwise.workload.model import registry
 from small_catalog import small_catalog
 

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "chipwise"
-PACKAGES = ("money", "planner", "predictor", "report", "renderer", "runner", "api", "cli")
+PACKAGES = ("money", "planner", "predictor", "report", "renderer", "runner", "views", "api", "cli")
 SENTENCES = {"why", "told", "reason", "notes", "remedy", "how_much", "verdict", "basis", "assumed", "refused", "missed"}
 METHODS = {"startswith", "endswith", "partition", "rpartition", "find", "index", "removeprefix", "removesuffix"}
 MAPPINGS = {"split"}
 
 # What parses text of others, or shortens text for a reader without deciding anything; nothing is to be added for reasons.
 PARSED = {
-    ("api/measure/rows.py", "model.partition(' (')"),
+    ("runner/bench/rows.py", "model.partition(' (')"),
     ("money/serverless.py", "name.startswith('RTX PRO')"),  # a chip's name
     ("planner/quotas.py", "row.families.partition(' (')"),
     ("planner/explain/words.py", "unit.startswith('million ')"),  # units of a price

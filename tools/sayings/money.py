@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.api import tco as owning
+from chipwise.api.verbs import tco
 from chipwise.catalog.offer import NEVER_WIN, PURCHASES, VERDICTS, Purchase
+from chipwise.money.tco_values import TcoRequest
 from chipwise.planner.values.plan import Choice
 from sayings.bench import Asked, Bench, short
 from sayings.judging import Number, Outcome, Table, Varied, every, judge, outcome
@@ -43,7 +44,7 @@ def cloud_dearer(bench: Bench, claim: Claim) -> Outcome:
                 "utilisation": 1.0,
                 "staff_usd_per_machine_year": ENGINEER_USD / 100,
             }
-            own = owning.tco(bench.session, owning.TcoRequest(chip, many, **(base | change)))
+            own = tco(bench.session, TcoRequest(chip, many, **(base | change)))
             hours = [one.usd_per_machine_hour for one in (own.cost, own.low, own.high)]
             for provider in providers or ("",):
                 price = _rented(bench, chip, many, purchase, provider)

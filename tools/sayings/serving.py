@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from chipwise.api import tco as owning
+from chipwise.api.verbs import tco
+from chipwise.money.tco_values import TcoRequest
 from chipwise.planner.values.plan import Service
 from sayings.bench import MANY, Asked, Bench, Cost, chips, named, per_machine, short
 from sayings.judging import Number, Outcome, Table, Varied, every, figure, judge, middle, outcome
@@ -282,7 +283,7 @@ def consumer(bench: Bench, claim: Claim) -> Outcome:
 def _owned(bench: Bench, one: Cost, chip: str, used: float) -> Number:
     """USD per unit of work on as many chips of one's own, all hours of the clock paid for."""
     many = one.choice.chips
-    found = owning.tco(bench.session, owning.TcoRequest(chip, many, years=3.0, country="USA", utilisation=used, interest=0.08))
+    found = tco(bench.session, TcoRequest(chip, many, years=3.0, country="USA", utilisation=used, interest=0.08))
     hour = [own.usd_per_machine_hour for own in (found.cost, found.low, found.high)]
     rate = one.per_s.times(used / one.choice.machines)
     least, most = sorted(hour[1:])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import re
 import shutil
+import socket
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +24,11 @@ _KNOWN = {
     **{("AuthenticAMD", 25, model): "EPYC-Genoa" for model in range(16, 32)},
 }
 _ARM = {"0xd0c": "Graviton2", "0xd40": "Graviton3", "0xd4f": "Graviton4"}  # on machines of AWS; elsewhere others have them too
+
+
+def host_name() -> str:
+    """By which a machine of the user's catalog is this one."""
+    return socket.gethostname().partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from chipwise.api.catalog.check import check
     from chipwise.api.catalog.explain import explain
     from chipwise.api.catalog.feeds import import_file, refresh
+    from chipwise.api.catalog.status import status
     from chipwise.api.measure.calibrate import calibrate
     from chipwise.api.measure.profile import measure as profile
     from chipwise.api.measure.score import score
     from chipwise.api.session.wiring import Session, open_session
     from chipwise.api.verbs import estimate, plan
-    from chipwise.api.views.holdings import status
     from chipwise.catalog.ability import abilities
     from chipwise.catalog.query import (
         MachineQuery,
@@ -33,56 +33,113 @@ if TYPE_CHECKING:
         find_machines,
         find_offers,
     )
+    from chipwise.catalog.selection import (
+        ability_names,
+        able_chips,
+        age_limit,
+        machine_query,
+        price_limit,
+        purchases,
+        region_keys,
+    )
+    from chipwise.files.source import read_text
+    from chipwise.planner.options import (
+        Constraints,
+        constrained,
+        goals_of,
+        items,
+        over_file,
+        text_of,
+        with_goals,
+        with_measured,
+    )
+    from chipwise.planner.owning.rents import parse_decline, parse_rent
     from chipwise.workload.schema import schema_text
 
 __all__ = [
+    "Constraints",
     "MachineQuery",
     "OfferOrder",
     "OfferQuery",
     "Session",
     "abilities",
+    "ability_names",
+    "able_chips",
+    "age_limit",
     "calibrate",
     "cheapest",
     "cheapest_on_demand",
     "check",
     "chip_memory",
+    "constrained",
     "estimate",
     "explain",
     "find_machines",
     "find_offers",
+    "goals_of",
     "import_file",
+    "items",
+    "machine_query",
     "open_session",
+    "over_file",
+    "parse_decline",
+    "parse_rent",
     "plan",
+    "price_limit",
     "profile",
+    "purchases",
+    "read_text",
     "refresh",
+    "region_keys",
     "schema_text",
     "score",
     "status",
+    "text_of",
+    "with_goals",
+    "with_measured",
 ]
 
 _HOMES = {
     "abilities": "chipwise.catalog.ability",
+    "ability_names": "chipwise.catalog.selection",
+    "able_chips": "chipwise.catalog.selection",
+    "age_limit": "chipwise.catalog.selection",
     "calibrate": "chipwise.api.measure.calibrate",
     "cheapest": "chipwise.catalog.query",
     "cheapest_on_demand": "chipwise.catalog.query",
     "check": "chipwise.api.catalog.check",
     "chip_memory": "chipwise.catalog.query",
+    "constrained": "chipwise.planner.options",
+    "Constraints": "chipwise.planner.options",
     "estimate": "chipwise.api.verbs",
     "explain": "chipwise.api.catalog.explain",
     "find_machines": "chipwise.catalog.query",
     "find_offers": "chipwise.catalog.query",
+    "goals_of": "chipwise.planner.options",
     "import_file": "chipwise.api.catalog.feeds",
+    "items": "chipwise.planner.options",
+    "machine_query": "chipwise.catalog.selection",
     "MachineQuery": "chipwise.catalog.query",
     "OfferOrder": "chipwise.catalog.query",
     "OfferQuery": "chipwise.catalog.query",
     "open_session": "chipwise.api.session.wiring",
+    "over_file": "chipwise.planner.options",
+    "parse_decline": "chipwise.planner.owning.rents",
+    "parse_rent": "chipwise.planner.owning.rents",
     "plan": "chipwise.api.verbs",
+    "price_limit": "chipwise.catalog.selection",
     "profile": "chipwise.api.measure.profile",
+    "purchases": "chipwise.catalog.selection",
+    "read_text": "chipwise.files.source",
     "refresh": "chipwise.api.catalog.feeds",
+    "region_keys": "chipwise.catalog.selection",
     "schema_text": "chipwise.workload.schema",
     "score": "chipwise.api.measure.score",
     "Session": "chipwise.api.session.wiring",
-    "status": "chipwise.api.views.holdings",
+    "status": "chipwise.api.catalog.status",
+    "text_of": "chipwise.planner.options",
+    "with_goals": "chipwise.planner.options",
+    "with_measured": "chipwise.planner.options",
 }
 
 _NAMES = {"profile": "measure"}  # where the verb has another name at home

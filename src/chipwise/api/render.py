@@ -27,7 +27,7 @@ from chipwise.renderer.left_out import with_notes
 from chipwise.renderer.limits import bounded
 from chipwise.renderer.sold import WRITERS, writer
 from chipwise.spelling import nearest
-from chipwise.workload.kinds import UNKNOWN_MODEL, Common
+from chipwise.workload.common import UNKNOWN_MODEL, Common
 from chipwise.workload.pipeline import Pipeline
 
 if TYPE_CHECKING:

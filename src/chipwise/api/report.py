@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from chipwise.api.session.wiring import Session
 from chipwise.errors import BadInput
 from chipwise.money.tco_values import Tco
 from chipwise.planner.explain.compare import Comparison
 from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Plan
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
+
+if TYPE_CHECKING:
+    from chipwise.api.session.wiring import Session
 
 TOP = 1000  # choices a report asks for: the ranking can be filtered, and the matrix of providers shall miss none
 

@@ -8,17 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chipwise.api.catalog.check import Checked, check
 from chipwise.errors import BadInput
+from chipwise.files.source import NamedText, read_text
+from chipwise.planner.check import Checked, check
 from chipwise.planner.defaults import TOP
 from chipwise.planner.plan import plan_workload
 from chipwise.planner.plan import refuse_pipeline as refuse_pipeline
 from chipwise.planner.values.plan import Plan
-from chipwise.workload.source import NamedText
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
-    from chipwise.api.views.predict import View
+    from chipwise.money.tco_values import Tco, TcoRequest
     from chipwise.perf.setup import Values
     from chipwise.planner.explain.compare import Comparison
     from chipwise.planner.explain.rate import Rated
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from chipwise.planner.values.mix import Mix
     from chipwise.planner.values.pipeline import PipelinePlan
     from chipwise.predictor.transformer import Served, Trained
+    from chipwise.views.predict import View
 
 
 def plan(
@@ -38,7 +39,7 @@ def plan(
     text: str | None = None,
 ) -> Plan:
     """Of one workload. `objective` over the file's own; `text` stands for the file."""
-    checked = check(session, path, environment, text=text)
+    checked = check(session.known, path, environment, text=text)
     refuse_pipeline(checked.workload, path, ["This"])
     answer = plan_any_checked(session, path, checked, objective, top)
     assert isinstance(answer, Plan)
@@ -54,7 +55,7 @@ def plan_any(
     text: str | None = None,
 ) -> Plan | PipelinePlan:
     """What `plan` gives; of a pipeline its stages, planned together."""
-    return plan_any_checked(session, path, check(session, path, environment, text=text), objective, top)
+    return plan_any_checked(session, path, check(session.known, path, environment, text=text), objective, top)
 
 
 def plan_any_checked(
@@ -75,7 +76,7 @@ def predict(
 ) -> View:
     """Of a model with options, or of a workload file with options that win over it. `measured` are runs, CHIP=VALUE or as a
     file has them, that speeds follow from."""
-    from chipwise.api.views.predict import prediction_view
+    from chipwise.views.predict import prediction_view
 
     hardware, taken = _chips_of_machines(session, hardware)
     if not isinstance(model, NamedText) and not model.endswith((".yaml", ".yml")):
@@ -88,18 +89,18 @@ def predict(
 
     text = None
     if measured:
-        from chipwise.api.quick import read, with_measured
+        from chipwise.planner.options import with_measured
 
-        text = with_measured(read(model), model, measured)
-    checked = check(session, model, environment, text=text)
+        text = with_measured(read_text(model), model, measured)
+    checked = check(session.known, model, environment, text=text)
     predicted = predict_workload(session.known, model, checked.workload, hardware, settings, task)
     return _noted(prediction_view(replace(predicted, notes=(*predicted.notes, *checked.notes))), taken)
 
 
 def fits(session: Session, model: str, hardware: str, settings: Mapping[str, Any]) -> View:
     """Whether a model has room on a chip, as a view."""
-    from chipwise.api.views.predict import fits_view
     from chipwise.predictor.fits import fits as fits_named
+    from chipwise.views.predict import fits_view
 
     hardware, taken = _chips_of_machines(session, hardware)
     return _noted(fits_view(fits_named(session.known, model, hardware, dict(settings))), taken)
@@ -169,7 +170,14 @@ def mix(session: Session, path: str, environment: str | None = None, text: str |
     """The cheapest mix of machine types for a service."""
     from chipwise.planner.several import mix as mixing
 
-    return mixing.mix(session.known, path, check(session, path, environment, text=text).workload)
+    return mixing.mix(session.known, path, check(session.known, path, environment, text=text).workload)
+
+
+def tco(session: Session, request: TcoRequest) -> Tco:
+    """What machines of one's own cost over their life, and from when on they beat a cloud."""
+    from chipwise.planner.owning.tco import tco as compare_owning
+
+    return compare_owning(session.known, request)
 
 
 def pack(
@@ -187,6 +195,6 @@ def pack(
         raise BadInput(f"{twice} is given twice.", remedy=remedy)
     contents = texts or [None] * len(paths)
     services = [
-        (path, check(session, path, environment, text=text).workload) for path, text in zip(paths, contents, strict=True)
+        (path, check(session.known, path, environment, text=text).workload) for path, text in zip(paths, contents, strict=True)
     ]
     return packing.pack(session.known, services)

@@ -36,6 +36,10 @@ class Catalog:
     def region_index(self) -> dict[tuple[str, str], int]:
         return {region.key: i for i, region in enumerate(self.regions)}
 
+    def owned(self, provider: str, machine: str, region: str) -> int | None:
+        """How many of a machine of the user's own are there; None: not stated."""
+        return self.machines[self.machine_index[provider, machine]].owned_in(region)
+
     @cached_property
     def providers(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(machine.provider for machine in self.machines))

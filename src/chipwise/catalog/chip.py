@@ -94,3 +94,33 @@ def usable_memory(memory_gb: float | None, inline_ecc: bool = False) -> float | 
     report.
     """
     return None if memory_gb is None else memory_gb * 2.0**30 * (15 / 16 if inline_ecc else 1.0)
+
+
+def bare(name: str, vendor: str, kind: ChipKind, architecture: str, fact: Fact) -> Chip:
+    """One of which only this is known."""
+    return Chip(
+        name=name,
+        vendor=vendor,
+        kind=kind,
+        family=name,
+        architecture=architecture,
+        aliases=(),
+        common=True,
+        compute_capability=None,
+        target=None,
+        year=None,
+        memory_gb=None,
+        memory_bytes=None,
+        memory_type=None,
+        memory_bytes_per_s=None,
+        rates={},
+        interconnect=None,
+        link_bytes_per_s=None,
+        pcie_gen=None,
+        power_w=None,
+        mig_slices=None,
+        silicon=Silicon(),
+        launch_price_usd=None,
+        launch_price_basis=None,
+        fact=fact,
+    )

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.chip import Chip, ChipKind, Precision, Silicon, usable_memory
+from chipwise.catalog.chip import bare as bare_chip
 from chipwise.catalog.fact import Fact
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import Offer, Offers
@@ -255,41 +256,12 @@ def _of_chip(inferred: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words[name] for name in inferred if name in words))
 
 
-def _bare(name: str, vendor: str, kind: ChipKind, architecture: str, fact: Fact) -> Chip:
-    return Chip(
-        name=name,
-        vendor=vendor,
-        kind=kind,
-        family=name,
-        architecture=architecture,
-        aliases=(),
-        common=True,
-        compute_capability=None,
-        target=None,
-        year=None,
-        memory_gb=None,
-        memory_bytes=None,
-        memory_type=None,
-        memory_bytes_per_s=None,
-        rates={},
-        interconnect=None,
-        link_bytes_per_s=None,
-        pcie_gen=None,
-        power_w=None,
-        mig_slices=None,
-        silicon=Silicon(),
-        launch_price_usd=None,
-        launch_price_basis=None,
-        fact=fact,
-    )
-
-
 def _processor(cpu: CpuRates) -> Chip:
     vendor = "Intel" if cpu.name.startswith("Xeon") else "AMD" if cpu.name.startswith("EPYC") else "AWS"
     architecture = cpu.name.removeprefix("Xeon-").removeprefix("EPYC-").replace("-", " ")
     bandwidth = cpu.memory_gb_per_s and cpu.memory_gb_per_s * 1e9
     return replace(
-        _with_rates(_bare(cpu.name, vendor, ChipKind.CPU, architecture, replace(cpu.fact, inferred=())), cpu),
+        _with_rates(bare_chip(cpu.name, vendor, ChipKind.CPU, architecture, replace(cpu.fact, inferred=())), cpu),
         memory_bytes_per_s=bandwidth,
     )
 
@@ -301,7 +273,7 @@ def _edge(device: EdgeDevice) -> Chip:
     stated = ((Precision.FP32, device.fp32_tflops), (Precision.INT8, device.int8_tops_dense))
     inferred = _of_chip(device.fact.inferred)
     return replace(
-        _bare(name, vendor, ChipKind.EDGE, device.accelerator, replace(device.fact, inferred=inferred)),
+        bare_chip(name, vendor, ChipKind.EDGE, device.accelerator, replace(device.fact, inferred=inferred)),
         family=re.sub(r"-\d+GB$", "", name),  # the sizes of one module are one family
         aliases=(device.device,),
         memory_gb=device.memory_gb,

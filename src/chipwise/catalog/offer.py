@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from enum import StrEnum
 from typing import overload
 
@@ -90,6 +90,11 @@ def date_of(day: int) -> date:
 def iso_day(day: int) -> str:
     """20261115 -> 2026-11-15: a day as the columns hold it, as people write it."""
     return f"{day // 10000:04d}-{day // 100 % 100:02d}-{day % 100:02d}"
+
+
+def year_before(today: date) -> int:
+    """The day (yyyymmdd) from which on a price counts as fresh where the cheapest is named."""
+    return day_number(today - timedelta(days=365))
 
 
 def day_number(when: date) -> int:

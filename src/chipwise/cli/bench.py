@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chipwise.cli.options import Duration, Listing, WholeNumber, played
+from chipwise.cli.amounts import Duration, WholeNumber
+from chipwise.cli.options import Listing, played
 
 if TYPE_CHECKING:
-    from chipwise.api.measure.bench import Result
+    from chipwise.views.bench import Result
 
 
 @click.command()
@@ -60,10 +61,10 @@ def bench(
     """
     from chipwise.api.measure import bench as benching
     from chipwise.api.measure import places as benching_places
-    from chipwise.api.measure import rows as benching_rows
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
     from chipwise.cli.progress import progress
+    from chipwise.views.bench import result_view
 
     _check(out, force)
     session = open_session()
@@ -78,17 +79,17 @@ def bench(
         environment=environment,
     )
     if out is not None:
-        benching_rows.check_rows(session, wanted)
+        benching.check_rows(session, wanted)
     with _ended_like_ctrl_c(), progress("running") as report:
         results = benching.bench(session, wanted, report, text.say)
     if as_json:
-        text.show_json([benching_rows.view(one) for one in results])
+        text.show_json([result_view(one) for one in results])
     else:
         _show(results)
     if out is not None:
         from chipwise.api.measure.profile import write
 
-        table, left_out = benching_rows.rows(session, wanted, results)
+        table, left_out = benching.rows(session, wanted, results)
         text.say(*left_out)
         if table:
             write(out, table, force)
@@ -186,8 +187,8 @@ def _singular(unit: str) -> str:
 
 
 def _below(result: Result) -> str:
-    from chipwise.api.running.predicting import Allocation
     from chipwise.cli import text
+    from chipwise.views.bench import Allocation
 
     allocation = result.allocation
     hardware = ""

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from chipwise.api.measure.calibrate import Calibration
-    from chipwise.api.measure.calibrate_view import OwnFactors, Trial
-    from chipwise.api.session.calibration import Stored
+    from chipwise.api.measure.calibrate import Calibration, Stored
+    from chipwise.views.calibrate import OwnFactors, Trial
 
 _ROW_LIMIT = 12
 
@@ -34,12 +33,12 @@ def calibrate(path: str | None, dry_run: bool, force: bool, forget: bool, as_jso
       chipwise calibrate --forget
     """
     from chipwise.api.measure import calibrate as calibration
-    from chipwise.api.measure.calibrate_view import calibration_view, stored_view
-    from chipwise.api.session.calibration import stored
+    from chipwise.api.measure.calibrate import stored
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
     from chipwise.cli.score import standard_input
     from chipwise.errors import BadInput, NoResult
+    from chipwise.views.calibrate import calibration_view, stored_view
 
     session = open_session()
     if forget:

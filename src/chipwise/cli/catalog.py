@@ -159,8 +159,8 @@ def forget(provider: str) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def status(as_json: bool) -> None:
     """Show what the catalog holds and how old it is, provider by provider."""
+    from chipwise.api.catalog.status import status as find
     from chipwise.api.session.wiring import open_session
-    from chipwise.api.views.holdings import status as find
     from chipwise.cli import text
 
     session = open_session()
@@ -210,13 +210,13 @@ def show(table: str | None, words: tuple[str, ...], limit: int, as_json: bool) -
       chipwise catalog show interruptions p4d us-east-1 --json
     """
     from chipwise.api.session.wiring import open_session
-    from chipwise.api.views.holdings import table_names, table_rows
     from chipwise.cli import text
     from chipwise.errors import NoResult
+    from chipwise.views.holdings import table_names, table_rows
 
     session = open_session()
     if table is None:
-        listed = table_names(session)
+        listed = table_names(session.catalog)
         if as_json:
             text.show_json([{"table": name, "rows": count, "holds": holds} for name, count, holds in listed])
             return
@@ -225,7 +225,7 @@ def show(table: str | None, words: tuple[str, ...], limit: int, as_json: bool) -
             [[n, str(c), h] for n, c, h in listed],
         )
         return
-    rows = table_rows(session, table, words)
+    rows = table_rows(session.catalog, table, words)
     if as_json:
         text.show_json(rows)
     else:

@@ -40,11 +40,11 @@ def chips(
       chipwise chips h100
       chipwise chips --kind tpu --json
     """
-    from chipwise.api.catalog.selection import able_chips
+    from chipwise.api import able_chips
     from chipwise.api.session.wiring import open_session
-    from chipwise.api.views.catalog import chip_view
     from chipwise.cli import text
     from chipwise.errors import NoResult
+    from chipwise.views.catalog import chip_view
 
     session = open_session()
     notes: list[str] = []

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chipwise.cli.options import HtmlReport, WholeNumber, constraining, csv_option, json_option, reporting
+from chipwise.cli.amounts import WholeNumber
+from chipwise.cli.options import HtmlReport, constraining, csv_option, json_option, reporting
 
 if TYPE_CHECKING:
-    from chipwise.api.quick import Constraints
-    from chipwise.api.views.compare import Cell, Comparison
+    from chipwise.api import Constraints
     from chipwise.planner.values.plan import Plan
+    from chipwise.views.compare import Cell, Comparison
 
 _BUY = {"reserved-1y": "1 year", "reserved-3y": "3 years", "reserved-1y-upfront": "1y upfront"}
 
@@ -57,19 +58,19 @@ def compare(
       chipwise compare workload.yaml --by generation --vendor nvidia
       chipwise compare workload.yaml --by region --csv > regions.csv
     """
-    from chipwise.api.quick import over_file
+    from chipwise.api import over_file
     from chipwise.api.session.wiring import open_session
     from chipwise.api.verbs import compare as ask
-    from chipwise.api.views.compare import comparison_rows, comparison_view
     from chipwise.cli import text
     from chipwise.cli.plan_brief import show_nothing
     from chipwise.errors import BadInput
+    from chipwise.views.compare import comparison_rows, comparison_view
 
     if vendor and by != "generation":
         raise BadInput(f"--vendor does not go with --by {by}.", remedy="Use --by generation, or --chip NAME.")
     report.check(workload)
     session = open_session()
-    comparison = ask(session, workload, by, vendor, environment, over_file(session, workload, within))
+    comparison = ask(session, workload, by, vendor, environment, over_file(session.names, workload, within))
     if report.path is not None:
         from chipwise.api.report import write_comparison
 
@@ -144,7 +145,7 @@ def _show_matrix(cells: tuple[Cell, ...]) -> None:
 
 
 def _reason(cell: Cell) -> str:
-    from chipwise.api.views.words import words
+    from chipwise.views.words import words
 
     return "" if cell.why is None else words(cell.why)
 
@@ -155,8 +156,8 @@ def _cheapest(cell: Cell) -> str:
 
 
 def _show_regions(cells: tuple[Cell, ...], plan: Plan, top: int) -> None:
-    from chipwise.api.views.catalog import readable
     from chipwise.cli import text
+    from chipwise.views.catalog import readable
 
     good = [one for one in cells if one.fits]
     text.show_table(

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from chipwise.cli.options import Duration
+from chipwise.cli.amounts import Duration
 
 
 @click.command(hidden=True)
@@ -14,9 +14,9 @@ from chipwise.cli.options import Duration
 @click.option("--place", default="", help="Another than this machine: a cluster, or an account in a region.")
 def control(idle: float | None, place: str) -> None:
     """Carry out the jobs of this machine, or of another place, until none is left."""
-    from chipwise.api.running import controlling
+    from chipwise.api.running import controlling, leading
     from chipwise.api.session.wiring import open_session
 
     if sys.argv[1:2] == ["control"]:  # a process of its own, which jobs of others may run beside
         controlling.hide_environment()
-    controlling.control(open_session(), controlling.IDLE_S if idle is None else idle, place)
+    leading.control(open_session(), leading.IDLE_S if idle is None else idle, place)

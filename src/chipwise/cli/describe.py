@@ -10,9 +10,9 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from chipwise.api.running.comparing import Compared
     from chipwise.runner.job import Job
     from chipwise.runner.record import Damaged
+    from chipwise.views.jobs import Compared
 
 
 @click.command()
@@ -23,15 +23,15 @@ def describe(job: str, as_json: bool) -> None:
 
     What was predicted stands beside what was measured, with the ratio.
     """
-    from chipwise.api.running import asking, comparing, jobs, place, sightings
+    from chipwise.api.running import asking, jobs, place, sightings
     from chipwise.api.running.installed import runs_here
     from chipwise.api.session.wiring import open_session
-    from chipwise.api.views.jobs import job_view
     from chipwise.cli import text
     from chipwise.runner.engine import Room
     from chipwise.runner.job import Phase
     from chipwise.runner.record import Unread
     from chipwise.text import elapsed, spent
+    from chipwise.views.jobs import compared_view, job_view
 
     session = open_session()
     with asking.opened(session) as runtime:
@@ -44,14 +44,15 @@ def describe(job: str, as_json: bool) -> None:
         sighting = sightings.of_job(session, runtime.record, wanted)
         room, here = Room(config.gpus, config.cpus), place.is_here(session, wanted.spec)
         description = jobs.describe(runtime.record, wanted, room, runtime.rules, sighting.note, here=here)
-        compared = comparing.compared(description.job, runtime.record.events(description.job.id))
         away = not runs_here(description.job.spec.engine)
         elsewhere = away or bool(runtime.record.login)
     target, now = description.job, time.time()
     if as_json:
         events = [{"at": at, "text": line} for at, line in description.story]
         extra = {"waiting": description.waiting, "serves": jobs.serves_at(target) or None}
-        text.show_json({**job_view(target, sighting), **extra, "compared": comparing.view(compared), "story": events})
+        text.show_json(
+            {**job_view(target, sighting), **extra, "compared": compared_view(description.compared), "story": events}
+        )
         return
     spec, counted = target.spec, sighting.seen if sighting.is_gone and sighting.seen is not None else now
     reason = target.reason or (sighting.note if sighting.is_gone or not sighting.is_certain else "")
@@ -72,7 +73,7 @@ def describe(job: str, as_json: bool) -> None:
         ("cost", spent(target.usd(counted)) if target.usd(counted) else ""),
     ]
     text.show_pairs([(name, value) for name, value in pairs if value])
-    _show_compared(compared, str(spec.predicted.get("why_not") or ""))
+    _show_compared(description.compared, str(spec.predicted.get("why_not") or ""))
     _show_story(description.story)
 
 
@@ -133,8 +134,8 @@ def _has(job: Job) -> bool:
 
 def _holds(job: Job) -> str:
     """What it has, and of how many where it could do with more; what it asks for while it has nothing."""
-    from chipwise.api.views.jobs import held_view
     from chipwise.cli import text
+    from chipwise.views.jobs import held_view
 
     needs, allocation = job.spec.needs, held_view(job)
     machines = _count_text(allocation["machines"] if allocation else None, needs.fewest_machines, needs.machines, "machine")

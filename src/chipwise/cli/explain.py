@@ -9,10 +9,10 @@ import click
 from chipwise.cli.options import CatalogName
 
 if TYPE_CHECKING:
-    from chipwise.api.catalog.explain import ChipMeaning, MachineMeaning, Meaning, RegionMeaning
     from chipwise.api.session.wiring import Session
     from chipwise.catalog.fact import Fact
     from chipwise.catalog.offer import Offer
+    from chipwise.views.explain import ChipMeaning, MachineMeaning, Meaning, RegionMeaning
 
 
 @click.command()
@@ -38,12 +38,11 @@ def explain(name: tuple[str, ...], wanted: tuple[str, ...], sources: bool, as_js
       chipwise explain T4 --with flash-attention=2
       chipwise explain "Elastic Inference"
     """
-    from chipwise.api.catalog.explain import ChipMeaning, MachineMeaning
     from chipwise.api.catalog.explain import explain as find
     from chipwise.api.session.wiring import open_session
-    from chipwise.api.views.explain import meaning_view
     from chipwise.cli import text
     from chipwise.errors import BadInput
+    from chipwise.views.explain import ChipMeaning, MachineMeaning, meaning_view
 
     versions: dict[str, str] = {}
     for pair in wanted:
@@ -57,7 +56,12 @@ def explain(name: tuple[str, ...], wanted: tuple[str, ...], sources: bool, as_js
         f.reason for m in meanings if isinstance(m, ChipMeaning | MachineMeaning) for f in m.findings if f.answer == "refused"
     ]
     if as_json:
-        text.show_json({"name": " ".join(name), "meanings": [meaning_view(session, meaning) for meaning in meanings]})
+        text.show_json(
+            {
+                "name": " ".join(name),
+                "meanings": [meaning_view(session.catalog, session.today, meaning) for meaning in meanings],
+            }
+        )
     else:
         for i, meaning in enumerate(meanings):
             if i:
@@ -71,8 +75,8 @@ def explain(name: tuple[str, ...], wanted: tuple[str, ...], sources: bool, as_js
 
 
 def _show(session: Session, meaning: Meaning, sources: bool) -> None:
-    from chipwise.api.catalog import explain as kinds
     from chipwise.cli import text
+    from chipwise.views import explain as kinds
 
     fact = None
     match meaning:
@@ -89,10 +93,10 @@ def _show(session: Session, meaning: Meaning, sources: bool) -> None:
             text.show_title(f"{meaning.provider.name}: {meaning.provider.title}, {meaning.provider.kind}")
             counts = f"{meaning.machines} machine types, {meaning.regions} regions"
             text.show_pairs([("has", counts), ("offers", f"{meaning.offers}, dated {meaning.oldest} to {meaning.newest}")])
-        case kinds.ModelMeaning():
+        case kinds.Model():
             from chipwise.cli.models import show_model
 
-            show_model(meaning.model)
+            show_model(meaning)
         case kinds.Retired():
             status = "no longer exists" if meaning.status == "gone" else "is on its way out"
             text.show_title(f"{meaning.name} {status}. Use {meaning.successor}.")
@@ -117,8 +121,8 @@ def _show(session: Session, meaning: Meaning, sources: bool) -> None:
 
 def _show_findings(meaning: ChipMeaning | MachineMeaning) -> None:
     """The answer to --with alone: who asks about software does not want the data sheet."""
-    from chipwise.api.catalog.explain import ChipMeaning
     from chipwise.cli import text
+    from chipwise.views.explain import ChipMeaning
 
     if isinstance(meaning, ChipMeaning) and meaning.remark:
         text.show_lines(meaning.remark)
@@ -142,13 +146,13 @@ def _show_fact(session: Session, fact: Fact, sources: bool) -> None:
 
 
 def _prices(session: Session, cheapest: tuple[Offer, ...], per_chip: bool) -> list[tuple[str, str]]:
-    from chipwise.api.views.catalog import readable
-    from chipwise.api.views.explain import price_view
     from chipwise.cli import text
+    from chipwise.views.catalog import readable
+    from chipwise.views.explain import price_view
 
     pairs: list[tuple[str, str]] = []
     for offer in cheapest:
-        view = price_view(session, offer)
+        view = price_view(session.catalog, session.today, offer)
         by_chip = per_chip and view["usd_per_chip_hour"] is not None
         price = text.money(view["usd_per_chip_hour"] if by_chip else view["usd_per_hour"])
         doubt = f"; doubtful: {offer.why}" if offer.verdict else ""

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from chipwise.cli.options import CatalogName, WholeNumber
+from chipwise.cli.amounts import WholeNumber
+from chipwise.cli.options import CatalogName
 from chipwise.text import gib
 
 

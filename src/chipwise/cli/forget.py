@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from chipwise.cli.options import Duration
+from chipwise.cli.amounts import Duration
 
 
 @click.command()

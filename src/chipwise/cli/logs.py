@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from chipwise.cli.options import WholeNumber
+from chipwise.cli.amounts import WholeNumber
 
 
 @click.command()

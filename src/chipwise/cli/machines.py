@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from chipwise.cli.options import Amount, CatalogName, kinds, listing, multiple_option
+from chipwise.cli.amounts import Amount
+from chipwise.cli.options import CatalogName, kinds, listing, multiple_option
 
 
 @click.command()
@@ -46,12 +47,11 @@ def machines(
       chipwise machines --chip h100 --provider gcp
       chipwise machines --total-memory 640GB --json
     """
-    from chipwise.api import cheapest_on_demand, chip_memory, find_machines
-    from chipwise.api.catalog.selection import machine_query
+    from chipwise.api import cheapest_on_demand, chip_memory, find_machines, machine_query
     from chipwise.api.session.wiring import open_session
-    from chipwise.api.views.catalog import machine_view
     from chipwise.cli import text
     from chipwise.errors import NoResult
+    from chipwise.views.catalog import machine_view
 
     session = open_session()
     query = machine_query(

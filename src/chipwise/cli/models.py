@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chipwise.cli.options import CatalogName, WholeNumber, listing
+from chipwise.cli.amounts import WholeNumber
+from chipwise.cli.options import CatalogName, listing
 from chipwise.text import parameters
 
 if TYPE_CHECKING:
-    from chipwise.api.views.catalog import Model
+    from chipwise.views.catalog import Model
 
 
 @click.command()
@@ -45,17 +46,16 @@ def models(
       chipwise models ./my-model/config.json --json
       chipwise models net.onnx --image-size 384
     """
-    from chipwise.api.session.graph import Sizes, names_graph
+    from chipwise.api.session.graph import Sizes, names_graph, read_view
     from chipwise.api.session.wiring import open_session
-    from chipwise.api.views.catalog import model_view
-    from chipwise.api.views.graph import graph_view
     from chipwise.cli import text
     from chipwise.cli.model_graph import show_graph
     from chipwise.errors import BadInput, NoResult
     from chipwise.spelling import fold
+    from chipwise.views.catalog import model_view
 
     if names_graph(" ".join(name)):
-        view = graph_view(" ".join(name), Sizes(batch, image_size, sequence))
+        view = read_view(" ".join(name), Sizes(batch, image_size, sequence))
         if as_json:
             text.show_json([view])
         elif as_csv:
@@ -107,8 +107,8 @@ def models(
 
 
 def show_model(model: Model) -> None:
-    from chipwise.api.views.catalog import model_view
     from chipwise.cli import text
+    from chipwise.views.catalog import model_view
 
     view = model_view(model)
     text.show_title(f"{model.name}: {_kind(model)} model of the {model.family} family{f', {model.year}' if model.year else ''}")

@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from chipwise.api import OfferOrder
-from chipwise.cli.options import Amount, CatalogName, kinds, listing, multiple_option
+from chipwise.cli.amounts import Amount
+from chipwise.cli.options import CatalogName, kinds, listing, multiple_option
 
 
 @click.command()
@@ -74,12 +75,11 @@ def offers(
       chipwise offers p5 --spot --region us-east-1
       chipwise offers --memory 80GB --region DEU --max-chip-price 3 --json
     """
-    from chipwise.api import OfferQuery, find_offers
-    from chipwise.api.catalog.selection import age_limit, machine_query, price, purchases, region_keys
+    from chipwise.api import OfferQuery, age_limit, find_offers, machine_query, price_limit, purchases, region_keys
     from chipwise.api.session.wiring import open_session
-    from chipwise.api.views.catalog import offer_views
     from chipwise.cli import text
     from chipwise.errors import NoResult
+    from chipwise.views.catalog import offer_views
 
     session = open_session()
     query = OfferQuery(
@@ -96,8 +96,8 @@ def offers(
         ),
         regions=region_keys(session.names, region),
         purchases=purchases([*purchase, *(["spot"] if spot else [])]),
-        max_usd_per_hour=price(max_price, "--max-price"),
-        max_usd_per_chip_hour=price(max_chip_price, "--max-chip-price"),
+        max_usd_per_hour=price_limit(max_price, "--max-price"),
+        max_usd_per_chip_hour=price_limit(max_chip_price, "--max-chip-price"),
         oldest=age_limit(max_age, session.today),
         real_only=real,
         order=OfferOrder(sort),
@@ -112,10 +112,10 @@ def offers(
 
 
 def _table(views: list[dict[str, Any]], total: int, sort: str) -> None:
-    from chipwise.api.views.catalog import readable
     from chipwise.catalog.offer import MEANINGS, Verdict
     from chipwise.cli import text
     from chipwise.cli.text import Column
+    from chipwise.views.catalog import readable
 
     def mark(view: dict[str, Any]) -> str:
         return "" if not view["verdict"] else "!" if view["can_win"] else "x"

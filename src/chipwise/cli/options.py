@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -13,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
-    from chipwise.errors import BadInput
+    pass
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,9 +38,9 @@ class CatalogName(click.ParamType[str]):
 
                     known |= dict.fromkeys([*map(str, Purchase), "reserved"])
                 case "table":
-                    from chipwise.api.views.holdings import table_names
+                    from chipwise.views.holdings import table_names
 
-                    known |= dict.fromkeys(name for name, _, _ in table_names(session))
+                    known |= dict.fromkeys(name for name, _, _ in table_names(session.catalog))
                 case "feed":
                     from chipwise.api.catalog.feeds import refreshed
 
@@ -55,7 +54,7 @@ class CatalogName(click.ParamType[str]):
 
                     known |= dict.fromkeys(choices())
                 case "ability":
-                    from chipwise.api.catalog.selection import ability_names
+                    from chipwise.api import ability_names
 
                     known |= dict.fromkeys(ability_names(catalog.data))
                 case "chip":
@@ -133,101 +132,6 @@ def refuse_empty(ctx: click.Context) -> None:
             raise BadInput(f"{option.opts[0]} is empty.", remedy=remedy)
 
 
-class Amount(click.ParamType[float]):
-    """A number of things: finite and not below zero."""
-
-    name = "number"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        try:
-            number = float(str(value))
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number) or number < 0:
-            self.fail(f"{str(value)[:40]!r} is not a number of zero or more.", param, ctx)
-        return number
-
-
-class WholeNumber(click.ParamType[int]):
-    """A count: whole, from `least` to `most`; 4096, 4_096 and 1e6 are."""
-
-    name = "integer"
-
-    def __init__(self, least: int = 1, most: int = 10**12) -> None:
-        self.least = least
-        self.most = most
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        number = _number(value)
-        if not self.least <= number <= self.most or number != math.floor(number):
-            raise _refusal(value, param, f"whole numbers from {self.least} to {_number_text(self.most)}")
-        return int(number)
-
-
-class AboveZero(click.ParamType[float]):
-    """A rate or a share: finite and above zero."""
-
-    name = "float"
-
-    def __init__(self, most: float = 1e12) -> None:
-        self.most = most
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        number = _number(value)
-        if not 0 < number <= self.most:
-            raise _refusal(value, param, f"numbers above 0, up to {_number_text(self.most)}")
-        return number
-
-
-class Duration(click.ParamType[float]):
-    """Seconds, from text such as 800ms."""
-
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from chipwise.errors import BadInput
-        from chipwise.units import parse_goal
-
-        try:
-            seconds = parse_goal(str(value), param.name or "" if param is not None else "")
-        except BadInput as error:
-            raise BadInput(f"{_typed(param)}: {error.message}", remedy=error.remedy) from error
-        if not 0 < seconds <= 1e9:
-            raise _refusal(value, param, "durations above 0, such as 800ms or 2s")
-        return seconds
-
-
-def _number(value: object) -> float:
-    """NaN where it is none; 10k and 1,000 are numbers."""
-    from chipwise.errors import BadInput
-    from chipwise.units import parse_count
-
-    try:
-        return float(str(value))
-    except ValueError:
-        pass
-    try:
-        return parse_count(str(value))
-    except BadInput:
-        return math.nan
-
-
-def _number_text(most: float) -> str:
-    return f"{most:g}".replace("e+", "e")
-
-
-def _typed(param: click.Parameter | None) -> str:
-    return param.opts[0] if param is not None else "value"
-
-
-def _refusal(value: object, param: click.Parameter | None, allowed: str) -> BadInput:
-    from chipwise.errors import BadInput
-
-    text = str(value)
-    quoted = text.strip() if text.strip() and text.isprintable() else repr(text)
-    return BadInput(f"{_typed(param)}: {quoted[:40]} is not possible.", remedy=f"Allowed: {allowed}.")
-
-
 measured_option = click.option(
     "--measured",
     multiple=True,
@@ -296,8 +200,8 @@ def constraining(file: str = "the file's") -> Callable[[F], F]:
     def add(command: F) -> F:
         @wraps(command)
         def gathered(*args: Any, **settings: Any) -> Any:
-            from chipwise.api.flags import by_flag
-            from chipwise.api.quick import Constraints
+            from chipwise.api import Constraints
+            from chipwise.cli.flag_errors import by_flag
             from chipwise.errors import BadInput
 
             names = (

@@ -9,8 +9,8 @@ import click
 from chipwise.cli.options import constraining
 
 if TYPE_CHECKING:
-    from chipwise.api.quick import Constraints
-    from chipwise.api.views.pack import Packed, Resident, Shared
+    from chipwise.api import Constraints
+    from chipwise.views.pack import Packed, Resident, Shared
 
 
 @click.command()
@@ -29,14 +29,14 @@ def pack(workloads: tuple[str, ...], environment: str | None, within: Constraint
       chipwise pack chat.yaml summaries.yaml
       chipwise pack services/*.yaml --cloud aws
     """
-    from chipwise.api.quick import over_file
+    from chipwise.api import over_file
     from chipwise.api.session.wiring import open_session
     from chipwise.api.verbs import pack as ask
-    from chipwise.api.views.pack import packed_view
     from chipwise.cli import text
+    from chipwise.views.pack import packed_view
 
     session = open_session()
-    contents = [over_file(session, path, within) for path in workloads]
+    contents = [over_file(session.names, path, within) for path in workloads]
     packing = ask(session, workloads, environment, contents)
     if as_json:
         text.show_json(packed_view(packing))

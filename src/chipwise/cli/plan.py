@@ -8,26 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.options import (
-    AboveZero,
-    HtmlReport,
-    WholeNumber,
-    as_of,
-    constraining,
-    measured_option,
-    refuse_empty,
-    reporting,
-)
+from chipwise.cli.amounts import AboveZero, WholeNumber
+from chipwise.cli.options import HtmlReport, as_of, constraining, measured_option, refuse_empty, reporting
 from chipwise.text import amount, number, usd_cell
 
 if TYPE_CHECKING:
-    from chipwise.api.quick import Constraints
+    from chipwise.api import Constraints
     from chipwise.api.session.wiring import Session
-    from chipwise.api.views.plan import Why
     from chipwise.errors import BadInput
     from chipwise.planner.values.pipeline import PipelinePlan
     from chipwise.planner.values.plan import Choice, Plan
-    from chipwise.workload.kinds import Common
+    from chipwise.views.plan import Why
+    from chipwise.workload.common import Common
 
 _OF_SERVING = {"serve", "rps", "peak", "low", "shape", "input", "output", "steps", "users_in"}
 _WITH_MODEL = _OF_SERVING | {"train", "finetune", "batch", "tokens", "samples", "seq", "precision"}
@@ -176,8 +168,8 @@ def plan(
 
         reason = explain_why(session, result, why)
     if as_json:
-        from chipwise.api.views.mix import mixed_view
-        from chipwise.api.views.plan import plan_view, why_view
+        from chipwise.views.mix import mixed_view
+        from chipwise.views.plan import plan_view, why_view
 
         text.show_json(
             plan_view(result) | mixed_view(result) | ({} if reason is None else {"why": why_view(reason, result.per)})
@@ -209,18 +201,18 @@ def _workload_text(
     session: Session, workload: str, constraints: Constraints, settings: dict[str, Any]
 ) -> tuple[str, str | None]:
     """What messages call the workload, and its text; None: the file as it is."""
-    from chipwise.api.quick import constrained, goals_of, read, text_of, with_goals, with_measured
+    from chipwise.api import constrained, goals_of, read_text, text_of, with_goals, with_measured
 
     runs = settings["measured"]
     if not _is_file(workload):
         described = with_measured(text_of(workload, settings, session.models), "command line", runs)
-        return "command line", constrained(session, described, "command line", constraints)
+        return "command line", constrained(session.names, described, "command line", constraints)
     _refuse_both(workload, _WITH_MODEL & {name for name, value in settings.items() if value})
     goals = goals_of(settings)
     if not goals and not constraints and not runs:
         return workload, None
-    text = with_measured(with_goals(read(workload), workload, goals), workload, runs)
-    return workload, constrained(session, text, workload, constraints)
+    text = with_measured(with_goals(read_text(workload), workload, goals), workload, runs)
+    return workload, constrained(session.names, text, workload, constraints)
 
 
 def _check_targets(targets: tuple[str, ...], out: Path | None) -> None:
@@ -262,9 +254,9 @@ def _refuse_both(workload: str, options: set[str]) -> None:
 
 
 def _show(result: Plan, answer: Why | None, full: bool, row_count: int | None) -> None:
-    from chipwise.api.views.words import headline, risk_line
     from chipwise.cli import text
     from chipwise.cli.plan_brief import show_brief, show_nothing
+    from chipwise.views.words import headline, risk_line
 
     title = f"{result.workload}: {result.kind}, by {result.objective}, per {result.per}"
     if result.winner is None:
@@ -286,8 +278,8 @@ def _show(result: Plan, answer: Why | None, full: bool, row_count: int | None) -
 
 def _ranking(result: Plan, count: int) -> list[str]:
     """The lines of a table of so many choices."""
-    from chipwise.api.views.words import brief
     from chipwise.cli import text
+    from chipwise.views.words import brief
 
     return text.table_lines(
         [
@@ -304,9 +296,9 @@ def _ranking(result: Plan, count: int) -> list[str]:
 
 
 def _show_explanation(result: Plan, answer: Why | None) -> None:
-    from chipwise.api.views.words import emissions, lost, quota_notes, rule_words, running, words
     from chipwise.cli import text
     from chipwise.cli.plan_load import show_load
+    from chipwise.views.words import emissions, lost, quota_notes, rule_words, running, words
 
     assert result.winner is not None
     text.show_lines("", "Where the money goes:")
@@ -340,9 +332,9 @@ def _show_explanation(result: Plan, answer: Why | None) -> None:
 
 
 def show_services(result: Plan) -> None:
-    from chipwise.api.views.words import no_service
     from chipwise.cli import text
     from chipwise.text import usd
+    from chipwise.views.words import no_service
 
     able = [one for one in result.services if not one.refused]
     text.show_lines("", "Paid per use instead of per machine:")
@@ -356,8 +348,8 @@ def show_services(result: Plan) -> None:
 
 
 def _row(rank: int, choice: Choice, per: str) -> list[str]:
-    from chipwise.api.views.words import count_words
     from chipwise.text import duration
+    from chipwise.views.words import count_words
 
     machines = count_words(choice).replace(" to ", "-")
     prefix = f"{machines}x " if choice.machines > 1 else ""
@@ -375,8 +367,8 @@ def _row(rank: int, choice: Choice, per: str) -> list[str]:
 
 
 def _show_why(result: Plan, answer: Why) -> None:
-    from chipwise.api.views.words import why_words
     from chipwise.cli import text
+    from chipwise.views.words import why_words
 
     text.show_lines("", *why_words(answer, result.per))
 

@@ -18,7 +18,7 @@ HINT = "--full shows costs, carbon, how to run it, and why other hardware lost."
 
 def show_brief(plan: Plan, table: list[list[str]], row_count: int | None) -> None:
     """`table`: the lines of the ranking with one row, two rows and so on; `row_count`: rows that must be shown."""
-    from chipwise.api.views.words import headline, risk_line
+    from chipwise.views.words import headline, risk_line
 
     head = text.title_lines(f"{plan.workload}: {plan.kind}, by {plan.objective}, per {plan.per}")
     head += text.sentence_lines(
@@ -32,7 +32,7 @@ def show_brief(plan: Plan, table: list[list[str]], row_count: int | None) -> Non
 
 def show_nothing(plan: Plan, title: str = "", lead: str = "") -> None:
     """No machine does it: what is missing, what would help, and which offers were left out. `lead`: what does it instead."""
-    from chipwise.api.views.words import example_words, missing_words, nothing_words, remedy_words, rule_words
+    from chipwise.views.words import example_words, missing_words, nothing_words, remedy_words, rule_words
 
     text.show_title(title or f"{plan.workload}: {plan.kind}, per {plan.per}")
     reason = f"{nothing_words(plan.missing)}."

@@ -84,8 +84,8 @@ def _show_layers(load: LoadPlan) -> None:
 
 
 def _show_regions(placement: Placement) -> None:
-    from chipwise.api.views.catalog import readable
     from chipwise.cli import text
+    from chipwise.views.catalog import readable
 
     limit = f"{placement.limit_s * 1e3:.0f} ms of round trip ({placement.basis})"
     if not placement.stands:

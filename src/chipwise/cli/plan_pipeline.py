@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from chipwise.api.views.words import missing_words, nothing_words, remedy_words, together_words, without, words
 from chipwise.cli import text
 from chipwise.planner.values.pipeline import Moved, PipelinePlan, Placed, Totals
 from chipwise.text import decimal_size, duration, usd, usd_cell
+from chipwise.views.words import missing_words, nothing_words, remedy_words, together_words, without, words
 
 _PATHS = {"in place": "stays in place", "other region": "to another region", "other cloud": "to another cloud"}
 _PATHS |= {"to own site": "to your own site", "own site": "from your own site", "web": "over the web"}
@@ -13,7 +13,7 @@ _PATHS |= {"to own site": "to your own site", "own site": "from your own site", 
 
 def show_pipeline(plan: PipelinePlan, as_json: bool, full: bool) -> None:
     if as_json:
-        from chipwise.api.views.pipeline import pipeline_view
+        from chipwise.views.pipeline import pipeline_view
 
         text.show_json(pipeline_view(plan))
         return

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from chipwise.cli.options import AboveZero, CatalogName, Duration, WholeNumber, measured_option
+from chipwise.cli.amounts import AboveZero, Duration, WholeNumber
+from chipwise.cli.options import CatalogName, measured_option
 from chipwise.text import duration, gib
 
 
@@ -91,9 +92,9 @@ def predict(
     """
     from chipwise.api.session.wiring import open_session
     from chipwise.api.verbs import predict as ask
-    from chipwise.api.views.predict import has_room
     from chipwise.cli import text
     from chipwise.errors import BadInput
+    from chipwise.views.predict import has_room
 
     if train and serve:
         raise BadInput("--train and --serve exclude each other.", remedy="Leave out the one that is not meant.")
@@ -109,9 +110,9 @@ def predict(
 
 
 def show(view: dict[str, Any]) -> None:
-    from chipwise.api.views.predict import has_room
     from chipwise.cli import text
     from chipwise.cli.predict_other import show_extra, show_other, show_stage
+    from chipwise.views.predict import has_room
 
     for stage in view.get("stages", ()):
         show_stage(stage)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from chipwise.api.measure.profile import Line
-    from chipwise.api.session.profiles import Profiled
+    from chipwise.views.profile import Line, Profiled
 
 _NEWEST = "-"  # --show without a name
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
@@ -62,6 +61,7 @@ def profile(
     from chipwise.cli import text
     from chipwise.cli.progress import progress
     from chipwise.errors import BadInput
+    from chipwise.views import profile as views
 
     for path in (out, picture):
         if path is not None and (path.is_dir() or not path.parent.is_dir()):
@@ -84,17 +84,17 @@ def profile(
     if out is not None:
         profiling.write(out, profiling.dump(result.profile), force)
     if picture is not None:
-        profiling.write(picture, profiling.picture(result), force)
+        profiling.write(picture, views.picture(result), force)
     if as_json:
-        text.show_json(profiling.view(result))
+        text.show_json(views.view(result))
     else:
         _show(result, measured=show is None)
     text.say(*(f"Written: {path}" for path in (out, picture) if path is not None))
 
 
 def _show(result: Profiled, measured: bool) -> None:
-    from chipwise.api.measure.profile import lines
     from chipwise.cli import text
+    from chipwise.views.profile import lines
 
     profile = result.profile
     text.show_title(f"{profile.device}: {text.plural(len(profile.samples), 'sample')}, {profile.date}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chipwise.cli.options import WholeNumber
+from chipwise.cli.amounts import WholeNumber
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,12 +42,12 @@ def ps(
     """
     from chipwise.api.running import controlling, place, sightings, waiting
     from chipwise.api.session.wiring import open_session
-    from chipwise.api.views.jobs import row_view
     from chipwise.cli import text
     from chipwise.errors import UnknownName
     from chipwise.runner.job import LIVE, Phase
     from chipwise.runner.record import Wanted
     from chipwise.spelling import nearest
+    from chipwise.views.jobs import row_view
 
     for phase in [one for one in only if one not in list(Phase)]:
         raise UnknownName("phase", phase, nearest(phase, list(Phase)), remedy=f"There are: {', '.join(Phase)}.")

@@ -9,8 +9,8 @@ import click
 from chipwise.cli.options import constraining
 
 if TYPE_CHECKING:
-    from chipwise.api.quick import Constraints
-    from chipwise.api.views.rate import Rated, Rating
+    from chipwise.api import Constraints
+    from chipwise.views.rate import Rated, Rating
 
 _TITLES = {"performance": "speed", "cost": "cost", "energy": "energy", "frameworks": "software", "ease": "ease"}
 
@@ -42,15 +42,15 @@ def rate(
       chipwise rate examples/serve/workload.yaml --cloud aws --on-demand --why
       chipwise rate examples/train/workload.yaml examples/serve/workload.yaml --json
     """
-    from chipwise.api.quick import over_file
+    from chipwise.api import over_file
     from chipwise.api.session.wiring import open_session
     from chipwise.api.verbs import rate as ask
-    from chipwise.api.views.rate import SCHEMA, rated_view
     from chipwise.cli import text
     from chipwise.cli.plan_brief import show_nothing
+    from chipwise.views.rate import SCHEMA, rated_view
 
     session = open_session()
-    ratings = [ask(session, path, environment, over_file(session, path, within)) for path in workloads]
+    ratings = [ask(session, path, environment, over_file(session.names, path, within)) for path in workloads]
     if as_json:
         text.show_json({"schema": SCHEMA, "ratings": [rated_view(one) for one in ratings]})
     else:
@@ -66,10 +66,10 @@ def rate(
 
 
 def _show(rated: Rated, detailed: bool) -> None:
-    from chipwise.api.views.rate import COLUMNS
-    from chipwise.api.views.words import words
     from chipwise.cli import text
     from chipwise.cli.compare import show_unable
+    from chipwise.views.rate import COLUMNS
+    from chipwise.views.words import words
 
     plan = rated.plan
     text.show_title(f"{plan.workload}: {plan.kind}, stars by hardware family")
@@ -106,8 +106,8 @@ def _show(rated: Rated, detailed: bool) -> None:
 
 
 def _show_why(rating: Rating) -> None:
-    from chipwise.api.views.rate import COLUMNS
     from chipwise.cli import text
+    from chipwise.views.rate import COLUMNS
 
     text.show_lines("", f"{rating.family}:")
     pairs = []

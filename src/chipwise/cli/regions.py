@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from chipwise.cli.options import Amount, CatalogName, listing, multiple_option
+from chipwise.cli.amounts import Amount
+from chipwise.cli.options import CatalogName, listing, multiple_option
 
 
 @click.command()
@@ -37,9 +38,9 @@ def regions(
       chipwise regions --max-carbon 50 --json
     """
     from chipwise.api.session.wiring import open_session
-    from chipwise.api.views.catalog import region_view
     from chipwise.cli import text
     from chipwise.errors import NoResult
+    from chipwise.views.catalog import region_view
 
     session = open_session()
     selected = list(session.catalog.regions)

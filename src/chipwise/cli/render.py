@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.options import WholeNumber, constraining
+from chipwise.cli.amounts import WholeNumber
+from chipwise.cli.options import constraining
 
 if TYPE_CHECKING:
-    from chipwise.api.quick import Constraints
+    from chipwise.api import Constraints
     from chipwise.api.render import RenderRequest
     from chipwise.api.session.wiring import Session
     from chipwise.renderer.file import File
@@ -77,10 +78,10 @@ def render(
 
 
 def _request(session: Session, workload: str, constraints: Constraints, settings: dict[str, Any]) -> RenderRequest:
-    from chipwise.api.quick import over_file
+    from chipwise.api import over_file
     from chipwise.api.render import RenderRequest
 
-    text = over_file(session, workload, constraints)
+    text = over_file(session.names, workload, constraints)
     return RenderRequest(
         environment=settings["environment"],
         text=text,

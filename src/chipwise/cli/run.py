@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.options import AboveZero, CatalogName, Duration, Listing, WholeNumber, constraining, engines
+from chipwise.cli.amounts import AboveZero, Duration, WholeNumber
+from chipwise.cli.options import CatalogName, Listing, constraining, engines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from chipwise.api.quick import Constraints
+    from chipwise.api import Constraints
     from chipwise.api.running.asking import Runtime
-    from chipwise.api.running.simulate import Played
     from chipwise.api.session.wiring import Session
     from chipwise.runner.job import Job
+    from chipwise.views.played import Played
 
 
 class _WithCommand(click.Command):
@@ -117,7 +118,7 @@ def run(
         return
     jobs = asking.run(session, request, text.say)
     if as_json:
-        from chipwise.api.views.jobs import job_view
+        from chipwise.views.jobs import job_view
 
         text.show_json([job_view(job) for job in jobs])
         return
@@ -132,8 +133,8 @@ def run(
 
 
 def _simulated(played: Played, as_json: bool) -> None:
-    from chipwise.api.running import simulated_view as played_text
     from chipwise.cli import text
+    from chipwise.views import played as played_text
 
     if as_json:
         text.show_json(played_text.view(played))

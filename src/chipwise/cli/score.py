@@ -10,7 +10,8 @@ import click
 from chipwise.text import percent
 
 if TYPE_CHECKING:
-    from chipwise.api.measure.score import Figures, Score
+    from chipwise.api.measure.score import Score
+    from chipwise.views.score import Figures
 
 _ROW_LIMIT = 8  # names of a column, and reasons; --json has all
 
@@ -40,11 +41,12 @@ def score(
       chipwise score measured.csv --out predictions.csv
       chipwise score measured.csv --leave-out group --json
     """
-    from chipwise.api.measure.score import Ask, predictions, view
+    from chipwise.api.measure.score import Ask
     from chipwise.api.measure.score import score as find
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
     from chipwise.cli.progress import progress
+    from chipwise.views.score import predictions, view
 
     _check(out, force, folds, leave_out)
     ask = Ask(leave_out, folds, not no_own)
@@ -69,7 +71,7 @@ def score(
 def standard_input() -> bytes:
     import sys
 
-    from chipwise.api.measure.measured import LARGEST
+    from chipwise.api.measure.score import LARGEST
 
     return b"" if sys.stdin is None else sys.stdin.buffer.read(4 * int(LARGEST) + 1)
 

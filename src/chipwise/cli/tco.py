@@ -8,21 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.options import (
-    AboveZero,
-    CatalogName,
-    HtmlReport,
-    WholeNumber,
-    csv_option,
-    json_option,
-    multiple_option,
-    reporting,
-)
+from chipwise.cli.amounts import AboveZero, WholeNumber
+from chipwise.cli.options import CatalogName, HtmlReport, csv_option, json_option, multiple_option, reporting
 from chipwise.text import plural, usd_short
 
 if TYPE_CHECKING:
-    from chipwise.api.tco import Alternative, Swing, Tco
     from chipwise.cli.text import Column
+    from chipwise.money.tco_values import Alternative, Tco
+    from chipwise.views.tco import Swing
 
 
 class Quantity(click.ParamType[float]):
@@ -55,15 +48,15 @@ class Quantity(click.ParamType[float]):
 
 
 class Read(click.ParamType[Any]):
-    """What a function of `api.tco_request` reads, which says itself what is wrong and what is allowed."""
+    """What a function of `planner/owning/rents.py` reads, which says itself what is wrong and what is allowed."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from chipwise.api import tco_request
+        from chipwise.api import parse_decline, parse_rent
 
-        return {"rent": tco_request.parse_rent, "decline": tco_request.parse_decline}[self.name](str(value))
+        return {"rent": parse_rent, "decline": parse_decline}[self.name](str(value))
 
 
 _ABOVE_ZERO = 1e-6
@@ -149,9 +142,9 @@ def tco(chip: str, full: bool, as_json: bool, as_csv: bool, report: HtmlReport, 
       chipwise tco l40s --chips 4 --power-price 0.20 --pue 1.3 --json
     """
     from chipwise.api.session.wiring import open_session
-    from chipwise.api.tco import TcoRequest
-    from chipwise.api.tco import tco as ask
+    from chipwise.api.verbs import tco as ask
     from chipwise.cli import text
+    from chipwise.money.tco_values import TcoRequest
 
     report.check()
     names = {
@@ -173,11 +166,11 @@ def tco(chip: str, full: bool, as_json: bool, as_csv: bool, report: HtmlReport, 
 
         write_tco(result, report.path, session.today, report.force)
     if as_json:
-        from chipwise.api.views.tco import tco_view
+        from chipwise.views.tco import tco_view
 
         text.show_json(tco_view(result))
     elif as_csv:
-        from chipwise.api.views.tco import tco_rows
+        from chipwise.views.tco import tco_rows
 
         text.show_csv(tco_rows(result))
     elif full:
@@ -189,8 +182,8 @@ def tco(chip: str, full: bool, as_json: bool, as_csv: bool, report: HtmlReport, 
 
 def _show_brief(result: Tco) -> None:
     """The answer on one screen: 30 lines of 80 columns."""
-    from chipwise.api.views.tco import answer_words, contract_words
     from chipwise.cli import text
+    from chipwise.views.tco import answer_words, contract_words
 
     reference = result.reference
     rents = result.cloud[:_BRIEF_ROWS]
@@ -208,8 +201,8 @@ def _show_brief(result: Tco) -> None:
 
 
 def _show(result: Tco) -> None:
-    from chipwise.api.views.tco import SETTINGS, answer_words, decline_words, setting_words
     from chipwise.cli import text
+    from chipwise.views.tco import SETTINGS, answer_words, decline_words, setting_words
 
     text.show_title(_title(result))
     text.show_lines(answer_words(result), f"Bought for {_bought(result)}.", "")
@@ -240,9 +233,9 @@ def _bought(result: Tco) -> str:
 
 
 def _show_own(result: Tco) -> None:
-    from chipwise.api.tco import YEAR_HOURS
     from chipwise.cli import text
     from chipwise.cli.text import Column
+    from chipwise.views.tco import YEAR_HOURS
 
     cost, total = result.cost, result.cost.cost.usd
     rows = [[one.name, f"{one.usd * YEAR_HOURS:,.0f}", f"{one.usd / total:.0%}", one.how] for one in cost.cost.lines]
@@ -269,8 +262,8 @@ def _hours(result: Tco) -> list[tuple[str, str]]:
 
 
 def _show_cloud(result: Tco) -> None:
-    from chipwise.api.views.tco import contract_words
     from chipwise.cli import text
+    from chipwise.views.tco import contract_words
 
     if result.cloud:
         text.show_lines("")
@@ -298,7 +291,7 @@ def _rented(alternative: Alternative) -> str:
 
 
 def _row(alternative: Alternative) -> list[str]:
-    from chipwise.api.views.tco import month_words, saving_words, use_words
+    from chipwise.views.tco import month_words, saving_words, use_words
 
     comparison, slow, fast, offer = alternative.compared, alternative.slow, alternative.fast, alternative.offer
     return [
@@ -312,8 +305,8 @@ def _row(alternative: Alternative) -> list[str]:
 
 
 def _show_swings(result: Tco, limit: int | None = None) -> None:
-    from chipwise.api.views.tco import balance_words
     from chipwise.cli import text
+    from chipwise.views.tco import balance_words
 
     if result.reference is None or not result.swings:
         return
@@ -325,7 +318,7 @@ def _show_swings(result: Tco, limit: int | None = None) -> None:
 
 def tornado(swings: tuple[Swing, ...], base: float, width: int) -> list[str]:
     """One bar a setting on a common axis of USD saved: - towards its low end, + towards its high end, | as it is."""
-    from chipwise.api.views.tco import SETTINGS, value_words
+    from chipwise.views.tco import SETTINGS, value_words
 
     ends = [f"{value_words(one.name, one.low)} to {value_words(one.name, one.high)}" for one in swings]
     names = [SETTINGS[one.name] for one in swings]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chipwise.catalog.offer import Purchase
 from chipwise.planner.limits import COMMITTED_YEARS
-from chipwise.planner.reasons import RuleKind
+from chipwise.planner.reasons.limits import RuleKind
 from chipwise.planner.values.plan import CheaperOption, Choice
 from chipwise.units import HOUR, YEAR
 

@@ -15,7 +15,8 @@ from chipwise.planner.limits import Allowed, Mask
 from chipwise.planner.preference import Lead
 from chipwise.planner.pricing import Priced
 from chipwise.planner.ranking import first_of, front, order
-from chipwise.planner.reasons import NotOffered, Reason, RuleKind
+from chipwise.planner.reasons import Reason
+from chipwise.planner.reasons.limits import NotOffered, RuleKind
 from chipwise.planner.values.load import Followed
 from chipwise.planner.values.plan import CheaperOption, Choice, Counts, Grounds, Loss, Missing, NearTie, Plan
 from chipwise.planner.verdicts import beaten, bounded, feasible, too_distant, verdict, within_reach

@@ -21,7 +21,7 @@ from chipwise.planner.offer_prices import DOUBTFUL
 from chipwise.planner.preference import PORTED, Lead, Traits, ended_of, lead, porting_of
 from chipwise.planner.pricing import HOURLY, Priced
 from chipwise.planner.ranking import Values, order, score
-from chipwise.planner.reasons import OverBudget
+from chipwise.planner.reasons.goals import OverBudget
 from chipwise.planner.remedies import Ease
 from chipwise.planner.values.load import Followed, OverTime
 from chipwise.planner.values.plan import Choice, Feeding, Grounds, Missing, Obstacle, OwnCosts, Rows

@@ -31,9 +31,10 @@ from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.kinds.goals import stretch, time_limits
 from chipwise.predictor.known import parts_of
 from chipwise.units import DAY, HOUR, MONTH, YEAR
+from chipwise.workload.common import Common
 from chipwise.workload.data import Access
 from chipwise.workload.goals import Period
-from chipwise.workload.kinds import Batch, Common, Learning, Render, Serve
+from chipwise.workload.kinds import Batch, Learning, Render, Serve
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known

@@ -19,7 +19,8 @@ from chipwise.catalog.offer import NEVER_WIN, PURCHASES, VERDICTS, Purchase
 from chipwise.catalog.region import Region, readable
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.offer_prices import OfferPrices
-from chipwise.planner.reasons import DoesNotRun, Reason, Rule, RuleKind
+from chipwise.planner.reasons import Reason
+from chipwise.planner.reasons.limits import DoesNotRun, Rule, RuleKind
 
 Mask = NDArray[np.bool_]
 COMMITTED_YEARS = {Purchase.RESERVED_1Y: 1.0, Purchase.RESERVED_3Y: 3.0, Purchase.RESERVED_1Y_UPFRONT: 1.0}

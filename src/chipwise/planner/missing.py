@@ -18,7 +18,9 @@ from chipwise.perf.model import Model
 from chipwise.planner.fleet import MOST_CHIPS, Fleet
 from chipwise.planner.limits import Allowed, Refused, Rules, allowed, lacks_own_machines
 from chipwise.planner.offer_prices import OfferPrices
-from chipwise.planner.reasons import NeedsChips, NeedsNetwork, NoComplianceData, NoOfferLeft, NoPrecision, NoSplit
+from chipwise.planner.reasons.abilities import NoPrecision
+from chipwise.planner.reasons.limits import NoComplianceData, NoOfferLeft
+from chipwise.planner.reasons.sizes import NeedsChips, NeedsNetwork, NoSplit
 from chipwise.planner.remedies import Advice, AskProviders, Ease, LiftLimit, OwnMachines, Remedy, StateNetwork, UsePrecision
 from chipwise.planner.values.plan import Missing, Obstacle
 

@@ -12,10 +12,11 @@ from dataclasses import replace
 import numpy as np
 
 from chipwise.planner.fleet import family_of
-from chipwise.planner.reasons import MissesDeadline, MissesThroughput, NeedsChips
+from chipwise.planner.reasons.goals import MissesDeadline, MissesThroughput
+from chipwise.planner.reasons.sizes import NeedsChips
 from chipwise.planner.remedies import Ease
 from chipwise.planner.values.plan import Loss, Missing, Obstacle, Plan, Rows
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
 
 _LATE = (MissesDeadline, MissesThroughput)
 

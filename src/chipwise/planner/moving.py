@@ -13,7 +13,8 @@ from chipwise.planner.ground import gravity_of
 from chipwise.planner.values.plan import Choice, DataMoved, Plan, Turn
 from chipwise.predictor.kinds.ask import Ask, known_model
 from chipwise.units import HOUR
-from chipwise.workload.kinds import Batch, Common, Learning, Serve
+from chipwise.workload.common import Common
+from chipwise.workload.kinds import Batch, Learning, Serve
 from chipwise.workload.volume import Volume, sized, volume_of
 
 if TYPE_CHECKING:

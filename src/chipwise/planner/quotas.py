@@ -25,7 +25,7 @@ from chipwise.perf.arrays import Array
 from chipwise.planner.fleet import Fleet
 from chipwise.planner.limits import Granted, Mask, Refused, Rules, offer_title
 from chipwise.planner.pricing import Priced
-from chipwise.planner.reasons import OverQuota, Rule, RuleKind
+from chipwise.planner.reasons.limits import OverQuota, Rule, RuleKind
 from chipwise.planner.values.plan import Choice, Plan, Turn
 from chipwise.spelling import fold
 

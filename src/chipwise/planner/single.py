@@ -18,12 +18,14 @@ from chipwise.planner.explain.turning import turns
 from chipwise.planner.ground import budget_usd, check_moment, grids_of, making_of, with_limits_told
 from chipwise.planner.more_chips import with_chips_told
 from chipwise.planner.moving import with_moving_told, with_sizes
-from chipwise.planner.reasons import OverBudget, RuleKind
+from chipwise.planner.reasons.goals import OverBudget
+from chipwise.planner.reasons.limits import RuleKind
 from chipwise.planner.rules import rules_of
 from chipwise.planner.values.plan import Emitted, Plan, Service, unstated
 from chipwise.planner.values.split import width
 from chipwise.text import usd
-from chipwise.workload.kinds import Batch, Common, Hpc, Interactive, Learning, Serve, Transcode
+from chipwise.workload.common import Common
+from chipwise.workload.kinds import Batch, Hpc, Interactive, Learning, Serve, Transcode
 
 if TYPE_CHECKING:
     from chipwise.planner.services.offers import ServiceOffer

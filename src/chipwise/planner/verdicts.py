@@ -17,16 +17,8 @@ from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.limits import Mask, offer_title
 from chipwise.planner.pricing import Priced, own_limits
 from chipwise.planner.quotas import QuotaCheck, above, quota_checks
-from chipwise.planner.reasons import (
-    Beaten,
-    MissesDeadline,
-    MissesThroughput,
-    OverBudget,
-    OwnsFewer,
-    Reason,
-    TooFar,
-    UnsureLatency,
-)
+from chipwise.planner.reasons import Beaten, Reason
+from chipwise.planner.reasons.goals import MissesDeadline, MissesThroughput, OverBudget, OwnsFewer, TooFar, UnsureLatency
 from chipwise.planner.remedies import Ease
 from chipwise.planner.values.placement import FARTHER, Reach
 from chipwise.planner.values.plan import Choice, Missing, Obstacle
@@ -200,8 +192,9 @@ def verdict(case: PlanningCase, fleet: Fleet, choice: Choice) -> Reason | None:
 
 
 def _owns_fewer(fleet: Fleet, choice: Choice) -> OwnsFewer | None:
-    index = fleet.catalog.machine_index.get((choice.provider, choice.machine)) if choice.purchase == Purchase.OWNED else None
-    owned = None if index is None else fleet.catalog.machines[index].owned_in(choice.region)
+    if choice.purchase != Purchase.OWNED:
+        return None
+    owned = fleet.catalog.owned(choice.provider, choice.machine, choice.region)
     return None if owned is None or choice.machines <= owned else OwnsFewer(choice.machines, owned)
 
 

@@ -35,9 +35,9 @@ from chipwise.perf.seen import FORMULA, INTERPOLATED
 from chipwise.perf.steadiness import steadiness
 from chipwise.predictor.batching import Curve
 from chipwise.predictor.formats import usual_engine, usual_precision
+from chipwise.predictor.named import context_notes
 from chipwise.predictor.results import chip_power, metric
 from chipwise.predictor.sizes import check_sizes, refuse, sample_words, size_of
-from chipwise.predictor.transformer import context_notes
 from chipwise.predictor.values import Arrivals, FitResult, MemoryUse, SamplePrediction
 from chipwise.text import count
 from chipwise.workload.model.shape import (

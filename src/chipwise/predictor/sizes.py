@@ -8,7 +8,7 @@ from typing import Any
 from chipwise.errors import BadInput
 from chipwise.perf.net import GENERATED, STEPS, Size
 from chipwise.predictor.options import SIZES, option
-from chipwise.workload.kinds import Sized
+from chipwise.workload.common import Sized
 from chipwise.workload.model.registry import Model
 from chipwise.workload.model.shape import (
     ConvShape,

@@ -10,7 +10,7 @@ Any setting may be a number or a sequence of numbers (names: one or a sequence);
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -29,14 +29,21 @@ from chipwise.perf.part import Part
 from chipwise.perf.power import Power
 from chipwise.perf.predict_serving import Generation
 from chipwise.perf.predict_training import EAGER_FRAMEWORKS, Training, TrainingEstimate
-from chipwise.perf.published_training import stacks
 from chipwise.perf.queueing import Traffic
-from chipwise.perf.rows import model_key
-from chipwise.perf.setup import FULL, METHODS, NONE, SELECTIVE, ServingSetup, TrainingSetup, Values, all_true, is_whole
-from chipwise.perf.transformer import Layer, Transformers, layer_of
+from chipwise.perf.setup import FULL, NONE, SELECTIVE, ServingSetup, TrainingSetup, Values, all_true, is_whole
+from chipwise.perf.transformer import Transformers
+from chipwise.predictor.named import check_context, chip_named, layer_named, shown_name, stated_context
 from chipwise.predictor.pairs import pairs_of
+from chipwise.predictor.settings import (
+    check_graphs,
+    check_lengths,
+    check_precision,
+    counts,
+    framework_of,
+    numbers_of,
+    usual_format,
+)
 from chipwise.spelling import nearest
-from chipwise.workload.model.shape import DecoderShape, EncoderDecoderShape, EncoderShape, VisionShape
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
@@ -45,7 +52,6 @@ Numbers = float | Sequence[float] | Array
 TASKS = ("train", "serve")
 SERVING_METRICS = ("ttft_ms", "tpot_ms", "latency_ms", "output_tokens_per_s", "requests_per_s")
 USUAL_SEQUENCE = 2048.0  # tokens of a training sequence unless given
-_FORMATS = ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32")
 _UNIT: Array = column(1.0)
 
 
@@ -85,49 +91,12 @@ class Served:
         return predict_serving.drawn(self.ask, self.metrics)
 
 
-def layer_named(known: Known, name: str, online: bool = True) -> tuple[str, Layer]:
-    """The key under which a model's measurements are pooled, and its shape."""
-    layer: tuple[str, Layer] | None = known.memo.get(("layer", name))
-    if layer is None:
-        layer = known.memo["layer", name] = _layer_named(known, name, online)
-    return layer
-
-
-def _layer_named(known: Known, name: str, online: bool) -> tuple[str, Layer]:
-    model = known.find_model(name, online)
-    if not isinstance(model.shape, DecoderShape | EncoderShape | EncoderDecoderShape | VisionShape):
-        kind = type(model.shape).__name__.removesuffix("Shape").lower()
-        remedy = "chipwise predict answers such models in samples per second; estimate takes transformers over tokens."
-        raise BadInput(f"{model.name} is a {kind} model, not a transformer over tokens.", remedy=remedy)
-    return model_key(model.name), layer_of(model.shape)
-
-
-def shown_name(known: Known, name: str) -> str:
-    """The registry's name of a model; the pooled key may be that of a release with the same shape."""
-    title: str | None = known.memo.get(("name", name))
-    if title is None:
-        title = known.memo["name", name] = known.find_model(name).name
-    return title
-
-
-def chip_named(known: Known, text: str) -> str:
-    """The catalog's name of the chip that `text` means."""
-    chip: str | None = known.memo.get(("chip", text))
-    if chip is None:
-        chip = known.memo["chip", text] = known.names.one_chip(text).chip.name
-        missing = known.parts[chip].unstated
-        if missing:
-            remedy = f"Give them in your own catalog files ({chip} is in `chipwise chips {chip}`), or ask for another chip."
-            raise BadInput(f"Not published for {chip}: {' and '.join(missing)}.", remedy=remedy)
-    return chip
-
-
 def _hardware(known: Known, chips: str | Sequence[str], node: Numbers | None) -> Hardware:
     names = [chips] if isinstance(chips, str) else list(chips) if isinstance(chips, Sequence) else []
     if not names or not all(isinstance(name, str) for name in names):
         raise InvalidSettings(Problem("on", f"{chips!r:.60} names no chip", None, "the name of a chip, or a list of them"))
     chip_names = {text: chip_named(known, text) for text in dict.fromkeys(names)}
-    node_chips = None if node is None else _counts("chips_per_node", node)
+    node_chips = None if node is None else counts("chips_per_node", node)
     return Hardware.of(Coded.of([chip_names[text] for text in names]), known.parts.by_name, node_chips)
 
 
@@ -164,22 +133,22 @@ def train(
     key, layer = layer_named(known, model)
     hardware = _hardware(known, on, chips_per_node)
     shape = Transformers.of([layer])
-    seq = _counts("seq", settings["seq"]) if "seq" in settings else None
-    pairs = pairs_of(known.find_model(model), seq, None if target is None else _counts("target", target))
+    seq = counts("seq", settings["seq"]) if "seq" in settings else None
+    pairs = pairs_of(known.find_model(model), seq, None if target is None else counts("target", target))
     if pairs is not None:
         shape, settings["seq"] = pairs.model, pairs.tokens
     elif seq is None:
-        settings["seq"] = min(USUAL_SEQUENCE, float(_stated_context(known, model) or USUAL_SEQUENCE))
+        settings["seq"] = min(USUAL_SEQUENCE, float(stated_context(known, model) or USUAL_SEQUENCE))
     if "precision" not in settings:
-        settings["precision"] = hardware.part.map(lambda name: _usual_format(hardware.parts[name]))
+        settings["precision"] = hardware.part.map(lambda name: usual_format(hardware.parts[name]))
     if framework in EAGER_FRAMEWORKS:
         settings.setdefault("compiled", 0.0)
-    setup, notes = _training_setup(_counts("chips", chips), accumulate, settings)
+    setup, notes = _training_setup(counts("chips", chips), accumulate, settings)
     setup.check(shape)
-    _check_context(known, model, "seq", setup.seq if pairs is None else pairs.longest)
-    _check_precision(hardware, setup.precision)
-    _check_lengths(on=hardware, chips=setup)
-    question = Training(model=shape, name=Coded.of(key), hardware=hardware, setup=setup, framework=_framework(framework))
+    check_context(known, model, "seq", setup.seq if pairs is None else pairs.longest)
+    check_precision(hardware, setup.precision)
+    check_lengths(on=hardware, chips=setup)
+    question = Training(model=shape, name=Coded.of(key), hardware=hardware, setup=setup, framework=framework_of(framework))
     single = len(question) == 1
     part = hardware.parts[hardware.part.names[0]]
     checked: Fit | None = None
@@ -216,14 +185,14 @@ def train(
 def _training_setup(
     chips: Array, accumulate: Numbers | None, settings: dict[str, Values]
 ) -> tuple[TrainingSetup, tuple[str, ...]]:
-    ways = [_counts(name, settings.get(name, 1.0)) for name in ("tp", "pp", "cp")]
+    ways = [counts(name, settings.get(name, 1.0)) for name in ("tp", "pp", "cp")]
     dp = chips / (ways[0] * ways[1] * ways[2])
     if not all_true(is_whole(dp)):
         product, total = np.broadcast_arrays(ways[0] * ways[1] * ways[2], chips)
         row = int(np.argmax((dp != np.floor(dp)) | (dp < 1)))
         problem = f"tp x pp x cp = {product[row]:g} does not divide {total[row]:g} chips"
         raise InvalidSettings(Problem("chips", problem, None, "a multiple of tp x pp x cp"))
-    expert_ways = _counts("ep", settings.get("ep", 1.0))
+    expert_ways = counts("ep", settings.get("ep", 1.0))
     split = ways[0] * ways[1] * expert_ways > 1
     chosen: dict[str, Values] = {**settings, "dp": dp}
     if "shard" not in settings:
@@ -234,79 +203,12 @@ def _training_setup(
         chosen["states"] = "master" if all_true(split) else "autocast"
     notes: tuple[str, ...] = ()
     if "global_batch" not in settings:
-        micro = _counts("micro_batch", settings.get("micro_batch", 1.0))
-        rounds = _counts("accumulate", accumulate) if accumulate is not None else pick(ways[1] > 1, 4.0 * ways[1], _UNIT)
+        micro = counts("micro_batch", settings.get("micro_batch", 1.0))
+        rounds = counts("accumulate", accumulate) if accumulate is not None else pick(ways[1] > 1, 4.0 * ways[1], _UNIT)
         chosen["global_batch"] = micro * dp * rounds
         if accumulate is None and has_nonzero(ways[1] > 1):
             notes = ("Global batch assumed: 4 micro-batches per pipeline stage and replica.",)
     return TrainingSetup.of(**chosen), notes
-
-
-def _counts(name: str, values: Values) -> Array:
-    """Whole numbers from 1 on, as a column."""
-    numbers = _numbers(name, values)
-    good = is_whole(numbers)
-    if not all_true(good):
-        index = int(np.argmin(good))
-        row = f" in row {index}" if len(numbers) > 1 else ""
-        raise InvalidSettings(Problem(name, f"{numbers[index]:g}{row} is not possible", None, "whole numbers from 1 on"))
-    return numbers
-
-
-def _numbers(name: str, values: Values) -> Array:
-    try:
-        numbers = column(values)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidSettings(Problem(name, f"{values!r:.60} is not a number", None, "numbers")) from error
-    if numbers.ndim > 1 or not len(numbers):
-        raise InvalidSettings(Problem(name, "is empty or a table", None, "one number, or a list of them"))
-    return numbers
-
-
-def _check_lengths(**columns: Sized) -> None:
-    lengths = {name: len(one) for name, one in columns.items()}
-    if len({*lengths.values(), 1}) > 2:
-        counts = ", ".join(f"{name} {length}" for name, length in lengths.items() if length > 1)
-        raise BadInput(f"Columns differ in length: {counts}.", remedy="Give each one row, or as many as the others.")
-
-
-def _check_graphs(hardware: Hardware, setup: ServingSetup) -> None:
-    if all_true(setup.cuda_graphs == 1):
-        return
-    kinds = sorted({hardware.parts[name].kind for name in hardware.part.names} - {"gpu"})
-    if kinds:
-        raise InvalidSettings(Problem("cuda_graphs", f"a {kinds[0]} has none to do without", None, "GPUs"))
-
-
-def _usual_format(part: Part) -> str:
-    return next((name for name in ("bf16", "fp16") if part.has(name)), "fp32")
-
-
-def _framework(name: str | None) -> Coded | None:
-    if name is None:
-        return None
-    known = sorted({row["stack"] for row in stacks().values()})
-    if name not in known:
-        raise InvalidSettings(
-            Problem(
-                field="framework",
-                message=f"{name!r} was never measured",
-                line=None,
-                allowed=", ".join(known),
-                nearest=nearest(str(name), known),
-            )
-        )
-    return Coded.of(name)
-
-
-def _check_precision(hardware: Hardware, precision: Coded) -> None:
-    for key in hardware.part.names:
-        part = hardware.parts[key]
-        for name in precision.names:
-            wanted = {"mxfp8": "fp8"}.get(name, name)
-            if wanted in ("fp8", "fp4", "bf16", "fp16", "tf32") and not part.has(wanted):
-                allowed = ", ".join(one for one in _FORMATS if part.has(one))
-                raise InvalidSettings(Problem("precision", f"{key} has no {name} arithmetic", None, allowed))
 
 
 def serve(
@@ -337,24 +239,24 @@ def serve(
     way = scenario or (
         "closed" if concurrency is not None else "open" if rate is not None else "static" if batch is not None else "full"
     )
-    at_once = _counts("concurrency", concurrency) if concurrency is not None else batch if batch is not None else 1.0
-    arriving = column(0.0) if rate is None else _numbers("rate", rate)
+    at_once = counts("concurrency", concurrency) if concurrency is not None else batch if batch is not None else 1.0
+    arriving = column(0.0) if rate is None else numbers_of("rate", rate)
     if rate is not None and not all_true(np.isfinite(arriving) & (arriving > 0)):
         raise InvalidSettings(
             Problem("rate", f"{arriving.min():g} is not possible", None, "finite numbers above 0, per second")
         )
-    copies, shared = _counts("replicas", replicas), _counts("attention_dp", attention_dp)
+    copies, shared = counts("replicas", replicas), counts("attention_dp", attention_dp)
     usual = engine if engine is not None else predict_serving.usual_engines(hardware)
     if "precision_weights" not in settings:
-        settings["precision_weights"] = hardware.part.map(lambda name: _usual_format(hardware.parts[name]))
+        settings["precision_weights"] = hardware.part.map(lambda name: usual_format(hardware.parts[name]))
     setup = ServingSetup.of(**{**settings, "batch": at_once, "engine": usual})
     # Heads are split over the chips that share sequences only.
     setup.check(replace(shape, heads=shape.heads * shared) if has_nonzero(shared > 1) else shape)
-    _check_context(known, model, "input_len", setup.context)
-    _check_lengths(on=hardware, settings=setup, rate=arriving, replicas=copies, attention_dp=shared)
+    check_context(known, model, "input_len", setup.context)
+    check_lengths(on=hardware, settings=setup, rate=arriving, replicas=copies, attention_dp=shared)
     if has_nonzero(np.mod(setup.tp, shared)):
         raise InvalidSettings(Problem("attention_dp", "does not divide tp", None, "divisors of tp"))
-    _check_graphs(hardware, setup)
+    check_graphs(hardware, setup)
     if has_nonzero(setup.output_len < 1) and way not in ("prefill", "decode"):
         raise InvalidSettings(Problem("output_len", "nothing would be generated", None, "whole numbers from 1 on"))
     question = Generation(
@@ -408,30 +310,6 @@ def _notes(ask: Generation, estimates: dict[str, Estimate], room: Array) -> tupl
     return ()
 
 
-def _stated_context(known: Known, model: str) -> int | None:
-    if ("context", model) not in known.memo:
-        found = known.find_model(model)  # what an encoder reads is not in the context of its decoder
-        known.memo["context", model] = None if isinstance(found.shape, EncoderDecoderShape) else found.context
-    stated: int | None = known.memo["context", model]
-    return stated
-
-
-def _check_context(known: Known, model: str, field: str, tokens: Array) -> None:
-    """A model does not answer about sequences that are longer than its own context."""
-    stated, longest = _stated_context(known, model), float(tokens.max())
-    if stated is not None and longest > stated:
-        problem = f"{longest:,.0f} tokens are more than the {stated:,} that {shown_name(known, model)} is stated for"
-        raise InvalidSettings(Problem(field, problem, None, f"at most {stated:,} tokens in all"))
-
-
-def context_notes(known: Known, model: str, tokens: Array) -> tuple[str, ...]:
-    """Where sequences are longer than the model is stated for."""
-    stated, longest = _stated_context(known, model), float(tokens.max())
-    if stated is None or longest <= stated:
-        return ()
-    return (f"{longest:,.0f} tokens are more than the {stated:,} that {shown_name(known, model)} is stated for.",)
-
-
 def _graph_notes(setup: ServingSetup) -> tuple[str, ...]:
     if all_true(setup.cuda_graphs == 1):
         return ()
@@ -445,17 +323,3 @@ def larger_parts(known: Known, part: Part) -> list[Part]:
     sold = [one for one in known.parts if one.name in known.catalog.chips and one.kind == part.kind]
     bigger = sorted((one for one in sold if one.memory_bytes > part.memory_bytes * 1.1), key=lambda one: one.memory_bytes)
     return bigger[:4]
-
-
-__all__ = [
-    "METHODS",
-    "SERVING_METRICS",
-    "TASKS",
-    "Served",
-    "Trained",
-    "estimate",
-    "larger_parts",
-    "layer_named",
-    "serve",
-    "train",
-]

@@ -1,4 +1,4 @@
-"""Predictions as values: one type for each kind of work, with named figures. `api/views/predict.py` makes JSON of them.
+"""Predictions as values: one type for each kind of work, with named figures. `views/predict.py` makes JSON of them.
 
 Times are seconds unless the name says otherwise. What a workload file adds (its name, goals held against the prediction, the
 whole job, what would be needed) is in `Prediction`, and None where there is no file or it does not ask for it.

@@ -16,21 +16,9 @@ from chipwise.predictor.kinds.learning import predict_learning
 from chipwise.predictor.kinds.streams import predict_stream
 from chipwise.predictor.options import names_beside
 from chipwise.predictor.values import Prediction
-from chipwise.workload.kinds import (
-    Batch,
-    Common,
-    Finetune,
-    Hpc,
-    Hybrid,
-    Interactive,
-    Learning,
-    Render,
-    Serve,
-    Sharing,
-    Stream,
-    Train,
-    Transcode,
-)
+from chipwise.workload.choices import Sharing
+from chipwise.workload.common import Common
+from chipwise.workload.kinds import Batch, Finetune, Hpc, Hybrid, Interactive, Learning, Render, Serve, Stream, Train, Transcode
 from chipwise.workload.schedule import BusinessHours, MarketHours
 
 

@@ -15,7 +15,7 @@ from chipwise.predictor.options import check_numbers, check_together, option
 from chipwise.predictor.pipelines import predict_pipeline
 from chipwise.predictor.values import PipelinePrediction, Prediction
 from chipwise.predictor.work import predict_work
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
 from chipwise.workload.pipeline import Pipeline, Workload
 
 _TASKS = {"train": ("train", "finetune"), "serve": ("serve", "batch")}

@@ -18,7 +18,7 @@ from chipwise.public.plans import NoPlan, Plan
 from chipwise.public.workloads import LimitOptions, Names, read_workload, within
 
 if TYPE_CHECKING:
-    from chipwise.workload.kinds import Common
+    from chipwise.workload.common import Common
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -17,7 +17,7 @@ from chipwise.public.workloads import LimitOptions, Names, constraints, read_wor
 from chipwise.spelling import nearest
 
 if TYPE_CHECKING:
-    from chipwise.workload.kinds import Common
+    from chipwise.workload.common import Common
 
 _LOOK_S = 0.2  # between two looks at a job that is waited for
 _DAY_S = 86_400.0
@@ -217,9 +217,10 @@ class JobVerbs(Opened):
 
         >>> cw.simulate("workload.yaml", seed=7)
         """
-        from chipwise.api.running import asking, simulated_view
+        from chipwise.api.running import asking
+        from chipwise.views import played
 
-        return Record(simulated_view.view(asking.simulate(self.api, _run_request(work, options), seed)))
+        return Record(played.view(asking.simulate(self.api, _run_request(work, options), seed)))
 
     def ps(
         self,
@@ -239,9 +240,9 @@ class JobVerbs(Opened):
         >>> cw.ps(phase="running", team="vision")
         """
         from chipwise.api.running import place, sightings, waiting
-        from chipwise.api.views.jobs import row_view
         from chipwise.runner.job import Phase
         from chipwise.runner.record import Wanted
+        from chipwise.views.jobs import row_view
 
         wanted = (phase,) if isinstance(phase, str) else tuple(phase or ())
         for name in wanted:
@@ -301,9 +302,9 @@ class JobVerbs(Opened):
 
         >>> cw.describe("train-3f2a").story
         """
-        from chipwise.api.running import asking, comparing, jobs, place, sightings
-        from chipwise.api.views.jobs import job_view
+        from chipwise.api.running import asking, jobs, place, sightings
         from chipwise.runner.engine import Room
+        from chipwise.views.jobs import compared_view, job_view
 
         with asking.opened(self.api) as parts:
             config = parts.engine.config
@@ -311,13 +312,12 @@ class JobVerbs(Opened):
             sighting = sightings.of_job(self.api, parts.record, wanted)
             room, here = Room(config.gpus, config.cpus), place.is_here(self.api, wanted.spec)
             described = jobs.describe(parts.record, wanted, room, parts.rules, sighting.note, here=here)
-            compared = comparing.compared(described.job, parts.record.events(described.job.id))
         return Record(
             {
                 **job_view(described.job, sighting),
                 "waiting": described.waiting,
                 "serves": jobs.serves_at(described.job) or None,
-                "compared": comparing.view(compared),
+                "compared": compared_view(described.compared),
                 "story": [{"at": moment, "text": line} for moment, line in described.story],
             }
         )

@@ -16,8 +16,8 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ModelWrapValidatorHandler, ValidationError, model_validator
 
-from chipwise.api.quick import flat
 from chipwise.errors import BadInput, InvalidFile, InvalidSettings
+from chipwise.planner.options import flat
 from chipwise.public.calling import CORRECT
 from chipwise.workload import kinds, pipeline
 from chipwise.workload.data import Name

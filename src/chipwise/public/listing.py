@@ -62,9 +62,9 @@ class CatalogVerbs(Opened):
 
         >>> cw.chips("h100"), cw.chips(kind="tpu"), cw.chips(can="fp8")
         """
-        from chipwise.api.catalog.selection import able_chips
-        from chipwise.api.views.catalog import chip_view
+        from chipwise.api import able_chips
         from chipwise.catalog.chip import ChipKind
+        from chipwise.views.catalog import chip_view
 
         session = self.api
         catalog = session.catalog
@@ -98,9 +98,9 @@ class CatalogVerbs(Opened):
 
         >>> cw.machines("p5"), cw.machines(chip="h100", provider="gcp")
         """
-        from chipwise.api.catalog.selection import machine_query
-        from chipwise.api.views.catalog import machine_view
+        from chipwise.api import machine_query
         from chipwise.catalog.query import find_machines
+        from chipwise.views.catalog import machine_view
 
         session = self.api
         query = machine_query(
@@ -148,9 +148,9 @@ class CatalogVerbs(Opened):
 
         >>> cw.offers(chip="h100", region="EU", sort="price-per-chip", limit=10)
         """
-        from chipwise.api.catalog.selection import age_limit, machine_query, price, purchases, region_keys
-        from chipwise.api.views.catalog import offer_views
+        from chipwise.api import age_limit, machine_query, price_limit, purchases, region_keys
         from chipwise.catalog.query import OfferOrder, OfferQuery, find_offers
+        from chipwise.views.catalog import offer_views
 
         if sort not in list(OfferOrder):
             raise UnknownName("order", sort, nearest(sort, list(OfferOrder)), remedy=f"Known: {', '.join(OfferOrder)}.")
@@ -169,8 +169,8 @@ class CatalogVerbs(Opened):
             ),
             regions=region_keys(session.names, _as_tuple(region)),
             purchases=purchases((*_as_tuple(purchase), *(("spot",) if spot else ()))),
-            max_usd_per_hour=price(None if max_price is None else str(max_price), "max_price"),
-            max_usd_per_chip_hour=price(None if max_chip_price is None else str(max_chip_price), "max_chip_price"),
+            max_usd_per_hour=price_limit(None if max_price is None else str(max_price), "max_price"),
+            max_usd_per_chip_hour=price_limit(None if max_chip_price is None else str(max_chip_price), "max_chip_price"),
             oldest=age_limit(max_age, session.today),
             real_only=real,
             order=OfferOrder(sort),
@@ -192,7 +192,7 @@ class CatalogVerbs(Opened):
 
         >>> cw.regions(provider="aws", max_carbon=100, sort="carbon")
         """
-        from chipwise.api.views.catalog import region_view
+        from chipwise.views.catalog import region_view
 
         orders = {"name": ("provider", "name"), "carbon": ("grid_g_per_kwh",), "country": ("country", "provider", "name")}
         if sort not in orders:
@@ -229,14 +229,14 @@ class CatalogVerbs(Opened):
         >>> cw.models(family="llama"), cw.models("llama-3.1-8b")[0].parameters
         """
         from chipwise.api.session.graph import Sizes, names_graph
-        from chipwise.api.views.catalog import model_view
+        from chipwise.views.catalog import model_view
 
         name = None if name is None else str(name)
         sizes = Sizes(batch, image_size, input)
         if name is not None and names_graph(name):
-            from chipwise.api.views.graph import graph_view
+            from chipwise.api.session.graph import read_view
 
-            return Table([graph_view(name, sizes)], _MODELS)
+            return Table([read_view(name, sizes)], _MODELS)
         if sizes != Sizes():
             raise BadInput("batch, image_size and input are of a graph.", remedy="Name an ONNX file: cw.models('net.onnx')")
         session = self.api
@@ -254,11 +254,12 @@ class CatalogVerbs(Opened):
         >>> cw.explain("h100", components={"flash-attention": "3"})[0].compatibility
         """
         from chipwise.api.catalog.explain import explain as ask
-        from chipwise.api.views.explain import meaning_view
+        from chipwise.views.explain import meaning_view
 
         session = self.api
         meanings = ask(session, name, dict(components or {}))
-        return Meanings((meaning_view(session, meaning) for meaning in meanings), ("meaning", "name", "title", "provider"))
+        views = (meaning_view(session.catalog, session.today, meaning) for meaning in meanings)
+        return Meanings(views, ("meaning", "name", "title", "provider"))
 
     def catalog_refresh(
         self, provider: str, *, region: Names | None = None, options: Mapping[str, str] | None = None
@@ -303,7 +304,7 @@ class CatalogVerbs(Opened):
 
         >>> cw.catalog_status().totals.offers
         """
-        from chipwise.api.views.holdings import status
+        from chipwise.api.catalog.status import status
 
         return Record(status(self.api))
 
@@ -312,8 +313,8 @@ class CatalogVerbs(Opened):
 
         >>> cw.catalog_show("tokens", "llama", "bedrock")
         """
-        from chipwise.api.views.holdings import table_names, table_rows
+        from chipwise.views.holdings import table_names, table_rows
 
         if table is None:
-            return Table({"table": name, "rows": count, "holds": holds} for name, count, holds in table_names(self.api))
-        return Table(table_rows(self.api, table, words))
+            return Table({"table": name, "rows": count, "holds": holds} for name, count, holds in table_names(self.api.catalog))
+        return Table(table_rows(self.api.catalog, table, words))

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chipwise.errors import BadInput
+from chipwise.files.source import NamedText
 from chipwise.public.files import Files, RenderedFile
 from chipwise.public.opened import Opened
 from chipwise.public.records import Record
-from chipwise.workload.source import NamedText
 
 if TYPE_CHECKING:
     from chipwise.api.catalog.check import Checked
@@ -62,10 +62,10 @@ def planned(session: Opened, request: Request) -> tuple[Checked, FullPlan | Pipe
 
 def plan_view(full_plan: FullPlan | PipelinePlan) -> dict[str, Any]:
     """What `chipwise plan --json` prints."""
-    from chipwise.api.views.mix import mixed_view
-    from chipwise.api.views.pipeline import pipeline_view
-    from chipwise.api.views.plan import plan_view as view_of
     from chipwise.planner.values.plan import Plan as FullPlan
+    from chipwise.views.mix import mixed_view
+    from chipwise.views.pipeline import pipeline_view
+    from chipwise.views.plan import plan_view as view_of
 
     return view_of(full_plan) | mixed_view(full_plan) if isinstance(full_plan, FullPlan) else pipeline_view(full_plan)
 
@@ -73,9 +73,9 @@ def plan_view(full_plan: FullPlan | PipelinePlan) -> dict[str, Any]:
 def why_view(session: Opened, request: Request, name: str) -> Record:
     """What `chipwise plan --why NAME --json` has under `why`."""
     from chipwise.api import verbs
-    from chipwise.api.views.plan import why_view as view_of
     from chipwise.planner.plan import refuse_pipeline
     from chipwise.planner.values.plan import Plan as FullPlan
+    from chipwise.views.plan import why_view as view_of
 
     checked, full_plan = planned(session, request)
     if not isinstance(full_plan, FullPlan):

@@ -14,7 +14,7 @@ from chipwise.public.records import Record, Table
 from chipwise.public.workloads import Names, read_workload
 
 if TYPE_CHECKING:
-    from chipwise.workload.kinds import Common
+    from chipwise.workload.common import Common
 
 
 def _quiet(done: int, total: int | None, what: str) -> None:
@@ -47,9 +47,10 @@ class MeasureVerbs(Opened):
         >>> cw.bench("workload.yaml", on=["local:cpus=1", "local:cpus=2"], steps=200)
         """
         from chipwise.api.measure import bench as benching
-        from chipwise.api.measure import places, rows
+        from chipwise.api.measure import places
         from chipwise.api.measure.profile import check_out, write
         from chipwise.units import parse_seconds
+        from chipwise.views.bench import result_view
 
         session, source = self.api, read_workload(workload)
         work = places.checked(session, source, environment)
@@ -64,15 +65,15 @@ class MeasureVerbs(Opened):
         )
         if out is not None:
             check_out(Path(out), force)
-            rows.check_rows(session, wanted)
+            benching.check_rows(session, wanted)
         notes: list[str] = []
         results = benching.bench(session, wanted, _quiet, notes.append)
         if out is not None:
-            table, left_out = rows.rows(session, wanted, results)
+            table, left_out = benching.rows(session, wanted, results)
             notes += left_out
             if table:
                 write(Path(out), table, force)
-        return Table(map(rows.view, results), notes=notes)
+        return Table(map(result_view, results), notes=notes)
 
     def profile(
         self,
@@ -95,6 +96,8 @@ class MeasureVerbs(Opened):
         """
         from chipwise.api.measure import profile as profiling
         from chipwise.perf.profile import dump
+        from chipwise.views.profile import picture as draw
+        from chipwise.views.profile import view
 
         if device not in ("auto", "cuda", "cpu"):
             raise BadInput(f"There is no device {device!r}.", remedy="Take auto, cuda or cpu.")
@@ -110,8 +113,8 @@ class MeasureVerbs(Opened):
         if out is not None:
             profiling.write(Path(out), dump(measured.profile))
         if picture is not None:
-            profiling.write(Path(picture), profiling.picture(measured))
-        return Record(profiling.view(measured))
+            profiling.write(Path(picture), draw(measured))
+        return Record(view(measured))
 
     def calibrate(
         self, path: str | Path | None = None, *, dry_run: bool = False, force: bool = False, forget: bool = False
@@ -121,8 +124,8 @@ class MeasureVerbs(Opened):
         >>> cw.calibrate("measured.csv", dry_run=True).held_out
         """
         from chipwise.api.measure import calibrate as calibration
-        from chipwise.api.measure.calibrate_view import calibration_view, stored_view
-        from chipwise.api.session.calibration import stored
+        from chipwise.calibration.stored import stored
+        from chipwise.views.calibrate import calibration_view, stored_view
 
         if forget:
             if path is not None:
@@ -159,8 +162,9 @@ class MeasureVerbs(Opened):
         >>> cw.score("measured.csv").scored
         """
         from chipwise.api.measure.profile import check_out, write
-        from chipwise.api.measure.score import Ask, predictions, view
+        from chipwise.api.measure.score import Ask
         from chipwise.api.measure.score import score as ask
+        from chipwise.views.score import predictions, view
 
         if leave_out not in (None, "group", "configuration", "chip"):
             raise BadInput(f"leave_out={leave_out!r} is not known.", remedy="Take group, configuration or chip.")

@@ -29,7 +29,7 @@ from chipwise.public.workloads import (
 )
 
 if TYPE_CHECKING:
-    from chipwise.workload.kinds import Common
+    from chipwise.workload.common import Common
 
 _ALL_CHOICES = 1_000_000_000  # more choices than any catalog has
 
@@ -280,7 +280,7 @@ class PlanVerbs(Opened):
         >>> cw.compare("llama-3.1-8b", serve=True, rps=5, input=1000, output=300).to_pandas()
         """
         from chipwise.api import verbs
-        from chipwise.api.views.compare import KEYS, comparison_view
+        from chipwise.views.compare import KEYS, comparison_view
 
         if by not in KEYS:
             raise BadInput(f"There is no comparison by {by!r}.", remedy=f"Take {', '.join(KEYS)}.")
@@ -305,7 +305,7 @@ class PlanVerbs(Opened):
         >>> cw.rate("workload.yaml")[0].cost.stars
         """
         from chipwise.api import verbs
-        from chipwise.api.views.rate import rated_view
+        from chipwise.views.rate import rated_view
 
         rows: list[dict[str, Any]] = []
         notes: list[str] = []
@@ -330,7 +330,7 @@ class PlanVerbs(Opened):
         >>> packed.usd, packed.apart_usd, packed.machines
         """
         from chipwise.api import verbs
-        from chipwise.api.views.pack import packed_view
+        from chipwise.views.pack import packed_view
 
         paths = [
             within(self, read_workload(workload, noun=f"{GIVEN}-{number}"), limits)
@@ -348,11 +348,11 @@ class PlanVerbs(Opened):
         >>> found = cw.tco("h100", machines=4, years=3, utilisation="60%", country="DEU")
         >>> found.own.usd_per_year, found.cloud[0].break_even_month
         """
-        from chipwise.api.tco import TcoRequest
-        from chipwise.api.tco import tco as ask
-        from chipwise.api.tco_request import parse_decline, parse_rent
-        from chipwise.api.views.tco import tco_view
+        from chipwise.api.verbs import tco as ask
+        from chipwise.money.tco_values import TcoRequest
+        from chipwise.planner.owning.rents import parse_decline, parse_rent
         from chipwise.units import parse_share, parse_usd, parse_watts
+        from chipwise.views.tco import tco_view
 
         readers: dict[str, Callable[[str | float], Any]] = {"rent": parse_rent, "decline": parse_decline}
         readers |= dict.fromkeys(("purchase", "power_price", "staff", "space"), parse_usd) | {"power": parse_watts}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Never
 
 from chipwise.errors import BadInput, ChipwiseError, NoResult
+from chipwise.files.source import NamedText
 from chipwise.money.cost import Cost, Line
 from chipwise.public.calling import in_python
 from chipwise.public.choices import Choice, Loser, Missing, StagePlan, cells_of, choice_of, row_of
@@ -22,7 +23,6 @@ from chipwise.public.making import Request, rendered, why_view, write_report
 from chipwise.public.opened import Opened
 from chipwise.public.records import Record, Table, plain
 from chipwise.text import usd
-from chipwise.workload.source import NamedText
 
 RENDER_OPTIONS = ("to", "stage", "choice", "objective", "environment")  # of `cw.render`, which messages of targets name
 _DATA = "compliance data"  # what is missing where a plan stopped although something may fit

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from chipwise.api.quick import Constraints, constrained, flat, text_of, with_measured
 from chipwise.errors import BadInput
+from chipwise.files.source import NamedText, read_text, read_yaml
+from chipwise.planner.options import Constraints, constrained, flat, text_of, with_measured
 from chipwise.public.calling import GIVEN
 from chipwise.units import parse_count
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
 from chipwise.workload.model.spelled import names_graph
-from chipwise.workload.source import NamedText, read_text, read_yaml
 
 if TYPE_CHECKING:
     from chipwise.public.opened import Opened
@@ -169,7 +169,7 @@ def measured_in(source: NamedText, measured: Runs | None) -> NamedText:
 def within(session: Opened, source: NamedText, options: LimitOptions) -> NamedText:
     """The same workload within limits; a name that the catalog does not know is refused with the nearest ones."""
     limits = constraints(options)
-    return NamedText(source, constrained(session.api, source.text, source, limits)) if limits else source
+    return NamedText(source, constrained(session.api.names, source.text, source, limits)) if limits else source
 
 
 def read_workload(workload: Any, options: Mapping[str, Any] | None = None, noun: str = GIVEN) -> NamedText:

@@ -34,7 +34,8 @@ from chipwise.renderer.quoting import dns_name, file_name, is_hub_id
 from chipwise.renderer.software import HANDED, QUANTIZED, SoftwareRequest, images_for, software_of
 from chipwise.renderer.windows import hours_of, paused, window
 from chipwise.units import GB, GIB, HOUR
-from chipwise.workload.kinds import Batch, Common, Interactive, Learning, Serve, Stream, Transcode
+from chipwise.workload.common import Common
+from chipwise.workload.kinds import Batch, Interactive, Learning, Serve, Stream, Transcode
 from chipwise.workload.model.decoder import DecoderShape
 from chipwise.workload.model.registry import Model as Known
 from chipwise.workload.model.shape import EncoderDecoderShape

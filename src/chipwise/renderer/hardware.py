@@ -10,7 +10,7 @@ from chipwise.planner.values.plan import Choice
 from chipwise.planner.values.split import Seats
 from chipwise.renderer.deployment import Node
 from chipwise.renderer.platforms import first_card
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
 
 
 def node_of(catalog: Catalog, choice: Choice, work: Common | None = None) -> Node:

@@ -15,7 +15,8 @@ from chipwise.planner.values.split import Split, model_ways
 from chipwise.renderer.deployment import Form, Model, Node, Software
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.layout import machines_at_once
-from chipwise.workload.kinds import Common, Interactive, Render, Serve, Transcode
+from chipwise.workload.common import Common
+from chipwise.workload.kinds import Interactive, Render, Serve, Transcode
 from chipwise.workload.program import Engine, Framework, Program
 
 QUANTIZED = ("int8", "int4", "fp4")  # engines do not make these from the hub's weights as they load them

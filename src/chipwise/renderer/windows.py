@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import time
 
 from chipwise.renderer.deployment import Deployment
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
 from chipwise.workload.schedule import MARKET_HOURS, BusinessHours, Cron, MarketHours
 
 _DAYS = {"mon": "1", "tue": "2", "wed": "3", "thu": "4", "fri": "5", "sat": "6", "sun": "0"}

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from chipwise.planner.explain.reason_words import lost, missing_words, remedy_words, rule_words, words
 from chipwise.planner.explain.words import no_service
-from chipwise.planner.reasons import Goal, NotOffered, OverQuota, RuleKind
+from chipwise.planner.reasons.goals import Goal
+from chipwise.planner.reasons.limits import NotOffered, OverQuota, RuleKind
 from chipwise.planner.values.plan import Choice, Loss, Missing, Obstacle, Plan
 from chipwise.report.words import count_prefix, full, numbers
 from chipwise.text import usd

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
 from chipwise.runner.events import Measured
-from chipwise.runner.job import Spec
+from chipwise.runner.job import Job, Spec
+from chipwise.runner.record import Happened
 
 # Of a part of the work these say nothing beside a prediction of all of it.
 OF_THE_WHOLE = ("seconds", "steps", "usd", "interruptions")
@@ -74,3 +75,9 @@ def steps_of(spec: Spec) -> int | None:
     if steps is None and work.amount and work.per_step:
         steps = work.amount / work.per_step
     return max(ceil(steps), 1) if steps is not None else None
+
+
+def compared(job: Job, happened: Sequence[Happened]) -> tuple[Compared, ...]:
+    """By the newest measurement: a job that was started again is measured again."""
+    measurements = [one.event for one in happened if isinstance(one.event, Measured)]
+    return compare(job.spec, measurements[-1] if measurements and job.phase.over else None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from chipwise.workload.source import Document, FieldPath, show_where
+from chipwise.files.source import Document, FieldPath, show_where
 
 KEY = "environments"
 

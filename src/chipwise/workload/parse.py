@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chipwise.errors import InvalidFile, Problem, UnknownName
+from chipwise.files.source import Document, FieldPath, read_text, read_yaml
 from chipwise.spelling import nearest
 from chipwise.workload.overlay import KEY, Spot, layer
 from chipwise.workload.part import show_value
 from chipwise.workload.pipeline import Workload
 from chipwise.workload.problems import MAX_PROBLEMS, check, spot_of
-from chipwise.workload.source import Document, FieldPath, read_text, read_yaml
 
 MAX_ENVIRONMENTS = 20  # each is checked in full
 

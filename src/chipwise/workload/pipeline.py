@@ -11,21 +11,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from chipwise.spelling import nearest
+from chipwise.workload.common import Common
 from chipwise.workload.goals import Text
-from chipwise.workload.kinds import (
-    Batch,
-    Common,
-    Finetune,
-    Hpc,
-    Hybrid,
-    Interactive,
-    Render,
-    Serve,
-    Stage,
-    Stream,
-    Train,
-    Transcode,
-)
+from chipwise.workload.kinds import Batch, Finetune, Hpc, Hybrid, Interactive, Render, Serve, Stage, Stream, Train, Transcode
 from chipwise.workload.part import Flaw, Section
 from chipwise.workload.quantity import Bytes
 

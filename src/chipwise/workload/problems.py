@@ -17,13 +17,13 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from chipwise.errors import Problem
+from chipwise.files.source import FieldPath
 from chipwise.spelling import nearest, suggested_options
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
 from chipwise.workload.overlay import Layered, Spot
 from chipwise.workload.part import EnumChoice, Flaw, show_value
 from chipwise.workload.pipeline import KINDS, Workload
 from chipwise.workload.quantity import Quantity
-from chipwise.workload.source import FieldPath
 
 MAX_PROBLEMS = 50  # beyond which nobody reads on
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from chipwise.files.source import FieldPath, show_where
+from chipwise.workload.common import UNKNOWN_MODEL
 from chipwise.workload.data import region_of
-from chipwise.workload.kinds import UNKNOWN_MODEL
-from chipwise.workload.source import FieldPath, show_where
 
 
 class ReferenceKind(StrEnum):

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.errors import BadInput
+from chipwise.files.handed import opened
 from chipwise.units import DAY, HOUR
 from chipwise.workload.demand import Trace, TraceFormat
-from chipwise.workload.handed_files import opened
 
 Floats = NDArray[np.float64]
 WINDOW_S = 60.0  # in which arrivals are counted

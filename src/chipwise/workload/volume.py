@@ -26,20 +26,9 @@ from typing import TypeVar
 from chipwise.errors import BadInput
 from chipwise.text import count, decimal_size, number
 from chipwise.units import HOUR, MONTH, WEEK
-from chipwise.workload.kinds import (
-    Batch,
-    Common,
-    Finetune,
-    Hpc,
-    Hybrid,
-    Learning,
-    Method,
-    Optimizer,
-    Render,
-    Serve,
-    Stream,
-    Transcode,
-)
+from chipwise.workload.choices import Method, Optimizer
+from chipwise.workload.common import Common
+from chipwise.workload.kinds import Batch, Finetune, Hpc, Hybrid, Learning, Render, Serve, Stream, Transcode
 from chipwise.workload.media import Codec, Video
 from chipwise.workload.model.shape import (
     ConvShape,

@@ -10,20 +10,22 @@ from pathlib import Path
 import pytest
 
 from chipwise.api.measure import bench as benching
-from chipwise.api.measure import measured
 from chipwise.api.measure import places as benching_places
-from chipwise.api.measure import rows as benching_rows
-from chipwise.api.measure.bench import Result, Run
 from chipwise.api.measure.places import BenchPlace, BenchRequest
-from chipwise.api.running import asking, predicting
-from chipwise.api.running.predicting import Allocation, Unknown
+from chipwise.api.running import asking
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
+from chipwise.calibration import measured
 from chipwise.calibration.guesses import guesses
 from chipwise.calibration.score import predict
 from chipwise.errors import BadInput, ChipwiseError, UnknownName
 from chipwise.perf.model import packaged
+from chipwise.runner.bench.measuring import speed_of
+from chipwise.runner.bench.values import Result, Run
 from chipwise.runner.job import Job, Work
+from chipwise.runner.submission import predicted
+from chipwise.runner.submission.predicted import Allocation, Unknown
+from chipwise.views.bench import result_view
 
 SHAPE = "{layers: 4, hidden: 256, heads: 4, kv_heads: 4, ffn: 1024, vocab: 8000}"
 TINY = (
@@ -69,8 +71,8 @@ def wanted(session: Session, text: str, *places: BenchPlace) -> BenchRequest:
 
 
 def result(session: Session, asked: BenchRequest, held: Allocation | Unknown, *runs: Run, formula: bool = False) -> Result:
-    predicted = predicting.predict(session, asked.path, asked.work, held)
-    return Result(asked.places[0], "tokens", runs, predicted, held, formula)
+    figures = predicted.predict(session.known, asked.path, asked.work, held)
+    return Result(asked.places[0], "tokens", runs, figures, held, formula)
 
 
 # Places
@@ -130,15 +132,15 @@ def test_a_unit_costs_what_its_machines_cost_meanwhile(session: Session) -> None
 def test_fewer_steps_than_all_that_nobody_tells_are_no_measurement() -> None:
     """A program that did 130 of 5,000 steps and says nothing of it would look as if it had done all of them."""
     whole, work = {"throughput": 1.6e6, "seconds": 6.0}, Work("tokens", 1e7, 2048.0)
-    assert benching._speed(whole, work, None) == 1.6e6
-    assert benching._speed(whole, work, 130) is None
-    assert benching._speed({**whole, "steps": 130, "steps_per_s": 49.0}, work, 130) == 1.6e6
+    assert speed_of(whole, work, None) == 1.6e6
+    assert speed_of(whole, work, 130) is None
+    assert speed_of({**whole, "steps": 130, "steps_per_s": 49.0}, work, 130) == 1.6e6
 
 
 def test_a_formula_is_never_a_speed(session: Session) -> None:
     found = result(session, wanted(session, TINY), Allocation("H200", usd_per_hour=3.6), formula=True)
     assert (found.speed, found.ratio) == (None, None)
-    assert benching_rows.view(found)["formula"] is True
+    assert result_view(found)["formula"] is True
 
 
 # Rows
@@ -162,10 +164,10 @@ def test_a_row_asks_calibrate_what_was_predicted(
     asked, held = wanted(session, text), Allocation(chip, chips)
     expected = result(session, asked, held).expected
     assert expected is not None
-    table, left_out = benching_rows.rows(session, asked, [result(session, asked, held, run(expected))])
+    table, left_out = benching.rows(session, asked, [result(session, asked, held, run(expected))])
     assert not left_out
     (tmp_path / "runs.csv").write_text(table)
-    [row] = measured.read(session, str(tmp_path / "runs.csv"), None).rows
+    [row] = measured.read(session.parts, session.names, str(tmp_path / "runs.csv"), None).rows
     assert row.text("metric_name") == metric
     assert row.number("metric_value", 0.0) == pytest.approx(expected / (chips if per_chip else 1.0), rel=1e-4)
     assert guesses(row) == ()
@@ -182,7 +184,7 @@ def test_what_is_no_measurement_of_a_whole_chip_is_left_out_and_told(session: Se
         result(session, asked, Allocation("Xeon-Sapphire-Rapids", 1.0, 0.25), run(10.0)),
         result(session, asked, Unknown("nobody knows it"), run(10.0)),
     ]
-    table, told = benching_rows.rows(session, asked, results)
+    table, told = benching.rows(session, asked, results)
     assert table == ""
     for one, reason in zip(told, ("formula", "not measured", "25.0% of a Xeon", "nobody knows it"), strict=True):
         assert reason in one
@@ -191,10 +193,10 @@ def test_what_is_no_measurement_of_a_whole_chip_is_left_out_and_told(session: Se
 def test_a_file_that_could_hold_no_row_is_refused_before_anything_runs(session: Session) -> None:
     numbers = "kind: hpc\nname: h\nsteps: 5\nbytes_per_step: 1GB\nprogram: {command: [python, h.py]}\n"
     with pytest.raises(BadInput, match="of the kind hpc"):
-        benching_rows.check_rows(session, wanted(session, numbers))
+        benching.check_rows(session, wanted(session, numbers))
     with pytest.raises(BadInput, match="simulated was not measured"):
-        benching_rows.check_rows(session, wanted(session, TINY, BenchPlace("simulated", "simulated", simulated=True)))
-    benching_rows.check_rows(session, wanted(session, TINY))
+        benching.check_rows(session, wanted(session, TINY, BenchPlace("simulated", "simulated", simulated=True)))
+    benching.check_rows(session, wanted(session, TINY))
 
 
 # What is started

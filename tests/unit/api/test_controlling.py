@@ -13,7 +13,7 @@ import pytest
 
 from chipwise.adapters.engines.local import folder
 from chipwise.adapters.stores.record import connect
-from chipwise.api.running import controlling, place
+from chipwise.api.running import leading, place
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.errors import NotAllowed, TryLater
@@ -36,9 +36,9 @@ def test_secrets_stay_while_their_job_lives_or_is_being_submitted(session: Sessi
     record.write([Change(over, (Over(Phase.STOPPED, "as asked"),))], 1.0)
     for id in ("over", "lives", "young", "old"):
         (tmp_path / "passing" / id).mkdir(parents=True)
-    long_ago = time.time() - 2.0 * controlling.SUBMITTED_WITHIN_S
+    long_ago = time.time() - 2.0 * leading.SUBMITTED_WITHIN_S
     os.utime(tmp_path / "passing" / "old", (long_ago, long_ago))
-    controlling._tidy(tmp_path / "passing", record)
+    leading._tidy(tmp_path / "passing", record)
     assert sorted(one.name for one in (tmp_path / "passing").iterdir()) == ["lives", "young"]
     record.close()
 
@@ -51,7 +51,7 @@ def test_secrets_that_were_taken_over_go_with_their_job_though_its_controller_di
     for id in ("over", "lives"):
         (tmp_path / "taken" / id).mkdir(parents=True)
         (tmp_path / "taken" / id / "TOKEN").write_text("hush")
-    controlling._tidy(tmp_path / "passing", record)  # which need not be there
+    leading._tidy(tmp_path / "passing", record)  # which need not be there
     assert [one.name for one in (tmp_path / "taken").iterdir()] == ["lives"]
     record.close()
 
@@ -61,8 +61,8 @@ def test_a_job_that_came_while_the_controller_was_leaving_is_not_left_alone(
 ) -> None:
     """Whoever submitted it saw the lock held, and started nobody."""
     woken: list[str] = []
-    monkeypatch.setattr(controlling, "awake", lambda session, where="": woken.append(where))
-    monkeypatch.setattr(controlling, "_asked_to_go", list)
+    monkeypatch.setattr(leading, "awake", lambda session, where="": woken.append(where))
+    monkeypatch.setattr(leading, "_asked_to_go", list)
     monkeypatch.setenv("CHIPWISE_GPUS", "none")
     local = place.engine_here(session)
     resign = Controller.resign
@@ -74,14 +74,14 @@ def test_a_job_that_came_while_the_controller_was_leaving_is_not_left_alone(
 
     record = connect(place.record_url(session))
     monkeypatch.setattr(Controller, "resign", late)
-    controlling.control(session, idle_s=0.0)
+    leading.control(session, idle_s=0.0)
     record.close()
     assert woken == [""]
     assert not folder.locked(session.config.run_dir / "controller.lock")
 
 
 def test_trouble_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
-    told = controlling._TroubleLog()
+    told = leading._TroubleLog()
     for trouble in (("a",), ("a",), ("a", "b"), (), ("a",)):
         told.say(*trouble)
     assert capsys.readouterr().out == "a\na\nb\na\n"
@@ -92,10 +92,10 @@ def test_one_whom_the_record_never_let_act_does_not_stay_for_ever(session: Sessi
         raise NotAllowed("The record refuses this to you.")
 
     monkeypatch.setattr(Controller, "turn", refused)
-    monkeypatch.setattr(controlling, "_asked_to_go", list)
-    monkeypatch.setattr(controlling, "GIVES_UP_S", 0.5)
+    monkeypatch.setattr(leading, "_asked_to_go", list)
+    monkeypatch.setattr(leading, "GIVES_UP_S", 0.5)
     monkeypatch.setenv("CHIPWISE_GPUS", "none")
-    controlling.control(session)
+    leading.control(session)
     assert not folder.locked(session.config.run_dir / "controller.lock")
 
 
@@ -125,6 +125,6 @@ def test_a_second_controller_says_that_there_is_one(session: Session) -> None:
     assert lock is not None
     os.write(lock, b"4711\n")
     with pytest.raises(TryLater, match=r"A controller \(process 4711\) leads this machine already") as refused:
-        controlling.control(session)
+        leading.control(session)
     assert refused.value.exit_code == 3
     os.close(lock)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from chipwise.api.catalog import check as workloads
 from chipwise.cli.plan import plan
+from chipwise.planner import check as workloads
 from chipwise.workload.parse import Look, Parsed, load_with_lines
 
 pytestmark = pytest.mark.real_catalog

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chipwise.api.running import engines, place
-from chipwise.api.running.run_as import run_as
+from chipwise.api.running.engines_file import run_as
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.errors import InvalidFile

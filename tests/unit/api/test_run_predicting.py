@@ -12,11 +12,11 @@ from chipwise.adapters import this_machine
 from chipwise.adapters.this_machine import Processor
 from chipwise.api.catalog.check import check
 from chipwise.api.running import predicting
-from chipwise.api.running.predicting import Allocation, Unknown
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.runner.job import Needs, Spec, Work
-from chipwise.workload.kinds import Common
+from chipwise.runner.submission.predicted import Allocation, Unknown, on_machine, predict, work_of
+from chipwise.workload.common import Common
 from chipwise.workload.pipeline import Pipeline
 
 TINY = (
@@ -79,7 +79,7 @@ def test_a_machine_that_nobody_knows_is_a_reason(
     found = predicting.local_allocation(session, needs)
     assert isinstance(found, Unknown)
     assert reason in found.reason
-    assert predicting.predict(session, "w.yaml", work(session, TINY), found) == {"why_not": found.reason}
+    assert predict(session.known, "w.yaml", work(session, TINY), found) == {"why_not": found.reason}
 
 
 def test_what_the_user_says_it_is_comes_first(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_what_the_user_says_it_is_comes_first(session: Session, monkeypatch: pyt
 
 
 def test_figures_have_intervals_and_agree_with_each_other(session: Session) -> None:
-    found = predicting.predict(session, "w.yaml", work(session, TINY), Allocation("H200", usd_per_hour=3.6))
+    found = predict(session.known, "w.yaml", work(session, TINY), Allocation("H200", usd_per_hour=3.6))
     seconds, speed = float(str(found["seconds"])), float(str(found["throughput"]))
     assert seconds * speed == pytest.approx(1e6)
     assert float(str(found["throughput_low"])) < speed < float(str(found["throughput_high"]))
@@ -106,9 +106,7 @@ def test_a_smaller_share_is_never_faster(session: Session) -> None:
     speeds = [
         float(
             str(
-                predicting.predict(session, "w.yaml", work(session, text), Allocation("Xeon-Sapphire-Rapids", 1.0, share))[
-                    "seconds"
-                ]
+                predict(session.known, "w.yaml", work(session, text), Allocation("Xeon-Sapphire-Rapids", 1.0, share))["seconds"]
             )
         )
         for text in (TINY, HEAT)
@@ -133,11 +131,11 @@ def test_a_smaller_share_is_never_faster(session: Session) -> None:
     ],
 )
 def test_a_file_says_what_is_counted(session: Session, text: str, unit: Work) -> None:
-    assert predicting.work_of(work(session, text)) == unit
+    assert work_of(work(session, text)) == unit
 
 
 def test_a_kind_without_a_model_for_the_chip_is_a_reason(session: Session) -> None:
-    found = predicting.predict(session, "w.yaml", work(session, TINY), Allocation("VU9P"))
+    found = predict(session.known, "w.yaml", work(session, TINY), Allocation("VU9P"))
     assert list(found) == ["why_not"]
     assert "VU9P" in str(found["why_not"])
 
@@ -161,7 +159,7 @@ def test_no_model_is_fetched_for_a_prediction(session: Session, monkeypatch: pyt
 
     monkeypatch.setattr(hub, "fetch_config", lambda *_: pytest.fail("it asked the hub"))
     text = TINY.replace("{layers: 4, hidden: 256, heads: 4, kv_heads: 4, ffn: 1024, vocab: 8000}", "some-org/some-model")
-    found = predicting.predict(session, "w.yaml", work(session, text), Allocation("H200"))
+    found = predict(session.known, "w.yaml", work(session, text), Allocation("H200"))
     assert "some-org/some-model" in str(found["why_not"])
 
 
@@ -185,8 +183,8 @@ def test_what_its_owner_expects_is_not_overruled(session: Session, monkeypatch: 
 
 
 def test_a_machine_of_a_cloud_is_its_chips(session: Session) -> None:
-    assert predicting.on_machine(session, "aws g6.xlarge", 2, 0.8) == Allocation("L4", 2.0, 1.0, 1.6)
-    part = predicting.on_machine(session, "c7i.large")
+    assert on_machine(session.known, "aws g6.xlarge", 2, 0.8) == Allocation("L4", 2.0, 1.0, 1.6)
+    part = on_machine(session.known, "c7i.large")
     assert isinstance(part, Allocation)
     assert (part.chip, part.share) == ("Xeon-Sapphire-Rapids", 1 / 48)
-    assert isinstance(predicting.on_machine(session, "z99.huge"), Unknown)
+    assert isinstance(on_machine(session.known, "z99.huge"), Unknown)

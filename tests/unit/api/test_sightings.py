@@ -20,7 +20,6 @@ from chipwise.api.running import controlling, place, sightings, waiting
 from chipwise.api.running.held import Runtime
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
-from chipwise.api.views.jobs import row_view
 from chipwise.cli.describe import describe
 from chipwise.cli.ps import ps
 from chipwise.runner.events import Begun, Placed
@@ -29,6 +28,7 @@ from chipwise.runner.loop import LEASE_S
 from chipwise.runner.queue import Rules
 from chipwise.runner.record import Change, Record, Wanted
 from chipwise.runner.sighting import Sighting
+from chipwise.views.jobs import row_view
 
 CLUSTER = "kubernetes:10.0.0.1:6443/train"
 SILENT = waking.Silence(pid=4711, user="robot", seconds=70.0, watched_s=0.0, identity="boot:1")

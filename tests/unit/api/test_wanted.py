@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from chipwise.adapters.stores.memory_record import MemoryRecord
-from chipwise.api.running import asking, planned, wanted
-from chipwise.api.running.engines import Reach
-from chipwise.api.running.place import host_name
+from chipwise.adapters.this_machine import host_name
+from chipwise.api.running import asking, wanted
 from chipwise.api.session.wiring import Session
 from chipwise.errors import BadInput, NotAllowed
 from chipwise.runner.job import Needs, Spec
+from chipwise.runner.submission import planned
+from chipwise.runner.submission.request import needs_of
 
 STAGE = "kind: hpc, steps: 1, flop_per_step: 1e9, bytes_per_step: 1MB, program: {command: ['true'], produces: [own.txt]}"
 
@@ -117,7 +118,7 @@ def test_a_command_without_its_dashes_is_told_of_them(session: Session) -> None:
 
 
 def test_a_stage_on_this_machine_is_on_one(session: Session) -> None:
-    needs = wanted._needs(wanted.RunRequest(("flow.yaml",), False, machines="2-"), Reach("local"))
+    needs = needs_of(wanted.RunRequest(("flow.yaml",), False, machines="2-"), "local", is_local=True)
     assert (needs.machines, needs.machines_least) == (1, None)
 
 

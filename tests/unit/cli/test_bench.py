@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chipwise.api.measure.bench import Result, Run
-from chipwise.api.measure.places import BenchPlace
-from chipwise.api.running.predicting import Unknown
 from chipwise.cli.bench import _show
+from chipwise.runner.bench.values import BenchPlace, Result, Run, Unknown
 
 
 def run(speed: float | None, **more: object) -> Run:

@@ -15,7 +15,8 @@ from chipwise.api.session.wiring import open_session
 from chipwise.api.verbs import plan
 from chipwise.planner.explain.asked import asked_of
 from chipwise.planner.explain.asking import BUDGET, LATENCY, PARALLEL, SCALING, Asked, answers
-from chipwise.planner.reasons import LacksMemory, TooSlow
+from chipwise.planner.reasons.goals import TooSlow
+from chipwise.planner.reasons.sizes import LacksMemory
 from chipwise.planner.remedies import Advice
 from chipwise.planner.values.plan import Loss, Missing, Obstacle, Plan
 from chipwise.planner.values.split import GenerationSplit

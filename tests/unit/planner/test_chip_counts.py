@@ -16,7 +16,8 @@ from chipwise.errors import InvalidFile
 from chipwise.planner.counts import chip_limits, machine_counts
 from chipwise.planner.kinds.ways import Question, worthwhile
 from chipwise.planner.limits import Rules
-from chipwise.planner.reasons import MissesDeadline, NeedsChips
+from chipwise.planner.reasons.goals import MissesDeadline
+from chipwise.planner.reasons.sizes import NeedsChips
 from chipwise.planner.values.plan import Plan
 from chipwise.workload.goals import Limits
 from chipwise.workload.kinds import Hpc

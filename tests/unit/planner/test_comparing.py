@@ -18,7 +18,7 @@ from chipwise.planner.defaults import NEARLY
 from chipwise.planner.explain.compare import Comparison
 from chipwise.planner.explain.comparing import leaders
 from chipwise.planner.ranking import TIE, Values, order
-from chipwise.planner.reasons import MissesDeadline, OverBudget
+from chipwise.planner.reasons.goals import MissesDeadline, OverBudget
 from chipwise.planner.values.plan import Choice, Rows
 from chipwise.planner.values.split import UNSPLIT
 

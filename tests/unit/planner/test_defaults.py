@@ -8,7 +8,8 @@ import pytest
 
 from chipwise.planner.defaults import takes_spot, training_batch, with_spot_default
 from chipwise.planner.limits import Rules
-from chipwise.workload.kinds import Common, Finetune, Train
+from chipwise.workload.common import Common
+from chipwise.workload.kinds import Finetune, Train
 from chipwise.workload.parse import load
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"

@@ -23,7 +23,7 @@ from chipwise.planner.explain.reason_words import example_words, missing_words, 
 from chipwise.planner.ground import budget_usd, goals_of
 from chipwise.planner.limits import Rules
 from chipwise.planner.pricing import Priced
-from chipwise.planner.reasons import RuleKind
+from chipwise.planner.reasons.limits import RuleKind
 from chipwise.planner.rules import FEATURES, required, rules_of
 from chipwise.planner.values.plan import Plan
 from chipwise.text import duration

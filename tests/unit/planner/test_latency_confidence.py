@@ -17,7 +17,8 @@ from chipwise.planner.chances import NINE_OF_TEN, chance_within
 from chipwise.planner.explain.asking import Asked, answers
 from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.explain.turning import turns
-from chipwise.planner.reasons import RuleKind, UnsureLatency
+from chipwise.planner.reasons.goals import UnsureLatency
+from chipwise.planner.reasons.limits import RuleKind
 from chipwise.planner.values.plan import Plan
 
 PICTURES = {"kind": "serve", "name": "pictures", "model": "sdxl", "arrival": {"rate": 0.02}, "steps": 30}

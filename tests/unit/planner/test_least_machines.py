@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from chipwise.adapters.engines.kubernetes.settings import Settings
-from chipwise.api.running import elsewhere, ranges
+from chipwise.api.running import elsewhere
 from chipwise.api.running.engines import Reach
 from chipwise.errors import BadInput
 from chipwise.runner.job import Needs, Spec
+from chipwise.runner.submission import ranges
 from deployments import session
 
 CLUSTER = Reach("kubernetes", Settings())

@@ -13,7 +13,7 @@ from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan
 from chipwise.planner.explain.reason_words import missing_words, remedy_words, words
 from chipwise.planner.explain.words import sentence
-from chipwise.planner.reasons import OverBudget
+from chipwise.planner.reasons.goals import OverBudget
 from chipwise.planner.values.plan import Plan
 
 CHAT = """kind: serve

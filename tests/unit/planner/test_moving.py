@@ -8,10 +8,10 @@ import pytest
 
 from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan
-from chipwise.api.views.plan import plan_view
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.explain.words import headline
 from chipwise.planner.values.plan import Plan
+from chipwise.views.plan import plan_view
 
 ARCHIVE = """kind: transcode
 name: archive

@@ -20,7 +20,7 @@ from chipwise.money.price_range import ACCELERATOR, PriceRanges
 from chipwise.planner.cost_range import Spread, machine_spread, spread_of
 from chipwise.planner.explain.words import headline, sentence
 from chipwise.planner.offer_prices import DOUBTFUL, offer_prices
-from chipwise.planner.reasons import RetiredService, RuleKind
+from chipwise.planner.reasons.limits import RetiredService, RuleKind
 from chipwise.planner.values.plan import Plan
 
 SERVE: dict[str, Any] = {

@@ -12,7 +12,7 @@ from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan
 from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.explain.words import headline
-from chipwise.planner.reasons import OwnsFewer
+from chipwise.planner.reasons.goals import OwnsFewer
 from chipwise.planner.values.plan import Plan
 
 OWN = """

@@ -8,9 +8,9 @@ import pytest
 
 from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan
-from chipwise.api.views.pipeline import pipeline_view
 from chipwise.planner.explain.reason_words import missing_words, remedy_words, words
 from chipwise.planner.values.pipeline import PipelinePlan
+from chipwise.views.pipeline import pipeline_view
 from pipelines import FIRST, pipeline, planned, stages_planned_once
 from small_catalog import real_session
 

@@ -15,7 +15,7 @@ from chipwise.countries import EEA, EU
 from chipwise.planner.explain.reason_words import rule_words
 from chipwise.planner.ground import ground_for
 from chipwise.planner.limits import Allowed, Rules, allowed
-from chipwise.planner.reasons import RuleKind
+from chipwise.planner.reasons.limits import RuleKind
 from chipwise.planner.rules import rules_of
 from chipwise.workload.goals import Limits
 

@@ -12,7 +12,6 @@ import pytest
 from chipwise.api.catalog.check import check
 from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan, plan_any, plan_any_checked
-from chipwise.api.views.pipeline import pipeline_view
 from chipwise.cli.progress import stages_planned
 from chipwise.errors import BadInput, InvalidFile
 from chipwise.money.transfer import Gravity
@@ -20,8 +19,9 @@ from chipwise.planner.explain.reason_words import missing_words, remedy_words
 from chipwise.planner.pipeline import candidates as stage_candidates
 from chipwise.planner.pipeline.hand_offs import Flow, Ways, flows_of, tables
 from chipwise.planner.plan import plan_workload
-from chipwise.planner.reasons import MissesDeadline
+from chipwise.planner.reasons.goals import MissesDeadline
 from chipwise.planner.values.pipeline import PipelinePlan
+from chipwise.views.pipeline import pipeline_view
 from chipwise.workload.parse import parse
 from chipwise.workload.pipeline import Pipeline
 from pipelines import EU, FIRST, SECOND, SERVICE, checked, pipeline, planned, stages_planned_once

@@ -10,10 +10,10 @@ import pytest
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan
-from chipwise.api.views.plan import plan_view
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.explain.words import brief, running, sentence
 from chipwise.planner.values.plan import Plan
+from chipwise.views.plan import plan_view
 
 OWN = "simulated on the chip"
 

@@ -7,21 +7,11 @@ import json
 import pytest
 
 from chipwise.planner.explain.reason_words import words
-from chipwise.planner.reasons import (
-    Barred,
-    Beaten,
-    DoesNotFit,
-    Misplaced,
-    MissesLatency,
-    NoSpeed,
-    OtherFormat,
-    OtherWeights,
-    Reason,
-    RetiredService,
-    RuleKind,
-    ShortContext,
-    reason_data,
-)
+from chipwise.planner.reasons import Beaten, Reason, reason_data
+from chipwise.planner.reasons.abilities import NoSpeed, OtherFormat
+from chipwise.planner.reasons.goals import MissesLatency
+from chipwise.planner.reasons.limits import Barred, Misplaced, OtherWeights, RetiredService, RuleKind
+from chipwise.planner.reasons.sizes import DoesNotFit, ShortContext
 
 SAID: list[tuple[Reason, str]] = [
     (Barred(RuleKind.RENTED, "aws"), "is rented, and only own machines are asked for"),

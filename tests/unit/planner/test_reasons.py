@@ -9,7 +9,7 @@ import pytest
 from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan
 from chipwise.planner.explain.asking import LATENCY
-from chipwise.planner.reasons import NeedsChips
+from chipwise.planner.reasons.sizes import NeedsChips
 from chipwise.planner.values.plan import Plan
 
 SERVED = (

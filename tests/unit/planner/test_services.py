@@ -17,7 +17,9 @@ from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan
 from chipwise.errors import BadInput
 from chipwise.planner.explain.reason_words import words
-from chipwise.planner.reasons import HoldsTooLittle, OtherWeights, OverBudget, RuleKind
+from chipwise.planner.reasons.goals import OverBudget
+from chipwise.planner.reasons.limits import OtherWeights, RuleKind
+from chipwise.planner.reasons.sizes import HoldsTooLittle
 from chipwise.planner.services import offers as planning_services
 from chipwise.planner.services.offers import LISTED, PER_TOKEN, SERVERLESS, ServiceOffer, services_for
 from chipwise.workload.kinds import Serve

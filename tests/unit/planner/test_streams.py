@@ -9,12 +9,12 @@ import pytest
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan
-from chipwise.api.views.plan import plan_view
 from chipwise.planner.explain.asking import LATENCY
 from chipwise.planner.explain.reason_words import lost, missing_words, remedy_words
 from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.explain.words import sentence
 from chipwise.planner.values.plan import Obstacle, Plan
+from chipwise.views.plan import plan_view
 
 pytestmark = pytest.mark.real_catalog
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from chipwise.api.render import target
 from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan
-from chipwise.api.views.plan import plan_view
 from chipwise.cli.plan import _kg, _row
 from chipwise.errors import ChipwiseError
 from chipwise.planner.explain.reason_words import remedy_words, rule_words, words
@@ -20,6 +19,7 @@ from chipwise.planner.explain.words import brief, emissions, no_service, running
 from chipwise.planner.quotas import notes
 from chipwise.planner.values.plan import Plan
 from chipwise.text import mass, number, price, usd, usd_cell
+from chipwise.views.plan import plan_view
 
 NOTEBOOKS = "kind: interactive\nname: a\npeople: 12\nmemory: 16GB\nlimits: {clouds: [aws]%s}\n"
 VIDEO = (

@@ -12,8 +12,8 @@ import pytest
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan
-from chipwise.api.views.plan import plan_view
 from chipwise.planner.values.plan import Plan
+from chipwise.views.plan import plan_view
 
 ROOT = Path(__file__).resolve().parents[3]
 NOWHERE = ROOT / "tests" / "cases" / "no-such-folder"

@@ -11,10 +11,10 @@ import pytest
 
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
-from chipwise.api.views.predict import prediction_view
 from chipwise.errors import BadInput, UnknownName
 from chipwise.predictor.predict import predict
 from chipwise.predictor.workload import predict_workload
+from chipwise.views.predict import prediction_view
 from chipwise.workload.parse import parse
 
 TRAIN = {"seq": 2048.0, "global_batch": 8.0}

@@ -14,7 +14,8 @@ from chipwise.errors import BadInput
 from chipwise.perf.memory_training import training_memory
 from chipwise.planner.training.splits import LearningJob, setup_of
 from chipwise.planner.values.split import TrainingSplit
-from chipwise.predictor.transformer import Served, Trained, estimate, layer_named
+from chipwise.predictor.named import layer_named
+from chipwise.predictor.transformer import Served, Trained, estimate
 
 
 @cache

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 import chipwise as cw
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
-from chipwise.api.views.predict import prediction_view
 from chipwise.errors import BadInput
 from chipwise.perf.under_load import running
 from chipwise.predictor.predict import predict
 from chipwise.predictor.transformer import serve
+from chipwise.views.predict import prediction_view
 from effort import cases
 
 MODELS = ("llama-3.2-1b", "llama-3.1-8b", "qwen2.5-14b", "mixtral-8x7b", "llama-3.1-70b", "gpt-oss-120b")

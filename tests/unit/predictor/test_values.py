@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chipwise.api.views.predict import prediction_view
 from chipwise.predictor.values import Goal, HpcPrediction, Interval, WholeJob
+from chipwise.views.predict import prediction_view
 
 
 def test_what_an_amount_takes_is_long_where_the_rate_is_low() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import chipwise as cw
+from chipwise.files.source import read_yaml
 from chipwise.workload.parse import load, parse
-from chipwise.workload.source import read_yaml
 from command import called, plain
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chipwise.api.quick import read
 from chipwise.api.render import RenderRequest, deployment_of, fitting
 from chipwise.api.session.wiring import Session, open_session
+from chipwise.files.source import read_text
 from chipwise.renderer.file import CannotRender
 from deployments import EXAMPLES
 from small_catalog import few_offers
@@ -22,7 +22,7 @@ def session() -> Session:
 
 def with_program(kind: str, program: str) -> tuple[str, RenderRequest]:
     path = str(EXAMPLES / kind / "workload.yaml")
-    lines = [line for line in read(path).splitlines() if not line.startswith("program:")]
+    lines = [line for line in read_text(path).splitlines() if not line.startswith("program:")]
     return path, RenderRequest(text="\n".join([*lines, f"program: {program}"]))
 
 

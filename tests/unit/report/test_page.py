@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import plans
 from chipwise.errors import MissingExtra
-from chipwise.planner.reasons import Unpredicted
+from chipwise.planner.reasons.abilities import Unpredicted
 from chipwise.planner.remedies import Advice
 from chipwise.planner.values.plan import Missing, Obstacle, Plan
 from chipwise.report import page as pages

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 import plans
-from chipwise.planner.reasons import Misplaced, RuleKind, Unpredicted
+from chipwise.planner.reasons.abilities import Unpredicted
+from chipwise.planner.reasons.limits import Misplaced, RuleKind
 from chipwise.planner.remedies import Advice
 from chipwise.planner.values.plan import Missing, Obstacle, Plan
 from chipwise.report.questions import questions

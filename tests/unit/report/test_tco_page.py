@@ -11,7 +11,7 @@ import pytest
 import plans
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
-from chipwise.api.tco import tco
+from chipwise.api.verbs import tco
 from chipwise.money.tco import compare, owned_cash, rented_cash
 from chipwise.money.tco_values import Rent, Tco, TcoRequest
 from chipwise.report import page as pages

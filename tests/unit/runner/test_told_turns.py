@@ -99,7 +99,7 @@ def test_a_right_that_is_given_again_ends_the_waiting_for_it(record: Shared) -> 
 
 def test_what_only_the_controller_can_know_is_not_reckoned_from_a_part(record: Shared) -> None:
     from chipwise.api.running import jobs
-    from chipwise.api.running.waiting import UNSAID
+    from chipwise.runner.waiting import UNSAID
 
     record.login = "eva"
     record.submit([("eva", asked("eva"))], 0.0)

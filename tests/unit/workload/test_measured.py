@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from chipwise.errors import BadInput, InvalidFile
-from chipwise.workload.kinds import UNKNOWN_MODEL, Hpc, Train
+from chipwise.workload.common import UNKNOWN_MODEL
+from chipwise.workload.kinds import Hpc, Train
 from chipwise.workload.measured import Bound, Per, counted, lines_of, read_line
 from chipwise.workload.parse import parse
 

@@ -15,15 +15,16 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from chipwise.errors import InvalidFile, Problem, UnknownName
+from chipwise.files.source import Document
+from chipwise.workload.choices import Method
 from chipwise.workload.demand import Arrival, Length
 from chipwise.workload.goals import Objective, Period, Precision
-from chipwise.workload.kinds import Batch, Finetune, Method, Serve, Train
+from chipwise.workload.kinds import Batch, Finetune, Serve, Train
 from chipwise.workload.overlay import layer
 from chipwise.workload.parse import EnvironmentData, load, parse, parse_with_lines
 from chipwise.workload.pipeline import KINDS, MOST_STAGES, Pipeline, Workload
 from chipwise.workload.problems import MAX_PROBLEMS
 from chipwise.workload.references import Reference, ReferenceKind, references
-from chipwise.workload.source import Document
 from effort import cases
 from patience import slowness
 

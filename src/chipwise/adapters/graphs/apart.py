@@ -20,8 +20,8 @@ from typing import Any
 from chipwise.adapters.graphs.sizes import Sizes
 from chipwise.adapters.graphs.wire import without_weights
 from chipwise.errors import BadInput, ChipwiseError, MissingExtra
+from chipwise.files.handed import opened
 from chipwise.workload.graph.values import Graph, Operator, OperatorKind
-from chipwise.workload.handed_files import opened
 
 MOST_MEMORY = 4 << 30
 MOST_SECONDS = 60

@@ -18,9 +18,9 @@ from typing import Any
 
 from chipwise.adapters.graphs.sizes import Sizes, sample_of
 from chipwise.errors import BadInput
+from chipwise.files.handed import opened
 from chipwise.workload.graph.counting import counted, is_free
 from chipwise.workload.graph.values import Graph, GraphNode, Operator, Tensor
-from chipwise.workload.handed_files import opened
 
 GRAPH_BYTES = 100_000_000
 _MEMBERS = ("models/model.json", "serialized_exported_program.json")  # of torch from 2.8 on, and before

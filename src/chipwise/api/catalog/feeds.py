@@ -7,15 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from chipwise.adapters import plugins
-from chipwise.api.session.wiring import Session
 from chipwise.catalog.feed import Feed, FeedSettings, Imports, Report, Snapshot
 from chipwise.catalog.integrity import Complaint, sound
 from chipwise.catalog.load import load
 from chipwise.errors import BadInput, NoResult, UnknownName
 from chipwise.spelling import nearest
+
+if TYPE_CHECKING:
+    from chipwise.api.session.wiring import Session
 
 FOLDER, GROUP = "chipwise.adapters.feeds", "chipwise.feeds"
 MINUTES = 30  # for all that a provider is asked; whole price lists take a few

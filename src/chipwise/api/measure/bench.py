@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import secrets
 import shutil
-import statistics
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chipwise.api.measure.places import BenchPlace, BenchRequest
 from chipwise.api.running import asking, jobs, predicting
 from chipwise.api.running.installed import runs_here
 from chipwise.errors import BadInput, ChipwiseError
+from chipwise.runner.bench import rows as bench_rows
+from chipwise.runner.bench.measuring import speed_of, why_unmeasured
+from chipwise.runner.bench.values import Allocation, BenchPlace, BenchRequest, Result, Run, Unknown
 from chipwise.runner.comparing import number, steps_of
 from chipwise.runner.events import Measured
 from chipwise.runner.job import LIVE, PLACED, Job, Phase, Wish, Work
 from chipwise.runner.record import Wanted as WantedJobs
-from chipwise.workload.kinds import Common
+from chipwise.runner.submission.predicted import on_machine, predict, work_of
+from chipwise.workload.common import Common
 
 if TYPE_CHECKING:
     from chipwise.api.running.asking import RunRequest, Runtime
@@ -35,78 +37,14 @@ Report = Callable[[int, int | None, str], None]
 Tell = Callable[[int, int, int], None]  # the run, its steps so far, of how many; 0: nobody says
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One job, over."""
-
-    job: str
-    speed: float | None  # units per second
-    seconds: float
-    steps: int | None
-    attempts: int
-    usd: float | None
-    usd_per_hour: float | None
-    neighbours: int  # other jobs that held devices of the same place at its end
-    reason: str  # there is no speed; empty where there is one
+def check_rows(session: Session, wanted: BenchRequest) -> None:
+    """Refuses a file that could hold no row, before anything runs."""
+    bench_rows.check_rows(session.known, wanted)
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    place: BenchPlace
-    unit: str
-    runs: tuple[Run, ...]
-    predicted: Mapping[str, object]
-    allocation: predicting.Allocation | predicting.Unknown
-    formula: bool = False
-
-    @property
-    def speeds(self) -> list[float]:
-        return [run.speed for run in self.runs if run.speed is not None]
-
-    @property
-    def speed(self) -> float | None:
-        return statistics.median(self.speeds) if self.speeds else None
-
-    @property
-    def spread(self) -> float | None:
-        """Between the fastest and the slowest run, relative to the median."""
-        speeds = self.speeds
-        return (max(speeds) - min(speeds)) / statistics.median(speeds) if len(speeds) > 1 else None
-
-    @property
-    def expected(self) -> float | None:
-        return number(self.predicted.get("throughput"))
-
-    @property
-    def ratio(self) -> float | None:
-        return self.speed / self.expected if self.speed and self.expected else None
-
-    @property
-    def seconds(self) -> float | None:
-        return statistics.median(run.seconds for run in self.runs) if self.runs else number(self.predicted.get("seconds"))
-
-    @property
-    def attempts(self) -> int:
-        return sum(run.attempts for run in self.runs)
-
-    @property
-    def usd_per_unit(self) -> float | None:
-        """What the machines cost for as long as one unit takes; None where nobody says what an hour of them costs."""
-        hourly = next((run.usd_per_hour for run in self.runs if run.usd_per_hour), None)
-        speed = self.speed if not self.formula else self.expected
-        if self.formula and isinstance(self.allocation, predicting.Allocation):
-            hourly = self.allocation.usd_per_hour
-        return hourly / 3600.0 / speed if hourly and speed else None
-
-    @property
-    def reason(self) -> str:
-        """Why it was not measured."""
-        if not self.runs and not self.formula and isinstance(self.allocation, predicting.Unknown):
-            return self.allocation.reason
-        return next((run.reason for run in self.runs if run.reason), "")
-
-
-# What is done
+def rows(session: Session, wanted: BenchRequest, results: Sequence[Result]) -> tuple[str, list[str]]:
+    """A CSV, which is empty where there is no row, and why places are not in it."""
+    return bench_rows.rows(session.known, wanted, results)
 
 
 def bench(
@@ -125,9 +63,7 @@ def bench(
                     results.append(_bench_place(runtime, wanted, place, mark, _part(report, wanted, len(results)), say))
                 except ChipwiseError as error:
                     refused.append(error)
-                    results.append(
-                        Result(place=place, unit="", runs=(), predicted={}, allocation=predicting.Unknown(str(error)))
-                    )
+                    results.append(Result(place=place, unit="", runs=(), predicted={}, allocation=Unknown(str(error))))
         except BaseException:
             _stop(runtime, mark)
             raise
@@ -166,7 +102,7 @@ def _bench_place(
     runtime: Runtime, wanted: BenchRequest, place: BenchPlace, mark: str, tell: Tell, say: Callable[[str], None]
 ) -> Result:
     work = wanted.work
-    unit = predicting.work_of(work)
+    unit = work_of(work)
     if place.simulated:
         return _simulated(runtime, wanted, place, unit)
     runs: list[Run] = []
@@ -182,7 +118,7 @@ def _bench_place(
     allocation = _allocation(runtime.session, job)
     predicted = dict(job.spec.predicted)
     if number(predicted.get("throughput")) is None and "why_not" not in predicted:
-        predicted = {**predicted, **predicting.predict(runtime.session, wanted.path, work, allocation)}
+        predicted = {**predicted, **predict(runtime.session.known, wanted.path, work, allocation)}
     return Result(place=place, unit=unit.unit or "steps", runs=tuple(runs), predicted=predicted, allocation=allocation)
 
 
@@ -243,7 +179,7 @@ def _run(runtime: Runtime, job: Job, work: Work, step_limit: int | None) -> Run:
     now = time.time()
     neighbours = runtime.record.rows(WantedJobs(phases=PLACED, place=job.spec.place))
     steps = measured.get("steps")
-    speed = _speed(measured, work, step_limit)
+    speed = speed_of(measured, work, step_limit)
     return Run(
         job=job.id,
         speed=speed,
@@ -253,42 +189,18 @@ def _run(runtime: Runtime, job: Job, work: Work, step_limit: int | None) -> Run:
         usd=job.usd(now) if price else None,
         usd_per_hour=None if price is None or last is None else price * last.machines,
         neighbours=len(neighbours),
-        reason="" if speed is not None else _failure(job, measured, work, step_limit),
+        reason="" if speed is not None else why_unmeasured(job, measured, work, step_limit),
     )
 
 
-def _speed(measured: Mapping[str, object], work: Work, step_limit: int | None) -> float | None:
-    """`step_limit`: so many steps and no more. Where nobody tells any, it may have done those, or all of its work."""
-    if step_limit is not None and "steps" not in measured:
-        return None
-    throughput, rate = number(measured.get("throughput")), number(measured.get("steps_per_s"))
-    if throughput is not None:
-        return throughput
-    if rate is None or (work.unit and not work.per_step):
-        return None
-    return rate * (work.per_step or 1.0)
-
-
-def _failure(job: Job, measured: Mapping[str, object], work: Work, step_limit: int | None) -> str:
-    if job.phase is Phase.FAILED or not measured:
-        return f"{job.phase}: {job.reason or 'nothing of it ran'} (chipwise logs {job.id})"
-    if "steps" not in measured and step_limit is not None and job.phase is Phase.DONE:
-        return f"it reports no steps (chipwise.job.steps does): it is not known whether it did {step_limit} or all of them"
-    if "steps" not in measured:
-        return "it reports no steps (chipwise.job.steps does) and was not run to its end"
-    if "steps_per_s" not in measured:
-        return f"{measured['steps']} steps were over before it was warm, or none was left to do: let it run for longer"
-    return f"its file does not say how many {work.unit} a step is: let it run to its end"
-
-
-def _allocation(session: Session, job: Job) -> predicting.Allocation | predicting.Unknown:
+def _allocation(session: Session, job: Job) -> Allocation | Unknown:
     if runs_here(job.spec.engine):
         return predicting.local_allocation(session, job.spec.needs)
     location = job.attempts[-1].where if job.attempts else None
     if location is None or not location.machine:
-        return predicting.Unknown("the engine does not say which machine it was")
-    return predicting.on_machine(
-        session, f"{location.provider} {location.machine}".strip(), job.spec.needs.machines, location.usd_per_hour
+        return Unknown("the engine does not say which machine it was")
+    return on_machine(
+        session.known, f"{location.provider} {location.machine}".strip(), job.spec.needs.machines, location.usd_per_hour
     )
 
 
@@ -299,13 +211,11 @@ def _simulated(runtime: Runtime, wanted: BenchRequest, place: BenchPlace, unit: 
 
     spec = with_plan(runtime.session, wanted.path, wanted.environment, Spec((), wanted.work.name), time.time())
     first = spec.places[0]
-    allocation = predicting.on_machine(
-        runtime.session, f"{first.provider} {first.machine}", spec.needs.machines, first.usd_per_hour
-    )
-    if isinstance(allocation, predicting.Allocation):
+    allocation = on_machine(runtime.session.known, f"{first.provider} {first.machine}", spec.needs.machines, first.usd_per_hour)
+    if isinstance(allocation, Allocation):
         allocation = replace(allocation, chips=float(spec.needs.gpus * spec.needs.machines) or allocation.chips)
     predicted = {
-        **predicting.predict(runtime.session, wanted.path, wanted.work, allocation),
+        **predict(runtime.session.known, wanted.path, wanted.work, allocation),
         "seconds": spec.predicted["seconds"],
     }
     if wanted.steps is not None and (

@@ -3,41 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chipwise.api.catalog.check import check
-from chipwise.api.running.workloads import SERVES
 from chipwise.errors import BadInput
-from chipwise.workload.kinds import Common
+from chipwise.runner.bench.values import BenchPlace as BenchPlace
+from chipwise.runner.bench.values import BenchRequest as BenchRequest
+from chipwise.runner.submission.workload import SERVES
+from chipwise.workload.common import Common
 from chipwise.workload.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
-
-
-@dataclass(frozen=True, slots=True)
-class BenchPlace:
-    """Where it is to run: `--on` as it was written, and what that says."""
-
-    text: str
-    engine: str
-    gpus: int | None = None
-    cpus: int | None = None
-    context: str | None = None  # of a kubeconfig
-    machine: str | None = None  # of a cloud
-    simulated: bool = False  # by the formulas, on the machines of the plan
-
-
-@dataclass(frozen=True, slots=True)
-class BenchRequest:
-    path: str
-    work: Common
-    places: tuple[BenchPlace, ...]
-    repeat: int = 1
-    steps: int | None = None
-    longest: float | None = None
-    environment: str | None = None
 
 
 def place(session: Session, text: str) -> BenchPlace:

@@ -12,11 +12,11 @@ from chipwise.api.running import place, submitting, wanted
 from chipwise.api.running.held import Runtime as Runtime
 from chipwise.api.running.held import opened as opened
 from chipwise.api.running.installed import package, runs_here, traits
-from chipwise.api.running.wanted import RunRequest as RunRequest
 from chipwise.errors import BadInput
 from chipwise.runner.abilities import BringsFolders, LosesFiles
 from chipwise.runner.job import Job, Lack, Phase, Spec, Wish
 from chipwise.runner.record import Unread
+from chipwise.runner.submission.request import RunRequest as RunRequest
 
 if TYPE_CHECKING:
     from chipwise.api.running.simulate import Played

@@ -8,23 +8,24 @@ from typing import TYPE_CHECKING
 
 from chipwise.api import render as rendering
 from chipwise.api.catalog.check import check
-from chipwise.api.quick import read, with_limits
-from chipwise.api.running.bare import BOUGHT, priced
-from chipwise.api.running.engines import Reach
 from chipwise.api.running.installed import package, traits
-from chipwise.api.running.planned import PLACES, place_of, predicted_of, rate_of, same_as, with_minimum
-from chipwise.api.running.workloads import IMAGE
 from chipwise.api.verbs import plan_any_checked
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NoResult
+from chipwise.files.source import read_text
+from chipwise.planner.options import with_limits
 from chipwise.planner.values.plan import Plan
 from chipwise.renderer.cluster.work import work
 from chipwise.renderer.deployment import Form
 from chipwise.renderer.layout import meets
 from chipwise.runner.abilities import AppliesObjects, Market, Sells
 from chipwise.runner.job import MachinePlace, Needs, Spec
+from chipwise.runner.submission.planned import PLACES, place_of, predicted_of, rate_of, same_as, with_minimum
+from chipwise.runner.submission.rented import BOUGHT, in_each_region, shared
+from chipwise.runner.submission.workload import IMAGE
 
 if TYPE_CHECKING:
+    from chipwise.api.running.engines import Reach
     from chipwise.api.session.wiring import Session
     from chipwise.renderer.deployment import Deployment
 
@@ -45,7 +46,7 @@ def planned(
     """The workload of the file, or one stage of it, on what the plan takes within the engine's own limits. `image`: instead of
     the workload's own; `text` stands for the file."""
     engine_limits = limits(session, path, environment, reach, text)
-    checked = check(session, path, environment, text=with_limits(text or read(path), path, engine_limits))
+    checked = check(session, path, environment, text=with_limits(text or read_text(path), path, engine_limits))
     plan = plan_any_checked(session, path, checked, None, rendering.SEARCHED_CHOICES)
     if isinstance(plan, Plan) and plan.winner is None:
         raise NoResult(
@@ -72,7 +73,7 @@ def planned(
             interruptions_per_hour=rate_of(alternatives),
         )
     if rents:
-        spec = replace(spec, places=_in_each_region(session, spec.places, market_of(reach)))
+        spec = replace(spec, places=in_each_region(session.known, spec.places, market_of(reach)))
         image = image or ("" if deployment.software.built else deployment.software.image)
         return replace(spec, env={**spec.env, **({IMAGE: image} if image else {})})
     kind = package(reach.kind)
@@ -88,39 +89,14 @@ def market_of(reach: Reach) -> Market:
     return kind.market(reach.settings) if isinstance(kind, Sells) else Market()
 
 
-def _in_each_region(session: Session, places: Sequence[MachinePlace], market: Market) -> tuple[MachinePlace, ...]:
-    """A plan names each machine where it is cheapest; the same one in the engine's other regions, as far as it is sold there,
-    is what a job can move to. Those of the plan come first, then the others by their price."""
-    alternatives = [
-        priced_place
-        for place in places
-        for region in market.regions
-        if region != place.region
-        and (priced_place := priced(session, place.provider, place.machine, region, place.purchase)).usd_per_hour is not None
-    ]
-    return tuple(
-        dict.fromkeys([*places, *sorted(alternatives, key=lambda one: (one.purchase is not Purchase.SPOT, one.usd_per_hour))])
-    )
-
-
 def limits(session: Session, path: str, environment: str | None, reach: Reach, text: str | None = None) -> list[str]:
     """What of the catalog the engine can reach, as options of a plan."""
     market = market_of(reach)
     own = check(session, path, environment, text=text).workload.limits
-    clouds = _shared(path, market.clouds, own.clouds, {session.names.provider(one) for one in own.clouds})
+    clouds = shared(path, market.clouds, own.clouds, {session.names.provider(one) for one in own.clouds})
     matches = (session.names.regions(one.replace(":", "/")) for one in own.regions)
-    regions = _shared(path, market.regions, own.regions, {region.name for found in matches for region in found})
+    regions = shared(path, market.regions, own.regions, {region.name for found in matches for region in found})
     return [f"{name}=[{', '.join(values)}]" for name, values in (("clouds", clouds), ("regions", regions)) if values]
-
-
-def _shared(path: str, reached: Sequence[str], stated: Sequence[str], allowed: set[str]) -> list[str]:
-    """What the engine reaches of what the workload allows; a workload that states nothing allows all."""
-    common = [one for one in reached if one in allowed]
-    if reached and stated and not common:
-        raise BadInput(
-            f"{path} may run at {', '.join(stated)}, and this engine is at {', '.join(reached)}.", remedy="Use another engine."
-        )
-    return common or list(reached or stated)
 
 
 def _place(deployment: Deployment) -> MachinePlace:

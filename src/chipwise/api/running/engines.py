@@ -5,7 +5,7 @@
     cluster: {kind: kubernetes, context: prod, namespace: train}
     ec2: {region: eu-west-1, keep: s3://my-bucket/chipwise, instance_profile: chipwise-job, regions: [eu-north-1]}
 
-What it says of an engine of this machine is in `run_as.py`.
+What it says of an engine of this machine is in `engines_file.py`.
 
 A job holds its place, such as `kubernetes:10.0.0.1:6443/train`. How to get there is written down beside the record of this
 machine when the first job goes there, so that a controller that is started later, by whomever, needs no option for it.
@@ -29,7 +29,6 @@ from chipwise.adapters import plugins
 from chipwise.api.running import engines_file
 from chipwise.api.running.installed import DEFAULT, choices, configurable, names, package, runs_here, traits
 from chipwise.api.running.place import PLACES, engine_here, home_of, is_ours, record_url
-from chipwise.api.running.run_as import field_problems
 from chipwise.errors import BadInput, InvalidFile, NotFound, Problem, UnknownName
 from chipwise.runner.abilities import Configurable, Home
 from chipwise.spelling import nearest
@@ -170,7 +169,7 @@ def _configured(session: Session) -> dict[str, tuple[str, dict[str, Any]]]:
     engines: dict[str, tuple[str, dict[str, Any]]] = {}
     for name, value in document.data.items():
         if runs_here(str(name)):  # of this machine, which is not reached by any of this
-            problems += field_problems(str(name), value)
+            problems += engines_file.field_problems(str(name), value)
             continue
         if value is None:
             value = {}

@@ -11,8 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from chipwise.api.running.engines_file import run_as
 from chipwise.api.running.installed import DEFAULT, package, runs_here
-from chipwise.api.running.run_as import run_as
 from chipwise.errors import BadInput, InvalidFile, Problem
 from chipwise.runner.abilities import Machine, RunsHere
 from chipwise.runner.queue import Rules, Share
@@ -110,11 +110,6 @@ def this_place(session: Session, engine: str = DEFAULT) -> str:
     return f"{engine}:{socket.gethostname()}:{session.config.data_dir.absolute()}"
 
 
-def host_name() -> str:
-    """By which a machine of the user's catalog is this one."""
-    return socket.gethostname().partition(".")[0]
-
-
 def is_here(session: Session, job: Spec | Row) -> bool:
     """Whether it runs on this machine, and not on another or on a cluster."""
     return runs_here(job.engine) and job.place == this_place(session, job.engine)
@@ -165,8 +160,8 @@ def rules(session: Session) -> Rules:
     path = session.config.queue
     if not path.is_file():
         return Rules()
+    from chipwise.files.source import FileKind, read_text, read_yaml
     from chipwise.units import parse_seconds
-    from chipwise.workload.source import FileKind, read_text, read_yaml
 
     kind = FileKind("queue", "It holds patience, teams and others; or move it away.", 100_000)
     text = read_text(path, kind)

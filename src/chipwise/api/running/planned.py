@@ -1,39 +1,23 @@
-"""A plan as what a job may ask for: places in their order, how long it is thought to take, what that is thought to cost."""
+"""Jobs on the machines of their plan, for who plays them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from chipwise.api.catalog.check import check
 from chipwise.api.verbs import plan_any_checked
-from chipwise.catalog.offer import Purchase
-from chipwise.errors import BadInput, NoResult
-from chipwise.planner.explain.reason_words import nothing_words
-from chipwise.planner.tails import BOOT_S
-from chipwise.planner.values.pipeline import PipelinePlan, Placed, by_use
-from chipwise.planner.values.plan import Choice, Plan
-from chipwise.runner.comparing import steps_of
-from chipwise.runner.job import MachinePlace, Needs, Spec
-from chipwise.text import elapsed, spent
+from chipwise.errors import BadInput
+from chipwise.planner.values.plan import Plan
+from chipwise.runner.job import Spec
+from chipwise.runner.submission.planned import Planned as Planned
+from chipwise.runner.submission.planned import jobs_placed, stages_placed
 from chipwise.workload.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
 
 SEARCHED_CHOICES = 50
-PLACES = 6
-MONTH_S = 30 * 86400.0
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """Jobs on the machines of their plan, by id."""
-
-    specs: tuple[tuple[str, Spec], ...]
-    served_s: float | None = None  # after which services beside jobs are stopped, since they have no end; None: there are none
-    asides: tuple[str, ...] = ()  # of what the plan counts and no machine does
 
 
 def with_plan(session: Session, path: str, environment: str | None, spec: Spec, now: float) -> Spec:
@@ -55,125 +39,8 @@ def with_plans(
     planned together, and each runs on its own machines. `text` stands for the file."""
     checked = check(session, path, environment, text=text)
     plan = plan_any_checked(session, path, checked, None, SEARCHED_CHOICES)
-    if isinstance(plan, Plan):
-        best = plan.winner
-        if best is None:
-            raise NoResult(
-                f"{plan.workload}: {nothing_words(plan.missing)}.", remedy=f"chipwise plan {path} says how much is missing."
-            )
-        goals = checked.workload.goals
-        deadline = now + goals.deadline if goals.deadline is not None else None
-        until = goals.finish_by.timestamp() if goals.finish_by is not None else deadline
-        placed = [(id, _placed(replace(spec, deadline=until), plan.choices, best)) for id, spec in specs]
-        return Planned(tuple(placed))
-    return _stages(plan, path, specs)
-
-
-def _stages(plan: PipelinePlan, path: str, specs: Sequence[tuple[str, Spec]]) -> Planned:
-    if plan.totals is None:
-        lacks = [lack.missing for lack in plan.lacks]
-        raise NoResult(f"{plan.workload}: {nothing_words(lacks)}.", remedy=f"chipwise plan {path} says how much is missing.")
-    stages = {one.name: one for one in plan.stages}
-    placed = [(id, _stage(stages[spec.name.removeprefix(f"{spec.pipeline}-")], spec, path)) for id, spec in specs]
-    serves = any(one.per == "month" for one in plan.stages)
-    seconds, cost = sum(one.seconds for one in plan.hand_offs), sum(one.usd for one in plan.hand_offs if one.per == "once")
-    asides = []
-    if seconds or cost:
-        by_plan = f"by the plan they take {elapsed(seconds)} and cost {spent(cost)}"
-        asides.append(f"Hand-offs between stages are not played: {by_plan}.")
-    if serves:
-        asides.append(f"Services have no end: they are stopped {elapsed(MONTH_S)} after all else should be done.")
-    return Planned(tuple(placed), plan.totals.seconds + MONTH_S if serves else None, tuple(asides))
-
-
-def _stage(stage: Placed, spec: Spec, path: str) -> Spec:
-    """A service that is paid by use has no machines that could be lost: the best that has some is played instead."""
-    best = stage.choice
-    if by_use(best):
-        machines = [one for one in stage.plan.choices if not by_use(one)]
-        if not machines:
-            raise NoResult(
-                f"{path}: {stage.name} is paid by use, and nothing of it runs on machines.", remedy="Play the others alone."
-            )
-        best = machines[0]
-    return _placed(spec, [best, *stage.plan.choices], best)
-
-
-def _placed(spec: Spec, choices: Sequence[Choice], best: Choice) -> Spec:
-    alternatives = same_choices(choices, best)
-    return replace(
-        spec,
-        needs=replace(with_minimum(spec, best.machines, spec.name, spec.service), gpus=best.chips),
-        places=tuple(dict.fromkeys(map(place_of, alternatives)))[:PLACES],
-        expected_s=min(one.seconds for one in alternatives),  # what restarts take, a run finds out by itself
-        interruptions_per_hour=rate_of(alternatives),
-        predicted={**_figures(best), **_steps(spec), "start_s": BOOT_S},
-    )
-
-
-def with_minimum(spec: Spec, machines: int, title: str, serves: bool) -> Needs:
-    """As planned; where the least was told, fewer may do. What holds for all stages of a pipeline is as much as each can do."""
-    minimum = spec.needs.machines_least
-    exact = replace(spec.needs, machines=machines, machines_least=None)
-    if minimum is None or (spec.pipeline and minimum >= machines):
-        return exact
-    if serves:
-        raise BadInput(f"{title} is a service, of which replicas come and go by themselves.", remedy="Leave --machines out.")
-    if minimum > machines:
-        raise BadInput(
-            f"{title} takes {machines} machine{'' if machines == 1 else 's'} by its plan, and {minimum} are to be the least.",
-            remedy=f"Write --machines {max(machines // 2, 1)}-, or leave it out.",
-        )
-    return replace(exact, machines_least=minimum)
-
-
-def _steps(spec: Spec) -> dict[str, object]:
-    told = steps_of(spec)
-    return {} if told is None else {"steps": told}
-
-
-def same_as(plan: Plan) -> list[Choice]:
-    """Choices that do the same as the first, each elsewhere or bought another way."""
-    best = plan.winner
-    assert best is not None
-    return same_choices(plan.choices, best)
-
-
-def same_choices(choices: Sequence[Choice], best: Choice) -> list[Choice]:
-    return [
-        choice
-        for choice in choices
-        if not by_use(choice) and (choice.chip, choice.chips, choice.machines) == (best.chip, best.chips, best.machines)
-    ]
-
-
-def predicted_of(plan: Plan) -> dict[str, object]:
-    best = plan.winner
-    assert best is not None
-    return _figures(best)
-
-
-def _figures(best: Choice) -> dict[str, object]:
-    return {"seconds": best.seconds, "usd": best.usd, "kg": best.kg, "interruptions": best.interruptions}
-
-
-def place_of(choice: Choice) -> MachinePlace:
-    hours = choice.seconds / 3600.0
-    compute = sum(line.usd for line in choice.cost.lines if line.name == "compute")
-    usd_per_hour = compute / (hours * choice.machines) if hours else None
-    return MachinePlace(
-        purchase=Purchase(choice.purchase),
-        provider=choice.provider,
-        region=choice.region,
-        zone="",
-        machine=choice.machine,
-        usd_per_hour=usd_per_hour,
-    )
-
-
-def rate_of(alternatives: Sequence[Choice]) -> float | None:
-    """Interruptions an hour of one spot machine, where one is among them."""
-    spot = next((one for one in alternatives if one.purchase == Purchase.SPOT), None)
-    if spot is None or not spot.seconds:
-        return None
-    return spot.interruptions / ((spot.seconds - spot.first_wait_s) / 3600.0) / max(spot.machines, 1)
+    if not isinstance(plan, Plan):
+        return stages_placed(plan, path, specs)
+    goals = checked.workload.goals
+    deadline = now + goals.deadline if goals.deadline is not None else None
+    return jobs_placed(plan, path, specs, goals.finish_by.timestamp() if goals.finish_by is not None else deadline)

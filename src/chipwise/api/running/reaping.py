@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chipwise.api.running import asking, engines
+from chipwise.api.running import engines
+from chipwise.api.running.held import Runtime, opened
 from chipwise.errors import BadInput, ChipwiseError
 from chipwise.runner.abilities import Reaps
 from chipwise.runner.engine import Clear
@@ -45,7 +46,7 @@ def reap(session: Session, name: str | None, *, dry_run: bool) -> Reaped:
     looked at all the same."""
     leftovers: list[Left] = []
     failed: list[ChipwiseError] = []
-    with asking.opened(session) as runtime:
+    with opened(session) as runtime:
         for make in _engines(session, name):
             try:
                 engine = make()
@@ -68,7 +69,7 @@ def _engines(session: Session, name: str | None) -> Iterator[Callable[[], Engine
     yield partial(engines.connect, session, reach)
 
 
-def _leftovers(runtime: asking.Runtime, engine: Engine, dry_run: bool) -> list[Left]:
+def _leftovers(runtime: Runtime, engine: Engine, dry_run: bool) -> list[Left]:
     def live() -> list[Job]:
         wanted = Wanted(phases=PLACED, place=engine.place)
         return [

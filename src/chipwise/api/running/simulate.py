@@ -1,12 +1,12 @@
 """What would happen: jobs played through on a virtual clock, with the controller that would really lead them.
 
-`simulate(specs, world, seed)` is the whole of it; `played_text` makes lines of its answer. Where no world is given, one is made
-of what the jobs say: their places and prices, their expected time, and how often machines there are interrupted.
+`simulate(specs, world, seed)` is the whole of it; `views/played.py` makes lines of its answer. Where no world is given, one is
+made of what the jobs say: their places and prices, their expected time, and how often machines there are interrupted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 
@@ -18,9 +18,11 @@ from chipwise.runner.comparing import number, steps_of
 from chipwise.runner.events import Wished
 from chipwise.runner.job import Job, MachinePlace, Outcome, Spec, Wish
 from chipwise.runner.loop import Controller
+from chipwise.runner.played import Course
+from chipwise.runner.played import Played as Played
 from chipwise.runner.policy import NeverLate, Policy
 from chipwise.runner.queue import Rules
-from chipwise.runner.record import Change, Happened, Wanted
+from chipwise.runner.record import Change, Wanted
 
 TICK_S = 30.0
 LONGEST_S = 90 * 86400.0
@@ -39,61 +41,6 @@ class Wishes:
     moment: float
     job: str
     wish: Wish = Wish.STOP
-
-
-@dataclass(frozen=True, slots=True)
-class Course:
-    """How one job went."""
-
-    job: Job
-    hours: Mapping[Purchase, float]  # machine-hours
-    usd: float
-    interruptions: int  # attempts that were lost or had to leave
-    lost_work_s: float  # steps that were done and not saved
-    until: float
-    guessed_s: float | None = None  # how long it was taken to run, where nobody said
-
-    @property
-    def late_s(self) -> float | None:
-        """After its deadline, negative before it; None where it has none. One that is not over counts as if it ended now."""
-        deadline = self.job.spec.deadline
-        return None if deadline is None else (self.job.ended if self.job.ended is not None else self.until) - deadline
-
-
-@dataclass(frozen=True, slots=True)
-class Played:
-    begins: float
-    until: float
-    is_over: bool  # all jobs
-    courses: tuple[Course, ...]
-    story: tuple[Happened, ...]
-    turns: int = 0
-    trouble: tuple[str, ...] = ()  # each that an engine gave, once
-    asides: tuple[str, ...] = ()  # what of the whole was not played, in words
-
-    @property
-    def usd(self) -> float:
-        return sum(one.usd for one in self.courses)
-
-    @property
-    def interruptions(self) -> int:
-        return sum(one.interruptions for one in self.courses)
-
-    @property
-    def lost_work_s(self) -> float:
-        return sum(one.lost_work_s for one in self.courses)
-
-    @property
-    def hours(self) -> dict[Purchase, float]:
-        totals: dict[Purchase, float] = {}
-        for course in self.courses:
-            for purchase, hours in course.hours.items():
-                totals[purchase] = totals.get(purchase, 0.0) + hours
-        return totals
-
-    @property
-    def late(self) -> tuple[Course, ...]:
-        return tuple(one for one in self.courses if (one.late_s or 0.0) > 0)
 
 
 @dataclass(slots=True)

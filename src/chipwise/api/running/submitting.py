@@ -19,6 +19,7 @@ from chipwise.adapters import environment as environment_of
 from chipwise.api.running.installed import runs_here
 from chipwise.errors import BadInput, NotAllowed, NotFound, OutsideFailed
 from chipwise.runner.abilities import Checks
+from chipwise.runner.finding import beginning
 from chipwise.runner.job import Attempt, Job, MachinePlace, Spec
 from chipwise.runner.queue import Rules
 from chipwise.text import plural
@@ -35,11 +36,6 @@ _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none that look alike
 
 def new_id(name: str) -> str:
     return f"{beginning(name) or 'job'}-{''.join(secrets.choice(_LETTERS) for _ in range(7))}"
-
-
-def beginning(name: str) -> str:
-    """Of the ids of jobs that are called so, or so and more."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:30].strip("-")
 
 
 def submitter() -> str:

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from chipwise.api.running import controlling, place
 from chipwise.api.running.installed import runs_here
 from chipwise.errors import ChipwiseError
 from chipwise.runner.engine import Room
-from chipwise.runner.job import PLACED, Job, Lack, Phase
+from chipwise.runner.job import PLACED, Job, Phase
 from chipwise.runner.queue import why_short
-from chipwise.runner.record import Row, Unread, Wanted
+from chipwise.runner.record import Row, Wanted
 from chipwise.runner.story import waits as waits
+from chipwise.runner.waiting import ROW_LIMIT, each_once, earlier, gpu_count, said_by_controller
+from chipwise.runner.waiting import phase_since as phase_since
+from chipwise.runner.waiting import with_reason as with_reason
 
 if TYPE_CHECKING:
     from chipwise.api.running.held import Runtime
     from chipwise.api.session.wiring import Session
     from chipwise.runner.record import Record
 
-ROW_LIMIT = 50  # rows: each is read
 LOOKS_S = 0.5
-UNSAID = "its controller has not said yet what it waits for"
 PATIENT_S = 1.5  # after which one who waits wants to know why
 
 
@@ -45,76 +45,15 @@ def asked_and_why(session: Session, record: Record, rows: Sequence[Row]) -> dict
             reason, before = job.waiting, earlier(record, job)
             if not runs_here(job.spec.engine):
                 reason = why_short(job, before, Room(), rules, now) if before else reason
-            elif not before and (said := said_by_controller(record, job, here=True)):
+            elif not before and (said := said_by_controller(record, job, now, here=True)):
                 reason = said
             elif devices is not None:
                 room = Room(tuple(devices["gpus"]), tuple(devices["cpus"]))
-                reason = why_short(job, _each_once(placed[job.spec.place], before), room, rules, now) or reason
-            answers[job.id] = (_gpu_count(job), reason)
+                reason = why_short(job, each_once(placed[job.spec.place], before), room, rules, now) or reason
+            answers[job.id] = (gpu_count(job), reason)
         return answers
     except ChipwiseError:
         return {}
-
-
-def with_reason(row: Row, waits: Mapping[str, tuple[str, str]]) -> Row:
-    """With why it waits, by `asked_and_why`."""
-    return replace(row, reason=waits[row.id][1]) if row.id in waits else row
-
-
-def said_by_controller(record: Record, job: Job, *, here: bool) -> str:
-    """Why a queued job waits, where whoever asks cannot know it: of a record of several people each sees a part, and of another
-    machine (not `here`) nobody knows what is free. Empty: it can be reckoned from what is read."""
-    if job.ready_at(time.time()) > time.time():
-        return ""
-    if job.waiting and (job.lack is Lack.PERMIT or record.login or not here):
-        return job.waiting
-    return UNSAID if record.login or not here else ""
-
-
-def phase_since(record: Record, rows: Sequence[Row]) -> dict[str, float]:
-    """By id, since when it waits or starts, of those of which their row does not say that."""
-    moments: dict[str, float] = {}
-    unsaid = [row for row in rows if row.phase is Phase.QUEUED or (row.phase.placed and row.begun is None)]
-    for row in unsaid[:ROW_LIMIT]:
-        try:
-            job = record.job(row.id)
-        except Unread:
-            continue
-        if job is not None and (moment := _since(job)) is not None:
-            moments[row.id] = moment
-    return moments
-
-
-def _since(job: Job) -> float | None:
-    """When it was placed; of one that waits, when its attempt ended or when its owner asked for another. None: as submitted."""
-    last = job.attempt
-    if job.phase.placed:
-        return last.placed if last is not None else None
-    is_wished = job.forgiven == len(job.attempts) and job.not_before > job.submitted  # else the time of a try that is to come
-    moments = [last.ended if last is not None else None, job.not_before if is_wished else None]
-    return max((one for one in moments if one is not None), default=None)
-
-
-def earlier(record: Record, job: Job) -> list[Job]:
-    """What it comes after and is not done, here or elsewhere."""
-    jobs: list[Job | None] = []
-    for id in job.spec.after:
-        try:
-            jobs.append(record.job(id))
-        except Unread as error:  # of a damaged one nobody knows that it was done
-            jobs.append(error.damaged.job)
-    return [one for one in jobs if one is not None and one.phase is not Phase.DONE]
-
-
-def _each_once(placed: Sequence[Job], before: Sequence[Job]) -> list[Job]:
-    """A stage that comes before may be one of those that run here."""
-    return list({one.id: one for one in (*placed, *before)}.values())
-
-
-def _gpu_count(job: Job) -> str:
-    needs = job.spec.needs
-    gpus = str(needs.gpus) if needs.fewest_gpus >= needs.gpus else f"{needs.fewest_gpus} to {needs.gpus}"
-    return gpus if needs.machines == 1 else f"{needs.machines} x {gpus}"
 
 
 class Watched:
@@ -157,10 +96,10 @@ class Watched:
         before = earlier(record, job)
         if not place.is_here(self._held.session, job.spec):
             return why_short(job, before, Room(), self._held.rules, now) if before else job.waiting
-        if not before and job.waiting and (said := said_by_controller(record, job, here=True)):
+        if not before and job.waiting and (said := said_by_controller(record, job, now, here=True)):
             return said
         placed = record.jobs(Wanted(phases=PLACED, place=job.spec.place))
-        reason = why_short(job, _each_once(placed, before), Room(config.gpus, config.cpus), self._held.rules, now)
+        reason = why_short(job, each_once(placed, before), Room(config.gpus, config.cpus), self._held.rules, now)
         self._free = 0.0 if reason else self._free or now
         if reason or now - self._free <= PATIENT_S:
             return reason

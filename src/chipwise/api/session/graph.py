@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chipwise.adapters.graphs.sizes import Sizes
 from chipwise.errors import BadInput
@@ -16,7 +16,7 @@ from chipwise.workload.model.spelled import names_graph
 if TYPE_CHECKING:
     from chipwise.workload.graph.values import Graph
 
-__all__ = ["Sizes", "graph_model", "graph_of", "model_of", "names_graph", "path_of"]
+__all__ = ["Sizes", "graph_model", "graph_of", "model_of", "names_graph", "path_of", "read_view"]
 
 _STATED = Sizes()
 
@@ -50,6 +50,18 @@ def _read(path: Path, sizes: Sizes, state: Sequence[int]) -> Graph:
 def graph_model(name: str, sizes: Sizes = _STATED) -> Model:
     """The network as prediction takes it, per sample."""
     return model_of(name, graph_of(name, sizes))
+
+
+def read_view(name: str, sizes: Sizes) -> dict[str, Any]:
+    """The network in a file as plain data, with every operator."""
+    from chipwise.views.graph import graph_view
+
+    graph = graph_of(name, sizes)
+    try:
+        model: Model | BadInput = model_of(name, graph)
+    except BadInput as error:
+        model = error
+    return graph_view(path_of(name).name, graph, model)
 
 
 def model_of(name: str, graph: Graph) -> Model:

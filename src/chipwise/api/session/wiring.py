@@ -14,7 +14,7 @@ from chipwise.api.session.config import Config, read_config
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.feed import Snapshot
 from chipwise.catalog.names import Names, names_of
-from chipwise.catalog.offer import day_number
+from chipwise.catalog.offer import year_before
 from chipwise.errors import BadInput, UnknownName
 from chipwise.spelling import fold
 
@@ -49,7 +49,7 @@ class Session:
         if not any(self.config.catalog_dir.glob("*.y*ml")):
             snapshot = self._stored_rows(())
             return load((), snapshot.machines, snapshot.regions, snapshot.offers)
-        from chipwise.api.session.own import join, read, read_chips
+        from chipwise.catalog.own import join, read, read_chips
 
         files = read(self.config.catalog_dir)
         chips = read_chips(files)
@@ -90,7 +90,7 @@ class Session:
     @property
     def year_ago(self) -> int:
         """The day (yyyymmdd) from which on a price counts as fresh where the cheapest is named."""
-        return day_number(self.today - timedelta(days=365))
+        return year_before(self.today)
 
     @cached_property
     def names(self) -> Names:

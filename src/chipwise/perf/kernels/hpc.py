@@ -30,7 +30,8 @@ from chipwise.perf.kernels.work import (
     share,
 )
 from chipwise.perf.part import Part
-from chipwise.workload.kinds import Hpc, Pattern
+from chipwise.workload.choices import Pattern
+from chipwise.workload.kinds import Hpc
 
 PATTERNS = tuple(pattern.value for pattern in Pattern)
 _ALSO = {"stencil": "halo", "neighbour": "halo", "fft": "alltoall"}

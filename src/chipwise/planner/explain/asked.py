@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from chipwise.planner.explain.asking import Asked
 from chipwise.planner.ground import PERIODS, budget_usd, running_s
-from chipwise.workload.kinds import Common, Hpc, Interactive, Serve, Stream, Transcode
+from chipwise.workload.common import Common
+from chipwise.workload.kinds import Hpc, Interactive, Serve, Stream, Transcode
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known

@@ -20,7 +20,7 @@ from chipwise.planner.explain.reason_words import missing_words
 from chipwise.planner.fleet import Index
 from chipwise.planner.pricing import Priced
 from chipwise.planner.ranking import first_of
-from chipwise.planner.reasons import NoNetworkPort, TooSlow
+from chipwise.planner.reasons.goals import NoNetworkPort, TooSlow
 from chipwise.planner.values.plan import Answer, Choice, Obstacle, Plan, Rows
 from chipwise.planner.values.split import DevicesPerPlace, GenerationSplit, Seats, width
 from chipwise.planner.values.trade import cost_time_curve, knee

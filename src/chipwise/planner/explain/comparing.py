@@ -18,7 +18,9 @@ from chipwise.money.carbon import Grids
 from chipwise.perf.arrays import Array
 from chipwise.planner.fleet import Index, family_of
 from chipwise.planner.ranking import Values, order
-from chipwise.planner.reasons import MissesGoals, NotOffered, Reason
+from chipwise.planner.reasons import Reason
+from chipwise.planner.reasons.goals import MissesGoals
+from chipwise.planner.reasons.limits import NotOffered
 from chipwise.planner.values.plan import Choice, Loss, Rows
 
 DEPTH = 3  # candidates of a cell that get their storage: it is reckoned for the best of all only, and may change the order

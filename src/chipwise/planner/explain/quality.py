@@ -8,7 +8,7 @@ from statistics import median
 
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.tables import Quantised
-from chipwise.planner.reasons import RuleKind
+from chipwise.planner.reasons.limits import RuleKind
 from chipwise.planner.values.plan import Plan
 from chipwise.spelling import fold
 

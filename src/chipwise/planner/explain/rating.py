@@ -35,7 +35,8 @@ from chipwise.planner.explain.comparing import leaders
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.explain.words import PORTING
 from chipwise.planner.fleet import Index, family_of
-from chipwise.planner.reasons import MissesGoals, Reason
+from chipwise.planner.reasons import Reason
+from chipwise.planner.reasons.goals import MissesGoals
 from chipwise.planner.values.plan import Choice, Rows
 from chipwise.planner.values.split import width
 from chipwise.text import duration, number

@@ -6,45 +6,45 @@ import math
 from collections.abc import Sequence
 from typing import assert_never
 
-from chipwise.planner import reasons as r
 from chipwise.planner import remedies
 from chipwise.planner.limits import Refused
+from chipwise.planner.reasons import Beaten, Reason, abilities, goals, limits, quantum, sizes
 from chipwise.planner.values.plan import Loss, Missing, Obstacle
 from chipwise.text import duration, gib, mass, number, usd
 from chipwise.units import DAY, GIB
 
 
-def words(reason: r.Reason) -> str:
+def words(reason: Reason) -> str:
     """Without a capital letter or a full stop: it stands behind a name and a colon."""
-    if isinstance(reason, r.Beaten):
+    if isinstance(reason, Beaten):
         porting = " after porting" if reason.porting else ""
         return _with_circuits(reason) if reason.device else f"{_beaten(reason)}{porting}"
-    if isinstance(reason, r.Limit):
+    if isinstance(reason, limits.Limit):
         return _limit(reason)
-    if isinstance(reason, r.Ability):
+    if isinstance(reason, abilities.Ability):
         return _ability(reason)
-    if isinstance(reason, r.Size):
+    if isinstance(reason, sizes.Size):
         return _size(reason)
-    return _goal(reason) if isinstance(reason, r.Goal) else _quantum(reason)
+    return _goal(reason) if isinstance(reason, goals.Goal) else _quantum(reason)
 
 
-def rule_words(rule: r.Rule) -> str:
+def rule_words(rule: limits.Rule) -> str:
     """A limit as what it says of the offers that it refuses."""
     match rule.kind:
-        case r.RuleKind.PROGRAMME:
+        case limits.RuleKind.PROGRAMME:
             return f"not known to take part in {rule.name}"
-        case r.RuleKind.POWER:
+        case limits.RuleKind.POWER:
             return f"draws more than {rule.limit:g} W"
-        case r.RuleKind.REQUIRED:
+        case limits.RuleKind.REQUIRED:
             return rule.name
-        case r.RuleKind.QUOTA | r.RuleKind.QUOTA_MORE:
-            suffix = " with more machines" if rule.kind is r.RuleKind.QUOTA_MORE else ""
+        case limits.RuleKind.QUOTA | limits.RuleKind.QUOTA_MORE:
+            suffix = " with more machines" if rule.kind is limits.RuleKind.QUOTA_MORE else ""
             return f"above {_quota_owner(rule.own)} of {rule.limit:,g} {rule.name}{suffix}"
-        case r.RuleKind.PURCHASE:
+        case limits.RuleKind.PURCHASE:
             return f"not bought as {rule.name}"
-        case r.RuleKind.PRICE_AGE:
+        case limits.RuleKind.PRICE_AGE:
             return f"price older than {duration((rule.limit or 0) * DAY)}"
-        case r.RuleKind.REPLICAS:
+        case limits.RuleKind.REPLICAS:
             return f"needs more than {rule.limit:g} replicas"
         case _:
             return _RULES[rule.kind]
@@ -52,23 +52,23 @@ def rule_words(rule: r.Rule) -> str:
 
 MOVING = 0.1  # of the time: from here on moving the data is told
 _RULES = {
-    r.RuleKind.UNREAL: "not for sale at that price (auction floors, placeholders, stale entries)",
-    r.RuleKind.RETIRED: "retired",
-    r.RuleKind.UNKNOWN_SPEED: "no speed known",
-    r.RuleKind.CLOUD: "cloud not asked for",
-    r.RuleKind.AVOIDED_CLOUD: "cloud avoided",
-    r.RuleKind.CHIP: "chip not asked for",
-    r.RuleKind.AVOIDED_CHIP: "chip avoided",
-    r.RuleKind.REGION: "region not asked for",
-    r.RuleKind.AVOIDED_REGION: "region avoided",
-    r.RuleKind.UNKNOWN_COUNTRY: "its country is not known",
-    r.RuleKind.COUNTRY: "country not allowed",
-    r.RuleKind.AVOIDED_COUNTRY: "country avoided",
-    r.RuleKind.INTERRUPTIBLE: "may be interrupted",
-    r.RuleKind.MARKET: "not durable: a marketplace or a single listing (--market any)",
-    r.RuleKind.COMMITMENT: "binds for a term (--commit 1y, 3y or any)",
-    r.RuleKind.OWNED: "owned",
-    r.RuleKind.RENTED: "rented",
+    limits.RuleKind.UNREAL: "not for sale at that price (auction floors, placeholders, stale entries)",
+    limits.RuleKind.RETIRED: "retired",
+    limits.RuleKind.UNKNOWN_SPEED: "no speed known",
+    limits.RuleKind.CLOUD: "cloud not asked for",
+    limits.RuleKind.AVOIDED_CLOUD: "cloud avoided",
+    limits.RuleKind.CHIP: "chip not asked for",
+    limits.RuleKind.AVOIDED_CHIP: "chip avoided",
+    limits.RuleKind.REGION: "region not asked for",
+    limits.RuleKind.AVOIDED_REGION: "region avoided",
+    limits.RuleKind.UNKNOWN_COUNTRY: "its country is not known",
+    limits.RuleKind.COUNTRY: "country not allowed",
+    limits.RuleKind.AVOIDED_COUNTRY: "country avoided",
+    limits.RuleKind.INTERRUPTIBLE: "may be interrupted",
+    limits.RuleKind.MARKET: "not durable: a marketplace or a single listing (--market any)",
+    limits.RuleKind.COMMITMENT: "binds for a term (--commit 1y, 3y or any)",
+    limits.RuleKind.OWNED: "owned",
+    limits.RuleKind.RENTED: "rented",
 }
 
 
@@ -107,81 +107,81 @@ def lost(loss: Loss) -> str:
     return "; ".join(filter(None, (words(loss.why), loss.remark)))
 
 
-def _limit(reason: r.Limit) -> str:
+def _limit(reason: limits.Limit) -> str:
     match reason:
-        case r.NotOffered():
+        case limits.NotOffered():
             return "no offer within the limits"
-        case r.NoOfferLeft(rule, offers):
+        case limits.NoOfferLeft(rule, offers):
             if rule is None:
                 return "no offer is left: the catalog has none"
             return f"no offer is left: the last {offers:,} were refused as {rule_words(rule)!r}"
-        case r.NoComplianceData(programmes, providers, taking_part):
+        case limits.NoComplianceData(programmes, providers, taking_part):
             silent = f"no data says whether {listed_few(providers)} {'takes' if len(providers) == 1 else 'take'} part in"
             known = f"; known to: {', '.join(taking_part)}" if taking_part else ""
             return f"{silent} {' and '.join(programmes)}{known}"
-        case r.DoesNotRun(finding):
+        case limits.DoesNotRun(finding):
             return finding
-        case r.StagesOverQuota(stages, quota):
+        case limits.StagesOverQuota(stages, quota):
             amounts = ", ".join(f"{name} {need:,g}" for name, need in stages)
             names = " and ".join(name for name, _ in stages)
             return f"{names} can run at the same time, which {words(quota)} ({amounts})"
-        case r.NoPrice(name):
+        case limits.NoPrice(name):
             return f"the price of {name} is not published"
-        case r.NotAtTheEdge():
+        case limits.NotAtTheEdge():
             return "stands elsewhere; limits.where asks for the edge"
-        case r.OverPower(name, watts, limit_w):
+        case limits.OverPower(name, watts, limit_w):
             return f"{name} and its board draw {watts:g} W; {limit_w:g} W are allowed"
-        case r.OverQuota(name, unit, needed, limit, own):
+        case limits.OverQuota(name, unit, needed, limit, own):
             resource = name if own else f"{unit} of {name}"
             return f"needs {number(needed, 4)} {resource}, {_quota_owner(own)} is {limit:,g}"
-        case r.Barred():
+        case limits.Barred():
             return _barred(reason)
-        case r.Misplaced():
+        case limits.Misplaced():
             return _misplaced(reason)
-        case r.OtherWeights(model):
+        case limits.OtherWeights(model):
             return f"is another training of the shape of {model}"
-        case r.RetiredService(day):
+        case limits.RetiredService(day):
             return f"was retired {day}"
     assert_never(reason)
 
 
-def _barred(reason: r.Barred) -> str:
+def _barred(reason: limits.Barred) -> str:
     """A limit, as what it says of a service that is paid per use."""
     provider, asked = reason.provider, ", ".join(reason.asked)
     match reason.rule:
-        case r.RuleKind.RENTED:
+        case limits.RuleKind.RENTED:
             return "is rented, and only own machines are asked for"
-        case r.RuleKind.PURCHASE:
+        case limits.RuleKind.PURCHASE:
             return f"is paid per use, and machines bought as {' or '.join(reason.asked)} are asked for"
-        case r.RuleKind.CLOUD:
+        case limits.RuleKind.CLOUD:
             return f"{provider} is none of the clouds asked for: {asked}"
-        case r.RuleKind.AVOIDED_CLOUD:
+        case limits.RuleKind.AVOIDED_CLOUD:
             return f"{provider} is to be avoided"
-        case r.RuleKind.PROGRAMME:
+        case limits.RuleKind.PROGRAMME:
             return f"{provider} is not known to take part in {asked}"
-        case r.RuleKind.CHIP:
+        case limits.RuleKind.CHIP:
             hardware = f"runs on {' or '.join(reason.chips)}" if reason.chips else "which chip it runs on is not stated"
             return f"{hardware}; asked for {', '.join(reason.asked[:4])}"
-        case r.RuleKind.AVOIDED_CHIP:
+        case limits.RuleKind.AVOIDED_CHIP:
             return f"may run on {' or '.join(reason.chips)}, which is to be avoided"
         case _:
-            return rule_words(r.Rule(reason.rule, asked))
+            return rule_words(limits.Rule(reason.rule, asked))
 
 
-def _misplaced(reason: r.Misplaced) -> str:
+def _misplaced(reason: limits.Misplaced) -> str:
     place, listing = reason.provider, ", ".join(reason.countries[:4])
     if reason.region:
         place += f" {reason.region}"
     elif listing:
         place += f", whose regions are in {listing}"
     match reason.rule:
-        case r.RuleKind.COUNTRY:
+        case limits.RuleKind.COUNTRY:
             wanted = ", ".join(reason.asked[:4]) + (", ..." if len(reason.asked) > 4 else "")
             where = f"runs in {place}" if reason.certain else f"its region is not stated ({place})"
             return f"{where}; asked for {wanted}"
-        case r.RuleKind.REGION:
+        case limits.RuleKind.REGION:
             return f"its region is not stated or not asked for ({place})"
-        case r.RuleKind.AVOIDED_COUNTRY:
+        case limits.RuleKind.AVOIDED_COUNTRY:
             return f"may run in a country to be avoided ({place})"
         case _:
             return f"may run in a region to be avoided ({place})"
@@ -191,143 +191,143 @@ def _quota_owner(own: bool) -> str:
     return "your quota" if own else "the default quota"
 
 
-def _ability(reason: r.Ability) -> str:
+def _ability(reason: abilities.Ability) -> str:
     match reason:
-        case r.NoEngine():
+        case abilities.NoEngine():
             return "no engine for language models runs on it"
-        case r.ServesOnly():
+        case abilities.ServesOnly():
             return "its software serves models and does not train them"
-        case r.GpusOnly(method):
+        case abilities.GpusOnly(method):
             return f"{method} needs 4-bit kernels, which are written for GPUs only"
-        case r.WrongKind(kind, able):
+        case abilities.WrongKind(kind, able):
             return f"{kind} chips cannot do this work; {', '.join(able)} can"
-        case r.NoPrecision(wanted, known, chip, instead):
+        case abilities.NoPrecision(wanted, known, chip, instead):
             has = f"; {', '.join(known)} are" if known else f"; pass --precision {instead}" if instead else ""
             formats = f"{', '.join(wanted[:-1])} or {wanted[-1]}" if len(wanted) > 1 else wanted[0]
             return f"no {formats} arithmetic is stated for {chip or 'it'}{has}"
-        case r.OtherFormat(precision, asked):
+        case abilities.OtherFormat(precision, asked):
             return f"is served in {precision}; asked for {', '.join(asked)}"
-        case r.NoSpeed(chips):
+        case abilities.NoSpeed(chips):
             return f"no speed is stated of {' or '.join(chips)}" if chips else "no speed is known of its processor"
-        case r.NoCodec(chip, formats, known):
+        case abilities.NoCodec(chip, formats, known):
             return f"{chip} has no engines for {formats} ({known})"
-        case r.NoFabric(able):
+        case abilities.NoFabric(able):
             return f"holds no chain of circuits; FPGAs do: {', '.join(able)}"
-        case r.LacksFabric(chip, resource, share):
+        case abilities.LacksFabric(chip, resource, share):
             return f"the design needs {share:.0%} of the {resource} that the shell and routing leave of {chip}"
-        case r.NotMeasured(operations):
+        case abilities.NotMeasured(operations):
             return f"{', '.join(operations)} {'was' if len(operations) == 1 else 'were'} not measured on a processor"
-        case r.SharedSlice(chip):
+        case abilities.SharedSlice(chip):
             return f"{chip} is a slice, and sharing is not allowed"
-        case r.Unpredicted(message):
+        case abilities.Unpredicted(message):
             return message.rstrip(".")
     assert_never(reason)
 
 
-def _size(reason: r.Size) -> str:
+def _size(reason: sizes.Size) -> str:
     match reason:
-        case r.LacksMemory(short):
+        case sizes.LacksMemory(short):
             return f"lacks {gib(short)} of memory a chip at best"
-        case r.HoldsTooLittle(holder, has, needed, needed_by):
+        case sizes.HoldsTooLittle(holder, has, needed, needed_by):
             purpose = f" for {needed_by}" if needed_by else ""
             return f"{holder} can hold {_gib(has)} of the {_gib(needed)} GiB needed{purpose}"
-        case r.DoesNotFit(model, holder, precision, short):
+        case sizes.DoesNotFit(model, holder, precision, short):
             shape = f"{model} in {precision}" if precision else model
             lacking = f": {gib(short)} a chip are missing" if short is not None else ""
             return f"{shape} does not fit {holder}{lacking}"
-        case r.ShortContext(tokens, needed):
+        case sizes.ShortContext(tokens, needed):
             return f"takes {tokens:,.0f} tokens; {needed:,.0f} must be accepted"
-        case r.NoSplit(low, high):
+        case sizes.NoSplit(low, high):
             return f"no split of {low:,} to {high:,} chips suits the model's heads, layers and batch"
-        case r.NoCount(chips, low, high):
+        case sizes.NoCount(chips, low, high):
             return f"no number of machines with {chips} chips each gives {low:,} to {high:,} chips (limits.chip_count)"
-        case r.NeedsChips(needed, allowed):
+        case sizes.NeedsChips(needed, allowed):
             return f"needs {needed:,} chips, {allowed:,} are allowed"
-        case r.NeedsReplicas(needed, allowed):
+        case sizes.NeedsReplicas(needed, allowed):
             return f"needs {needed:,} replicas, {allowed:,} are allowed"
-        case r.NeedsReplicasAndChips():
+        case sizes.NeedsReplicasAndChips():
             allowed_ = f"{reason.allowed_replicas:,} and {reason.allowed_chips:,} are allowed"
             return f"needs {reason.replicas:,} replicas on {reason.chips:,} chips, {allowed_}"
-        case r.NeedsNetwork(machines):
+        case sizes.NeedsNetwork(machines):
             amount = f"{machines:,} machines at least" if machines else "several machines at once"
             return f"needs {amount}, and the network between them is not stated or too slow"
     assert_never(reason)
 
 
-def _goal(reason: r.Goal) -> str:
+def _goal(reason: goals.Goal) -> str:
     match reason:
-        case r.TooSlow(goal, seconds, limit_s):
+        case goals.TooSlow(goal, seconds, limit_s):
             if not goal:
                 return "keeps no latency goal at any rate"
             return f"{goal} is {duration(seconds)} at best, above {duration(limit_s)}"
-        case r.NoNetworkPort(goal, seconds, limit_s):
+        case goals.NoNetworkPort(goal, seconds, limit_s):
             path = "a rented FPGA has no network port, and through the network card of its host and PCIe"
             return f"{path} {goal} is {duration(seconds)} at best, above {duration(limit_s)}"
-        case r.TooFar(users, seconds, limit_s):
+        case goals.TooFar(users, seconds, limit_s):
             if seconds is None:
                 return f"how far it is from {users} is not known"
             return f"network to {users} {seconds * 1e3:.0f} ms, of {limit_s * 1e3:.0f} ms that may be"
-        case r.MissesLatency(goal, seconds, limit_s, share, start):
+        case goals.MissesLatency(goal, seconds, limit_s, share, start):
             text = f"{goal} is {duration(seconds)}, the goal {duration(limit_s)}"
             if start is None:
                 return text
             low, middle, high = map(duration, start)
             return f"{share:.0%} of the requests meet a cold start of {middle} ({low} to {high}): {text}"
-        case r.MissesDeadline(seconds, limit_s, confidence):
+        case goals.MissesDeadline(seconds, limit_s, confidence):
             surely = "" if confidence is None else f" at {confidence:.3g} confidence"
             moving = reason.moving_s
             moved = f", of which moving the data takes {duration(moving)}" if moving >= MOVING * seconds else ""
             return f"misses the deadline of {duration(limit_s)}: {duration(seconds)}{surely}{moved}"
-        case r.UnsureLatency(chance, confidence):
+        case goals.UnsureLatency(chance, confidence):
             likely = math.floor(100 * chance)  # never as much as is asked for
             return (
                 f"a request alone keeps the latency goals with a probability of {likely}%; {100 * confidence:g}% is asked for"
             )
-        case r.OwnsFewer(machines, owned):
+        case goals.OwnsFewer(machines, owned):
             return f"needs {machines} of them, and you own {owned} (`count` in its file)"
-        case r.MissesThroughput(rate, limit, item):
+        case goals.MissesThroughput(rate, limit, item):
             return f"misses the throughput of {number(limit, 4)} {item}s/s: {number(rate, 4)}"
-        case r.OverBudget():
+        case goals.OverBudget():
             detail = " with machines that follow the load" if reason.layered else " with storage" if reason.stored else ""
             return f"exceeds the budget of {usd(reason.limit_usd)}{reason.period}: {usd(reason.usd)}{detail}"
-        case r.StageOverBudget():
+        case goals.StageOverBudget():
             return "the storage of its data takes every candidate above the stage's own budget"
-        case r.DeadlineAndBudget():
+        case goals.DeadlineAndBudget():
             return "each can be kept, not both at once"
-        case r.OneAtATime(goals):
-            return f"keeps {', '.join(f'{goal} {duration(limit)}' for goal, limit in goals)} for one request at a time only"
-        case r.NoRate():
+        case goals.OneAtATime(single):
+            return f"keeps {', '.join(f'{goal} {duration(limit)}' for goal, limit in single)} for one request at a time only"
+        case goals.NoRate():
             return "no machine answers at all"
-        case r.MissesGoals():
+        case goals.MissesGoals():
             return "misses the goals"
     assert_never(reason)
 
 
-def _quantum(reason: r.Quantum) -> str:
+def _quantum(reason: quantum.Quantum) -> str:
     match reason:
-        case r.Analogue():
+        case quantum.Analogue():
             return "analogue only: it runs no circuits of gates"
-        case r.FewQubits(qubits, needed, simulator):
+        case quantum.FewQubits(qubits, needed, simulator):
             if not qubits:
                 return "how many qubits it has is not known"
             return f"{'is a simulator of' if simulator else 'has'} {qubits:g} qubits, {needed} needed"
-        case r.SellerLeftOut(provider):
+        case quantum.SellerLeftOut(provider):
             return f"sold by {provider}, which the limits leave out"
-        case r.CountryLeftOut(country):
+        case quantum.CountryLeftOut(country):
             return f"stands in {country or 'an unknown country'}, which the limits leave out"
-        case r.NoQuantumPrice():
+        case quantum.NoQuantumPrice():
             return "no price by task, shot or minute is known"
-        case r.TimeNotModelled(device):
+        case quantum.TimeNotModelled(device):
             return f"how long it takes is not modelled ({device})"
-        case r.StateTooLarge(qubits, state, largest):
+        case quantum.StateTooLarge(qubits, state, largest):
             problem = f"the state needs {_gib(state)} GiB, and the largest machine holds {_gib(largest)}"
             return f"the simulator cannot hold {qubits} qubits: {problem}"
-        case r.NoDevice():
+        case quantum.NoDevice():
             return "no quantum device is left, and the circuits cannot be simulated on it"
     assert_never(reason)
 
 
-def _beaten(lost: r.Beaten) -> str:
+def _beaten(lost: Beaten) -> str:
     """Against the winner, by what was asked for first."""
     slower = lost.seconds / max(lost.best_s, 1e-9) - 1
     costs = _difference(lost.usd / max(lost.best_usd, 1e-9) - 1, "more expensive", "cheaper", "as expensive")
@@ -355,7 +355,7 @@ def _difference(share: float, above: str, below: str, equal: str) -> str:
     return f"{abs(share):.0%} {above if share > 0 else below}"
 
 
-def _with_circuits(lost: r.Beaten) -> str:
+def _with_circuits(lost: Beaten) -> str:
     times = lost.usd / max(lost.best_usd, 1e-9)
     factor = f"{times:,.0f} times as much" if times >= 10 else f"{times:.2g} times as much"
     return (
@@ -372,7 +372,7 @@ def _gib(value: float) -> str:
 # -- what would help
 
 
-def _remedy(remedy: remedies.Remedy, reason: r.Reason) -> str:
+def _remedy(remedy: remedies.Remedy, reason: Reason) -> str:
     match remedy:
         case remedies.Ease():
             return eased(reason) or "a looser limit"
@@ -395,32 +395,32 @@ def _remedy(remedy: remedies.Remedy, reason: r.Reason) -> str:
     assert_never(remedy)
 
 
-def eased(reason: r.Reason) -> str:
+def eased(reason: Reason) -> str:
     """The limit that a reason names, looser by what is missing; empty: no limit alone would help."""
     match reason:
-        case r.MissesDeadline(seconds, limit_s):
+        case goals.MissesDeadline(seconds, limit_s):
             return f"deadline {duration(seconds - limit_s)} later"
-        case r.TooFar(_, float() as seconds, _):
+        case goals.TooFar(_, float() as seconds, _):
             return f"limits.round_trip: {math.ceil(seconds * 1e3)}ms"
-        case r.OwnsFewer(machines, owned):
+        case goals.OwnsFewer(machines, owned):
             return f"{machines - owned} more machines of your own"
-        case r.MissesThroughput(rate, _, item):
+        case goals.MissesThroughput(rate, _, item):
             return f"a throughput of {number(rate, 4)} {item}s/s"
-        case r.OverBudget():
+        case goals.OverBudget():
             return f"budget {usd(reason.usd - reason.limit_usd)}{reason.period} higher"
-        case r.StagesOverQuota(_, quota):
+        case limits.StagesOverQuota(_, quota):
             return eased(quota)
-        case r.OverQuota(name, unit, needed, limit, own):
+        case limits.OverQuota(name, unit, needed, limit, own):
             if own:
                 return f"your quota {number(needed - limit, 4)} higher: {number(needed, 4)} {name}"
             return f"an increase to {number(needed, 4)} {unit} of {name}, then limits.default_quotas: false"
-        case r.NeedsChips(needed, allowed):
+        case sizes.NeedsChips(needed, allowed):
             return f"limits.chip_count.max of {needed} instead of {allowed}"
-        case r.NeedsReplicas(needed, allowed):
+        case sizes.NeedsReplicas(needed, allowed):
             return f"replicas.max of {needed} instead of {allowed}"
-        case r.NeedsReplicasAndChips():
+        case sizes.NeedsReplicasAndChips():
             return f"replicas.max of {reason.replicas} and limits.chip_count.max of {reason.chips}"
-        case r.TooSlow(goal, seconds) | r.NoNetworkPort(goal, seconds) if goal:
+        case goals.TooSlow(goal, seconds) | goals.NoNetworkPort(goal, seconds) if goal:
             return f"goals.{goal} above {duration(seconds)}"
         case _:
             return ""

@@ -44,11 +44,10 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
         yield "its processor is Arm: images for x86 do not start"
     for quota, needed in quotas.raises(plan):
         yield f"{quota.row.provider} grants {quota.maximum:g} of {needed:,g} {quota.unit} unasked: ask for a quota first"
-    if winner.purchase == "owned" and winner.machines > 1 and plan.rows is not None:
-        catalog = plan.rows.fleet.catalog
-        index = catalog.machine_index.get((winner.provider, winner.machine))
-        if index is not None and catalog.machines[index].owned_in(winner.region) is None:
-            yield f"that you own {winner.machines} is not stated (`count` in its file)"
+    several_owned = winner.purchase == "owned" and winner.machines > 1
+    catalog = plan.rows.fleet.catalog if several_owned and plan.rows is not None else None
+    if catalog is not None and catalog.owned(winner.provider, winner.machine, winner.region) is None:
+        yield f"that you own {winner.machines} is not stated (`count` in its file)"
     if winner.memory_share is not None and winner.memory_share > FULL_MEMORY:
         yield f"{winner.memory_share:.0%} of a chip's memory is planned for"
     if plan.kind == "serve" and _fewest_copies(winner) == 1:

@@ -31,7 +31,8 @@ from chipwise.planner.values.plan import Choice, Plan
 from chipwise.planner.values.split import GenerationSplit, Runs, TrainingSplit
 from chipwise.predictor.pairs import pairs_of
 from chipwise.predictor.transformer import Served, Trained, serve, train
-from chipwise.workload.kinds import Batch, Common, Finetune, Hpc, Learning, Serve
+from chipwise.workload.common import Common
+from chipwise.workload.kinds import Batch, Finetune, Hpc, Learning, Serve
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known

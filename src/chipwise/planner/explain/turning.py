@@ -16,7 +16,8 @@ from chipwise.catalog.offer import MEANINGS, PURCHASES, VERDICTS, Purchase, Verd
 from chipwise.planner.explain.risks import FULL_MEMORY
 from chipwise.planner.explain.words import PORTING, RATES
 from chipwise.planner.fleet import Index
-from chipwise.planner.reasons import MissesDeadline, RuleKind
+from chipwise.planner.reasons.goals import MissesDeadline
+from chipwise.planner.reasons.limits import RuleKind
 from chipwise.planner.values.plan import CheaperOption, Choice, Plan, Rows, Turn
 from chipwise.planner.values.split import DevicesPerPlace, width
 from chipwise.text import amount, duration, long_age, usd

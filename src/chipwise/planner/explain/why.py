@@ -18,7 +18,8 @@ from chipwise.catalog.machine import Machine
 from chipwise.errors import UnknownName
 from chipwise.planner.fleet import Fleet, family_of
 from chipwise.planner.limits import Mask, Refused, allowed
-from chipwise.planner.reasons import MissesGoals, Reason
+from chipwise.planner.reasons import Reason
+from chipwise.planner.reasons.goals import MissesGoals
 from chipwise.planner.values.plan import Choice, Plan, Rows, Service
 from chipwise.planner.verdicts import beaten
 from chipwise.spelling import fold, nearest

@@ -20,21 +20,11 @@ from chipwise.planner.generation.loaded import lone
 from chipwise.planner.generation.search import Serving
 from chipwise.planner.limits import Refused, offer_title
 from chipwise.planner.missing import Searched, no_way
-from chipwise.planner.reasons import (
-    LacksMemory,
-    NeedsChips,
-    NeedsNetwork,
-    NeedsReplicas,
-    NeedsReplicasAndChips,
-    NoPrecision,
-    NoRate,
-    NoSplit,
-    OneAtATime,
-    Reason,
-    Rule,
-    RuleKind,
-    TooSlow,
-)
+from chipwise.planner.reasons import Reason
+from chipwise.planner.reasons.abilities import NoPrecision
+from chipwise.planner.reasons.goals import NoRate, OneAtATime, TooSlow
+from chipwise.planner.reasons.limits import Rule, RuleKind
+from chipwise.planner.reasons.sizes import LacksMemory, NeedsChips, NeedsNetwork, NeedsReplicas, NeedsReplicasAndChips, NoSplit
 from chipwise.planner.remedies import Advice, Ease, Lighter, MoreChips, Remedy, StateNetwork
 from chipwise.planner.values.plan import Missing, Obstacle
 

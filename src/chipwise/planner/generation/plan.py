@@ -31,7 +31,8 @@ from chipwise.planner.load.following import following_of
 from chipwise.planner.load.plan import arrivals
 from chipwise.planner.load.regions import network_s, reach_of
 from chipwise.planner.pricing import Work, price, tally
-from chipwise.planner.reasons import NoEngine, Reason
+from chipwise.planner.reasons import Reason
+from chipwise.planner.reasons.abilities import NoEngine
 from chipwise.planner.rules import rules_of
 from chipwise.planner.values.plan import Counts, Grounds, Plan
 from chipwise.planner.values.split import GenerationSplit

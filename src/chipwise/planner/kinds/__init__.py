@@ -12,8 +12,9 @@ from chipwise.planner.defaults import TOP, with_spot_default
 from chipwise.planner.limits import Rules
 from chipwise.planner.values.plan import Plan
 from chipwise.predictor.kinds.ask import Ask, by_samples, kind_of, known_model
+from chipwise.workload.common import Common
 from chipwise.workload.goals import Where
-from chipwise.workload.kinds import Batch, Common, Hpc, Hybrid, Interactive, Learning, Render, Serve, Stream, Transcode
+from chipwise.workload.kinds import Batch, Hpc, Hybrid, Interactive, Learning, Render, Serve, Stream, Transcode
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known

@@ -19,33 +19,21 @@ from chipwise.perf.kernels import hpc, quantum
 from chipwise.perf.kernels.chips import Chips
 from chipwise.perf.kernels.work import Terms
 from chipwise.perf.power import Utilisation
-from chipwise.planner.kinds.ways import (
-    MEMORY,
-    Cannot,
-    Ground,
-    Question,
-    Table,
-    Way,
-    Ways,
-    ground_of,
-    machines_within,
-    plan_ways,
-    unable,
-)
+from chipwise.planner.kinds.planning import plan_ways
+from chipwise.planner.kinds.ways import MEMORY, Cannot, Ground, Question, Table, Way, Ways, ground_of, machines_within, unable
 from chipwise.planner.ranking import first_of
-from chipwise.planner.reasons import (
+from chipwise.planner.reasons import Beaten, Reason
+from chipwise.planner.reasons.quantum import (
     Analogue,
-    Beaten,
     CountryLeftOut,
     FewQubits,
-    HoldsTooLittle,
     NoDevice,
     NoQuantumPrice,
-    Reason,
     SellerLeftOut,
     StateTooLarge,
     TimeNotModelled,
 )
+from chipwise.planner.reasons.sizes import HoldsTooLittle
 from chipwise.planner.values.plan import Choice, Loss, Plan, QuantumPart
 from chipwise.planner.verdicts import beaten
 from chipwise.predictor.kinds.ask import Ask

@@ -19,6 +19,7 @@ from chipwise.planner.defaults import DEVICE_UTILISATION
 from chipwise.planner.fleet import family_of, fleet_of
 from chipwise.planner.ground import ground_for
 from chipwise.planner.kinds.edge_catalog import Joined, Use, with_devices
+from chipwise.planner.kinds.planning import plan_ways
 from chipwise.planner.kinds.samples import rate_of, serving_ways
 from chipwise.planner.kinds.ways import (
     FORMAT,
@@ -32,10 +33,12 @@ from chipwise.planner.kinds.ways import (
     Ways,
     ground_on,
     machines_within,
-    plan_ways,
 )
 from chipwise.planner.limits import Allowed, allowed
-from chipwise.planner.reasons import NoPrice, NotAtTheEdge, OverPower, Reason, TooSlow, Unpredicted
+from chipwise.planner.reasons import Reason
+from chipwise.planner.reasons.abilities import Unpredicted
+from chipwise.planner.reasons.goals import TooSlow
+from chipwise.planner.reasons.limits import NoPrice, NotAtTheEdge, OverPower
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import DevicesPerPlace
 from chipwise.predictor.kinds.answering import load_of

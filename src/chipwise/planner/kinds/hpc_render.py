@@ -16,6 +16,7 @@ from chipwise.perf.part import Part
 from chipwise.perf.power import Utilisation
 from chipwise.perf.seen import FORMULA
 from chipwise.planner.fleet import MOST_CHIPS, placed
+from chipwise.planner.kinds.planning import plan_ways, remarked
 from chipwise.planner.kinds.unknown import USE, foreign
 from chipwise.planner.kinds.ways import (
     MEMORY,
@@ -28,14 +29,12 @@ from chipwise.planner.kinds.ways import (
     ground_of,
     machine_counts,
     no_count,
-    plan_ways,
     reading_s,
-    remarked,
     unable,
     worthwhile,
 )
 from chipwise.planner.pricing import Checkpoint
-from chipwise.planner.reasons import HoldsTooLittle
+from chipwise.planner.reasons.sizes import HoldsTooLittle
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.planner.values.split import Frames, Runs
 from chipwise.predictor.kinds.timing import frame_notes, run_notes, timed_frame, timed_runs

@@ -6,24 +6,15 @@ import math
 
 from chipwise.catalog.sharing import mig_profiles
 from chipwise.perf.power import Utilisation
-from chipwise.planner.kinds.ways import (
-    MEMORY,
-    Cannot,
-    Ground,
-    Question,
-    Table,
-    Way,
-    Ways,
-    ground_of,
-    machines_within,
-    plan_ways,
-    unable,
-)
-from chipwise.planner.reasons import HoldsTooLittle, SharedSlice
+from chipwise.planner.kinds.planning import plan_ways
+from chipwise.planner.kinds.ways import MEMORY, Cannot, Ground, Question, Table, Way, Ways, ground_of, machines_within, unable
+from chipwise.planner.reasons.abilities import SharedSlice
+from chipwise.planner.reasons.sizes import HoldsTooLittle
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import Seats
 from chipwise.units import GIB, HOUR
-from chipwise.workload.kinds import Interactive, Sharing
+from chipwise.workload.choices import Sharing
+from chipwise.workload.kinds import Interactive
 
 AT_WORK = 0.5  # of a chip's peaks, while somebody's program runs on it
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from chipwise.planner.chances import chance_within
 from chipwise.planner.defaults import STEP_SAMPLES
 from chipwise.planner.fleet import Shape as MachineShape
 from chipwise.planner.fleet import placed
+from chipwise.planner.kinds.planning import plan_ways
 from chipwise.planner.kinds.sample_notes import size_notes
 from chipwise.planner.kinds.tables import fitted_copy, noted, trained, training_cases
 from chipwise.planner.kinds.ways import (
@@ -47,13 +48,14 @@ from chipwise.planner.kinds.ways import (
     machine_counts,
     machines_within,
     no_count,
-    plan_ways,
     reading_s,
     unable,
     worthwhile,
 )
 from chipwise.planner.pricing import Checkpoint
-from chipwise.planner.reasons import NeedsReplicas, NoPrecision, TooSlow, Unpredicted
+from chipwise.planner.reasons.abilities import NoPrecision, Unpredicted
+from chipwise.planner.reasons.goals import TooSlow
+from chipwise.planner.reasons.sizes import NeedsReplicas
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import Copies, SampleTrainingSplit
 from chipwise.predictor.batching import Curve
@@ -164,7 +166,6 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
     settings |= {"task": "serve", "power_watts": work.limits.power_watts}
     of_shape = sampled_by_shape(question, ground, model, settings, tuple(map(str, work.limits.precision)))
     goals = _goals(work)
-    month = question.month_s
     speeds: dict[tuple[str, float], tuple[float, float, float, float | None]] = {}
     curves: dict[tuple[str, float], Curve] = {}
 
@@ -195,27 +196,41 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
         batch = float(curve.batches[-1]) if settled is None else float(max(round(settled), 1))
         share = sum(ask.memory(1.0).values()) / ask.part.memory_bytes
         speed = ask.passes([batch / ask.together], "samples_per_s")
-        return [
-            Way(
-                shape=index,
-                machines=machines,
-                seconds=month,
-                low=month,
-                high=month,
-                precision=ask.precision,
-                split=Copies(machines * most_copies, int(ask.table_ways)),
-                memory_share=share,
-                provenance=_provenance(ask),
-                rate=capacity,
-                planned=planned,
-                replicas=machines * most_copies,
-                rate_spread=float(speed.value[0] / max(speed.low[0], 1e-12)),
-                goals_chance=chance,
-                use=ask.utilisation(batch / ask.together, float(speed.value[0])),
-            )
-        ]
+        copies = Copies(machines * most_copies, int(ask.table_ways))
+        answers = Answers(planned, capacity, float(speed.value[0] / max(speed.low[0], 1e-12)), chance)
+        use = ask.utilisation(batch / ask.together, float(speed.value[0]))
+        way = service_way(question, index, machines, copies, answers, use)
+        return [replace(way, precision=ask.precision, provenance=_provenance(ask), memory_share=share)]
 
     return ways_of
+
+
+class Answers(NamedTuple):
+    """What one replica of a service does."""
+
+    planned: float  # requests per second that replicas are counted by
+    capacity: float
+    spread: float
+    chance: float | None  # that a request alone keeps the latency goals
+
+
+def service_way(question: Question, shape: int, machines: int, copies: Copies, answers: Answers, use: Utilisation) -> Way:
+    """So many machines for a month."""
+    month = question.month_s
+    return Way(
+        shape=shape,
+        machines=machines,
+        seconds=month,
+        low=month,
+        high=month,
+        split=copies,
+        rate=answers.capacity,
+        planned=answers.planned,
+        replicas=copies.replicas,
+        rate_spread=answers.spread,
+        goals_chance=answers.chance,
+        use=use,
+    )
 
 
 def lone_chance(goals: Mapping[float, float], seconds: float, spread: float) -> float | None:

@@ -21,6 +21,7 @@ from chipwise.perf.power import Utilisation
 from chipwise.planner.chances import chance_within
 from chipwise.planner.fleet import split_by
 from chipwise.planner.ground import ground_for
+from chipwise.planner.kinds.planning import plan_ways
 from chipwise.planner.kinds.ways import (
     FORMAT,
     MEMORY,
@@ -33,10 +34,11 @@ from chipwise.planner.kinds.ways import (
     Ways,
     ground_on,
     machines_within,
-    plan_ways,
 )
 from chipwise.planner.limits import allowed
-from chipwise.planner.reasons import HoldsTooLittle, LacksFabric, NoFabric, NoNetworkPort, NotMeasured, TooSlow
+from chipwise.planner.reasons.abilities import LacksFabric, NoFabric, NotMeasured
+from chipwise.planner.reasons.goals import NoNetworkPort, TooSlow
+from chipwise.planner.reasons.sizes import HoldsTooLittle
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.planner.values.split import UNSPLIT, CircuitSplit, Split
 from chipwise.predictor.kinds.streams import fabrics, guess_notes, owned_machines, path_notes, software_notes

@@ -13,7 +13,7 @@ from dataclasses import replace
 from chipwise.perf.published_vision import VisionCase
 from chipwise.planner.fleet import Shape, linked
 from chipwise.planner.kinds.ways import COUNT, MEMORY, Cannot
-from chipwise.planner.reasons import HoldsTooLittle, NeedsNetwork
+from chipwise.planner.reasons.sizes import HoldsTooLittle, NeedsNetwork
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import Copies, SampleTrainingSplit
 from chipwise.predictor.samples import ROOM, Sampled, shared_tables

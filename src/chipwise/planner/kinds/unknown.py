@@ -7,6 +7,7 @@ how much memory it needs but the chip that it ran on, so smaller ones are not ta
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from chipwise.perf.arrays import Array, column
 from chipwise.perf.kernels import timed
@@ -15,7 +16,8 @@ from chipwise.perf.kernels.work import Terms
 from chipwise.perf.model import CARRIED
 from chipwise.perf.part import Part
 from chipwise.perf.power import Utilisation
-from chipwise.planner.kinds.samples import lone_chance, machines_for, service_rates
+from chipwise.planner.kinds.planning import plan_ways
+from chipwise.planner.kinds.samples import Answers, lone_chance, machines_for, service_rates, service_way
 from chipwise.planner.kinds.ways import (
     KIND,
     MEMORY,
@@ -28,13 +30,14 @@ from chipwise.planner.kinds.ways import (
     ground_of,
     machine_counts,
     no_count,
-    plan_ways,
     reading_s,
     unable,
     worthwhile,
 )
 from chipwise.planner.pricing import Checkpoint
-from chipwise.planner.reasons import HoldsTooLittle, TooSlow, Unpredicted
+from chipwise.planner.reasons.abilities import Unpredicted
+from chipwise.planner.reasons.goals import TooSlow
+from chipwise.planner.reasons.sizes import HoldsTooLittle
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import Copies
 from chipwise.predictor.batching import Curve
@@ -149,22 +152,7 @@ class _Load:
         machines = machines_for(self.question, work, chips, chips, self.peak / planned)
         if isinstance(machines, Cannot):
             return machines
-        month = self.question.month_s
-        return [
-            Way(
-                shape=index,
-                machines=machines,
-                seconds=month,
-                low=month,
-                high=month,
-                precision=precision,
-                split=Copies(machines * chips, 1),
-                provenance=CARRIED,
-                rate=capacity,
-                planned=planned,
-                replicas=machines * chips,
-                rate_spread=float(terms.high[0] / terms.total[0]),
-                goals_chance=lone_chance(self.goals, request_s, float(terms.high[0] / terms.total[0])),
-                use=USE,
-            )
-        ]
+        spread = float(terms.high[0] / terms.total[0])
+        answers = Answers(planned, capacity, spread, lone_chance(self.goals, request_s, spread))
+        way = service_way(self.question, index, machines, Copies(machines * chips, 1), answers, USE)
+        return [replace(way, precision=precision, provenance=CARRIED)]

@@ -10,6 +10,7 @@ from chipwise.perf.kernels import transcode
 from chipwise.perf.kernels.processor import Processors
 from chipwise.perf.kernels.work import Terms
 from chipwise.perf.power import Utilisation
+from chipwise.planner.kinds.planning import plan_ways
 from chipwise.planner.kinds.ways import (
     FORMAT,
     Cannot,
@@ -22,10 +23,9 @@ from chipwise.planner.kinds.ways import (
     machine_counts,
     machines_within,
     no_count,
-    plan_ways,
     worthwhile,
 )
-from chipwise.planner.reasons import NoCodec
+from chipwise.planner.reasons.abilities import NoCodec
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import Streams
 from chipwise.units import HOUR

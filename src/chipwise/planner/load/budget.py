@@ -23,7 +23,8 @@ from chipwise.planner.load.plan import beyond, curve_of, told_apart
 from chipwise.planner.pricing import PROMISED
 from chipwise.planner.ranking import first_of
 from chipwise.planner.values.plan import Rows
-from chipwise.workload.kinds import Common, Interactive, Serve
+from chipwise.workload.common import Common
+from chipwise.workload.kinds import Interactive, Serve
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known

@@ -21,7 +21,8 @@ from chipwise.planner.load.plan import curve_of, told_apart
 from chipwise.planner.pricing import HOURLY, Priced
 from chipwise.planner.tails import BOOT_S
 from chipwise.planner.values.load import Followed
-from chipwise.workload.kinds import Common, Interactive, Serve, Stream, Transcode
+from chipwise.workload.common import Common
+from chipwise.workload.kinds import Interactive, Serve, Stream, Transcode
 
 if TYPE_CHECKING:
     from chipwise.planner.case import Described, Following

@@ -18,7 +18,7 @@ from chipwise.planner.limits import COMMITTED_YEARS, Mask
 from chipwise.planner.load.curve import Answering, Base, LoadCurve, MachineKind
 from chipwise.planner.load.starting import start_s
 from chipwise.planner.pricing import PROMISED
-from chipwise.planner.reasons import OwnsFewer
+from chipwise.planner.reasons.goals import OwnsFewer
 from chipwise.planner.tails import BOOT_S
 from chipwise.planner.values.plan import Choice, Rows
 from chipwise.planner.values.split import Seats, Split, width

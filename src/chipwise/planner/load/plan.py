@@ -36,8 +36,9 @@ from chipwise.planner.values.placement import Placement
 from chipwise.planner.values.plan import Plan
 from chipwise.text import duration
 from chipwise.units import WEEK
+from chipwise.workload.common import Common
 from chipwise.workload.demand import Length
-from chipwise.workload.kinds import Common, Interactive, Serve
+from chipwise.workload.kinds import Interactive, Serve
 from chipwise.workload.schedule import Always, Bursts
 from chipwise.workload.trace import MOST_ROWS, Floats, Recording, read_trace
 

@@ -19,7 +19,8 @@ from chipwise.planner.load.machines import Kinds, first_of_each
 from chipwise.planner.load.placing import FAR_SHARE, RELAXED, Origin, Site, Unit, common_trip_s, place
 from chipwise.planner.values.placement import FARTHER, Placement, Reach
 from chipwise.planner.values.plan import Plan, Rows
-from chipwise.workload.kinds import Common, Interactive, Serve, Transcode
+from chipwise.workload.common import Common
+from chipwise.workload.kinds import Interactive, Serve, Transcode
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known

@@ -17,7 +17,7 @@ from chipwise.planner.pipeline.joint import Stage, Wanted, worthwhile
 from chipwise.planner.pipeline.services import Offered
 from chipwise.planner.tails import BOOT_S
 from chipwise.planner.values.plan import Choice, Plan, Rows
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
 
 
 @dataclass(frozen=True, slots=True)

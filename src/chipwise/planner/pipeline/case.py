@@ -34,14 +34,16 @@ from chipwise.planner.pipeline.joint import (
 from chipwise.planner.pipeline.quotas import shared_quotas
 from chipwise.planner.pipeline.services import Offered
 from chipwise.planner.quotas import QuotaCheck
-from chipwise.planner.reasons import DeadlineAndBudget, MissesDeadline, OverBudget, Reason, StageOverBudget, StagesOverQuota
+from chipwise.planner.reasons import Reason
+from chipwise.planner.reasons.goals import DeadlineAndBudget, MissesDeadline, OverBudget, StageOverBudget
+from chipwise.planner.reasons.limits import StagesOverQuota
 from chipwise.planner.remedies import Advice, Ease
 from chipwise.planner.values.pipeline import Alternative, Lack, Moved, Placed, Totals, by_use, what
 from chipwise.planner.values.plan import Missing, Obstacle, Plan
 from chipwise.text import duration, usd
 from chipwise.units import DAY, HOUR, MONTH
+from chipwise.workload.common import Common
 from chipwise.workload.goals import Budget, Period
-from chipwise.workload.kinds import Common
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known

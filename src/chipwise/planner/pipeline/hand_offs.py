@@ -14,7 +14,8 @@ from chipwise.planner.fleet import Index
 from chipwise.planner.pipeline.joint import StageHandOff
 from chipwise.text import decimal_size
 from chipwise.units import HOUR, MONTH, WEEK
-from chipwise.workload.kinds import Batch, Common, Hpc, Hybrid, Learning, Render, Serve, Stream, Transcode
+from chipwise.workload.common import Common
+from chipwise.workload.kinds import Batch, Hpc, Hybrid, Learning, Render, Serve, Stream, Transcode
 
 if TYPE_CHECKING:
     from chipwise.workload.pipeline import Pipeline

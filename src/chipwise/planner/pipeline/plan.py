@@ -21,7 +21,7 @@ from chipwise.planner.pipeline.services import services_of
 from chipwise.planner.single import plan_work
 from chipwise.planner.values.pipeline import Excluded, Lack, PipelinePlan
 from chipwise.planner.values.plan import Plan
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
 from chipwise.workload.pipeline import Pipeline
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from chipwise.planner.pipeline.hand_offs import Flow, Place
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.planner.values.split import UNSPLIT
 from chipwise.units import MONTH
-from chipwise.workload.kinds import Common, Learning, Serve
+from chipwise.workload.common import Common
+from chipwise.workload.kinds import Learning, Serve
 
 if TYPE_CHECKING:
     from chipwise.planner.services.offers import ServiceOffer

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from chipwise.catalog.offer import Purchase
 from chipwise.planner.limits import Rules
-from chipwise.planner.reasons import Barred, Misplaced, Reason, RuleKind
+from chipwise.planner.reasons import Reason
+from chipwise.planner.reasons.limits import Barred, Misplaced, RuleKind
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known

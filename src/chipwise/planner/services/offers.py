@@ -25,7 +25,10 @@ from chipwise.money.serverless_cost import BURST_S, Spread, break_even, cost, ph
 from chipwise.planner.defaults import SERVING_PRECISIONS
 from chipwise.planner.limits import Rules
 from chipwise.planner.load.plan import arrivals
-from chipwise.planner.reasons import NeedsChips, OtherFormat, OtherWeights, Reason, RetiredService, ShortContext
+from chipwise.planner.reasons import Reason
+from chipwise.planner.reasons.abilities import OtherFormat
+from chipwise.planner.reasons.limits import OtherWeights, RetiredService
+from chipwise.planner.reasons.sizes import NeedsChips, ShortContext
 from chipwise.planner.rules import rules_of
 from chipwise.planner.services.limits import barred, region_of, scope
 from chipwise.planner.services.speed import Found, Need, speeds

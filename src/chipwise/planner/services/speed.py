@@ -25,7 +25,9 @@ from chipwise.perf.part import Part
 from chipwise.perf.setup import WEIGHT_BITS, ServingSetup
 from chipwise.perf.transformer import Layer, Transformers, layer_of
 from chipwise.perf.under_load import percentiles
-from chipwise.planner.reasons import DoesNotFit, HoldsTooLittle, NoPrecision, NoSpeed, Reason, Unpredicted
+from chipwise.planner.reasons import Reason
+from chipwise.planner.reasons.abilities import NoPrecision, NoSpeed, Unpredicted
+from chipwise.planner.reasons.sizes import DoesNotFit, HoldsTooLittle
 from chipwise.predictor.samples import predict_samples
 from chipwise.predictor.transformer import serve
 from chipwise.predictor.values import SamplePrediction

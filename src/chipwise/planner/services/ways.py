@@ -11,7 +11,9 @@ from chipwise.money.break_even import ReplicaSet
 from chipwise.money.serverless import BESIDE_MEMORY_BYTES, BESIDE_VCPUS, Service
 from chipwise.money.serverless_cost import Bill, Container, Traffic, cold_start, cost
 from chipwise.planner.limits import Rules
-from chipwise.planner.reasons import MissesLatency, Reason, Unpredicted
+from chipwise.planner.reasons import Reason
+from chipwise.planner.reasons.abilities import Unpredicted
+from chipwise.planner.reasons.goals import MissesLatency
 from chipwise.planner.services.speed import Need, Speed
 from chipwise.units import HOUR
 

@@ -9,7 +9,9 @@ import numpy as np
 
 from chipwise.planner.fleet import family_of
 from chipwise.planner.missing import Searched
-from chipwise.planner.reasons import GpusOnly, LacksMemory, NeedsChips, NeedsNetwork, NoPrecision, NoSplit, Reason, ServesOnly
+from chipwise.planner.reasons import Reason
+from chipwise.planner.reasons.abilities import GpusOnly, NoPrecision, ServesOnly
+from chipwise.planner.reasons.sizes import LacksMemory, NeedsChips, NeedsNetwork, NoSplit
 from chipwise.planner.remedies import Advice, Lighter, MoreChips, Remedy, StateNetwork
 from chipwise.planner.training.search import Ways, has, search
 from chipwise.planner.training.splits import LearningJob

@@ -17,7 +17,8 @@ from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.limits import Mask, Refused, Rules
 from chipwise.planner.preference import Advantage
 from chipwise.planner.pricing import Priced
-from chipwise.planner.reasons import Reason, RuleKind
+from chipwise.planner.reasons import Reason
+from chipwise.planner.reasons.limits import RuleKind
 from chipwise.planner.remedies import Remedy
 from chipwise.planner.values.split import Seats, Split
 from chipwise.workload.volume import Volume

@@ -10,7 +10,8 @@ from typing import Any
 from chipwise.errors import BadInput
 from chipwise.predictor.known import Known
 from chipwise.predictor.options import GOALS, LEARNING_OPTIONS, LOADS, SERVING_OPTIONS, SIZES
-from chipwise.workload.kinds import Batch, Common, Learning, Serve
+from chipwise.workload.common import Common
+from chipwise.workload.kinds import Batch, Learning, Serve
 from chipwise.workload.model.inline import shape_from_mapping
 from chipwise.workload.model.registry import Model
 from chipwise.workload.model.shape import DecoderShape, EncoderDecoderShape, EncoderShape, Shape

@@ -14,7 +14,8 @@ from chipwise.predictor.kinds.kernels import kernel
 from chipwise.predictor.kinds.latencies import wanted_goals
 from chipwise.predictor.samples import able_chip
 from chipwise.predictor.values import DevicePrediction, Goal
-from chipwise.workload.kinds import Common, Serve
+from chipwise.workload.common import Common
+from chipwise.workload.kinds import Serve
 from chipwise.workload.model.shape import DecoderShape
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.values import ChipPower, DataFeed, Goal, Interval, WholeJob
-from chipwise.workload.kinds import Common
+from chipwise.workload.common import Common
 from chipwise.workload.schedule import HOURS_PER_WEEK, BusinessHours, MarketHours
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.samples import able_chip
 from chipwise.predictor.values import InteractivePrediction
 from chipwise.units import GIB
-from chipwise.workload.kinds import Interactive, Sharing
+from chipwise.workload.choices import Sharing
+from chipwise.workload.kinds import Interactive
 
 
 def predict_interactive(ask: Ask, work: Interactive) -> InteractivePrediction:

@@ -12,11 +12,12 @@ import numpy as np
 from chipwise.errors import BadInput, InvalidSettings, Problem
 from chipwise.perf.queueing import Traffic
 from chipwise.perf.under_load import highest_rate
+from chipwise.predictor.named import layer_named
 from chipwise.predictor.options import GOALS, LOADS, SERVING_OPTIONS
 from chipwise.predictor.results import generation_prediction
 from chipwise.predictor.samples import predict_samples, resolve, sample_curve
 from chipwise.predictor.splits import USUAL_MACHINE, serving_splits
-from chipwise.predictor.transformer import layer_named, overload_note, serve
+from chipwise.predictor.transformer import overload_note, serve
 from chipwise.predictor.values import GenerationPrediction, Goal, SamplePrediction
 from chipwise.text import plural
 from chipwise.workload.goals import Goals

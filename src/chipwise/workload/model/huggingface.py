@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chipwise.errors import BadInput
+from chipwise.files.handed import read_bytes
 from chipwise.spelling import nearest
-from chipwise.workload.handed_files import read_bytes
 from chipwise.workload.model.config_decoders import DECODERS
 from chipwise.workload.model.config_encoders import ENCODERS
 from chipwise.workload.model.fields import Fields

@@ -136,7 +136,7 @@ def _aliases(fields: Fields) -> tuple[str, ...]:
 
 def _entries(path: Path) -> tuple[list[object], list[int]]:
     """The list in the file and the line on which each entry starts."""
-    from chipwise.workload.source import FileKind, read_text, read_yaml  # only who has a file of their own pays for YAML
+    from chipwise.files.source import FileKind, read_text, read_yaml  # only who has a file of their own pays for YAML
 
     kind = FileKind("model list", EXAMPLE, 50_000, lists=True)
     document = read_yaml(read_text(path, kind), str(path), kind)
