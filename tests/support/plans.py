@@ -14,7 +14,7 @@ from chipwise.planner.reasons.sizes import LacksMemory
 from chipwise.planner.remedies import Ease
 from chipwise.planner.values.plan import Choice, Counts, Loss, Missing, Obstacle, Plan, Service, Turn
 from chipwise.planner.values.split import TrainingSplit
-from chipwise.planner.verdicts import beaten
+from chipwise.planner.why_lost import beaten
 
 HOUR = 3600.0
 HOSTILE = "<script>window.hurt=1</script><img src=x onerror=window.hurt=1>\"'&%{x}\u202e\x00</title></style>${1}"

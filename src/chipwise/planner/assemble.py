@@ -19,7 +19,7 @@ from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.limits import NotOffered, RuleKind
 from chipwise.planner.values.load import Followed
 from chipwise.planner.values.plan import CheaperOption, Choice, Counts, Grounds, Loss, Missing, NearTie, Plan
-from chipwise.planner.verdicts import beaten, bounded, feasible, too_distant, verdict, within_reach
+from chipwise.planner.why_lost import beaten, bounded, feasible, too_distant, verdict, within_reach
 
 
 def assemble(

@@ -25,7 +25,7 @@ from chipwise.planner.reasons.goals import OverBudget
 from chipwise.planner.remedies import Ease
 from chipwise.planner.values.load import Followed, OverTime
 from chipwise.planner.values.plan import Choice, Feeding, Grounds, Missing, Obstacle, OwnCosts, Rows
-from chipwise.planner.verdicts import row_title, verdict
+from chipwise.planner.why_lost import row_title, verdict
 from chipwise.text import decimal_size, duration, number
 from chipwise.text import price as exact_price
 from chipwise.units import HOUR, MONTH, YEAR

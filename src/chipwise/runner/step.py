@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from chipwise.catalog.offer import Purchase
-from chipwise.runner import placing, recovery
+from chipwise.runner import next_machine, recovery
 from chipwise.runner.engine import Clear, End, Leave, Order, Seen, Sight, Start, State
 from chipwise.runner.events import Again, Begun, Event, Leaving, Over, Placed, Told, Waiting, after
 from chipwise.runner.job import Job, Lack, LeaveReason, MachinePlace, Move, Phase, Wish
@@ -163,13 +163,13 @@ def _moves(
     purchase, grace = job.attempts[-1].where.purchase, now + job.spec.grace_s
     if purchase not in (Purchase.SPOT, Purchase.ON_DEMAND):
         return None
-    decided = placing.decision(job, policy, now, offers, sight.saved if sight.saved is not None else sight.step)
+    decided = next_machine.decision(job, policy, now, offers, sight.saved if sight.saved is not None else sight.step)
     if purchase is Purchase.SPOT and decided is Decision.ON_DEMAND:
         return LeaveReason.MOVE, grace, "the deadline needs machines that stay"
     known = offers is not None or job.spec.deadline is not None  # else it is here because there was no spot machine
     if purchase is Purchase.ON_DEMAND and decided is Decision.SPOT and sight.state is State.RUNNING and known:
-        spot = [one for one in placing.to_be_had(job, offers) if one.purchase is Purchase.SPOT]
-        if placing.barren(job, spot, now):  # on offer, and yet none came
+        spot = [one for one in next_machine.to_be_had(job, offers) if one.purchase is Purchase.SPOT]
+        if next_machine.barren(job, spot, now):  # on offer, and yet none came
             return None
         return LeaveReason.MOVE, grace, "there is time enough for spot machines"
     return None
@@ -218,7 +218,7 @@ def _starts(
         seats = [Seat(job, (), ()) for job in queued if job.ready_at(now) <= now]
     for seat in seats:
         job = seat.job
-        if (choice := placing.choose(job, policy, now, seen.offers)) is not None:
+        if (choice := next_machine.choose(job, policy, now, seen.offers)) is not None:
             reason = "; ".join(filter(None, (seat.short, choice.reason)))
             event = Placed(
                 number=len(job.attempts) + 1,
@@ -243,10 +243,10 @@ def _grows(placed: Sequence[Job], queued: Sequence[Job], seen: Seen, now: float,
         sight = seen.attempts.get((job.id, len(job.attempts)), ABSENT)
         if sight.state is not State.RUNNING or sight.saved is None:
             return False
-        rest, has = placing.rest_s(job, sight.saved), len(job.attempts[-1].devices)
+        rest, has = next_machine.rest_s(job, sight.saved), len(job.attempts[-1].devices)
         if rest is None or not has:
             return True
-        return rest * job.spec.needs.gpus * (1.0 / has - 1.0 / gpus) > placing.restart_s(job)
+        return rest * job.spec.needs.gpus * (1.0 / has - 1.0 / gpus) > next_machine.restart_s(job)
 
     if seen.room.gpus is None or (growth := grown(placed, queued, seen.room, rules, now, worth)) is None:
         return

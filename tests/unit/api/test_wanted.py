@@ -14,7 +14,7 @@ from chipwise.api.running import asking, wanted
 from chipwise.api.session.wiring import Session
 from chipwise.errors import BadInput, NotAllowed
 from chipwise.runner.job import Needs, Spec
-from chipwise.runner.submission import planned
+from chipwise.runner.submission import machines_of_plan
 from chipwise.runner.submission.request import needs_of
 
 STAGE = "kind: hpc, steps: 1, flop_per_step: 1e9, bytes_per_step: 1MB, program: {command: ['true'], produces: [own.txt]}"
@@ -83,7 +83,7 @@ def test_of_a_simulation_the_least_is_not_more_than_is_planned(session: Session,
 
 
 def test_as_many_as_planned_or_more_than_the_least(session: Session) -> None:
-    needs = planned.with_minimum(Spec(("true",), "big", needs=Needs(machines_least=2)), 4, "big", serves=False)
+    needs = machines_of_plan.with_minimum(Spec(("true",), "big", needs=Needs(machines_least=2)), 4, "big", serves=False)
     assert (needs.machines, needs.fewest_machines) == (4, 2)
 
 

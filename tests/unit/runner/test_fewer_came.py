@@ -7,7 +7,7 @@ from dataclasses import replace
 from chipwise.runner.engine import End, Seen, Sight, State
 from chipwise.runner.events import Again, Begun, Ended, Leaving, Over, Placed, Told, Waiting, Wished
 from chipwise.runner.job import Job, Lack, LeaveReason, MachinePlace, Needs, Outcome, Phase, Retry, Wish
-from chipwise.runner.placing import choose
+from chipwise.runner.next_machine import choose
 from chipwise.runner.policy import NeverLate
 from chipwise.runner.step import step
 from run_jobs import added, queued, spec

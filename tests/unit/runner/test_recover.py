@@ -13,7 +13,7 @@ from chipwise.catalog.offer import Purchase
 from chipwise.runner.engine import Seen, Sight, State
 from chipwise.runner.events import Begun, Ended, Leaving, Placed
 from chipwise.runner.job import RECOVER, Job, MachinePlace, Move, Needs, Outcome
-from chipwise.runner.placing import FORGOTTEN_S, PlacingChoice, barren, choose, relation, rest_s
+from chipwise.runner.next_machine import FORGOTTEN_S, PlacingChoice, barren, choose, relation, rest_s
 from chipwise.runner.policy import NeverLate
 from chipwise.runner.step import step
 from effort import cases

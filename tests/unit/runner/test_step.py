@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from chipwise.runner.engine import Clear, End, Leave, Order, Room, Seen, Sight, Start, State
 from chipwise.runner.events import Again, Begun, Ended, Leaving, Over, Placed, Waiting, Wished, after
 from chipwise.runner.job import Job, Lack, LeaveReason, Outcome, Phase, Wish
-from chipwise.runner.placing import NO_MACHINE_S
+from chipwise.runner.next_machine import NO_MACHINE_S
 from chipwise.runner.step import NO_PLACE, UNREAD, Act, step
 from run_jobs import SPOT_A, SPOT_B, STAYS, added, asking, leaving, queued, running, spec, starting
 

@@ -20,8 +20,8 @@ from chipwise.renderer.deployment import Form
 from chipwise.renderer.layout import meets
 from chipwise.runner.abilities import AppliesObjects, Market, Sells
 from chipwise.runner.job import MachinePlace, Needs, Spec
-from chipwise.runner.submission.planned import PLACES, place_of, predicted_of, rate_of, same_as, with_minimum
-from chipwise.runner.submission.rented import BOUGHT, in_each_region, shared
+from chipwise.runner.submission.machines_by_name import BOUGHT, in_each_region, shared
+from chipwise.runner.submission.machines_of_plan import PLACES, place_of, predicted_of, rate_of, same_as, with_minimum
 from chipwise.runner.submission.workload import IMAGE
 
 if TYPE_CHECKING:

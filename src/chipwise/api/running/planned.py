@@ -10,8 +10,8 @@ from chipwise.api.verbs import plan_any_checked
 from chipwise.errors import BadInput
 from chipwise.planner.values.plan import Plan
 from chipwise.runner.job import Spec
-from chipwise.runner.submission.planned import Planned as Planned
-from chipwise.runner.submission.planned import jobs_placed, stages_placed
+from chipwise.runner.submission.machines_of_plan import Planned as Planned
+from chipwise.runner.submission.machines_of_plan import jobs_placed, stages_placed
 from chipwise.workload.pipeline import Pipeline
 
 if TYPE_CHECKING:

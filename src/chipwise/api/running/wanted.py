@@ -227,7 +227,7 @@ def _bare(runtime: Runtime, request: RunRequest, reach: Reach, spec: Spec) -> Sp
     """A command without a workload: nobody planned it, so whoever asks says on what."""
     if traits(reach.kind).rents:
         from chipwise.api.running.elsewhere import market_of
-        from chipwise.runner.submission.rented import on_rented
+        from chipwise.runner.submission.machines_by_name import on_rented
 
         return on_rented(runtime.session.known, spec, request.machine, request.spot, request.image or "", market_of(reach))
     if request.machine or request.spot:

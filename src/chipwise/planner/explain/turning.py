@@ -14,7 +14,7 @@ import numpy as np
 
 from chipwise.catalog.offer import MEANINGS, PURCHASES, VERDICTS, Purchase, Verdict
 from chipwise.planner.explain.risks import FULL_MEMORY
-from chipwise.planner.explain.words import PORTING, RATES
+from chipwise.planner.explain.words import OLD_DAYS, PORTING, RATES
 from chipwise.planner.fleet import Index
 from chipwise.planner.reasons.goals import MissesDeadline
 from chipwise.planner.reasons.limits import RuleKind
@@ -25,7 +25,7 @@ from chipwise.text import amount, duration, long_age, usd
 LOOKED_AT = 400  # rows among which another precision is looked for: they are ranked, so it is near the top or far off
 FARTHEST = 10.0  # times the asked load, up and down
 NEAREST = 2000  # loads above and below the asked one that are looked at
-OLD_DAYS = 180
+
 OWN_ROWS = 50  # rows of own machines, the best first
 TIE = 0.005  # of the price: below it two choices cost the same
 _SIXTEEN = {"bf16", "fp16"}  # as good as each other

@@ -21,7 +21,7 @@ from chipwise.planner.limits import Mask, Refused, allowed
 from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.goals import MissesGoals
 from chipwise.planner.values.plan import Choice, Plan, Rows, Service
-from chipwise.planner.verdicts import beaten
+from chipwise.planner.why_lost import beaten
 from chipwise.spelling import fold, nearest
 
 if TYPE_CHECKING:

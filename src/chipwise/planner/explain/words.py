@@ -39,7 +39,7 @@ def software_of(family: str) -> str:
     return _SOFTWARE.get(family.split()[-1], "the Neuron SDK")
 
 
-STALE_DAYS = 180  # from here on the first line says how old the price is
+OLD_DAYS = 180  # of a price: from here on the first line says how old it is
 RATES = {"serve": "requests a second", "transcode": "streams", "stream": "messages a second"}
 
 
@@ -207,7 +207,7 @@ def cost_words(choice: Choice, per: str = "") -> str:
 def _stale(choice: Choice) -> str:
     if choice.doubt:
         return f" Its price is doubtful ({choice.doubt}): check it."
-    if choice.price_days <= STALE_DAYS:
+    if choice.price_days <= OLD_DAYS:
         return ""
     return f" Its price is {long_age(choice.price_days)} old: ask for today's."
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from chipwise.runner.events import Ended, Placed
 from chipwise.runner.job import Job, MachinePlace, Outcome
-from chipwise.runner.placing import place, rest_s
+from chipwise.runner.next_machine import place, rest_s
 from chipwise.runner.policy import NeverLate
 from run_jobs import SPOT_A, SPOT_B, STAYS, added, queued, running, spec
 
