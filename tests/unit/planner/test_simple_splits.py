@@ -16,6 +16,7 @@ from chipwise.perf.setup import TrainingSetup
 from chipwise.perf.transformer import Transformers, layer_of
 from chipwise.planner.values.split import TrainingSplit
 
+pytestmark = pytest.mark.real_catalog
 EXAMPLE = Path(__file__).parents[3] / "examples" / "train" / "workload.yaml"
 
 
