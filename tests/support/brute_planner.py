@@ -294,8 +294,8 @@ class Brute:
         return found
 
     def _fastest(self, wanted: Wanted, shape: Shape, count: int) -> tuple[float, float, int]:
-        """(seconds of the split that is taken, over which one time in ten it takes this much longer, number of splits): of those
-        within 2% of the fastest the one with the least pipeline, then tensor, context and expert parallelism."""
+        """(seconds of the split that is taken, over which one time in ten it takes this much longer, number of splits): of
+        those within 2% of the fastest the one with the least pipeline, then tensor, context and expert parallelism."""
         file, part = wanted.file, self.fleet.parts[shape.part]
         name, layer, _ = self.layer(file["model"])
         precision = file["precision"]
@@ -353,6 +353,8 @@ class Brute:
         if is_spot:
             if file["kind"] != "serve":
                 first = self.rates.first_wait(offer.provider, offer.region, machine.chip, machine.chips)
+                if count > 1 and not alone:
+                    first = _wait_for_all(first, count ** _independence(machine.chips or 1))
             rate += self.rates.of(offer.provider, offer.region, offer.machine, machine.chip, machine.chips).per_hour / 3600
             wait = (self.rates.wait_hours(offer.provider, offer.region, machine.chip) or 0.0) * 3600
         saves = file["kind"] in ("train", "finetune")
@@ -527,6 +529,20 @@ def _late(limit: float, run: Run, spared: float, high: float, first: FirstWait) 
         waiting = first.absent * np.exp(-np.maximum(left, 0.0) / max(first.hours * 3600, 1e-9))
         late += share * float(np.mean(np.where(left < 0, 1.0, waiting)))
     return late
+
+
+def _independence(chips: float) -> float:
+    """Of machines of one chip and of eight, by what four or sixteen of them were seen to do together; see `money.gathering`."""
+    return 0.03002049 + (0.88380953 - 0.03002049) * min(log(chips) / log(8), 1.0)
+
+
+@cache
+def _wait_for_all(one: FirstWait, number: float) -> FirstWait:
+    """Until the last of so many comes: the mean by the area under the probability of still waiting."""
+    hours = np.linspace(0.0, 60.0, 200_001) * one.hours
+    waiting = 1 - (1 - one.absent * np.exp(-hours / max(one.hours, 1e-9))) ** number
+    absent = 1 - (1 - one.absent) ** number
+    return FirstWait(absent, float(np.trapezoid(waiting, hours)) / max(absent, 1e-12))
 
 
 def _splits(layer: Layer, chips: int, node: int, piped: bool, seq: int, batch: int) -> Iterator[tuple[int, ...]]:

@@ -185,6 +185,7 @@ class ChoiceMaker:
             porting=porting[heads],
             ended=ended_of(self.fleet, priced, heads, porting),
             times=YEAR / MONTH if self.case.per == "month" else 1.0,
+            deadline_s=self.case.goals.deadline_s or 0.0,
         )
         return heads, lead(traits)
 

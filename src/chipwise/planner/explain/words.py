@@ -156,7 +156,8 @@ def _next_best(plan: Plan, winner: Choice) -> str:
         cheaper = plan.near_tie.choice
         share = 1.0 - cheaper.usd / max(winner.usd, 1e-9)
         better = ", ".join(plan.near_tie.advantages)
-        name = f"{cheaper.provider} {cheaper.machine}, {cheaper.purchase}"
+        number_of = f"{cheaper.machines} x " if cheaper.machines > 1 else ""
+        name = f"{number_of}{cheaper.provider} {cheaper.machine}, {cheaper.purchase}"
         return f"; preferred to {name} for {usd(cheaper.usd)} ({share:.1%} less): {better}" if share >= ALIKE else ""
     dearer = [one for one in plan.choices[1:] if one.usd >= winner.usd]
     return f"; next best {usd(dearer[0].usd)}" if dearer else ""
