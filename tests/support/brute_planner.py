@@ -40,6 +40,7 @@ from chipwise.perf.setup import ServingSetup, TrainingSetup
 from chipwise.perf.transformer import Layer, Transformers, layer_of
 from chipwise.perf.under_load import highest_rate, percentiles
 from chipwise.planner.fleet import Fleet, Shape, fleet_of
+from chipwise.planner.values.plan import Choice
 from chipwise.units import HOUR, MONTH, YEAR
 
 BOOT_S, REPAIR_S, SAVE_BYTES_PER_S = 600.0, 900.0, 2e9
@@ -110,11 +111,13 @@ class Found:
     """All candidates that keep the goals, with what each costs and how long it takes; and how many there were at all."""
 
     kept: list[tuple[float, float, tuple[Any, ...], int]] = field(default_factory=list)  # USD, seconds, who, chips
-    unsure: list[tuple[float, float, tuple[Any, ...], int]] = field(default_factory=list)  # that keep them with less confidence
+    unsure: list[tuple[float, float, tuple[Any, ...], int]] = field(default_factory=list)  # with less confidence; over it
     considered: int = 0
 
-    def offer(self, usd: float, seconds: float, who: tuple[Any, ...], chips: int, sure: bool = True) -> None:
-        (self.kept if sure else self.unsure).append((usd, seconds, who, chips))
+    def offer(self, usd: float, seconds: float, who: tuple[Any, ...], chips: int, chance: float = 1.0) -> None:
+        """`chance`: that the latency goals are kept. Of what is not sure a kept goal's cost counts."""
+        sure = chance >= 0.9
+        (self.kept if sure else self.unsure).append((usd if sure else usd / max(chance, 1e-6), seconds, who, chips))
 
     def sensible(self, timed: bool) -> list[tuple[float, tuple[Any, ...]]]:
         """Without what is not sure of the latency goals, without fleets, and without a deadline times, that nobody asked for,
@@ -124,6 +127,12 @@ class Found:
         if not timed:
             kept = [one for one in kept if one[1] <= HORIZON_S] or kept
         return [(usd, who) for usd, _, who, _ in kept]
+
+
+def counted(winner: Choice) -> float:
+    """USD of a plan as candidates are compared: where it is not as sure as asked, of a kept goal."""
+    chance = 1.0 if winner.goals_chance is None else winner.goals_chance
+    return winner.usd if chance >= 0.9 else winner.usd / chance
 
 
 class Brute:
@@ -426,7 +435,7 @@ class Brute:
                 across = -(-tp * pp // chips)
                 if not self._joined(machine, across):
                     continue
-                rate, spread, sure = rates[shape, precision, tp, pp]
+                rate, spread, chance = rates[shape, precision, tp, pp]
                 for count in range(1, most // chips + 1) if online else COUNTS:
                     if count * chips > most:
                         break
@@ -444,7 +453,7 @@ class Brute:
                         1 - 1e-9
                     ):
                         usd, took, _ = self._job_cost(wanted, offer, machine, count, MONTH_H * HOUR, 1.0, across == 1)
-                        found.offer(usd, 0.0, who, count * chips, sure)
+                        found.offer(usd, 0.0, who, count * chips, chance)
         return found
 
     def _ways(self, layer: Layer, shape: int) -> tuple[tuple[int, int], ...]:
@@ -454,9 +463,9 @@ class Brute:
 
     def _rates(
         self, wanted: Wanted, rows: list[tuple[int, str, int, int]]
-    ) -> dict[tuple[int, str, int, int], tuple[float, float, bool]]:
-        """Requests per second of one replica within the goals, row by row, by what factor they may be fewer, and whether a
-        request alone keeps the goals nine times of ten."""
+    ) -> dict[tuple[int, str, int, int], tuple[float, float, float]]:
+        """Requests per second of one replica within the goals, row by row, by what factor they may be fewer, and how likely a
+        request alone keeps the goals."""
         file = wanted.file
         name, layer, _ = self.layer(file["model"])
         shapes = [self.wide.shapes[row[0]] for row in rows]
@@ -484,7 +493,7 @@ class Brute:
         fits = kv_bytes(ask.model, setup) <= kv_budget_bytes(ask.model, setup, memory)
         estimate = predict_serving.predict(ask, self.model, ("requests_per_s",))["requests_per_s"]
         full = estimate.value
-        rate, spread, sure = full, estimate.high / estimate.value, np.ones(len(rows), dtype=bool)
+        rate, spread, chance = full, estimate.high / estimate.value, np.ones(len(rows))
         if file["kind"] == "serve":
             goals = {("ttft", 0.95): file["goals"]["ttft_s"], ("tpot", 0.95): file["goals"]["tpot_s"]}
             rate = np.minimum(highest_rate(ask, self.model, goals), 0.8 * full)
@@ -494,9 +503,10 @@ class Brute:
             seconds = percentiles(lone, self.model, alone, (0.95,))
             slowest = {"ttft": prompt.high / prompt.value, "tpot": alone["tpot_ms"].high / alone["tpot_ms"].value}
             for (metric, share), limit in goals.items():
-                sure = sure & np.asarray(seconds[metric][share] * slowest[metric] <= limit)
-        columns = zip(rows, rate, np.broadcast_to(spread, rate.shape), fits, sure, strict=True)
-        return {row: (float(one) if fine else 0.0, float(wide), bool(safe)) for row, one, wide, fine, safe in columns}
+                far = np.log(limit / seconds[metric][share]) / np.log(np.maximum(slowest[metric], 1 + 1e-9))
+                chance = np.minimum(chance, [NormalDist().cdf(NormalDist().inv_cdf(0.9) * float(one)) for one in far])
+        columns = zip(rows, rate, np.broadcast_to(spread, rate.shape), fits, chance, strict=True)
+        return {row: (float(one) if fine else 0.0, float(wide), float(sure)) for row, one, wide, fine, sure in columns}
 
 
 class Run(NamedTuple):

@@ -42,7 +42,8 @@ def interruption_words(expected: float, assumed: bool, provider: str) -> str:
     return f"{often} interruptions expected{f', assumed: nobody published them of {provider}' if assumed else ''}"
 
 
-def values_of(case: PlanningCase, priced: Priced) -> Values:
+def values_of(case: PlanningCase, priced: Priced, unsure: bool = False) -> Values:
+    """`unsure`: no row that may win is as sure of the latency goals as asked."""
     return Values(
         usd=priced.usd,
         seconds=priced.seconds,
@@ -50,6 +51,7 @@ def values_of(case: PlanningCase, priced: Priced) -> Values:
         doubt=priced.high_s / np.maximum(priced.low_s, 1e-9),
         machines=priced.machines,
         room=np.zeros(len(priced)) if case.room is None else case.room[priced.way],
+        chance=None if case.chance is None or not unsure else case.chance[priced.way],
     )
 
 
@@ -95,17 +97,6 @@ def distinct(priced: Priced, ranked: Index) -> list[int]:
     return [int(at) for at in ranked[np.sort(first)]]
 
 
-def rows_of(values: Values, selected: Index) -> Values:
-    return Values(
-        usd=values.usd[selected],
-        seconds=values.seconds[selected],
-        kg=values.kg[selected],
-        doubt=values.doubt[selected],
-        machines=values.machines[selected],
-        room=values.room[selected],
-    )
-
-
 class ChoiceMaker:
     """Makes choices of rows, each once."""
 
@@ -123,6 +114,7 @@ class ChoiceMaker:
         self.kept: dict[int, StorageChoice] = {}
         self.storage_usd: Array = np.full(len(priced), np.nan)  # of `kept`, as far as rows were compared by it
         self.tails: dict[int, tuple[float, float]] = {}  # seconds of nine runs in ten, and with the asked confidence
+        self.unsure = False  # nothing that may win is as sure of the latency goals as asked
         self.layered: Array | None = None  # USD by row, where a budget is held against the load's curve
         self.porting = porting_of(fleet, priced, case.goals.native)
 
@@ -169,16 +161,16 @@ class ChoiceMaker:
 
     def led(self, ranked: Index, stored: bool = True) -> tuple[Index, Lead]:
         """The cheapest of ranked rows, and which of them leads; `stored`: with storage."""
-        priced, porting, values = self.priced, self.porting, values_of(self.case, self.priced)
+        priced, porting, values = self.priced, self.porting, values_of(self.case, self.priced, self.unsure)
         heads = ranked[:NEAR_ROWS]
         if (porting[heads] >= PORTED).all():
             behind = ranked[NEAR_ROWS:]
             heads = np.concatenate([heads, behind[porting[behind] < PORTED][:BEHIND]])
-        total = self.in_all(heads, values) if self.case.stored is not None and stored else rows_of(values, heads)
-        by_cost = np.argsort(total.usd, kind="stable")
-        heads, total = heads[by_cost], rows_of(total, by_cost)
+        total = self.in_all(heads, values) if self.case.stored is not None and stored else values.rows(heads)
+        by_cost = np.argsort(score(total, "cost"), kind="stable")
+        heads, total = heads[by_cost], total.rows(by_cost)
         traits = Traits(
-            usd=total.usd,
+            usd=score(total, "cost"),
             seconds=total.seconds,
             days=priced.prices.days[priced.offer[heads]],
             machines=total.machines,
@@ -210,13 +202,13 @@ class ChoiceMaker:
     def stored(self, ranked: Index, values: Values, top: int) -> tuple[Index, Index]:
         """With storage reckoned for the best rows, until none behind them can pass those shown; and what it makes too dear."""
         objective, end = self.case.goals.objective, REFINED
-        bare, shown = score(rows_of(values, ranked), objective), min(max(top, 1), len(distinct(self.priced, ranked)))
+        bare, shown = score(values.rows(ranked), objective), min(max(top, 1), len(distinct(self.priced, ranked)))
         while True:
             head = ranked[:end]
             total = self.in_all(head, values)
             fine = self.case.goals.affords(total.usd, total.seconds)
             inside = np.flatnonzero(fine)
-            best = head[inside[order(rows_of(total, inside), objective)]]
+            best = head[inside[order(total.rows(inside), objective)]]
             if end >= len(ranked):
                 return best, head[~fine]
             leading = np.array(distinct(self.priced, best)[:shown], dtype=np.intp)
@@ -236,7 +228,7 @@ class ChoiceMaker:
         """What rows are compared by, with storage."""
         for row in rows[np.isnan(self.storage_usd[rows])].tolist():
             self.storage_usd[row] = self.storage_of(row)
-        picked = rows_of(values, rows)
+        picked = values.rows(rows)
         return replace(picked, usd=picked.usd + self.storage_usd[rows])
 
     def storage_of(self, row: int) -> float:
