@@ -85,7 +85,7 @@ def test_where_nothing_is_sure_the_lowest_cost_of_a_kept_goal_leads() -> None:
     found = planned("chat", 0.006)
     assert found.rows is not None
     assert found.winner is not None
-    rows = [found.rows.choice(at) for at in found.rows.eligible.tolist()]
+    rows = [found.rows.choice(at) for at in found.rows.eligible[:200].tolist()]
     least = min(one.usd / (one.goals_chance or 1e-6) for one in rows)
     assert found.winner.usd / (found.winner.goals_chance or 1e-6) <= 1.03 * least
     assert [one.goals_chance for one in rows] != [None] * len(rows)
