@@ -169,14 +169,14 @@ def train(
     if pairs is not None:
         shape, settings["seq"] = pairs.model, pairs.tokens
     elif seq is None:
-        settings["seq"] = min(USUAL_SEQUENCE, float(_stated_context(known, model) or USUAL_SEQUENCE))
+        settings["seq"] = min(USUAL_SEQUENCE, float(stated_context(known, model) or USUAL_SEQUENCE))
     if "precision" not in settings:
         settings["precision"] = hardware.part.map(lambda name: _usual_format(hardware.parts[name]))
     if framework in EAGER_FRAMEWORKS:
         settings.setdefault("compiled", 0.0)
     setup, notes = _training_setup(_counts("chips", chips), accumulate, settings)
     setup.check(shape)
-    _check_context(known, model, "seq", setup.seq if pairs is None else pairs.longest)
+    check_context(known, model, "seq", setup.seq if pairs is None else pairs.longest)
     _check_precision(hardware, setup.precision)
     _check_lengths(on=hardware, chips=setup)
     question = Training(model=shape, name=Coded.of(key), hardware=hardware, setup=setup, framework=_framework(framework))
@@ -351,7 +351,7 @@ def serve(
     setup = ServingSetup.of(**{**settings, "batch": at_once, "engine": usual})
     # Heads are split over the chips that share sequences only.
     setup.check(replace(shape, heads=shape.heads * shared) if has_nonzero(shared > 1) else shape)
-    _check_context(known, model, "input_len", setup.context)
+    check_context(known, model, "input_len", setup.context)
     _check_lengths(on=hardware, settings=setup, rate=arriving, replicas=copies, attention_dp=shared)
     if has_nonzero(np.mod(setup.tp, shared)):
         raise InvalidSettings(Problem("attention_dp", "does not divide tp", None, "divisors of tp"))
@@ -409,7 +409,7 @@ def _notes(ask: Generation, estimates: dict[str, Estimate], room: Array) -> tupl
     return ()
 
 
-def _stated_context(known: Known, model: str) -> int | None:
+def stated_context(known: Known, model: str) -> int | None:
     if ("context", model) not in known.memo:
         found = known.find_model(model)  # what an encoder reads is not in the context of its decoder
         known.memo["context", model] = None if isinstance(found.shape, EncoderDecoderShape) else found.context
@@ -417,9 +417,9 @@ def _stated_context(known: Known, model: str) -> int | None:
     return stated
 
 
-def _check_context(known: Known, model: str, field: str, tokens: Array) -> None:
+def check_context(known: Known, model: str, field: str, tokens: Array) -> None:
     """A model does not answer about sequences that are longer than its own context."""
-    stated, longest = _stated_context(known, model), float(tokens.max())
+    stated, longest = stated_context(known, model), float(tokens.max())
     if stated is not None and longest > stated:
         problem = f"{longest:,.0f} tokens are more than the {stated:,} that {shown_name(known, model)} is stated for"
         raise InvalidSettings(Problem(field, problem, None, f"at most {stated:,} tokens in all"))
@@ -427,7 +427,7 @@ def _check_context(known: Known, model: str, field: str, tokens: Array) -> None:
 
 def context_notes(known: Known, model: str, tokens: Array) -> tuple[str, ...]:
     """Where sequences are longer than the model is stated for."""
-    stated, longest = _stated_context(known, model), float(tokens.max())
+    stated, longest = stated_context(known, model), float(tokens.max())
     if stated is None or longest <= stated:
         return ()
     return (f"{longest:,.0f} tokens are more than the {stated:,} that {shown_name(known, model)} is stated for.",)

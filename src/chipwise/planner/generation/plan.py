@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chipwise.errors import BadInput
+from chipwise.perf.arrays import column
 from chipwise.perf.rows import model_key
 from chipwise.perf.setup import KV_BITS, WEIGHT_BITS
 from chipwise.perf.transformer import layer_of
@@ -37,6 +38,7 @@ from chipwise.planner.values.plan import Counts, Grounds, Plan
 from chipwise.planner.values.split import GenerationSplit
 from chipwise.predictor.kinds.ask import Ask, known_model
 from chipwise.predictor.kinds.latencies import share_of
+from chipwise.predictor.transformer import check_context
 from chipwise.units import MONTH
 from chipwise.workload.goals import Precision
 from chipwise.workload.kinds import Batch, Serve
@@ -61,6 +63,8 @@ def generation_job(known: Known, path: str, work: Serve | Batch) -> tuple[Known,
             f"{path}: {' and '.join(lacking)} must be given to plan with {name}, which writes its answers token by token.",
             remedy="Give their mean, such as output_tokens: 300; 1 where only the prompt is read, as to classify it.",
         )
+    asked_by = "context" if getattr(work, "context", None) else "input_tokens"
+    check_context(extended, name, asked_by, column(max(_longest(work), work.input_tokens.mean + work.output_tokens.mean)))
     rate, concurrency = _arrivals(known, path, work)
     travels = network_s(work)  # machines must be faster by what the round trip takes
     goals = {
