@@ -61,8 +61,9 @@ from chipwise.predictor.formats import usual_precision
 from chipwise.predictor.kinds.answering import load_of
 from chipwise.predictor.kinds.ask import Ask, known_model
 from chipwise.predictor.kinds.latencies import share_of, wanted_goals
+from chipwise.predictor.known import Known
 from chipwise.predictor.pairs import pairs_of
-from chipwise.predictor.samples import Sampled, resolve, sample_curve
+from chipwise.predictor.samples import Sampled, programs_of, resolve, sample_curve
 from chipwise.predictor.sizes import check_sizes, sizes_of
 from chipwise.workload.kinds import Batch, Learning, Serve
 from chipwise.workload.model.shape import ConvShape, CountedShape, Shape, VisionShape
@@ -129,12 +130,17 @@ def _goals(work: Serve) -> dict[float, float]:
     return {share_of(percentile): limit - (travels if name != "tpot" else 0.0) for name, percentile, limit in wanted}
 
 
+def _speech_notes(known: Known, shape: Shape) -> list[str]:
+    programs = programs_of(known, shape)
+    return [] if programs is None else [programs.words]
+
+
 def plan_serving(question: Question, work: Serve) -> Plan:
     known, model, shape = known_model(Ask(question.known, question.path, "", {}), work)
     question = replace(question, known=known)
     ground = ground_of(known, question.rules)
     load, notes = load_of(Ask(known, question.path, "", {}), work)
-    notes = [*size_notes(shape, work), *notes]
+    notes = [*size_notes(shape, work), *_speech_notes(known, shape), *notes]
     goals = _goals(work)
     peak = 1.0
     if any(one is not None for one in (work.arrival.rate, work.arrival.peak, work.arrival.trace)):
@@ -297,7 +303,11 @@ def plan_batch(question: Question, work: Batch) -> Plan:
         ]
 
     table = Table(
-        kind="batch", per="job", units=work.items / 1e6, unit="million items", notes=(*size_notes(kind, work), *notes)
+        kind="batch",
+        per="job",
+        units=work.items / 1e6,
+        unit="million items",
+        notes=(*size_notes(kind, work), *_speech_notes(known, kind), *notes),
     )
     return noted(plan_ways(question, ground, table, ways_of))
 
