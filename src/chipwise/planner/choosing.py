@@ -356,6 +356,7 @@ class ChoiceMaker:
             late_share=self._late(row),
             goals_chance=described.goals_chance,
             planned=described.planned,
+            at_less=described.at_less,
             work_s=float(priced.tails.risk.work_s[row]),
             boot_s=priced.tails.boot_s,
             moving_s=moving_s,

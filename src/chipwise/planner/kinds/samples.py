@@ -54,6 +54,7 @@ from chipwise.planner.kinds.ways import (
 )
 from chipwise.planner.pricing import Checkpoint
 from chipwise.planner.reasons import NeedsReplicas, NoPrecision, TooSlow, Unpredicted
+from chipwise.planner.values.load import AtLess
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import Copies, SampleTrainingSplit
 from chipwise.predictor.batching import Curve
@@ -151,6 +152,12 @@ def plan_serving(question: Question, work: Serve) -> Plan:
     if isinstance(work.schedule, Bursts) and work.arrival.trace is None:
         notes.append(f"Machines are counted for the bursts, {peak:.3g} times the mean rate.")
     rate = rate_of(work, load, goals) * (work.devices or 1)
+    loads: tuple[float, ...] = ()
+    if goals and work.arrival.burstiness > 1 and not work.devices and work.arrival.concurrency is None:
+        from chipwise.planner.load.curve import lower_loads
+        from chipwise.planner.load.plan import arrivals
+
+        loads = lower_loads(arrivals(known, work, question.path).curve)
     table = Table(
         kind="serve",
         per="month",
@@ -159,11 +166,13 @@ def plan_serving(question: Question, work: Serve) -> Plan:
         notes=tuple(notes),
         peak=rate * peak,
     )
-    return noted(plan_ways(question, ground, table, serving_ways(question, ground, work, model, rate * peak)))
+    return noted(plan_ways(question, ground, table, serving_ways(question, ground, work, model, rate * peak, loads)))
 
 
-def serving_ways(question: Question, ground: Ground, work: Serve, model: str, rate: float) -> Callable[[int], Ways]:
-    """`rate` in all: each machine takes its part of it."""
+def serving_ways(
+    question: Question, ground: Ground, work: Serve, model: str, rate: float, loads: Sequence[float] = ()
+) -> Callable[[int], Ways]:
+    """`rate` in all: each machine takes its part of it; `loads`: lower ones at which fewer copies share bursts."""
     load, _ = load_of(Ask(ground.known, question.path, "", {}), work)
     settings: dict[str, Any] = {name: load[name] for name in _OF_A_SAMPLE if name in load} | sizes_of(work)
     check_sizes(ground.known.find_model(model), settings)
@@ -173,6 +182,7 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
     month = question.month_s
     speeds: dict[tuple[str, float], tuple[float, float, float, float | None]] = {}
     curves: dict[tuple[str, float], Curve] = {}
+    fewer: dict[tuple[str, float], AtLess] = {}
 
     def ways_of(index: int) -> Ways:
         shape = ground.fleet.shapes[index]
@@ -188,6 +198,8 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
                 alone = ask.passes([1.0 / ask.together], "samples_per_s")
                 chance = lone_chance(goals, fastest, float(alone.value[0] / max(alone.low[0], 1e-12)))
             speeds[place] = (*service_rates(curve, goals, work, rate), fastest, chance)
+            most = speeds[place][0]
+            fewer[place] = tuple((load, min(service_rates(curve, goals, work, load)[0], most)) for load in loads)
         planned, capacity, fastest, chance = speeds[place]
         if goals and capacity <= 1e-3:  # without goals a sample may take as long as it does
             limit = min(goals.values())
@@ -214,6 +226,7 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
                 provenance=_provenance(ask),
                 rate=capacity,
                 planned=planned,
+                at_less=fewer[place],
                 replicas=machines * most_copies,
                 rate_spread=float(speed.value[0] / max(speed.low[0], 1e-12)),
                 goals_chance=chance,

@@ -31,6 +31,7 @@ from chipwise.planner.pricing import Checkpoint, Market, Work, price
 from chipwise.planner.reasons import NeedsChips, NeedsNetwork, NoCount, Reason, WrongKind
 from chipwise.planner.remedies import Advice, OwnMachines
 from chipwise.planner.tails import BOOT_S
+from chipwise.planner.values.load import AtLess
 from chipwise.planner.values.placement import Reach
 from chipwise.planner.values.plan import Choice, Counts, Grounds, Missing, Obstacle, Plan, QuantumPart, Rows
 from chipwise.planner.values.split import UNSPLIT, Split
@@ -64,6 +65,7 @@ class Way:
     provenance: str = "formula"
     rate: float | None = None  # of one replica
     planned: float | None = None  # the part of it that replicas are counted by; None: all
+    at_less: AtLess = ()  # the same at lower loads
     replicas: int | None = None
     rate_spread: float = 1.0  # the interval of `rate` ends at this factor above and below it
     goals_chance: float | None = None  # that a request alone keeps the latency goals
@@ -301,6 +303,7 @@ def _assembled(
             provenance=way.provenance,
             rate=way.rate,
             planned=way.rate if way.planned is None else way.planned,
+            at_less=way.at_less,
             replicas=way.replicas,
             rate_spread=way.rate_spread,
             goals_chance=way.goals_chance,
