@@ -18,6 +18,7 @@ from chipwise.planner.case import Described, PlanningCase
 from chipwise.planner.cost_range import Spread, machine_spread, spread_of
 from chipwise.planner.fleet import Fleet, Index, family_of
 from chipwise.planner.offer_prices import DOUBTFUL
+from chipwise.planner.ordering import ordered_in
 from chipwise.planner.preference import PORTED, Lead, Traits, ended_of, lead, porting_of
 from chipwise.planner.pricing import HOURLY, Priced
 from chipwise.planner.ranking import Values, order, score
@@ -261,13 +262,6 @@ class ChoiceMaker:
         data = self.case.data
         return data is not None and bool(data.place) and float(self.priced.tails.moved[row]) == 0.0
 
-    def _ordered_in(self, region: int) -> str | None:
-        """Of what is sold in several countries the one to order it in: the nearest to the users, or one that rules allow."""
-        reach, rules, place = self.case.reach, self.case.goals.rules, self.fleet.catalog.regions[region]
-        if reach is not None and region in reach.nearest:
-            return reach.nearest[region]
-        return next(iter(rules.permitted(place)), None) if rules.on_countries and not place.on_site else None
-
     def _latency(self, described: Described, trip: float | None) -> dict[str, float]:
         """With the way of a request and its answer; every token after the first follows on it."""
         reach = self.case.reach
@@ -314,7 +308,7 @@ class ChoiceMaker:
             provider=machine.provider,
             machine=machine.name,
             region=region.name,
-            country=region.country or self._ordered_in(int(priced.region[row])),
+            country=region.country or ordered_in(self.case, self.fleet.catalog, int(priced.region[row])),
             chip=shape.part,
             family=family_of(self.fleet.parts[shape.part]),
             chips=shape.chips,

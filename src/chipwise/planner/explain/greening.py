@@ -6,6 +6,8 @@ way to make it cleaner. All kg hold the share of making the machines.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from chipwise.catalog.region import readable
@@ -25,13 +27,11 @@ def emitted(plan: Plan, making: Making, grids: Grids) -> Emitted | None:
     row = int(rows.ranked[0])
     machine = rows.fleet.catalog.machines[rows.priced.machine[row]]
     chip = rows.fleet.catalog.chips.get(machine.chip or "")
-    lines = [
-        CarbonLine(
-            "operational",
-            winner.kg - winner.making_kg,
-            _drawn(winner, grids.of(rows.fleet.catalog.regions[rows.priced.region[row]])),
-        )
-    ]
+    region = rows.fleet.catalog.regions[rows.priced.region[row]]
+    grid = grids.of(region)
+    if not region.country and grids.knows(winner.country):  # ordered in a country that the region does not name
+        grid = grids.of(replace(region, country=winner.country))._replace(grid_assumed="")
+    lines = [CarbonLine("operational", winner.kg - winner.making_kg, _drawn(winner, grid))]
     basis: tuple[str, ...] = ("embodied: no chip of the catalog",)
     if chip is not None:
         chips, held_h = (machine.chips or 1.0) * winner.machines, float(rows.priced.held_h[row])
