@@ -72,6 +72,15 @@ CHIPS = (
 )
 DENSE = ("llama-3.1-8b", "llama-3.2-1b", "qwen2.5-7b", "gpt2-xl", "gemma-2-9b", "llama-2-13b", "pythia-1.4b", "phi-2")
 MODELS = (*DENSE, "mixtral-8x7b", "qwen1.5-moe-a2.7b", "bert-large")
+CONTEXT = {  # of those that read less than any of the sequences drawn here
+    "gpt2-xl": 1024,
+    "pythia-1.4b": 2048,
+    "phi-2": 2048,
+    "llama-2-13b": 4096,
+    "gemma-2-9b": 8192,
+    "qwen1.5-moe-a2.7b": 8192,
+    "bert-large": 512,
+}
 PLACES = ("aws:eu-central-1", "gcp:us-central1", "azure:westeurope", "https://example.org/set.tar")
 
 
@@ -596,6 +605,7 @@ def _log(random: Random, low: float, high: float) -> float:
 def random_training(random: Random) -> Wanted:
     model = random.choice(MODELS)
     seq = random.choice((512,) if model == "bert-large" else (512, 1024, 2048, 4096, 8192, 32768))
+    seq = min(seq, CONTEXT.get(model, seq))
     file: dict[str, Any] = {
         "kind": "train",
         "name": "random",
@@ -624,6 +634,8 @@ def random_generation(random: Random, online: bool) -> Wanted:
         "limits": _limits(random, random.choice((8, 16, 64)))
         | {"precision": random.choice((["bf16"], ["bf16", "fp8"], ["bf16", "int8"]))},
     }
+    if file["model"] == "gpt2-xl":
+        file["input_tokens"] = {"mean": min(file["input_tokens"]["mean"], 600)}
     if online:
         file["arrival"] = {"rate_per_s": _log(random, 0.1, 60)}
         file["goals"] = {"ttft_s": random.choice((0.3, 1.0, 3.0)), "tpot_s": random.choice((0.02, 0.04, 0.1))}

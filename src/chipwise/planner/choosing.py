@@ -16,12 +16,13 @@ from chipwise.money.storage import StorageChoice
 from chipwise.perf.arrays import Array
 from chipwise.planner.case import Described, PlanningCase
 from chipwise.planner.cost_range import Spread, machine_spread, spread_of
+from chipwise.planner.defaults import NEARLY
 from chipwise.planner.fleet import Fleet, Index, family_of
 from chipwise.planner.offer_prices import DOUBTFUL
 from chipwise.planner.ordering import ordered_in
 from chipwise.planner.preference import PORTED, Lead, Traits, ended_of, lead, porting_of
 from chipwise.planner.pricing import HOURLY, Priced
-from chipwise.planner.ranking import Values, order, score
+from chipwise.planner.ranking import TIE, Values, order, score
 from chipwise.planner.reasons import OverBudget
 from chipwise.planner.remedies import Ease
 from chipwise.planner.values.load import Followed, OverTime
@@ -34,6 +35,7 @@ from chipwise.workload.data import Data
 
 NEAR_ROWS = 2000  # among which it is looked for which of the cheapest leads
 BEHIND = 200  # rows without porting that are looked at where none of those is without
+LOOKED_AT = 20  # rows whose storage is chosen to see how cheap the cheapest is
 REFINED = 200  # rows that get their storage chosen at first; more follow while a row without it may be shown
 
 
@@ -167,7 +169,9 @@ class ChoiceMaker:
         if (porting[heads] >= PORTED).all():
             behind = ranked[NEAR_ROWS:]
             heads = np.concatenate([heads, behind[porting[behind] < PORTED][:BEHIND]])
-        total = self.in_all(heads, values) if self.case.stored is not None and stored else values.rows(heads)
+        stored = stored and self.case.stored is not None
+        heads = self._near(heads, values) if stored else heads
+        total = self.in_all(heads, values) if stored else values.rows(heads)
         by_cost = np.argsort(score(total, "cost"), kind="stable")
         heads, total = heads[by_cost], total.rows(by_cost)
         traits = Traits(
@@ -181,6 +185,18 @@ class ChoiceMaker:
             deadline_s=self.case.goals.deadline_s or 0.0,
         )
         return heads, lead(traits)
+
+    def _near(self, heads: Index, values: Values) -> Index:
+        """Rows that may lead with their storage: of what needs porting, of what does not, and of what is on its way out those
+        that cost without it no more than nearly the same as the cheapest that was looked at with it."""
+        moved, ended = self.porting[heads] >= PORTED, ended_of(self.fleet, self.priced, heads, self.porting)
+        bare, kept = score(values.rows(heads), "cost"), np.zeros(len(heads), dtype=bool)
+        for group in (~moved, moved & ~ended, moved & ended):
+            places = np.flatnonzero(group)
+            if len(places):
+                lowest = float(score(self.in_all(heads[places[:LOOKED_AT]], values), "cost").min())
+                kept[places] = bare[places] <= (1.0 + NEARLY) * lowest * (1.0 + TIE)
+        return heads[kept]
 
     def _leader(self, rows: Index) -> int:
         heads, leading = self.led(rows)

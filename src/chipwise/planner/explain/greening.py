@@ -53,15 +53,22 @@ def _drawn(choice: Choice, grid: Grid) -> str:
 
 
 def _greener(rows: Rows, usd: float, kg: float) -> tuple[Greener, ...]:
-    regions, options = rows.fleet.catalog.regions, [("", usd, kg)]
+    regions, by_name = rows.fleet.catalog.regions, {}
     for row, its_usd in _cheapest(rows, kg):
         region = regions[rows.priced.region[row]]
-        options.append((f"{region.provider} {readable(region.name)}", its_usd, float(rows.priced.kg[row])))
-    return tuple(greener(options))
+        by_name[f"{region.provider} {readable(region.name)}"] = row, its_usd, float(rows.priced.kg[row])
+    while True:  # few of them are looked at in full
+        found = greener([("", usd, kg), *((name, its_usd, its_kg) for name, (_, its_usd, its_kg) in by_name.items())])
+        if rows.storage_usd is None:
+            return tuple(found)
+        dear = [one.region for one in found if rows.verdict(rows.choice(by_name[one.region][0])) is not None]
+        if not dear:  # a budget holds with storage
+            return tuple(found)
+        by_name = {name: option for name, option in by_name.items() if name not in dear}
 
 
 def _cheapest(rows: Rows, kg: float) -> list[tuple[int, float]]:
-    """Of every region the cheapest row below `kg` that keeps the goals, with what it costs in all."""
+    """Of every region the cheapest row below `kg` that keeps the goals but for storage, with what it costs in all."""
     priced, good = rows.priced, rows.ranked[: rows.kept]
     clean = good[priced.kg[good] < kg]
     clean = clean[np.argsort(priced.usd[clean], kind="stable")]
@@ -74,4 +81,4 @@ def _cheapest(rows: Rows, kg: float) -> list[tuple[int, float]]:
             total = bare + rows.storage_usd(row)
             if region not in best or total < best[region][1]:
                 best[region] = (row, total)
-    return [one for one in best.values() if rows.verdict(rows.choice(one[0])) is None]  # a budget holds with storage
+    return list(best.values())
