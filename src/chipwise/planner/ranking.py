@@ -10,6 +10,7 @@ generation of GPUs, Trainium, TPUs, own machines; of every family the best is ke
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class Values:
     chance: Array | None = None  # that the latency goals are kept, where nothing is as sure as asked
 
     def rows(self, selected: Index) -> Values:
-        columns = {one.name: getattr(self, one.name) for one in fields(self)}
+        columns: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
         return Values(**{name: None if column is None else column[selected] for name, column in columns.items()})
 
 
