@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import yaml
 
-from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.catalog.check import check
+from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan
 from chipwise.perf.arrays import Coded
 from chipwise.perf.predict_serving import service
