@@ -37,14 +37,14 @@ _HALVINGS = 60
 def independence(rows: Iterable[Interruption]) -> dict[float, float]:
     """g by the number of chips of a machine."""
     rows = tuple(rows)
-    any_of = {_trace(row): row.value for row in rows if row.measure == "availability_share_any"}
-    found: dict[float, list[float]] = {}
+    present_shares = {_trace(row): row.value for row in rows if row.measure == "availability_share_any"}
+    exponents: dict[float, list[float]] = {}
     for row in rows:
         number, size = _ALL.fullmatch(row.unit), _SIZE.fullmatch(row.machine_or_chip)
-        some = any_of.get(_trace(row))
-        if row.measure == "availability_share_all" and row.value is not None and number and size and some is not None:
-            found.setdefault(float(size[1]), []).append(_exponent(row.value, some, int(number[1])))
-    return {size: median(values) for size, values in sorted(found.items())}
+        at_least_one = present_shares.get(_trace(row))
+        if row.measure == "availability_share_all" and row.value is not None and number and size and at_least_one is not None:
+            exponents.setdefault(float(size[1]), []).append(_exponent(row.value, at_least_one, int(number[1])))
+    return {size: median(values) for size, values in sorted(exponents.items())}
 
 
 def alone_by_size(known: dict[float, float], chips: Floats) -> Floats:
@@ -63,15 +63,15 @@ def all_at_once(absent: Floats, hours: Floats, counted: Floats) -> tuple[Floats,
     return any_absent, mean / np.maximum(any_absent, 1e-12)
 
 
-def _exponent(every: float, some: float, number: int) -> float:
-    """Of m in every = p^m and some = 1 - (1 - p)^m; all alone where all were never there."""
-    if every <= 0 or some >= 1:
+def _exponent(all_share: float, any_share: float, number: int) -> float:
+    """Of m in all_share = p^m and any_share = 1 - (1 - p)^m; all alone where all were never there."""
+    if all_share <= 0 or any_share >= 1:
         return 1.0
     low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):  # ln p / ln every falls with p, ln(1 - p) / ln(1 - some) rises
+    for _ in range(_HALVINGS):  # ln p / ln all_share falls with p, ln(1 - p) / ln(1 - any_share) rises
         p = (low + high) / 2
-        low, high = (p, high) if log(p) / log(every) > log(1 - p) / log(1 - some) else (low, p)
-    m = log(every) / log((low + high) / 2)
+        low, high = (p, high) if log(p) / log(all_share) > log(1 - p) / log(1 - any_share) else (low, p)
+    m = log(all_share) / log((low + high) / 2)
     return min(max(log(m) / log(number), 0.0), 1.0)
 
 

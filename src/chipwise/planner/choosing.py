@@ -35,7 +35,7 @@ from chipwise.workload.data import Data
 
 NEAR_ROWS = 2000  # among which it is looked for which of the cheapest leads
 BEHIND = 200  # rows without porting that are looked at where none of those is without
-LOOKED_AT = 20  # rows whose storage is chosen to see how cheap the cheapest is
+SAMPLE_ROWS = 20  # rows whose storage is chosen to see how cheap the cheapest is
 REFINED = 200  # rows that get their storage chosen at first; more follow while a row without it may be shown
 
 
@@ -190,13 +190,13 @@ class ChoiceMaker:
         """Rows that may lead with their storage: of what needs porting, of what does not, and of what is on its way out those
         that cost without it no more than nearly the same as the cheapest that was looked at with it."""
         moved, ended = self.porting[heads] >= PORTED, ended_of(self.fleet, self.priced, heads, self.porting)
-        bare, kept = score(values.rows(heads), "cost"), np.zeros(len(heads), dtype=bool)
+        bare, near = score(values.rows(heads), "cost"), np.zeros(len(heads), dtype=bool)
         for group in (~moved, moved & ~ended, moved & ended):
             places = np.flatnonzero(group)
             if len(places):
-                lowest = float(score(self.in_all(heads[places[:LOOKED_AT]], values), "cost").min())
-                kept[places] = bare[places] <= (1.0 + NEARLY) * lowest * (1.0 + TIE)
-        return heads[kept]
+                lowest = float(score(self.in_all(heads[places[:SAMPLE_ROWS]], values), "cost").min())
+                near[places] = bare[places] <= (1.0 + NEARLY) * lowest * (1.0 + TIE)
+        return heads[near]
 
     def _leader(self, rows: Index) -> int:
         heads, leading = self.led(rows)

@@ -23,10 +23,10 @@ def ordered_in(case: PlanningCase, catalog: Catalog, region: int) -> str | None:
 def on_its_grid(case: PlanningCase, catalog: Catalog, priced: Priced) -> Priced:
     """With the emissions of the country that a row is ordered in, where its region alone names none."""
     grids, kg = grids_of(catalog), priced.kg
-    for at in np.unique(priced.region).tolist():
-        region = catalog.regions[at]
-        country = None if region.country or not region.selectable else ordered_in(case, catalog, at)
+    for index in np.unique(priced.region).tolist():
+        region = catalog.regions[index]
+        country = None if region.country or not region.selectable else ordered_in(case, catalog, index)
         if country is not None:
-            there = grids.of(replace(region, country=country)).g_per_kwh / grids.of(region).g_per_kwh
-            kg = np.where(priced.region == at, priced.making_kg + (kg - priced.making_kg) * there, kg)
+            ratio = grids.of(replace(region, country=country)).g_per_kwh / grids.of(region).g_per_kwh
+            kg = np.where(priced.region == index, priced.making_kg + (kg - priced.making_kg) * ratio, kg)
     return priced if kg is priced.kg else replace(priced, kg=kg)

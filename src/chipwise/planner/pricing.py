@@ -277,9 +277,9 @@ def _spot_odds(market: Market, machine: Index, region: Index, is_spot: Mask, tog
     columns = np.zeros((len(machine), 6))
     columns[spots] = table[place]
     per_hour, wait_s, absent, absent_s, assumed, chips = columns.T
-    several = spots[together[spots] > 1]
-    counted = together[several] ** alone_by_size(rates.independence, chips[several])
-    absent[several], absent_s[several] = all_at_once(absent[several], absent_s[several], counted)
+    fleets = spots[together[spots] > 1]
+    counted = together[fleets] ** alone_by_size(rates.independence, chips[fleets])
+    absent[fleets], absent_s[fleets] = all_at_once(absent[fleets], absent_s[fleets], counted)
     return _SpotOdds(per_hour=per_hour, wait_s=wait_s, absent=absent, absent_s=absent_s, assumed=assumed > 0)
 
 

@@ -34,8 +34,9 @@ class Values:
     chance: Array | None = None  # that the latency goals are kept, where nothing is as sure as asked
 
     def rows(self, selected: Index) -> Values:
-        columns: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
-        return Values(**{name: None if column is None else column[selected] for name, column in columns.items()})
+        columns = {column.name: getattr(self, column.name) for column in fields(self)}
+        picked: dict[str, Any] = {name: None if values is None else values[selected] for name, values in columns.items()}
+        return Values(**picked)
 
 
 def score(values: Values, objective: str) -> Array:

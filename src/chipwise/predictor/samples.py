@@ -277,8 +277,8 @@ def programs_of(known: Known, shape: Shape) -> Programs | None:
         return None
     if ("programs", "speech") not in known.memo:
         known.memo["programs", "speech"] = programs(pass_s)
-    made: Programs = known.memo["programs", "speech"]
-    return made
+    programs_known: Programs = known.memo["programs", "speech"]
+    return programs_known
 
 
 def _resolved(known: Known, model: str, chip: str, settings: Mapping[str, Any]) -> Sampled:

@@ -110,12 +110,12 @@ def programs(pass_s: Callable[[Transcription], float]) -> Programs:
     by_program: dict[str, list[float]] = {}
     for run in published():
         by_program.setdefault(run.program, []).append(run.seconds / (run.passes * pass_s(run)))
-    every = [times for one in by_program.values() for times in one]
+    ratios = [times for one in by_program.values() for times in one]
     return Programs(
         usual=median(median(one) for one in by_program.values()),
-        fastest=min(1.0, *every),
-        slowest=max(every),
-        runs=len(every),
+        fastest=min(1.0, *ratios),
+        slowest=max(ratios),
+        runs=len(ratios),
         names=tuple(by_program),
     )
 

@@ -13,11 +13,11 @@ def mass(kg: float) -> str:
     return f"{kg:,.0f}" if kg >= 10 else f"{kg:.1f}" if kg >= 0.1 else f"{kg:.2g}"
 
 
-def chips(one: Choice) -> str:
-    if not one.chips:
-        return one.chip
-    fewest = f"{one.chips * one.over_time.fewest:,} to " if one.over_time is not None and follows(one) else ""
-    return f"{fewest}{one.chips * one.machines:,} {one.chip}"
+def chips(choice: Choice) -> str:
+    if not choice.chips:
+        return choice.chip
+    fewest = f"{choice.chips * choice.over_time.fewest:,} to " if choice.over_time is not None and follows(choice) else ""
+    return f"{fewest}{choice.chips * choice.machines:,} {choice.chip}"
 
 
 def short(text: str, longest: int = _LONGEST) -> str:

@@ -58,12 +58,12 @@ def _greener(rows: Rows, usd: float, kg: float) -> tuple[Greener, ...]:
         region = regions[rows.priced.region[row]]
         by_name[f"{region.provider} {readable(region.name)}"] = row, its_usd, float(rows.priced.kg[row])
     while True:  # few of them are looked at in full
-        found = greener([("", usd, kg), *((name, its_usd, its_kg) for name, (_, its_usd, its_kg) in by_name.items())])
+        savings = greener([("", usd, kg), *((name, its_usd, its_kg) for name, (_, its_usd, its_kg) in by_name.items())])
         if rows.storage_usd is None:
-            return tuple(found)
-        dear = [one.region for one in found if rows.verdict(rows.choice(by_name[one.region][0])) is not None]
+            return tuple(savings)
+        dear = [one.region for one in savings if rows.verdict(rows.choice(by_name[one.region][0])) is not None]
         if not dear:  # a budget holds with storage
-            return tuple(found)
+            return tuple(savings)
         by_name = {name: option for name, option in by_name.items() if name not in dear}
 
 

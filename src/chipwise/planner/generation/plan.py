@@ -65,8 +65,8 @@ def generation_job(known: Known, path: str, work: Serve | Batch) -> tuple[Known,
             f"{path}: {' and '.join(lacking)} must be given to plan with {name}, which writes its answers token by token.",
             remedy="Give their mean, such as output_tokens: 300; 1 where only the prompt is read, as to classify it.",
         )
-    asked_by = "context" if getattr(work, "context", None) else "input_tokens"
-    check_context(extended, name, asked_by, column(max(_longest(work), work.input_tokens.mean + work.output_tokens.mean)))
+    length_field = "context" if getattr(work, "context", None) else "input_tokens"
+    check_context(extended, name, length_field, column(max(_longest(work), work.input_tokens.mean + work.output_tokens.mean)))
     rate, concurrency = _arrivals(known, path, work)
     travels = network_s(work)  # machines must be faster by what the round trip takes
     goals = {

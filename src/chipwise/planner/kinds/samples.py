@@ -198,8 +198,8 @@ def serving_ways(
                 alone = ask.passes([1.0 / ask.together], "samples_per_s")
                 chance = lone_chance(goals, fastest, float(alone.value[0] / max(alone.low[0], 1e-12)))
             speeds[place] = (*service_rates(curve, goals, work, rate), fastest, chance)
-            most = speeds[place][0]
-            fewer[place] = tuple((load, min(service_rates(curve, goals, work, load)[0], most)) for load in loads)
+            at_peak = speeds[place][0]
+            fewer[place] = tuple((load, min(service_rates(curve, goals, work, load)[0], at_peak)) for load in loads)
         planned, capacity, fastest, chance = speeds[place]
         if goals and capacity <= 1e-3:  # without goals a sample may take as long as it does
             limit = min(goals.values())

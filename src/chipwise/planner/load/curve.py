@@ -215,11 +215,11 @@ class Answering:
     at_less: AtLess = ()  # what a replica answers at lower loads of all of them
 
     def replicas(self, rates: Floats) -> Floats:
-        each = np.full_like(rates, self.per_replica)
+        capacity = np.full_like(rates, self.per_replica)
         if self.at_less:
             loads, counts = zip(*self.at_less, strict=True)
-            each = np.minimum(np.interp(rates, loads, counts), self.per_replica)
-        return np.maximum(np.ceil(rates / np.maximum(each, 1e-12) - 1e-9), float(self.least_replicas))
+            capacity = np.minimum(np.interp(rates, loads, counts), self.per_replica)
+        return np.maximum(np.ceil(rates / np.maximum(capacity, 1e-12) - 1e-9), float(self.least_replicas))
 
     def machines(self, rates: Floats) -> Floats:
         return machines_for(np.array(float(self.chips)), np.array(float(self.width)), self.replicas(rates))

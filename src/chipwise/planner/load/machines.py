@@ -60,7 +60,9 @@ def answering(
     counted = bool(per_replica) and curve.unit == "requests/s"
     rate = per_replica if per_replica and counted else curve.peak / replicas
     less = (*at_less, (curve.peak, rate)) if at_less and counted else ()
-    by_replica = Answering(rate, chips, width(split), max(work.replicas.min or 1, 1), less)
+    by_replica = Answering(
+        per_replica=rate, chips=chips, width=width(split), least_replicas=max(work.replicas.min or 1, 1), at_less=less
+    )
     if int(by_replica.machines(np.array([rate * replicas]))[0]) == machines:
         return by_replica
     return Answering(rate * replicas / machines, 1, 1, at_less=tuple((load, one * replicas / machines) for load, one in less))

@@ -129,9 +129,9 @@ def _fastest(
         shape=shape,
         precision=precision,
     )
-    taken, predicted = _taken(candidates, len(rows))
-    place = np.where(taken >= 0, candidates.place[taken] if len(candidates.place) else -1, -1)
-    step, power = _estimates(candidates, taken)
+    chosen, predicted = _choose(candidates, len(rows))
+    place = np.where(chosen >= 0, candidates.place[chosen] if len(candidates.place) else -1, -1)
+    step, power = _estimates(candidates, chosen)
     steps = job.tokens / (job.batch * job.seq)
     return Ways(
         shape=shape,
@@ -150,27 +150,23 @@ def _fastest(
     )
 
 
-def _taken(candidates: _Candidates, rows: int) -> tuple[Index, Index]:
+def _choose(candidates: _Candidates, rows: int) -> tuple[Index, Index]:
     """Of every row the candidate that is taken, -1 where none fits, and how many had their time predicted."""
-    taken = np.full(rows, -1, dtype=np.intp)
     if not len(candidates.place):
-        return taken, np.zeros(rows, dtype=np.intp)
-    tried, bounds, row = _Tried(candidates, rows), candidates.lower_bounds(), candidates.row
+        return np.full(rows, -1, dtype=np.intp), np.zeros(rows, dtype=np.intp)
+    steps, bounds, row, cut = _Predicted(candidates, rows), candidates.lower_bounds(), candidates.row, candidates.parts_cut
     left = np.arange(len(bounds))
     for ways in (PP, EP):  # the most promising of each depth, of each spread of experts, and then all that may be faster
-        tried.take(tested := candidates.promising(left, bounds, ways))
+        steps.take(tested := candidates.promising(left, bounds, ways))
         left = np.setdiff1d(left, tested, assume_unique=True)
-        left = left[bounds[left] <= (1.0 + SIMPLER) * (1.0 + _MARGIN) * tried.fastest[row[left]]]
-    faster = bounds[left] <= (1.0 + _MARGIN) * tried.fastest[row[left]]
-    tried.take(left[faster])
-    left, first = left[~faster], tried.simplest()
-    same = candidates.parts_cut[left] == candidates.parts_cut[first[row[left]]]
-    fewer = candidates.parts_cut[left] < candidates.parts_cut[first[row[left]]]
-    near = bounds[left] <= (1.0 + _MARGIN) * np.where(same, tried.seconds[first[row[left]]], tried.limit[row[left]])
-    tried.take(left[(fewer | same) & near])
-    chosen = tried.simplest()
-    taken[row[chosen[chosen >= 0]]] = chosen[chosen >= 0]
-    return taken, np.bincount(row[np.isfinite(tried.seconds)], minlength=rows).astype(np.intp)
+        left = left[bounds[left] <= (1.0 + _MARGIN) * steps.limit[row[left]]]
+    faster = bounds[left] <= (1.0 + _MARGIN) * steps.fastest[row[left]]
+    steps.take(left[faster])
+    left, simplest = left[~faster], steps.simplest()
+    rival = simplest[row[left]]
+    limit = np.where(cut[left] == cut[rival], steps.seconds[rival], steps.limit[row[left]])
+    steps.take(left[(cut[left] <= cut[rival]) & (bounds[left] <= (1.0 + _MARGIN) * limit)])
+    return steps.simplest(), np.bincount(row[np.isfinite(steps.seconds)], minlength=rows).astype(np.intp)
 
 
 def _joined(tables: dict[str, Splits]) -> tuple[Array, Array, dict[str, int]]:
@@ -297,7 +293,7 @@ def _power(values: Array) -> Index:
     return np.log2(values).astype(np.intp)
 
 
-class _Tried:
+class _Predicted:
     """Seconds of a step of the candidates that were predicted; infinite of the others."""
 
     def __init__(self, candidates: _Candidates, rows: int) -> None:
@@ -327,19 +323,19 @@ class _Tried:
         return first
 
 
-def _estimates(candidates: _Candidates, taken: Index) -> tuple[dict[str, Array], Array]:
+def _estimates(candidates: _Candidates, chosen: Index) -> tuple[dict[str, Array], Array]:
     """The step of every row's candidate and the watts of all its chips; infinite and none where there is no candidate."""
-    rows = np.flatnonzero(taken >= 0)
-    step: dict[str, Array] = {name: np.full(len(taken), np.inf) for name in ("value", "low", "high")}
-    step["provenance"] = np.full(len(taken), "", dtype=object)
-    power = np.zeros(len(taken))
+    rows = np.flatnonzero(chosen >= 0)
+    step: dict[str, Array] = {name: np.full(len(chosen), np.inf) for name in ("value", "low", "high")}
+    step["provenance"] = np.full(len(chosen), "", dtype=object)
+    power = np.zeros(len(chosen))
     if len(rows):
-        estimate = candidates.predict(taken[rows])
+        estimate = candidates.predict(chosen[rows])
         for name in ("value", "low", "high"):
             step[name][rows] = getattr(estimate.step, name)
         names = np.array(estimate.step.provenance.names, dtype=object)
         step["provenance"][rows] = names[estimate.step.provenance.index]
-        chips = np.prod(candidates.table[candidates.place[taken[rows]]][:, [TP, PP, CP, DP]], axis=1)
+        chips = np.prod(candidates.table[candidates.place[chosen[rows]]][:, [TP, PP, CP, DP]], axis=1)
         power[rows] = (estimate.power.chip + estimate.power.host) * chips
     return step, power
 
