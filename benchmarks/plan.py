@@ -69,7 +69,7 @@ def grown(session: Session, times: int) -> Session:
 
 def agreement(session: Session, folder: Path, workloads: int = WORKLOADS) -> float:
     """Share of random workloads of which no candidate is cheaper than the winner by more than what counts as the same."""
-    from brute_planner import NEARLY, Brute, Wanted, random_generation, random_training
+    from brute_planner import NEARLY, Brute, Wanted, counted, random_generation, random_training
 
     brute, equal = Brute(session), 0
     for seed in range(workloads):
@@ -81,7 +81,7 @@ def agreement(session: Session, folder: Path, workloads: int = WORKLOADS) -> flo
         if winner is None or not kept:
             equal += winner is None and not kept
         else:
-            equal += min(kept) * (1 - 1e-9) <= winner.usd <= min(kept) * (1 + NEARLY) * (1 + 1e-9)
+            equal += min(kept) * (1 - 1e-9) <= counted(winner) <= min(kept) * (1 + NEARLY) * (1 + 1e-9)
     return equal / workloads
 
 

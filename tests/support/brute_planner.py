@@ -40,6 +40,7 @@ from chipwise.perf.setup import ServingSetup, TrainingSetup
 from chipwise.perf.transformer import Layer, Transformers, layer_of
 from chipwise.perf.under_load import highest_rate, percentiles
 from chipwise.planner.fleet import Fleet, Shape, fleet_of
+from chipwise.planner.values.plan import Choice
 from chipwise.units import HOUR, MONTH, YEAR
 
 BOOT_S, REPAIR_S, SAVE_BYTES_PER_S = 600.0, 900.0, 2e9
@@ -71,6 +72,15 @@ CHIPS = (
 )
 DENSE = ("llama-3.1-8b", "llama-3.2-1b", "qwen2.5-7b", "gpt2-xl", "gemma-2-9b", "llama-2-13b", "pythia-1.4b", "phi-2")
 MODELS = (*DENSE, "mixtral-8x7b", "qwen1.5-moe-a2.7b", "bert-large")
+CONTEXT = {  # of those that read less than any of the sequences drawn here
+    "gpt2-xl": 1024,
+    "pythia-1.4b": 2048,
+    "phi-2": 2048,
+    "llama-2-13b": 4096,
+    "gemma-2-9b": 8192,
+    "qwen1.5-moe-a2.7b": 8192,
+    "bert-large": 512,
+}
 PLACES = ("aws:eu-central-1", "gcp:us-central1", "azure:westeurope", "https://example.org/set.tar")
 
 
@@ -110,11 +120,13 @@ class Found:
     """All candidates that keep the goals, with what each costs and how long it takes; and how many there were at all."""
 
     kept: list[tuple[float, float, tuple[Any, ...], int]] = field(default_factory=list)  # USD, seconds, who, chips
-    unsure: list[tuple[float, float, tuple[Any, ...], int]] = field(default_factory=list)  # that keep them with less confidence
+    unsure: list[tuple[float, float, tuple[Any, ...], int]] = field(default_factory=list)  # with less confidence; over it
     considered: int = 0
 
-    def offer(self, usd: float, seconds: float, who: tuple[Any, ...], chips: int, sure: bool = True) -> None:
-        (self.kept if sure else self.unsure).append((usd, seconds, who, chips))
+    def offer(self, usd: float, seconds: float, who: tuple[Any, ...], chips: int, chance: float = 1.0) -> None:
+        """`chance`: that the latency goals are kept. Of what is not sure a kept goal's cost counts."""
+        sure = chance >= 0.9
+        (self.kept if sure else self.unsure).append((usd if sure else usd / max(chance, 1e-6), seconds, who, chips))
 
     def sensible(self, timed: bool) -> list[tuple[float, tuple[Any, ...]]]:
         """Without what is not sure of the latency goals, without fleets, and without a deadline times, that nobody asked for,
@@ -124,6 +136,12 @@ class Found:
         if not timed:
             kept = [one for one in kept if one[1] <= HORIZON_S] or kept
         return [(usd, who) for usd, _, who, _ in kept]
+
+
+def counted(winner: Choice) -> float:
+    """USD of a plan as candidates are compared: where it is not as sure as asked, of a kept goal."""
+    chance = 1.0 if winner.goals_chance is None else winner.goals_chance
+    return winner.usd if chance >= 0.9 else winner.usd / chance
 
 
 class Brute:
@@ -294,7 +312,8 @@ class Brute:
         return found
 
     def _fastest(self, wanted: Wanted, shape: Shape, count: int) -> tuple[float, float, int]:
-        """(seconds of the fastest split that fits, over which one time in ten it takes this much longer, number of splits)."""
+        """(seconds of the split that is taken, over which one time in ten it takes this much longer, number of splits): of
+        those within 2% of the fastest the one with the least pipeline, then tensor, context and expert parallelism."""
         file, part = wanted.file, self.fleet.parts[shape.part]
         name, layer, _ = self.layer(file["model"])
         precision = file["precision"]
@@ -307,6 +326,7 @@ class Brute:
         if not rows:
             return float("inf"), 1.0, 0
         tp, pp, cp, ep, dp, shard, recompute, micro = np.array(rows, dtype=np.float64).T
+        megatron = (tp * pp * ep > 1) | ((shard == 1) & (file.get("method", "full") == "full"))
         setup = TrainingSetup.of(
             seq=float(seq),
             global_batch=float(batch),
@@ -314,7 +334,7 @@ class Brute:
             rank=16.0,
             precision=precision,
             optimizer=file["optimizer"],
-            states=["master" if one > 1 else "autocast" for one in tp * pp * ep],
+            states=["master" if one else "autocast" for one in megatron],
             sequence_parallel=(tp > 1).astype(float),
             tp=tp,
             pp=pp,
@@ -329,8 +349,10 @@ class Brute:
         hardware = Hardware.of(Coded.of(shape.part), self.fleet.parts.by_name, column(float(shape.chips)), column(shape.fabric))
         step = predict_training.predict(predict_training.Training(many, Coded.of(name), hardware, setup), self.model).step
         fits = training_memory(many, setup).total <= shape.memory_bytes
-        steps = ((float(one), float(high)) for one, high, fine in zip(step.value, step.high, fits, strict=True) if fine)
-        best, high = min(steps, default=(float("inf"), float("inf")))
+        columns = zip(pp, tp, cp, ep, step.value, step.high, fits, strict=True)
+        steps = [(cut, float(one), float(high)) for *cut, one, high, fine in columns if fine]
+        fastest = min((one for _, one, _ in steps), default=inf)
+        _, best, high = min((one for one in steps if one[1] <= 1.02 * fastest), default=([], inf, inf))
         return best * file["tokens"] / (batch * seq), high / best, len(rows)
 
     def _job_cost(
@@ -349,6 +371,8 @@ class Brute:
         if is_spot:
             if file["kind"] != "serve":
                 first = self.rates.first_wait(offer.provider, offer.region, machine.chip, machine.chips)
+                if count > 1 and not alone:
+                    first = _wait_for_all(first, count ** _independence(machine.chips or 1))
             rate += self.rates.of(offer.provider, offer.region, offer.machine, machine.chip, machine.chips).per_hour / 3600
             wait = (self.rates.wait_hours(offer.provider, offer.region, machine.chip) or 0.0) * 3600
         saves = file["kind"] in ("train", "finetune")
@@ -420,7 +444,7 @@ class Brute:
                 across = -(-tp * pp // chips)
                 if not self._joined(machine, across):
                     continue
-                rate, spread, sure = rates[shape, precision, tp, pp]
+                rate, spread, chance = rates[shape, precision, tp, pp]
                 for count in range(1, most // chips + 1) if online else COUNTS:
                     if count * chips > most:
                         break
@@ -438,7 +462,7 @@ class Brute:
                         1 - 1e-9
                     ):
                         usd, took, _ = self._job_cost(wanted, offer, machine, count, MONTH_H * HOUR, 1.0, across == 1)
-                        found.offer(usd, 0.0, who, count * chips, sure)
+                        found.offer(usd, 0.0, who, count * chips, chance)
         return found
 
     def _ways(self, layer: Layer, shape: int) -> tuple[tuple[int, int], ...]:
@@ -448,9 +472,9 @@ class Brute:
 
     def _rates(
         self, wanted: Wanted, rows: list[tuple[int, str, int, int]]
-    ) -> dict[tuple[int, str, int, int], tuple[float, float, bool]]:
-        """Requests per second of one replica within the goals, row by row, by what factor they may be fewer, and whether a
-        request alone keeps the goals nine times of ten."""
+    ) -> dict[tuple[int, str, int, int], tuple[float, float, float]]:
+        """Requests per second of one replica within the goals, row by row, by what factor they may be fewer, and how likely a
+        request alone keeps the goals."""
         file = wanted.file
         name, layer, _ = self.layer(file["model"])
         shapes = [self.wide.shapes[row[0]] for row in rows]
@@ -478,7 +502,7 @@ class Brute:
         fits = kv_bytes(ask.model, setup) <= kv_budget_bytes(ask.model, setup, memory)
         estimate = predict_serving.predict(ask, self.model, ("requests_per_s",))["requests_per_s"]
         full = estimate.value
-        rate, spread, sure = full, estimate.high / estimate.value, np.ones(len(rows), dtype=bool)
+        rate, spread, chance = full, estimate.high / estimate.value, np.ones(len(rows))
         if file["kind"] == "serve":
             goals = {("ttft", 0.95): file["goals"]["ttft_s"], ("tpot", 0.95): file["goals"]["tpot_s"]}
             rate = np.minimum(highest_rate(ask, self.model, goals), 0.8 * full)
@@ -488,9 +512,10 @@ class Brute:
             seconds = percentiles(lone, self.model, alone, (0.95,))
             slowest = {"ttft": prompt.high / prompt.value, "tpot": alone["tpot_ms"].high / alone["tpot_ms"].value}
             for (metric, share), limit in goals.items():
-                sure = sure & np.asarray(seconds[metric][share] * slowest[metric] <= limit)
-        columns = zip(rows, rate, np.broadcast_to(spread, rate.shape), fits, sure, strict=True)
-        return {row: (float(one) if fine else 0.0, float(wide), bool(safe)) for row, one, wide, fine, safe in columns}
+                far = np.log(limit / seconds[metric][share]) / np.log(np.maximum(slowest[metric], 1 + 1e-9))
+                chance = np.minimum(chance, [NormalDist().cdf(NormalDist().inv_cdf(0.9) * float(one)) for one in far])
+        columns = zip(rows, rate, np.broadcast_to(spread, rate.shape), fits, chance, strict=True)
+        return {row: (float(one) if fine else 0.0, float(wide), float(sure)) for row, one, wide, fine, sure in columns}
 
 
 class Run(NamedTuple):
@@ -523,6 +548,20 @@ def _late(limit: float, run: Run, spared: float, high: float, first: FirstWait) 
         waiting = first.absent * np.exp(-np.maximum(left, 0.0) / max(first.hours * 3600, 1e-9))
         late += share * float(np.mean(np.where(left < 0, 1.0, waiting)))
     return late
+
+
+def _independence(chips: float) -> float:
+    """Of machines of one chip and of eight, by what four or sixteen of them were seen to do together; see `money.gathering`."""
+    return 0.03002049 + (0.88380953 - 0.03002049) * min(log(chips) / log(8), 1.0)
+
+
+@cache
+def _wait_for_all(one: FirstWait, number: float) -> FirstWait:
+    """Until the last of so many comes: the mean by the area under the probability of still waiting."""
+    hours = np.linspace(0.0, 60.0, 200_001) * one.hours
+    waiting = 1 - (1 - one.absent * np.exp(-hours / max(one.hours, 1e-9))) ** number
+    absent = 1 - (1 - one.absent) ** number
+    return FirstWait(absent, float(np.trapezoid(waiting, hours)) / max(absent, 1e-12))
 
 
 def _splits(layer: Layer, chips: int, node: int, piped: bool, seq: int, batch: int) -> Iterator[tuple[int, ...]]:
@@ -566,6 +605,7 @@ def _log(random: Random, low: float, high: float) -> float:
 def random_training(random: Random) -> Wanted:
     model = random.choice(MODELS)
     seq = random.choice((512,) if model == "bert-large" else (512, 1024, 2048, 4096, 8192, 32768))
+    seq = min(seq, CONTEXT.get(model, seq))
     file: dict[str, Any] = {
         "kind": "train",
         "name": "random",
@@ -594,6 +634,8 @@ def random_generation(random: Random, online: bool) -> Wanted:
         "limits": _limits(random, random.choice((8, 16, 64)))
         | {"precision": random.choice((["bf16"], ["bf16", "fp8"], ["bf16", "int8"]))},
     }
+    if file["model"] == "gpt2-xl":
+        file["input_tokens"] = {"mean": min(file["input_tokens"]["mean"], 600)}
     if online:
         file["arrival"] = {"rate_per_s": _log(random, 0.1, 60)}
         file["goals"] = {"ttft_s": random.choice((0.3, 1.0, 3.0)), "tpot_s": random.choice((0.02, 0.04, 0.1))}

@@ -43,19 +43,23 @@ def _day_words(machines: Sequence[int]) -> str:
     return ", ".join(f"{machines[hour]} from {hour}:00" for hour in changes)
 
 
+def _counted(load: LoadPlan) -> str:
+    if load.machines_peak > load.machines_mean:
+        at_the_mean = f"{load.machines_mean} machine{'s' if load.machines_mean > 1 else ''} at the mean"
+        return f"{at_the_mean}, {load.machines_peak} at the peak, of"
+    return f"{load.machines_peak} machine{'s' if load.machines_peak > 1 else ''} of"
+
+
 def _show_layers(load: LoadPlan) -> None:
     from chipwise.cli import text
 
     hours = load.machine_hours
-    counted = (
-        f"{load.machines_mean} to {load.machines_peak}" if load.machines_peak > load.machines_mean else f"{load.machines_peak}"
-    )
     unit = "" if load.unit == "requests/s" else " person" if (load.unit, load.per_machine) == ("people", 1) else f" {load.unit}"
     text.show_lines(
         "",
         f"Over a week ({load.pattern}): mean {amount(load.mean)}, peak {amount(load.peak)} {load.unit} "
         f"in {load.hours_per_week:.3g} h; "
-        f"{counted} machine{'s' if load.machines_peak > 1 else ''} of {amount(load.per_machine)}{unit or ' requests/s'} each.",
+        f"{_counted(load)} {amount(load.per_machine)}{unit or ' requests/s'} each.",
         f"Machine-hours a month: {hours.static:,.0f} always for the peak, {hours.scheduled:,.0f} by the schedule, "
         f"{hours.autoscaled:,.0f} under an autoscaler.",
     )

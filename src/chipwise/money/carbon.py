@@ -107,6 +107,9 @@ class Grids:
             raise InvalidSettings(Problem("index", "no region is at some position", None, f"0 to {len(self.grids) - 1}"))
         return watts * hours_held * (self.pue[positions] * self.g_per_kwh[positions] / 1e6)
 
+    def knows(self, country: str | None) -> bool:
+        return country in self._countries
+
     def of(self, region: Region) -> Grid:
         basis: list[str] = []
         of_grid = of_pue = ""

@@ -28,8 +28,7 @@ Waits. After a loss (`wait_hours`): the mean length of an outage (measure mean_w
 outages differ, since a long one is met more often. It is there at once in a share of the time (availability_share); else the
 wait is taken as exponential, which has the published 90th percentiles within a tenth (8 x V100: 5.3 h for 5.7 and 5.8). Traces
 of one chip and of eight are known; between them it is interpolated by the logarithm of the number, and larger machines count
-as eight chips. For several machines at once no more is counted than for one: traces differ too much to say (16 x V100: all were
-there 42% of the time, at least one 45%; four of 8 x A100: 19% and 86%).
+as eight chips. What several machines at once are waited for is in `gathering`.
 """
 
 from __future__ import annotations
@@ -44,6 +43,7 @@ from typing import NamedTuple
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.tables import Interruption
 from chipwise.errors import InvalidSettings, Problem
+from chipwise.money.gathering import independence
 
 MONTH_HOURS = 730.0
 SHORT_LIFE_HOURS = 6.0
@@ -139,7 +139,7 @@ class Rates:
     """The table, converted and indexed once; answers are looked up. `machines` tell which chip a type named by the
     advisor carries: without them its bands do not count as evidence on that chip."""
 
-    __slots__ = ("_answers", "_first", "_pools", "_summaries", "_waits")
+    __slots__ = ("_answers", "_first", "_pools", "_summaries", "_waits", "independence")
 
     def __init__(self, rows: Iterable[Interruption], machines: Iterable[Machine] = ()) -> None:
         carries = {(machine.provider, machine.name): (machine.chip, machine.chips) for machine in machines}
@@ -149,6 +149,7 @@ class Rates:
         self._answers: dict[tuple[str, str, str, str | None, float | None], Interruptions] = {}
         self._first: dict[tuple[str, ...], dict[float, list[FirstWait]]] = {}
         rows = tuple(rows)
+        self.independence = independence(rows)  # of machines that are asked for together, by their chips
         present = {_trace(row): row.value for row in rows if row.measure == "availability_share"}
         for row in _latest(rows):
             chip, chips = _chip_of(row, carries)

@@ -23,6 +23,7 @@ from chipwise.perf.net import (
     GROUPED,
     NORM_PASSES,
     OWN,
+    SPOKEN,
     STEPS,
     TABLE,
     TRANSFORMER,
@@ -181,7 +182,7 @@ def _vision(shape: VisionShape, side: int) -> Net:
 def _encoder_decoder(shape: EncoderDecoderShape, size: Size) -> Net:
     """The input read once, then one step of the decoder for each token that is written."""
     tokens = size.length or (1500.0 if shape.mels else 512.0)
-    written = size.generated or GENERATED
+    written = size.generated or (SPOKEN * tokens if shape.mels else GENERATED)
     reading = _of_stack(shape.encoder, tokens, 0.0)
     hidden, decoder = float(shape.hidden), shape.decoder
     crossing = Product(tokens, float(decoder.cross_weights) / decoder.layers / hidden, hidden, times=float(decoder.layers))

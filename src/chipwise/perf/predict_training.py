@@ -87,7 +87,8 @@ class TrainingEstimate:
 
 
 def usual_framework(ask: Training) -> Coded:
-    """By part; on NVIDIA by what is split: PyTorch alone on one chip, FSDP over many, Megatron where layers are split."""
+    """By part; on NVIDIA by what is split: PyTorch alone on one chip, FSDP where weights are sharded, Megatron where layers
+    are split or the optimiser's state alone is."""
     setup, hardware = ask.setup, ask.hardware
 
     def fixed(key: str) -> float:
@@ -96,8 +97,9 @@ def usual_framework(ask: Training) -> Coded:
         return _PLACE[known] if known else -1.0
 
     preset = hardware.part.look_up(fixed)
-    split = (setup.tp * setup.pp * setup.ep) > 1
-    chosen = np.where(split, _PLACE["megatron-bridge"], np.where(setup.chips <= 1, _PLACE["pytorch"], _PLACE["composer"]))
+    chosen = np.where(
+        setup.by_megatron, _PLACE["megatron-bridge"], np.where(setup.chips <= 1, _PLACE["pytorch"], _PLACE["composer"])
+    )
     adapters = setup.method.look_up(lambda name: float(name != "full"))
     if has_nonzero(adapters):
         chosen = np.where(adapters > 0, _PLACE["torchtune"], chosen)

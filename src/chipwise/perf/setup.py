@@ -268,6 +268,12 @@ class TrainingSetup(_Columns):
         return self.tp * self.pp * self.cp * self.dp
 
     @property
+    def by_megatron(self) -> NDArray[np.bool_]:
+        """Splits that Megatron makes: of layers, of experts, or of nothing but the optimiser's state."""
+        full = self.method.look_up(lambda name: float(name == "full"))
+        return np.asarray((self.tp * self.pp * self.ep > 1) | ((self.shard == 1) & (full > 0)))
+
+    @property
     def micro_batches(self) -> Array:
         """Micro-batches that one replica runs per optimiser step."""
         return np.maximum(np.ceil(self.global_batch / (self.micro_batch * self.dp)), 1.0)

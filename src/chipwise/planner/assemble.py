@@ -9,9 +9,10 @@ import numpy as np
 
 from chipwise.planner.alternatives import alternative
 from chipwise.planner.case import Described, PlanningCase
-from chipwise.planner.choosing import ChoiceMaker, distinct, rows_of, values_of
+from chipwise.planner.choosing import ChoiceMaker, distinct, values_of
 from chipwise.planner.fleet import Fleet, Index, family_of
 from chipwise.planner.limits import Allowed, Mask
+from chipwise.planner.ordering import on_its_grid
 from chipwise.planner.preference import Lead
 from chipwise.planner.pricing import Priced
 from chipwise.planner.ranking import first_of, front, order
@@ -36,10 +37,10 @@ def assemble(
 ) -> Plan:
     """`describe` tells of a row of `way`; `missing` what kept ways out before there was a price, `unable` why whole families
     have no way at all. Rows of offers that are set aside take no part, but for the alternatives."""
-    everything = priced
+    everything = on_its_grid(case, fleet.catalog, priced)
     followed: Mapping[int, Followed] = {}
     if case.following is not None and len(priced):
-        everything, followed = case.following(priced, fleet, describe)
+        everything, followed = case.following(everything, fleet, describe)
     priced = everything.only(_among(everything, ok.offers) & ~_narrower(case, everything))
     maker = ChoiceMaker(
         case=case,
@@ -58,7 +59,8 @@ def assemble(
         maker.case = case = replace(case, reach=reach)
         near = within_reach(reach, priced)
         fine, far = fine & near, fine & ~near
-    values = values_of(case, priced)
+    maker.unsure = case.chance is not None and not (fine & (case.chance[priced.way] >= case.goals.confidence)).any()
+    values = values_of(case, priced, maker.unsure)
     ranked = order(values, case.goals.objective)
     good, rest, beyond = ranked[fine[ranked]], ranked[~fine[ranked]], ranked[far[ranked]]
     if len(beyond) and not len(good):
@@ -72,7 +74,7 @@ def assemble(
     if case.goals.objective == "cost" and len(good):
         heads, leading = maker.led(good)
         good = np.concatenate([heads[leading.first : leading.first + 1], good[good != heads[leading.first]]])
-    top_rows, optimal = distinct(priced, good)[: max(top, 1)], good[front(rows_of(values, good))]
+    top_rows, optimal = distinct(priced, good)[: max(top, 1)], good[front(values.rows(good))]
     if case.stored is not None and len(good):  # storage may make one of them dearer than another, or than the budget
         optimal = np.array(sorted({*optimal.tolist(), int(good[0])}), dtype=np.intp)
         total = maker.in_all(optimal, values)

@@ -14,7 +14,7 @@ from chipwise.perf.arrays import Array
 from chipwise.planner.fleet import Fleet
 from chipwise.planner.limits import Mask, Rules
 from chipwise.planner.pricing import Priced
-from chipwise.planner.values.load import Followed
+from chipwise.planner.values.load import AtLess, Followed
 from chipwise.planner.values.placement import Reach
 from chipwise.planner.values.plan import QuantumPart, Rows
 from chipwise.planner.values.split import Split
@@ -35,6 +35,7 @@ class Described:
     provenance: str
     rate: float | None = None  # of one replica
     planned: float | None = None  # the part of it that replicas are counted by
+    at_less: AtLess = ()  # the same at lower loads, where fewer replicas share a burst
     replicas: int | None = None
     lines: tuple[Line, ...] = ()  # bought besides machines; they sum to the row's `beside_usd`
     latency: Mapping[str, float] | None = None  # seconds at the asked load

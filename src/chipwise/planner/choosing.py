@@ -16,11 +16,13 @@ from chipwise.money.storage import StorageChoice
 from chipwise.perf.arrays import Array
 from chipwise.planner.case import Described, PlanningCase
 from chipwise.planner.cost_range import Spread, machine_spread, spread_of
+from chipwise.planner.defaults import NEARLY
 from chipwise.planner.fleet import Fleet, Index, family_of
 from chipwise.planner.offer_prices import DOUBTFUL
+from chipwise.planner.ordering import ordered_in
 from chipwise.planner.preference import PORTED, Lead, Traits, ended_of, lead, porting_of
 from chipwise.planner.pricing import HOURLY, Priced
-from chipwise.planner.ranking import Values, order, score
+from chipwise.planner.ranking import TIE, Values, order, score
 from chipwise.planner.reasons.goals import OverBudget
 from chipwise.planner.remedies import Ease
 from chipwise.planner.values.load import Followed, OverTime
@@ -33,6 +35,7 @@ from chipwise.workload.data import Data
 
 NEAR_ROWS = 2000  # among which it is looked for which of the cheapest leads
 BEHIND = 200  # rows without porting that are looked at where none of those is without
+SAMPLE_ROWS = 20  # rows whose storage is chosen to see how cheap the cheapest is
 REFINED = 200  # rows that get their storage chosen at first; more follow while a row without it may be shown
 
 
@@ -42,7 +45,8 @@ def interruption_words(expected: float, assumed: bool, provider: str) -> str:
     return f"{often} interruptions expected{f', assumed: nobody published them of {provider}' if assumed else ''}"
 
 
-def values_of(case: PlanningCase, priced: Priced) -> Values:
+def values_of(case: PlanningCase, priced: Priced, unsure: bool = False) -> Values:
+    """`unsure`: no row that may win is as sure of the latency goals as asked."""
     return Values(
         usd=priced.usd,
         seconds=priced.seconds,
@@ -50,6 +54,7 @@ def values_of(case: PlanningCase, priced: Priced) -> Values:
         doubt=priced.high_s / np.maximum(priced.low_s, 1e-9),
         machines=priced.machines,
         room=np.zeros(len(priced)) if case.room is None else case.room[priced.way],
+        chance=None if case.chance is None or not unsure else case.chance[priced.way],
     )
 
 
@@ -95,17 +100,6 @@ def distinct(priced: Priced, ranked: Index) -> list[int]:
     return [int(at) for at in ranked[np.sort(first)]]
 
 
-def rows_of(values: Values, selected: Index) -> Values:
-    return Values(
-        usd=values.usd[selected],
-        seconds=values.seconds[selected],
-        kg=values.kg[selected],
-        doubt=values.doubt[selected],
-        machines=values.machines[selected],
-        room=values.room[selected],
-    )
-
-
 class ChoiceMaker:
     """Makes choices of rows, each once."""
 
@@ -123,6 +117,7 @@ class ChoiceMaker:
         self.kept: dict[int, StorageChoice] = {}
         self.storage_usd: Array = np.full(len(priced), np.nan)  # of `kept`, as far as rows were compared by it
         self.tails: dict[int, tuple[float, float]] = {}  # seconds of nine runs in ten, and with the asked confidence
+        self.unsure = False  # nothing that may win is as sure of the latency goals as asked
         self.layered: Array | None = None  # USD by row, where a budget is held against the load's curve
         self.porting = porting_of(fleet, priced, case.goals.native)
 
@@ -170,24 +165,39 @@ class ChoiceMaker:
 
     def led(self, ranked: Index, stored: bool = True) -> tuple[Index, Lead]:
         """The cheapest of ranked rows, and which of them leads; `stored`: with storage."""
-        priced, porting, values = self.priced, self.porting, values_of(self.case, self.priced)
+        priced, porting, values = self.priced, self.porting, values_of(self.case, self.priced, self.unsure)
         heads = ranked[:NEAR_ROWS]
         if (porting[heads] >= PORTED).all():
             behind = ranked[NEAR_ROWS:]
             heads = np.concatenate([heads, behind[porting[behind] < PORTED][:BEHIND]])
-        total = self.in_all(heads, values) if self.case.stored is not None and stored else rows_of(values, heads)
-        by_cost = np.argsort(total.usd, kind="stable")
-        heads, total = heads[by_cost], rows_of(total, by_cost)
+        stored = stored and self.case.stored is not None
+        heads = self._near(heads, values) if stored else heads
+        total = self.in_all(heads, values) if stored else values.rows(heads)
+        by_cost = np.argsort(score(total, "cost"), kind="stable")
+        heads, total = heads[by_cost], total.rows(by_cost)
         traits = Traits(
-            usd=total.usd,
+            usd=score(total, "cost"),
             seconds=total.seconds,
             days=priced.prices.days[priced.offer[heads]],
             machines=total.machines,
             porting=porting[heads],
             ended=ended_of(self.fleet, priced, heads, porting),
             times=YEAR / MONTH if self.case.per == "month" else 1.0,
+            deadline_s=self.case.goals.deadline_s or 0.0,
         )
         return heads, lead(traits)
+
+    def _near(self, heads: Index, values: Values) -> Index:
+        """Rows that may lead with their storage: of what needs porting, of what does not, and of what is on its way out those
+        that cost without it no more than nearly the same as the cheapest that was looked at with it."""
+        moved, ended = self.porting[heads] >= PORTED, ended_of(self.fleet, self.priced, heads, self.porting)
+        bare, near = score(values.rows(heads), "cost"), np.zeros(len(heads), dtype=bool)
+        for group in (~moved, moved & ~ended, moved & ended):
+            places = np.flatnonzero(group)
+            if len(places):
+                lowest = float(score(self.in_all(heads[places[:SAMPLE_ROWS]], values), "cost").min())
+                near[places] = bare[places] <= (1.0 + NEARLY) * lowest * (1.0 + TIE)
+        return heads[near]
 
     def _leader(self, rows: Index) -> int:
         heads, leading = self.led(rows)
@@ -210,13 +220,13 @@ class ChoiceMaker:
     def stored(self, ranked: Index, values: Values, top: int) -> tuple[Index, Index]:
         """With storage reckoned for the best rows, until none behind them can pass those shown; and what it makes too dear."""
         objective, end = self.case.goals.objective, REFINED
-        bare, shown = score(rows_of(values, ranked), objective), min(max(top, 1), len(distinct(self.priced, ranked)))
+        bare, shown = score(values.rows(ranked), objective), min(max(top, 1), len(distinct(self.priced, ranked)))
         while True:
             head = ranked[:end]
             total = self.in_all(head, values)
             fine = self.case.goals.affords(total.usd, total.seconds)
             inside = np.flatnonzero(fine)
-            best = head[inside[order(rows_of(total, inside), objective)]]
+            best = head[inside[order(total.rows(inside), objective)]]
             if end >= len(ranked):
                 return best, head[~fine]
             leading = np.array(distinct(self.priced, best)[:shown], dtype=np.intp)
@@ -236,7 +246,7 @@ class ChoiceMaker:
         """What rows are compared by, with storage."""
         for row in rows[np.isnan(self.storage_usd[rows])].tolist():
             self.storage_usd[row] = self.storage_of(row)
-        picked = rows_of(values, rows)
+        picked = values.rows(rows)
         return replace(picked, usd=picked.usd + self.storage_usd[rows])
 
     def storage_of(self, row: int) -> float:
@@ -268,13 +278,6 @@ class ChoiceMaker:
         """Whether the data lies there already: its place is stated, and bringing it takes no time."""
         data = self.case.data
         return data is not None and bool(data.place) and float(self.priced.tails.moved[row]) == 0.0
-
-    def _ordered_in(self, region: int) -> str | None:
-        """Of what is sold in several countries the one to order it in: the nearest to the users, or one that rules allow."""
-        reach, rules, place = self.case.reach, self.case.goals.rules, self.fleet.catalog.regions[region]
-        if reach is not None and region in reach.nearest:
-            return reach.nearest[region]
-        return next(iter(rules.permitted(place)), None) if rules.on_countries and not place.on_site else None
 
     def _latency(self, described: Described, trip: float | None) -> dict[str, float]:
         """With the way of a request and its answer; every token after the first follows on it."""
@@ -322,7 +325,7 @@ class ChoiceMaker:
             provider=machine.provider,
             machine=machine.name,
             region=region.name,
-            country=region.country or self._ordered_in(int(priced.region[row])),
+            country=region.country or ordered_in(self.case, self.fleet.catalog, int(priced.region[row])),
             chip=shape.part,
             family=family_of(self.fleet.parts[shape.part]),
             chips=shape.chips,
@@ -364,6 +367,7 @@ class ChoiceMaker:
             late_share=self._late(row),
             goals_chance=described.goals_chance,
             planned=described.planned,
+            at_less=described.at_less,
             work_s=float(priced.tails.risk.work_s[row]),
             boot_s=priced.tails.boot_s,
             moving_s=moving_s,

@@ -26,6 +26,7 @@ TOP = 10  # choices of a plan: what somebody reads
 # Training
 SEQUENCE_TOKENS = 2048  # of a training sequence: usual before contexts grew long
 FINETUNING_BATCH = 64  # sequences a step: small, since the data of a fine-tuning is
+SIMPLER = 0.02  # of the time of the fastest split: within it the one is taken that cuts the model least
 LORA_RANK = 16  # of adapters: common in published fine-tunings
 STEP_SAMPLES = 256.0  # a chip and step, of models over pictures and other samples: as published runs of vision models have it
 

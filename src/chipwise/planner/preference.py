@@ -22,6 +22,7 @@ from chipwise.planner.limits import Mask
 from chipwise.planner.pricing import Priced
 
 SOONER, FRESH_DAYS = 0.1, 90.0  # steps in which time and the age of a price count
+SOON_ENOUGH = 0.5  # of a stated deadline: what is done by then is no better for being done sooner, and takes fewer machines
 PORTED = 2  # the effort from which a program must be moved to other software
 _EFFORT = {"tpu": 2, "neuron": 2, "gaudi": 2, "fpga": 3}  # by kind of part; other GPUs than NVIDIA's 1
 
@@ -46,6 +47,7 @@ class Traits:
     porting: Array  # effort; 0: none
     ended: Mask  # new software no longer supports it
     times: float = 1.0  # that the bill is paid while a port pays for itself
+    deadline_s: float = 0.0  # 0: none is stated
 
     @property
     def needs_porting(self) -> Mask:
@@ -88,7 +90,7 @@ def _nearest(rows: Traits, among: Index) -> Lead:
     """Of some rows, by steps from the cheapest of them: what is less than a step away counts as equal."""
     cheapest = int(among[0])
     near = among[rows.usd[among] <= (1.0 + NEARLY) * float(rows.usd[cheapest])]
-    seconds, days = np.maximum(rows.seconds[near], 1e-9), rows.days[near]
+    seconds, days = np.maximum(rows.seconds[near], max(SOON_ENOUGH * rows.deadline_s, 1e-9)), rows.days[near]
     steps = {
         Advantage.SOONER: np.trunc(np.log(seconds / seconds[0]) / -np.log1p(-SOONER) + 1e-9 * np.sign(seconds - seconds[0])),
         Advantage.FRESHER: np.trunc((days - days[0]) / FRESH_DAYS),

@@ -15,6 +15,7 @@ import numpy as np
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.money.carbon import Grids
+from chipwise.money.gathering import all_at_once, alone_by_size
 from chipwise.money.interruption import Rates
 from chipwise.money.transfer import Gravity
 from chipwise.perf.arrays import Array
@@ -139,7 +140,7 @@ def price(work: Work, offers: Index, market: Market, checkpoint: Checkpoint | No
     purchase = np.frombuffer(catalog.offers.purchase, dtype=np.int8)[offer].astype(np.intp)
     work_s = work.seconds[way]
     is_spot = purchase == PURCHASES.index(Purchase.SPOT)
-    odds = _spot_odds(market, machine, region, is_spot)
+    odds = _spot_odds(market, machine, region, is_spot, np.where(apart, 1.0, machines))
     risk = _risk(market, work_s, machines, machine, is_spot, odds, apart, checkpoint, work.monthly)
     run = risk.mean()
     ends = run.expected_s <= HOPELESS * (work_s + HOUR)
@@ -262,20 +263,23 @@ class _SpotOdds:
         return _SpotOdds(**{one.name: getattr(self, one.name)[kept] for one in fields(self)})
 
 
-def _spot_odds(market: Market, machine: Index, region: Index, is_spot: Mask) -> _SpotOdds:
-    """Asked once for every machine in a region."""
+def _spot_odds(market: Market, machine: Index, region: Index, is_spot: Mask, together: Array) -> _SpotOdds:
+    """Asked once for every machine in a region; `together` are so many that nothing starts before all are there."""
     catalog, rates, spots = market.fleet.catalog, market.rates, np.flatnonzero(is_spot)
     pairs, place = np.unique(machine[spots] * len(catalog.regions) + region[spots], return_inverse=True)
-    table = np.zeros((len(pairs), 5))
+    table = np.zeros((len(pairs), 6))
     for index, pair in enumerate(pairs.tolist()):
         kind, place_name = catalog.machines[pair // len(catalog.regions)], catalog.regions[pair % len(catalog.regions)].name
         lost = rates.of(kind.provider, place_name, kind.name, kind.chip, kind.chips)
         again_h = rates.wait_hours(kind.provider, place_name, kind.chip) or 0.0
         first = rates.first_wait(kind.provider, place_name, kind.chip, kind.chips)
-        table[index] = lost.per_hour, again_h * HOUR, first.absent, first.hours * HOUR, lost.assumed
-    columns = np.zeros((len(machine), 5))
+        table[index] = lost.per_hour, again_h * HOUR, first.absent, first.hours * HOUR, lost.assumed, kind.chips or 1.0
+    columns = np.zeros((len(machine), 6))
     columns[spots] = table[place]
-    per_hour, wait_s, absent, absent_s, assumed = columns.T
+    per_hour, wait_s, absent, absent_s, assumed, chips = columns.T
+    fleets = spots[together[spots] > 1]
+    counted = together[fleets] ** alone_by_size(rates.independence, chips[fleets])
+    absent[fleets], absent_s[fleets] = all_at_once(absent[fleets], absent_s[fleets], counted)
     return _SpotOdds(per_hour=per_hour, wait_s=wait_s, absent=absent, absent_s=absent_s, assumed=assumed > 0)
 
 

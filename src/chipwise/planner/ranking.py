@@ -1,18 +1,23 @@
 """Which candidate is best: by cost, time, carbon or all three, ties by certainty, then by simplicity, then by room and carbon.
 
+Where nothing is as sure of the latency goals as asked, what is compared is divided by the probability that they are kept: that
+is what a kept goal costs. Near each other in cost the more probable is first, and nobody pays ten times as much for little.
+
 The Pareto front is what no other candidate beats in cost, time and carbon together. A family is what people compare by: a
 generation of GPUs, Trainium, TPUs, own machines; of every family the best is kept, so that each loss can be told.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
 from chipwise.perf.arrays import Array
 from chipwise.planner.fleet import Index
 
+_NEVER = 1e-6  # a probability below it
 TIE = 1e-9  # of the value: what differs by less differs by rounding, such as one price in two regions
 
 
@@ -26,10 +31,18 @@ class Values:
     doubt: Array  # high over low of the estimate: certainty breaks ties
     machines: Array
     room: Array  # what the machines can take, such as requests a second; 0 where there is no such number
+    chance: Array | None = None  # that the latency goals are kept, where nothing is as sure as asked
+
+    def rows(self, selected: Index) -> Values:
+        columns = {column.name: getattr(self, column.name) for column in fields(self)}
+        picked: dict[str, Any] = {name: None if values is None else values[selected] for name, values in columns.items()}
+        return Values(**picked)
 
 
 def score(values: Values, objective: str) -> Array:
     """Smaller is better. Balanced: the geometric mean of cost, time and carbon, so that no unit counts for more."""
+    if values.chance is not None:
+        return score(replace(values, chance=None), objective) / np.maximum(values.chance, _NEVER)
     match objective:
         case "time":
             return values.seconds

@@ -126,7 +126,7 @@ class Tails:
             absent_s=self.absent_s[mask],
         )
 
-    @property
+    @cached_property
     def first_wait_s(self) -> Array:
         """Until the first machines are there, on average."""
         return self.absent * self.absent_s

@@ -24,7 +24,7 @@ from chipwise.perf import family_vision
 from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.kernels import edge
 from chipwise.perf.kernels.work import Terms
-from chipwise.perf.model import Estimate, Model
+from chipwise.perf.model import Estimate, Model, packaged
 from chipwise.perf.net import Net
 from chipwise.perf.networks import net_of
 from chipwise.perf.part import SERVES_ONLY, Part
@@ -38,6 +38,7 @@ from chipwise.predictor.formats import usual_engine, usual_precision
 from chipwise.predictor.named import context_notes
 from chipwise.predictor.results import chip_power, metric
 from chipwise.predictor.sizes import check_sizes, refuse, sample_words, size_of
+from chipwise.predictor.transcription import Programs, Transcription, programs
 from chipwise.predictor.values import Arrivals, FitResult, MemoryUse, SamplePrediction
 from chipwise.text import count
 from chipwise.workload.model.shape import (
@@ -45,6 +46,7 @@ from chipwise.workload.model.shape import (
     EncoderDecoderShape,
     EncoderShape,
     RecommenderShape,
+    Shape,
 )
 
 if TYPE_CHECKING:
@@ -131,6 +133,7 @@ class Sampled:
     alike: bool  # networks like it were measured
     tables: float = 0.0  # parameters in embedding tables
     table_ways: float = 1.0  # chips that these are split over
+    programs: Programs | None = None  # of models that write down speech: how much longer they take than the formula
 
     @property
     def together(self) -> float:
@@ -183,13 +186,17 @@ class Sampled:
             kind = family_vision.answer_kind(self.case(batches[0], metric))
             return self.fitted.estimate("vision", question, Coded.of(kind))
         estimate = self.fitted.estimate("vision", question, Coded.of("never measured"))  # the widest interval
-        return replace(estimate, provenance=estimate.provenance.map(lambda name: FORMULA if name == INTERPOLATED else name))
+        near = estimate.provenance.map(lambda name: FORMULA if name == INTERPOLATED else name)
+        estimate = replace(estimate, provenance=near)
+        return estimate if self.programs is None else self.programs.slow(estimate, metric == "samples_per_s")
 
     @property
     def remarks(self) -> list[str]:
         """How far the measurements are."""
         if self.part.kind == "edge":
             return ["Edge devices: rules of thumb throughout; measure before buying many."]
+        if self.programs is not None:
+            return [self.programs.words]
         if not self.alike:
             return [f"Nothing like {self.model} was measured: the formula alone, with a wide interval.", *self._shared]
         name = f"{self.model} training" if self.task == "train" else self.model
@@ -254,12 +261,33 @@ def measured_names(fitted: Model, level: str) -> Mapping[str, object]:
 
 
 def resolve(known: Known, model: str, chip: str, settings: Mapping[str, Any]) -> Sampled:
+    name = able_chip(known, chip, settings.get("task", "serve")).name
+    ask = _resolved(known, model, name, settings)
+    return replace(ask, programs=programs_of(known, known.find_model(model).shape)) if ask.task == "serve" else ask
+
+
+def programs_of(known: Known, shape: Shape) -> Programs | None:
+    """Of models that write down speech; against the packaged factors, since what a user measured moves those of the formula."""
+
+    def pass_s(run: Transcription) -> float:
+        ask = _resolved(known, run.model, run.chip, {"chips": run.chips})
+        return float(replace(ask, fitted=packaged()).passes([run.at_once / run.chips]).seconds[0])
+
+    if not isinstance(shape, EncoderDecoderShape) or not shape.mels:
+        return None
+    if ("programs", "speech") not in known.memo:
+        known.memo["programs", "speech"] = programs(pass_s)
+    programs_known: Programs = known.memo["programs", "speech"]
+    return programs_known
+
+
+def _resolved(known: Known, model: str, chip: str, settings: Mapping[str, Any]) -> Sampled:
     task = settings.get("task", "serve")
     entry = known.find_model(model)
     unused = [name for name in _UNUSED if name in settings and settings[name] != _PLAIN.get(name)]
     if unused:
         refuse(entry.name, unused)
-    part = known.parts[able_chip(known, chip, task).name]
+    part = known.parts[chip]
     tensor = float(settings.get("tp", 1.0))
     chips = float(settings.get("chips", tensor * float(settings.get("replicas", 1.0))))
     if chips % tensor or (task == "train" and tensor > 1):

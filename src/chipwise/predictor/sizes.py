@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chipwise.errors import BadInput
-from chipwise.perf.net import GENERATED, STEPS, Size
+from chipwise.perf.net import GENERATED, SPOKEN, STEPS, Size
 from chipwise.predictor.options import SIZES, option
 from chipwise.workload.common import Sized
 from chipwise.workload.model.registry import Model
@@ -95,7 +95,8 @@ def sample_words(shape: Shape, settings: Mapping[str, Any], training: bool) -> d
             return {"tokens": float(tokens or shape.positions or 512)}
         case EncoderDecoderShape():
             length = float(tokens or (1500 if shape.mels else 512))
-            return {"tokens": length, "generated": float(settings.get("output_tokens") or GENERATED)}
+            written = SPOKEN * length if shape.mels else GENERATED
+            return {"tokens": length, "generated": float(settings.get("output_tokens") or written)}
         case DiffusionShape():
             return {"side": side or float(shape.image_size), "steps": steps}
         case RecommenderShape():

@@ -199,8 +199,6 @@ def _training_setup(
         chosen["shard"] = np.where(dp > 1, np.where(split, 1.0, 3.0), 0.0)
     chosen.setdefault("recompute", float(NONE))
     chosen.setdefault("sequence_parallel", (ways[0] > 1).astype(np.float64))
-    if "states" not in settings:
-        chosen["states"] = "master" if all_true(split) else "autocast"
     notes: tuple[str, ...] = ()
     if "global_batch" not in settings:
         micro = counts("micro_batch", settings.get("micro_batch", 1.0))
@@ -208,7 +206,10 @@ def _training_setup(
         chosen["global_batch"] = micro * dp * rounds
         if accumulate is None and has_nonzero(ways[1] > 1):
             notes = ("Global batch assumed: 4 micro-batches per pipeline stage and replica.",)
-    return TrainingSetup.of(**chosen), notes
+    setup = TrainingSetup.of(**chosen)
+    if "states" not in settings and all_true(setup.by_megatron):
+        setup = setup.change(states="master")
+    return setup, notes
 
 
 def serve(

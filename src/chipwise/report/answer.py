@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from chipwise.planner.explain.words import RATES, count_words, layer_words, leading_layers, own_words
+from chipwise.planner.explain.words import RATES, count_words, layer_words, leading_layers, many_words, own_words
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.report.charts import Chart
 from chipwise.report.interval_chart import Bar, interval_chart
 from chipwise.report.tiles import Tile
-from chipwise.report.words import amount, chips, count_prefix, full, listed
+from chipwise.report.words import amount, chips, full, listed
 from chipwise.text import duration, mass, percent, usd, usd_interval
 
 RIVALS = 6  # that the answer is set against
@@ -118,7 +118,7 @@ def against(plan: Plan) -> Chart | None:
 
 def _bar(choice: Choice, plan: Plan, is_answer: bool) -> Bar:
     return Bar(
-        title=f"{count_prefix(choice)}{choice.machine}",
+        title=f"{many_words(choice)}{choice.machine}",
         note=listed(chips(choice), choice.provider, choice.purchase),
         usd=choice.usd,
         low=choice.low_usd,

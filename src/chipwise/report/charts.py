@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from chipwise.planner.explain.words import many_words
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.report.markup import label
-from chipwise.report.words import chips, count_prefix, full, listed, rated, short
+from chipwise.report.words import chips, full, listed, rated, short
 from chipwise.text import usd
 from chipwise.units import DAY, HOUR
 
@@ -323,7 +324,7 @@ def _places(top: Sequence[Choice]) -> list[str]:
 
 def _place(rank: int, choice: Choice) -> str:
     """Two lines on the axis; the rank makes it one of a kind."""
-    machine = label(short(f"{count_prefix(choice)}{choice.machine}"))
+    machine = label(short(f"{many_words(choice)}{choice.machine}"))
     return f"{rank}. {machine}<br>{label(short(listed(chips(choice), choice.purchase), 26))}"
 
 

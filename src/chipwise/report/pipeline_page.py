@@ -7,6 +7,7 @@ from datetime import date
 
 from chipwise.planner.explain.pipeline_words import together_words, without
 from chipwise.planner.explain.reason_words import missing_words, nothing_words, remedy_words, words
+from chipwise.planner.explain.words import many_words
 from chipwise.planner.reasons import Reason
 from chipwise.planner.values.pipeline import Alternative, PipelinePlan, Placed, Totals, by_use, what
 from chipwise.report.markup import tag, text
@@ -15,7 +16,7 @@ from chipwise.report.pipeline_charts import stage_costs, stage_front, stage_time
 from chipwise.report.stage_flow import moved_told, stage_flow, width_of
 from chipwise.report.tables import pairs, simple
 from chipwise.report.tiles import Tile, tiles
-from chipwise.report.words import chips, count_prefix, listed, mass
+from chipwise.report.words import chips, listed, mass
 from chipwise.text import duration, usd
 
 
@@ -147,9 +148,7 @@ def _ranking(stage: Placed) -> str:
     rows = []
     for rank, rival in enumerate(stage.rivals, start=1):
         choice = rival.choice
-        location = (
-            f"{tag('b', text(f'{count_prefix(choice)}{choice.machine}'))}<br>{text(listed(choice.provider, choice.place))}"
-        )
+        location = f"{tag('b', text(f'{many_words(choice)}{choice.machine}'))}<br>{text(listed(choice.provider, choice.place))}"
         own = "-" if by_use(choice) else mass(choice.kg)
         rows.append(
             [

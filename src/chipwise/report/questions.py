@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chipwise.planner.explain.reason_words import lost, missing_words, remedy_words, rule_words, words
-from chipwise.planner.explain.words import no_service
+from chipwise.planner.explain.words import many_words, no_service
 from chipwise.planner.reasons.goals import Goal
 from chipwise.planner.reasons.limits import NotOffered, OverQuota, RuleKind
 from chipwise.planner.values.plan import Choice, Loss, Missing, Obstacle, Plan
-from chipwise.report.words import count_prefix, full, numbers
+from chipwise.report.words import full, numbers
 from chipwise.text import usd
 
 _OF_GOALS = (Obstacle.DEADLINE, Obstacle.BUDGET, Obstacle.DEADLINE_AND_BUDGET, Obstacle.LATENCY, Obstacle.THROUGHPUT)
@@ -93,7 +93,7 @@ def _kinds(plan: Plan) -> str:
 
 
 def _machine_text(one: Choice) -> str:
-    return f"{count_prefix(one)}{one.provider} {one.machine}"
+    return f"{many_words(one)}{one.provider} {one.machine}"
 
 
 def _beaten(plan: Plan) -> tuple[str, ...]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chipwise.planner.explain.words import many_words
 from chipwise.planner.values.pipeline import Moved, PipelinePlan, Placed
 from chipwise.report.markup import tag, text
-from chipwise.report.words import chips, count_prefix, listed, mass, short
+from chipwise.report.words import chips, listed, mass, short
 from chipwise.text import decimal_size, duration, usd
 
 WIDE, HIGH = 330, 122  # of a box, in pixels
@@ -92,7 +93,7 @@ def _box(stage: Placed, spot: _Spot) -> str:
     time = "service" if stage.per == "month" else duration(choice.seconds)
     emitted = "CO2e not known" if stage.per_use else f"{mass(choice.kg)} kg CO2e"
     lines = [
-        f"{count_prefix(choice)}{choice.machine}",
+        f"{many_words(choice)}{choice.machine}",
         listed(choice.provider, choice.place),
         listed(chips(choice), choice.precision, choice.purchase),
         listed(f"{usd(choice.usd)}{' a month' if stage.per == 'month' else ''}", time, emitted),

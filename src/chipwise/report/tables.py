@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from chipwise.planner.explain.reason_words import example_words, lost, rule_words, words
-from chipwise.planner.explain.words import single
+from chipwise.planner.explain.words import many_words, single
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.report.answer import alike
 from chipwise.report.markup import tag, text
-from chipwise.report.words import amount, chips, count_prefix, listed, mass, rated, speed
+from chipwise.report.words import amount, chips, listed, mass, rated, speed
 from chipwise.text import duration, number, usd, usd_interval
 
 FIRST = 25  # rows that are shown, and printed, before somebody asks for all
@@ -62,7 +62,7 @@ def _folded(twins: Sequence[Choice], plan: Plan) -> str:
     entries = (
         tag(
             "li",
-            text(f"{count_prefix(twin)}{twin.where}: {listed(usd(twin.usd), speed(twin, plan), f'price of {twin.price_of}')}"),
+            text(f"{many_words(twin)}{twin.where}: {listed(usd(twin.usd), speed(twin, plan), f'price of {twin.price_of}')}"),
         )
         for twin in twins
     )
@@ -72,7 +72,7 @@ def _folded(twins: Sequence[Choice], plan: Plan) -> str:
 def _row(rank: int, choice: Choice, job: bool, folded: str) -> list[Cell]:
     country = f", {choice.country}" if choice.country else ""
     location = (
-        f"{tag('b', text(f'{count_prefix(choice)}{choice.machine}'))}<br>{text(f'{choice.provider}, {choice.place}{country}')}"
+        f"{tag('b', text(f'{many_words(choice)}{choice.machine}'))}<br>{text(f'{choice.provider}, {choice.place}{country}')}"
     )
     span = f"{duration(choice.low_s)} to {duration(choice.high_s)}" if choice.high_s > choice.low_s else ""
     time = Cell(stacked(duration(choice.seconds), span), choice.seconds, True)
@@ -162,13 +162,13 @@ def _priced(choice: Choice | None, lowest: float, low: float) -> str:
     ratio = choice.usd / lowest if lowest > 0 else 1.0
     shade = sum(ratio > step for step in (1.001, 1.25, 2.0, 4.0))
     price = tag("b", text(usd(choice.usd))) if choice.usd <= low else text(usd(choice.usd))
-    return tag("td", price, class_=f"number shade{shade}", title=f"{count_prefix(choice)}{choice.where}, {choice.purchase}")
+    return tag("td", price, class_=f"number shade{shade}", title=f"{many_words(choice)}{choice.where}, {choice.purchase}")
 
 
 def losses(plan: Plan) -> str:
     """Families that lost with a number first; those that cannot do it are joined by their reason."""
     rows = [
-        [text(loss.family), text(f"{count_prefix(loss.choice)}{loss.choice.where}, {loss.choice.purchase}"), text(lost(loss))]
+        [text(loss.family), text(f"{many_words(loss.choice)}{loss.choice.where}, {loss.choice.purchase}"), text(lost(loss))]
         for loss in plan.losses
         if loss.choice is not None
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.planner.explain.words import RATES
+from chipwise.planner.explain.words import RATES, follows, many_words
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.text import duration, usd
 
@@ -13,12 +13,11 @@ def mass(kg: float) -> str:
     return f"{kg:,.0f}" if kg >= 10 else f"{kg:.1f}" if kg >= 0.1 else f"{kg:.2g}"
 
 
-def count_prefix(one: Choice) -> str:
-    return f"{one.machines} x " if one.machines > 1 else ""
-
-
-def chips(one: Choice) -> str:
-    return f"{one.chips * one.machines:,} {one.chip}" if one.chips else one.chip
+def chips(choice: Choice) -> str:
+    if not choice.chips:
+        return choice.chip
+    fewest = f"{choice.chips * choice.over_time.fewest:,} to " if choice.over_time is not None and follows(choice) else ""
+    return f"{fewest}{choice.chips * choice.machines:,} {choice.chip}"
 
 
 def short(text: str, longest: int = _LONGEST) -> str:
@@ -49,7 +48,7 @@ def numbers(one: Choice, plan: Plan) -> str:
 
 def full(one: Choice, plan: Plan) -> list[str]:
     """Line by line: where, what and how it is bought, the three numbers."""
-    return [f"{count_prefix(one)}{one.where}", listed(chips(one), one.precision, one.purchase), numbers(one, plan)]
+    return [f"{many_words(one)}{one.where}", listed(chips(one), one.precision, one.purchase), numbers(one, plan)]
 
 
 def listed(*parts: str) -> str:

@@ -4,6 +4,7 @@ from itertools import pairwise
 from math import log
 from time import process_time
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from chipwise.catalog.fact import Fact
 from chipwise.catalog.load import load
 from chipwise.catalog.tables import Interruption
 from chipwise.errors import InvalidSettings
+from chipwise.money.gathering import all_at_once, alone_by_size, independence
 from chipwise.money.interruption import MONTH_HOURS, Rates, rate_of_share, region_of
 from patience import slowness
 
@@ -208,3 +210,29 @@ def test_the_table_is_indexed_in_milliseconds_and_asked_in_microseconds() -> Non
     slow = slowness()
     assert min(building) < 0.015 * slow
     assert min(asking) / 5000 < 50e-6 * slow
+
+
+def several(label: str, number: int, some: float, every: float) -> list[Interruption]:
+    unit = {"any": "fraction of probes with at least one", "all": f"fraction of probes with all {number}"}
+    shares = {"any": some, "all": every}
+    return [trace(label, shares[one], measure=f"availability_share_{one}")._replace(unit=unit[one]) for one in shares]
+
+
+def test_machines_that_come_and_go_together_are_waited_for_as_one_and_others_longer() -> None:
+    """Four that are there independently with p: all with p^4, one of them with 1 - (1 - p)^4."""
+    alone, together = several("A100 x8", 4, 1 - 0.4**4, 0.6**4), several("V100 x1", 4, 0.6, 0.6)
+    never = several("H100 x8", 4, 0.9, 0.0)
+    assert independence(alone) == pytest.approx({8.0: 1.0})
+    assert independence([*alone, *together]) == pytest.approx({1.0: 0.0, 8.0: 1.0}, abs=1e-9)
+    assert independence(never) == {8.0: 1.0}
+    assert alone_by_size({1.0: 0.0, 8.0: 1.0}, np.array([1.0, 2.0, 8.0, 64.0])) == pytest.approx([0.0, 1 / 3, 1.0, 1.0])
+    assert alone_by_size({}, np.array([8.0])) == pytest.approx([0.0])
+
+
+@pytest.mark.parametrize("number", [1, 2, 5, 16])
+def test_the_wait_for_all_is_that_of_the_last_to_come(number: int) -> None:
+    random = np.random.default_rng(7)
+    waits = np.where(random.random((200_000, number)) < 0.35, random.exponential(4.8, (200_000, number)), 0.0).max(axis=1)
+    absent, hours = all_at_once(np.array([0.35]), np.array([4.8]), np.array([float(number)]))
+    assert absent[0] == pytest.approx(np.mean(waits > 0), abs=0.005)
+    assert absent[0] * hours[0] == pytest.approx(np.mean(waits), rel=0.01)

@@ -65,7 +65,7 @@ def test_scaling_tells_time_and_cost_of_rows_that_are_there() -> None:
     assert found.winner is not None
     assert found.rows is not None
     text = told(found)[SCALING]
-    share = int(re.findall(r"2x the chips: .* \((\d+)% of linear\)", text)[0])
+    share = int(re.findall(r"2x the chips: [^;]* \((\d+)% of linear\)", text)[0])
     total, own = found.winner.chips * found.winner.machines, found.winner
     rivals = [found.rows.choice(at) for at in found.rows.ranked[:400].tolist()]
     alike = [one for one in rivals if (one.provider, one.chip, one.purchase) == (own.provider, own.chip, own.purchase)]

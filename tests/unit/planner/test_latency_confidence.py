@@ -17,6 +17,7 @@ from chipwise.planner.chances import NINE_OF_TEN, chance_within
 from chipwise.planner.explain.asking import Asked, answers
 from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.explain.turning import turns
+from chipwise.planner.ranking import Values, order
 from chipwise.planner.reasons.goals import UnsureLatency
 from chipwise.planner.reasons.limits import RuleKind
 from chipwise.planner.values.plan import Plan
@@ -75,6 +76,20 @@ def test_where_nothing_is_sure_the_best_is_shown_with_its_risk() -> None:
     assert found.winner.goals_chance is not None
     assert 0.0 < found.winner.goals_chance < 0.9
     assert f"the latency goals are kept with a probability of {found.winner.goals_chance:.0%}" in risk_line(found)
+
+
+def test_where_nothing_is_sure_the_lowest_cost_of_a_kept_goal_leads() -> None:
+    """The more probable of what costs nearly the same, and no fortune for a little more probability."""
+    costs = np.array([100.0, 101.0, 1000.0])
+    values = Values(costs, costs, costs, costs, costs, costs, chance=np.array([0.5, 0.8, 0.85]))
+    assert order(values, "cost").tolist() == [1, 0, 2]
+    found = planned("chat", 0.006)
+    assert found.rows is not None
+    assert found.winner is not None
+    rows = [found.rows.choice(at) for at in found.rows.eligible[:200].tolist()]
+    least = min(one.usd / (one.goals_chance or 1e-6) for one in rows)
+    assert found.winner.usd / (found.winner.goals_chance or 1e-6) <= 1.03 * least
+    assert [one.goals_chance for one in rows] != [None] * len(rows)
 
 
 def test_without_latency_goals_there_is_no_chance_to_speak_of() -> None:

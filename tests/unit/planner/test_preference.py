@@ -62,6 +62,13 @@ def test_what_is_nearly_as_cheap_leads_by_what_it_is_better_in(rival: Any, advan
     assert lead(traits((100e3, 10, 0, 2, 1), rival)) == Lead(1, cheaper=0, advantages=(advantage,))
 
 
+def test_what_is_done_by_half_of_the_deadline_takes_no_more_machines_to_be_done_sooner() -> None:
+    rows = (100e3, 80, 0, 1, 0), (101e3, 41, 0, 2, 0), (102e3, 15, 0, 6, 0)
+    assert lead(traits(*rows)) == Lead(2, cheaper=0, advantages=(Advantage.SOONER,))
+    assert lead(traits(*rows, deadline_s=120.0)) == Lead(1, cheaper=0, advantages=(Advantage.SOONER,))
+    assert lead(traits(*rows, deadline_s=200.0)) == Lead(0)
+
+
 def test_what_costs_more_than_nearly_the_same_does_not_lead() -> None:
     assert lead(traits((100e3, 10, 0, 2, 0), ((1 + 2 * NEARLY) * 100e3, 1, -900, 1, 0))) == Lead(0)
 

@@ -12,7 +12,7 @@ import chipwise as cw
 @pytest.mark.parametrize(
     ("model", "stated", "said"),
     [
-        ("whisper-large-v3", {}, "Assumed of an item: 30 s of sound, 64 tokens written"),
+        ("whisper-large-v3", {}, "Assumed of an item: 30 s of sound, 105 tokens written"),
         ("whisper-large-v3", {"clip": "10s", "output_tokens": 40}, ""),
         ("bge-large-en", {}, "Assumed of an item: 512 tokens; see input_tokens."),
         ("bge-large-en", {"input_tokens": 128}, ""),

@@ -17,6 +17,7 @@ import numpy as np
 from chipwise.perf.arrays import Array
 from chipwise.planner.defaults import HORIZON_S
 from chipwise.planner.explain.reason_words import missing_words
+from chipwise.planner.explain.words import many_words
 from chipwise.planner.fleet import Index
 from chipwise.planner.pricing import Priced
 from chipwise.planner.ranking import first_of
@@ -396,8 +397,7 @@ def _month(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
 
 
 def _label(one: Choice) -> str:
-    many = f"{one.machines} x " if one.machines > 1 else ""
-    return f"{many}{one.provider} {one.machine}, {one.purchase}"
+    return f"{many_words(one)}{one.provider} {one.machine}, {one.purchase}"
 
 
 def _counted(value: float, one: str, many: str) -> str:

@@ -6,6 +6,8 @@ way to make it cleaner. All kg hold the share of making the machines.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from chipwise.catalog.region import readable
@@ -25,13 +27,11 @@ def emitted(plan: Plan, making: Making, grids: Grids) -> Emitted | None:
     row = int(rows.ranked[0])
     machine = rows.fleet.catalog.machines[rows.priced.machine[row]]
     chip = rows.fleet.catalog.chips.get(machine.chip or "")
-    lines = [
-        CarbonLine(
-            "operational",
-            winner.kg - winner.making_kg,
-            _drawn(winner, grids.of(rows.fleet.catalog.regions[rows.priced.region[row]])),
-        )
-    ]
+    region = rows.fleet.catalog.regions[rows.priced.region[row]]
+    grid = grids.of(region)
+    if not region.country and grids.knows(winner.country):  # ordered in a country that the region does not name
+        grid = grids.of(replace(region, country=winner.country))._replace(grid_assumed="")
+    lines = [CarbonLine("operational", winner.kg - winner.making_kg, _drawn(winner, grid))]
     basis: tuple[str, ...] = ("embodied: no chip of the catalog",)
     if chip is not None:
         chips, held_h = (machine.chips or 1.0) * winner.machines, float(rows.priced.held_h[row])
@@ -53,15 +53,22 @@ def _drawn(choice: Choice, grid: Grid) -> str:
 
 
 def _greener(rows: Rows, usd: float, kg: float) -> tuple[Greener, ...]:
-    regions, options = rows.fleet.catalog.regions, [("", usd, kg)]
+    regions, by_name = rows.fleet.catalog.regions, {}
     for row, its_usd in _cheapest(rows, kg):
         region = regions[rows.priced.region[row]]
-        options.append((f"{region.provider} {readable(region.name)}", its_usd, float(rows.priced.kg[row])))
-    return tuple(greener(options))
+        by_name[f"{region.provider} {readable(region.name)}"] = row, its_usd, float(rows.priced.kg[row])
+    while True:  # few of them are looked at in full
+        savings = greener([("", usd, kg), *((name, its_usd, its_kg) for name, (_, its_usd, its_kg) in by_name.items())])
+        if rows.storage_usd is None:
+            return tuple(savings)
+        dear = [one.region for one in savings if rows.verdict(rows.choice(by_name[one.region][0])) is not None]
+        if not dear:  # a budget holds with storage
+            return tuple(savings)
+        by_name = {name: option for name, option in by_name.items() if name not in dear}
 
 
 def _cheapest(rows: Rows, kg: float) -> list[tuple[int, float]]:
-    """Of every region the cheapest row below `kg` that keeps the goals, with what it costs in all."""
+    """Of every region the cheapest row below `kg` that keeps the goals but for storage, with what it costs in all."""
     priced, good = rows.priced, rows.ranked[: rows.kept]
     clean = good[priced.kg[good] < kg]
     clean = clean[np.argsort(priced.usd[clean], kind="stable")]
@@ -74,4 +81,4 @@ def _cheapest(rows: Rows, kg: float) -> list[tuple[int, float]]:
             total = bare + rows.storage_usd(row)
             if region not in best or total < best[region][1]:
                 best[region] = (row, total)
-    return [one for one in best.values() if rows.verdict(rows.choice(one[0])) is None]  # a budget holds with storage
+    return list(best.values())

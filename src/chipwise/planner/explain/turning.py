@@ -14,7 +14,7 @@ import numpy as np
 
 from chipwise.catalog.offer import MEANINGS, PURCHASES, VERDICTS, Purchase, Verdict
 from chipwise.planner.explain.risks import FULL_MEMORY
-from chipwise.planner.explain.words import OLD_DAYS, PORTING, RATES
+from chipwise.planner.explain.words import OLD_DAYS, PORTING, RATES, many_words
 from chipwise.planner.fleet import Index
 from chipwise.planner.reasons.goals import MissesDeadline
 from chipwise.planner.reasons.limits import RuleKind
@@ -277,5 +277,5 @@ def _against(rival: Choice, winner: Choice) -> str:
 
 
 def _label(one: Choice, count: bool = True) -> str:
-    many = f"{one.machines} x " if one.machines > 1 and count else ""
+    many = many_words(one) if count else ""
     return f"{many}{one.provider} {one.machine}, {one.purchase}"

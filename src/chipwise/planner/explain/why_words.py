@@ -6,7 +6,7 @@ from typing import assert_never
 
 from chipwise.planner.explain.reason_words import eased, rule_words, words
 from chipwise.planner.explain.why import Outcome, Why
-from chipwise.planner.explain.words import watts
+from chipwise.planner.explain.words import many_words, watts
 from chipwise.planner.values.plan import Choice, Service
 from chipwise.text import duration, mass, usd
 
@@ -62,10 +62,9 @@ def _paid_per_use(finding: Why, service: Service) -> str:
 
 
 def _did(choice: Choice, per: str) -> str:
-    count = f"{choice.machines} x " if choice.machines > 1 else ""
     chips = f"{choice.chips * choice.machines} {choice.chip}"
     time = "" if per == "month" else f"{duration(choice.seconds)} for "
-    machines = f"{count}{choice.where}, {choice.purchase} ({chips})"
+    machines = f"{many_words(choice)}{choice.where}, {choice.purchase} ({chips})"
     return f"{machines}: {time}{usd(choice.usd)} a {per}, {mass(choice.kg)} CO2e, {watts(choice)}"
 
 

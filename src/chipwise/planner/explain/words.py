@@ -123,11 +123,10 @@ def sentence(plan: Plan) -> str:
     """The best machines that are bought in one way, with their decisive numbers."""
     winner = plan.winner
     assert winner is not None
-    number_of = f"{count_words(winner)} x " if winner.machines > 1 else ""
     precision = f", {winner.precision}" if winner.precision else ""
     counted = f"{winner.chips} {winner.chip} each" if follows(winner) else f"{winner.chips * winner.machines} {winner.chip}"
     chips = f"{counted}{precision}"
-    hardware = f"{number_of}{winner.provider} {winner.machine} ({chips}) {winner.placed}"
+    hardware = f"{many_words(winner)}{winner.provider} {winner.machine} ({chips}) {winner.placed}"
     if winner.quantum is not None:
         hardware += _circuits(winner.quantum)
     beats = _next_best(plan, winner)
@@ -156,7 +155,7 @@ def _next_best(plan: Plan, winner: Choice) -> str:
         cheaper = plan.near_tie.choice
         share = 1.0 - cheaper.usd / max(winner.usd, 1e-9)
         better = ", ".join(plan.near_tie.advantages)
-        name = f"{cheaper.provider} {cheaper.machine}, {cheaper.purchase}"
+        name = f"{many_words(cheaper)}{cheaper.provider} {cheaper.machine}, {cheaper.purchase}"
         return f"; preferred to {name} for {usd(cheaper.usd)} ({share:.1%} less): {better}" if share >= ALIKE else ""
     dearer = [one for one in plan.choices[1:] if one.usd >= winner.usd]
     return f"; next best {usd(dearer[0].usd)}" if dearer else ""
@@ -220,6 +219,11 @@ def follows(choice: Choice) -> bool:
 def count_words(choice: Choice) -> str:
     """Machines: "3", or "1 to 3" where they follow the load."""
     return f"{choice.over_time.fewest} to {choice.machines}" if choice.over_time and follows(choice) else str(choice.machines)
+
+
+def many_words(choice: Choice) -> str:
+    """Before the name of a machine: "3 x ", "1 to 3 x ", or nothing."""
+    return f"{count_words(choice)} x " if choice.machines > 1 else ""
 
 
 def _always(choice: Choice) -> str:

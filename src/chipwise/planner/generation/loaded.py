@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,11 +11,12 @@ from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.model import Model
 from chipwise.perf.power import power
 from chipwise.perf.predict_serving import Generation, drawn, predict, service
-from chipwise.perf.under_load import highest_of
+from chipwise.perf.under_load import Demand, highest_of, planned_rate
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.generation.capacity import goal_seconds
 from chipwise.planner.generation.job import ServingJob, ask_of
 from chipwise.planner.generation.search import Serving
+from chipwise.planner.values.load import AtLess
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,19 @@ def at_load(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected
     estimates = predict(ask, model, ("ttft_ms", "tpot_ms", "latency_ms"), serving=serving)
     seconds = goal_seconds(ask, model, estimates, tuple(job.goals) or (("ttft", 0.5), ("tpot", 0.5)), serving)
     return Loaded(seconds, np.broadcast_to(drawn(ask, estimates).machine, (len(ask),)), rate)
+
+
+def at_less(
+    job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected: Index, loads: Sequence[float]
+) -> list[AtLess]:
+    """What one replica of each row is planned for at lower loads of all of them. Only bursts make a difference, and where goals
+    are: without goals machines are counted for bursts by themselves."""
+    if not loads or not len(selected) or not job.goals or job.burstiness <= 1 or job.concurrency:
+        return [()] * len(selected)
+    ask = _selected_ask(job, fleet, rows, selected)
+    demands = [Demand(load, job.headroom, job.least_replicas) for load in loads]
+    rates = [np.minimum(planned_rate(ask, model, job.goals, one), rows.rate[selected]).tolist() for one in demands]
+    return [tuple(zip(loads, each, strict=True)) for each in zip(*rates, strict=True)]
 
 
 def when_full(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected: Index) -> Loaded:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chipwise.errors import BadInput
+from chipwise.perf.arrays import column
 from chipwise.perf.rows import model_key
 from chipwise.perf.setup import KV_BITS, WEIGHT_BITS
 from chipwise.perf.transformer import layer_of
@@ -22,11 +23,12 @@ from chipwise.planner.explain.quality import with_quality
 from chipwise.planner.fleet import Index, family_of
 from chipwise.planner.generation import search as generation
 from chipwise.planner.generation.job import ServingJob
-from chipwise.planner.generation.loaded import at_load, at_rest_w, when_full
+from chipwise.planner.generation.loaded import at_less, at_load, at_rest_w, when_full
 from chipwise.planner.generation.missing import limits_of_serving, reason_of, refused_replicas, unable
 from chipwise.planner.ground import PlanGround, asked_goals, ground_for, shapes_offered, stored
 from chipwise.planner.limits import Allowed, Rules, allowed
 from chipwise.planner.load.budget import layered_of
+from chipwise.planner.load.curve import lower_loads
 from chipwise.planner.load.following import following_of
 from chipwise.planner.load.plan import arrivals
 from chipwise.planner.load.regions import network_s, reach_of
@@ -34,10 +36,12 @@ from chipwise.planner.pricing import Work, price, tally
 from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.abilities import NoEngine
 from chipwise.planner.rules import rules_of
+from chipwise.planner.values.load import AtLess
 from chipwise.planner.values.plan import Counts, Grounds, Plan
 from chipwise.planner.values.split import GenerationSplit
 from chipwise.predictor.kinds.ask import Ask, known_model
 from chipwise.predictor.kinds.latencies import share_of
+from chipwise.predictor.named import check_context
 from chipwise.units import MONTH
 from chipwise.workload.goals import Precision
 from chipwise.workload.kinds import Batch, Serve
@@ -62,6 +66,8 @@ def generation_job(known: Known, path: str, work: Serve | Batch) -> tuple[Known,
             f"{path}: {' and '.join(lacking)} must be given to plan with {name}, which writes its answers token by token.",
             remedy="Give their mean, such as output_tokens: 300; 1 where only the prompt is read, as to classify it.",
         )
+    length_field = "context" if getattr(work, "context", None) else "input_tokens"
+    check_context(extended, name, length_field, column(max(_longest(work), work.input_tokens.mean + work.output_tokens.mean)))
     rate, concurrency = _arrivals(known, path, work)
     travels = network_s(work)  # machines must be faster by what the round trip takes
     goals = {
@@ -144,6 +150,7 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
     rows = generation.search(wider, ground.fleet, extended.model, shapes.tolist(), limits)
     best = generation.best(rows, online, work.goals.confidence)
     chips = np.array([one.chips for one in ground.fleet.shapes])[rows.shape]
+    fewer: list[AtLess] = []
     if isinstance(work, Serve):
         replicas, loaded = rows.replicas, at_load(job, ground.fleet, extended.model, rows, best)
         seconds = np.full(len(best), serving_hours(work) * 3600.0)
@@ -151,6 +158,8 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         low = high = seconds
         back, busy_chips = best, (rows.replicas * rows.tp * rows.pp)[best]
         working_w = loaded.chip_w
+        loads = lower_loads(arrivals(extended, work, path).curve) if work.arrival.concurrency is None else ()
+        fewer = at_less(job, ground.fleet, extended.model, rows, best, loads)
     else:
         assert isinstance(work, Batch)
         loaded = when_full(job, ground.fleet, extended.model, rows, best)
@@ -193,6 +202,7 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
             provenance=rows.provenance.name_at(row),
             rate=float(loaded.rate[index]) if online else float(rows.rate[row]),
             planned=float(rows.rate[row]),
+            at_less=fewer[index] if online else (),
             replicas=copies,
             latency=latency,
             rate_spread=float(rows.spread[row]),

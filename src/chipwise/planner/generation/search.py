@@ -204,11 +204,14 @@ def _picked(column: Any, mask: Mask) -> Any:
 
 def best(rows: Serving, online: bool, confidence: float = 0.0) -> Index:
     """Of every shape and precision the row that needs the fewest machines, of those the one with most room; offline the one
-    that gets most out of a machine. A split that is sure enough of the goals comes before all that are not."""
+    that gets most out of a machine. A split that is sure enough of the goals comes before all that are not, and of these the
+    one that has the fewest machines by the probability that it keeps them."""
     able = np.flatnonzero((rows.fits > 0) & (rows.rate > 0))
     room = rows.rate[able] * rows.replicas[able]
-    first, second = (rows.machines[able], -room) if online else (-rows.per_machine[able], rows.machines[able])
-    order = able[np.lexsort((second, first, rows.chance[able] < confidence, rows.precision.index[able], rows.shape[able]))]
+    unsure = rows.chance[able] < confidence
+    risky = rows.machines[able] / np.where(unsure, np.maximum(rows.chance[able], 1e-6), 1.0)
+    first, second = (risky, -room) if online else (-rows.per_machine[able], rows.machines[able])
+    order = able[np.lexsort((second, first, unsure, rows.precision.index[able], rows.shape[able]))]
     keys = np.stack([rows.shape[order], rows.precision.index[order]], axis=1)
     if not len(keys):
         return order

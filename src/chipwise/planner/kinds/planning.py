@@ -99,6 +99,7 @@ def _assembled(
             provenance=way.provenance,
             rate=way.rate,
             planned=way.rate if way.planned is None else way.planned,
+            at_less=way.at_less,
             replicas=way.replicas,
             rate_spread=way.rate_spread,
             goals_chance=way.goals_chance,

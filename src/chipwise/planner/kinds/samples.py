@@ -56,6 +56,7 @@ from chipwise.planner.pricing import Checkpoint
 from chipwise.planner.reasons.abilities import NoPrecision, Unpredicted
 from chipwise.planner.reasons.goals import TooSlow
 from chipwise.planner.reasons.sizes import NeedsReplicas
+from chipwise.planner.values.load import AtLess
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import Copies, SampleTrainingSplit
 from chipwise.predictor.batching import Curve
@@ -63,8 +64,9 @@ from chipwise.predictor.formats import usual_precision
 from chipwise.predictor.kinds.answering import load_of
 from chipwise.predictor.kinds.ask import Ask, known_model
 from chipwise.predictor.kinds.latencies import share_of, wanted_goals
+from chipwise.predictor.known import Known
 from chipwise.predictor.pairs import pairs_of
-from chipwise.predictor.samples import Sampled, resolve, sample_curve
+from chipwise.predictor.samples import Sampled, programs_of, resolve, sample_curve
 from chipwise.predictor.sizes import check_sizes, sizes_of
 from chipwise.workload.kinds import Batch, Learning, Serve
 from chipwise.workload.model.shape import ConvShape, CountedShape, Shape, VisionShape
@@ -131,12 +133,17 @@ def _goals(work: Serve) -> dict[float, float]:
     return {share_of(percentile): limit - (travels if name != "tpot" else 0.0) for name, percentile, limit in wanted}
 
 
+def _speech_notes(known: Known, shape: Shape) -> list[str]:
+    programs = programs_of(known, shape)
+    return [] if programs is None else [programs.words]
+
+
 def plan_serving(question: Question, work: Serve) -> Plan:
     known, model, shape = known_model(Ask(question.known, question.path, "", {}), work)
     question = replace(question, known=known)
     ground = ground_of(known, question.rules)
     load, notes = load_of(Ask(known, question.path, "", {}), work)
-    notes = [*size_notes(shape, work), *notes]
+    notes = [*size_notes(shape, work), *_speech_notes(known, shape), *notes]
     goals = _goals(work)
     peak = 1.0
     if any(one is not None for one in (work.arrival.rate, work.arrival.peak, work.arrival.trace)):
@@ -147,6 +154,12 @@ def plan_serving(question: Question, work: Serve) -> Plan:
     if isinstance(work.schedule, Bursts) and work.arrival.trace is None:
         notes.append(f"Machines are counted for the bursts, {peak:.3g} times the mean rate.")
     rate = rate_of(work, load, goals) * (work.devices or 1)
+    loads: tuple[float, ...] = ()
+    if goals and work.arrival.burstiness > 1 and not work.devices and work.arrival.concurrency is None:
+        from chipwise.planner.load.curve import lower_loads
+        from chipwise.planner.load.plan import arrivals
+
+        loads = lower_loads(arrivals(known, work, question.path).curve)
     table = Table(
         kind="serve",
         per="month",
@@ -155,11 +168,13 @@ def plan_serving(question: Question, work: Serve) -> Plan:
         notes=tuple(notes),
         peak=rate * peak,
     )
-    return noted(plan_ways(question, ground, table, serving_ways(question, ground, work, model, rate * peak)))
+    return noted(plan_ways(question, ground, table, serving_ways(question, ground, work, model, rate * peak, loads)))
 
 
-def serving_ways(question: Question, ground: Ground, work: Serve, model: str, rate: float) -> Callable[[int], Ways]:
-    """`rate` in all: each machine takes its part of it."""
+def serving_ways(
+    question: Question, ground: Ground, work: Serve, model: str, rate: float, loads: Sequence[float] = ()
+) -> Callable[[int], Ways]:
+    """`rate` in all: each machine takes its part of it; `loads`: lower ones at which fewer copies share bursts."""
     load, _ = load_of(Ask(ground.known, question.path, "", {}), work)
     settings: dict[str, Any] = {name: load[name] for name in _OF_A_SAMPLE if name in load} | sizes_of(work)
     check_sizes(ground.known.find_model(model), settings)
@@ -168,6 +183,7 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
     goals = _goals(work)
     speeds: dict[tuple[str, float], tuple[float, float, float, float | None]] = {}
     curves: dict[tuple[str, float], Curve] = {}
+    fewer: dict[tuple[str, float], AtLess] = {}
 
     def ways_of(index: int) -> Ways:
         shape = ground.fleet.shapes[index]
@@ -183,6 +199,8 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
                 alone = ask.passes([1.0 / ask.together], "samples_per_s")
                 chance = lone_chance(goals, fastest, float(alone.value[0] / max(alone.low[0], 1e-12)))
             speeds[place] = (*service_rates(curve, goals, work, rate), fastest, chance)
+            at_peak = speeds[place][0]
+            fewer[place] = tuple((load, min(service_rates(curve, goals, work, load)[0], at_peak)) for load in loads)
         planned, capacity, fastest, chance = speeds[place]
         if goals and capacity <= 1e-3:  # without goals a sample may take as long as it does
             limit = min(goals.values())
@@ -200,7 +218,7 @@ def serving_ways(question: Question, ground: Ground, work: Serve, model: str, ra
         answers = Answers(planned, capacity, float(speed.value[0] / max(speed.low[0], 1e-12)), chance)
         use = ask.utilisation(batch / ask.together, float(speed.value[0]))
         way = service_way(question, index, machines, copies, answers, use)
-        return [replace(way, precision=ask.precision, provenance=_provenance(ask), memory_share=share)]
+        return [replace(way, precision=ask.precision, provenance=_provenance(ask), memory_share=share, at_less=fewer[place])]
 
     return ways_of
 
@@ -312,7 +330,11 @@ def plan_batch(question: Question, work: Batch) -> Plan:
         ]
 
     table = Table(
-        kind="batch", per="job", units=work.items / 1e6, unit="million items", notes=(*size_notes(kind, work), *notes)
+        kind="batch",
+        per="job",
+        units=work.items / 1e6,
+        unit="million items",
+        notes=(*size_notes(kind, work), *_speech_notes(known, kind), *notes),
     )
     return noted(plan_ways(question, ground, table, ways_of))
 

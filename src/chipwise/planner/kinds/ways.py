@@ -28,6 +28,7 @@ from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.abilities import WrongKind
 from chipwise.planner.reasons.sizes import NeedsChips, NoCount
 from chipwise.planner.tails import BOOT_S
+from chipwise.planner.values.load import AtLess
 from chipwise.planner.values.plan import QuantumPart
 from chipwise.planner.values.split import UNSPLIT, Split
 from chipwise.predictor.kinds.ask import Ask
@@ -59,6 +60,7 @@ class Way:
     provenance: str = "formula"
     rate: float | None = None  # of one replica
     planned: float | None = None  # the part of it that replicas are counted by; None: all
+    at_less: AtLess = ()  # the same at lower loads
     replicas: int | None = None
     rate_spread: float = 1.0  # the interval of `rate` ends at this factor above and below it
     goals_chance: float | None = None  # that a request alone keeps the latency goals

@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike
 from chipwise.catalog.region import region_phrase
 from chipwise.money.layering import Layer, Layering, Load, Option, layer
 from chipwise.planner.fleet import machines_for
-from chipwise.planner.values.load import MachineHours
+from chipwise.planner.values.load import AtLess, MachineHours
 from chipwise.units import HOUR, MONTH, WEEK
 from chipwise.workload.day import open_hours
 from chipwise.workload.schedule import HOURS_PER_WEEK, Always, Bursts, BusinessHours, Cron, Market, MarketHours
@@ -47,6 +47,7 @@ BEGINS = 10  # of a schedule that a recording is repeated for: it passes in betw
 BURSTY = 1.5  # peak over mean from which a load is no longer continuous
 MOST_OWNED = 64  # numbers of owned machines that are tried
 WEEKS = MONTH / WEEK
+_LOADS = 5  # from the lowest to the highest, between which what a replica is planned for is taken straight
 
 Timetable = Always | BusinessHours | MarketHours | Cron | Bursts
 
@@ -211,9 +212,14 @@ class Answering:
     chips: int
     width: int
     least_replicas: int = 1
+    at_less: AtLess = ()  # what a replica answers at lower loads of all of them
 
     def replicas(self, rates: Floats) -> Floats:
-        return np.maximum(np.ceil(rates / max(self.per_replica, 1e-12) - 1e-9), float(self.least_replicas))
+        capacity = np.full_like(rates, self.per_replica)
+        if self.at_less:
+            loads, counts = zip(*self.at_less, strict=True)
+            capacity = np.minimum(np.interp(rates, loads, counts), self.per_replica)
+        return np.maximum(np.ceil(rates / np.maximum(capacity, 1e-12) - 1e-9), float(self.least_replicas))
 
     def machines(self, rates: Floats) -> Floats:
         return machines_for(np.array(float(self.chips)), np.array(float(self.width)), self.replicas(rates))
@@ -222,6 +228,12 @@ class Answering:
     def per_machine(self) -> float:
         inside = max(self.chips // self.width, 1)
         return self.per_replica * inside / max(ceil(self.width / self.chips), 1)
+
+
+def lower_loads(curve: LoadCurve) -> tuple[float, ...]:
+    """Some loads between the lowest and the highest, at which it is looked at what a replica is planned for."""
+    lowest = float(curve.rate[curve.rate > 0].min(initial=curve.peak))
+    return () if curve.flat or lowest >= curve.peak else tuple(np.geomspace(lowest, curve.peak, _LOADS)[:-1].tolist())
 
 
 def machines_of(curve: LoadCurve, answering: Answering) -> Floats:

@@ -56,7 +56,7 @@ def following_of(known: Known, work: Common, path: str) -> Following | None:
             if isinstance(work, Serve | Interactive):
                 chips = fleet.shapes[fleet.shape_of[priced.machine[row]]].chips
                 replicas = described.replicas or machines
-                able = answering(work, curve, described.split, chips, machines, replicas, described.planned)
+                able = answering(work, curve, described.split, chips, machines, replicas, described.planned, described.at_less)
             needed = machines_of(curve, able)
             if needed.max() > MOST_MACHINES:
                 continue

@@ -20,6 +20,7 @@ from chipwise.planner.load.starting import start_s
 from chipwise.planner.pricing import PROMISED
 from chipwise.planner.reasons.goals import OwnsFewer
 from chipwise.planner.tails import BOOT_S
+from chipwise.planner.values.load import AtLess
 from chipwise.planner.values.plan import Choice, Rows
 from chipwise.planner.values.split import Seats, Split, width
 from chipwise.predictor.kinds.ask import Ask, known_model
@@ -38,7 +39,7 @@ _TERMS = {"1y": Purchase.RESERVED_1Y, "3y": Purchase.RESERVED_3Y}
 def answering_of(choice: Choice, work: Serve | Interactive, curve: LoadCurve) -> Answering:
     replicas = choice.replicas or choice.machines
     per_replica = None if choice.planned is None else choice.planned / replicas
-    return answering(work, curve, choice.split, choice.chips, choice.machines, replicas, per_replica)
+    return answering(work, curve, choice.split, choice.chips, choice.machines, replicas, per_replica, choice.at_less)
 
 
 def answering(
@@ -49,16 +50,22 @@ def answering(
     machines: int,
     replicas: int,
     per_replica: float | None,
+    at_less: AtLess = (),
 ) -> Answering:
-    """Of `machines` with `chips` each; `per_replica`: what a replica answers with its headroom left free, None: not counted."""
+    """Of `machines` with `chips` each; `per_replica`: what a replica answers with its headroom left free, None: not counted;
+    `at_less`: the same at lower loads."""
     if isinstance(work, Interactive):
         inside = split.of_machine(chips) if isinstance(split, Seats) else chips
         return Answering(1.0, max(inside, 1), 1)
-    rate = per_replica if per_replica and curve.unit == "requests/s" else curve.peak / replicas
-    by_replica = Answering(rate, chips, width(split), max(work.replicas.min or 1, 1))
+    counted = bool(per_replica) and curve.unit == "requests/s"
+    rate = per_replica if per_replica and counted else curve.peak / replicas
+    less = (*at_less, (curve.peak, rate)) if at_less and counted else ()
+    by_replica = Answering(
+        per_replica=rate, chips=chips, width=width(split), least_replicas=max(work.replicas.min or 1, 1), at_less=less
+    )
     if int(by_replica.machines(np.array([rate * replicas]))[0]) == machines:
         return by_replica
-    return Answering(rate * replicas / machines, 1, 1)
+    return Answering(rate * replicas / machines, 1, 1, at_less=tuple((load, one * replicas / machines) for load, one in less))
 
 
 def starting_of(known: Known, work: Serve | Interactive, path: str) -> Callable[[str], float]:

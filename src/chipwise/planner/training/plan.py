@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chipwise.errors import BadInput
+from chipwise.perf.arrays import column
 from chipwise.perf.rows import model_key
 from chipwise.perf.setup import RECOMPUTE
 from chipwise.perf.transformer import layer_of, pair_layer
@@ -24,6 +25,7 @@ from chipwise.planner.training.splits import LearningJob
 from chipwise.planner.values.plan import Counts, Grounds, Plan
 from chipwise.planner.values.split import UNSPLIT
 from chipwise.predictor.kinds.ask import Ask, known_model
+from chipwise.predictor.named import check_context, stated_context
 from chipwise.predictor.pairs import pairs_of
 from chipwise.workload.kinds import Finetune, Learning
 from chipwise.workload.model.shape import DecoderShape, EncoderDecoderShape, EncoderShape
@@ -39,7 +41,9 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
         raise BadInput(f"Training of {name} is not planned yet.", remedy=f"chipwise predict {path} --on CHIP")
     ground = ground_for(extended)
     pairs = pairs_of(extended.find_model(name), work.sequence_length, work.target_length)
-    seq = int(work.sequence_length or SEQUENCE_TOKENS) if pairs is None else int(pairs.tokens[0])
+    usual = min(SEQUENCE_TOKENS, stated_context(extended, name) or SEQUENCE_TOKENS)
+    seq = int(work.sequence_length or usual) if pairs is None else int(pairs.tokens[0])
+    check_context(extended, name, "sequence_length", column(seq) if pairs is None else pairs.longest)
     tokens = (work.tokens or (work.samples or 0.0) * seq) * work.epochs
     samples = work.batch_samples or (work.batch_tokens or 0.0) / seq
     batch = max(round(samples) if samples else training_batch(work, shape.parameters, seq), 1)

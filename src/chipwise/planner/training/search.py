@@ -9,14 +9,16 @@ What is provably no better is left out before time is predicted:
   tp x cp chips: exchanges between replicas and the optimiser only add. That time depends on the part, tp, cp, ep, micro-batch
   and recomputation alone, so a few thousand replicas bound all candidates (`_Candidates.lower_bounds`). Those with the least
   bound are predicted first, then all whose bound is no more than what these took.
-The rest is predicted in array calls, and of every shape, count and precision the fastest is kept: for a given machine every
-cost grows with time.
+The rest is predicted in array calls. For a given machine every cost grows with time, so of every shape, count and precision the
+fastest is kept, or the simplest of those that take at most `SIMPLER` longer: nobody cuts layers or products for so little.
+Those that are simpler than the fastest are predicted too, unless their bound is beyond that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -30,6 +32,7 @@ from chipwise.perf.part import Part
 from chipwise.perf.predict_training import Training, TrainingEstimate, usual_framework
 from chipwise.perf.transformer import Transformers
 from chipwise.planner.counts import machine_counts
+from chipwise.planner.defaults import SIMPLER
 from chipwise.planner.fleet import MOST_CHIPS, Fleet, Index
 from chipwise.planner.training.splits import (
     CP,
@@ -38,6 +41,7 @@ from chipwise.planner.training.splits import (
     MICRO,
     PP,
     RECOMPUTE,
+    SHARD,
     TP,
     Chosen,
     LearningJob,
@@ -54,7 +58,7 @@ _MARGIN = 1e-6  # by which a bound must be passed: more than rounding and that o
 
 @dataclass(frozen=True)
 class Ways:
-    """One row per shape, number of machines and precision: the fastest split, or that none fits."""
+    """One row per shape, number of machines and precision: the split that is taken, or that none fits."""
 
     shape: Index
     machines: Array
@@ -125,32 +129,44 @@ def _fastest(
         shape=shape,
         precision=precision,
     )
-    best = _Best(len(rows))
-    if len(candidates.place):
-        bounds = candidates.lower_bounds()
-        left = np.arange(len(bounds))
-        for ways in (PP, EP):  # the most promising of each depth, of each spread of experts, and then all that may be faster
-            best.take(candidates, tested := candidates.promising(left, bounds, ways))
-            left = np.setdiff1d(left, tested, assume_unique=True)
-            left = left[bounds[left] <= best.step[candidates.row[left]] * (1.0 + _MARGIN)]
-        best.take(candidates, left)
+    chosen, predicted = _choose(candidates, len(rows))
+    place = np.where(chosen >= 0, candidates.place[chosen] if len(candidates.place) else -1, -1)
+    step, power = _estimates(candidates, chosen)
     steps = job.tokens / (job.batch * job.seq)
-    chosen = np.where(best.at >= 0, candidates.place[best.at] if len(candidates.place) else -1, -1)
     return Ways(
         shape=shape,
         machines=np.array([row[1] for row in rows], dtype=np.float64),
         precision=precision,
-        split=Chosen(table, chosen),
-        seconds=best.step * steps,
-        low=best.low * steps,
-        high=best.high * steps,
-        power_w=best.power,
-        memory=np.where(chosen >= 0, memory[chosen] if len(memory) else 0.0, 0.0),
+        split=Chosen(table, place),
+        seconds=step["value"] * steps,
+        low=step["low"] * steps,
+        high=step["high"] * steps,
+        power_w=power,
+        memory=np.where(place >= 0, memory[place] if len(memory) else 0.0, 0.0),
         short=np.array([row[3].short for row in rows]),
-        provenance=best.provenance.tolist(),
+        provenance=step["provenance"].tolist(),
         splits=np.array([row[3].splits for row in rows], dtype=np.intp),
-        predicted=best.predicted,
+        predicted=predicted,
     )
+
+
+def _choose(candidates: _Candidates, rows: int) -> tuple[Index, Index]:
+    """Of every row the candidate that is taken, -1 where none fits, and how many had their time predicted."""
+    if not len(candidates.place):
+        return np.full(rows, -1, dtype=np.intp), np.zeros(rows, dtype=np.intp)
+    steps, bounds, row, cut = _Predicted(candidates, rows), candidates.lower_bounds(), candidates.row, candidates.parts_cut
+    left = np.arange(len(bounds))
+    for ways in (PP, EP):  # the most promising of each depth, of each spread of experts, and then all that may be faster
+        steps.take(tested := candidates.promising(left, bounds, ways))
+        left = np.setdiff1d(left, tested, assume_unique=True)
+        left = left[bounds[left] <= (1.0 + _MARGIN) * steps.limit[row[left]]]
+    faster = bounds[left] <= (1.0 + _MARGIN) * steps.fastest[row[left]]
+    steps.take(left[faster])
+    left, simplest = left[~faster], steps.simplest()
+    rival = simplest[row[left]]
+    limit = np.where(cut[left] == cut[rival], steps.seconds[rival], steps.limit[row[left]])
+    steps.take(left[(cut[left] <= cut[rival]) & (bounds[left] <= (1.0 + _MARGIN) * limit)])
+    return steps.simplest(), np.bincount(row[np.isfinite(steps.seconds)], minlength=rows).astype(np.intp)
 
 
 def _joined(tables: dict[str, Splits]) -> tuple[Array, Array, dict[str, int]]:
@@ -194,6 +210,13 @@ class _Candidates:
     shape: Index  # of each row
     precision: Coded
 
+    @cached_property
+    def parts_cut(self) -> Index:
+        """What is simpler has the smaller number: no pipeline, then no tensor, context and expert parallelism."""
+        powers = [_power(self.table[:, ways]) for ways in (PP, TP, CP, EP)]
+        code: Index = ((powers[0] * 16 + powers[1]) * 16 + powers[2]) * 16 + powers[3]
+        return code[self.place]
+
     def predict(self, chosen: Index) -> TrainingEstimate:
         row = self.row[chosen]
         precision = Coded(self.precision.names, self.precision.index[row])
@@ -214,7 +237,8 @@ class _Candidates:
             return np.zeros(len(self.place))
         table = self.table
         tp, pp, cp, ep, dp, micro = (table[:, at] for at in (TP, PP, CP, EP, DP, MICRO))
-        stack = np.where(tp * pp * ep > 1, 2, np.where(dp * cp > 1, 1, 0))  # what `usual_framework` tells apart
+        layered = (tp * pp * ep > 1) | (table[:, SHARD] == 1)
+        stack = np.where(layered, 2, np.where(dp * cp > 1, 1, 0))  # what `usual_framework` tells apart
         kinds, kind = _alike([stack, _power(tp), _power(cp), _power(ep), table[:, RECOMPUTE].astype(np.intp), _power(micro)])
         parts = Coded.of([one.part for one in self.fleet.shapes])
         domain = hardware_of(self.fleet, np.arange(len(self.fleet.shapes))).domain[self.shape]
@@ -269,37 +293,51 @@ def _power(values: Array) -> Index:
     return np.log2(values).astype(np.intp)
 
 
-class _Best:
-    """The fastest candidate of every row so far."""
+class _Predicted:
+    """Seconds of a step of the candidates that were predicted; infinite of the others."""
 
-    def __init__(self, rows: int) -> None:
-        self.at = np.full(rows, -1, dtype=np.intp)  # among the candidates
-        self.step, self.low, self.high = (np.full(rows, np.inf) for _ in range(3))
-        self.power = np.zeros(rows)
-        self.predicted = np.zeros(rows, dtype=np.intp)
-        self.provenance = np.full(rows, "", dtype=object)
+    def __init__(self, candidates: _Candidates, rows: int) -> None:
+        self.candidates = candidates
+        self.seconds = np.full(len(candidates.place), np.inf)
+        self.fastest = np.full(rows, np.inf)  # of every row
 
-    def take(self, candidates: _Candidates, chosen: Index) -> None:
-        """`chosen` rises."""
-        if not len(chosen):
-            return
-        estimate = candidates.predict(chosen)
-        row = candidates.row[chosen]
-        self.predicted += np.bincount(row, minlength=len(self.at))
-        seconds = np.broadcast_to(estimate.step.value, row.shape)
-        best = _first_least(seconds, row)
-        better = best[
-            (seconds[best] < self.step[row[best]])
-            | ((seconds[best] == self.step[row[best]]) & (chosen[best] < self.at[row[best]]))
-        ]
-        rows = row[better]
-        self.at[rows] = chosen[better]
-        chips = np.prod(candidates.table[candidates.place[chosen[better]]][:, [TP, PP, CP, DP]], axis=1)
-        self.power[rows] = np.broadcast_to(estimate.power.chip + estimate.power.host, row.shape)[better] * chips
-        for name, values in (("step", estimate.step.value), ("low", estimate.step.low), ("high", estimate.step.high)):
-            getattr(self, name)[rows] = np.broadcast_to(values, row.shape)[better]
+    @property
+    def limit(self) -> Array:
+        """Of every row: what takes no longer is as fast."""
+        return (1.0 + SIMPLER) * self.fastest
+
+    def take(self, chosen: Index) -> None:
+        if len(chosen):
+            seconds = np.broadcast_to(self.candidates.predict(chosen).step.value, chosen.shape)
+            self.seconds[chosen] = seconds
+            np.minimum.at(self.fastest, self.candidates.row[chosen], seconds)
+
+    def simplest(self) -> Index:
+        """Of every row the candidate that is as fast as any and cuts the model least, then the fastest of these."""
+        row, cut = self.candidates.row, self.candidates.parts_cut
+        near = np.flatnonzero(self.seconds <= self.limit[row])
+        ranked = near[np.lexsort((near, self.seconds[near], cut[near], row[near]))]
+        first = np.full(len(self.fastest), -1, dtype=np.intp)
+        heads = ranked[np.diff(row[ranked], prepend=-1) != 0]
+        first[row[heads]] = heads
+        return first
+
+
+def _estimates(candidates: _Candidates, chosen: Index) -> tuple[dict[str, Array], Array]:
+    """The step of every row's candidate and the watts of all its chips; infinite and none where there is no candidate."""
+    rows = np.flatnonzero(chosen >= 0)
+    step: dict[str, Array] = {name: np.full(len(chosen), np.inf) for name in ("value", "low", "high")}
+    step["provenance"] = np.full(len(chosen), "", dtype=object)
+    power = np.zeros(len(chosen))
+    if len(rows):
+        estimate = candidates.predict(chosen[rows])
+        for name in ("value", "low", "high"):
+            step[name][rows] = getattr(estimate.step, name)
         names = np.array(estimate.step.provenance.names, dtype=object)
-        self.provenance[rows] = np.broadcast_to(names[estimate.step.provenance.index], row.shape)[better]
+        step["provenance"][rows] = names[estimate.step.provenance.index]
+        chips = np.prod(candidates.table[candidates.place[chosen[rows]]][:, [TP, PP, CP, DP]], axis=1)
+        power[rows] = (estimate.power.chip + estimate.power.host) * chips
+    return step, power
 
 
 def hardware_of(fleet: Fleet, shape: Index) -> Hardware:

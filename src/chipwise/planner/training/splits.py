@@ -146,18 +146,17 @@ def _blocks(job: LearningJob, sizes: Sequence[int]) -> Iterator[tuple[tuple[int,
 
 def setup_of(job: LearningJob, table: Array, precision: str | Coded) -> TrainingSetup:
     columns = dict(zip(COLUMNS, table.T, strict=True))
-    layered = (columns["tp"] * columns["pp"] * columns["ep"]) > 1
-    return TrainingSetup.of(
+    setup = TrainingSetup.of(
         seq=float(job.seq),
         global_batch=float(job.batch),
         method=job.method,
         rank=float(job.rank),
         precision=precision,
         optimizer=job.optimizer,
-        states=Coded(("autocast", "master"), layered.astype(np.intp)),
         sequence_parallel=(columns["tp"] > 1).astype(float),
         **columns,
     )
+    return setup.change(states=Coded(("autocast", "master"), setup.by_megatron.astype(np.intp)))
 
 
 def slopes(model: Model, *pairs: tuple[str, str]) -> tuple[float, float]:

@@ -8,6 +8,10 @@ from chipwise.catalog.region import region_phrase
 from chipwise.money.cost import Cost
 from chipwise.money.layering import Alone, Layer
 
+# Loads of a whole service, rising, each with the requests a second that one replica is then planned for. Where bursts come, the
+# fewer replicas share a load, the more of each burst one of them gets, and the less it is planned for.
+AtLess = tuple[tuple[float, float], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class MachineHours:

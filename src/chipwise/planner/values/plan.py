@@ -24,7 +24,7 @@ from chipwise.planner.values.split import Seats, Split
 from chipwise.workload.volume import Volume
 
 if TYPE_CHECKING:  # parts of a plan that few plans have: their modules load where they are made
-    from chipwise.planner.values.load import LoadPlan, OverTime
+    from chipwise.planner.values.load import AtLess, LoadPlan, OverTime
     from chipwise.planner.values.mix import Mix
     from chipwise.planner.values.placement import Placement
 
@@ -122,6 +122,7 @@ class Choice:
     doubt: str = ""  # about the price; empty: none
     by_s: float = 0.0  # seconds within which it is done, with the confidence that was asked for
     planned: float | None = None  # the part of `rate` that machines are counted by: the rest is headroom
+    at_less: AtLess = ()  # of one replica, at lower loads
     work_s: float = 0.0  # of `seconds` those in which it makes progress
     boot_s: float = 0.0  # of `seconds` those until the machines have started
     moving_s: float = 0.0  # of `seconds` those until the data has come and the results are back

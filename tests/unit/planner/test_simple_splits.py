@@ -1,0 +1,53 @@
+"""Of splits that are as fast as each other the one is taken that cuts the model least."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from chipwise.api.session.wiring import Session, open_session
+from chipwise.api.verbs import plan
+from chipwise.perf.arrays import Coded, column
+from chipwise.perf.hardware import Hardware
+from chipwise.perf.predict_training import Training, predict, usual_framework
+from chipwise.perf.setup import TrainingSetup
+from chipwise.perf.transformer import Transformers, layer_of
+from chipwise.planner.values.split import TrainingSplit
+
+pytestmark = pytest.mark.real_catalog
+EXAMPLE = Path(__file__).parents[3] / "examples" / "train" / "workload.yaml"
+
+
+@cache
+def session() -> Session:
+    return open_session()
+
+
+def step(**ways: float) -> tuple[str, float]:
+    """(software, seconds of a step) of Llama 3.1 8B on two machines of eight H200."""
+    known = session().known
+    layer = layer_of(session().find_model("llama-3.1-8b", online=False).shape)
+    hardware = Hardware.of(Coded.of("H200"), session().parts.by_name, column(8.0), column(5e10))
+    setup = TrainingSetup.of(seq=8192.0, global_batch=512.0, micro_batch=2.0, **ways)
+    ask = Training(Transformers.of([layer]), Coded.of("llama-3.1-8b"), hardware, setup)
+    return usual_framework(ask).name_at(0), float(predict(ask, known.model).step.value[0])
+
+
+@pytest.mark.parametrize("chips", [8, 16, 32])
+def test_an_8b_model_is_trained_without_a_pipeline(chips: int, tmp_path: Path) -> None:
+    path = tmp_path / "workload.yaml"
+    counts = f"chips: [H200]\n  chip_count: {{min: {chips}, max: {chips}}}"
+    path.write_text(EXAMPLE.read_text().replace("chip_count: {max: 64}", counts))
+    winner = plan(session(), str(path)).winner
+    assert winner is not None
+    assert isinstance(winner.split, TrainingSplit)
+    assert (winner.split.pp, winner.split.tp, winner.split.cp) == (1, 1, 1)
+
+
+def test_plain_data_parallelism_runs_on_what_a_pipeline_runs_on() -> None:
+    plain, piped, sharded = step(dp=16.0, shard=1.0), step(dp=8.0, pp=2.0, shard=1.0), step(dp=16.0, shard=3.0)
+    assert plain[0] == piped[0] == "megatron-bridge"
+    assert sharded[0] == "composer"
+    assert plain[1] < piped[1]  # no bubble, and gradients are exchanged behind the last backward pass
