@@ -28,9 +28,8 @@ from chipwise.perf.under_load import percentiles
 from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.abilities import NoPrecision, NoSpeed, Unpredicted
 from chipwise.planner.reasons.sizes import DoesNotFit, HoldsTooLittle
-from chipwise.predictor.samples import predict_samples
+from chipwise.predictor.samples import Sampled, predict_samples, resolve
 from chipwise.predictor.transformer import serve
-from chipwise.predictor.values import SamplePrediction
 from chipwise.units import GIB, MIB
 from chipwise.workload.model.shape import DecoderShape, Shape
 
@@ -182,21 +181,23 @@ def _samples(known: Known, model: str, shape: Shape, need: Need, kinds: Sequence
     by_kind: dict[Kind, Found] = {}
 
     @cache  # a chip comes alone and beside others, one at a time and by eight
-    def predicted_on(chip: str) -> SamplePrediction:
-        return predict_samples(known, model, chip, _sample_settings(need))
+    def resolved_on(chip: str) -> tuple[Sampled, float]:
+        """What runs there, and seconds of one request alone."""
+        sampled = resolve(known, model, chip, _sample_settings(need))
+        return sampled, float(sampled.passes([1.0 / sampled.together]).seconds[0])
 
     for chips, gpus in kinds:
         try:
-            predicted = [predicted_on(chip) for chip in chips]
+            resolved = [resolved_on(chip) for chip in chips]
         except BadInput as error:
             by_kind[chips, gpus] = Unpredicted(error.message)
             continue
-        too_large = [one.chip for one in predicted if not one.fit.fits]
+        too_large = [one.part.name for one, _ in resolved if not one.fits(1.0 / one.together)]
         if too_large:
             by_kind[chips, gpus] = DoesNotFit(model, too_large[0])
             continue
-        slow = max(predicted, key=lambda one: one.latency_ms.value)
-        seconds, weights = slow.latency_ms.value / 1e3, slow.memory.lines_bytes.get("weights", 0.0)
+        slow, seconds = max(resolved, key=lambda one: one[1])
+        weights = slow.memory(1.0 / slow.together).get("weights", 0.0)
         flat = {name: dict.fromkeys(need.shares, seconds) for name in ("ttft", "latency")}
         by_kind[chips, gpus] = (
             Speed(
