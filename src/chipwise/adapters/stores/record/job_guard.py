@@ -42,6 +42,7 @@ _LARGEST = f"{LARGEST_NUMBER:.0f}"
 _MOVES, _PURCHASES = (json.dumps([one.value for one in kind]) for kind in (Move, Purchase))
 WISHES = ", ".join(f"'{one.value}'" for one in Wish)
 _MOMENT = f"BETWEEN 0 AND {LAST_MOMENT}"
+LONGEST_JOB = 2_000_000  # characters: a controller reads many at once
 LONGEST_WISH = 10_000  # characters, with its reason
 MOST_DEVICES = 100_000  # devices or machines of one job
 
@@ -96,6 +97,9 @@ JOB_GUARD = f"""CREATE OR REPLACE FUNCTION guard_job() RETURNS trigger LANGUAGE 
       IF TG_OP = 'INSERT' AND (NEW.id IN ('', '.', '..') OR length(NEW.id) > 500
          OR NEW.id ~ '^-|[\\u0001-\\u001f\\u007f-\\u009f/]') THEN
         RAISE EXCEPTION '% cannot be the id of a job', quote_literal(left(NEW.id, 80)) USING ERRCODE = '23514';
+      END IF;
+      IF TG_OP = 'INSERT' AND length(NEW.body) > {LONGEST_JOB} THEN
+        RAISE EXCEPTION 'job % has % characters, and may have {LONGEST_JOB}', NEW.id, length(NEW.body) USING ERRCODE = '23514';
       END IF;
       held := NEW.body::jsonb; spec := held -> 'spec';
       IF held ->> 'id' IS DISTINCT FROM NEW.id OR (held ->> 'version')::bigint IS DISTINCT FROM NEW.version
