@@ -15,7 +15,7 @@ from chipwise.adapters.engines.simulated import NAME as PLAYED
 from chipwise.api.quick import Constraints, over_file
 from chipwise.api.running import ranges, submitting
 from chipwise.api.running.installed import DEFAULT, runs_here, traits
-from chipwise.api.running.place import host_name, this_place
+from chipwise.api.running.place import host_name, is_ours, this_place
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput, NotAllowed
 from chipwise.runner.abilities import BringsFolders, HasQueues
@@ -281,7 +281,7 @@ def _of_command(request: RunRequest, runtime: Runtime, aim: tuple[Reach, str]) -
         place=site,
         folder=folder,
         # What is set on this machine means nothing on another.
-        env=submitting.environment(request.settings, inherit=reach.is_local),
+        env=submitting.environment(request.settings, inherit=reach.is_local, same_user=is_ours(runtime.session)),
         secrets=submitting.secrets_of(request.secrets, is_local=reach.is_local),
         needs=_needs(request, reach),
         owner=runtime.record.login or submitting.submitter(),

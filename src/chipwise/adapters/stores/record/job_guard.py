@@ -135,7 +135,8 @@ JOB_GUARD = f"""CREATE OR REPLACE FUNCTION guard_job() RETURNS trigger LANGUAGE 
       BEGIN was := OLD.body::jsonb; EXCEPTION WHEN data_exception THEN was := NULL; END;
       IF jsonb_typeof(was -> 'spec') IS DISTINCT FROM 'object' THEN
         IF acts_for(current_user::text, OLD.place) AND NEW.version > OLD.version THEN RETURN NEW; END IF;
-        RAISE EXCEPTION 'the row of job % is damaged, which only its controller or an admin can repair', NEW.id {REFUSED};
+        RAISE EXCEPTION 'the row of job % is damaged, which only its controller or an admin can repair', NEW.id {REFUSED},
+          HINT = format('The controller of %s or an admin of the record runs: chipwise forget %s --damaged', OLD.place, OLD.id);
       END IF;
       IF spec IS DISTINCT FROM was -> 'spec' AND (was -> 'spec' @> spec OR acts_for(current_user::text, OLD.place)) THEN
         held := held || jsonb_build_object('spec', was -> 'spec');  -- whoever wrote knows fewer fields

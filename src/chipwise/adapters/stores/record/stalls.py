@@ -25,8 +25,8 @@ def end_stalled(idle_s: int, held_s: int, busy_s: int) -> str:
     """What holds up the others: a transaction that did nothing, or was at one statement, for `idle_s`; one of `held_s` that
     does not wait in the line; and any of `busy_s`. Whoever waits in the line waits for a row that another holds. One that
     waits for anything else, such as an advisory lock of its own, is idle as far as the record goes. While the server is at work
-    for it (its disk, its own locks), only the last counts. All that its login has in the line goes with it: else the next of the
-    same kind would follow. A session of ours that is ended by mistake does its work again."""
+    for it (its disk, its own locks), only the last counts, unless its login has more than one in the line. All of those go
+    with it: else the next of the same kind would follow. A session of ours that is ended by mistake does its work again."""
     return f"""CREATE OR REPLACE FUNCTION end_stalled() RETURNS SETOF text LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = chipwise, pg_temp AS $$
     DECLARE other record; now timestamptz := clock_timestamp();
@@ -39,7 +39,8 @@ def end_stalled(idle_s: int, held_s: int, busy_s: int) -> str:
         stalled AS MATERIALIZED (SELECT a.usename FROM open a
           WHERE EXISTS (SELECT 1 FROM {_OF_RECORD} AND l.pid = a.pid)
           AND (a.xact_start < now - interval '{busy_s} s'
-            OR coalesce(a.wait_event_type, '') NOT IN ('IO', 'IPC', 'LWLock', 'BufferPin')
+            OR (coalesce(a.wait_event_type, '') NOT IN ('IO', 'IPC', 'LWLock', 'BufferPin')
+                OR (SELECT count(*) FROM open o WHERE o.usename = a.usename) > 1)
               AND (a.xact_start < now - interval '{held_s} s'
                 OR greatest(a.query_start, a.state_change) < now - interval '{idle_s} s')
               AND NOT (coalesce(a.wait_event_type, '') = 'Lock' AND {_WAITS_IN_LINE})))
