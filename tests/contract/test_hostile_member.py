@@ -6,14 +6,16 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from chipwise.adapters.stores.record import connect
 from chipwise.adapters.stores.record.grants import Grant, connect_grants
 from chipwise.adapters.stores.record.members import Member, connect_members
+from chipwise.errors import TryLater
 from chipwise.runner.events import Wished
 from chipwise.runner.job import Spec, Wish
 from chipwise.runner.loop import Controller
@@ -251,6 +253,40 @@ def test_rights_that_the_owner_lacks_are_named(postgres: Server) -> None:
         finally:
             admin.execute("DROP DATABASE of_eve WITH (FORCE)")
             admin.execute("REVOKE pg_signal_backend, pg_read_all_stats FROM eve")
+
+
+HOARD = "SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 1000000) i"
+# As `docs/security.md` has it.
+NO_HOARDS = """DO $$ DECLARE one regprocedure; BEGIN
+      FOR one IN SELECT oid FROM pg_proc WHERE proname ~ '^pg_(try_)?advisory_' LOOP
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %%s FROM PUBLIC', one); END LOOP; END $$"""
+
+
+def test_who_takes_all_locks_of_the_server_stops_everybody_unless_its_admin_forbids_it(
+    postgres: Server, team: Team, new_database: Callable[[], str]
+) -> None:
+    """A stranger needs no right for it, and then nobody can connect any more, not even an admin of the server."""
+    record, spec = team.by("alice"), Spec(("true",), "a", place=HERS, owner="alice", team="vision")
+    record.submit([(new("before"), spec)], 2.0)
+    hoarder = psycopg.connect(postgres.url(team.name, "eve"), autocommit=True)
+    with pytest.raises(psycopg.Error, match="shared memory"):
+        hoarder.execute(HOARD)
+    with pytest.raises(TryLater, match="no room for locks left") as refused:
+        record.submit([(new("meanwhile"), spec)], 2.0)
+    assert "ends it" in str(refused.value.remedy)
+    with pytest.raises(TryLater, match="no room for locks left"):
+        connect(team.url("alice"))
+    hoarder.close()
+    until = time.monotonic() + 20.0
+    while True:
+        with suppress(TryLater):
+            record.submit([(new("after"), spec)], 2.0)
+            break
+        assert time.monotonic() < until
+    closed = Team(postgres, new_database())
+    closed.sql("admin", NO_HOARDS)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        closed.sql("eve", HOARD)
 
 
 @pytest.mark.parametrize("login", ["alice", "bob", "carol"])
