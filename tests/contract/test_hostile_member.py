@@ -6,14 +6,16 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from chipwise.adapters.stores.record import connect
 from chipwise.adapters.stores.record.grants import Grant, connect_grants
 from chipwise.adapters.stores.record.members import Member, connect_members
+from chipwise.errors import TryLater
 from chipwise.runner.events import Wished
 from chipwise.runner.job import Spec, Wish
 from chipwise.runner.loop import Controller
@@ -139,11 +141,75 @@ def test_whoever_is_older_than_any_of_ours_is_ended_whatever_it_waits_for(team: 
         waiting.join(10.0)
 
 
-def _impatient(team: Team, busy: int = 60, owner: str = "admin") -> str:
-    """A call of the function as it is, but for its two limits."""
+@pytest.mark.parametrize("holds", ["SELECT 1", "SELECT pg_sleep(30)", "SELECT count(*) FROM generate_series(1, 100000000)"])
+def test_who_holds_the_line_with_many_sessions_goes_with_all_of_them(team: Team, holds: str) -> None:
+    """Each of them alone would be short enough, and one of them would always be next."""
+    ends = _impatient(team)
+    sessions = [client(team, "bob") for _ in range(4)]
+    pids = [one.info.backend_pid for one in sessions]
+    threads = [threading.Thread(target=_hold, args=(one, holds), daemon=True) for one in sessions]
+    try:
+        for thread in threads:
+            thread.start()
+        time.sleep(1.6)
+        ended = {row[0] for row in team.sql("alice", ends)}
+        assert ended == {f"bob (process {pid})" for pid in pids}
+    finally:
+        for thread in threads:
+            thread.join(10.0)
+        for one in sessions:
+            one.close()
+
+
+def test_who_holds_the_line_with_one_short_statement_after_another_is_ended(team: Team) -> None:
+    ends = _impatient(team, idle=60, held=1)
+    with suppress(psycopg.OperationalError), client(team, "bob") as bob:
+        pid = bob.info.backend_pid
+        bob.execute(MARK)
+        for _ in range(16):
+            bob.execute("SELECT pg_sleep(0.1)")
+        assert [row[0] for row in team.sql("alice", ends)] == [f"bob (process {pid})"]
+
+
+def _hold(session: Any, statement: str) -> None:
+    with suppress(psycopg.Error):
+        session.execute("SET lock_timeout = 0; SET statement_timeout = 0")
+        session.execute(MARK)
+        session.execute(statement)
+
+
+@pytest.mark.e2e  # with the limits as they are
+def test_others_write_within_a_minute_however_many_sessions_of_a_member_hold_the_line(team: Team) -> None:
+    over = threading.Event()
+
+    def again() -> None:
+        while not over.is_set():
+            with suppress(psycopg.Error), client(team, "bob") as bob:
+                bob.execute("SET lock_timeout = 0; SET statement_timeout = 0")
+                bob.execute(MARK)
+                over.wait(14.0)
+
+    threads = [threading.Thread(target=again, daemon=True) for _ in range(8)]
+    try:
+        team.by("alice")
+        for thread in threads:
+            thread.start()
+        time.sleep(1.0)
+        for number in range(3):
+            began = time.monotonic()
+            team.by("alice").submit([(new("line"), Spec(("true",), "a", place=HERS, owner="alice", team="vision"))], 2.0)
+            assert time.monotonic() - began < 60.0, number
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join(20.0)
+
+
+def _impatient(team: Team, busy: int = 60, owner: str = "admin", *, idle: int = 1, held: int = 60) -> str:
+    """A call of the function as it is, but for its limits."""
     from chipwise.adapters.stores.record import stalls
 
-    text = stalls.end_stalled(1, busy).replace("end_stalled()", "end_stalled_soon()")
+    text = stalls.end_stalled(idle, held, busy).replace("end_stalled()", "end_stalled_soon()")
     team.sql(owner, text.replace("%", "%%"))
     team.sql(owner, "GRANT EXECUTE ON FUNCTION end_stalled_soon() TO PUBLIC")
     return "SELECT end_stalled_soon()"
@@ -189,7 +255,67 @@ def test_rights_that_the_owner_lacks_are_named(postgres: Server) -> None:
             admin.execute("REVOKE pg_signal_backend, pg_read_all_stats FROM eve")
 
 
+HOARD = "SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 1000000) i"
+# As `docs/security.md` has it.
+NO_HOARDS = """DO $$ DECLARE one regprocedure; BEGIN
+      FOR one IN SELECT oid FROM pg_proc WHERE proname ~ '^pg_(try_)?advisory_' LOOP
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %%s FROM PUBLIC', one); END LOOP; END $$"""
+
+
+def test_who_takes_all_locks_of_the_server_stops_everybody_unless_its_admin_forbids_it(
+    postgres: Server, team: Team, new_database: Callable[[], str]
+) -> None:
+    """A stranger needs no right for it, and then nobody can connect any more, not even an admin of the server."""
+    record, spec = team.by("alice"), Spec(("true",), "a", place=HERS, owner="alice", team="vision")
+    record.submit([(new("before"), spec)], 2.0)
+    hoarder = psycopg.connect(postgres.url(team.name, "eve"), autocommit=True)
+    with pytest.raises(psycopg.Error, match="shared memory"):
+        hoarder.execute(HOARD)
+    with pytest.raises(TryLater, match="no room for locks left") as refused:
+        record.submit([(new("meanwhile"), spec)], 2.0)
+    assert "ends it" in str(refused.value.remedy)
+    with pytest.raises(TryLater, match="no room for locks left"):
+        connect(team.url("alice"))
+    hoarder.close()
+    until = time.monotonic() + 20.0
+    while True:
+        with suppress(TryLater):
+            record.submit([(new("after"), spec)], 2.0)
+            break
+        assert time.monotonic() < until
+    closed = Team(postgres, new_database())
+    closed.sql("admin", NO_HOARDS)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        closed.sql("eve", HOARD)
+
+
+@pytest.mark.parametrize("login", ["alice", "bob", "carol"])
+@pytest.mark.parametrize("table", ["jobs", "events", "attempts", "leases", "meta", "members", "grants"])
+def test_nobody_but_an_admin_locks_a_table_against_others(team: Team, login: str, table: str) -> None:
+    for mode in ("SHARE", "SHARE ROW EXCLUSIVE", "EXCLUSIVE", "ACCESS EXCLUSIVE"):
+        with client(team, login) as session, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            session.execute(f"LOCK TABLE {table} IN {mode} MODE NOWAIT".encode())
+
+
+def test_a_place_is_closed_by_whoever_acts_for_it_alone(team: Team) -> None:
+    team.sql("carol", "INSERT INTO grants (place, login) VALUES (%s, 'eve')", HERS)
+    for login in ("alice", "bob"):
+        assert team.sql(login, "SELECT close_place(%s, 'eve', '')", HERS) == [(False,)]
+    grants = connect_grants(team.url("carol"))
+    try:
+        assert grants.refuse(Grant(HERS, login="eve"))
+        assert not grants.refuse(Grant(HERS, login="eve"))
+    finally:
+        grants.close()
+
+
 # What they write of their own jobs.
+
+
+def test_a_job_too_large_for_a_controller_that_reads_many_is_refused(team: Team) -> None:
+    with pytest.raises(psycopg.errors.CheckViolation, match="characters"):
+        insert(team, "large", {"env": {"A": "a" * 2_000_000}})
+    insert(team, "large", {"env": {"A": "a" * 1_900_000}})
 
 
 def insert(team: Team, id: str, spec: dict[str, Any], time_text: str = "1.0", **columns: object) -> None:

@@ -12,7 +12,7 @@ from chipwise.adapters.stores.record.members import Member, connect_members
 from chipwise.errors import BadInput, NotAllowed, UnknownName
 from chipwise.runner.events import Again, Begun, Ended, Event, Over, Placed, Told, Waiting, Wished
 from chipwise.runner.job import Job, MachinePlace, Outcome, Phase, Spec, Wish
-from chipwise.runner.record import Change, Deposed, Stale, Wanted
+from chipwise.runner.record import Change, Deposed, Stale, Unread, Wanted
 from postgres_server import TRUSTED, Server
 from team_record import Team, logins
 
@@ -276,3 +276,19 @@ def test_a_damaged_row_is_mended_by_who_acts_for_its_place_and_by_nobody_else(te
     assert isinstance(stopped, Job)
     ended = Wished(Wish.END, "alice")
     assert isinstance(team.by("alice").write([Change(stopped, (ended,))], 7.0)[0], Job), "to end at once is hers to ask, too"
+
+
+def test_of_a_job_that_cannot_be_read_it_is_said_who_gives_it_up_and_how(team: Team) -> None:
+    [id] = [row.id for row in team.by("alice").rows(Wanted(owner="alice"))]
+    job = _damaged(team, id, "{")
+    with psycopg.connect(team.url("admin"), options="-c search_path=chipwise") as admin:
+        admin.execute("SET session_replication_role = replica")
+        admin.execute("UPDATE events SET body = '[' WHERE job = %s", (id,))
+    with pytest.raises(Unread) as raised:
+        team.by("alice").job(id)
+    who = f"the controller of {job.spec.place} or an admin of the record gives the job up with `chipwise forget {id} --damaged`"
+    assert who in str(raised.value.remedy)
+    with pytest.raises(NotAllowed) as refused:
+        team.by("alice").give_up(raised.value.damaged, "", 5.0)
+    assert f"chipwise forget {id} --damaged" in str(refused.value.remedy)
+    assert team.by("robot").give_up(raised.value.damaged, "given up", 5.0).phase is Phase.FAILED

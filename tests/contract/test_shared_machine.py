@@ -49,6 +49,22 @@ def test_people_of_a_group_submit_to_a_controller_of_another_user(shared: Shared
     assert not list((run / "taken").iterdir())
 
 
+def test_a_job_has_the_home_and_name_of_the_user_as_whom_it_runs(shared: Shared) -> None:
+    shared("robot", "places", "allow", shared.place, "--team", "vision")
+    script = 'echo "$HOME $USER $LOGNAME ${XDG_CACHE_HOME-none} ${TMPDIR-none}"; touch ~/written && echo written'
+    own = {"USER": "games", "LOGNAME": "games", "XDG_CACHE_HOME": "/home/games/.cache", "TMPDIR": "/home/games/tmp"}
+    [job] = json.loads(shared("alice", "run", "--json", "--", "sh", "-c", script, env=own))
+    assert shared("alice", "logs", "-f", job["id"]).split() == [
+        f"{shared.home}/robot",
+        *["daemon"] * 2,
+        *["none"] * 2,
+        "written",
+    ]
+    asked = ("run", "--json", "--env", "HOME=/srv/alice", "--env", "TMPDIR", "--", "sh", "-c", 'echo "$HOME $USER $TMPDIR"')
+    [job] = json.loads(shared("alice", *asked, env=own))
+    assert shared("alice", "logs", "-f", job["id"]).split() == ["/srv/alice", "daemon", "/home/games/tmp"]
+
+
 def test_a_secret_that_waits_is_for_its_owner_and_the_controller_alone(shared: Shared) -> None:
     for team in ("vision", "speech"):
         shared("robot", "places", "allow", shared.place, "--team", team)

@@ -24,7 +24,7 @@ def logins(server: Server, names: Sequence[str]) -> Iterator[None]:
 
 class Team:
     def __init__(self, server: Server, name: str) -> None:
-        self._server, self._name = server, name
+        self._server, self.name = server, name
         self._open: dict[str, Record] = {}
 
     def by(self, login: str) -> Record:
@@ -33,7 +33,7 @@ class Team:
         return self._open[login]
 
     def url(self, login: str) -> str:
-        return self._server.url(self._name, login)
+        return self._server.url(self.name, login)
 
     def sql(self, login: str, statement: str, *values: object) -> Any:
         """By any client, such as psql."""

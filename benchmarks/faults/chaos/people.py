@@ -45,9 +45,10 @@ def watch() -> None:
     import chipwise as cw
 
     while True:
+        began = time.monotonic()
         try:
-            rows = [{"name": row["name"], "phase": row["phase"]} for row in cw.ps(everything=True)]
-            print(json.dumps({"moment": time.monotonic(), "jobs": rows}), flush=True)
+            rows = [{name: row[name] for name in ("name", "phase", "reason")} for row in cw.ps(everything=True)]
+            print(json.dumps({"moment": time.monotonic(), "began": began, "jobs": rows}), flush=True)
         except ChipwiseError as error:
             print(json.dumps({"moment": time.monotonic(), "error": str(error)}), flush=True)
         time.sleep(EVERY_S)

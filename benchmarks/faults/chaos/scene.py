@@ -229,10 +229,11 @@ class Watching:
             ever, always = frozenset.union(*seen), frozenset.intersection(*seen)
             for row in said["jobs"]:  # type: ignore[attr-defined]
                 number, phase = int(row["name"].removeprefix("train")), row["phase"]
+                asked = f"asked {moment - float(str(said['began'])):.1f} s before; {row['reason']!r}"
                 if phase == "running" and number not in ever:
-                    wrong.append(f"{row['name']} is called running and was not for {UNTRUE_S:g} s")
+                    wrong.append(f"{row['name']} is called running and was not for {UNTRUE_S:g} s ({asked})")
                 if phase in ("queued", "done", "failed", "stopped") and number in always:
-                    wrong.append(f"{row['name']} is called {phase} and ran for {UNTRUE_S:g} s")
+                    wrong.append(f"{row['name']} is called {phase} and ran for {UNTRUE_S:g} s ({asked})")
         return sorted(set(wrong))
 
     def _look(self) -> None:

@@ -6,6 +6,8 @@ neither a submitter's nor a controller's environment goes along whole: anything 
 
 from __future__ import annotations
 
+import os
+import pwd
 import re
 from collections.abc import Mapping
 
@@ -18,11 +20,23 @@ INHERITED_NAMES = re.compile(
 OUR_FOLDERS = ("CHIPWISE_CONFIG_DIR", "CHIPWISE_DATA_DIR")
 
 
-def inherited(environ: Mapping[str, str]) -> dict[str, str]:
-    """What goes along by itself."""
-    return {name: value for name, value in environ.items() if INHERITED_NAMES.fullmatch(name)}
+_OF_A_LOGIN = re.compile(r"HOME|USER|LOGNAME|SHELL|TMPDIR|XDG_\w+")  # mean nothing to a program of another system user
+
+
+def inherited(environ: Mapping[str, str], *, same_user: bool = True) -> dict[str, str]:
+    """What goes along by itself; not `same_user`: to a program that runs as another system user than whoever has it."""
+    names = (name for name in environ if INHERITED_NAMES.fullmatch(name))
+    return {name: environ[name] for name in names if same_user or not _OF_A_LOGIN.fullmatch(name)}
 
 
 def of_supervisor(environ: Mapping[str, str]) -> dict[str, str]:
-    """What a program gets of its supervisor's environment: the system's own."""
-    return inherited(environ) | {name: environ[name] for name in OUR_FOLDERS if name in environ}
+    """What a program gets of its supervisor's environment: the system's own, with the home and name of this system user where
+    they are missing, or are another's, as after `su` or `runuser`."""
+    folders = {name: environ[name] for name in OUR_FOLDERS if name in environ}
+    try:
+        user = pwd.getpwuid(os.geteuid())
+    except KeyError:  # a container without a name for its user
+        return inherited(environ) | folders
+    login = {"HOME": user.pw_dir, "USER": user.pw_name, "LOGNAME": user.pw_name, "SHELL": user.pw_shell}
+    is_own = all(environ.get(name, user.pw_name) == user.pw_name for name in ("USER", "LOGNAME"))
+    return login | inherited(environ, same_user=is_own) | folders

@@ -58,13 +58,15 @@ def ps(
         wanted = Wanted(
             phases=phases, owner=owner or "", team=team or "", project=project or "", newest=None if everything else limit
         )
-        rows = record.rows(wanted)
         # Each is read to know, so of a list without a limit only those that are not over.
         query = replace(wanted, phases=(phases or LIVE) & LIVE) if everything else wanted
-        unread = {one.id: one for one in record.damaged(query)} if query.phases or not everything else {}
-        since = {} if as_json else waiting.phase_since(record, rows)
-        waits = waiting.asked_and_why(session, record, [row for row in rows if row.id not in unread])
-        known = sightings.of_rows(session, record, rows)
+
+        def more(rows: Sequence[Row]) -> tuple[dict[str, Damaged], dict[str, float], dict[str, tuple[str, str]]]:
+            unread = {one.id: one for one in record.damaged(query)} if query.phases or not everything else {}
+            since = {} if as_json else waiting.phase_since(record, rows)
+            return unread, since, waiting.asked_and_why(session, record, [row for row in rows if row.id not in unread])
+
+        rows, (unread, since, waits), known = sightings.listed(session, record, wanted, more)
     finally:
         record.close()
     now = time.time()

@@ -17,6 +17,7 @@ from chipwise.public.workloads import LimitOptions, Names, constraints, read_wor
 from chipwise.spelling import nearest
 
 if TYPE_CHECKING:
+    from chipwise.runner.record import Row
     from chipwise.workload.common import Common
 
 _LOOK_S = 0.2  # between two looks at a job that is waited for
@@ -257,12 +258,12 @@ class JobVerbs(Opened):
                 project=project or "",
                 newest=None if everything else limit,
             )
-            rows, began = record.rows(selection), time.monotonic()
-            sightings.wake(self.api, rows)
-            if time.monotonic() - began > sightings.FRESH_S:  # a controller was waited for, and may have changed them
-                rows = record.rows(selection)
-            known = sightings.of_rows(self.api, record, rows)
-            waits = waiting.asked_and_why(self.api, record, rows)
+
+            def more(rows: Sequence[Row]) -> dict[str, tuple[str, str]]:
+                sightings.wake(self.api, rows)
+                return waiting.asked_and_why(self.api, record, rows)
+
+            rows, waits, known = sightings.listed(self.api, record, selection, more)
         finally:
             record.close()
         if not everything and not wanted:

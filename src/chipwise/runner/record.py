@@ -39,6 +39,7 @@ class Damaged:
 
     job: Job
     reason: str
+    is_shared: bool = False  # in a record of several people, of whom not everybody may give it up
 
     @property
     def id(self) -> str:
@@ -55,8 +56,9 @@ class Damaged:
     @property
     def remedy(self) -> str:
         waits = "" if self.job.phase.over else "; until then it is neither started nor ended"
+        who = f"the controller of {self.job.spec.place} or an admin of the record gives" if self.is_shared else "give"
         return (
-            f"If a newer chipwise wrote it, take that one; else put back a copy of the record, or give the job up with "
+            f"If a newer chipwise wrote it, take that one; else put back a copy of the record, or {who} the job up with "
             f"`chipwise forget {self.job.id} --damaged`{waits}."
         )
 

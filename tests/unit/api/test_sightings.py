@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import chipwise as cw
 from chipwise.adapters import waking
 from chipwise.adapters.engines.local import folder, processes
 from chipwise.adapters.stores.record import connect
@@ -22,11 +23,11 @@ from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.cli.describe import describe
 from chipwise.cli.ps import ps
-from chipwise.runner.events import Begun, Placed
-from chipwise.runner.job import Job, MachinePlace, Spec
+from chipwise.runner.events import Begun, Ended, Over, Placed
+from chipwise.runner.job import Job, MachinePlace, Outcome, Phase, Spec
 from chipwise.runner.loop import LEASE_S
 from chipwise.runner.queue import Rules
-from chipwise.runner.record import Change, Record, Wanted
+from chipwise.runner.record import Change, Record, Row, Wanted
 from chipwise.runner.sighting import Sighting
 from chipwise.views.jobs import row_view
 
@@ -136,6 +137,50 @@ def test_a_job_of_this_machine_is_looked_at_whoever_leads(session: Session, reco
     assert row["seen"] == pytest.approx(time.time() - 12.0, abs=5.0)
     described = CliRunner().invoke(describe, [job.id], catch_exceptions=False).stdout
     assert described.startswith(f"{job.id}: lost, process gone, seen ")
+
+
+def test_this_machine_is_looked_at_after_the_record_was_read(
+    session: Session, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record that is away for some seconds keeps whoever asks waiting, and the job may end meanwhile."""
+    job = submitted(record, place.this_place(session), "local")
+    path = session.config.run_dir / "jobs" / job.id / "1"
+    path.mkdir(parents=True)
+    state = {"pid": os.getpid(), "identity": processes.identity(os.getpid()), "begun": 1.0}
+    folder.write(path, folder.STATE, state)
+
+    def ends(*_: object) -> dict[str, tuple[str, str]]:
+        folder.write(path, folder.STATE, {**state, "identity": "another boot:1"})
+        return {}
+
+    monkeypatch.setattr(waiting, "asked_and_why", ends)
+    [row] = cw.ps(everything=True)
+    assert row.phase == "lost"
+
+
+def test_a_row_that_changed_since_it_was_read_is_not_believed(session: Session, record: Record) -> None:
+    job = submitted(record, place.this_place(session), "local")
+    rows = record.rows(Wanted())
+    record.write([Change(job, (Ended(1, Outcome.FAILED, 1), Over(Phase.FAILED, "exit code 1")))], time.time())
+    assert sightings.of_rows(session, record, rows)["j1"] == Sighting("failed")
+
+
+def test_rows_are_read_again_where_the_record_kept_whoever_asks_waiting(
+    session: Session, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = submitted(record, place.this_place(session), "local", runs=False)
+    monkeypatch.setattr(sightings, "STALE_S", 0.2)
+    readings: list[Phase] = []
+
+    def slow(rows: Sequence[Row]) -> int:
+        readings.append(rows[0].phase)
+        if len(readings) == 1:
+            record.write([Change(job, (Placed(1, MachinePlace()), Begun(1)))], time.time())
+            time.sleep(0.3)
+        return len(readings)
+
+    [row], reading, _ = sightings.listed(session, record, Wanted(), slow)
+    assert (row.phase, reading, readings) == (Phase.RUNNING, 2, [Phase.QUEUED, Phase.RUNNING])
 
 
 def test_the_cost_of_one_that_is_gone_ends_when_it_was_seen_last(session: Session, record: Record) -> None:

@@ -9,16 +9,16 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from chipwise.api.running import controlling, place
 from chipwise.runner.abilities import Glances
 from chipwise.runner.job import PLACED, Job, Phase
 from chipwise.runner.loop import LEASE_S
-from chipwise.runner.record import Row, Wanted
+from chipwise.runner.record import Row, Unread, Wanted
 from chipwise.runner.sighting import Sighting as Sighting
 from chipwise.runner.sighting import of_sight
 from chipwise.text import span
@@ -28,8 +28,25 @@ if TYPE_CHECKING:
     from chipwise.runner.record import Record
 
 FRESH_S = 1.0  # that a look at this machine may be old when it is told
+STALE_S = 3.0  # that reading rows and all about them may take before they are read again
+READINGS = 3
+T = TypeVar("T")
 NOBODY = "no controller runs; one is started now"
 UNSEEN_S = 2.0 * LEASE_S  # without a look that succeeded, after which a controller that lives does not see its jobs
+
+
+def listed(
+    session: Session, record: Record, wanted: Wanted, more: Callable[[Sequence[Row]], T]
+) -> tuple[list[Row], T, dict[str, Sighting]]:
+    """Rows, what else is asked about them, and what is known of them. The machine is looked at last, and where the record kept
+    us waiting all is asked again: what is shown was so a moment ago."""
+    for _ in range(READINGS):
+        began = time.monotonic()
+        rows = record.rows(wanted)
+        answer, sightings = more(rows), of_rows(session, record, rows)
+        if time.monotonic() - began < STALE_S:
+            break
+    return rows, answer, sightings
 
 
 def of_rows(session: Session, record: Record, rows: Sequence[Row]) -> dict[str, Sighting]:
@@ -46,6 +63,7 @@ def of_rows(session: Session, record: Record, rows: Sequence[Row]) -> dict[str, 
             jobs = {job.id: job for job in record.jobs(Wanted(phases=PLACED, place=site))} if here else {}
             looked += (own := [jobs[row.id] for row in placed if row.id in jobs])
             sightings |= _here(session, own, now)
+            sightings |= _changed(record, [row for row in placed if here and row.id not in jobs])
         rest = [row for row in live if row.id not in sightings]
         if rest:
             known = _by_controller(session, record, site, now)
@@ -53,6 +71,16 @@ def of_rows(session: Session, record: Record, rows: Sequence[Row]) -> dict[str, 
             sightings |= {row.id: _worded(known, row.phase, starts, now, row.submitted) for row in rest}
     if looked and time.monotonic() - began > FRESH_S:  # the record kept us waiting: what was seen before is no longer sure
         sightings |= _here(session, looked, time.time())
+    return sightings
+
+
+def _changed(record: Record, rows: Sequence[Row]) -> dict[str, Sighting]:
+    """Of rows that were placed when they were read, and are not any more."""
+    sightings = {}
+    for row in rows:
+        with suppress(Unread):  # a damaged one stays what its row says
+            if (job := record.job(row.id)) is not None and not job.phase.placed:
+                sightings[row.id] = Sighting(str(job.phase))
     return sightings
 
 

@@ -45,10 +45,13 @@ def submitter() -> str:
         return str(os.getuid())
 
 
-def environment(settings: Sequence[str], environ: Mapping[str, str] | None = None, *, inherit: bool = True) -> dict[str, str]:
-    """What goes along by itself, and what was asked for: NAME=VALUE, or NAME as it is now."""
+def environment(
+    settings: Sequence[str], environ: Mapping[str, str] | None = None, *, inherit: bool = True, same_user: bool = True
+) -> dict[str, str]:
+    """What goes along by itself, and what was asked for: NAME=VALUE, or NAME as it is now. `same_user`: whether the program is
+    to run as the system user who submits it."""
     env = dict(os.environ) if environ is None else dict(environ)
-    values = environment_of.inherited(env) if inherit else {}
+    values = environment_of.inherited(env, same_user=same_user) if inherit else {}
     for setting in settings:
         name, equals, value = setting.partition("=")
         if not _SETTING.fullmatch(name):

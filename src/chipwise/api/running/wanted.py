@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from chipwise.adapters.engines.simulated import NAME as PLAYED
 from chipwise.api.running import submitting
 from chipwise.api.running.installed import DEFAULT, package, runs_here, traits
-from chipwise.api.running.place import this_place
+from chipwise.api.running.place import is_ours, this_place
 from chipwise.catalog.offer import Purchase
 from chipwise.errors import BadInput
 from chipwise.files.source import NamedText
@@ -189,7 +189,7 @@ def _of_command(request: RunRequest, runtime: Runtime, aim: tuple[Reach, str]) -
         place=site,
         folder=folder,
         # What is set on this machine means nothing on another.
-        env=submitting.environment(request.settings, inherit=reach.is_local),
+        env=submitting.environment(request.settings, inherit=reach.is_local, same_user=is_ours(runtime.session)),
         secrets=submitting.secrets_of(request.secrets, is_local=reach.is_local),
         needs=needs_of(request, reach.kind, is_local=reach.is_local),
         owner=runtime.record.login or submitting.submitter(),

@@ -30,13 +30,14 @@ from chipwise.runner.engine import Clear, End, Leave, Order, Room, Seen, Sight, 
 from chipwise.runner.job import Job, Lack
 from chipwise.runner.permits import is_file_name
 
-from . import NAME, SECRETS, accounts, descendants, folder, handed_in, processes
+from . import NAME, SECRETS, accounts, folder, handed_in, processes
 from .forgetting import CHECKPOINTS
 from .logfile import refuse_short
 
 STARTS_WITHIN_S = 10.0  # a supervisor, on a busy machine; after that another is started, and one of them gets the lock
 STARTS_AT_MOST = 10  # of a supervisor that says nothing, after which it is the job's failure
 ORPHANED = "its supervisor is gone"
+NOTES_WITHIN_S = 3.0  # a supervisor, what it started, where it can
 LISTENS_WITHIN_S = 10.0  # a supervisor that is asked to end all now
 SUPERVISOR = (sys.executable, "-P", "-m", __package__)
 
@@ -119,7 +120,7 @@ class Local:
             return replace(_ended(ended, begun, path, notice), **progress)
         if state is None:
             return Sight(State.PENDING if only_looks or _starting(path, now) else State.ABSENT)
-        if lives and only_looks and state and not _works(state):
+        if lives and only_looks and state and not _works(state, _mark(id, number, self.config.root)):
             return Sight(
                 State.EXITED, reason="its program ended", since=begun, until=folder.last_seen(path, begun, now), **progress
             )
@@ -388,10 +389,13 @@ def _sessions(state: Mapping[str, Any]) -> list[int]:
     return [one for one in held if isinstance(one, int)] if isinstance(held, list) else []
 
 
-def _works(state: Mapping[str, Any]) -> bool:
-    """Whether something below a supervisor lives. One that is stopped, or finds the disk full, tells nobody that its program
-    ended; before its first child is noted nobody can say."""
-    return not state.get("sessions") or bool(descendants.living(descendants.children(int(state["pid"]))))
+def _works(state: Mapping[str, Any], mark: str) -> bool:
+    """Whether something of the job lives below a supervisor. One that is stopped, or finds the disk full, tells nobody that its
+    program ended, nor which it started; just after it began nobody can say."""
+    began = folder.number(state, "boottime")
+    if not state.get("sessions") and (began is None or clock.boottime() - began < NOTES_WITHIN_S):
+        return True
+    return bool(processes.below(int(state["pid"]), mark))
 
 
 def _mark(id: str, number: int, root: Path) -> str:

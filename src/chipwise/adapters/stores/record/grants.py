@@ -45,8 +45,8 @@ class Grants:
     def refuse(self, grant: Grant) -> bool:
         """Whether there was such a grant. Jobs that run go on."""
         values = _checked(grant)
-        sql = "DELETE FROM grants WHERE place = ? AND login = ? AND team = ?"
-        return self._database.write(lambda tx: tx.execute_many(sql, [values])) > 0
+        [[was_there]] = self._database.write(lambda tx: tx.rows("SELECT close_place(?, ?, ?)", values))
+        return bool(was_there)
 
     def close(self) -> None:
         self._database.close()

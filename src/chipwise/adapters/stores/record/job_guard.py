@@ -42,6 +42,7 @@ _LARGEST = f"{LARGEST_NUMBER:.0f}"
 _MOVES, _PURCHASES = (json.dumps([one.value for one in kind]) for kind in (Move, Purchase))
 WISHES = ", ".join(f"'{one.value}'" for one in Wish)
 _MOMENT = f"BETWEEN 0 AND {LAST_MOMENT}"
+LONGEST_JOB = 2_000_000  # characters: a controller reads many at once
 LONGEST_WISH = 10_000  # characters, with its reason
 MOST_DEVICES = 100_000  # devices or machines of one job
 
@@ -97,6 +98,9 @@ JOB_GUARD = f"""CREATE OR REPLACE FUNCTION guard_job() RETURNS trigger LANGUAGE 
          OR NEW.id ~ '^-|[\\u0001-\\u001f\\u007f-\\u009f/]') THEN
         RAISE EXCEPTION '% cannot be the id of a job', quote_literal(left(NEW.id, 80)) USING ERRCODE = '23514';
       END IF;
+      IF TG_OP = 'INSERT' AND length(NEW.body) > {LONGEST_JOB} THEN
+        RAISE EXCEPTION 'job % has % characters, and may have {LONGEST_JOB}', NEW.id, length(NEW.body) USING ERRCODE = '23514';
+      END IF;
       held := NEW.body::jsonb; spec := held -> 'spec';
       IF held ->> 'id' IS DISTINCT FROM NEW.id OR (held ->> 'version')::bigint IS DISTINCT FROM NEW.version
          OR NEW.mark NOT BETWEEN 1 AND counter OR NEW.born NOT BETWEEN 1 AND counter THEN
@@ -131,7 +135,8 @@ JOB_GUARD = f"""CREATE OR REPLACE FUNCTION guard_job() RETURNS trigger LANGUAGE 
       BEGIN was := OLD.body::jsonb; EXCEPTION WHEN data_exception THEN was := NULL; END;
       IF jsonb_typeof(was -> 'spec') IS DISTINCT FROM 'object' THEN
         IF acts_for(current_user::text, OLD.place) AND NEW.version > OLD.version THEN RETURN NEW; END IF;
-        RAISE EXCEPTION 'the row of job % is damaged, which only its controller or an admin can repair', NEW.id {REFUSED};
+        RAISE EXCEPTION 'the row of job % is damaged, which only its controller or an admin can repair', NEW.id {REFUSED},
+          HINT = format('The controller of %s or an admin of the record runs: chipwise forget %s --damaged', OLD.place, OLD.id);
       END IF;
       IF spec IS DISTINCT FROM was -> 'spec' AND (was -> 'spec' @> spec OR acts_for(current_user::text, OLD.place)) THEN
         held := held || jsonb_build_object('spec', was -> 'spec');  -- whoever wrote knows fewer fields

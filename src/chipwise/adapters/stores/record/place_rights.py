@@ -60,7 +60,6 @@ _OF_CONTROLLERS = (
     "INSERT ON attempts, leases",
     "INSERT (place, login, team, secrets) ON grants",
     "UPDATE (secrets) ON grants",
-    "DELETE ON grants",
     """UPDATE (purchase, provider, region, machine, machines, since, ended, usd_per_hour, gpus) ON attempts""",
     "UPDATE (holder, epoch, until) ON leases",
 )

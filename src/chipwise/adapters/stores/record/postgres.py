@@ -34,10 +34,11 @@ PATIENCE_S = 30.0  # for a server that restarts or fails over
 _SESSION = """SET search_path = chipwise, pg_catalog; SET statement_timeout = '60s'; SET lock_timeout = '20s';
     SET idle_in_transaction_session_timeout = '60s'"""
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+# A limit for each lock is none for all: who is passed on from one holder to the next would wait on.
+_BEGIN_WRITE = f"{_BEGIN}; SET LOCAL statement_timeout = '20s'"
 _MARKS = "UPDATE meta SET value = value + %s WHERE name = 'mark' RETURNING value, pg_current_xact_id()::text"
 _CREATING = "SELECT pg_advisory_xact_lock(4849111234850738007)"  # any number that nobody else uses
 _MIGRATING = "SELECT 1 FROM chipwise.meta WHERE name = 'schema' FOR UPDATE"  # which the owner of the tables alone can
-_WAITED = "55P03"  # for a lock, in vain
 _ENDS = 3  # times that one write has sessions ended that hold it up: the next in the line may be of the same kind
 # By a table and not by to_regclass, which may answer from what the session knew before it waited for the lock above.
 _EXISTS = "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'chipwise' AND tablename = 'meta')"
@@ -96,14 +97,14 @@ class PostgresDatabase:
         return self._with_retries(lambda connection: work(PostgresTransaction(connection, self.login)))
 
     def write(self, work: Callable[[Transaction], T], *, flushed: bool = True) -> T:
-        return self._with_retries(lambda connection: self._committed(connection, work))
+        return self._with_retries(lambda connection: _past_stalled(connection, lambda same: self._committed(same, work)))
 
     def close(self) -> None:
         self._pool.close()
 
     def _committed(self, connection: psycopg.Connection[Any], work: Callable[[Transaction], T]) -> T:
         tx = PostgresTransaction(connection, self.login)
-        connection.execute(_BEGIN)
+        connection.execute(_BEGIN_WRITE)
         result = work(tx)
         try:
             connection.execute("COMMIT")
@@ -134,15 +135,12 @@ class PostgresDatabase:
             wait = min(wait * 2, 2.0)
 
     def _with_retries(self, act: Callable[[psycopg.Connection[Any]], T]) -> T:
-        until, wait, ends = time.monotonic() + self._patience_s, 0.05, 0
+        until, wait = time.monotonic() + self._patience_s, 0.05
         while True:
             try:
                 with self._pool.connection() as connection:
                     return act(connection)
             except psycopg.Error as error:
-                if error.sqlstate == _WAITED and ends < _ENDS and self._ended_stalled():
-                    ends += 1
-                    continue
                 if not troubles.passing(error) or time.monotonic() + wait > until:
                     raise troubles.translated_error(error, self.shown, self.login) from error
             except (TryLater, NotFound):  # no new connection
@@ -151,12 +149,6 @@ class PostgresDatabase:
             self._pool.forget()
             time.sleep(wait)
             wait = min(wait * 2, 2.0)
-
-    def _ended_stalled(self) -> list[str]:
-        """Sessions of others that left a transaction open in which they locked what we need, and are gone now."""
-        with suppress(psycopg.Error, OutsideFailed), self._pool.connection() as connection:
-            return [row[0] for row in connection.execute("SELECT end_stalled()").fetchall()]
-        return []
 
     def _opened(self) -> psycopg.Connection[Any]:
         try:
@@ -190,6 +182,24 @@ class PostgresDatabase:
                         remedy="Let the owner of the database connect once with this version of chipwise.",
                     ) from error
             connection.execute("COMMIT")
+
+
+def _past_stalled(connection: psycopg.Connection[Any], act: Callable[[psycopg.Connection[Any]], T]) -> T:
+    """Who waited for a lock in vain has those ended that left a transaction open with it, and is the next in the line: on the
+    same connection, since those that come again would be before another."""
+    fruitless = 0
+    for _ in range(_ENDS):
+        try:
+            return act(connection)
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled):
+            ended = []
+            with suppress(psycopg.Error):
+                connection.execute("ROLLBACK")
+                ended = connection.execute("SELECT end_stalled()").fetchall()
+            fruitless += not ended
+            if fruitless > 1:  # once, they may just have passed it on
+                raise
+    return act(connection)
 
 
 def _check_server(connection: psycopg.Connection[Any], label: str) -> None:

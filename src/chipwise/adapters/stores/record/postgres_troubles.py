@@ -15,6 +15,11 @@ from chipwise.runner.record import Stale
 _ASK = "Ask an admin of the record; `chipwise.members` in the database says who may do what."
 _LOGIN = "Check the login, and its password in PGPASSWORD, ~/.pgpass or the service file."
 
+_HOARD = (
+    "Try again. If it stays so, a session holds them: the server's admin finds it (SELECT pid, count(*) FROM pg_locks GROUP BY "
+    "pid ORDER BY 2 DESC) and ends it; where nobody can connect any more, by ending its process on the server."
+)
+
 # By the beginning of the code, the longest first.
 TROUBLES: tuple[tuple[str, Callable[..., ChipwiseError], str, str], ...] = (
     ("22021", BadInput, "takes no such text: {said}", "Leave that character out."),
@@ -30,6 +35,7 @@ TROUBLES: tuple[tuple[str, Callable[..., ChipwiseError], str, str], ...] = (
     ("42883", NotAllowed, "shows {login} no tables ({said}): they are gone, or {login} is no member any more", _ASK),
     ("42704", BadInput, "does not know that login: {said}", "Create it in the database first: CREATE ROLE name LOGIN."),
     ("53100", OutsideFailed, "cannot grow: the server's disk is full", "Free some space there; nothing was half written."),
+    ("53200", TryLater, "has no room for locks left: {said}", _HOARD),
     ("53300", TryLater, "has no connection left", "Try again, or raise max_connections on the server."),
     ("53", TryLater, "has run out of something: {said}", "Try again."),
     ("54", BadInput, "takes nothing that large: {said}", "Keep large things in files, and their names in the record."),
@@ -56,6 +62,7 @@ _BEFORE: tuple[tuple[tuple[str, ...], Callable[..., ChipwiseError], str, str], .
         "is on a host that cannot be found",
         "Check the host's name.",
     ),
+    (("out of shared memory",), TryLater, "has no room for locks left", _HOARD),
     (("too many", "remaining connection slots"), TryLater, "has no connection left", "Try again later."),
 )
 _AGAIN = ("08", "40", "53300", "57P")  # connections lost, deadlocks, servers that restart

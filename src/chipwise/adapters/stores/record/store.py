@@ -126,7 +126,8 @@ class Store:
         return read
 
     def _mended(self, id: str, version: int, trouble: Unreadable) -> Job | Damaged:
-        return self.database.read(lambda tx: mending.mended(tx, id, version, trouble))
+        job = self.database.read(lambda tx: mending.mended(tx, id, version, trouble))
+        return replace(job, is_shared=self.database.IS_SHARED) if isinstance(job, Damaged) else job
 
     def give_up(self, damaged: Damaged, reason: str, moment: float) -> Job:
         moment, was = r.moment(moment), damaged.job

@@ -9,8 +9,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
+from chipwise.adapters import clock
 from chipwise.adapters.engines.local import folder, processes
 from chipwise.adapters.engines.local.engine import STARTS_AT_MOST, Config, Local
 from chipwise.errors import BadInput
@@ -153,6 +155,39 @@ def test_a_program_whose_supervisor_is_stopped_is_seen_alive(engine: Local, job:
     os.utime(path / folder.LOCK, (now - 60.0, now - 60.0))
     engine.look([job], now)
     assert os.stat(path / folder.LOCK).st_mtime == now - 60.0, "what ended is not seen alive"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="orphans come to the supervisor on Linux")
+def test_a_controller_below_a_supervisor_is_no_program_of_its_job(engine: Local, job: Job) -> None:
+    """A supervisor starts controllers, too; one that is stopped or finds the disk full tells nobody that its program ended."""
+    waits = "import time; print(1, flush=True); time.sleep(60)"
+    controller = (
+        f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {waits!r}, '-m', 'chipwise', 'control']); {waits}"
+    )
+    with subprocess.Popen([sys.executable, "-c", controller], stdout=subprocess.PIPE) as supervisor:
+        assert supervisor.stdout is not None
+        supervisor.stdout.readline()
+        try:
+            path = begun(engine, job, supervisor.pid, processes.identity(supervisor.pid))
+            state = folder.read(path, folder.STATE) or {}
+            folder.write(path, folder.STATE, {**state, "sessions": [4_000_000]})
+            assert engine.glance([job], time.time())[job.id, 1].state is State.EXITED
+        finally:
+            for child in psutil.Process(supervisor.pid).children():
+                child.kill()
+            supervisor.kill()
+
+
+def test_a_supervisor_that_could_not_note_its_program_and_has_none_left_runs_nothing(engine: Local, job: Job) -> None:
+    """The disk was full before it noted what it started, and still is when that has ended."""
+    with subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE) as supervisor:
+        path = begun(engine, job, supervisor.pid, processes.identity(supervisor.pid))
+        state = {**(folder.read(path, folder.STATE) or {}), "boottime": clock.boottime()}
+        folder.write(path, folder.STATE, state)
+        assert engine.glance([job], time.time())[job.id, 1].state is State.RUNNING, "it may be about to start it"
+        folder.write(path, folder.STATE, {**state, "boottime": clock.boottime() - 5.0})
+        assert engine.glance([job], time.time())[job.id, 1].state is State.EXITED
+        supervisor.communicate(b"\n")
 
 
 def test_what_ended_before_it_began_did_not_run(engine: Local) -> None:
