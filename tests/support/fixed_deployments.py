@@ -441,6 +441,45 @@ SMALL = Deployment(
     regions=("eu-central-1",),
 )
 
+WIDE = replace(
+    SERVE,
+    name="large-chat",
+    title="large-chat",
+    node=_P5,
+    machines=4,
+    software=replace(
+        SERVE.software,
+        command=(
+            "vllm",
+            "serve",
+            "meta-llama/Llama-3.1-405B",
+            "--host",
+            "0.0.0.0",
+            "--port",
+            "8000",
+            "--dtype",
+            "bfloat16",
+            "--tensor-parallel-size",
+            "8",
+            "--pipeline-parallel-size",
+            "2",
+            "--max-model-len",
+            "8192",
+            "--max-num-seqs",
+            "128",
+        ),
+    ),
+    split=GenerationSplit(tp=8, pp=2, replicas=2),
+    chips_each=8,
+    model=Model("llama-3.1-405b", "meta-llama/Llama-3.1-405B", "bf16", 8192, 812e9, True, 812e9),
+    volumes=(Volume("models", "/models", 1786 * GB, True, None, "weights are fetched once, not at every start"),),
+    scaling=Scaling(2, 2, 4, 1.9, 128),
+    starts="",
+    stops="",
+    time_zone="UTC",
+    regions=("eu-north-1",),
+)
+
 
 def _complete(what: Deployment) -> Deployment:
     """With what platforms offer for its node, as the catalog has it: names and limits, no prices."""
@@ -464,5 +503,6 @@ _NAMED = {
     "device": DEVICE,
     "pipeline": PIPELINE,
     "small": SMALL,
+    "wide": WIDE,
 }
 CASES = {name: _complete(what) for name, what in _NAMED.items()}

@@ -16,6 +16,7 @@ from chipwise.renderer.deployment import Deployment, Form, HandOff, Model, Node,
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.hardware import node_of
 from chipwise.renderer.joining import joining
+from chipwise.renderer.layout import copies_each
 from chipwise.renderer.paying import (
     around_the_clock_usd,
     best_of,
@@ -66,7 +67,7 @@ def describe(
     scaling = followed(
         _scaling(work, plan, chosen, form, node.chips),
         load,
-        max(node.chips // per_replica, 1) if per_replica else 1,
+        copies_each(form, node, chosen.split, per_replica),
         _stated(work),
     )
     loaded = _model(work, chosen, model, teacher)

@@ -6,12 +6,33 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from chipwise.planner.values.split import Streams
-from chipwise.renderer.deployment import Deployment, Form
+from chipwise.planner.values.split import Streams, width
+from chipwise.renderer.deployment import TPU_HOST, Deployment, Form
+from chipwise.renderer.file import CannotRender
+from chipwise.renderer.layout import replica_machines
 
 LAYERS, REGIONS, STREAMS = "layers", "regions", "streams"
+GROUPS = "groups"  # replicas of a service that stand on several machines
 HOURS, NO_RUN = "hours", "no run"  # what keeps a schedule by clocks of its own; what starts nothing that could run on
 _LAYERED = {"aws": "karpenter, kueue, eksctl or terraform"}  # elsewhere kueue counts them apart
+
+
+def refuse_large_copies(target: str, deployment: Deployment, expresses: Collection[str]) -> None:
+    """A copy of a model that is larger than a machine starts on several that find each other: a target that starts machines
+    one by one would start parts of it that wait for the rest for ever."""
+    for one in (deployment, *deployment.stages):
+        machines = replica_machines(one) if one.form is not Form.PIPELINE else 1
+        if machines == 1 or (one.form is Form.SERVICE and GROUPS in expresses):
+            continue
+        chips = one.node.chips if one.node.kind != "tpu" else min(one.node.chips, TPU_HOST)
+        host = one.node.machine if one.node.kind != "tpu" else f"a host of {one.node.machine}"
+        ways = "Take --to kubernetes or kueue (a LeaderWorkerSet) or ray" if one.form is Form.SERVICE else "Plan"
+        raise CannotRender(
+            f"One copy of the model takes {width(one.split)} chips, and {host} has {chips}: {target} does not start"
+            f" {machines} machines that find each other.",
+            remedy=f"{ways}{', or plan' if one.form is Form.SERVICE else ''} for a chip with more memory (--limit chips=[...])"
+            " or a smaller number format (--limit precision=[fp8]).",
+        )
 
 
 def with_notes(deployment: Deployment, expresses: Collection[str]) -> Deployment:

@@ -14,7 +14,7 @@ from chipwise.catalog.tables import ImageRow
 from chipwise.planner.values.split import Split, model_ways
 from chipwise.renderer.deployment import Form, Model, Node, Software
 from chipwise.renderer.file import CannotRender
-from chipwise.renderer.layout import machines_at_once
+from chipwise.renderer.layout import machines_at_once, machines_of_copy
 from chipwise.workload.kinds import Common, Interactive, Render, Serve, Transcode
 from chipwise.workload.program import Engine, Framework, Program
 
@@ -276,6 +276,8 @@ def _sglang(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
         "--tp",
         str(model_ways(request.split)[0]),
     ]
+    if model_ways(request.split)[1] > 1:
+        words += ["--pp-size", str(model_ways(request.split)[1])]
     if model.precision == "fp8":
         words += ["--quantization", "fp8"]
     if model.context is not None:
@@ -346,7 +348,8 @@ def _settings(request: SoftwareRequest, purpose: str) -> dict[str, str]:
         values["DATA_URL"] = data.place
     if request.model is not None and purpose in ("vllm", "tgi", "sglang", "pytorch"):
         values["HF_HOME"] = "/models/hub"
-    together = machines_at_once(request.form, request.node, request.machines, request.split) > 1
+    machines = machines_at_once(request.form, request.node, request.machines, request.split)
+    together = max(machines, machines_of_copy(request.form, request.node, request.split)) > 1
     if together and request.node.fabric == "efa" and request.node.kind == "gpu":
         values |= {"FI_PROVIDER": "efa", "NCCL_DEBUG": "WARN"}
     if together and request.node.kind == "neuron":

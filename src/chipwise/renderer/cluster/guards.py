@@ -9,7 +9,7 @@ from chipwise.renderer.cluster.accelerators import pod_chips, resource_of
 from chipwise.renderer.cluster.pod import Object, claim_name, meta, mounted_volumes, namespace_of, priority_of, selector
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.launch import streams
-from chipwise.renderer.layout import meets, pods
+from chipwise.renderer.layout import grouped, meets, pods, replica_machines
 from chipwise.renderer.yaml_text import Noted, Yaml
 from chipwise.units import GIB
 
@@ -52,7 +52,7 @@ def priority_class(deployment: Deployment) -> Object:
 
 def most_pods(deployment: Deployment) -> int:
     scaling = deployment.scaling
-    return scaling.maximum if scaling is not None else pods(deployment)
+    return scaling.maximum * replica_machines(deployment) if scaling is not None else pods(deployment)
 
 
 def quota(deployment: Deployment) -> Object:
@@ -63,7 +63,7 @@ def quota(deployment: Deployment) -> Object:
     if resource is not None:
         chips = pod_chips(deployment) * pod_limit
         if deployment.form is Form.SERVICE:
-            chips += pod_chips(deployment)
+            chips += pod_chips(deployment) * replica_machines(deployment)
         hard[f"requests.{resource}"] = (
             Noted(str(chips), "The most that the plan ever uses, and one more during a rollout.")
             if deployment.form is Form.SERVICE
@@ -97,8 +97,9 @@ def network_policy(deployment: Deployment) -> Object:
         *_credentials(deployment),
         *([live.egress()] if streams.live(deployment) else []),
     ]
-    if meets(deployment):
-        ingress.append(Noted({"from": [peers]}, "The pods of the job among themselves."))
+    if meets(deployment) or grouped(deployment):
+        subject = "a group" if grouped(deployment) else "the job"
+        ingress.append(Noted({"from": [peers]}, f"The pods of {subject} among themselves."))
         egress.append({"to": [peers]})
     return {
         "apiVersion": "networking.k8s.io/v1",

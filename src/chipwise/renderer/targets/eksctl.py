@@ -13,7 +13,7 @@ from chipwise.renderer.quoting import one_line, shell
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "a cluster on AWS with managed groups of GPU, Trainium, Inferentia or CPU machines: EFA, placement, spot"
-EXPRESSES = frozenset({"layers", "regions", "streams", "no run"})
+EXPRESSES = frozenset({"layers", "regions", "streams", "no run", "groups"})
 WRITES = ("cluster.yaml",)
 # Two of these carry DNS, metrics and controllers, and of larger ones also a hub of notebooks or the head of a Ray cluster
 # (8 GiB). Of the processor that the workload's images are built for: what runs beside it has the same images.

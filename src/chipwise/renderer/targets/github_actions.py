@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 
 from chipwise.renderer.cluster.pod import namespace_of
+from chipwise.renderer.cluster.services import scaled_kind
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
+from chipwise.renderer.layout import grouped
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
-EXPRESSES = frozenset({"no run"})  # what it applies has clocks of its own
+EXPRESSES = frozenset({"no run", "groups"})  # what it applies has clocks of its own
 FITS = "build, test, push and roll out a job or service with GitHub; no stored keys on AWS, Google Cloud and Azure"
 Object = dict[str, Yaml]
 # Pinned by commit: a tag can be moved to other code, a commit cannot. (version, commit)
@@ -270,7 +272,7 @@ def _deploy(deployment: Deployment) -> Object:
     compare = "kubectl diff --server-side --filename deploy/workload.yaml || [ $? -eq 1 ]"
     steps += [{"name": "Make its place", "run": place}, {"name": "Show what changes", "run": compare}]
     if deployment.form is Form.SERVICE:
-        wait = f"kubectl --namespace {space} rollout status deployment/{name} --timeout=20m"
+        wait = _wait(deployment)
         failed = "failure() && steps.rollout.outcome == 'failure'"
         undo = f"kubectl --namespace {space} rollout undo deployment/{name}"
         steps += [
@@ -292,6 +294,22 @@ def _deploy(deployment: Deployment) -> Object:
         "steps": steps,
     }
     return job
+
+
+def _wait(deployment: Deployment) -> str:
+    name, space = deployment.name, namespace_of(deployment)
+    limit = 1200
+    if not grouped(deployment):
+        kind = scaled_kind(deployment)[1].lower()
+        return f"kubectl --namespace {space} rollout status {kind}/{name} --timeout={limit}s"
+    seen = "{.status.observedGeneration}/{.status.updatedReplicas}/{.status.readyReplicas}"
+    wanted = "{.metadata.generation}/{.spec.replicas}/{.spec.replicas}"
+    return (
+        f"until kubectl --namespace {space} get leaderworkerset/{name} --output jsonpath='{seen}={wanted}' \\\n"
+        f"  | awk -F= '{{ exit $1 != $2 }}'; do\n"
+        f'  if [ "$SECONDS" -gt {limit} ]; then exit 1; fi\n'
+        "  sleep 15\ndone"
+    )
 
 
 def _cluster(provider: str) -> Object:

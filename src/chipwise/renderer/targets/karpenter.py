@@ -13,7 +13,7 @@ from chipwise.renderer.quoting import label_value, shell
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "machines of AWS that come with pending pods and go when they are empty: NodePool and EC2NodeClass"
-EXPRESSES = frozenset({"layers", "regions", "streams", "no run"})
+EXPRESSES = frozenset({"layers", "regions", "streams", "no run", "groups"})
 WRITES = ("nodes.yaml",)
 
 

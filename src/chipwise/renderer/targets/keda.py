@@ -6,23 +6,22 @@ minutes; nothing in between. The plan's hours, where it has some, switch it on a
 
 from __future__ import annotations
 
-from chipwise.renderer.cluster import guards, jobs
+from chipwise.renderer.cluster import groups, guards, jobs
 from chipwise.renderer.cluster.accelerators import resource_of
 from chipwise.renderer.cluster.pod import Object, meta, namespace_of, selector, template
-from chipwise.renderer.cluster.services import QUEUES
+from chipwise.renderer.cluster.services import QUEUES, scaled_kind
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.health import listens
 from chipwise.renderer.launch.starting import on_one_machine
-from chipwise.renderer.launch.streams import live
-from chipwise.renderer.layout import independent, meets, pods
+from chipwise.renderer.layout import grouped, independent, meets, pods
 from chipwise.renderer.quoting import kubernetes
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "services that scale on their queue, load and hours, and jobs that a queue of messages starts"
 WRITES = ("scaling.yaml",)
-EXPRESSES = frozenset({"streams", "hours"})  # it scales what --to kubernetes wrote
+EXPRESSES = frozenset({"streams", "hours", "groups"})  # it scales what --to kubernetes wrote
 API = "keda.sh/v1alpha1"
 QUEUED = 5  # requests or jobs that wait: above it, one more
 IDLE = 0.2  # of what runs: below it, one less
@@ -54,6 +53,8 @@ def render(deployment: Deployment) -> list[File]:
             )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
     if deployment.form is Form.SERVICE:
+        if grouped(deployment):
+            groups.check(deployment)
         return _service(deployment)
     if meets(deployment):
         raise CannotRender(
@@ -95,8 +96,9 @@ def scaled_object(deployment: Deployment) -> Object:
     scaling = deployment.scaling
     assert scaling is not None
     hours = bool(deployment.starts and deployment.stops)
+    api, kind = scaled_kind(deployment)
     spec: Object = {
-        "scaleTargetRef": {"kind": "StatefulSet", "name": deployment.name} if live(deployment) else {"name": deployment.name},
+        "scaleTargetRef": {"apiVersion": api, "kind": kind, "name": deployment.name},
         "minReplicaCount": Noted(0, "Outside its hours.") if hours else Noted(scaling.minimum, scaling.minimum_reason),
         "maxReplicaCount": scaling.maximum,
         "pollingInterval": 15,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from chipwise.planner.values.split import model_ways
 from chipwise.renderer.cluster import guards
 from chipwise.renderer.cluster.accelerators import resource_of
 from chipwise.renderer.cluster.pod import Object, meta
@@ -15,6 +14,7 @@ from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.health import MACHINE_S, start_seconds
 from chipwise.renderer.launch.shards import in_shards
 from chipwise.renderer.launch.starting import alone, part_reason
+from chipwise.renderer.layout import replica_machines
 from chipwise.renderer.left_out import without_hours
 from chipwise.renderer.limits import KUBERNETES
 from chipwise.renderer.quoting import dns_name, shell
@@ -24,7 +24,7 @@ from chipwise.renderer.serving.settings import engine_settings, generating, weig
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "jobs, served text models and shared clusters by KubeRay, on any cluster that has its operator"
-EXPRESSES = frozenset({"hours"})  # of jobs
+EXPRESSES = frozenset({"hours", "groups"})  # of jobs
 WRITES = ("namespace.yaml",)
 LONGEST_NAME = 47  # of a RayJob
 KEPT_S = 3600
@@ -98,8 +98,7 @@ def _workers(deployment: Deployment) -> tuple[int, int]:
     """Pods at least and at most. A replica that is larger than a machine takes several."""
     scaling = deployment.scaling
     if scaling is not None:
-        per_replica = math.prod(model_ways(deployment.split))
-        pods = max(math.ceil(per_replica / max(deployment.chips_each, 1)), 1)
+        pods = replica_machines(deployment)
         return scaling.minimum * pods, scaling.maximum * pods
     if deployment.form is Form.SESSIONS:
         seats = deployment.machines * max(deployment.node.chips, 1) * max(deployment.node.users_per_chip, 1)

@@ -8,7 +8,7 @@ from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.quoting import shell
 from chipwise.renderer.serving import script
-from chipwise.renderer.serving.settings import generating, in_one_machine, promised, weights
+from chipwise.renderer.serving.settings import generating, promised, weights
 
 FITS = "models that generate text, served on NVIDIA GPUs of one machine"
 EXPRESSES = frozenset({"layers", "regions"})  # one machine serves alike however it is bought, and wherever
@@ -28,7 +28,6 @@ Word = tuple[str, str | None, str]
 
 def render(deployment: Deployment) -> list[File]:
     generating(deployment, "TGI")
-    in_one_machine(deployment, "TGI")
     _can(deployment)
     software = deployment.software
     if software.is_custom and software.engine == "tgi":

@@ -9,7 +9,7 @@ from chipwise.renderer.launch.shards import PROGRAM, shard_reason, shards
 from chipwise.renderer.launch.starting import apart, parts
 from chipwise.renderer.quoting import dns_name, shell
 from chipwise.renderer.serving import script
-from chipwise.renderer.serving.settings import Setting, engine_settings, generating, in_one_machine, promised, weights
+from chipwise.renderer.serving.settings import Setting, engine_settings, generating, promised, weights
 from chipwise.renderer.yaml_text import Noted, document
 
 FITS = "models that generate text, served or in a batch, on one machine each"
@@ -20,7 +20,6 @@ PORT = 8000
 
 def render(deployment: Deployment) -> list[File]:
     model = generating(deployment, "vLLM")
-    in_one_machine(deployment, "vLLM")
     if deployment.node.kind not in ("gpu", "neuron", "tpu", "cpu"):
         raise CannotRender(
             f"vLLM has no build for {deployment.node.chip}.", remedy="Plan with --limit chips=[...] of GPUs, TPUs or Neuron."
