@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-
 from fractions import Fraction
 
 from chipwise.planner.values.split import Runs, Split, width

@@ -127,7 +127,7 @@ def test_a_target_that_starts_machines_one_by_one_refuses(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["compose", "ec2", "ecs", "sagemaker", "skypilot", "terraform"])
 def test_the_refusal_has_the_numbers_and_a_way_out(name: str) -> None:
-    with pytest.raises(CannotRender, match="takes 16 chips, and p5.48xlarge has 8") as refused:
+    with pytest.raises(CannotRender, match=r"takes 16 chips, and p5\.48xlarge has 8") as refused:
         files(name, target(name), WIDE)
     assert "kubernetes" in str(refused.value.remedy)
 

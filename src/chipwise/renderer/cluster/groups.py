@@ -111,8 +111,8 @@ def _pod(deployment: Deployment, rank: str, queued: bool) -> Object:
 
 
 _EFA = (
-    "Needs NCCL's plugin for EFA (aws-ofi-nccl), which this image is not known to have: without it NCCL says NET/Socket in its\n"
-    "log and is slower than planned. An image of your own with it goes into program.image."
+    "Needs NCCL's plugin for EFA (aws-ofi-nccl), which this image is not known to have: without it NCCL says NET/Socket\n"
+    "in its log and is slower than planned. An image of your own with it goes into program.image."
 )
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chipwise.renderer.cluster.pod import USER, Object, meta, namespace_of
-from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.cluster.services import scaled_kind
+from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.yaml_text import Noted, Yaml
 
 IMAGE = "registry.k8s.io/kubectl:v1.36.0"
