@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from chipwise.planner.values.split import UNSPLIT, Split
-from chipwise.renderer.quoting import file_name
+from chipwise.renderer.quoting import dns_name, file_name
 
 TPU_HOST = 4  # chips of one host of a slice
 
@@ -132,6 +132,7 @@ class Predicted:
     price_of: str = ""
     followed_usd: float | None = None  # a month of machines that follow the load, each layer bought its own way
     always_usd: float | None = None  # a month of the same machines around the clock; None: the plan is of no month
+    longest_s: float | None = None  # of the longest answer, from the request to its end; None: nothing says how long it takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,11 @@ class Model:
     generates: bool
     fetched_bytes: float | None = None  # as the hub has them, which need not be the planned precision
     weights: str = ""  # where they come from: an id of the hub or a path; empty: by `hub`, or a path by name
+
+    @property
+    def served(self) -> str:
+        """What clients ask for, wherever it is served: it stays when the weights move."""
+        return dns_name(self.name, 60)
 
     @property
     def source(self) -> str:

@@ -35,6 +35,7 @@ from chipwise.renderer.quoting import dns_name, file_name, is_hub_id
 from chipwise.renderer.software import HANDED, QUANTIZED, SoftwareRequest, images_for, software_of
 from chipwise.renderer.windows import hours_of, paused, window
 from chipwise.units import GB, GIB, HOUR
+from chipwise.workload.demand import Length
 from chipwise.workload.kinds import Batch, Common, Interactive, Learning, Serve, Stream, Transcode
 from chipwise.workload.model.decoder import DecoderShape
 from chipwise.workload.model.registry import Model as Known
@@ -71,6 +72,7 @@ def describe(
         _stated(work),
     )
     loaded = _model(work, chosen, model, teacher)
+    longest = _longest_s(work, chosen) if form is Form.SERVICE else None
     request = SoftwareRequest(
         work=work,
         form=form,
@@ -79,6 +81,7 @@ def describe(
         machines=chosen.machines,
         split=chosen.split,
         slots=scaling.slots if scaling else None,
+        longest_s=longest,
         name=name,
         precision=_format(chosen),
         taught_by=teacher.name if teacher is not None else "",
@@ -98,7 +101,7 @@ def describe(
         machines=chosen.machines,
         purchase=purchase_of(load, chosen),
         software=software_of(request, catalog.rows("images")),
-        predicted=replace(_predicted(plan, chosen), followed_usd=followed_usd(load, chosen)),
+        predicted=replace(_predicted(plan, chosen), followed_usd=followed_usd(load, chosen), longest_s=longest),
         labels=_labels(work),
         description=work.description or "",
         split=chosen.split,
@@ -266,13 +269,31 @@ def _answer_s(work: Common, choice: Choice) -> float | None:
     return seconds_by_goal.get("ttft", 0.0) + seconds_by_goal.get("tpot", 0.03) * work.output_tokens.mean
 
 
+def _longest_s(work: Common, choice: Choice) -> float | None:
+    """From request to complete answer of the longest one: by the worst latency that is predicted, and by its most tokens."""
+    worst = {
+        name: max((seconds for goal, seconds in choice.latency.items() if goal.startswith(name)), default=None)
+        for name in ("latency", "ttft", "tpot")
+    }
+    seconds = [worst["latency"]] if worst["latency"] is not None else []
+    tokens = work.output_tokens if isinstance(work, Serve) else None
+    if tokens is not None and worst["tpot"] is not None:
+        seconds.append((worst["ttft"] or 0.0) + worst["tpot"] * _most_tokens(tokens))
+    return max(seconds) if seconds else None
+
+
+def _most_tokens(lengths: Length) -> float:
+    """Of the longest, with room above means where nobody says it."""
+    return lengths.max or 4 * (lengths.p95 or lengths.mean)
+
+
 def _context(work: Common, known: Known) -> int | None:
     """Tokens of the longest request with its answer: as asked, else by the lengths that are stated, with room above means."""
     length = getattr(work, "context", None)
     if length:
         return int(length)
     lengths = [getattr(work, name, None) for name in ("input_tokens", "output_tokens")]
-    stated: list[float] = [(one.max or 4 * (one.p95 or one.mean)) for one in lengths if one is not None]
+    stated = [_most_tokens(one) for one in lengths if one is not None]
     if not stated:
         return known.context
     wanted = max(math.ceil(sum(stated) / 1024) * 1024, 2048)

@@ -14,6 +14,7 @@ from chipwise.catalog.tables import ImageRow
 from chipwise.planner.values.split import Split, model_ways
 from chipwise.renderer.deployment import Form, Model, Node, Software
 from chipwise.renderer.file import CannotRender
+from chipwise.renderer.launch.timing import drain_seconds, drains
 from chipwise.renderer.layout import machines_at_once, machines_of_copy
 from chipwise.workload.kinds import Common, Interactive, Render, Serve, Transcode
 from chipwise.workload.program import Engine, Framework, Program
@@ -43,6 +44,7 @@ class SoftwareRequest:
     slots: int | None
     name: str  # of the deployment
     precision: str = ""
+    longest_s: float | None = None  # of the longest answer of a service
     taught_by: str = ""  # the stage that hands over the weights, or adapters of them
     adapters: bool = False
 
@@ -58,7 +60,7 @@ def software_of(request: SoftwareRequest, rows: Sequence[ImageRow]) -> Software:
     port, health = _ENGINES.get(purpose, (8000, "/health")) if answers else (None, None)
     built = program.image is None and not engine and purpose not in ("jupyter", "blender", "ffmpeg")
     base = f"{row.image}:{row.tag}"
-    command = program.command or _usual(request, purpose, program.port or port)
+    command = program.command or (*_usual(request, purpose, program.port or port), *_ending(request, purpose, row.version))
     env = dict(_settings(request, purpose)) | dict(program.env)
     secrets = tuple((key, *kept.split("/", 1)) for key, kept in sorted(program.secrets.items()))
     return Software(
@@ -200,6 +202,16 @@ def _usual(request: SoftwareRequest, purpose: str, port: int | None) -> tuple[st
     )
 
 
+def _ending(request: SoftwareRequest, purpose: str, version: str) -> tuple[str, ...]:
+    """Words by which an engine ends the answers that it began, where it would drop them or wait a fixed time."""
+    if request.form is not Form.SERVICE:
+        return ()
+    seconds = str(drain_seconds(request.longest_s))
+    if purpose == "vllm" and request.model is not None and drains(purpose, version):
+        return ("--shutdown-timeout", seconds)
+    return (f"--exit-timeout-secs={seconds}",) if purpose == "triton" else ()
+
+
 def _served(request: SoftwareRequest, engine: str) -> Model:
     """The model that an engine is to start with, which its command must name."""
     if request.model is None:
@@ -226,7 +238,8 @@ def _vllm(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
         files = ("--input-file", "/data/requests.jsonl", "--output-file", "/data/answers.jsonl")
         head: tuple[str, ...] = ("vllm", "run-batch", *files, "--model", model.source)
     else:
-        head = ("vllm", "serve", model.source, "--host", "0.0.0.0", "--port", str(port or 8000))
+        served = ("--served-model-name", model.served)
+        head = ("vllm", "serve", model.source, *served, "--host", "0.0.0.0", "--port", str(port or 8000))
     words = [*head, *VLLM_NUMBERS.get(model.precision, ())]
     tensor, stages = model_ways(request.split)
     for flag, ways in (("--tensor-parallel-size", tensor * request.node.ways), ("--pipeline-parallel-size", stages)):
@@ -269,6 +282,8 @@ def _sglang(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
         "sglang.launch_server",
         "--model-path",
         model.source,
+        "--served-model-name",
+        model.served,
         "--host",
         "0.0.0.0",
         "--port",

@@ -64,7 +64,7 @@ def test_a_group_has_a_leader_and_workers_that_find_each_other(name: str) -> Non
     assert "--headless" in worker["command"]
     assert "--headless" not in leader["command"]
     assert leader["readinessProbe"]["httpGet"]["path"] == "/health"
-    assert not {"readinessProbe", "livenessProbe", "startupProbe", "ports", "lifecycle"} & set(worker), "it answers nobody"
+    assert not {"readinessProbe", "livenessProbe", "startupProbe", "ports"} & set(worker), "it answers nobody"
 
 
 def test_requests_go_to_leaders_and_replicas_are_counted_by_groups() -> None:

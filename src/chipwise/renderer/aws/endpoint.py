@@ -83,6 +83,12 @@ def endpoint(deployment: Deployment, mode: str, reason: str) -> list[File]:
         size = f"CPU, {memory_mb(deployment)} MB"
         deployment = sold_as(deployment, "SageMaker Serverless Inference", size, size)
         _refuse_long(deployment)
+    if start_seconds(deployment) > LONGEST_START_S:
+        raise CannotRender(
+            f"SageMaker waits {LONGEST_START_S:,} s for the first answer; weights that come from a hub and load take about"
+            f" {start_seconds(deployment):,} s.",
+            remedy="Take --to kubernetes or ecs, which wait as long as it takes.",
+        )
     containers = copies(deployment)
     if containers > 1:
         raise CannotRender(
@@ -105,7 +111,7 @@ def endpoint(deployment: Deployment, mode: str, reason: str) -> list[File]:
         Setting("LEAST", minimum),
         Setting("MOST", maximum),
         Setting("SLOTS", scaling.slots),
-        Setting("STARTUP_SECONDS", min(start_seconds(deployment), LONGEST_START_S)),
+        Setting("STARTUP_SECONDS", start_seconds(deployment)),
         Setting("METRIC", _metric(deployment, mode), f"One more machine above {BUSY:.0%} of what one works on at a time."),
         Setting("SCHEDULE", _schedule(deployment, minimum, maximum)),
         Setting("ENVIRONMENT", SAGEMAKER_MODEL.settings(dict(deployment.software.env))),

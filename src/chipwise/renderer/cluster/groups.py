@@ -13,6 +13,7 @@ from chipwise.renderer.cluster.pod import RENDEZVOUS_PORT, Object, container, me
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch import nodes
+from chipwise.renderer.launch.timing import SPARE_S, grace_seconds
 from chipwise.renderer.layout import replica_machines, uses_efa
 from chipwise.renderer.quoting import kubernetes
 from chipwise.renderer.yaml_text import Noted, Yaml
@@ -96,6 +97,8 @@ def _pod(deployment: Deployment, rank: str, queued: bool) -> Object:
     main = container(deployment, Noted(command, _why(deployment, leads)))
     if not leads:
         main = {key: value for key, value in main.items() if key not in _ANSWERING}
+        stays = Noted(grace_seconds(deployment) - SPARE_S // 3, "It stays while the leader ends what it began.")
+        main["lifecycle"] = {"preStop": {"sleep": {"seconds": stays}}}
     if deployment.software.is_custom:
         env = main["env"]
         assert isinstance(env, list)

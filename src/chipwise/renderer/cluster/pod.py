@@ -20,6 +20,7 @@ from chipwise.renderer.cluster.accelerators import (
 )
 from chipwise.renderer.deployment import Deployment, Form, Volume
 from chipwise.renderer.launch.health import start_seconds
+from chipwise.renderer.launch.timing import FORGET_S, SPARE_S, before_stop_seconds, drains, grace_seconds
 from chipwise.renderer.layout import candidates, meets, uses_efa
 from chipwise.renderer.limits import KUBERNETES
 from chipwise.renderer.quoting import kubernetes, label_value
@@ -192,17 +193,22 @@ def _probes(deployment: Deployment) -> Object:
         "readinessProbe": check | {"periodSeconds": 5, "failureThreshold": 2},
         "livenessProbe": check | {"periodSeconds": 15, "timeoutSeconds": 5, "failureThreshold": 4},
         "lifecycle": {
-            "preStop": {"sleep": {"seconds": Noted(15, "The balancer forgets this pod first; then it ends what it began.")}},
+            "preStop": {"sleep": {"seconds": Noted(before_stop_seconds(deployment), _why_stop(deployment))}},
         },
     }
 
 
+def _why_stop(deployment: Deployment) -> str:
+    if drains(deployment.software.engine, deployment.software.version):
+        return "The balancer forgets this pod first; then it ends what it began."
+    return "The balancer forgets this pod first. This release of the engine drops what it works on when it is told to end."
+
+
 def _grace(deployment: Deployment) -> Yaml:
     if deployment.form is Form.SERVICE:
-        longest = max(
-            (seconds for goal, seconds in deployment.predicted.latency.items() if goal.startswith("latency")), default=15.0
-        )
-        return Noted(int(45 + 2 * longest), "Twice the longest answer, after the balancer let go.")
+        longest = deployment.predicted.longest_s
+        answer = f"the longest answer ({longest:.0f} s) and a quarter more" if longest else "an answer"
+        return Noted(grace_seconds(deployment), f"{FORGET_S} s for the balancer, {answer}, and {SPARE_S} s to end.")
     notice = SPOT_NOTICE_S.get(deployment.node.provider, 30) if deployment.spot else 300
     reason = "The notice that a spot machine gets: time to save." if deployment.spot else "Time to save what was done."
     return Noted(notice, reason)

@@ -6,6 +6,7 @@ from chipwise.renderer.cluster import groups, live
 from chipwise.renderer.cluster.pod import Object, meta, queued, selector, template
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.launch import streams
+from chipwise.renderer.launch.timing import STEADY_S, progress_seconds
 from chipwise.renderer.layout import grouped
 from chipwise.renderer.quoting import kubernetes
 from chipwise.renderer.yaml_text import Noted, Yaml
@@ -44,7 +45,10 @@ def deployment_object(deployment: Deployment, queue: str | None = None) -> Objec
     spec: Object = {
         "selector": {"matchLabels": selector(deployment)},
         "strategy": {"type": "RollingUpdate", "rollingUpdate": Noted(strategy, reason)},
-        "minReadySeconds": 10,
+        "minReadySeconds": STEADY_S,
+        "progressDeadlineSeconds": Noted(
+            progress_seconds(deployment), "One replica ends; then a machine comes, fetches the weights and loads them."
+        ),
         "revisionHistoryLimit": 5,
         "template": pod,
     }

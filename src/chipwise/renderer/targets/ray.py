@@ -11,9 +11,9 @@ from chipwise.renderer.cluster.pod import Object, meta
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
-from chipwise.renderer.launch.health import MACHINE_S, start_seconds
 from chipwise.renderer.launch.shards import in_shards
 from chipwise.renderer.launch.starting import alone, part_reason
+from chipwise.renderer.launch.timing import ready_seconds
 from chipwise.renderer.layout import replica_machines
 from chipwise.renderer.left_out import without_hours
 from chipwise.renderer.limits import KUBERNETES
@@ -170,7 +170,7 @@ def _on_worker(deployment: Deployment) -> Object:
 
 def _service(deployment: Deployment, minimum: int, maximum: int) -> Object:
     serving: Object = {"applications": [_application(deployment)]}
-    comes = start_seconds(deployment) + MACHINE_S
+    comes = ready_seconds(deployment)
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayService",
@@ -202,7 +202,7 @@ def _application(deployment: Deployment) -> Object:
     replicas["downscale_delay_s"] = Noted(600, "A machine takes minutes to come: do not let it go for a lull.")
     config: Object = {
         "model_loading_config": {
-            "model_id": Noted(dns_name(model.name, 60), "What clients ask for."),
+            "model_id": Noted(model.served, "What clients ask for."),
             "model_source": weights(model),
         },
         "engine_kwargs": {one.key: Noted(one.value, one.reason) for one in engine_settings(deployment)},

@@ -7,7 +7,7 @@ import re
 from chipwise.renderer.deployment import Deployment, Form, Node, Volume
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
-from chipwise.renderer.launch.health import MACHINE_S, listens, start_seconds
+from chipwise.renderer.launch.health import listens
 from chipwise.renderer.launch.starting import (
     RENDEZVOUS_PORT,
     SHARD_DIGITS,
@@ -24,6 +24,7 @@ from chipwise.renderer.launch.starting import (
     run_machines,
     torchrun,
 )
+from chipwise.renderer.launch.timing import ready_seconds
 from chipwise.renderer.layout import uses_efa
 from chipwise.renderer.quoting import label_value
 from chipwise.renderer.yaml_text import Noted, Yaml, document
@@ -254,7 +255,7 @@ def _service(deployment: Deployment) -> Object:
     return {
         "readiness_probe": {
             "path": software.health,
-            "initial_delay_seconds": Noted(start_seconds(deployment) + MACHINE_S, "The machine, the image, and the weights."),
+            "initial_delay_seconds": Noted(ready_seconds(deployment), "The machine, the image, and the weights."),
             "timeout_seconds": 5,
         },
         "replica_policy": policy,

@@ -9,7 +9,7 @@ from chipwise.planner.values.split import SampleTrainingSplit
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
-from chipwise.renderer.quoting import dns_name, one_line
+from chipwise.renderer.quoting import one_line
 from chipwise.renderer.serving import script
 from chipwise.renderer.serving.settings import engine_settings, promised, weights
 
@@ -47,7 +47,7 @@ def _stage_files(deployment: Deployment, format_name: str) -> list[File]:
     _can(deployment)
     model = deployment.model
     assert model is not None
-    name = dns_name(model.name, 60)
+    name = model.served
     folder = f"{REPOSITORY}/{name}"
     if model.generates:
         arguments = {"model": weights(model)} | {one.key: one.value for one in engine_settings(deployment)}

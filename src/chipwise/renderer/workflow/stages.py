@@ -12,8 +12,8 @@ from chipwise.renderer.cluster import jobs, services
 from chipwise.renderer.cluster.pod import Object, labels, meta, priority_of, template
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender
-from chipwise.renderer.launch.health import MACHINE_S, start_seconds
 from chipwise.renderer.launch.streams import live
+from chipwise.renderer.launch.timing import rollout_seconds
 from chipwise.renderer.layout import completions, meets
 from chipwise.renderer.workflow.hand_offs import ROOT, PlaceHandOffs, arriving, key, leaving, room
 from chipwise.renderer.yaml_text import Noted, document, plain
@@ -136,10 +136,10 @@ def _service(stage: Deployment, account: str) -> Object:
         "successCondition": Noted(ready, "The least that the plan wants."),
         "manifest": document(services.deployment_object(stage)),
     }
-    wait = MACHINE_S + scaling.minimum * start_seconds(stage)
+    wait = rollout_seconds(stage)
     return {
         "name": key(stage.title),
         "serviceAccountName": account,
-        "activeDeadlineSeconds": Noted(wait, "A machine comes, and replicas one after the other, with weights at 150 MB/s."),
+        "activeDeadlineSeconds": Noted(wait, "Replicas in turn: one ends, a machine comes, weights come at 150 MB/s."),
         "resource": resource,
     }

@@ -23,8 +23,8 @@ SAVES=('')
 SECRETS=(HF_TOKEN hub-token token)
 DOCKER=(--init --network host --shm-size 4g --env HF_HOME=/models/hub --restart unless-stopped --detach)
 COMMAND=(
-  vllm serve meta-llama/Llama-3.1-8B --host 0.0.0.0 --port 8000 --quantization fp8 --max-model-len 8192 --max-num-seqs
-  128
+  vllm serve meta-llama/Llama-3.1-8B --served-model-name llama-3-1-8b --host 0.0.0.0 --port 8000 --quantization fp8
+  --max-model-len 8192 --max-num-seqs 128 --shutdown-timeout 46
 )
 
 # What boot.sh asks of its cloud, on AWS. `launch.py`, Terraform and the engine `ec2` start machines with it.

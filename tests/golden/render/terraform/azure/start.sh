@@ -28,8 +28,8 @@ DOCKER=(
   HF_HOME=/models/hub --detach --restart unless-stopped
 )
 COMMAND=(
-  vllm serve meta-llama/Llama-3.1-8B --host 0.0.0.0 --port 8000 --quantization fp8 --max-model-len 8192 --max-num-seqs
-  128
+  vllm serve meta-llama/Llama-3.1-8B --served-model-name llama-3-1-8b --host 0.0.0.0 --port 8000 --quantization fp8
+  --max-model-len 8192 --max-num-seqs 128 --shutdown-timeout 46
 )
 
 # What boot.sh asks of its cloud, on Azure.
