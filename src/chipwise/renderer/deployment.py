@@ -13,6 +13,7 @@ from chipwise.planner.values.split import UNSPLIT, Split
 from chipwise.renderer.quoting import dns_name, file_name
 
 TPU_HOST = 4  # chips of one host of a slice
+BUSY = 0.7  # of what is planned for one replica: above it one more is started, before goals are missed
 
 
 class Form(StrEnum):
@@ -108,6 +109,22 @@ class Scaling:
     per_replica: float | None = None  # requests per second that one answers within the goals
     slots: int | None = None  # requests that one works on at a time
     reason: str = ""  # of `minimum`, where it is not the plan's mean load
+    concurrency: float | None = None  # requests that one has in work at its planned rate: rate times answer time
+
+    @property
+    def busy(self) -> int | None:
+        """Requests in work on one replica above which one more is started; None: nobody knows how long an answer takes."""
+        return max(int(BUSY * self.concurrency), 1) if self.concurrency is not None else None
+
+    @property
+    def busy_per_minute(self) -> float | None:
+        """The same as requests that arrive for one replica in a minute."""
+        return BUSY * self.per_replica * 60 if self.per_replica is not None else None
+
+    @property
+    def busy_reason(self) -> str:
+        rate = f"{self.per_replica:.3g} requests a second" if self.per_replica else "the planned rate"
+        return f"{BUSY:.0%} of the plan's for one ({rate} times their answer time)"
 
     @property
     def minimum_reason(self) -> str:

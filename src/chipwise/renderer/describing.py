@@ -246,11 +246,17 @@ def _scaling(work: Common, plan: Plan, choice: Choice, form: Form, chips: int) -
     maximum = replicas.max if replicas.max else max(2 * usual, usual + 1)
     rate = choice.planned / usual if choice.planned else None
     answer, slots = _answer_s(work, choice), None
+    usual_answer = _usual_answer_s(work, choice)
     if rate is not None and answer is not None:
         most = (choice.rate or 0.0) / usual
         slots = 1 << max(math.ceil(math.log2(max(most * answer, 1.0) * 1.5)), 4)  # Little's law with room for bursts
     return Scaling(
-        minimum=min(minimum, maximum), usual=max(usual, minimum), maximum=max(maximum, usual), per_replica=rate, slots=slots
+        minimum=min(minimum, maximum),
+        usual=max(usual, minimum),
+        maximum=max(maximum, usual),
+        per_replica=rate,
+        slots=slots,
+        concurrency=rate * usual_answer if rate is not None and usual_answer is not None else None,
     )
 
 
@@ -267,6 +273,19 @@ def _answer_s(work: Common, choice: Choice) -> float | None:
     if not seconds_by_goal:
         return None
     return seconds_by_goal.get("ttft", 0.0) + seconds_by_goal.get("tpot", 0.03) * work.output_tokens.mean
+
+
+def _usual_answer_s(work: Common, choice: Choice) -> float | None:
+    """The same of an answer of the mean length, by the lowest percentiles that are predicted: what counts on average."""
+    lowest = {
+        name: min((seconds for goal, seconds in choice.latency.items() if goal.startswith(name)), default=None)
+        for name in ("latency", "ttft", "tpot")
+    }
+    tokens = work.output_tokens if isinstance(work, Serve) else None
+    if tokens is not None and lowest["tpot"] is not None:
+        by_tokens = (lowest["ttft"] or 0.0) + lowest["tpot"] * tokens.mean
+        return by_tokens if lowest["latency"] is None else min(by_tokens, lowest["latency"])
+    return lowest["latency"]
 
 
 def _longest_s(work: Common, choice: Choice) -> float | None:

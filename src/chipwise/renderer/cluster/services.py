@@ -13,7 +13,6 @@ from chipwise.renderer.yaml_text import Noted, Yaml
 
 # What an engine publishes about requests that it works on, and waits for.
 QUEUES = {"vllm": "vllm:num_requests_running", "tgi": "tgi_batch_current_size", "sglang": "sglang:num_running_reqs"}
-BUSY = 0.7  # of the requests that a replica can work on at a time: above it one more is started
 
 
 def deployment_object(deployment: Deployment, queue: str | None = None) -> Object:
@@ -133,18 +132,17 @@ def _metric(deployment: Deployment) -> Yaml:
     """Requests in work where the engine counts them: the load of an accelerator does not show in its host's processor."""
     scaling, name = deployment.scaling, QUEUES.get(deployment.software.engine)
     assert scaling is not None
-    if name is not None and scaling.slots is not None:
-        target = max(int(scaling.slots * BUSY), 1)
+    if name is not None and scaling.busy is not None:
         metric: Object = {
             "type": "Pods",
             "pods": {
                 "metric": {"name": name.replace(":", "_")},
-                "target": {"type": "AverageValue", "averageValue": str(target)},
+                "target": {"type": "AverageValue", "averageValue": str(scaling.busy)},
             },
         }
         return Noted(
             metric,
-            f"Requests in work per replica: {BUSY:.0%} of the {scaling.slots} it holds, from the plan's rate and answer time."
+            f"Requests in work per replica: {scaling.busy_reason}."
             "\nNeeds the Prometheus adapter (or KEDA: `--to keda`), which publishes it under this name.",
         )
     resource: Object = {

@@ -28,7 +28,6 @@ EXPRESSES = frozenset({"hours", "groups"})  # of jobs
 WRITES = ("namespace.yaml",)
 LONGEST_NAME = 47  # of a RayJob
 KEPT_S = 3600
-BUSY = 0.7  # of the requests that a replica holds: above it one more is started
 
 
 def render(deployment: Deployment) -> list[File]:
@@ -195,9 +194,9 @@ def _application(deployment: Deployment) -> Object:
     assert model is not None
     replicas: Object = {"min_replicas": scaling.minimum, "max_replicas": scaling.maximum}
     options: Object = {"autoscaling_config": replicas}
+    if scaling.busy is not None:
+        replicas["target_ongoing_requests"] = Noted(scaling.busy, f"{scaling.busy_reason}.")
     if scaling.slots is not None:
-        reason = f"Above {BUSY:.0%} of the {scaling.slots} requests that a replica holds, one more is started."
-        replicas["target_ongoing_requests"] = Noted(max(int(scaling.slots * BUSY), 1), reason)
         options["max_ongoing_requests"] = scaling.slots
     replicas["downscale_delay_s"] = Noted(600, "A machine takes minutes to come: do not let it go for a lull.")
     config: Object = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from chipwise.renderer.deployment import Deployment, Form, Node, Volume
+from chipwise.renderer.deployment import BUSY, Deployment, Form, Node, Volume
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.health import listens
@@ -33,7 +33,6 @@ from chipwise.units import GIB
 FITS = "jobs and services on clouds that SkyPilot rents from, with spot recovery; its names of chips and places"
 WRITES = ("task.yaml",)
 Object = dict[str, Yaml]
-BUSY = 0.8  # of what a replica answers within the goals: above it one more is started
 _CLOUDS = {
     "aws",
     "azure",
