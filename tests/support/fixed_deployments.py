@@ -10,7 +10,7 @@ from chipwise.renderer.boot_images import boot_images
 from chipwise.renderer.deployment import Deployment, Form, HandOff, Model, Node, Predicted, Scaling, Software, Volume
 from chipwise.renderer.joining import joining
 from chipwise.renderer.platforms import platforms
-from chipwise.renderer.software import images_for
+from chipwise.renderer.software import images_for, unverified_for
 from chipwise.units import GB, GIB, HOUR
 
 _LABELS = {"owner": "mara.lindqvist", "team": "language", "project": "legal-assistant", "cost_center": "4711"}
@@ -187,7 +187,7 @@ NEURON = replace(
         driver="",
         requirements=None,
         secrets=(),
-        base="public.ecr.aws/neuron/pytorch-training-neuronx:2.9.0-neuronx-py312-sdk2.32.0-ubuntu24.04",
+        base="public.ecr.aws/neuron/pytorch-training-neuronx:2.9.0-neuronx-py312-sdk2.29.0-ubuntu24.04",
         env=(("FI_EFA_FORK_SAFE", "1"), ("FI_EFA_USE_DEVICE_RDMA", "1"), ("FI_PROVIDER", "efa")),
     ),
     chips_each=16,
@@ -352,11 +352,11 @@ NOTEBOOKS = Deployment(
         interfaces=4,
     ),
     software=Software(
-        image="quay.io/jupyter/pytorch-notebook:cuda12-2025-10-06",
-        base="quay.io/jupyter/pytorch-notebook:cuda12-2025-10-06",
+        image="quay.io/jupyter/pytorch-notebook:cuda12-2025-09-08",
+        base="quay.io/jupyter/pytorch-notebook:cuda12-2025-09-08",
         built=False,
         purpose="jupyter",
-        version="2025-10-06",
+        version="2025-09-08",
         command=("start-notebook.py",),
         is_custom=False,
         cuda="12",
@@ -496,6 +496,7 @@ def _complete(what: Deployment) -> Deployment:
     runtimes, node = catalog.rows("runtimes"), what.node
     found = platforms(runtimes, node) | joining(runtimes, node) | boot_images(runtimes, node)
     found |= {"Images": images_for(catalog.rows("images"), node)}
+    found |= {"Unverified": unverified_for(catalog.rows("images"), node)}
     goals = {goal: 2 * seconds for goal, seconds in what.predicted.latency.items()}
     return replace(what, platforms=found, goals=goals, stages=tuple(map(_complete, what.stages)))
 

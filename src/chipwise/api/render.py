@@ -23,6 +23,7 @@ from chipwise.renderer import targets
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.describing import describe, describe_pipeline
 from chipwise.renderer.file import CannotRender, File
+from chipwise.renderer.image_checks import checked
 from chipwise.renderer.left_out import refuse_large_copies, with_notes
 from chipwise.renderer.limits import bounded
 from chipwise.renderer.sold import WRITERS, writer
@@ -137,7 +138,7 @@ def render_plan(session: Session, work: Common, found: Plan | PipelinePlan, name
 def files(name: str, module: ModuleType, deployment: Deployment) -> list[File]:
     expresses = getattr(module, "EXPRESSES", ())
     refuse_large_copies(name, deployment, expresses)
-    rendered: list[File] = module.render(with_notes(deployment, expresses))
+    rendered: list[File] = checked(deployment, module.render(with_notes(deployment, expresses)))
     if not rendered:
         raise CannotRender(f"{name} has nothing to write for {deployment.title}.", remedy="Take another target.")
     bounded(name, rendered)

@@ -85,6 +85,7 @@ class Software:
     engine: str = ""
     cuda: str = ""  # of the image; empty: it has none
     driver: str = ""  # the oldest that runs it
+    unverified: str = ""  # how its tag is known, where nobody saw it published; empty: it was seen, or is the user's own
 
 
 @dataclass(frozen=True, slots=True)

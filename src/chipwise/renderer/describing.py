@@ -32,7 +32,7 @@ from chipwise.renderer.paying import (
 from chipwise.renderer.paying_stages import own_machine, stage_notes, stage_service
 from chipwise.renderer.platforms import platforms
 from chipwise.renderer.quoting import dns_name, file_name, is_hub_id
-from chipwise.renderer.software import HANDED, QUANTIZED, SoftwareRequest, images_for, software_of
+from chipwise.renderer.software import HANDED, QUANTIZED, SoftwareRequest, images_for, software_of, unverified_for
 from chipwise.renderer.windows import hours_of, paused, window
 from chipwise.units import GB, GIB, HOUR
 from chipwise.workload.demand import Length
@@ -124,7 +124,8 @@ def describe(
         platforms=platforms(catalog.rows("runtimes"), node)
         | joining(catalog.rows("runtimes"), node)
         | boot_images(catalog.rows("runtimes"), node)
-        | {"Images": images_for(catalog.rows("images"), node)},
+        | {"Images": images_for(catalog.rows("images"), node)}
+        | {"Unverified": unverified_for(catalog.rows("images"), node)},
         runs=int(getattr(work, "runs", 1) or 1),
         goals=_goals(work),
         traffic=dict(work.traffic),

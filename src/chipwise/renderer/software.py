@@ -21,6 +21,11 @@ from chipwise.workload.program import Engine, Framework, Program
 
 QUANTIZED = ("int8", "int4", "fp4")  # engines do not make these from the hub's weights as they load them
 HANDED = "/hand-offs/in"  # where a stage of a pipeline finds what others gave it
+UNVERIFIED = {
+    "release": "the tag follows a release that exists",
+    "naming": "the tag follows the naming of earlier ones",
+    "recalled": "the tag is remembered and was not looked up",
+}
 _DEVICES = {"neuron": "neuron", "tpu": "tpu", "cpu": "cpu", "fpga": "cpu"}
 _CODECS = {"h264": "h264", "hevc": "hevc", "h265": "hevc", "av1": "av1", "vp9": "vp9"}
 _ENGINES = {
@@ -80,6 +85,7 @@ def software_of(request: SoftwareRequest, rows: Sequence[ImageRow]) -> Software:
         engine=engine,
         cuda=row.cuda,
         driver=row.driver,
+        unverified=UNVERIFIED.get(row.known, "") if program.image is None else "",
     )
 
 
@@ -96,6 +102,8 @@ def image_row(rows: Sequence[ImageRow], purpose: str, node: Node) -> ImageRow | 
     for row in rows:
         if row.purpose != purpose or row.device != device or node.arch not in row.arch.split():
             continue
+        if row.chips and node.chip not in row.chips.split():
+            continue
         capability = node.capability
         low, high = row.capability_low or 0.0, row.capability_high or math.inf
         if capability is None or low <= capability <= high + 0.05:
@@ -107,6 +115,14 @@ def images_for(rows: Sequence[ImageRow], node: Node) -> dict[str, str]:
     """Every image that runs on a node, by what it is for: targets that bring an engine of their own take it from here."""
     image_rows = {purpose: image_row(rows, purpose, node) for purpose in dict.fromkeys(row.purpose for row in rows)}
     return {purpose: f"{row.image}:{row.tag}" for purpose, row in image_rows.items() if row is not None}
+
+
+def unverified_for(rows: Sequence[ImageRow], node: Node) -> dict[str, str]:
+    """Of those, by image: how the tag is known, where nobody saw it published."""
+    image_rows = [image_row(rows, purpose, node) for purpose in dict.fromkeys(row.purpose for row in rows)]
+    return {
+        f"{row.image}:{row.tag}": UNVERIFIED[row.known] for row in image_rows if row is not None and row.known in UNVERIFIED
+    }
 
 
 def _replaced(rows: Sequence[ImageRow], node: Node, purpose: str, program: Program) -> ImageRow:

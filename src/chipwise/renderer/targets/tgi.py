@@ -14,7 +14,6 @@ FITS = "models that generate text, served on NVIDIA GPUs of one machine"
 EXPRESSES = frozenset({"layers", "regions"})  # one machine serves alike however it is bought, and wherever
 WRITES = ("serve.sh",)
 PORT = 8080
-OLDEST = 7.5  # compute capability that its kernels need
 _NUMBERS = {
     "fp8": ("--quantize", "fp8"),
     "int8": ("--quantize", "compressed-tensors"),
@@ -46,9 +45,9 @@ def _can(deployment: Deployment) -> None:
     node = deployment.node
     if deployment.form is not Form.SERVICE:
         raise CannotRender("TGI answers requests and reads no batch files.", remedy="Take --to vllm, which does.")
-    if (node.kind, node.vendor) != ("gpu", "NVIDIA") or not node.accelerated or (node.capability or OLDEST) < OLDEST:
+    if "tgi" not in deployment.platforms.get("Images", {}):
         raise CannotRender(
-            f"TGI's image is built for NVIDIA GPUs of compute capability {OLDEST} and above, and the plan has {node.chip}.",
+            f"TGI's image has code for NVIDIA GPUs of compute capability 8.0 to 9.0, and the plan has {node.chip}.",
             remedy="Take --to vllm, or plan for another chip with --limit chips=[...].",
         )
     if model_ways(deployment.split)[1] > 1:
