@@ -10,7 +10,7 @@ from chipwise.catalog.catalog import Catalog
 from chipwise.planner.explain.words import sentence
 from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Choice, Plan
-from chipwise.planner.values.split import Copies, GenerationSplit, width
+from chipwise.planner.values.split import Copies, GenerationSplit, Split, width
 from chipwise.renderer.boot_images import boot_images
 from chipwise.renderer.deployment import Deployment, Form, HandOff, Model, Node, Predicted, Scaling, Stand, Volume
 from chipwise.renderer.file import CannotRender
@@ -63,12 +63,13 @@ def describe(
     work = sized(work, model.shape if model is not None else None)
     name, form = name or dns_name(work.name), _form(work, chosen)
     node = node_of(catalog, chosen, work)
-    per_replica = _chips_each(chosen, node, form)
+    split = _split(work, chosen, node)
+    per_replica = _chips_each(split, node, form)
     load = load_of(plan, chosen) if form in (Form.SERVICE, Form.SESSIONS) else None
     scaling = followed(
         _scaling(work, plan, chosen, form, node.chips),
         load,
-        copies_each(form, node, chosen.split, per_replica),
+        copies_each(form, node, split, per_replica),
         _stated(work),
     )
     loaded = _model(work, chosen, model, teacher)
@@ -79,7 +80,7 @@ def describe(
         node=node,
         model=loaded,
         machines=chosen.machines,
-        split=chosen.split,
+        split=split,
         slots=scaling.slots if scaling else None,
         longest_s=longest,
         name=name,
@@ -104,7 +105,7 @@ def describe(
         predicted=replace(_predicted(plan, chosen), followed_usd=followed_usd(load, chosen), longest_s=longest),
         labels=_labels(work),
         description=work.description or "",
-        split=chosen.split,
+        split=split,
         chips_each=per_replica,
         model=loaded,
         volumes=tuple(_volumes(work, chosen, loaded, form)),
@@ -224,11 +225,18 @@ def _form(work: Common, choice: Choice) -> Form:
     return Form.SERVICE if lasting else Form.JOB
 
 
-def _chips_each(choice: Choice, node: Node, form: Form) -> int:
+def _split(work: Common, choice: Choice, node: Node) -> Split:
+    """An archive of video falls into parts that never speak to each other: one for each chip, or each machine without any."""
+    if isinstance(work, Transcode) and work.streams is None:
+        return Copies(choice.machines * max(node.chips, 1))
+    return choice.split
+
+
+def _chips_each(split: Split, node: Node, form: Form) -> int:
     if not node.chips:
         return 0
-    if form is Form.SERVICE or isinstance(choice.split, GenerationSplit | Copies):
-        return min(width(choice.split), node.chips)
+    if form is Form.SERVICE or isinstance(split, GenerationSplit | Copies):
+        return min(width(split), node.chips)
     return 1 if form is Form.SESSIONS else node.chips
 
 
@@ -370,10 +378,10 @@ def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> l
             Volume(
                 name="data",
                 path="/data",
-                size_bytes=100 * GB,
+                size_bytes=_worked_bytes(work) or 100 * GB,
                 shared=shared,
                 url=None,
-                reason="input and results; its size is not stated",
+                reason="input and results" + ("" if _worked_bytes(work) else "; its size is not stated"),
             )
         )
     if model is not None and model.weight_bytes and form is not Form.DEVICES:
@@ -405,7 +413,7 @@ def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> l
                 reason="room for three checkpoints",
             )
         )
-    elif form is Form.JOB and choice.purchase == "spot":
+    elif form is Form.JOB and choice.purchase == "spot" and not isinstance(work, Transcode):  # whose results are in `data`
         url = work.program.checkpoints if work.program else None
         volumes.append(
             Volume(
@@ -418,6 +426,15 @@ def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> l
             )
         )
     return volumes
+
+
+def _worked_bytes(work: Common) -> float | None:
+    """Of the sources and results of an archive, with room for what is being written; None: a bitrate is not stated."""
+    if not isinstance(work, Transcode) or work.duration is None:
+        return None
+    rates = [one.bitrate for one in (work.source, *work.outputs)]
+    known = [rate for rate in rates if rate is not None]
+    return 1.1 * work.duration * sum(known) if len(known) == len(rates) else None
 
 
 def _checkpoint(work: Common, choice: Choice) -> float | None:

@@ -14,6 +14,7 @@ from chipwise.catalog.tables import ImageRow
 from chipwise.planner.values.split import Split, model_ways
 from chipwise.renderer.deployment import Form, Model, Node, Software
 from chipwise.renderer.file import CannotRender
+from chipwise.renderer.launch.archive import archive_words
 from chipwise.renderer.launch.timing import drain_seconds, drains
 from chipwise.renderer.layout import machines_at_once, machines_of_copy
 from chipwise.workload.kinds import Common, Interactive, Render, Serve, Transcode
@@ -189,7 +190,8 @@ def _usual(request: SoftwareRequest, purpose: str, port: int | None) -> tuple[st
             return ("start-notebook.py",) if hub else ("jupyter", "lab", "--ip=0.0.0.0", "--no-browser")
         case "ffmpeg":
             assert isinstance(request.work, Transcode)
-            return _ffmpeg(request.work, device_of(request.node) == "nvidia" and request.node.accelerated)
+            words = _ffmpeg(request.work, device_of(request.node) == "nvidia" and request.node.accelerated)
+            return words if request.work.streams is not None else archive_words(words)
         case "blender":
             assert isinstance(request.work, Render)
             return (

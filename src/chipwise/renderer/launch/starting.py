@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from chipwise.renderer.deployment import Deployment, Form
+from chipwise.renderer.launch.archive import REASON, in_archive
 from chipwise.renderer.launch.shards import in_shards, shard_reason, shard_words
 from chipwise.renderer.layout import chips_each, independent
 from chipwise.renderer.layout import repeated as repeated
@@ -47,7 +48,7 @@ def parts(deployment: Deployment) -> int:
 def saves(deployment: Deployment) -> bool:
     """What is done outlives a stop, so that the job may be stopped and started again."""
     checkpointed = deployment.checkpoint_s is not None or deployment.volume("checkpoints") is not None
-    return checkpointed or in_shards(deployment)
+    return checkpointed or in_shards(deployment) or in_archive(deployment.software.command)
 
 
 def by_torchrun(deployment: Deployment) -> bool:
@@ -135,6 +136,8 @@ def part_reason(deployment: Deployment) -> list[str]:
         return [f"The work is in {count} parts. The program takes its own: number PART, from 0, of PARTS."]
     if in_shards(deployment):
         return shard_reason(deployment)
+    if in_archive(software.command):
+        return list(REASON)
     if "--render-anim" in software.command:
         return [f"Frames are dealt out like cards: each of {count} machines takes one in {count}."]
     return [f"The usual program of its kind: put yours into program.command. It takes part PART, from 0, of {count} (PARTS)."]
