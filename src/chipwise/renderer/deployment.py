@@ -13,6 +13,7 @@ from chipwise.planner.values.split import UNSPLIT, Split
 from chipwise.renderer.quoting import dns_name, file_name
 
 TPU_HOST = 4  # chips of one host of a slice
+JOINED = ("Trainium2", "Trainium3")  # two of their cores work as one unless somebody says otherwise
 BUSY = 0.7  # of what is planned for one replica: above it one more is started, before goals are missed
 
 
@@ -56,8 +57,11 @@ class Node:
 
     @property
     def ways(self) -> int:
-        """What serving engines count for one chip: its cores on Neuron, else itself."""
-        return self.cores or 1 if self.kind == "neuron" else 1
+        """What engines and process groups count for one chip: its cores on Neuron, of which two may work as one; else one."""
+        if self.kind != "neuron":
+            return 1
+        cores = self.cores or (8 if self.chip in JOINED else 2)
+        return cores // 2 if self.chip in JOINED else cores
 
     @property
     def hosts(self) -> int:

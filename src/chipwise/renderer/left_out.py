@@ -9,6 +9,7 @@ from dataclasses import replace
 from chipwise.planner.values.split import Streams, width
 from chipwise.renderer.deployment import TPU_HOST, Deployment, Form
 from chipwise.renderer.file import CannotRender
+from chipwise.renderer.launch import nodes
 from chipwise.renderer.layout import replica_machines
 
 LAYERS, REGIONS, STREAMS = "layers", "regions", "streams"
@@ -41,7 +42,8 @@ def with_notes(deployment: Deployment, expresses: Collection[str]) -> Deployment
     if deployment.form is Form.PIPELINE:
         return noted
     left = (*_streams(deployment, expresses), *_layers(deployment, expresses), *_regions(deployment, expresses))
-    noted = replace(noted, notes=(*deployment.notes, *left))
+    unread = nodes.unread(deployment) if NO_RUN not in expresses else ""
+    noted = replace(noted, notes=(*deployment.notes, *left, *((unread,) if unread else ())))
     ends_known = deployment.form is not Form.SERVICE or bool(deployment.stops)
     if NO_RUN in expresses or (HOURS in expresses and ends_known):
         return noted

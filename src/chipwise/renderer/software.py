@@ -362,6 +362,8 @@ def _planned(request: SoftwareRequest) -> dict[str, str]:
     """What the plan reckoned with: a program of the user's own reads it from here, or is written so."""
     ways = ("tp", "pp", "cp", "ep")  # of which one means: not split
     split = request.split.as_dict()
+    if request.node.ways > 1 and "tp" in split:  # ranks are cores: those of a chip share what the plan gives the chip
+        split = split | {"tp": split["tp"] * request.node.ways}
     values = {
         f"PLAN_{name}": str(split[key]) for key, name in _SPLITS.items() if key in split and (key not in ways or split[key] > 1)
     }

@@ -132,12 +132,12 @@ def _meeting(deployment: Deployment, rank: str) -> list[Yaml]:
 
 def _why(deployment: Deployment, leads: bool) -> str:
     if deployment.software.is_custom:
-        return nodes.reason(deployment)
+        return nodes.REASON
     return "The leader answers requests." if leads else "A worker computes with the leader and answers nobody."
 
 
 def _variables(deployment: Deployment, rank: str) -> list[Yaml]:
-    pairs = nodes.variables(rank, str(replica_machines(deployment)), LEADER, deployment.node.chips)
+    pairs = nodes.variables(deployment, rank, LEADER)
     return [{"name": name, "value": value} for name, value in pairs.items()]
 
 

@@ -7,6 +7,7 @@ import math
 from chipwise.renderer.cluster.pod import RENDEZVOUS_PORT, Object, meta, namespace_of, queued, selector, template
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
+from chipwise.renderer.launch import nodes
 from chipwise.renderer.launch.shards import in_shards
 from chipwise.renderer.launch.starting import (
     SHARD_DIGITS,
@@ -47,6 +48,8 @@ def command_of(deployment: Deployment) -> Yaml:
         return Noted(["/bin/sh", "-c", kubernetes(script)], "\n".join(part_reason(deployment)))
     if by_torchrun(deployment) and meets(deployment):
         return _meeting(deployment, pod_count)
+    if nodes.counts(deployment):
+        return Noted([kubernetes(word) for word in deployment.software.command], nodes.REASON)
     starter = ranks(deployment)
     words: Yaml = [kubernetes(word) for word in (*starter, *alone(deployment))]
     if in_shards(deployment):
@@ -149,8 +152,20 @@ def spec(deployment: Deployment, queue: str | None = None, by_hours: bool = Fals
     if meets(deployment):
         extra["subdomain"] = Noted(deployment.name, "With the headless Service: <job>-<index>.<name>.")
     pod = template(deployment, command_of(deployment), extra, queued=queue is not None)
-    fields["template"] = _numbered(pod) if repeated(deployment) and runs > 1 else pod
+    if repeated(deployment) and runs > 1:
+        pod = _numbered(pod)
+    elif nodes.counts(deployment) and not alone:
+        pod = _placed(deployment, pod)
+    fields["template"] = pod
     return fields
+
+
+def _placed(deployment: Deployment, pod: Object) -> Object:
+    """With what tells each pod its place among those that meet."""
+    pairs = nodes.variables(deployment, "", f"{deployment.name}-0.{deployment.name}.{namespace_of(deployment)}.svc")
+    rank: Object = {"name": nodes.NAMES[0], "valueFrom": {"fieldRef": {"fieldPath": INDEX}}}
+    rest: list[Yaml] = [{"name": name, "value": value} for name, value in pairs.items() if name != nodes.NAMES[0]]
+    return _with_settings(pod, [rank, *rest])
 
 
 def _at_once(deployment: Deployment) -> int:
@@ -166,11 +181,15 @@ def _at_once(deployment: Deployment) -> int:
 
 def _numbered(pod: Object) -> Object:
     """With the number of the run. By its annotation: JOB_COMPLETION_INDEX is put behind all settings, which do not see it."""
+    run: Object = {"name": "RUN", "valueFrom": {"fieldRef": {"fieldPath": INDEX}}}
+    return _with_settings(pod, [Noted(run, "Which of the runs is its own, from 0.")])
+
+
+def _with_settings(pod: Object, settings: list[Yaml]) -> Object:
     spec = pod["spec"]
     assert isinstance(spec, dict)
     [main] = spec["containers"]
-    run: Object = {"name": "RUN", "valueFrom": {"fieldRef": {"fieldPath": INDEX}}}
-    env = [*main["env"], Noted(run, "Which of the runs is its own, from 0.")]
+    env = [*main["env"], *settings]
     return pod | {"spec": spec | {"containers": [main | {"env": env}]}}
 
 

@@ -19,8 +19,6 @@ from chipwise.renderer.layout import runs_at_once as runs_at_once
 from chipwise.renderer.quoting import shell
 
 RENDEZVOUS_PORT = 29500
-_JOINED = ("Trainium2", "Trainium3")  # two of their cores work as one unless told otherwise
-_CORES = 8  # of a Neuron chip whose number is not known
 STARTERS = (("mpirun",), ("mpiexec",), ("orterun",), ("prterun",), ("srun",))  # commands that start ranks by themselves
 SHARD_DIGITS = 5
 WIDTH = 100
@@ -28,11 +26,7 @@ WIDTH = 100
 
 def processes(deployment: Deployment) -> int:
     """Of one replica, run or job on one machine: one for each chip, or for each core of chips that are programmed by core."""
-    chips = max(chips_each(deployment), 1)
-    if deployment.node.kind != "neuron":
-        return chips
-    cores = deployment.node.cores or _CORES
-    return chips * (max(cores // 2, 1) if deployment.node.chip in _JOINED else cores)
+    return max(chips_each(deployment), 1) * deployment.node.ways
 
 
 def apart(deployment: Deployment) -> bool:

@@ -7,6 +7,7 @@ import re
 from chipwise.renderer.deployment import BUSY, Deployment, Form, Node, Volume
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
+from chipwise.renderer.launch import nodes
 from chipwise.renderer.launch.health import listens
 from chipwise.renderer.launch.starting import (
     RENDEZVOUS_PORT,
@@ -337,8 +338,8 @@ def _run(deployment: Deployment) -> str:
             ]
             return "\n".join(lines) + "\n"
         lines.append(first)
-        lines.append("# JAX and others find each other by these.")
-        lines.append(f'export COORDINATOR_ADDRESS="$FIRST:{RENDEZVOUS_PORT}" NODE_RANK="$SKYPILOT_NODE_RANK"')
+        lines.append(f"# {nodes.REASON}")
+        lines.append(nodes.exports(deployment, "$SKYPILOT_NODE_RANK", "$FIRST"))
     words = quoted(on_one_machine(deployment))
     return "\n".join([*lines, *folded(words[0], words[1:])]) + "\n"
 

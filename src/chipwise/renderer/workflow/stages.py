@@ -124,6 +124,10 @@ def _meet_at(spec: Object, old: str, new: str) -> None:
     words = plain(command)
     assert isinstance(words, list)
     changed = [word.replace(old, new, 1) if "/bin/sh" in words else word for word in words]  # ours stands before the user's
+    head = new.partition("=")[2]
+    for setting in main["env"]:
+        if isinstance(setting, dict) and setting.get("name") == "HEAD_ADDRESS":
+            setting["value"] = head + str(setting["value"]).partition("-0.")[2]
     main["command"] = Noted(changed, command.comment) if isinstance(command, Noted) else changed
 
 
