@@ -446,7 +446,8 @@ def _labels(work: Common) -> dict[str, str]:
 
 
 def _similar_nodes(catalog: Catalog, plan: Plan, chosen: Choice, work: Common) -> tuple[Node, ...]:
-    """The next best of the same place whose machines look the same to the program: same kind of chip, as many of them."""
+    """The next best of the same place whose machines look the same to the program: same kind of chip, as many of them, and the
+    settings of the chosen one fit: they are split alike by the plan, or have as much memory."""
     seen, nodes = {chosen.machine}, []
     own = node_of(catalog, chosen, work)
     for choice in plan.choices:
@@ -454,10 +455,16 @@ def _similar_nodes(catalog: Catalog, plan: Plan, chosen: Choice, work: Common) -
             continue
         node = node_of(catalog, choice, work)
         alike = (node.kind, node.vendor, node.chips, node.arch) == (own.kind, own.vendor, own.chips, own.arch)
-        if alike and choice.machines == chosen.machines and choice.precision == chosen.precision:
+        fits = choice.split == chosen.split or _chip_bytes(catalog, node) >= _chip_bytes(catalog, own) > 0
+        if alike and fits and choice.machines == chosen.machines and choice.precision == chosen.precision:
             seen.add(choice.machine)
             nodes.append(node)
     return tuple(nodes[:MAX_ALTERNATIVES])
+
+
+def _chip_bytes(catalog: Catalog, node: Node) -> float:
+    chip = catalog.chips.get(node.chip)
+    return (chip.memory_bytes if chip is not None else None) or 0.0
 
 
 def _regions(plan: Plan, chosen: Choice) -> tuple[str, ...]:
