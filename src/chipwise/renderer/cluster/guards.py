@@ -23,10 +23,17 @@ def namespace(deployment: Deployment) -> Object:
             "name": name,
             "labels": {
                 "app.kubernetes.io/managed-by": "chipwise",
-                "pod-security.kubernetes.io/enforce": Noted("restricted", "No root, no host access, no privileges."),
+                "pod-security.kubernetes.io/enforce": _level(deployment),
             },
         },
     }
+
+
+def _level(deployment: Deployment) -> Yaml:
+    stages = deployment.stages or (deployment,)
+    if any(one.node.kind == "tpu" for one in stages):
+        return Noted("privileged", "A TPU's pods run as root with one right of root's; lower levels refuse both.")
+    return Noted("restricted", "No root, no host access, no privileges.")
 
 
 def service_account(deployment: Deployment) -> Object:

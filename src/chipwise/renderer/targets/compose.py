@@ -250,7 +250,9 @@ def _devices(deployment: Deployment) -> Object:
             fields["runtime"] = Noted("nvidia", "Jetsons hand their chip over through NVIDIA's container runtime.")
     elif node.kind == "gpu":
         fields["devices"] = Noted(["/dev/kfd", "/dev/dri"], "How ROCm's chips are handed over; all of the machine's.")
-        fields["group_add"] = ["video", "render"]
+        groups = ["video", "${RENDER_GROUP:-109}"]
+        reason = "Who may use the chips. An image need not know render by name: RENDER_GROUP=$(stat -c %g /dev/kfd)"
+        fields["group_add"] = Noted(groups, reason)
     elif node.kind == "neuron":
         fields["devices"] = [f"/dev/neuron{at}" for at in range(count)]
     elif node.kind == "gaudi":
@@ -280,6 +282,7 @@ def _guards(deployment: Deployment) -> Object:
     }
     if deployment.node.kind == "tpu":
         fields.pop("cap_drop")
+        fields["user"] = Noted("0:0", "A TPU's devices belong to root.")
     if deployment.node.accelerated and deployment.form is not Form.DEVICES:
         size = (deployment.node.memory_bytes or 32 * GIB) * pod_share(deployment) / 8 / GIB
         fields["shm_size"] = Noted(f"{max(int(size), 1)}gb", "Readers and NCCL share memory; 64 MiB is the default.")
