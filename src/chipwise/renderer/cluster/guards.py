@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipwise.renderer.cluster import live
+from chipwise.renderer.cluster import buckets, live, storage
 from chipwise.renderer.cluster.accelerators import pod_chips, resource_of
 from chipwise.renderer.cluster.pod import Object, claim_name, meta, mounted_volumes, namespace_of, priority_of, selector
 from chipwise.renderer.deployment import Deployment, Form
@@ -37,9 +37,10 @@ def _level(deployment: Deployment) -> Yaml:
 
 
 def service_account(deployment: Deployment) -> Object:
+    rights = buckets.needed(deployment)
     return {
         "apiVersion": "v1",
-        "kind": "ServiceAccount",
+        "kind": Noted("ServiceAccount", rights) if rights else "ServiceAccount",
         "metadata": meta(deployment),
         "automountServiceAccountToken": False,
     }
@@ -76,9 +77,9 @@ def quota(deployment: Deployment) -> Object:
             if deployment.form is Form.SERVICE
             else Noted(str(chips), "What the plan uses, and no more.")
         )
-    storage = sum(one.size_bytes for one in mounted_volumes(deployment))
-    if storage:
-        hard["requests.storage"] = f"{_gib(storage) + 10}Gi"
+    stored = sum(one.size_bytes for one in mounted_volumes(deployment))
+    if stored:
+        hard["requests.storage"] = f"{_gib(stored) + 10}Gi"
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta(deployment), "spec": {"hard": hard}}
 
 
@@ -148,7 +149,10 @@ def claims(deployment: Deployment) -> Sequence[Object]:
         if volume.url is not None:
             metadata = Noted(metadata, f"Fill it from {volume.url} first: the program reads {volume.path}.")
         spec: Object = {"accessModes": [mode]}
-        if volume.shared:
+        kind = storage.class_of(deployment, volume)
+        if kind is not None:
+            spec["storageClassName"] = kind
+        elif volume.shared:
             spec["accessModes"] = Noted(
                 [mode], "Several machines use it: give storageClassName a class that can, such as EFS, Filestore or FSx."
             )

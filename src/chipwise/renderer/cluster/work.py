@@ -71,6 +71,8 @@ def _runnable(deployment: Deployment) -> None:
 
 def _by_itself(manifest: Any) -> Mapping[str, object]:
     manifest["metadata"].get("labels", {}).pop(PRIORITY, None)
+    if manifest["kind"] == "PersistentVolumeClaim":
+        manifest["spec"].pop("storageClassName", None)  # the cluster's own: classes are for who runs it
     if manifest["kind"] in ("Job", "Deployment"):
         manifest["spec"]["template"]["spec"].pop("priorityClassName", None)
         manifest["spec"].pop("activeDeadlineSeconds", None)

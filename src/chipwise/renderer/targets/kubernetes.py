@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.renderer.cluster import devices, guards, hours, jobs, live, services
+from chipwise.renderer.cluster import devices, guards, hours, jobs, live, services, storage
 from chipwise.renderer.cluster.accelerators import resource_of
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
@@ -39,7 +39,7 @@ def render(deployment: Deployment) -> list[File]:
         guards.limit_range(deployment),
         guards.network_policy(deployment),
     ]
-    work = [*guards.claims(deployment)]
+    work = [*storage.classes([deployment]), *guards.claims(deployment)]
     if deployment.form is Form.SERVICE:
         scaler = services.autoscaler(deployment)
         work += [services.deployment_object(deployment), services.disruption_budget(deployment)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from chipwise.renderer.cluster import guards, hours, jobs, live, services
+from chipwise.renderer.cluster import guards, hours, jobs, live, services, storage
 from chipwise.renderer.cluster.accelerators import MACHINE, Taint, chip_taint, resource_of, spot_taints, tpu_selector
 from chipwise.renderer.cluster.pod import Object, meta, namespace_of, priority_of, resources
 from chipwise.renderer.deployment import Deployment, Form, Node
@@ -49,7 +49,7 @@ def render(deployment: Deployment) -> list[File]:
         guards.network_policy(deployment),
     ]
     queues = [*flavors(deployment), cluster_queue(deployment), local_queue(deployment), priority(deployment)]
-    work: list[Yaml] = [*guards.claims(deployment)]
+    work: list[Yaml] = [*storage.classes([deployment]), *guards.claims(deployment)]
     if deployment.form is Form.SERVICE:
         scaler = services.autoscaler(deployment)
         work.append(services.deployment_object(deployment, queue_of(deployment)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from chipwise.renderer.cluster import guards
+from chipwise.renderer.cluster import guards, storage
 from chipwise.renderer.cluster.accelerators import resource_of
 from chipwise.renderer.cluster.pod import Object, meta
 from chipwise.renderer.deployment import Deployment, Form
@@ -44,6 +44,7 @@ def render(deployment: Deployment) -> list[File]:
         ray.quota(deployment, workers[1]),
         guards.limit_range(deployment),
         ray.network_policy(deployment),
+        *storage.classes([deployment]),
         *guards.claims(deployment),
     ]
     if launched:
