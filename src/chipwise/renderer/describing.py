@@ -16,6 +16,7 @@ from chipwise.renderer.deployment import Deployment, Form, HandOff, Model, Node,
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.hardware import node_of
 from chipwise.renderer.joining import joining
+from chipwise.renderer.launch.handing import arrives_at
 from chipwise.renderer.layout import copies_each
 from chipwise.renderer.paying import (
     around_the_clock_usd,
@@ -32,7 +33,7 @@ from chipwise.renderer.paying import (
 from chipwise.renderer.paying_stages import own_machine, stage_notes, stage_service
 from chipwise.renderer.platforms import platforms
 from chipwise.renderer.quoting import dns_name, file_name, is_hub_id
-from chipwise.renderer.software import HANDED, QUANTIZED, SoftwareRequest, images_for, software_of, unverified_for
+from chipwise.renderer.software import QUANTIZED, SoftwareRequest, images_for, software_of, unverified_for
 from chipwise.renderer.windows import hours_of, paused, window
 from chipwise.units import GB, GIB, HOUR
 from chipwise.workload.demand import Length
@@ -201,7 +202,7 @@ def _teacher(work: Pipeline, stage: Common) -> Learning | None:
 def _taught(teacher: Learning | None) -> tuple[str, ...]:
     if teacher is None:
         return ()
-    return (f"It runs what stage {teacher.name} hands over, which it looks for in {HANDED}/{teacher.name}.",)
+    return (f"It runs what stage {teacher.name} hands over, which it looks for in {arrives_at(teacher.name)}.",)
 
 
 def _named_apart(work: Pipeline) -> None:
@@ -352,7 +353,7 @@ def _model(work: Common, choice: Choice, known: Known | None, teacher: Learning 
 def _weights(known: Known, choice: Choice, teacher: Learning | None) -> str:
     """Where the hub's own will not do: what another stage trained, or what must be quantised before it is loaded."""
     if teacher is not None and getattr(teacher, "method", "full") == "full":
-        return f"{HANDED}/{teacher.name}"
+        return arrives_at(teacher.name)
     return f"/models/{file_name(known.name)}-{choice.precision}" if choice.precision in QUANTIZED else ""
 
 

@@ -17,11 +17,11 @@ from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch.archive import archive_words
 from chipwise.renderer.launch.timing import drain_seconds, drains
 from chipwise.renderer.layout import machines_at_once, machines_of_copy
+from chipwise.renderer.quoting import dns_name
 from chipwise.workload.kinds import Common, Interactive, Render, Serve, Transcode
 from chipwise.workload.program import Engine, Framework, Program
 
 QUANTIZED = ("int8", "int4", "fp4")  # engines do not make these from the hub's weights as they load them
-HANDED = "/hand-offs/in"  # where a stage of a pipeline finds what others gave it
 UNVERIFIED = {
     "release": "the tag follows a release that exists",
     "naming": "the tag follows the naming of earlier ones",
@@ -268,7 +268,7 @@ def _vllm(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
     if request.slots is not None:
         words += ["--max-num-seqs", str(request.slots)]
     if request.taught_by and request.adapters:
-        words += ["--enable-lora", "--lora-modules", f"{request.taught_by}={HANDED}/{request.taught_by}"]
+        words += ["--enable-lora", "--lora-modules", f"{request.taught_by}=/hand-offs/in/{dns_name(request.taught_by, 30)}"]
     return tuple(words)
 
 

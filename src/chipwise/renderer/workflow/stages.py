@@ -12,6 +12,7 @@ from chipwise.renderer.cluster import jobs, services
 from chipwise.renderer.cluster.pod import Object, labels, meta, priority_of, template
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender
+from chipwise.renderer.launch.handing import written_by
 from chipwise.renderer.launch.streams import live
 from chipwise.renderer.launch.timing import rollout_seconds
 from chipwise.renderer.layout import completions, meets
@@ -66,8 +67,9 @@ def _container(stage: Deployment, hand_offs: PlaceHandOffs) -> Object:
     if hand_offs.out_of(stage):
         fields["outputs"] = leaving(stage, hand_offs)
         size = f"{max(math.ceil(1.5 * room(stage, hand_offs) / GIB), 1)}Gi"
-        volumes.append({"name": "out", "emptyDir": {"sizeLimit": Noted(size, "The output, and half as much again.")}})
-        mounts.append({"name": "out", "mountPath": f"{ROOT}/out"})
+        if written_by(stage) is None:
+            volumes.append({"name": "out", "emptyDir": {"sizeLimit": Noted(size, "The output, and half as much again.")}})
+            mounts.append({"name": "out", "mountPath": f"{ROOT}/out"})
     fields |= _limits(stage)
     fields["priorityClassName"] = priority_of(stage)
     fields |= {name: spec[name] for name in ("nodeSelector", "affinity", "tolerations", "securityContext") if spec.get(name)}
