@@ -248,6 +248,16 @@ VLLM_NUMBERS = {
 }
 
 
+TGI_NUMBERS = {
+    "fp8": ("--quantize", "fp8"),
+    "int8": ("--quantize", "compressed-tensors"),
+    "int4": ("--quantize", "awq"),
+    "nf4": ("--quantize", "bitsandbytes-nf4"),
+    "fp16": ("--dtype", "float16"),
+    "bf16": ("--dtype", "bfloat16"),
+}
+
+
 def _vllm(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
     model = request.model
     if model is None:
@@ -283,12 +293,11 @@ def _tgi(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
         "--num-shard",
         str(model_ways(request.split)[0]),
     ]
-    if model.precision == "fp8":
-        words += ["--quantize", "fp8"]
+    words += TGI_NUMBERS.get(model.precision, ())
     if model.context is not None:
-        words += ["--max-total-tokens", str(model.context)]
+        words += ["--max-total-tokens", str(model.context), "--max-input-tokens", str(model.context - 1)]
     if request.slots is not None:
-        words += ["--max-concurrent-requests", str(max(2 * request.slots, 128))]
+        words += ["--max-batch-size", str(request.slots), "--max-concurrent-requests", str(2 * request.slots)]
     return tuple(words)
 
 
@@ -313,8 +322,12 @@ def _sglang(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
         words += ["--pp-size", str(model_ways(request.split)[1])]
     if model.precision == "fp8":
         words += ["--quantization", "fp8"]
+    elif model.precision in ("fp16", "bf16", "fp32"):
+        words += VLLM_NUMBERS[model.precision]
     if model.context is not None:
         words += ["--context-length", str(model.context)]
+    if request.slots is not None:
+        words += ["--max-running-requests", str(request.slots)]
     return tuple(words)
 
 

@@ -44,4 +44,4 @@ def test_slurm_binds_one_directory_at_both_ends() -> None:
     made = texts("slurm", STAGES)
     assert '"$STORE/hand-offs/summarise-all-learn:/data/answers"' in made["summarise-all.sbatch"]
     assert '"$STORE/hand-offs/summarise-all-learn:/hand-offs/in/summarise-all"' in made["learn.sbatch"]
-    assert 'HAND_OFFS_IN=/hand-offs/in' in made["learn.sbatch"]
+    assert "HAND_OFFS_IN=/hand-offs/in" in made["learn.sbatch"]

@@ -9,19 +9,12 @@ from chipwise.renderer.heading import heading
 from chipwise.renderer.quoting import shell
 from chipwise.renderer.serving import script
 from chipwise.renderer.serving.settings import generating, promised, weights
+from chipwise.renderer.software import TGI_NUMBERS
 
 FITS = "models that generate text, served on NVIDIA GPUs of one machine"
 EXPRESSES = frozenset({"layers", "regions"})  # one machine serves alike however it is bought, and wherever
 WRITES = ("serve.sh",)
 PORT = 8080
-_NUMBERS = {
-    "fp8": ("--quantize", "fp8"),
-    "int8": ("--quantize", "compressed-tensors"),
-    "int4": ("--quantize", "awq"),
-    "nf4": ("--quantize", "bitsandbytes-nf4"),
-    "fp16": ("--dtype", "float16"),
-    "bf16": ("--dtype", "bfloat16"),
-}
 Word = tuple[str, str | None, str]
 
 
@@ -94,8 +87,8 @@ def _words(deployment: Deployment) -> list[Word]:
     words.append(
         ("--num-shard", str(model_ways(deployment.split)[0]), "chips that share every layer; left out, it takes all it sees")
     )
-    if model.precision in _NUMBERS:
-        flag, value = _NUMBERS[model.precision]
+    if model.precision in TGI_NUMBERS:
+        flag, value = TGI_NUMBERS[model.precision]
         words.append((flag, value, f"the plan counts on {model.precision}"))
     if model.context is not None:
         words.append(("--max-total-tokens", str(model.context), "the longest request with its answer"))
