@@ -68,5 +68,6 @@ def test_containers_run_as_one_user() -> None:
     assert {one["user"] for one in compose["services"].values()} == {"10001:10001"}
     assert "USER 10001" in texts("dockerfile", SERVE)["Dockerfile"]
     assert "10001:10001" in texts("terraform", SERVE)["start.sh"]
+    assert "--user 10001:10001" in texts("ec2", SERVE)["start.sh"].replace("'", "").replace("\n", " ")
     open_serve = replace(SERVE, software=replace(SERVE.software, secrets=()))
     assert "USER 10001" in texts("sagemaker", open_serve)["Dockerfile"]

@@ -16,12 +16,16 @@ NODES=1
 MEETING_PORT=29500
 CHIPS=nvidia
 EACH=1
+OWNER=10001:10001
 VOLUMES=(models)
 MOUNTS=(/models)
 FETCHES=('')
 SAVES=('')
 SECRETS=(HF_TOKEN hub-token token)
-DOCKER=(--init --network host --shm-size 4g --env HF_HOME=/models/hub --restart unless-stopped --detach)
+DOCKER=(
+  --init --network host --shm-size 4g --user 10001:10001 --security-opt no-new-privileges --env HOME=/tmp --env
+  HF_HOME=/models/hub --restart unless-stopped --detach
+)
 COMMAND=(
   vllm serve meta-llama/Llama-3.1-8B --served-model-name llama-3-1-8b --host 0.0.0.0 --port 8000 --quantization fp8
   --max-model-len 8192 --max-num-seqs 128 --shutdown-timeout 46
