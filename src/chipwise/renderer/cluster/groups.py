@@ -75,7 +75,7 @@ def leader_worker_set(deployment: Deployment, queue: str | None = None) -> Objec
         },
         "leaderWorkerTemplate": {
             "size": Noted(size, f"Pods of one replica, each on a machine of its own: {_chips(deployment)}."),
-            "restartPolicy": Noted("RecreateGroupOnPodRestart", "A group that lost one of its parts begins anew."),
+            "restartPolicy": Noted("RecreateGroupOnPodRestart", "A group that lost one of its parts starts again as a whole."),
             "leaderTemplate": _pod(deployment, "0", queue is not None),
             "workerTemplate": _pod(deployment, INDEX, queue is not None),
         },

@@ -232,7 +232,7 @@ def _probes(deployment: Deployment) -> Object:
 def _why_stop(deployment: Deployment) -> str:
     if drains(deployment.software.engine, deployment.software.version):
         return "The balancer forgets this pod first; then it ends what it began."
-    return "The balancer forgets this pod first. This release of the engine drops what it works on when it is told to end."
+    return "The balancer forgets this pod first. This release of the engine drops what it works on at SIGTERM."
 
 
 def _grace(deployment: Deployment) -> Yaml:

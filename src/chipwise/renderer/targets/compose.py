@@ -22,6 +22,7 @@ from chipwise.renderer.launch.starting import (
     run_machines,
 )
 from chipwise.renderer.launch.streams import FOLDER, LIST, list_reason, live, stream_list, stream_reason, stream_words
+from chipwise.renderer.launch.timing import grace_seconds
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 from chipwise.units import GIB
 
@@ -270,7 +271,7 @@ def _guards(deployment: Deployment) -> Object:
     lasting = deployment.form is not Form.JOB
     fields: Object = {
         "restart": "unless-stopped" if lasting else Noted("on-failure:3", "The program's own failures; it resumes by itself."),
-        "stop_grace_period": "60s" if lasting else Noted("300s", "Time to save what was done."),
+        "stop_grace_period": _grace(deployment),
         "init": Noted(True, "Passes signals on and collects what ended."),
         "user": f"{USER}:{USER}",
         "read_only": True,
@@ -292,6 +293,15 @@ def _guards(deployment: Deployment) -> Object:
         "options": Noted({"max-size": "20m", "max-file": "5"}, "A disk full of logs has ended many a long run."),
     }
     return fields
+
+
+def _grace(deployment: Deployment) -> Yaml:
+    match deployment.form:
+        case Form.JOB:
+            return Noted("300s", "Time to save what was done.")
+        case Form.SERVICE:
+            return Noted(f"{grace_seconds(deployment)}s", "Time to end the longest answer.")
+    return "60s"
 
 
 def _scratch(deployment: Deployment) -> str:

@@ -165,7 +165,7 @@ def scale(client: Any, balancers: Any, target_group: str | None) -> None:
     client.register_scalable_target(**target, MinCapacity=MIN_TASKS, MaxCapacity=MAX_TASKS)
     kind = load_metric(balancers, target_group)
     if LOAD is None or kind is None:
-        reason = "without --target-group nobody counts requests" if LOAD else "nothing tells its load"
+        reason = "without --target-group nobody counts requests" if LOAD else "no metric shows its load"
         print(f"not scaled by its load: {reason}", file=sys.stderr)
     else:
         policy = {"PredefinedMetricSpecification": kind, "ScaleInCooldown": 600, "ScaleOutCooldown": 60}
