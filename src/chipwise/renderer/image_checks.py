@@ -15,9 +15,9 @@ _WITHOUT_COMMENTS = (".json", ".svg", ".mmd", ".pbtxt", ".dockerignore")
 def unverified(deployment: Deployment) -> dict[str, str]:
     """By image: how its tag is known."""
     images: dict[str, str] = {}
-    for one in (deployment, *deployment.stages):
-        images |= dict(one.platforms.get("Unverified", {}))
-        software = one.software
+    for stage in (deployment, *deployment.stages):
+        images |= dict(stage.platforms.get("Unverified", {}))
+        software = stage.software
         if software.unverified:
             images[software.base if software.built else software.image] = software.unverified
     return images
@@ -30,10 +30,10 @@ def checked(deployment: Deployment, files: Sequence[File]) -> list[File]:
 
 def _marked(file: File, images: Mapping[str, str]) -> str:
     """Below the comments at its top, where every language of ours takes another."""
-    named = [image for image in images if image in file.text]
-    if not named or file.path.endswith(_WITHOUT_COMMENTS):
+    found_images = [image for image in images if image in file.text]
+    if not found_images or file.path.endswith(_WITHOUT_COMMENTS):
         return file.text
     lines = file.text.splitlines(keepends=True)
     head = next((at for at, line in enumerate(lines) if not line.startswith("#")), len(lines))
-    checks = [f"{SIGN}docker buildx imagetools inspect {image} ({images[image]})\n" for image in named]
+    checks = [f"{SIGN}docker buildx imagetools inspect {image} ({images[image]})\n" for image in found_images]
     return "".join([*lines[:head], *checks, *lines[head:]])

@@ -21,17 +21,17 @@ _LAYERED = {"aws": "karpenter, kueue, eksctl or terraform"}  # elsewhere kueue c
 def refuse_large_copies(target: str, deployment: Deployment, expresses: Collection[str]) -> None:
     """A copy of a model that is larger than a machine starts on several that find each other: a target that starts machines
     one by one would start parts of it that wait for the rest for ever."""
-    for one in (deployment, *deployment.stages):
-        machines = replica_machines(one) if one.form is not Form.PIPELINE else 1
-        if machines == 1 or (one.form is Form.SERVICE and GROUPS in expresses):
+    for stage in (deployment, *deployment.stages):
+        machines = replica_machines(stage) if stage.form is not Form.PIPELINE else 1
+        if machines == 1 or (stage.form is Form.SERVICE and GROUPS in expresses):
             continue
-        chips = one.node.chips if one.node.kind != "tpu" else min(one.node.chips, TPU_HOST)
-        host = one.node.machine if one.node.kind != "tpu" else f"a host of {one.node.machine}"
-        ways = "Take --to kubernetes or kueue (a LeaderWorkerSet) or ray" if one.form is Form.SERVICE else "Plan"
+        chips = stage.node.chips if stage.node.kind != "tpu" else min(stage.node.chips, TPU_HOST)
+        host = stage.node.machine if stage.node.kind != "tpu" else f"a host of {stage.node.machine}"
+        ways = "Take --to kubernetes or kueue (a LeaderWorkerSet) or ray" if stage.form is Form.SERVICE else "Plan"
         raise CannotRender(
-            f"One copy of the model takes {width(one.split)} chips, and {host} has {chips}: {target} does not start"
+            f"One copy of the model takes {width(stage.split)} chips, and {host} has {chips}: {target} does not start"
             f" {machines} machines that find each other.",
-            remedy=f"{ways}{', or plan' if one.form is Form.SERVICE else ''} for a chip with more memory (--limit chips=[...])"
+            remedy=f"{ways}{', or plan' if stage.form is Form.SERVICE else ''} for a chip with more memory (--limit chips=[...])"
             " or a smaller number format (--limit precision=[fp8]).",
         )
 

@@ -94,7 +94,7 @@ def _chips(deployment: Deployment) -> str:
 def _pod(deployment: Deployment, rank: str, queued: bool) -> Object:
     leads = rank == "0"
     command = [*map(kubernetes, deployment.software.command), *_meeting(deployment, rank)]
-    main = container(deployment, Noted(command, _why(deployment, leads)))
+    main = container(deployment, Noted(command, _role_reason(deployment, leads)))
     if not leads:
         main = {key: value for key, value in main.items() if key not in _ANSWERING}
         stays = Noted(grace_seconds(deployment) - SPARE_S // 3, "It stays while the leader ends what it began.")
@@ -130,7 +130,7 @@ def _meeting(deployment: Deployment, rank: str) -> list[Yaml]:
     return words if rank == "0" else [*words, "--headless"]
 
 
-def _why(deployment: Deployment, leads: bool) -> str:
+def _role_reason(deployment: Deployment, leads: bool) -> str:
     if deployment.software.is_custom:
         return nodes.REASON
     return "The leader answers requests." if leads else "A worker computes with the leader and answers nobody."

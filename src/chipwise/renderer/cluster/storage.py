@@ -9,12 +9,12 @@ from chipwise.renderer.deployment import Deployment, Volume
 from chipwise.renderer.yaml_text import Noted, Yaml
 
 SHARED, DISK = "chipwise-efs", "chipwise-gp3"
-_OURS = "Of the StorageClass of this name in these files."
+_CLASS_REASON = "Of the StorageClass of this name in these files."
 # (class, what it needs) for volumes of several machines and of one.
 _BUILT_IN = {
     "gcp": (("standard-rwx", "Filestore, built into GKE: its CSI driver must be on."), ("premium-rwo", "Built into GKE.")),
     "azure": (("azurefile-csi-premium", "Built into AKS."), ("managed-csi-premium", "Built into AKS.")),
-    "aws": ((SHARED, _OURS), (DISK, _OURS)),
+    "aws": ((SHARED, _CLASS_REASON), (DISK, _CLASS_REASON)),
 }
 
 

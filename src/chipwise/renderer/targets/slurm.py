@@ -43,12 +43,12 @@ def _refuse(deployment: Deployment) -> None:
 def _handing(deployment: Deployment, stage: Deployment) -> Deployment:
     """With a directory of the shared storage for each thing that it is handed or hands on: one for both of its ends."""
     volumes = []
-    for one in deployment.hand_offs:
-        name = f"hand-offs/{key(one.source)}-{key(one.target)}"
-        if one.target == stage.title:
-            volumes.append(Volume(name, arrives_at(one.source), one.size_bytes or GB, True))
-        if one.source == stage.title:
-            volumes.append(Volume(name, leaves_from(stage, one), one.size_bytes or GB, True))
+    for hand_off in deployment.hand_offs:
+        name = f"hand-offs/{key(hand_off.source)}-{key(hand_off.target)}"
+        if hand_off.target == stage.title:
+            volumes.append(Volume(name, arrives_at(hand_off.source), hand_off.size_bytes or GB, True))
+        if hand_off.source == stage.title:
+            volumes.append(Volume(name, leaves_from(stage, hand_off), hand_off.size_bytes or GB, True))
     env = tuple(sorted((SETTINGS | dict(stage.software.env)).items())) if volumes else stage.software.env
     return replace(stage, volumes=(*volumes, *stage.volumes), software=replace(stage.software, env=env))
 
