@@ -23,16 +23,16 @@ def refuse_large_copies(target: str, deployment: Deployment, expresses: Collecti
     one by one would start parts of it that wait for the rest for ever."""
     for stage in (deployment, *deployment.stages):
         machines = replica_machines(stage) if stage.form is not Form.PIPELINE else 1
-        if machines == 1 or (stage.form is Form.SERVICE and GROUPS in expresses):
+        if machines == 1 or NO_RUN in expresses or (stage.form is Form.SERVICE and GROUPS in expresses):
             continue
         chips = stage.node.chips if stage.node.kind != "tpu" else min(stage.node.chips, TPU_HOST)
         host = stage.node.machine if stage.node.kind != "tpu" else f"a host of {stage.node.machine}"
-        ways = "Take --to kubernetes or kueue (a LeaderWorkerSet) or ray" if stage.form is Form.SERVICE else "Plan"
+        ways = "Take --to kubernetes or kueue (a LeaderWorkerSet) or ray, or plan" if stage.form is Form.SERVICE else "Plan"
         raise CannotRender(
             f"One copy of the model takes {width(stage.split)} chips, and {host} has {chips}: {target} does not start"
             f" {machines} machines that find each other.",
-            remedy=f"{ways}{', or plan' if stage.form is Form.SERVICE else ''} for a chip with more memory (--limit chips=[...])"
-            " or a smaller number format (--limit precision=[fp8]).",
+            remedy=f"{ways} for a chip with more memory (--limit chips=[...]) or a smaller number format"
+            " (--limit precision=[fp8]).",
         )
 
 

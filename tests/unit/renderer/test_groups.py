@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -158,3 +161,21 @@ def test_a_rollout_of_groups_is_awaited_by_their_numbers() -> None:
     assert f"kubectl --namespace {WIDE.name} get leaderworkerset/{WIDE.name}" in text
     assert "{.status.observedGeneration}/{.status.updatedReplicas}/{.status.readyReplicas}" in text
     assert "rollout status" not in text
+
+
+def test_the_wait_ends_when_all_groups_are_new_and_ready_and_not_when_nobody_answers(tmp_path: Path) -> None:
+    [text] = written("github-actions").values()
+    [wait] = [step["run"] for step in yaml.safe_load(text)["jobs"]["deploy"]["steps"] if step["name"] == "Roll out"]
+    answers = ["", "3/1/2=4/2/2", "4/1/2=4/2/2", "4/2/1=4/2/2", "4/2/2=4/2/2"]
+    for name, body in {
+        "kubectl": f'[ "$1" = apply ] && exit 0\nn=$(cat {tmp_path}/n)\necho $((n + 1)) > {tmp_path}/n\n'
+        + "".join(f'[ "$n" = {at} ] && printf "%s" "{answer}"\n' for at, answer in enumerate(answers))
+        + "exit 0\n",
+        "sleep": "exit 0\n",
+    }.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "n").write_text("0")
+    ran = subprocess.run(["bash", "-e", "-c", wait], env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}, timeout=60, check=False)
+    assert ran.returncode == 0
+    assert (tmp_path / "n").read_text().strip() == "5", "it asked until all were new and ready"

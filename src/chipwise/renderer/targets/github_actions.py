@@ -339,7 +339,7 @@ def _wait(deployment: Deployment) -> str:
     wanted = "{.metadata.generation}/{.spec.replicas}/{.spec.replicas}"
     return (
         f"until kubectl --namespace {space} get leaderworkerset/{name} --output jsonpath='{seen}={wanted}' \\\n"
-        f"  | awk -F= '{{ exit $1 != $2 }}'; do\n"
+        f"  | awk -F= '$1 == $2 {{ same = 1 }} END {{ exit !same }}'; do\n"
         f'  if [ "$SECONDS" -gt {limit} ]; then exit 1; fi\n'
         "  sleep 15\ndone"
     )
