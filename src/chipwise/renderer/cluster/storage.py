@@ -9,7 +9,7 @@ from chipwise.renderer.deployment import Deployment, Volume
 from chipwise.renderer.yaml_text import Noted, Yaml
 
 SHARED, DISK = "chipwise-efs", "chipwise-gp3"
-_CLASS_REASON = "Of the StorageClass of this name in these files."
+_CLASS_REASON = "The StorageClass of this name in namespace.yaml."
 # (class, what it needs) for volumes of several machines and of one.
 _BUILT_IN = {
     "gcp": (("standard-rwx", "Filestore, built into GKE: its CSI driver must be on."), ("premium-rwo", "Built into GKE.")),

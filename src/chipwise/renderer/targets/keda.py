@@ -9,7 +9,7 @@ hours, where it has some, switch it on and off.
 
 from __future__ import annotations
 
-from chipwise.renderer.cluster import groups, guards, jobs, storage
+from chipwise.renderer.cluster import groups, guards, jobs
 from chipwise.renderer.cluster.accelerators import resource_of
 from chipwise.renderer.cluster.pod import Object, meta, namespace_of, selector, template
 from chipwise.renderer.cluster.services import QUEUES, scaled_kind
@@ -76,7 +76,7 @@ def render(deployment: Deployment) -> list[File]:
         )
     about = "A job for what waits. Apply it after namespace.yaml of --to kubernetes, in place of its workload.yaml."
     vouched = [trigger_authentication(deployment)] if _provider(deployment) else []
-    objects = [*storage.classes([deployment]), *guards.claims(deployment), *vouched, scaled_job(deployment)]
+    objects = [*guards.claims(deployment), *vouched, scaled_job(deployment)]
     return [File("scaling.yaml", document(*objects, title=heading(deployment, about)))]
 
 

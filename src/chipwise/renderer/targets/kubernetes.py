@@ -38,8 +38,9 @@ def render(deployment: Deployment) -> list[File]:
         guards.quota(deployment),
         guards.limit_range(deployment),
         guards.network_policy(deployment),
+        *storage.classes([deployment]),
     ]
-    work = [*storage.classes([deployment]), *guards.claims(deployment)]
+    work = [*guards.claims(deployment)]
     if deployment.form is Form.SERVICE:
         scaler = services.autoscaler(deployment)
         work += [services.deployment_object(deployment), services.disruption_budget(deployment)]

@@ -47,9 +47,10 @@ def render(deployment: Deployment) -> list[File]:
         guards.service_account(deployment),
         guards.limit_range(deployment),
         guards.network_policy(deployment),
+        *storage.classes([deployment]),
     ]
     queues = [*flavors(deployment), cluster_queue(deployment), local_queue(deployment), priority(deployment)]
-    work: list[Yaml] = [*storage.classes([deployment]), *guards.claims(deployment)]
+    work: list[Yaml] = [*guards.claims(deployment)]
     if deployment.form is Form.SERVICE:
         scaler = services.autoscaler(deployment)
         work.append(services.deployment_object(deployment, queue_of(deployment)))
