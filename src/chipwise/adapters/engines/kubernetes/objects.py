@@ -52,6 +52,7 @@ SURROUNDINGS = frozenset(
     {
         "Namespace",
         "PriorityClass",
+        "StorageClass",
         "ResourceQuota",
         "LimitRange",
         "ResourceFlavor",
