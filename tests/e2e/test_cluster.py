@@ -242,6 +242,7 @@ KINDS = {
     "karpenter-aws": ("karpenter.k8s.aws/v1", "EC2NodeClass"),
     "kueue": (KUEUE, "Cohort"),
     "keda": ("keda.sh/v1alpha1", "ScaledObject"),
+    "lws": ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"),
 }
 
 

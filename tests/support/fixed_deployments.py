@@ -10,7 +10,7 @@ from chipwise.renderer.boot_images import boot_images
 from chipwise.renderer.deployment import Deployment, Form, HandOff, Model, Node, Predicted, Scaling, Software, Volume
 from chipwise.renderer.joining import joining
 from chipwise.renderer.platforms import platforms
-from chipwise.renderer.software import images_for
+from chipwise.renderer.software import images_for, unverified_for
 from chipwise.units import GB, GIB, HOUR
 
 _LABELS = {"owner": "mara.lindqvist", "team": "language", "project": "legal-assistant", "cost_center": "4711"}
@@ -122,6 +122,8 @@ SERVE = Deployment(
             "vllm",
             "serve",
             "meta-llama/Llama-3.1-8B",
+            "--served-model-name",
+            "llama-3-1-8b",
             "--host",
             "0.0.0.0",
             "--port",
@@ -132,6 +134,8 @@ SERVE = Deployment(
             "8192",
             "--max-num-seqs",
             "128",
+            "--shutdown-timeout",
+            "46",
         ),
         is_custom=False,
         env=(("HF_HOME", "/models/hub"),),
@@ -153,13 +157,14 @@ SERVE = Deployment(
         840.0,
         {"ttft p95": 0.5, "tpot p95": 0.035, "latency p99": 8.9},
         always_usd=2862.88,
+        longest_s=36.3,
     ),
     labels={"owner": "priya.raman", "team": "assistants", "project": "shop-chat"},
     split=GenerationSplit(tp=1, pp=1, replicas=2),
     chips_each=1,
     model=replace(_MODEL, precision="fp8", weight_bytes=8e9, generates=True),
     volumes=(Volume("models", "/models", 18 * GB, True, None, "weights are fetched once, not at every start"),),
-    scaling=Scaling(2, 2, 12, 6.9, 128),
+    scaling=Scaling(2, 2, 12, 6.9, 128, concurrency=61.4),
     starts="0 7 * * 1,2,3,4,5,6",
     stops="0 22 * * 1,2,3,4,5,6",
     time_zone="Europe/Berlin",
@@ -182,7 +187,7 @@ NEURON = replace(
         driver="",
         requirements=None,
         secrets=(),
-        base="public.ecr.aws/neuron/pytorch-training-neuronx:2.9.0-neuronx-py312-sdk2.32.0-ubuntu24.04",
+        base="public.ecr.aws/neuron/pytorch-training-neuronx:2.9.0-neuronx-py312-sdk2.29.0-ubuntu24.04",
         env=(("FI_EFA_FORK_SAFE", "1"), ("FI_EFA_USE_DEVICE_RDMA", "1"), ("FI_PROVIDER", "efa")),
     ),
     chips_each=16,
@@ -347,11 +352,11 @@ NOTEBOOKS = Deployment(
         interfaces=4,
     ),
     software=Software(
-        image="quay.io/jupyter/pytorch-notebook:cuda12-2025-10-06",
-        base="quay.io/jupyter/pytorch-notebook:cuda12-2025-10-06",
+        image="quay.io/jupyter/pytorch-notebook:cuda12-2025-09-08",
+        base="quay.io/jupyter/pytorch-notebook:cuda12-2025-09-08",
         built=False,
         purpose="jupyter",
-        version="2025-10-06",
+        version="2025-09-08",
         command=("start-notebook.py",),
         is_custom=False,
         cuda="12",
@@ -436,9 +441,52 @@ SMALL = Deployment(
     labels={"team": "shop"},
     model=Model("minilm-l6", "sentence-transformers/all-MiniLM-L6-v2", "fp32", None, 0.09e9, False),
     volumes=(Volume("models", "/models", 10 * GB, True, None, "weights are fetched once, not at every start"),),
-    scaling=Scaling(1, 1, 4, 20.0, 16),
+    scaling=Scaling(1, 1, 4, 20.0, 16, concurrency=8.0),
     trigger="s3://uploads/texts/",
     regions=("eu-central-1",),
+)
+
+WIDE = replace(
+    SERVE,
+    name="large-chat",
+    title="large-chat",
+    node=_P5,
+    machines=4,
+    software=replace(
+        SERVE.software,
+        command=(
+            "vllm",
+            "serve",
+            "meta-llama/Llama-3.1-405B",
+            "--served-model-name",
+            "llama-3-1-405b",
+            "--host",
+            "0.0.0.0",
+            "--port",
+            "8000",
+            "--dtype",
+            "bfloat16",
+            "--tensor-parallel-size",
+            "8",
+            "--pipeline-parallel-size",
+            "2",
+            "--max-model-len",
+            "8192",
+            "--max-num-seqs",
+            "128",
+            "--shutdown-timeout",
+            "46",
+        ),
+    ),
+    split=GenerationSplit(tp=8, pp=2, replicas=2),
+    chips_each=8,
+    model=Model("llama-3.1-405b", "meta-llama/Llama-3.1-405B", "bf16", 8192, 812e9, True, 812e9),
+    volumes=(Volume("models", "/models", 1786 * GB, True, None, "weights are fetched once, not at every start"),),
+    scaling=Scaling(2, 2, 4, 1.9, 128, concurrency=16.9),
+    starts="",
+    stops="",
+    time_zone="UTC",
+    regions=("eu-north-1",),
 )
 
 
@@ -448,6 +496,7 @@ def _complete(what: Deployment) -> Deployment:
     runtimes, node = catalog.rows("runtimes"), what.node
     found = platforms(runtimes, node) | joining(runtimes, node) | boot_images(runtimes, node)
     found |= {"Images": images_for(catalog.rows("images"), node)}
+    found |= {"Unverified": unverified_for(catalog.rows("images"), node)}
     goals = {goal: 2 * seconds for goal, seconds in what.predicted.latency.items()}
     return replace(what, platforms=found, goals=goals, stages=tuple(map(_complete, what.stages)))
 
@@ -464,5 +513,6 @@ _NAMED = {
     "device": DEVICE,
     "pipeline": PIPELINE,
     "small": SMALL,
+    "wide": WIDE,
 }
 CASES = {name: _complete(what) for name, what in _NAMED.items()}

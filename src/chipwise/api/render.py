@@ -23,7 +23,8 @@ from chipwise.renderer import targets
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.describing import describe, describe_pipeline
 from chipwise.renderer.file import CannotRender, File
-from chipwise.renderer.left_out import with_notes
+from chipwise.renderer.image_checks import checked
+from chipwise.renderer.left_out import refuse_large_copies, with_notes
 from chipwise.renderer.limits import bounded
 from chipwise.renderer.sold import WRITERS, writer
 from chipwise.spelling import nearest
@@ -135,7 +136,9 @@ def render_plan(session: Session, work: Common, found: Plan | PipelinePlan, name
 
 
 def files(name: str, module: ModuleType, deployment: Deployment) -> list[File]:
-    rendered: list[File] = module.render(with_notes(deployment, getattr(module, "EXPRESSES", ())))
+    expresses = getattr(module, "EXPRESSES", ())
+    refuse_large_copies(name, deployment, expresses)
+    rendered: list[File] = checked(deployment, module.render(with_notes(deployment, expresses)))
     if not rendered:
         raise CannotRender(f"{name} has nothing to write for {deployment.title}.", remedy="Take another target.")
     bounded(name, rendered)

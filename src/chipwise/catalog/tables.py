@@ -262,8 +262,10 @@ class ImageRow(NamedTuple):
     capability_low: float | None
     capability_high: float | None
     arch: str
+    chips: str  # names, where not all of the device that the capability allows; empty: all
     image: str
     tag: str
+    known: str  # how: seen (published files name this very tag), release (it follows one that exists), naming, recalled
     version: str
     cuda: str
     driver: str

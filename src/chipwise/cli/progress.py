@@ -49,7 +49,7 @@ def stages_planned(every_s: float = 10.0) -> Report:
     """Of the stages of a pipeline, for a session: a line now and then of a long plan, nothing of one that is ready soon."""
     last = time.monotonic()
 
-    def told(done: int, total: int | None, what: str) -> None:
+    def report(done: int, total: int | None, what: str) -> None:
         nonlocal last
         if time.monotonic() - last >= every_s:
             last = time.monotonic()
@@ -57,4 +57,4 @@ def stages_planned(every_s: float = 10.0) -> Report:
 
             text.say(f"{done} of {total} stages planned")
 
-    return told
+    return report

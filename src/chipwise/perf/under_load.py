@@ -112,20 +112,20 @@ def _services(ask: Generation, model: Model) -> Iterator[Service]:
 def _highest(serving: Service, goals: Goals, top: float, demand: Demand | None = None) -> Array:
     """At most `top` of the capacity. Of a demand, the fewer replicas share it, the more of each burst one of them gets."""
     capacity = serving.capacity
-    most = top * capacity
+    ceiling = top * capacity
     if not goals:
-        return most
+        return ceiling
     metrics = tuple(name for name in METRICS if any(name == metric for metric, _ in goals))
 
-    def fine(some: Service, rate: Array) -> NDArray[np.bool_]:
+    def fine(services: Service, rate: Array) -> NDArray[np.bool_]:
         if demand is not None:
             copies = np.maximum(demand.rate * (1.0 + demand.headroom) / rate, demand.least_replicas)
-            some = replace(some, traffic=some.traffic.of_one(copies))
-        loaded = waits(some, rate, metrics)
+            services = replace(services, traffic=services.traffic.of_one(copies))
+        loaded = waits(services, rate, metrics)
         within = [loaded.seconds(name, share) <= limit for (name, share), limit in goals.items()]
         return np.asarray(np.logical_and.reduce(within), dtype=np.bool_)
 
-    rates = np.where(fine(serving, most), most, 0.0)
+    rates = np.where(fine(serving, ceiling), ceiling, 0.0)
     left = np.flatnonzero(rates == 0)
     if top > UTILISATION and len(left):
         usual = fine(selected(serving, left), UTILISATION * capacity[left])
@@ -143,10 +143,10 @@ def _between(
     """The highest rate that is fine of rows for which the first use of the capacity is, and the second is not."""
     if not len(rows):
         return np.zeros(0)
-    some, capacity = selected(serving, rows), serving.capacity[rows]
+    services, capacity = selected(serving, rows), serving.capacity[rows]
     low, high = (np.full(len(rows), np.log(one)) for one in used)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        good = fine(some, np.exp(middle) * capacity)
+        good = fine(services, np.exp(middle) * capacity)
         low, high = np.where(good, middle, low), np.where(good, high, middle)
     return np.asarray(np.exp(low) * capacity)

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from chipwise.planner.values.split import UNSPLIT, Split
-from chipwise.renderer.quoting import file_name
+from chipwise.renderer.quoting import dns_name, file_name
 
 TPU_HOST = 4  # chips of one host of a slice
+JOINED = ("Trainium2", "Trainium3")  # two of their cores work as one unless somebody says otherwise
+BUSY = 0.7  # of what is planned for one replica: above it one more is started, before goals are missed
 
 
 class Form(StrEnum):
@@ -55,8 +57,11 @@ class Node:
 
     @property
     def ways(self) -> int:
-        """What serving engines count for one chip: its cores on Neuron, else itself."""
-        return self.cores or 1 if self.kind == "neuron" else 1
+        """What engines and process groups count for one chip: its cores on Neuron, of which two may work as one; else one."""
+        if self.kind != "neuron":
+            return 1
+        cores = self.cores or (8 if self.chip in JOINED else 2)
+        return cores // 2 if self.chip in JOINED else cores
 
     @property
     def hosts(self) -> int:
@@ -84,6 +89,7 @@ class Software:
     engine: str = ""
     cuda: str = ""  # of the image; empty: it has none
     driver: str = ""  # the oldest that runs it
+    unverified: str = ""  # how its tag is known, where nobody saw it published; empty: it was seen, or is the user's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +114,22 @@ class Scaling:
     per_replica: float | None = None  # requests per second that one answers within the goals
     slots: int | None = None  # requests that one works on at a time
     reason: str = ""  # of `minimum`, where it is not the plan's mean load
+    concurrency: float | None = None  # requests that one has in work at its planned rate: rate times answer time
+
+    @property
+    def busy(self) -> int | None:
+        """Requests in work on one replica above which one more is started; None: nobody knows how long an answer takes."""
+        return max(int(BUSY * self.concurrency), 1) if self.concurrency is not None else None
+
+    @property
+    def busy_per_minute(self) -> float | None:
+        """The same as requests that arrive for one replica in a minute."""
+        return BUSY * self.per_replica * 60 if self.per_replica is not None else None
+
+    @property
+    def busy_reason(self) -> str:
+        rate = f"{self.per_replica:.3g} requests a second" if self.per_replica else "the planned rate"
+        return f"{BUSY:.0%} of the plan's for one ({rate} times their answer time)"
 
     @property
     def minimum_reason(self) -> str:
@@ -132,6 +154,7 @@ class Predicted:
     price_of: str = ""
     followed_usd: float | None = None  # a month of machines that follow the load, each layer bought its own way
     always_usd: float | None = None  # a month of the same machines around the clock; None: the plan is of no month
+    longest_s: float | None = None  # of the longest answer, from the request to its end; None: nothing says how long it takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +169,11 @@ class Model:
     generates: bool
     fetched_bytes: float | None = None  # as the hub has them, which need not be the planned precision
     weights: str = ""  # where they come from: an id of the hub or a path; empty: by `hub`, or a path by name
+
+    @property
+    def served(self) -> str:
+        """What clients ask for, wherever it is served: it stays when the weights move."""
+        return dns_name(self.name, 60)
 
     @property
     def source(self) -> str:

@@ -10,12 +10,14 @@ from chipwise.catalog.catalog import Catalog
 from chipwise.planner.explain.words import sentence
 from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Choice, Plan
-from chipwise.planner.values.split import Copies, GenerationSplit, width
+from chipwise.planner.values.split import Copies, GenerationSplit, Split, width
 from chipwise.renderer.boot_images import boot_images
 from chipwise.renderer.deployment import Deployment, Form, HandOff, Model, Node, Predicted, Scaling, Stand, Volume
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.hardware import node_of
 from chipwise.renderer.joining import joining
+from chipwise.renderer.launch.handing import arrives_at
+from chipwise.renderer.layout import copies_each
 from chipwise.renderer.paying import (
     around_the_clock_usd,
     best_of,
@@ -31,10 +33,11 @@ from chipwise.renderer.paying import (
 from chipwise.renderer.paying_stages import own_machine, stage_notes, stage_service
 from chipwise.renderer.platforms import platforms
 from chipwise.renderer.quoting import dns_name, file_name, is_hub_id
-from chipwise.renderer.software import HANDED, QUANTIZED, SoftwareRequest, images_for, software_of
+from chipwise.renderer.software import QUANTIZED, SoftwareRequest, images_for, software_of, unverified_for
 from chipwise.renderer.windows import hours_of, paused, window
 from chipwise.units import GB, GIB, HOUR
 from chipwise.workload.common import Common
+from chipwise.workload.demand import Length
 from chipwise.workload.kinds import Batch, Interactive, Learning, Serve, Stream, Transcode
 from chipwise.workload.model.decoder import DecoderShape
 from chipwise.workload.model.registry import Model as Known
@@ -62,23 +65,26 @@ def describe(
     work = sized(work, model.shape if model is not None else None)
     name, form = name or dns_name(work.name), _form(work, chosen)
     node = node_of(catalog, chosen, work)
-    per_replica = _chips_each(chosen, node, form)
+    split = _split(work, chosen, node)
+    per_replica = _chips_each(split, node, form)
     load = load_of(plan, chosen) if form in (Form.SERVICE, Form.SESSIONS) else None
     scaling = followed(
         _scaling(work, plan, chosen, form, node.chips),
         load,
-        max(node.chips // per_replica, 1) if per_replica else 1,
+        copies_each(form, node, split, per_replica),
         _stated(work),
     )
     loaded = _model(work, chosen, model, teacher)
+    longest = _longest_s(work, chosen) if form is Form.SERVICE else None
     request = SoftwareRequest(
         work=work,
         form=form,
         node=node,
         model=loaded,
         machines=chosen.machines,
-        split=chosen.split,
+        split=split,
         slots=scaling.slots if scaling else None,
+        longest_s=longest,
         name=name,
         precision=_format(chosen),
         taught_by=teacher.name if teacher is not None else "",
@@ -98,10 +104,10 @@ def describe(
         machines=chosen.machines,
         purchase=purchase_of(load, chosen),
         software=software_of(request, catalog.rows("images")),
-        predicted=replace(_predicted(plan, chosen), followed_usd=followed_usd(load, chosen)),
+        predicted=replace(_predicted(plan, chosen), followed_usd=followed_usd(load, chosen), longest_s=longest),
         labels=_labels(work),
         description=work.description or "",
-        split=chosen.split,
+        split=split,
         chips_each=per_replica,
         model=loaded,
         volumes=tuple(_volumes(work, chosen, loaded, form)),
@@ -121,7 +127,8 @@ def describe(
         platforms=platforms(catalog.rows("runtimes"), node)
         | joining(catalog.rows("runtimes"), node)
         | boot_images(catalog.rows("runtimes"), node)
-        | {"Images": images_for(catalog.rows("images"), node)},
+        | {"Images": images_for(catalog.rows("images"), node)}
+        | {"Unverified": unverified_for(catalog.rows("images"), node)},
         runs=int(getattr(work, "runs", 1) or 1),
         goals=_goals(work),
         traffic=dict(work.traffic),
@@ -196,7 +203,7 @@ def _teacher(work: Pipeline, stage: Common) -> Learning | None:
 def _taught(teacher: Learning | None) -> tuple[str, ...]:
     if teacher is None:
         return ()
-    return (f"It runs what stage {teacher.name} hands over, which it looks for in {HANDED}/{teacher.name}.",)
+    return (f"It runs what stage {teacher.name} hands over, which it looks for in {arrives_at(teacher.name)}.",)
 
 
 def _named_apart(work: Pipeline) -> None:
@@ -220,11 +227,18 @@ def _form(work: Common, choice: Choice) -> Form:
     return Form.SERVICE if lasting else Form.JOB
 
 
-def _chips_each(choice: Choice, node: Node, form: Form) -> int:
+def _split(work: Common, choice: Choice, node: Node) -> Split:
+    """An archive of video falls into parts that never speak to each other: one for each chip, or each machine without any."""
+    if isinstance(work, Transcode) and work.streams is None:
+        return Copies(choice.machines * max(node.chips, 1))
+    return choice.split
+
+
+def _chips_each(split: Split, node: Node, form: Form) -> int:
     if not node.chips:
         return 0
-    if form is Form.SERVICE or isinstance(choice.split, GenerationSplit | Copies):
-        return min(width(choice.split), node.chips)
+    if form is Form.SERVICE or isinstance(split, GenerationSplit | Copies):
+        return min(width(split), node.chips)
     return 1 if form is Form.SESSIONS else node.chips
 
 
@@ -243,11 +257,17 @@ def _scaling(work: Common, plan: Plan, choice: Choice, form: Form, chips: int) -
     maximum = replicas.max if replicas.max else max(2 * usual, usual + 1)
     rate = choice.planned / usual if choice.planned else None
     answer, slots = _answer_s(work, choice), None
+    usual_answer = _usual_answer_s(work, choice)
     if rate is not None and answer is not None:
-        most = (choice.rate or 0.0) / usual
-        slots = 1 << max(math.ceil(math.log2(max(most * answer, 1.0) * 1.5)), 4)  # Little's law with room for bursts
+        capacity = (choice.rate or 0.0) / usual
+        slots = 1 << max(math.ceil(math.log2(max(capacity * answer, 1.0) * 1.5)), 4)  # Little's law with room for bursts
     return Scaling(
-        minimum=min(minimum, maximum), usual=max(usual, minimum), maximum=max(maximum, usual), per_replica=rate, slots=slots
+        minimum=min(minimum, maximum),
+        usual=max(usual, minimum),
+        maximum=max(maximum, usual),
+        per_replica=rate,
+        slots=slots,
+        concurrency=rate * usual_answer if rate is not None and usual_answer is not None else None,
     )
 
 
@@ -266,13 +286,44 @@ def _answer_s(work: Common, choice: Choice) -> float | None:
     return seconds_by_goal.get("ttft", 0.0) + seconds_by_goal.get("tpot", 0.03) * work.output_tokens.mean
 
 
+def _usual_answer_s(work: Common, choice: Choice) -> float | None:
+    """The same of an answer of the mean length, by the lowest percentiles that are predicted: what counts on average."""
+    lowest = {
+        name: min((seconds for goal, seconds in choice.latency.items() if goal.startswith(name)), default=None)
+        for name in ("latency", "ttft", "tpot")
+    }
+    tokens = work.output_tokens if isinstance(work, Serve) else None
+    if tokens is not None and lowest["tpot"] is not None:
+        by_tokens = (lowest["ttft"] or 0.0) + lowest["tpot"] * tokens.mean
+        return by_tokens if lowest["latency"] is None else min(by_tokens, lowest["latency"])
+    return lowest["latency"]
+
+
+def _longest_s(work: Common, choice: Choice) -> float | None:
+    """From request to complete answer of the longest one: by the worst latency that is predicted, and by its most tokens."""
+    worst = {
+        name: max((seconds for goal, seconds in choice.latency.items() if goal.startswith(name)), default=None)
+        for name in ("latency", "ttft", "tpot")
+    }
+    seconds = [worst["latency"]] if worst["latency"] is not None else []
+    tokens = work.output_tokens if isinstance(work, Serve) else None
+    if tokens is not None and worst["tpot"] is not None:
+        seconds.append((worst["ttft"] or 0.0) + worst["tpot"] * _most_tokens(tokens))
+    return max(seconds) if seconds else None
+
+
+def _most_tokens(lengths: Length) -> float:
+    """Of the longest, with room above means where nobody says it."""
+    return lengths.max or 4 * (lengths.p95 or lengths.mean)
+
+
 def _context(work: Common, known: Known) -> int | None:
     """Tokens of the longest request with its answer: as asked, else by the lengths that are stated, with room above means."""
     length = getattr(work, "context", None)
     if length:
         return int(length)
     lengths = [getattr(work, name, None) for name in ("input_tokens", "output_tokens")]
-    stated: list[float] = [(one.max or 4 * (one.p95 or one.mean)) for one in lengths if one is not None]
+    stated = [_most_tokens(one) for one in lengths if one is not None]
     if not stated:
         return known.context
     wanted = max(math.ceil(sum(stated) / 1024) * 1024, 2048)
@@ -303,7 +354,7 @@ def _model(work: Common, choice: Choice, known: Known | None, teacher: Learning 
 def _weights(known: Known, choice: Choice, teacher: Learning | None) -> str:
     """Where the hub's own will not do: what another stage trained, or what must be quantised before it is loaded."""
     if teacher is not None and getattr(teacher, "method", "full") == "full":
-        return f"{HANDED}/{teacher.name}"
+        return arrives_at(teacher.name)
     return f"/models/{file_name(known.name)}-{choice.precision}" if choice.precision in QUANTIZED else ""
 
 
@@ -329,10 +380,10 @@ def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> l
             Volume(
                 name="data",
                 path="/data",
-                size_bytes=100 * GB,
+                size_bytes=_worked_bytes(work) or 100 * GB,
                 shared=shared,
                 url=None,
-                reason="input and results; its size is not stated",
+                reason="input and results" + ("" if _worked_bytes(work) else "; its size is not stated"),
             )
         )
     if model is not None and model.weight_bytes and form is not Form.DEVICES:
@@ -364,7 +415,7 @@ def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> l
                 reason="room for three checkpoints",
             )
         )
-    elif form is Form.JOB and choice.purchase == "spot":
+    elif form is Form.JOB and choice.purchase == "spot" and not isinstance(work, Transcode):  # whose results are in `data`
         url = work.program.checkpoints if work.program else None
         volumes.append(
             Volume(
@@ -379,6 +430,15 @@ def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> l
     return volumes
 
 
+def _worked_bytes(work: Common) -> float | None:
+    """Of the sources and results of an archive, with room for what is being written; None: a bitrate is not stated."""
+    if not isinstance(work, Transcode) or work.duration is None:
+        return None
+    rates = [one.bitrate for one in (work.source, *work.outputs)]
+    known = [rate for rate in rates if rate is not None]
+    return 1.1 * work.duration * sum(known) if len(known) == len(rates) else None
+
+
 def _checkpoint(work: Common, choice: Choice) -> float | None:
     return getattr(work, "checkpoint_every", None) or choice.checkpoint_s or None
 
@@ -388,7 +448,8 @@ def _labels(work: Common) -> dict[str, str]:
 
 
 def _similar_nodes(catalog: Catalog, plan: Plan, chosen: Choice, work: Common) -> tuple[Node, ...]:
-    """The next best of the same place whose machines look the same to the program: same kind of chip, as many of them."""
+    """The next best of the same place whose machines look the same to the program: same kind of chip, as many of them, and the
+    settings of the chosen one fit: they are split alike by the plan, or have as much memory."""
     seen, nodes = {chosen.machine}, []
     own = node_of(catalog, chosen, work)
     for choice in plan.choices:
@@ -396,10 +457,16 @@ def _similar_nodes(catalog: Catalog, plan: Plan, chosen: Choice, work: Common) -
             continue
         node = node_of(catalog, choice, work)
         alike = (node.kind, node.vendor, node.chips, node.arch) == (own.kind, own.vendor, own.chips, own.arch)
-        if alike and choice.machines == chosen.machines and choice.precision == chosen.precision:
+        fits = choice.split == chosen.split or _chip_bytes(catalog, node) >= _chip_bytes(catalog, own) > 0
+        if alike and fits and choice.machines == chosen.machines and choice.precision == chosen.precision:
             seen.add(choice.machine)
             nodes.append(node)
     return tuple(nodes[:MAX_ALTERNATIVES])
+
+
+def _chip_bytes(catalog: Catalog, node: Node) -> float:
+    chip = catalog.chips.get(node.chip)
+    return (chip.memory_bytes if chip is not None else None) or 0.0
 
 
 def _regions(plan: Plan, chosen: Choice) -> tuple[str, ...]:

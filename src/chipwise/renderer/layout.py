@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
-from chipwise.planner.values.split import Runs, Split
+from chipwise.planner.values.split import Runs, Split, width
 from chipwise.planner.values.split import independent as works_apart
-from chipwise.renderer.deployment import Deployment, Form, MachineLayer, Node
+from chipwise.renderer.deployment import TPU_HOST, Deployment, Form, MachineLayer, Node
 from chipwise.renderer.quoting import dns_name
 
 ALIKE = 0.5  # of the chosen machine's processors and memory: what another must have at least to stand in for it
@@ -34,6 +35,30 @@ def machines_at_once(form: Form, node: Node, machines: int, split: Split) -> int
     if isinstance(split, Runs):
         return max(-(-split.chips_each // max(node.chips, 1)), 1)
     return machines
+
+
+def machines_of_copy(form: Form, node: Node, split: Split) -> int:
+    """Machines (hosts of a TPU slice) that one copy of a model takes: one, unless it is larger than a machine. Jobs whose
+    machines all work on one copy are counted by `machines_at_once`."""
+    if not node.chips or not (form is Form.SERVICE or (form is Form.JOB and works_apart(split))):
+        return 1
+    chips = min(node.chips, TPU_HOST) if node.kind == "tpu" else node.chips
+    return max(-(-width(split) // chips), 1)
+
+
+def replica_machines(deployment: Deployment) -> int:
+    return machines_of_copy(deployment.form, deployment.node, deployment.split)
+
+
+def grouped(deployment: Deployment) -> bool:
+    """A service whose every replica stands on several machines, which start and end together."""
+    return deployment.form is Form.SERVICE and replica_machines(deployment) > 1
+
+
+def copies_each(form: Form, node: Node, split: Split, chips: int) -> Fraction:
+    """Copies that one machine holds, each with `chips` of it; of one that is larger than a machine, the part."""
+    inside = max(node.chips // chips, 1) if chips else 1
+    return Fraction(inside, machines_of_copy(form, node, split))
 
 
 def together(deployment: Deployment) -> bool:
@@ -84,15 +109,19 @@ def meets(deployment: Deployment) -> bool:
 
 
 def uses_efa(deployment: Deployment, node: Node | None = None) -> bool:
-    """Machines that work together; a service talks to its users, and independent workers to nobody. `node`: another that
-    may stand in for the plan's."""
+    """Machines that work together; a service on single machines talks to its users, and independent workers to nobody.
+    `node`: another that may stand in for the plan's."""
     node = node or deployment.node
-    return node.provider == "aws" and node.interfaces > 0 and together(deployment)
+    return node.provider == "aws" and node.interfaces > 0 and (together(deployment) or grouped(deployment))
 
 
 def machines_for(deployment: Deployment, replicas: int) -> int:
-    """Machines that hold so many pods of a service."""
-    return -(-replicas // max(deployment.per_machine, 1))
+    """Machines that hold so many replicas of a service."""
+    return -(-replicas // _inside(deployment))
+
+
+def _inside(deployment: Deployment) -> Fraction:
+    return copies_each(deployment.form, deployment.node, deployment.split, deployment.chips_each)
 
 
 def most_machines(deployment: Deployment) -> int:
@@ -110,7 +139,7 @@ def bought(deployment: Deployment) -> tuple[Deployment, ...]:
     """
     if len(deployment.rented) < 2:
         return (deployment,)
-    inside, left, below = max(deployment.per_machine, 1), most_machines(deployment), 0
+    inside, left, below = _inside(deployment), most_machines(deployment), 0
     deployments: list[Deployment] = []
     for index, layer in enumerate(deployment.rented):
         machines = left if index == len(deployment.rented) - 1 else min(layer.machines, left)
@@ -119,7 +148,7 @@ def bought(deployment: Deployment) -> tuple[Deployment, ...]:
             if scaling is not None:
                 counts = (scaling.minimum, scaling.usual, scaling.maximum)
                 minimum, maximum, copies = (
-                    min(max(count - below, 0), machines * inside) for count in (counts[0], counts[2], counts[1])
+                    min(max(count - below, 0), int(machines * inside)) for count in (counts[0], counts[2], counts[1])
                 )
                 scaling = replace(scaling, minimum=minimum, usual=copies, maximum=maximum)
                 usual = machines_for(deployment, copies)
@@ -133,7 +162,7 @@ def bought(deployment: Deployment) -> tuple[Deployment, ...]:
                     scaling=scaling,
                 )
             )
-        left, below = left - machines, below + machines * inside
+        left, below = left - machines, below + int(machines * inside)
     return tuple(deployments)
 
 

@@ -6,12 +6,34 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from chipwise.planner.values.split import Streams
-from chipwise.renderer.deployment import Deployment, Form
+from chipwise.planner.values.split import Streams, width
+from chipwise.renderer.deployment import TPU_HOST, Deployment, Form
+from chipwise.renderer.file import CannotRender
+from chipwise.renderer.launch import nodes
+from chipwise.renderer.layout import replica_machines
 
 LAYERS, REGIONS, STREAMS = "layers", "regions", "streams"
+GROUPS = "groups"  # replicas of a service that stand on several machines
 HOURS, NO_RUN = "hours", "no run"  # what keeps a schedule by clocks of its own; what starts nothing that could run on
 _LAYERED = {"aws": "karpenter, kueue, eksctl or terraform"}  # elsewhere kueue counts them apart
+
+
+def refuse_large_copies(target: str, deployment: Deployment, expresses: Collection[str]) -> None:
+    """A copy of a model that is larger than a machine starts on several that find each other: a target that starts machines
+    one by one would start parts of it that wait for the rest for ever."""
+    for stage in (deployment, *deployment.stages):
+        machines = replica_machines(stage) if stage.form is not Form.PIPELINE else 1
+        if machines == 1 or NO_RUN in expresses or (stage.form is Form.SERVICE and GROUPS in expresses):
+            continue
+        chips = stage.node.chips if stage.node.kind != "tpu" else min(stage.node.chips, TPU_HOST)
+        host = stage.node.machine if stage.node.kind != "tpu" else f"a host of {stage.node.machine}"
+        ways = "Take --to kubernetes or kueue (a LeaderWorkerSet) or ray, or plan" if stage.form is Form.SERVICE else "Plan"
+        raise CannotRender(
+            f"One copy of the model takes {width(stage.split)} chips, and {host} has {chips}: {target} does not start"
+            f" {machines} machines that find each other.",
+            remedy=f"{ways} for a chip with more memory (--limit chips=[...]) or a smaller number format"
+            " (--limit precision=[fp8]).",
+        )
 
 
 def with_notes(deployment: Deployment, expresses: Collection[str]) -> Deployment:
@@ -20,7 +42,8 @@ def with_notes(deployment: Deployment, expresses: Collection[str]) -> Deployment
     if deployment.form is Form.PIPELINE:
         return noted
     left = (*_streams(deployment, expresses), *_layers(deployment, expresses), *_regions(deployment, expresses))
-    noted = replace(noted, notes=(*deployment.notes, *left))
+    unread = nodes.unread(deployment) if NO_RUN not in expresses else ""
+    noted = replace(noted, notes=(*deployment.notes, *left, *((unread,) if unread else ())))
     ends_known = deployment.form is not Form.SERVICE or bool(deployment.stops)
     if NO_RUN in expresses or (HOURS in expresses and ends_known):
         return noted

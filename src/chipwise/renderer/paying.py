@@ -6,6 +6,7 @@ Layers of a load over time, services that are paid per use, mixes of machine typ
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.values.load import LoadPlan
@@ -49,18 +50,18 @@ def followed_usd(load: LoadPlan | None, chosen: Choice) -> float | None:
 
 
 def followed(
-    scaling: Scaling | None, load: LoadPlan | None, inside: int, stated: tuple[int | None, int | None]
+    scaling: Scaling | None, load: LoadPlan | None, inside: Fraction, stated: tuple[int | None, int | None]
 ) -> Scaling | None:
     """Copies between the fewest and the most that the load takes in its hours, where it varies; `inside`: copies that one
-    machine holds; `stated`: what the user says of both, which counts."""
+    machine holds, or the part of one; `stated`: what the user says of both, which counts."""
     counts = [machines for machines, _ in load.steps if machines] if load is not None else []
     layers = layers_of(load)
     if scaling is None or not counts or (len(set(counts)) < 2 and not layers):
         return scaling
     rented = sum(one.machines for one in layers if one.purchase != OWNED) if layers else max(counts)
     committed = sum(one.machines for one in layers if one.committed)
-    maximum = max(stated[1] or rented * inside, 1)
-    minimum = min(max(stated[0] or min(counts) * inside, committed * inside), maximum)
+    maximum = max(stated[1] or int(rented * inside), 1)
+    minimum = min(max(stated[0] or int(min(counts) * inside), int(committed * inside), 1), maximum)
     reason = (
         "Machines under a commitment, paid for whether they run or not"
         if committed * inside >= minimum

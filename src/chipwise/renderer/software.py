@@ -14,13 +14,20 @@ from chipwise.catalog.tables import ImageRow
 from chipwise.planner.values.split import Split, model_ways
 from chipwise.renderer.deployment import Form, Model, Node, Software
 from chipwise.renderer.file import CannotRender
-from chipwise.renderer.layout import machines_at_once
+from chipwise.renderer.launch.archive import archive_words
+from chipwise.renderer.launch.timing import drain_seconds, drains
+from chipwise.renderer.layout import machines_at_once, machines_of_copy
+from chipwise.renderer.quoting import dns_name
 from chipwise.workload.common import Common
 from chipwise.workload.kinds import Interactive, Render, Serve, Transcode
 from chipwise.workload.program import Engine, Framework, Program
 
 QUANTIZED = ("int8", "int4", "fp4")  # engines do not make these from the hub's weights as they load them
-HANDED = "/hand-offs/in"  # where a stage of a pipeline finds what others gave it
+UNVERIFIED = {
+    "release": "the tag follows a release that exists",
+    "naming": "the tag follows the naming of earlier ones",
+    "recalled": "the tag is remembered and was not looked up",
+}
 _DEVICES = {"neuron": "neuron", "tpu": "tpu", "cpu": "cpu", "fpga": "cpu"}
 _CODECS = {"h264": "h264", "hevc": "hevc", "h265": "hevc", "av1": "av1", "vp9": "vp9"}
 _ENGINES = {
@@ -44,6 +51,7 @@ class SoftwareRequest:
     slots: int | None
     name: str  # of the deployment
     precision: str = ""
+    longest_s: float | None = None  # of the longest answer of a service
     taught_by: str = ""  # the stage that hands over the weights, or adapters of them
     adapters: bool = False
 
@@ -59,7 +67,7 @@ def software_of(request: SoftwareRequest, rows: Sequence[ImageRow]) -> Software:
     port, health = _ENGINES.get(purpose, (8000, "/health")) if answers else (None, None)
     built = program.image is None and not engine and purpose not in ("jupyter", "blender", "ffmpeg")
     base = f"{row.image}:{row.tag}"
-    command = program.command or _usual(request, purpose, program.port or port)
+    command = program.command or (*_usual(request, purpose, program.port or port), *_ending(request, purpose, row.version))
     env = dict(_settings(request, purpose)) | dict(program.env)
     secrets = tuple((key, *kept.split("/", 1)) for key, kept in sorted(program.secrets.items()))
     return Software(
@@ -79,6 +87,7 @@ def software_of(request: SoftwareRequest, rows: Sequence[ImageRow]) -> Software:
         engine=engine,
         cuda=row.cuda,
         driver=row.driver,
+        unverified=UNVERIFIED.get(row.known, "") if program.image is None else "",
     )
 
 
@@ -95,6 +104,8 @@ def image_row(rows: Sequence[ImageRow], purpose: str, node: Node) -> ImageRow | 
     for row in rows:
         if row.purpose != purpose or row.device != device or node.arch not in row.arch.split():
             continue
+        if row.chips and node.chip not in row.chips.split():
+            continue
         capability = node.capability
         low, high = row.capability_low or 0.0, row.capability_high or math.inf
         if capability is None or low <= capability <= high + 0.05:
@@ -106,6 +117,14 @@ def images_for(rows: Sequence[ImageRow], node: Node) -> dict[str, str]:
     """Every image that runs on a node, by what it is for: targets that bring an engine of their own take it from here."""
     image_rows = {purpose: image_row(rows, purpose, node) for purpose in dict.fromkeys(row.purpose for row in rows)}
     return {purpose: f"{row.image}:{row.tag}" for purpose, row in image_rows.items() if row is not None}
+
+
+def unverified_for(rows: Sequence[ImageRow], node: Node) -> dict[str, str]:
+    """Of those, by image: how the tag is known, where nobody saw it published."""
+    image_rows = [image_row(rows, purpose, node) for purpose in dict.fromkeys(row.purpose for row in rows)]
+    return {
+        f"{row.image}:{row.tag}": UNVERIFIED[row.known] for row in image_rows if row is not None and row.known in UNVERIFIED
+    }
 
 
 def _replaced(rows: Sequence[ImageRow], node: Node, purpose: str, program: Program) -> ImageRow:
@@ -172,7 +191,8 @@ def _usual(request: SoftwareRequest, purpose: str, port: int | None) -> tuple[st
             return ("start-notebook.py",) if hub else ("jupyter", "lab", "--ip=0.0.0.0", "--no-browser")
         case "ffmpeg":
             assert isinstance(request.work, Transcode)
-            return _ffmpeg(request.work, device_of(request.node) == "nvidia" and request.node.accelerated)
+            words = _ffmpeg(request.work, device_of(request.node) == "nvidia" and request.node.accelerated)
+            return words if request.work.streams is not None else archive_words(words)
         case "blender":
             assert isinstance(request.work, Render)
             return (
@@ -201,6 +221,16 @@ def _usual(request: SoftwareRequest, purpose: str, port: int | None) -> tuple[st
     )
 
 
+def _ending(request: SoftwareRequest, purpose: str, version: str) -> tuple[str, ...]:
+    """Words by which an engine ends the answers that it began, where it would drop them or wait a fixed time."""
+    if request.form is not Form.SERVICE:
+        return ()
+    seconds = str(drain_seconds(request.longest_s))
+    if purpose == "vllm" and request.model is not None and drains(purpose, version):
+        return ("--shutdown-timeout", seconds)
+    return (f"--exit-timeout-secs={seconds}",) if purpose == "triton" else ()
+
+
 def _served(request: SoftwareRequest, engine: str) -> Model:
     """The model that an engine is to start with, which its command must name."""
     if request.model is None:
@@ -219,6 +249,16 @@ VLLM_NUMBERS = {
 }
 
 
+TGI_NUMBERS = {
+    "fp8": ("--quantize", "fp8"),
+    "int8": ("--quantize", "compressed-tensors"),
+    "int4": ("--quantize", "awq"),
+    "nf4": ("--quantize", "bitsandbytes-nf4"),
+    "fp16": ("--dtype", "float16"),
+    "bf16": ("--dtype", "bfloat16"),
+}
+
+
 def _vllm(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
     model = request.model
     if model is None:
@@ -227,7 +267,8 @@ def _vllm(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
         files = ("--input-file", "/data/requests.jsonl", "--output-file", "/data/answers.jsonl")
         head: tuple[str, ...] = ("vllm", "run-batch", *files, "--model", model.source)
     else:
-        head = ("vllm", "serve", model.source, "--host", "0.0.0.0", "--port", str(port or 8000))
+        served = ("--served-model-name", model.served)
+        head = ("vllm", "serve", model.source, *served, "--host", "0.0.0.0", "--port", str(port or 8000))
     words = [*head, *VLLM_NUMBERS.get(model.precision, ())]
     tensor, stages = model_ways(request.split)
     for flag, ways in (("--tensor-parallel-size", tensor * request.node.ways), ("--pipeline-parallel-size", stages)):
@@ -238,7 +279,7 @@ def _vllm(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
     if request.slots is not None:
         words += ["--max-num-seqs", str(request.slots)]
     if request.taught_by and request.adapters:
-        words += ["--enable-lora", "--lora-modules", f"{request.taught_by}={HANDED}/{request.taught_by}"]
+        words += ["--enable-lora", "--lora-modules", f"{request.taught_by}=/hand-offs/in/{dns_name(request.taught_by, 30)}"]
     return tuple(words)
 
 
@@ -253,12 +294,11 @@ def _tgi(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
         "--num-shard",
         str(model_ways(request.split)[0]),
     ]
-    if model.precision == "fp8":
-        words += ["--quantize", "fp8"]
+    words += TGI_NUMBERS.get(model.precision, ())
     if model.context is not None:
-        words += ["--max-total-tokens", str(model.context)]
+        words += ["--max-total-tokens", str(model.context), "--max-input-tokens", str(model.context - 1)]
     if request.slots is not None:
-        words += ["--max-concurrent-requests", str(max(2 * request.slots, 128))]
+        words += ["--max-batch-size", str(request.slots), "--max-concurrent-requests", str(2 * request.slots)]
     return tuple(words)
 
 
@@ -270,6 +310,8 @@ def _sglang(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
         "sglang.launch_server",
         "--model-path",
         model.source,
+        "--served-model-name",
+        model.served,
         "--host",
         "0.0.0.0",
         "--port",
@@ -277,10 +319,16 @@ def _sglang(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
         "--tp",
         str(model_ways(request.split)[0]),
     ]
+    if model_ways(request.split)[1] > 1:
+        words += ["--pp-size", str(model_ways(request.split)[1])]
     if model.precision == "fp8":
         words += ["--quantization", "fp8"]
+    elif model.precision in ("fp16", "bf16", "fp32"):
+        words += VLLM_NUMBERS[model.precision]
     if model.context is not None:
         words += ["--context-length", str(model.context)]
+    if request.slots is not None:
+        words += ["--max-running-requests", str(request.slots)]
     return tuple(words)
 
 
@@ -328,6 +376,8 @@ def _planned(request: SoftwareRequest) -> dict[str, str]:
     """What the plan reckoned with: a program of the user's own reads it from here, or is written so."""
     ways = ("tp", "pp", "cp", "ep")  # of which one means: not split
     split = request.split.as_dict()
+    if request.node.ways > 1 and "tp" in split:  # ranks are cores: those of a chip share what the plan gives the chip
+        split = split | {"tp": split["tp"] * request.node.ways}
     values = {
         f"PLAN_{name}": str(split[key]) for key, name in _SPLITS.items() if key in split and (key not in ways or split[key] > 1)
     }
@@ -347,7 +397,8 @@ def _settings(request: SoftwareRequest, purpose: str) -> dict[str, str]:
         values["DATA_URL"] = data.place
     if request.model is not None and purpose in ("vllm", "tgi", "sglang", "pytorch"):
         values["HF_HOME"] = "/models/hub"
-    together = machines_at_once(request.form, request.node, request.machines, request.split) > 1
+    machines = machines_at_once(request.form, request.node, request.machines, request.split)
+    together = max(machines, machines_of_copy(request.form, request.node, request.split)) > 1
     if together and request.node.fabric == "efa" and request.node.kind == "gpu":
         values |= {"FI_PROVIDER": "efa", "NCCL_DEBUG": "WARN"}
     if together and request.node.kind == "neuron":

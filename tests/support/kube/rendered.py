@@ -82,6 +82,7 @@ def disks(cluster: Cluster, claims: Iterable[Mapping[str, Any]]) -> Iterator[Non
                 "claimRef": {"name": meta["name"], "namespace": meta["namespace"]},
                 "hostPath": {"path": "/tmp/none"},
                 "persistentVolumeReclaimPolicy": "Retain",
+                "storageClassName": spec.get("storageClassName", ""),
             },
         }
         cluster.must_apply([volume])

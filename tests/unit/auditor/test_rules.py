@@ -162,6 +162,13 @@ BAD = [
     ("unpinned-image", "job.yaml", "team/trainer:1.4", "team/trainer:latest", 12),
     ("unpinned-image", "Dockerfile", "python:3.12-slim", "python", 1),
     ("unpinned-image", "compose.yaml", "image: a:1", "image: a", 3),
+    (
+        "unverified-image",
+        "Dockerfile",
+        "FROM",
+        "# verify: docker buildx imagetools inspect a:1 (it follows a release)\nFROM",
+        1,
+    ),
     ("missing-probes", "service.yaml", "          readinessProbe: {httpGet: {path: /health, port: 8000}}\n", "", 11),
     ("open-network", "main.tf", "    self      = true", '    cidr_blocks = ["0.0.0.0/0"]', 12),
     ("open-network", "compose.yaml", "    environment", "    ports: ['8000:8000']\n    environment", 5),

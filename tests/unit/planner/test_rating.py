@@ -13,7 +13,7 @@ from chipwise.api.session.wiring import open_session
 from chipwise.api.verbs import rate
 from chipwise.planner.defaults import NEARLY
 from chipwise.planner.explain.rate import Rated
-from chipwise.planner.explain.rating import COLUMNS, MOST, fifths, framework_support, halvings
+from chipwise.planner.explain.rating import COLUMNS, MOST_STARS, fifths, framework_support, halvings
 
 SESSION = open_session()
 ROOT = Path(__file__).resolve().parents[3]
@@ -29,7 +29,7 @@ def rated(kind: str) -> Rated:
 @given(positive, positive)
 def test_halvings_give_one_to_five_and_never_more_for_less(one: float, other: float) -> None:
     less, more = sorted((one, other))
-    assert 1 <= halvings(less, more) <= halvings(more, more) == MOST
+    assert 1 <= halvings(less, more) <= halvings(more, more) == MOST_STARS
     assert halvings(less / 2, more) <= halvings(less, more)
 
 
@@ -56,7 +56,7 @@ def test_every_star_has_its_number_and_the_best_has_five(kind: str) -> None:
     for name in ("performance", "cost", "energy"):
         known = [one.figures[name] for one in ratings if one.figures[name].value is not None]
         best = (max if name == "performance" else min)(known, key=lambda one: one.value or 0.0)
-        assert best.stars == MOST
+        assert best.stars == MOST_STARS
         ordered = sorted(known, key=lambda one: one.value or 0.0, reverse=name == "performance")
         stars = [one.stars or 0 for one in ordered]
         assert stars == sorted(stars, reverse=True)

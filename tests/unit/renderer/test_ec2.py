@@ -156,7 +156,9 @@ def test_each_part_is_told_which_it_is(tmp_path: Path) -> None:
     assert sorted(made.options(at)[made.options(at).index("--gpus") + 1] for at in range(8)) == [
         f'"device={n}"' for n in range(8)
     ]
-    frames = booted(start_script(replace(deployment("render", ON_AWS), volumes=())), tmp_path / "render").command()
+    frames = booted(
+        start_script(replace(deployment("render", ON_AWS, "chip_count={min: 16}"), volumes=())), tmp_path / "render"
+    ).command()
     assert frames[:2] == ["sh", "-c"]
     assert '--frame-start "$((PART + 1))"' in frames[2]
     assert '--frame-jump "$PARTS"' in frames[2]

@@ -166,7 +166,7 @@ def test_efa_on_a_later_card_is_refused() -> None:
     with pytest.raises(CannotRender, match="first network card") as refused:
         eksctl.render(replace(planned, node=replace(planned.node, machine="p6-b300.48xlarge", first_card=1)))
     assert "terraform" in str(refused.value.remedy)
-    late = replace(planned.alternatives[0], machine="p6-b300.48xlarge", first_card=1, interfaces=planned.node.interfaces)
+    late = replace(planned.node, machine="p6-b300.48xlarge", first_card=1)
     [_, group] = groups(parsed(replace(planned, alternatives=(late, *planned.alternatives))))
     assert "p6-b300.48xlarge" not in group["instanceTypes"], "it only stood in: the others remain"
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from autoscaling import evaluate
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.layout import pods
@@ -27,27 +28,31 @@ def consuming(planned: Deployment) -> Deployment:
     return replace(planned, software=replace(planned.software, is_custom=True, command=("python", "consume.py")))
 
 
-def wanted(formula: str, **signals: float) -> float:
-    """The formula as KEDA reckons it. Its language has the conditional of C."""
-    python = formula.replace("copies * 2 :", "copies * 2 if waiting > 5 else").replace("waiting > 5 ?", "")
-    python = python.replace("copies / 2 :", "copies / 2 if used < 0.2 else").replace("used < 0.2 ?", "")
-    if python.startswith("hours < 1 ? 0 :"):
-        python = f"0 if hours < 1 else {python.removeprefix('hours < 1 ? 0 :')}"
-    return float(eval(python, {"max": max}, dict(signals)))
-
-
 def test_the_rule_adds_above_five_and_takes_away_below_a_fifth() -> None:
-    spec = made(deployment("serve", AWS), "ScaledObject")["spec"]
+    planned = deployment("serve", AWS)
+    spec = made(planned, "ScaledObject")["spec"]
     formula = spec["advanced"]["scalingModifiers"]["formula"]
-    assert wanted(formula, hours=2, waiting=6, used=0.9, copies=4) > 4
-    assert wanted(formula, hours=2, waiting=5, used=0.9, copies=4) == 4
-    assert wanted(formula, hours=2, waiting=0, used=0.19, copies=6) < 6
-    assert wanted(formula, hours=2, waiting=0, used=0.2, copies=6) == 6
-    assert wanted(formula, hours=2, waiting=6, used=0.1, copies=4) > 4, "who waits goes first"
-    assert wanted(formula, hours=2, waiting=0, used=0.0, copies=2) == 2, "in its hours, never fewer than the least"
-    assert wanted(formula, hours=0, waiting=9, used=1.0, copies=4) == 0
+    assert planned.scaling is not None
+    assert planned.scaling.concurrency is not None
+    assert planned.scaling.busy is not None
+    fifth, busy = 0.2 * planned.scaling.concurrency, planned.scaling.busy
+    assert evaluate(formula, hours=2, waiting=6, load=4 * fifth * 1.5, copies=4) > 4
+    assert evaluate(formula, hours=2, waiting=5, load=4 * fifth * 1.5, copies=4) == 4
+    assert evaluate(formula, hours=2, waiting=0, load=6 * fifth * 0.9, copies=6) < 6
+    assert evaluate(formula, hours=2, waiting=0, load=6 * fifth * 1.1, copies=6) == 6
+    assert evaluate(formula, hours=2, waiting=0, load=5 * busy, copies=4) == 5, "before anything waits"
+    assert evaluate(formula, hours=2, waiting=6, load=0, copies=4) > 4, "who waits goes first"
+    assert evaluate(formula, hours=2, waiting=0, load=0, copies=2) == 2, "in its hours, never fewer than the least"
+    assert evaluate(formula, hours=0, waiting=9, load=500, copies=4) == 0
     down = spec["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]["scaleDown"]
     assert down["stabilizationWindowSeconds"] == 600
+
+
+def test_copies_are_those_that_are_wanted_and_not_pods_that_there_are() -> None:
+    triggers = made(deployment("serve", AWS), "ScaledObject")["spec"]["triggers"]
+    assert all(one["type"] != "kubernetes-workload" for one in triggers)
+    [copies] = [one["metadata"]["query"] for one in triggers if one["name"] == "copies"]
+    assert 'kube_horizontalpodautoscaler_status_desired_replicas{namespace="chat-api"' in copies
 
 
 def test_a_service_with_hours_is_off_outside_them() -> None:
@@ -70,10 +75,10 @@ def test_a_run_that_the_clock_starts_ends_after_its_time() -> None:
 def test_every_name_in_the_formula_is_a_trigger() -> None:
     spec = made(deployment("serve", AWS), "ScaledObject")["spec"]
     names = {one["name"] for one in spec["triggers"]}
-    assert names == {"waiting", "used", "copies", "hours"}
+    assert names == {"waiting", "load", "copies", "hours"}
 
 
-def test_the_queue_is_that_of_the_engine_and_use_is_of_its_slots() -> None:
+def test_the_queue_and_the_load_are_those_of_the_engine() -> None:
     planned = deployment("serve", AWS)
     assert planned.scaling is not None
     queries = {
@@ -82,8 +87,7 @@ def test_the_queue_is_that_of_the_engine_and_use_is_of_its_slots() -> None:
         if one["type"] == "prometheus"
     }
     assert 'vllm:num_requests_waiting{namespace="chat-api"}' in queries["waiting"]
-    assert f"/ {planned.scaling.slots}" in queries["used"]
-    assert queries["used"].endswith("or vector(1)"), "what is not known is not idle"
+    assert "vllm:num_requests_running" in queries["load"]
 
 
 def test_there_is_one_autoscaler_and_not_two() -> None:

@@ -194,7 +194,13 @@ class util:
 
 @pytest.mark.parametrize(("command", "code"), [('test "$MASTER_ADDR" = 10.0.0.1', 0), ('test "$RANK$SHARD" = 000000', 1)])
 def test_the_ray_launcher_starts_the_command_on_every_worker(command: str, code: int, tmp_path: Path) -> None:
-    settings = {"WORKERS": 2, "BUNDLE": {"CPU": 1}, "STRATEGY": "SPREAD", "COMMAND": f"echo $RANK >> {tmp_path}/ran; {command}"}
+    settings = {
+        "WORKERS": 2,
+        "BUNDLE": {"CPU": 1},
+        "STRATEGY": "SPREAD",
+        "CHIPS": 8,
+        "COMMAND": f"echo $RANK >> {tmp_path}/ran; {command}",
+    }
     script = beside(tmp_path, "ray_launch.py", "launch.py", settings)
     util = tmp_path / "ray" / "util"
     util.mkdir(parents=True)

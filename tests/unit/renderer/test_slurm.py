@@ -127,7 +127,7 @@ def test_what_is_installed_finds_its_folders_where_they_are(tmp_path: Path) -> N
     volumes = (Volume("data", "/gone/data", 1e9), Volume("models", f"{tmp_path}/there/models", 1e9))
     (tmp_path / "there" / "models").mkdir(parents=True)
     software = replace(HPC.software, command=command, is_custom=True, framework="none", env=(("HF_HOME", "/gone/data/hub"),))
-    what = replace(HPC, software=software, volumes=volumes, machines=1, runs=1)
+    what = replace(HPC, software=software, volumes=volumes, machines=1, runs=1, split=Runs(at_once=1, chips_each=1))
     store = tmp_path / "store"
     bare = ran(tmp_path, what, IMAGE="", STORE=str(store))
     assert bare == [

@@ -11,7 +11,9 @@ from chipwise.planner.values.split import GenerationSplit
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.targets import tgi
-from fixed_deployments import AZURE, BATCH, NEURON, SERVE, TRAIN
+from fixed_deployments import BATCH, CASES, NEURON, TRAIN
+
+SERVE, AZURE = CASES["serve"], CASES["azure"]
 
 
 def words(planned: Deployment) -> list[str]:
@@ -50,9 +52,9 @@ def test_replicas_of_one_machine_share_neither_port_nor_chip() -> None:
     [
         TRAIN,
         BATCH,
-        replace(SERVE, node=NEURON.node),
+        replace(SERVE, node=NEURON.node, platforms=CASES["neuron"].platforms),
         replace(SERVE, split=GenerationSplit(tp=1, pp=2, replicas=1), node=replace(SERVE.node, chips=2)),
-        replace(SERVE, node=replace(SERVE.node, chip="V100", capability=7.0)),
+        replace(SERVE, platforms={"Images": {}}, node=replace(SERVE.node, chip="V100", capability=7.0)),
     ],
     ids=["train", "batch", "neuron", "pipeline-parallel", "old chip"],
 )

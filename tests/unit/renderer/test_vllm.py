@@ -62,12 +62,6 @@ def test_a_batch_in_parts_gives_each_its_own_chips_and_shards() -> None:
     assert "' batch /data/requests /data/answers " in text
 
 
-def test_a_replica_over_several_machines_is_left_to_ray() -> None:
-    with pytest.raises(CannotRender) as refused:
-        vllm.render(replace(SERVE, split=GenerationSplit(tp=8, pp=2, replicas=1)))
-    assert "--to ray" in str(refused.value.remedy)
-
-
 @pytest.mark.parametrize("planned", [TRAIN, PIPELINE], ids=["train", "pipeline"])
 def test_what_generates_no_text_is_refused(planned: Deployment) -> None:
     with pytest.raises(CannotRender):

@@ -10,12 +10,15 @@ from chipwise.auditor.source import Sources, line_of, look, mapped
 
 ABOUT = "containers run as a user without rights"
 _RULE = "root-container"
+_TPU = "google.com/tpu"
 
 
 def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources):
         pod_context, device_plugin = mapped(look(pod.spec, "securityContext")), is_device_plugin(pod)
         for container in pod.containers:
+            if _TPU in mapped(look(container, "resources", "limits")):
+                continue  # its devices belong to root, and only root may lock the memory that they need
             own = mapped(look(container, "securityContext"))
             name, line = container.get("name", "?"), line_of(container, "securityContext")
             title = f"{pod.owner.title}: container {name}"

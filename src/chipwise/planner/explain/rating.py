@@ -42,7 +42,7 @@ from chipwise.planner.values.split import width
 from chipwise.text import duration, number
 from chipwise.units import HOUR
 
-MOST = 5
+MOST_STARS = 5
 COLUMNS = ("performance", "cost", "energy", "frameworks", "ease")
 _LEARNING = ("pytorch", "jax", "tensorflow", "flash-attention", "transformer-engine")
 _ANSWERING = ("vllm", "sglang", "tensorrt-llm", "tgi", "pytorch", "jax")
@@ -93,11 +93,11 @@ class Rating:
 
 def halvings(value: float, best: float) -> int:
     """`best` is at least `value`, both above zero."""
-    return max(MOST - round(math.log2(best / value)), 1)
+    return max(MOST_STARS - round(math.log2(best / value)), 1)
 
 
 def fifths(share: float) -> int:
-    return min(max(math.ceil(share * MOST - 1e-9), 1), MOST)
+    return min(max(math.ceil(share * MOST_STARS - 1e-9), 1), MOST_STARS)
 
 
 def rate(rows: Rows, kwh: Array, kind: str, per: str) -> list[Rating]:

@@ -19,6 +19,8 @@ from chipwise.renderer.aws.parts import (
 from chipwise.renderer.cluster.accelerators import KEPT_BACK
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender
+from chipwise.renderer.launch import nodes
+from chipwise.renderer.launch.starting import quoted
 from chipwise.renderer.quoting import shell
 from chipwise.units import MIB
 
@@ -69,6 +71,9 @@ def command(deployment: Deployment, number: str, head: str) -> list[str]:
     if is_torch(deployment) and together(deployment):
         line = shell(torchrun(deployment, "HEAD")[1:]).replace("--rdzv-endpoint=HEAD:", f'--rdzv-endpoint="{head}":', 1)
         return ["/bin/sh", "-c", f'exec torchrun --node-rank="{number}" {line}']
+    if nodes.counts(deployment) and together(deployment):
+        line = nodes.exports(deployment, number, head)
+        return ["/bin/sh", "-c", f"{line}; exec {' '.join(quoted(deployment.software.command))}"]
     sets = []
     if divided(deployment):
         name = counted(deployment)

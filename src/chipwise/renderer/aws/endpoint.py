@@ -8,7 +8,7 @@ from chipwise.renderer.aws.fitting import unpullable
 from chipwise.renderer.aws.parts import copies
 from chipwise.renderer.aws.schedules import aws_cron
 from chipwise.renderer.aws.tags import OWNER_TAG, tags
-from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.deployment import BUSY, Deployment
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.health import start_seconds
@@ -21,7 +21,6 @@ from chipwise.renderer.sold import sold_as
 LONGEST_START_S = 3600  # that SageMaker waits for the first answer
 PORT = 8080  # where SageMaker asks /ping and /invocations
 USER = 10001  # who runs the program
-BUSY = 0.7  # of the requests that a machine can work on at a time: above it one more is started
 PRICE = "The plan counts EC2's price; SageMaker asks more for the same machine."
 
 
@@ -83,6 +82,12 @@ def endpoint(deployment: Deployment, mode: str, reason: str) -> list[File]:
         size = f"CPU, {memory_mb(deployment)} MB"
         deployment = sold_as(deployment, "SageMaker Serverless Inference", size, size)
         _refuse_long(deployment)
+    if start_seconds(deployment) > LONGEST_START_S:
+        raise CannotRender(
+            f"SageMaker waits {LONGEST_START_S:,} s for the first answer; weights that come from a hub and load take about"
+            f" {start_seconds(deployment):,} s.",
+            remedy="Take --to kubernetes or ecs, which wait as long as it takes.",
+        )
     containers = copies(deployment)
     if containers > 1:
         raise CannotRender(
@@ -105,8 +110,8 @@ def endpoint(deployment: Deployment, mode: str, reason: str) -> list[File]:
         Setting("LEAST", minimum),
         Setting("MOST", maximum),
         Setting("SLOTS", scaling.slots),
-        Setting("STARTUP_SECONDS", min(start_seconds(deployment), LONGEST_START_S)),
-        Setting("METRIC", _metric(deployment, mode), f"One more machine above {BUSY:.0%} of what one works on at a time."),
+        Setting("STARTUP_SECONDS", start_seconds(deployment)),
+        Setting("METRIC", _metric(deployment, mode), f"One more machine above {BUSY:.0%} of what is planned for one."),
         Setting("SCHEDULE", _schedule(deployment, minimum, maximum)),
         Setting("ENVIRONMENT", SAGEMAKER_MODEL.settings(dict(deployment.software.env))),
     ]
@@ -141,10 +146,10 @@ def _metric(deployment: Deployment, mode: str) -> dict[str, object]:
                 "Statistic": "Average",
             },
         }
-    if scaling.slots is not None:
-        kind, value = "SageMakerVariantConcurrentRequestsPerModelHighResolution", max(int(scaling.slots * BUSY), 1)
+    if scaling.busy is not None:
+        kind, value = "SageMakerVariantConcurrentRequestsPerModelHighResolution", scaling.busy
     else:
-        kind, value = "SageMakerVariantInvocationsPerInstance", max(int((scaling.per_replica or 1.0) * 60 * BUSY), 1)
+        kind, value = "SageMakerVariantInvocationsPerInstance", max(int(scaling.busy_per_minute or 60 * BUSY), 1)
     return {"TargetValue": float(value), "PredefinedMetricSpecification": {"PredefinedMetricType": kind}}
 
 

@@ -32,6 +32,7 @@ from chipwise.renderer.program_files import ShellSetting
 from chipwise.units import GIB
 
 RESULTS = "results"  # the folder of a job that has no other
+USER = "10001:10001"  # of the containers: nobody on the machine, as in every other target
 
 
 def start_script(deployment: Deployment) -> str:
@@ -51,6 +52,7 @@ def start_script(deployment: Deployment) -> str:
         **_chips(deployment),
         "DEADLINE_S": math.ceil(deployment.deadline_s) if job and deployment.deadline_s is not None else "",
         **_moved_port(deployment, command),
+        "OWNER": "" if _as_root(deployment) else USER,
         "VOLUMES": [one.name for one in volumes],
         "MOUNTS": [one.path for one in volumes],
         "FETCHES": [_fetched(deployment, one) for one in volumes],
@@ -61,6 +63,11 @@ def start_script(deployment: Deployment) -> str:
     }
     text = boot_script(heading(deployment, "Runs on each machine when it starts."), settings, "aws", _reasons(deployment))
     return EC2_PACKED.script(text)
+
+
+def _as_root(deployment: Deployment) -> bool:
+    """An FPGA is reached through its PCI device, which belongs to root."""
+    return deployment.node.kind == "fpga"
 
 
 def with_results(deployment: Deployment) -> Deployment:
@@ -110,10 +117,12 @@ def _options(deployment: Deployment) -> list[str]:
     node = deployment.node
     share = (node.memory_bytes or 32 * GIB) / copies(deployment) / GIB / 8
     options = ["--init", "--network", "host", "--shm-size", f"{max(int(share), 1)}g"]
+    if not _as_root(deployment):
+        options += ["--user", USER, "--security-opt", "no-new-privileges", "--env", "HOME=/tmp"]
     if node.kind == "fpga":
         options.append("--privileged")
     elif node.accelerated and node.kind == "gpu" and node.vendor != "NVIDIA":
-        options += ["--device", "/dev/kfd", "--device", "/dev/dri"]
+        options += ["--device", "/dev/kfd", "--device", "/dev/dri", "--group-add", "video", "--group-add", "109"]
     if uses_efa(deployment):
         options += ["--device", "/dev/infiniband", "--ulimit", "memlock=-1"]
     for key, value in settings(deployment).items():

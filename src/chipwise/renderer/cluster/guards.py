@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipwise.renderer.cluster import live
+from chipwise.renderer.cluster import buckets, live, storage
 from chipwise.renderer.cluster.accelerators import pod_chips, resource_of
 from chipwise.renderer.cluster.pod import Object, claim_name, meta, mounted_volumes, namespace_of, priority_of, selector
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.launch import streams
-from chipwise.renderer.layout import meets, pods
+from chipwise.renderer.layout import grouped, meets, pods, replica_machines
 from chipwise.renderer.yaml_text import Noted, Yaml
 from chipwise.units import GIB
 
@@ -23,16 +23,24 @@ def namespace(deployment: Deployment) -> Object:
             "name": name,
             "labels": {
                 "app.kubernetes.io/managed-by": "chipwise",
-                "pod-security.kubernetes.io/enforce": Noted("restricted", "No root, no host access, no privileges."),
+                "pod-security.kubernetes.io/enforce": _level(deployment),
             },
         },
     }
 
 
+def _level(deployment: Deployment) -> Yaml:
+    stages = deployment.stages or (deployment,)
+    if any(one.node.kind == "tpu" for one in stages):
+        return Noted("privileged", "A TPU's pods run as root with one right of root's; lower levels refuse both.")
+    return Noted("restricted", "No root, no host access, no privileges.")
+
+
 def service_account(deployment: Deployment) -> Object:
+    rights = buckets.needed(deployment)
     return {
         "apiVersion": "v1",
-        "kind": "ServiceAccount",
+        "kind": Noted("ServiceAccount", rights) if rights else "ServiceAccount",
         "metadata": meta(deployment),
         "automountServiceAccountToken": False,
     }
@@ -52,7 +60,7 @@ def priority_class(deployment: Deployment) -> Object:
 
 def most_pods(deployment: Deployment) -> int:
     scaling = deployment.scaling
-    return scaling.maximum if scaling is not None else pods(deployment)
+    return scaling.maximum * replica_machines(deployment) if scaling is not None else pods(deployment)
 
 
 def quota(deployment: Deployment) -> Object:
@@ -63,15 +71,15 @@ def quota(deployment: Deployment) -> Object:
     if resource is not None:
         chips = pod_chips(deployment) * pod_limit
         if deployment.form is Form.SERVICE:
-            chips += pod_chips(deployment)
+            chips += pod_chips(deployment) * replica_machines(deployment)
         hard[f"requests.{resource}"] = (
             Noted(str(chips), "The most that the plan ever uses, and one more during a rollout.")
             if deployment.form is Form.SERVICE
             else Noted(str(chips), "What the plan uses, and no more.")
         )
-    storage = sum(one.size_bytes for one in mounted_volumes(deployment))
-    if storage:
-        hard["requests.storage"] = f"{_gib(storage) + 10}Gi"
+    stored = sum(one.size_bytes for one in mounted_volumes(deployment))
+    if stored:
+        hard["requests.storage"] = f"{_gib(stored) + 10}Gi"
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta(deployment), "spec": {"hard": hard}}
 
 
@@ -97,8 +105,9 @@ def network_policy(deployment: Deployment) -> Object:
         *_credentials(deployment),
         *([live.egress()] if streams.live(deployment) else []),
     ]
-    if meets(deployment):
-        ingress.append(Noted({"from": [peers]}, "The pods of the job among themselves."))
+    if meets(deployment) or grouped(deployment):
+        subject = "a group" if grouped(deployment) else "the job"
+        ingress.append(Noted({"from": [peers]}, f"The pods of {subject} among themselves."))
         egress.append({"to": [peers]})
     return {
         "apiVersion": "networking.k8s.io/v1",
@@ -140,7 +149,10 @@ def claims(deployment: Deployment) -> Sequence[Object]:
         if volume.url is not None:
             metadata = Noted(metadata, f"Fill it from {volume.url} first: the program reads {volume.path}.")
         spec: Object = {"accessModes": [mode]}
-        if volume.shared:
+        kind = storage.class_of(deployment, volume)
+        if kind is not None:
+            spec["storageClassName"] = kind
+        elif volume.shared:
             spec["accessModes"] = Noted(
                 [mode], "Several machines use it: give storageClassName a class that can, such as EFS, Filestore or FSx."
             )

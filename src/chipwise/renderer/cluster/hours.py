@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chipwise.renderer.cluster.pod import USER, Object, meta, namespace_of
+from chipwise.renderer.cluster.services import scaled_kind
 from chipwise.renderer.deployment import Deployment
-from chipwise.renderer.launch.streams import live
 from chipwise.renderer.yaml_text import Noted, Yaml
 
 IMAGE = "registry.k8s.io/kubectl:v1.36.0"
@@ -21,9 +21,10 @@ def clocks(deployment: Deployment) -> Sequence[Object]:
     scaling = deployment.scaling
     if scaling is None or not (deployment.starts and deployment.stops):
         return ()
-    kind = "statefulset" if live(deployment) else "deployment"
+    api, name = scaled_kind(deployment)
+    kind = name.lower()
     rule: Object = {
-        "apiGroups": ["apps"],
+        "apiGroups": [api.partition("/")[0]],
         "resources": [f"{kind}s", f"{kind}s/scale"],
         "resourceNames": [deployment.name],
         "verbs": ["get", "patch", "update"],

@@ -7,6 +7,7 @@ import math
 from chipwise.renderer.cluster.pod import RENDEZVOUS_PORT, Object, meta, namespace_of, queued, selector, template
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
+from chipwise.renderer.launch import nodes
 from chipwise.renderer.launch.shards import in_shards
 from chipwise.renderer.launch.starting import (
     SHARD_DIGITS,
@@ -30,7 +31,7 @@ PATIENCE_S = 7200  # for those that wait: a machine must be found, join the clus
 FAILED_SHARE = 0.1  # of independent pods: where more have failed for good, the fault is the program's
 # What the API takes of an Indexed Job, and of one with more than so many pods.
 MOST_AT_ONCE = 100_000
-MANY, MOST_OF_MANY = 100_000, 10_000  # pods in all; at once, and failed for good
+LARGE_JOB_PODS, LARGE_JOB_LIMIT = 100_000, 10_000  # pods in all; at once, and failed for good
 INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 
 
@@ -47,6 +48,8 @@ def command_of(deployment: Deployment) -> Yaml:
         return Noted(["/bin/sh", "-c", kubernetes(script)], "\n".join(part_reason(deployment)))
     if by_torchrun(deployment) and meets(deployment):
         return _meeting(deployment, pod_count)
+    if nodes.counts(deployment):
+        return Noted([kubernetes(word) for word in deployment.software.command], nodes.REASON)
     starter = ranks(deployment)
     words: Yaml = [kubernetes(word) for word in (*starter, *alone(deployment))]
     if in_shards(deployment):
@@ -149,13 +152,25 @@ def spec(deployment: Deployment, queue: str | None = None, by_hours: bool = Fals
     if meets(deployment):
         extra["subdomain"] = Noted(deployment.name, "With the headless Service: <job>-<index>.<name>.")
     pod = template(deployment, command_of(deployment), extra, queued=queue is not None)
-    fields["template"] = _numbered(pod) if repeated(deployment) and runs > 1 else pod
+    if repeated(deployment) and runs > 1:
+        pod = _numbered(pod)
+    elif nodes.counts(deployment) and not alone:
+        pod = _placed(deployment, pod)
+    fields["template"] = pod
     return fields
+
+
+def _placed(deployment: Deployment, pod: Object) -> Object:
+    """With what tells each pod its place among those that meet."""
+    pairs = nodes.variables(deployment, "", f"{deployment.name}-0.{deployment.name}.{namespace_of(deployment)}.svc")
+    rank: Object = {"name": nodes.NAMES[0], "valueFrom": {"fieldRef": {"fieldPath": INDEX}}}
+    rest: list[Yaml] = [{"name": name, "value": value} for name, value in pairs.items() if name != nodes.NAMES[0]]
+    return _with_settings(pod, [rank, *rest])
 
 
 def _at_once(deployment: Deployment) -> int:
     at_once = pods(deployment)
-    limit = MOST_OF_MANY if completions(deployment) > MANY and each_by_itself(deployment) else MOST_AT_ONCE
+    limit = LARGE_JOB_LIMIT if completions(deployment) > LARGE_JOB_PODS and each_by_itself(deployment) else MOST_AT_ONCE
     if at_once > limit:
         raise CannotRender(
             f"A Job of Kubernetes has at most {limit:,} pods at once; the plan has {at_once:,}.",
@@ -166,11 +181,15 @@ def _at_once(deployment: Deployment) -> int:
 
 def _numbered(pod: Object) -> Object:
     """With the number of the run. By its annotation: JOB_COMPLETION_INDEX is put behind all settings, which do not see it."""
+    run: Object = {"name": "RUN", "valueFrom": {"fieldRef": {"fieldPath": INDEX}}}
+    return _with_settings(pod, [Noted(run, "Which of the runs is its own, from 0.")])
+
+
+def _with_settings(pod: Object, settings: list[Yaml]) -> Object:
     spec = pod["spec"]
     assert isinstance(spec, dict)
     [main] = spec["containers"]
-    run: Object = {"name": "RUN", "valueFrom": {"fieldRef": {"fieldPath": INDEX}}}
-    env = [*main["env"], Noted(run, "Which of the runs is its own, from 0.")]
+    env = [*main["env"], *settings]
     return pod | {"spec": spec | {"containers": [main | {"env": env}]}}
 
 
@@ -209,7 +228,7 @@ def each_by_itself(deployment: Deployment) -> bool:
 def _again(deployment: Deployment, runs: int) -> Object:
     limit = retries(deployment)
     if runs > 1 and each_by_itself(deployment):
-        failures = min(max(int(runs * FAILED_SHARE), 1), MOST_OF_MANY)
+        failures = min(max(int(runs * FAILED_SHARE), 1), LARGE_JOB_LIMIT)
         return {
             "backoffLimitPerIndex": Noted(limit, "Restarts of each pod after failures of its own; those of others go on."),
             "maxFailedIndexes": Noted(failures, "Where more than these have failed for good, the rest need not try."),

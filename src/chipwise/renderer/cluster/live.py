@@ -6,6 +6,7 @@ from chipwise.renderer.cluster.pod import Object, container, meta, queued, selec
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.streams import FOLDER, LIST, PORT, groups, list_reason, stream_list, stream_reason, stream_words
+from chipwise.renderer.launch.timing import STEADY_S
 from chipwise.renderer.limits import countable
 from chipwise.renderer.quoting import kubernetes
 from chipwise.renderer.yaml_text import Noted, Yaml, document
@@ -51,7 +52,7 @@ def stateful_set(deployment: Deployment, queue: str | None = None) -> Object:
             "podManagementPolicy": Noted("Parallel", "Groups know nothing of each other: all start at once."),
             "updateStrategy": {"type": "RollingUpdate"},
             "selector": {"matchLabels": selector(deployment)},
-            "minReadySeconds": 10,
+            "minReadySeconds": STEADY_S,
             "revisionHistoryLimit": 5,
             "template": pod,
         },

@@ -20,6 +20,7 @@ from chipwise.renderer.cluster.accelerators import (
 )
 from chipwise.renderer.deployment import Deployment, Form, Volume
 from chipwise.renderer.launch.health import start_seconds
+from chipwise.renderer.launch.timing import FORGET_S, SPARE_S, before_stop_seconds, drains, grace_seconds
 from chipwise.renderer.layout import candidates, meets, uses_efa
 from chipwise.renderer.limits import KUBERNETES
 from chipwise.renderer.quoting import kubernetes, label_value
@@ -29,6 +30,8 @@ from chipwise.units import GIB
 USER = 10001  # of the container: nobody on the machine
 SPOT_NOTICE_S = {"aws": 120, "gcp": 30, "azure": 30}
 RENDEZVOUS_PORT = 29500
+AMD_GROUPS = (44, 109)  # video everywhere; render on Ubuntu 22.04
+LOCKED_KIB = 68719476736  # as much as GKE's documentation sets
 Object = dict[str, Yaml]
 
 
@@ -92,18 +95,53 @@ def _spec(deployment: Deployment, command: Yaml, queued: bool) -> Object:
         spec["affinity"] = affinity
     if tolerations := _tolerations(deployment):
         spec["tolerations"] = tolerations
-    spec["securityContext"] = {
-        "runAsNonRoot": True,
-        "runAsUser": USER,
-        "runAsGroup": USER,
-        "fsGroup": Noted(USER, "Volumes are writable for the program's user."),
-        "fsGroupChangePolicy": "OnRootMismatch",
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
+    spec["securityContext"] = _user(deployment)
     spec["terminationGracePeriodSeconds"] = _grace(deployment)
     spec["containers"] = [container(deployment, command)]
     spec["volumes"] = _volumes(deployment)
     return spec
+
+
+def _user(deployment: Deployment) -> Object:
+    """Nobody on the machine, in the groups that own its devices; root where only root may use them."""
+    fields: Object = {"runAsNonRoot": True, "runAsUser": USER, "runAsGroup": USER}
+    if deployment.node.kind == "tpu":
+        fields = {"runAsUser": Noted(0, "A TPU's devices belong to root, and only root may lock the memory that they need.")}
+    if of_amd(deployment):
+        fields["supplementalGroups"] = Noted(
+            [*AMD_GROUPS],
+            "video and render, to which /dev/kfd and /dev/dri belong. The number of render differs between node images:\n"
+            "`stat -c %g /dev/kfd` on a node tells it.",
+        )
+    return fields | {
+        "fsGroup": Noted(USER, "Volumes are writable for the program's user."),
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def of_amd(deployment: Deployment) -> bool:
+    node = deployment.node
+    return node.accelerated and node.kind == "gpu" and node.vendor == "AMD"
+
+
+def _rights(deployment: Deployment) -> Object:
+    if deployment.node.kind == "tpu":
+        added = Noted(["SYS_RESOURCE"], "To raise the limit of locked memory, which is all that it is for.")
+        return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"], "add": added}}
+    rights: Object = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    return {"readOnlyRootFilesystem": True} | rights if deployment.software.engine else rights
+
+
+def _locking(deployment: Deployment, command: Yaml) -> Yaml:
+    """A TPU's driver reaches the chip through locked memory, of which a container has little at first."""
+    if deployment.node.kind != "tpu":
+        return command
+    comment = f"{command.comment}\n" if isinstance(command, Noted) else ""
+    words = command.value if isinstance(command, Noted) else command
+    assert isinstance(words, list | tuple)
+    wrapped = ["/bin/sh", "-c", f'ulimit -l {LOCKED_KIB} && exec "$@"', "tpu", *words]
+    return Noted(wrapped, f"{comment}First it raises the limit of locked memory, which a TPU's driver needs.")
 
 
 def priority_of(deployment: Deployment) -> str:
@@ -123,7 +161,7 @@ def container(deployment: Deployment, command: Yaml) -> Object:
     hint = "The usual program of its kind: put your own into program.command of the workload."
     fields: Object = {"name": "main", "image": image}
     usual = not (software.is_custom or software.engine or isinstance(command, Noted))
-    fields["command"] = Noted(command, hint) if usual else command
+    fields["command"] = _locking(deployment, Noted(command, hint) if usual else command) if command else command
     env: list[Yaml] = [{"name": "HOME", "value": "/tmp"}]
     if "USER" not in dict(software.env):
         reason = "No image has this user in its passwd: libraries that ask for its name find it here."
@@ -138,13 +176,7 @@ def container(deployment: Deployment, command: Yaml) -> Object:
         fields["ports"] = [{"name": "http", "containerPort": software.port}]
         fields |= _probes(deployment)
     fields["resources"] = resources(deployment)
-    fields["securityContext"] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-    if software.engine:
-        fields["securityContext"] = {
-            "readOnlyRootFilesystem": True,
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-        }
+    fields["securityContext"] = _rights(deployment)
     fields["volumeMounts"] = [
         *({"name": one.name, "mountPath": one.path} for one in mounted_volumes(deployment)),
         {"name": "tmp", "mountPath": "/tmp"},
@@ -192,17 +224,22 @@ def _probes(deployment: Deployment) -> Object:
         "readinessProbe": check | {"periodSeconds": 5, "failureThreshold": 2},
         "livenessProbe": check | {"periodSeconds": 15, "timeoutSeconds": 5, "failureThreshold": 4},
         "lifecycle": {
-            "preStop": {"sleep": {"seconds": Noted(15, "The balancer forgets this pod first; then it ends what it began.")}},
+            "preStop": {"sleep": {"seconds": Noted(before_stop_seconds(deployment), _why_stop(deployment))}},
         },
     }
 
 
+def _why_stop(deployment: Deployment) -> str:
+    if drains(deployment.software.engine, deployment.software.version):
+        return "The balancer forgets this pod first; then it ends what it began."
+    return "The balancer forgets this pod first. This release of the engine drops what it works on at SIGTERM."
+
+
 def _grace(deployment: Deployment) -> Yaml:
     if deployment.form is Form.SERVICE:
-        longest = max(
-            (seconds for goal, seconds in deployment.predicted.latency.items() if goal.startswith("latency")), default=15.0
-        )
-        return Noted(int(45 + 2 * longest), "Twice the longest answer, after the balancer let go.")
+        longest = deployment.predicted.longest_s
+        answer = f"the longest answer ({longest:.0f} s) and a quarter more" if longest else "an answer"
+        return Noted(grace_seconds(deployment), f"{FORGET_S} s for the balancer, {answer}, and {SPARE_S} s to end.")
     notice = SPOT_NOTICE_S.get(deployment.node.provider, 30) if deployment.spot else 300
     reason = "The notice that a spot machine gets: time to save." if deployment.spot else "Time to save what was done."
     return Noted(notice, reason)

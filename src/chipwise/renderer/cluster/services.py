@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from chipwise.renderer.cluster import live
+from chipwise.renderer.cluster import groups, live
 from chipwise.renderer.cluster.pod import Object, meta, queued, selector, template
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.launch import streams
+from chipwise.renderer.launch.timing import STEADY_S, progress_seconds
+from chipwise.renderer.layout import grouped
 from chipwise.renderer.quoting import kubernetes
 from chipwise.renderer.yaml_text import Noted, Yaml
 
 # What an engine publishes about requests that it works on, and waits for.
 QUEUES = {"vllm": "vllm:num_requests_running", "tgi": "tgi_batch_current_size", "sglang": "sglang:num_running_reqs"}
-BUSY = 0.7  # of the requests that a replica can work on at a time: above it one more is started
 
 
 def deployment_object(deployment: Deployment, queue: str | None = None) -> Object:
     """`queue`: of Kueue, which holds each pod back until the quota has room for it."""
     if streams.live(deployment):
         return live.stateful_set(deployment, queue)
+    if grouped(deployment):
+        return groups.leader_worker_set(deployment, queue)
     scaling = deployment.scaling
     assert scaling is not None
     spare = scaling.minimum < 2
@@ -41,7 +44,10 @@ def deployment_object(deployment: Deployment, queue: str | None = None) -> Objec
     spec: Object = {
         "selector": {"matchLabels": selector(deployment)},
         "strategy": {"type": "RollingUpdate", "rollingUpdate": Noted(strategy, reason)},
-        "minReadySeconds": 10,
+        "minReadySeconds": STEADY_S,
+        "progressDeadlineSeconds": Noted(
+            progress_seconds(deployment), "One replica ends; then a machine comes, fetches the weights and loads them."
+        ),
         "revisionHistoryLimit": 5,
         "template": pod,
     }
@@ -58,10 +64,21 @@ def service(deployment: Deployment) -> Object:
         "metadata": meta(deployment),
         "spec": {
             "type": Noted("ClusterIP", "Put a gateway with TLS and sign-in before it; it is not open to the world."),
-            "selector": selector(deployment),
+            "selector": _answering(deployment),
             "ports": [{"name": "http", "port": 80, "targetPort": "http"}],
         },
     }
+
+
+def _answering(deployment: Deployment) -> Yaml:
+    return Noted(groups.leaders(deployment), "Leaders answer.") if grouped(deployment) else selector(deployment)
+
+
+def scaled_kind(deployment: Deployment) -> tuple[str, str]:
+    """The API and the kind of what holds the replicas of a service."""
+    if grouped(deployment):
+        return groups.API, groups.KIND
+    return "apps/v1", "StatefulSet" if streams.live(deployment) else "Deployment"
 
 
 def disruption_budget(deployment: Deployment) -> Object:
@@ -70,14 +87,21 @@ def disruption_budget(deployment: Deployment) -> Object:
         "kind": "PodDisruptionBudget",
         "metadata": meta(deployment),
         "spec": {
-            "maxUnavailable": Noted(1, "Drains take one replica at a time."),
+            "maxUnavailable": Noted(1, _drained(deployment)),
             "selector": {"matchLabels": selector(deployment)},
         },
     }
 
 
+def _drained(deployment: Deployment) -> str:
+    if grouped(deployment):
+        return "Of all pods: a group that loses one is replaced as a whole, and the next waits until it is back."
+    return "Drains take one replica at a time."
+
+
 def autoscaler(deployment: Deployment) -> Object | None:
     scaling = deployment.scaling
+    api, kind = scaled_kind(deployment)
     assert scaling is not None
     if scaling.minimum == scaling.maximum:
         return None
@@ -86,7 +110,7 @@ def autoscaler(deployment: Deployment) -> Object | None:
         "kind": "HorizontalPodAutoscaler",
         "metadata": meta(deployment),
         "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment.name},
+            "scaleTargetRef": {"apiVersion": api, "kind": kind, "name": deployment.name},
             "minReplicas": Noted(scaling.minimum, scaling.minimum_reason),
             "maxReplicas": scaling.maximum,
             "metrics": [_metric(deployment)],
@@ -108,18 +132,17 @@ def _metric(deployment: Deployment) -> Yaml:
     """Requests in work where the engine counts them: the load of an accelerator does not show in its host's processor."""
     scaling, name = deployment.scaling, QUEUES.get(deployment.software.engine)
     assert scaling is not None
-    if name is not None and scaling.slots is not None:
-        target = max(int(scaling.slots * BUSY), 1)
+    if name is not None and scaling.busy is not None:
         metric: Object = {
             "type": "Pods",
             "pods": {
                 "metric": {"name": name.replace(":", "_")},
-                "target": {"type": "AverageValue", "averageValue": str(target)},
+                "target": {"type": "AverageValue", "averageValue": str(scaling.busy)},
             },
         }
         return Noted(
             metric,
-            f"Requests in work per replica: {BUSY:.0%} of the {scaling.slots} it holds, from the plan's rate and answer time."
+            f"Requests in work per replica: {scaling.busy_reason}."
             "\nNeeds the Prometheus adapter (or KEDA: `--to keda`), which publishes it under this name.",
         )
     resource: Object = {

@@ -17,7 +17,7 @@ from chipwise.renderer.cluster.accelerators import resource_of
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch import streams
-from chipwise.renderer.layout import meets
+from chipwise.renderer.layout import grouped, meets, replica_machines
 from chipwise.renderer.yaml_text import Yaml, plain
 
 PRIORITY = "kueue.x-k8s.io/priority-class"
@@ -57,6 +57,9 @@ def _runnable(deployment: Deployment) -> None:
                 f"{deployment.node.chip} stands at the edge; no cluster reaches it.", remedy="chipwise render --to compose."
             )
     apply = "Render it with --to kubernetes and kubectl apply the files"
+    if grouped(deployment):
+        machines = replica_machines(deployment)
+        raise CannotRender(f"A replica of {deployment.title} is a group of {machines} machines.", remedy=f"{apply}.")
     if streams.live(deployment):
         raise CannotRender(f"{deployment.title} is a StatefulSet of live streams.", remedy=f"{apply}.")
     if deployment.starts or deployment.opens:
@@ -68,6 +71,8 @@ def _runnable(deployment: Deployment) -> None:
 
 def _by_itself(manifest: Any) -> Mapping[str, object]:
     manifest["metadata"].get("labels", {}).pop(PRIORITY, None)
+    if manifest["kind"] == "PersistentVolumeClaim":
+        manifest["spec"].pop("storageClassName", None)  # the cluster's own: classes are for who runs it
     if manifest["kind"] in ("Job", "Deployment"):
         manifest["spec"]["template"]["spec"].pop("priorityClassName", None)
         manifest["spec"].pop("activeDeadlineSeconds", None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from chipwise.renderer.deployment import Deployment, Form
+from chipwise.renderer.launch.archive import REASON, in_archive
 from chipwise.renderer.launch.shards import in_shards, shard_reason, shard_words
 from chipwise.renderer.layout import chips_each, independent
 from chipwise.renderer.layout import repeated as repeated
@@ -18,8 +19,6 @@ from chipwise.renderer.layout import runs_at_once as runs_at_once
 from chipwise.renderer.quoting import shell
 
 RENDEZVOUS_PORT = 29500
-_JOINED = ("Trainium2", "Trainium3")  # two of their cores work as one unless told otherwise
-_CORES = 8  # of a Neuron chip whose number is not known
 STARTERS = (("mpirun",), ("mpiexec",), ("orterun",), ("prterun",), ("srun",))  # commands that start ranks by themselves
 SHARD_DIGITS = 5
 WIDTH = 100
@@ -27,11 +26,7 @@ WIDTH = 100
 
 def processes(deployment: Deployment) -> int:
     """Of one replica, run or job on one machine: one for each chip, or for each core of chips that are programmed by core."""
-    chips = max(chips_each(deployment), 1)
-    if deployment.node.kind != "neuron":
-        return chips
-    cores = deployment.node.cores or _CORES
-    return chips * (max(cores // 2, 1) if deployment.node.chip in _JOINED else cores)
+    return max(chips_each(deployment), 1) * deployment.node.ways
 
 
 def apart(deployment: Deployment) -> bool:
@@ -47,7 +42,7 @@ def parts(deployment: Deployment) -> int:
 def saves(deployment: Deployment) -> bool:
     """What is done outlives a stop, so that the job may be stopped and started again."""
     checkpointed = deployment.checkpoint_s is not None or deployment.volume("checkpoints") is not None
-    return checkpointed or in_shards(deployment)
+    return checkpointed or in_shards(deployment) or in_archive(deployment.software.command)
 
 
 def by_torchrun(deployment: Deployment) -> bool:
@@ -135,6 +130,8 @@ def part_reason(deployment: Deployment) -> list[str]:
         return [f"The work is in {count} parts. The program takes its own: number PART, from 0, of PARTS."]
     if in_shards(deployment):
         return shard_reason(deployment)
+    if in_archive(software.command):
+        return list(REASON)
     if "--render-anim" in software.command:
         return [f"Frames are dealt out like cards: each of {count} machines takes one in {count}."]
     return [f"The usual program of its kind: put yours into program.command. It takes part PART, from 0, of {count} (PARTS)."]

@@ -19,6 +19,7 @@ SETTINGS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_t
 WORKERS: int = SETTINGS["WORKERS"]  # machines of the plan, or replicas that work apart
 BUNDLE: dict[str, float] = SETTINGS["BUNDLE"]  # what one of them gives to the command
 STRATEGY: str = SETTINGS["STRATEGY"]
+CHIPS: int = SETTINGS["CHIPS"]  # of one machine
 COMMAND: str = SETTINGS["COMMAND"]
 
 
@@ -35,6 +36,7 @@ def run(rank: int, first: str, port: int) -> int:
     """The command, with what it needs to find its place. What it prints shows in the log of the job."""
     place = {"RANK": rank, "PART": rank, "PARTS": WORKERS, "WORLD_SIZE": WORKERS, "SHARD": f"{rank:05d}"}
     place |= {"MASTER_ADDR": first, "MASTER_PORT": port}
+    place |= {"NODE_RANK": rank, "NODES": WORKERS, "HEAD_ADDRESS": first, "GPUS_PER_NODE": CHIPS}
     settings = {**os.environ, **{name: str(value) for name, value in place.items()}}
     return subprocess.call(["bash", "-c", COMMAND], env=settings)
 

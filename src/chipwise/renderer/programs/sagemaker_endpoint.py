@@ -39,6 +39,8 @@ METRIC: dict[str, Any] = SETTINGS["METRIC"]
 SCHEDULE: dict[str, list[Any]] = SETTINGS["SCHEDULE"]  # name: when, time zone, least, most
 ENVIRONMENT: dict[str, str] = SETTINGS["ENVIRONMENT"]
 
+WAIT_SECONDS = 30  # between two questions whether it is up
+MACHINE_SECONDS = 1800  # until SageMaker has found a machine and pulled the image
 
 ALARM = f"chipwise-{NAME}-wake"
 
@@ -82,7 +84,9 @@ def up(session: Any, options: argparse.Namespace) -> int:
         for call, arguments in wanted.items():
             getattr(client, call)(**arguments)
             print(f"{call}: {NAME}")
-        client.get_waiter("endpoint_in_service").wait(EndpointName=NAME)
+        attempts = (STARTUP_SECONDS + MACHINE_SECONDS) // WAIT_SECONDS + 1  # by itself the waiter gives up after half an hour
+        patience = {"Delay": WAIT_SECONDS, "MaxAttempts": attempts}
+        client.get_waiter("endpoint_in_service").wait(EndpointName=NAME, WaiterConfig=patience)
         if MODE != "serverless":
             scale(session)
     except BaseException:  # Ctrl-C too: an endpoint that did not come up would be paid for all the same

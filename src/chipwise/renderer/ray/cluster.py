@@ -136,8 +136,16 @@ def _workers(deployment: Deployment, minimum: int, maximum: int) -> Object:
         own = job_settings(deployment)
         fields["env"] = [one for one in fields["env"] if not (isinstance(one, dict) and one["name"] in own)]
     fields["securityContext"] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    if deployment.node.kind == "tpu":
+        reason = "KubeRay writes the command, so that it cannot raise the limit of locked memory by itself."
+        fields["securityContext"] = {"privileged": Noted(True, reason)}
     container = {"name": "ray-worker", "image": image_of(deployment), "resources": resources(deployment)} | fields
-    spec = spec | {"containers": [container], "securityContext": _user(deployment)}
+    own = spec["securityContext"]
+    assert isinstance(own, dict)
+    groups = {key: value for key, value in own.items() if key == "supplementalGroups"}
+    user = _user(deployment) if deployment.node.kind != "tpu" else own
+    assert isinstance(user, dict)
+    spec = spec | {"containers": [container], "securityContext": user | groups}
     spec["automountServiceAccountToken"] = False
     if isinstance(affinity := spec.get("affinity"), dict):  # a slice of TPUs is found by its labels alone
         spec["affinity"] = _among_workers(affinity)

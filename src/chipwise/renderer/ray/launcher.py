@@ -8,6 +8,7 @@ from __future__ import annotations
 from chipwise.renderer.cluster.accelerators import pod_chips
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.heading import heading
+from chipwise.renderer.launch import nodes
 from chipwise.renderer.launch.starting import apart, by_torchrun, part_command, part_reason, quoted, torchrun
 from chipwise.renderer.layout import meets, pods
 from chipwise.renderer.limits import KUBERNETES
@@ -43,12 +44,13 @@ def launcher(deployment: Deployment) -> dict[str, str]:
             "RANK numbers machines.",
         )
     else:
-        words, reason = quoted(deployment.software.command), "RANK of WORLD_SIZE tells each its place."
+        words, reason = quoted(deployment.software.command), nodes.REASON
     together = meets(deployment)
     constants = (
         Setting("WORKERS", pods(deployment)),
         Setting("BUNDLE", bundle(deployment)),
         Setting("STRATEGY", "STRICT_SPREAD" if together else "SPREAD", "Each on a worker of its own." if together else ""),
+        Setting("CHIPS", nodes.chips(deployment)),
         Setting("COMMAND", " ".join(words), reason),
     )
     files = python_files(FILE, "ray_launch.py", heading(deployment), constants)

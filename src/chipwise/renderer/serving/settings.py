@@ -3,7 +3,6 @@ spelling, so they are reckoned once, here."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from chipwise.planner.values.split import model_ways
@@ -51,17 +50,6 @@ def generating(deployment: Deployment, engine: str) -> Model:
 
 def weights(model: Model) -> str:
     return model.source
-
-
-def in_one_machine(deployment: Deployment, engine: str) -> None:
-    """A script starts what runs on one machine."""
-    per_replica = math.prod(model_ways(deployment.split))
-    if per_replica > max(deployment.node.chips, 1):
-        raise CannotRender(
-            f"One replica takes {per_replica} chips, and {deployment.node.machine} has {deployment.node.chips}: "
-            f"{engine} would have to be started on several machines that find each other.",
-            remedy="Take --to ray, or plan with --limit chip_count={max: " + str(deployment.node.chips) + "}.",
-        )
 
 
 def split(deployment: Deployment) -> list[Setting]:

@@ -14,6 +14,7 @@ from chipwise.planner.values.split import Runs
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.heading import heading
+from chipwise.renderer.launch import nodes
 from chipwise.renderer.launch.starting import (
     SHARD_DIGITS,
     apart,
@@ -176,10 +177,10 @@ def _places(deployment: Deployment, store: str) -> Iterator[str]:
     yield '  echo "$IMAGE is not there; the script says how it is made." >&2'
     yield "  exit 1"
     yield "fi"
-    yield from _here(deployment)
+    yield from _node_variables(deployment)
 
 
-def _here(deployment: Deployment) -> Iterator[str]:
+def _node_variables(deployment: Deployment) -> Iterator[str]:
     """Commands and settings name paths of the container. Without one they are those of the storage, unless nodes have them."""
     if not deployment.volumes:
         return
@@ -263,6 +264,9 @@ def _work(deployment: Deployment) -> Iterator[str]:
         yield f"  export PART={f'$(({first}))' if per_machine > 1 else first} PARTS={parts(deployment)}"
         yield f'  SHARD="$(printf %0{SHARD_DIGITS}d "$PART")"'
         yield from folded("  inside", part_command(deployment))
+    elif nodes.counts(deployment):
+        yield f"  {nodes.exports(deployment, '$SLURM_NODEID', '$FIRST')}  # how they find each other"
+        yield from folded("  inside", quoted(deployment.software.command))
     elif by_torchrun(deployment) and run_machines(deployment) > 1:
         words = torchrun(deployment, '"$SLURM_NODEID"', '"$FIRST"', '"$PORT"', '"$SLURM_JOB_ID"')
         yield from folded("  inside", words)
@@ -274,7 +278,7 @@ def _work(deployment: Deployment) -> Iterator[str]:
 
 def _run(deployment: Deployment) -> Iterator[str]:
     yield ""
-    if by_torchrun(deployment) and run_machines(deployment) > 1:
+    if (by_torchrun(deployment) and run_machines(deployment) > 1) or nodes.counts(deployment):
         yield "# Where the processes meet. The port follows from the job, so that two jobs on a node do not."
         yield 'FIRST="$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)"'
         yield 'PORT="$((20000 + SLURM_JOB_ID % 20000))"'

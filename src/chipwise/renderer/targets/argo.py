@@ -11,6 +11,7 @@ from chipwise.renderer.cluster.pod import USER, Object, namespace_of
 from chipwise.renderer.deployment import Deployment, Form, Volume
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
+from chipwise.renderer.launch.handing import SETTINGS
 from chipwise.renderer.quoting import dns_name
 from chipwise.renderer.workflow.hand_offs import ROOT, STORES, Place, PlaceHandOffs, key, mover, publisher, task_arguments
 from chipwise.renderer.workflow.rules import rules
@@ -71,7 +72,7 @@ def _with_room(deployment: Deployment, stage: Deployment) -> Deployment:
     hand_offs = [one for one in deployment.hand_offs if stage.title in (one.source, one.target)]
     if not hand_offs:
         return stage
-    env = {"HAND_OFFS_IN": f"{ROOT}/in", "HAND_OFFS_OUT": f"{ROOT}/out"} | dict(stage.software.env)
+    env = SETTINGS | dict(stage.software.env)
     stage = replace(stage, software=replace(stage.software, env=tuple(sorted(env.items()))))
     if not applied(stage):
         return stage

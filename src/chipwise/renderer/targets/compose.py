@@ -22,6 +22,7 @@ from chipwise.renderer.launch.starting import (
     run_machines,
 )
 from chipwise.renderer.launch.streams import FOLDER, LIST, list_reason, live, stream_list, stream_reason, stream_words
+from chipwise.renderer.launch.timing import grace_seconds
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 from chipwise.units import GIB
 
@@ -250,7 +251,9 @@ def _devices(deployment: Deployment) -> Object:
             fields["runtime"] = Noted("nvidia", "Jetsons hand their chip over through NVIDIA's container runtime.")
     elif node.kind == "gpu":
         fields["devices"] = Noted(["/dev/kfd", "/dev/dri"], "How ROCm's chips are handed over; all of the machine's.")
-        fields["group_add"] = ["video", "render"]
+        groups = ["video", "${RENDER_GROUP:-109}"]
+        reason = "Who may use the chips. An image need not know render by name: RENDER_GROUP=$(stat -c %g /dev/kfd)"
+        fields["group_add"] = Noted(groups, reason)
     elif node.kind == "neuron":
         fields["devices"] = [f"/dev/neuron{at}" for at in range(count)]
     elif node.kind == "gaudi":
@@ -268,7 +271,7 @@ def _guards(deployment: Deployment) -> Object:
     lasting = deployment.form is not Form.JOB
     fields: Object = {
         "restart": "unless-stopped" if lasting else Noted("on-failure:3", "The program's own failures; it resumes by itself."),
-        "stop_grace_period": "60s" if lasting else Noted("300s", "Time to save what was done."),
+        "stop_grace_period": _grace(deployment),
         "init": Noted(True, "Passes signals on and collects what ended."),
         "user": f"{USER}:{USER}",
         "read_only": True,
@@ -280,6 +283,7 @@ def _guards(deployment: Deployment) -> Object:
     }
     if deployment.node.kind == "tpu":
         fields.pop("cap_drop")
+        fields["user"] = Noted("0:0", "A TPU's devices belong to root.")
     if deployment.node.accelerated and deployment.form is not Form.DEVICES:
         size = (deployment.node.memory_bytes or 32 * GIB) * pod_share(deployment) / 8 / GIB
         fields["shm_size"] = Noted(f"{max(int(size), 1)}gb", "Readers and NCCL share memory; 64 MiB is the default.")
@@ -289,6 +293,15 @@ def _guards(deployment: Deployment) -> Object:
         "options": Noted({"max-size": "20m", "max-file": "5"}, "A disk full of logs has ended many a long run."),
     }
     return fields
+
+
+def _grace(deployment: Deployment) -> Yaml:
+    match deployment.form:
+        case Form.JOB:
+            return Noted("300s", "Time to save what was done.")
+        case Form.SERVICE:
+            return Noted(f"{grace_seconds(deployment)}s", "Time to end the longest answer.")
+    return "60s"
 
 
 def _scratch(deployment: Deployment) -> str:

@@ -10,7 +10,7 @@ from chipwise.renderer.picture.scene import scene
 from chipwise.renderer.picture.svg import svg
 
 FITS = "anything: places, machines, storage, links and traffic, as Mermaid and SVG"
-EXPRESSES = frozenset({"regions", "streams", "no run"})
+EXPRESSES = frozenset({"regions", "streams", "no run", "groups"})
 WRITES = ("diagram.svg",)
 
 

@@ -20,7 +20,7 @@ from chipwise.renderer.layout import uses_efa
 from chipwise.renderer.quoting import dns_name, one_line
 
 FITS = "an image for any job, service or device: CUDA, ROCm, Neuron, TPU or CPU; one for each stage of a pipeline"
-EXPRESSES = frozenset({"layers", "regions", "no run"})  # an image is the same however its machines are bought
+EXPRESSES = frozenset({"layers", "regions", "no run", "groups"})  # an image is the same however its machines are bought
 WRITES = ("Dockerfile",)
 LONGEST_LINE = 60_000  # bytes: Docker reads lines of up to 65,535
 EFA_INSTALLER = "1.43.3"  # brings libfabric, Open MPI and the plugin by which NCCL finds EFA

@@ -84,6 +84,7 @@ def render(deployment: Deployment) -> list[File]:
         ),
         Setting("PORT", software.port),
         Setting("STARTUP_SECONDS", start_seconds(deployment)),
+        Setting("LOAD", _load(deployment), "What it is scaled by; an accelerator's load does not show in the processor."),
         Setting("SCHEDULE", _schedule(deployment, minimum, maximum)),
         Setting("SECRETS", [list(one) for one in software.secrets]),
         Setting("KEEPS", keeps(deployment)),
@@ -94,6 +95,15 @@ def render(deployment: Deployment) -> list[File]:
         File("task-definition.json", json.dumps(ECS.document(_task(deployment)), indent=2) + "\n"),
         *python_files("ecs_deploy.py", "ecs_deploy.py", title, constants),
     ]
+
+
+def _load(deployment: Deployment) -> dict[str, object] | None:
+    """Requests a minute and task where the plan says how many one answers, else the processor's share on machines that have
+    nothing else; None: nothing tells the load."""
+    scaling = deployment.scaling
+    if scaling is not None and scaling.busy_per_minute is not None:
+        return {"metric": "ALBRequestCountPerTarget", "target": float(f"{scaling.busy_per_minute:.3g}")}
+    return None if deployment.node.accelerated else {"metric": "ECSServiceAverageCPUUtilization", "target": 60.0}
 
 
 def _rollout(spare: bool) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chipwise.renderer.cluster import buckets
 from chipwise.renderer.cluster.accelerators import resource_of
 from chipwise.renderer.cluster.pod import Object, mounted_volumes
 from chipwise.renderer.deployment import Deployment, Form, Node
@@ -13,7 +14,7 @@ from chipwise.renderer.quoting import one_line, shell
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "a cluster on AWS with managed groups of GPU, Trainium, Inferentia or CPU machines: EFA, placement, spot"
-EXPRESSES = frozenset({"layers", "regions", "streams", "no run"})
+EXPRESSES = frozenset({"layers", "regions", "streams", "no run", "groups"})
 WRITES = ("cluster.yaml",)
 # Two of these carry DNS, metrics and controllers, and of larger ones also a hub of notebooks or the head of a Ray cluster
 # (8 GiB). Of the processor that the workload's images are built for: what runs beside it has the same images.
@@ -58,7 +59,7 @@ def cluster_config(deployment: Deployment, deployments: tuple[Deployment, ...]) 
         zones = [_zone(deployments[0]), f"{deployments[0].node.region}{SECOND_ZONE.get(deployments[0].node.region, 'b')}"]
         config["availabilityZones"] = Noted(zones, "Two are the least that EKS takes; the first is that of the group below.")
     return config | {
-        "iam": {"withOIDC": Noted(True, "Rights go to service accounts, not to machines.")},
+        "iam": _iam(deployments),
         "vpc": {
             "clusterEndpoints": {
                 "privateAccess": True,
@@ -72,6 +73,15 @@ def cluster_config(deployment: Deployment, deployments: tuple[Deployment, ...]) 
         "cloudWatch": {"clusterLogging": {"enableTypes": ["audit", "authenticator"], "logRetentionInDays": 30}},
         "managedNodeGroups": groups,
     }
+
+
+def _iam(deployments: tuple[Deployment, ...]) -> Object:
+    fields: Object = {"withOIDC": Noted(True, "Rights go to service accounts, not to machines.")}
+    associations: list[Yaml] = [buckets.association(one) for one in deployments if buckets.buckets(one)]
+    if associations:
+        reason = "What the workload's service account may do with its buckets, and nobody else in the cluster."
+        fields["podIdentityAssociations"] = Noted(associations, reason)
+    return fields
 
 
 def _addons(deployments: tuple[Deployment, ...]) -> list[Yaml]:

@@ -6,15 +6,19 @@ of a user stands where GitHub would read `${{ }}` in it: names are made for DNS,
 
 from __future__ import annotations
 
+import math
 import re
 
 from chipwise.renderer.cluster.pod import namespace_of
+from chipwise.renderer.cluster.services import scaled_kind
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
+from chipwise.renderer.launch.timing import rollout_seconds
+from chipwise.renderer.layout import grouped
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
-EXPRESSES = frozenset({"no run"})  # what it applies has clocks of its own
+EXPRESSES = frozenset({"no run", "groups"})  # what it applies has clocks of its own
 FITS = "build, test, push and roll out a job or service with GitHub; no stored keys on AWS, Google Cloud and Azure"
 Object = dict[str, Yaml]
 # Pinned by commit: a tag can be moved to other code, a commit cannot. (version, commit)
@@ -32,6 +36,9 @@ _RUNNERS = {"amd64": "ubuntu-24.04", "arm64": "ubuntu-24.04-arm"}
 _IMPORTS = {"pytorch": "torch", "jax": "jax", "tensorflow": "tensorflow"}
 _DOCKER_RUN = "docker run --rm --network none --read-only --tmpfs /tmp"
 _CLOUDS = ("aws", "gcp", "azure")
+LONGEST_MIN = 350  # GitHub ends a job on its own machines after 6 h
+AROUND_MIN = 10  # of a job beside its rollout
+IDENTITY_S = 3600  # that a role of AWS lasts unless more is asked for
 
 
 def render(deployment: Deployment) -> list[File]:
@@ -198,11 +205,15 @@ def _tests(deployment: Deployment) -> list[Yaml]:
     return [{"name": "Test", "if": present, "run": f"{_DOCKER_RUN} --entrypoint python3 candidate -m pytest -q tests"}]
 
 
-def _sign_in(deployment: Deployment, condition: str = "") -> list[Yaml]:
+def _sign_in(deployment: Deployment, condition: str = "", seconds: int = 0) -> list[Yaml]:
+    """`seconds`: that the identity must last, where it is more than the usual hour."""
     guard: Object = {"if": condition} if condition else {}
     match deployment.node.provider if _rolls_out(deployment) else "":
         case "aws":
             inputs: Object = {"role-to-assume": "${{ vars.AWS_ROLE }}", "aws-region": "${{ vars.AWS_REGION }}"}
+            if seconds > IDENTITY_S:
+                lasts = "Until the rollout is over. The role must allow it (MaxSessionDuration)."
+                inputs["role-duration-seconds"] = Noted(seconds, lasts)
             return [_uses("aws-actions/configure-aws-credentials", "Sign in to AWS", inputs, **guard)]
         case "gcp":
             inputs = {
@@ -252,7 +263,9 @@ def _registry_settings(provider: str) -> Object:
 def _deploy(deployment: Deployment) -> Object:
     name, space = deployment.name, namespace_of(deployment)
     built = deployment.software.built
-    steps: list[Yaml] = [_checkout(), *_sign_in(deployment), {"name": "Find the cluster", **_cluster(deployment.node.provider)}]
+    minutes = _minutes(deployment)
+    signed = _sign_in(deployment, seconds=60 * minutes)
+    steps: list[Yaml] = [_checkout(), *signed, {"name": "Find the cluster", **_cluster(deployment.node.provider)}]
     if built:
         steps.append(
             {
@@ -270,13 +283,11 @@ def _deploy(deployment: Deployment) -> Object:
     compare = "kubectl diff --server-side --filename deploy/workload.yaml || [ $? -eq 1 ]"
     steps += [{"name": "Make its place", "run": place}, {"name": "Show what changes", "run": compare}]
     if deployment.form is Form.SERVICE:
-        wait = f"kubectl --namespace {space} rollout status deployment/{name} --timeout=20m"
-        failed = "failure() && steps.rollout.outcome == 'failure'"
-        undo = f"kubectl --namespace {space} rollout undo deployment/{name}"
-        steps += [
-            {"name": "Roll out", "id": "rollout", "run": f"{apply}\n{wait}\n"},
-            {"name": "Go back", "if": Noted(failed, "What ran before runs on."), "run": undo},
-        ]
+        wait = _wait(deployment)
+        run: Yaml = f"{apply}\n{wait}\n"
+        if minutes >= LONGEST_MIN:
+            run = Noted(run, "GitHub ends a job after 6 h. All replicas may take longer: the rollout goes on without it.")
+        steps += [{"name": "Roll out", "id": "rollout", "run": run}, *_way_back(deployment)]
     elif deployment.starts:
         steps.append({"name": "Set the schedule", "run": apply})
     else:
@@ -287,11 +298,51 @@ def _deploy(deployment: Deployment) -> Object:
         job["if"] = Noted("github.event_name == 'workflow_dispatch'", "It costs money: a person starts it, not every merge.")
     job |= {
         "environment": "production",
-        "timeout-minutes": 45,
+        "timeout-minutes": minutes,
         "permissions": {"contents": "read", "id-token": "write"},
         "steps": steps,
     }
     return job
+
+
+def _minutes(deployment: Deployment) -> int:
+    """Of the job that rolls it out: that is as long as machines and weights take, replica by replica."""
+    if deployment.form is not Form.SERVICE:
+        return 45
+    return min(math.ceil(rollout_seconds(deployment) / 60) + AROUND_MIN, LONGEST_MIN)
+
+
+def _way_back(deployment: Deployment) -> list[Yaml]:
+    """Where the cluster says that a rollout failed; one that is only slow goes on."""
+    name, space, kind = deployment.name, namespace_of(deployment), scaled_kind(deployment)[1]
+    failed = "failure() && steps.rollout.outcome == 'failure'"
+    if kind != "Deployment":
+        words = f"echo '{name} is not up. Revert the commit to go back: a {kind} keeps no way back that is sure.'"
+        return [{"name": "Say how to go back", "if": failed, "run": words}]
+    reason = '{.status.conditions[?(@.type=="Progressing")].reason}'
+    run = (
+        f"reason=$(kubectl --namespace {space} get deployment/{name} --output jsonpath='{reason}')\n"
+        f'if [ "$reason" = ProgressDeadlineExceeded ]; then kubectl --namespace {space} rollout undo deployment/{name}; fi\n'
+    )
+    return [
+        {"name": "Go back", "if": Noted(failed, "What ran before runs on. A rollout that is only slow goes on."), "run": run}
+    ]
+
+
+def _wait(deployment: Deployment) -> str:
+    name, space = deployment.name, namespace_of(deployment)
+    limit = 60 * (_minutes(deployment) - AROUND_MIN)
+    if not grouped(deployment):
+        kind = scaled_kind(deployment)[1].lower()
+        return f"kubectl --namespace {space} rollout status {kind}/{name} --timeout={limit}s"
+    seen = "{.status.observedGeneration}/{.status.updatedReplicas}/{.status.readyReplicas}"
+    wanted = "{.metadata.generation}/{.spec.replicas}/{.spec.replicas}"
+    return (
+        f"until kubectl --namespace {space} get leaderworkerset/{name} --output jsonpath='{seen}={wanted}' \\\n"
+        f"  | awk -F= '$1 == $2 {{ same = 1 }} END {{ exit !same }}'; do\n"
+        f'  if [ "$SECONDS" -gt {limit} ]; then exit 1; fi\n'
+        "  sleep 15\ndone"
+    )
 
 
 def _cluster(provider: str) -> Object:

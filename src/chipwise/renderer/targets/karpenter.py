@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 from chipwise.renderer.cluster.accelerators import MACHINE, resource_of
 from chipwise.renderer.cluster.pod import Object
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import File
 from chipwise.renderer.heading import heading
+from chipwise.renderer.launch.timing import grace_seconds, ready_seconds
 from chipwise.renderer.layout import bought, candidates, meets, most_machines, uses_efa
 from chipwise.renderer.nodes import locked_memory, machines
 from chipwise.renderer.quoting import label_value, shell
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "machines of AWS that come with pending pods and go when they are empty: NodePool and EC2NodeClass"
-EXPRESSES = frozenset({"layers", "regions", "streams", "no run"})
+EXPRESSES = frozenset({"layers", "regions", "streams", "no run", "groups"})
 WRITES = ("nodes.yaml",)
 
 
@@ -102,11 +105,21 @@ def _requirements(deployment: Deployment) -> list[Yaml]:
 def _lifetime(deployment: Deployment) -> Object:
     if deployment.form is Form.JOB:
         return {"expireAfter": Noted("Never", "A job is not cut off by its machine's age; the machine goes when it is empty.")}
-    grace = "15m" if deployment.form is Form.SERVICE else "1h"
+    if deployment.form is Form.SERVICE:
+        reason = "Expiry asks no budget. A new node image (see the alias below) replaces machines by drift, which does."
+        drained = f"{_drain_minutes(deployment)}m"
+        pace = "Its pods leave one by one, each when its replacement answers. After it, what is left is ended."
+        return {"expireAfter": Noted("Never", reason), "terminationGracePeriod": Noted(drained, pace)}
     return {
         "expireAfter": Noted("336h", "Two weeks: what machines gather over time goes with them."),
-        "terminationGracePeriod": Noted(grace, "After it, a pod that does not end is ended."),
+        "terminationGracePeriod": Noted("1h", "After it, a pod that does not end is ended."),
     }
+
+
+def _drain_minutes(deployment: Deployment) -> int:
+    """Of one machine: the disruption budget lets the next pod go when the one before has been replaced."""
+    pod_seconds = grace_seconds(deployment) + ready_seconds(deployment)
+    return max(math.ceil(deployment.per_machine * pod_seconds / 300) * 5, 15)
 
 
 def _disruption(deployment: Deployment) -> Object:

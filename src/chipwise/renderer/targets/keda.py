@@ -1,28 +1,30 @@
 """KEDA: how many copies of a service by its queue and its load, and a job for what waits in a queue of messages.
 
-The rule of a service: one more copy while more than 5 requests wait; one less when less than 20% of what runs is used for 10
-minutes; nothing in between. The plan's hours, where it has some, switch it on and off.
+The rule of a service: one more copy while more than 5 requests wait; one less when less than 20% of what is wanted is used for
+10 minutes; nothing in between. Where an engine counts its requests, there are also never fewer than keep each below the share
+of its planned load at which one more is due: a queue builds up only after goals are missed. Copies are those that the
+autoscaler last wanted, and not pods that there are: those of a rollout would be added to them, again and again. The plan's
+hours, where it has some, switch it on and off.
 """
 
 from __future__ import annotations
 
-from chipwise.renderer.cluster import guards, jobs
+from chipwise.renderer.cluster import groups, guards, jobs
 from chipwise.renderer.cluster.accelerators import resource_of
 from chipwise.renderer.cluster.pod import Object, meta, namespace_of, selector, template
-from chipwise.renderer.cluster.services import QUEUES
+from chipwise.renderer.cluster.services import QUEUES, scaled_kind
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.health import listens
 from chipwise.renderer.launch.starting import on_one_machine
-from chipwise.renderer.launch.streams import live
-from chipwise.renderer.layout import independent, meets, pods
+from chipwise.renderer.layout import grouped, independent, meets, pods
 from chipwise.renderer.quoting import kubernetes
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "services that scale on their queue, load and hours, and jobs that a queue of messages starts"
 WRITES = ("scaling.yaml",)
-EXPRESSES = frozenset({"streams", "hours"})  # it scales what --to kubernetes wrote
+EXPRESSES = frozenset({"streams", "hours", "groups"})  # it scales what --to kubernetes wrote
 API = "keda.sh/v1alpha1"
 QUEUED = 5  # requests or jobs that wait: above it, one more
 IDLE = 0.2  # of what runs: below it, one less
@@ -54,6 +56,8 @@ def render(deployment: Deployment) -> list[File]:
             )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
     if deployment.form is Form.SERVICE:
+        if grouped(deployment):
+            groups.check(deployment)
         return _service(deployment)
     if meets(deployment):
         raise CannotRender(
@@ -95,8 +99,9 @@ def scaled_object(deployment: Deployment) -> Object:
     scaling = deployment.scaling
     assert scaling is not None
     hours = bool(deployment.starts and deployment.stops)
+    api, kind = scaled_kind(deployment)
     spec: Object = {
-        "scaleTargetRef": {"kind": "StatefulSet", "name": deployment.name} if live(deployment) else {"name": deployment.name},
+        "scaleTargetRef": {"apiVersion": api, "kind": kind, "name": deployment.name},
         "minReplicaCount": Noted(0, "Outside its hours.") if hours else Noted(scaling.minimum, scaling.minimum_reason),
         "maxReplicaCount": scaling.maximum,
         "pollingInterval": 15,
@@ -117,12 +122,17 @@ def scaled_object(deployment: Deployment) -> Object:
 
 
 def _advanced(deployment: Deployment, hours: bool) -> Object:
-    rule = f"waiting > {QUEUED} ? copies * 2 : (used < {IDLE} ? copies / 2 : copies)"
-    formula = f"hours < 1 ? 0 : max(hours, {rule})" if hours else rule
+    scaling = deployment.scaling
+    assert scaling is not None
+    rule = f"waiting > {QUEUED} ? copies * 2 : ({_idle(deployment)} ? copies / 2 : copies)"
     reason = (
         f"Copies wanted: more while over {QUEUED} requests wait, fewer while less than {IDLE:.0%} is used, else as they are.\n"
         "How fast is said under behavior; that it doubles or halves only keeps small steps from being taken for noise."
     )
+    if _counted(deployment):
+        rule = f"max(load / {scaling.busy}, {rule})"
+        reason += f"\nNever fewer than keep each below {scaling.busy} requests: {scaling.busy_reason}."
+    formula = f"hours < 1 ? 0 : max(hours, {rule})" if hours else rule
     first = deployment.scaling.minimum if hours and deployment.scaling is not None else 1
     slowly = "One at a time, each minute;" if first <= 1 else "When its hours begin, all that it begins with at once;"
     up: list[Yaml] = [
@@ -131,13 +141,18 @@ def _advanced(deployment: Deployment, hours: bool) -> Object:
     ]
     window = Noted(IDLE_S, f"Only what was wanted throughout the last {IDLE_S // 60} minutes.")
     down: list[Yaml] = [{"type": "Pods", "value": 1, "periodSeconds": 120}]
+    exact = Noted(
+        "0",
+        "Without it, a copy that a rollout adds for a while is within the usual tenth of what is wanted from ten on, and is\n"
+        "kept. Kubernetes 1.35 and newer; older ones leave it out.",
+    )
     return {
         "scalingModifiers": {"formula": Noted(formula, reason), "target": "1", "metricType": "AverageValue"},
         "horizontalPodAutoscalerConfig": {
             "name": deployment.name,
             "behavior": {
                 "scaleUp": {"stabilizationWindowSeconds": 0, "policies": up},
-                "scaleDown": {"stabilizationWindowSeconds": window, "policies": down},
+                "scaleDown": {"stabilizationWindowSeconds": window, "tolerance": exact, "policies": down},
             },
         },
     }
@@ -176,16 +191,14 @@ def _monitoring(deployment: Deployment) -> list[Object]:
 def _triggers(deployment: Deployment, hours: bool) -> list[Yaml]:
     scaling = deployment.scaling
     assert scaling is not None
-    chosen = ",".join(f"{key}={value}" for key, value in selector(deployment).items())
-    waiting, used = _waiting(deployment), _used(deployment)
-    triggers: list[Yaml] = [
-        _prometheus("waiting", waiting[0], str(QUEUED), waiting[1]),
-        _prometheus("used", used[0], str(IDLE), used[1]),
-        Noted(
-            {"type": "kubernetes-workload", "name": "copies", "metadata": {"podSelector": chosen, "value": "1"}},
-            "Pods that there are, as KEDA itself counts them.",
-        ),
-    ]
+    waiting = _waiting(deployment)
+    triggers: list[Yaml] = [_prometheus("waiting", waiting[0], str(QUEUED), waiting[1])]
+    if _counted(deployment):
+        triggers.append(_prometheus("load", *_load(deployment)))
+    else:
+        used = _used(deployment)
+        triggers.append(_prometheus("used", used[0], str(IDLE), used[1]))
+    triggers.append(_prometheus("copies", *_copies(deployment)))
     if hours:
         window: Object = {
             "timezone": deployment.time_zone,
@@ -221,17 +234,46 @@ def _waiting(deployment: Deployment) -> tuple[str, str]:
     )
 
 
+def _counted(deployment: Deployment) -> bool:
+    """Whether the engine says how many requests it works on, and the plan how many it is to have."""
+    scaling = deployment.scaling
+    return deployment.software.engine in QUEUES and scaling is not None and scaling.busy is not None
+
+
+def _idle(deployment: Deployment) -> str:
+    scaling = deployment.scaling
+    assert scaling is not None
+    if _counted(deployment) and scaling.concurrency is not None:
+        return f"load < {IDLE * scaling.concurrency:.3g} * copies"
+    return f"used < {IDLE}"
+
+
+def _load(deployment: Deployment) -> tuple[str, str, str]:
+    """The query, the threshold and the reason of what is in work or waits on all copies."""
+    scaling, engine = deployment.scaling, deployment.software.engine
+    assert scaling is not None
+    label = f'namespace="{namespace_of(deployment)}"'
+    parts = " + ".join(f"(sum({name}{{{label}}}) or vector(0))" for name in (QUEUES[engine], _WAITING[engine]))
+    reason = "Requests in work and waiting, on all copies. A GPU looks busy with a single one, so its own figure says nothing."
+    return parts, str(scaling.busy), reason
+
+
+def _copies(deployment: Deployment) -> tuple[str, str, str]:
+    scaling = deployment.scaling
+    assert scaling is not None
+    name, metric = deployment.name, "kube_horizontalpodautoscaler_status_desired_replicas"
+    query = f'max({metric}{{namespace="{namespace_of(deployment)}",horizontalpodautoscaler="{name}"}})'
+    reason = (
+        "Copies that the autoscaler last wanted, from kube-state-metrics. Not pods that there are: a rollout has more of them\n"
+        "for a while, and each would be wanted from then on."
+    )
+    return f"{query} or vector({scaling.minimum})", "1", reason
+
+
 def _used(deployment: Deployment) -> tuple[str, str]:
     """Part of what runs that works. Where it is not known, all of it: then nothing is taken away."""
-    scaling, node = deployment.scaling, deployment.node
+    node = deployment.node
     label = f'namespace="{namespace_of(deployment)}"'
-    running = QUEUES.get(deployment.software.engine)
-    if running is not None and scaling is not None and scaling.slots is not None:
-        reason = (
-            f"Of the {scaling.slots} requests that a copy works on at a time. A GPU looks busy with a single one, so its own\n"
-            "figure would never fall below 20%."
-        )
-        return f"avg({running}{{{label}}}) / {scaling.slots} or vector(1)", reason
     if node.accelerated and node.kind == "gpu" and node.vendor == "NVIDIA":
         labelled = f'exported_namespace="{namespace_of(deployment)}"'
         reason = (

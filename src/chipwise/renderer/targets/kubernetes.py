@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.renderer.cluster import devices, guards, hours, jobs, live, services
+from chipwise.renderer.cluster import devices, guards, hours, jobs, live, services, storage
 from chipwise.renderer.cluster.accelerators import resource_of
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
@@ -12,7 +12,7 @@ from chipwise.renderer.layout import meets
 from chipwise.renderer.yaml_text import document
 
 FITS = "jobs and services on any cluster; multi-node jobs as Indexed Jobs"
-EXPRESSES = frozenset({"streams", "hours"})
+EXPRESSES = frozenset({"streams", "hours", "groups"})
 WRITES = ("workload.yaml",)
 
 
@@ -38,6 +38,7 @@ def render(deployment: Deployment) -> list[File]:
         guards.quota(deployment),
         guards.limit_range(deployment),
         guards.network_policy(deployment),
+        *storage.classes([deployment]),
     ]
     work = [*guards.claims(deployment)]
     if deployment.form is Form.SERVICE:

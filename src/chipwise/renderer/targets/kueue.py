@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 
-from chipwise.renderer.cluster import guards, hours, jobs, live, services
+from chipwise.renderer.cluster import guards, hours, jobs, live, services, storage
 from chipwise.renderer.cluster.accelerators import MACHINE, Taint, chip_taint, resource_of, spot_taints, tpu_selector
 from chipwise.renderer.cluster.pod import Object, meta, namespace_of, priority_of, resources
 from chipwise.renderer.deployment import Deployment, Form, Node
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch import streams
-from chipwise.renderer.layout import bought, candidates, meets, pods
+from chipwise.renderer.layout import bought, candidates, meets, pods, replica_machines
 from chipwise.renderer.quoting import dns_name, label_value
 from chipwise.renderer.yaml_text import Noted, Yaml, document, plain
 
 FITS = "jobs and services that share a cluster's quota: flavors, queues with borrowing, priorities, and the work itself"
-EXPRESSES = frozenset({"layers", "streams", "hours"})
+EXPRESSES = frozenset({"layers", "streams", "hours", "groups"})
 WRITES = ("queues.yaml",)
 API = "kueue.x-k8s.io/v1beta2"
 COHORT = "accelerators"  # queues of one cohort lend each other what they do not use
@@ -47,6 +47,7 @@ def render(deployment: Deployment) -> list[File]:
         guards.service_account(deployment),
         guards.limit_range(deployment),
         guards.network_policy(deployment),
+        *storage.classes([deployment]),
     ]
     queues = [*flavors(deployment), cluster_queue(deployment), local_queue(deployment), priority(deployment)]
     work: list[Yaml] = [*guards.claims(deployment)]
@@ -191,7 +192,7 @@ def _wanted(deployment: Deployment) -> dict[str, str]:
     requests = plain(resources(deployment)["requests"])
     assert isinstance(requests, dict)
     scaling = deployment.scaling
-    pod_count = scaling.maximum if scaling is not None else pods(deployment)
+    pod_count = scaling.maximum * replica_machines(deployment) if scaling is not None else pods(deployment)
     return {key: _times(str(value), pod_count) for key, value in requests.items()}
 
 

@@ -9,7 +9,7 @@ from chipwise.renderer.program_files import Setting, python_files
 from chipwise.renderer.quoting import one_line
 
 FITS = "anything that is planned: predicted time, cost and latency beside measured ones"
-EXPRESSES = frozenset({"layers", "regions", "no run"})  # what is measured is compared with the plan as a whole
+EXPRESSES = frozenset({"layers", "regions", "no run", "groups"})  # what is measured is compared with the plan as a whole
 WRITES = ("track.py",)
 
 

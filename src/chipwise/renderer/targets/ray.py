@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from chipwise.planner.values.split import model_ways
-from chipwise.renderer.cluster import guards
+from chipwise.renderer.cluster import guards, storage
 from chipwise.renderer.cluster.accelerators import resource_of
 from chipwise.renderer.cluster.pod import Object, meta
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
-from chipwise.renderer.launch.health import MACHINE_S, start_seconds
 from chipwise.renderer.launch.shards import in_shards
 from chipwise.renderer.launch.starting import alone, part_reason
+from chipwise.renderer.launch.timing import ready_seconds
+from chipwise.renderer.layout import replica_machines
 from chipwise.renderer.left_out import without_hours
 from chipwise.renderer.limits import KUBERNETES
 from chipwise.renderer.quoting import dns_name, shell
@@ -24,11 +24,10 @@ from chipwise.renderer.serving.settings import engine_settings, generating, weig
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "jobs, served text models and shared clusters by KubeRay, on any cluster that has its operator"
-EXPRESSES = frozenset({"hours"})  # of jobs
+EXPRESSES = frozenset({"hours", "groups"})  # of jobs
 WRITES = ("namespace.yaml",)
 LONGEST_NAME = 47  # of a RayJob
 KEPT_S = 3600
-BUSY = 0.7  # of the requests that a replica holds: above it one more is started
 
 
 def render(deployment: Deployment) -> list[File]:
@@ -45,6 +44,7 @@ def render(deployment: Deployment) -> list[File]:
         ray.quota(deployment, workers[1]),
         guards.limit_range(deployment),
         ray.network_policy(deployment),
+        *storage.classes([deployment]),
         *guards.claims(deployment),
     ]
     if launched:
@@ -98,8 +98,7 @@ def _workers(deployment: Deployment) -> tuple[int, int]:
     """Pods at least and at most. A replica that is larger than a machine takes several."""
     scaling = deployment.scaling
     if scaling is not None:
-        per_replica = math.prod(model_ways(deployment.split))
-        pods = max(math.ceil(per_replica / max(deployment.chips_each, 1)), 1)
+        pods = replica_machines(deployment)
         return scaling.minimum * pods, scaling.maximum * pods
     if deployment.form is Form.SESSIONS:
         seats = deployment.machines * max(deployment.node.chips, 1) * max(deployment.node.users_per_chip, 1)
@@ -171,7 +170,7 @@ def _on_worker(deployment: Deployment) -> Object:
 
 def _service(deployment: Deployment, minimum: int, maximum: int) -> Object:
     serving: Object = {"applications": [_application(deployment)]}
-    comes = start_seconds(deployment) + MACHINE_S
+    comes = ready_seconds(deployment)
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayService",
@@ -196,14 +195,14 @@ def _application(deployment: Deployment) -> Object:
     assert model is not None
     replicas: Object = {"min_replicas": scaling.minimum, "max_replicas": scaling.maximum}
     options: Object = {"autoscaling_config": replicas}
+    if scaling.busy is not None:
+        replicas["target_ongoing_requests"] = Noted(scaling.busy, f"{scaling.busy_reason}.")
     if scaling.slots is not None:
-        reason = f"Above {BUSY:.0%} of the {scaling.slots} requests that a replica holds, one more is started."
-        replicas["target_ongoing_requests"] = Noted(max(int(scaling.slots * BUSY), 1), reason)
         options["max_ongoing_requests"] = scaling.slots
     replicas["downscale_delay_s"] = Noted(600, "A machine takes minutes to come: do not let it go for a lull.")
     config: Object = {
         "model_loading_config": {
-            "model_id": Noted(dns_name(model.name, 60), "What clients ask for."),
+            "model_id": Noted(model.served, "What clients ask for."),
             "model_source": weights(model),
         },
         "engine_kwargs": {one.key: Noted(one.value, one.reason) for one in engine_settings(deployment)},

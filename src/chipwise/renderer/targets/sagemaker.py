@@ -10,6 +10,7 @@ from chipwise.renderer.aws.parts import is_torch, parts, settings, together, tor
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
+from chipwise.renderer.launch import nodes
 from chipwise.renderer.launch.shards import PROGRAM, in_shards, shard_arguments
 from chipwise.renderer.launch.starting import apart, part_reason
 from chipwise.renderer.left_out import without_hours
@@ -77,7 +78,7 @@ def _job(deployment: Deployment) -> list[File]:
             "SageMaker mounts the data under a path of its own; the program looks in /data." if data else "",
         ),
         Setting("ARGUMENTS", arguments, _why_arguments(deployment)),
-        Setting("ENVIRONMENT", SAGEMAKER_JOB.settings(settings(deployment))),
+        Setting("ENVIRONMENT", SAGEMAKER_JOB.settings(settings(deployment) | _place(deployment))),
         Setting(
             "DATA",
             None if data is None else (data.url or ""),
@@ -109,6 +110,13 @@ def _disk(deployment: Deployment) -> int:
     return min(100 + math.ceil(sum(one.size_bytes for one in deployment.volumes if one.name == "models") / GIB), 16_384)
 
 
+def _place(deployment: Deployment) -> dict[str, str]:
+    """What is the same on every machine of those that find each other; NODE_RANK each finds by itself."""
+    if not nodes.counts(deployment):
+        return {}
+    return {name: value for name, value in nodes.variables(deployment, "", "algo-1").items() if value}
+
+
 def _start(deployment: Deployment) -> tuple[list[str], list[str]]:
     """(entrypoint, arguments): a shell line that ends in `"$@"`, and the words of the command."""
     link = _LINK if deployment.volume("data") else ""
@@ -120,6 +128,9 @@ def _start(deployment: Deployment) -> tuple[list[str], list[str]]:
         folder = "/checkpoints" if deployment.volume("checkpoints") else "/opt/ml/output/data"
         arguments = [*lines, *shard_arguments(deployment, f"{folder}/answers")]
         line = f'{link}p=$(printf \'%s\\n\' "$@" | head -n {len(lines)}); shift {len(lines)}; exec sh -c "$p" batch "$@"'
+    elif nodes.counts(deployment):
+        arguments = list(deployment.software.command)
+        line = f'{link}{_RANK}export NODE_RANK=$r; exec "$@"'
     else:
         arguments, line = list(words(deployment)), f'{link}exec "$@"'
     longest = max(map(len, [line, *arguments]))

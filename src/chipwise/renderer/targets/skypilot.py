@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from chipwise.renderer.deployment import Deployment, Form, Node, Volume
+from chipwise.renderer.deployment import BUSY, Deployment, Form, Node, Volume
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
-from chipwise.renderer.launch.health import MACHINE_S, listens, start_seconds
+from chipwise.renderer.launch import nodes
+from chipwise.renderer.launch.health import listens
 from chipwise.renderer.launch.starting import (
     RENDEZVOUS_PORT,
     SHARD_DIGITS,
@@ -24,6 +25,7 @@ from chipwise.renderer.launch.starting import (
     run_machines,
     torchrun,
 )
+from chipwise.renderer.launch.timing import ready_seconds
 from chipwise.renderer.layout import uses_efa
 from chipwise.renderer.quoting import label_value
 from chipwise.renderer.yaml_text import Noted, Yaml, document
@@ -32,7 +34,6 @@ from chipwise.units import GIB
 FITS = "jobs and services on clouds that SkyPilot rents from, with spot recovery; its names of chips and places"
 WRITES = ("task.yaml",)
 Object = dict[str, Yaml]
-BUSY = 0.8  # of what a replica answers within the goals: above it one more is started
 _CLOUDS = {
     "aws",
     "azure",
@@ -254,7 +255,7 @@ def _service(deployment: Deployment) -> Object:
     return {
         "readiness_probe": {
             "path": software.health,
-            "initial_delay_seconds": Noted(start_seconds(deployment) + MACHINE_S, "The machine, the image, and the weights."),
+            "initial_delay_seconds": Noted(ready_seconds(deployment), "The machine, the image, and the weights."),
             "timeout_seconds": 5,
         },
         "replica_policy": policy,
@@ -337,8 +338,8 @@ def _run(deployment: Deployment) -> str:
             ]
             return "\n".join(lines) + "\n"
         lines.append(first)
-        lines.append("# JAX and others find each other by these.")
-        lines.append(f'export COORDINATOR_ADDRESS="$FIRST:{RENDEZVOUS_PORT}" NODE_RANK="$SKYPILOT_NODE_RANK"')
+        lines.append(f"# {nodes.REASON}")
+        lines.append(nodes.exports(deployment, "$SKYPILOT_NODE_RANK", "$FIRST"))
     words = quoted(on_one_machine(deployment))
     return "\n".join([*lines, *folded(words[0], words[1:])]) + "\n"
 

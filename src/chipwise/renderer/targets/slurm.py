@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from chipwise.renderer.deployment import Deployment, Form
+from dataclasses import replace
+
+from chipwise.renderer.deployment import Deployment, Form, Volume
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
+from chipwise.renderer.launch.handing import SETTINGS, arrives_at, key, leaves_from
 from chipwise.renderer.quoting import dns_name, one_line
 from chipwise.renderer.slurm.script import script
+from chipwise.units import GB
 
 FITS = "jobs on a Slurm cluster: one node or many, arrays of independent parts, MPI, a pipeline of jobs"
 EXPRESSES = frozenset({"hours"})
@@ -36,6 +40,19 @@ def _refuse(deployment: Deployment) -> None:
         )
 
 
+def _handing(deployment: Deployment, stage: Deployment) -> Deployment:
+    """With a directory of the shared storage for each thing that it is handed or hands on: one for both of its ends."""
+    volumes = []
+    for hand_off in deployment.hand_offs:
+        name = f"hand-offs/{key(hand_off.source)}-{key(hand_off.target)}"
+        if hand_off.target == stage.title:
+            volumes.append(Volume(name, arrives_at(hand_off.source), hand_off.size_bytes or GB, True))
+        if hand_off.source == stage.title:
+            volumes.append(Volume(name, leaves_from(stage, hand_off), hand_off.size_bytes or GB, True))
+    env = tuple(sorted((SETTINGS | dict(stage.software.env)).items())) if volumes else stage.software.env
+    return replace(stage, volumes=(*volumes, *stage.volumes), software=replace(stage.software, env=env))
+
+
 def _pipeline(deployment: Deployment) -> list[File]:
     """Each stage waits for those that it takes something from."""
     for stage in deployment.stages:
@@ -60,5 +77,6 @@ def _pipeline(deployment: Deployment) -> list[File]:
         variables[stage.title] = f"stage_{index}"
         lines.append(f'stage_{index}="$(sbatch --parsable{waits} {names[stage.title]}.sbatch)"')
         lines.append(f'echo "{names[stage.title]}: job ${{stage_{index}}}"')
+    handed = [_handing(deployment, stage) for stage in deployment.stages]
     files = [File("submit.sh", "\n".join(lines) + "\n", executable=True)]
-    return files + [File(f"{names[stage.title]}.sbatch", script(stage), executable=True) for stage in deployment.stages]
+    return files + [File(f"{names[stage.title]}.sbatch", script(stage), executable=True) for stage in handed]

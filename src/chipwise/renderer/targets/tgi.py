@@ -8,27 +8,18 @@ from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.quoting import shell
 from chipwise.renderer.serving import script
-from chipwise.renderer.serving.settings import generating, in_one_machine, promised, weights
+from chipwise.renderer.serving.settings import generating, promised, weights
+from chipwise.renderer.software import TGI_NUMBERS
 
 FITS = "models that generate text, served on NVIDIA GPUs of one machine"
 EXPRESSES = frozenset({"layers", "regions"})  # one machine serves alike however it is bought, and wherever
 WRITES = ("serve.sh",)
 PORT = 8080
-OLDEST = 7.5  # compute capability that its kernels need
-_NUMBERS = {
-    "fp8": ("--quantize", "fp8"),
-    "int8": ("--quantize", "compressed-tensors"),
-    "int4": ("--quantize", "awq"),
-    "nf4": ("--quantize", "bitsandbytes-nf4"),
-    "fp16": ("--dtype", "float16"),
-    "bf16": ("--dtype", "bfloat16"),
-}
 Word = tuple[str, str | None, str]
 
 
 def render(deployment: Deployment) -> list[File]:
     generating(deployment, "TGI")
-    in_one_machine(deployment, "TGI")
     _can(deployment)
     software = deployment.software
     if software.is_custom and software.engine == "tgi":
@@ -47,9 +38,9 @@ def _can(deployment: Deployment) -> None:
     node = deployment.node
     if deployment.form is not Form.SERVICE:
         raise CannotRender("TGI answers requests and reads no batch files.", remedy="Take --to vllm, which does.")
-    if (node.kind, node.vendor) != ("gpu", "NVIDIA") or not node.accelerated or (node.capability or OLDEST) < OLDEST:
+    if "tgi" not in deployment.platforms.get("Images", {}):
         raise CannotRender(
-            f"TGI's image is built for NVIDIA GPUs of compute capability {OLDEST} and above, and the plan has {node.chip}.",
+            f"TGI's image has code for NVIDIA GPUs of compute capability 8.0 to 9.0, and the plan has {node.chip}.",
             remedy="Take --to vllm, or plan for another chip with --limit chips=[...].",
         )
     if model_ways(deployment.split)[1] > 1:
@@ -96,8 +87,8 @@ def _words(deployment: Deployment) -> list[Word]:
     words.append(
         ("--num-shard", str(model_ways(deployment.split)[0]), "chips that share every layer; left out, it takes all it sees")
     )
-    if model.precision in _NUMBERS:
-        flag, value = _NUMBERS[model.precision]
+    if model.precision in TGI_NUMBERS:
+        flag, value = TGI_NUMBERS[model.precision]
         words.append((flag, value, f"the plan counts on {model.precision}"))
     if model.context is not None:
         words.append(("--max-total-tokens", str(model.context), "the longest request with its answer"))

@@ -9,9 +9,9 @@ from chipwise.planner.values.split import SampleTrainingSplit
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
-from chipwise.renderer.quoting import dns_name, one_line
+from chipwise.renderer.quoting import one_line
 from chipwise.renderer.serving import script
-from chipwise.renderer.serving.settings import engine_settings, in_one_machine, promised, weights
+from chipwise.renderer.serving.settings import engine_settings, promised, weights
 
 FITS = "served models: ONNX, TorchScript, TensorRT or OpenVINO with dynamic batching, text models by its vLLM backend"
 EXPRESSES = frozenset({"layers", "regions"})  # one machine serves alike however it is bought, and wherever
@@ -47,10 +47,9 @@ def _stage_files(deployment: Deployment, format_name: str) -> list[File]:
     _can(deployment)
     model = deployment.model
     assert model is not None
-    name = dns_name(model.name, 60)
+    name = model.served
     folder = f"{REPOSITORY}/{name}"
     if model.generates:
-        in_one_machine(deployment, "Triton")
         arguments = {"model": weights(model)} | {one.key: one.value for one in engine_settings(deployment)}
         files = [
             File(f"{folder}/config.pbtxt", _config(deployment, name, "vllm", _text_model(deployment), "See 1/model.json.")),

@@ -7,9 +7,10 @@ from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.shards import PROGRAM, shard_reason, shards
 from chipwise.renderer.launch.starting import apart, parts
-from chipwise.renderer.quoting import dns_name, shell
+from chipwise.renderer.launch.timing import drain_seconds, drains
+from chipwise.renderer.quoting import shell
 from chipwise.renderer.serving import script
-from chipwise.renderer.serving.settings import Setting, engine_settings, generating, in_one_machine, promised, weights
+from chipwise.renderer.serving.settings import Setting, engine_settings, generating, promised, weights
 from chipwise.renderer.yaml_text import Noted, document
 
 FITS = "models that generate text, served or in a batch, on one machine each"
@@ -20,7 +21,6 @@ PORT = 8000
 
 def render(deployment: Deployment) -> list[File]:
     model = generating(deployment, "vLLM")
-    in_one_machine(deployment, "vLLM")
     if deployment.node.kind not in ("gpu", "neuron", "tpu", "cpu"):
         raise CannotRender(
             f"vLLM has no build for {deployment.node.chip}.", remedy="Plan with --limit chips=[...] of GPUs, TPUs or Neuron."
@@ -35,7 +35,7 @@ def render(deployment: Deployment) -> list[File]:
         Setting("model", weights(model), "Fetched from the hub into HF_HOME." if model.hub else "Put the weights there.")
     ]
     if not batch:
-        settings += _answering(deployment, dns_name(model.name, 60))
+        settings += _answering(deployment, model.served)
     settings += engine_settings(deployment)
     if deployment.per_machine > 1 and not batch:
         reason = f"{deployment.node.machine} holds {deployment.per_machine} replicas: one address, requests spread over all."
@@ -67,7 +67,17 @@ def _answering(deployment: Deployment, name: str) -> list[Setting]:
         Setting("served-model-name", name, "What clients ask for: it stays when the weights move."),
         Setting("host", "0.0.0.0", "For the balancer or gateway before it; sign-in and TLS are theirs."),
         Setting("port", deployment.software.port or PORT, ""),
+        *_ending(deployment),
     ]
+
+
+def _ending(deployment: Deployment) -> list[Setting]:
+    tag = deployment.platforms.get("Images", {}).get("vllm", "").rpartition(":")[2]
+    software = deployment.software
+    if not drains("vllm", software.version if software.engine == "vllm" else tag.removeprefix("v")):
+        return []
+    reason = "Seconds to end the answers that were begun; without it they are dropped."
+    return [Setting("shutdown-timeout", drain_seconds(deployment.predicted.longest_s), reason)]
 
 
 def _run(deployment: Deployment) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipwise.renderer.deployment import Deployment, Form, MachineLayer
+from chipwise.renderer.deployment import BUSY, Deployment, Form, MachineLayer
 from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, resource, text_of
 from chipwise.renderer.terraform.shape import ready_s, sizes, together
 from chipwise.renderer.yaml_text import Noted
 
-BUSY = 0.7  # of what a machine answers within the goals: above it one more is started
 RIGHTS = [Raw("aws_iam_role_policy.machines")]  # before the first machine, which uses them at once
 SPOT_CAN = "price-capacity-optimized"
 
@@ -159,9 +158,9 @@ def _schedules(deployment: Deployment) -> list[Block]:
 
 def _scaling(deployment: Deployment) -> list[Block]:
     scaling = deployment.scaling
-    if scaling is None or scaling.per_replica is None or sizes(deployment).minimum == sizes(deployment).maximum:
+    if scaling is None or scaling.busy_per_minute is None or sizes(deployment).minimum == sizes(deployment).maximum:
         return []
-    target = scaling.per_replica * deployment.per_machine * 60 * BUSY
+    target = scaling.busy_per_minute * deployment.per_machine
     return [
         resource(
             "aws_autoscaling_policy",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 from chipwise.renderer.aws.tags import tags
+from chipwise.renderer.cluster import buckets
 from chipwise.renderer.cluster.accelerators import chip_taint
+from chipwise.renderer.cluster.pod import namespace_of
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import File
 from chipwise.renderer.layout import bought, most_machines, part_word
@@ -12,7 +16,7 @@ from chipwise.renderer.terraform.aws import PROVIDER, cards
 from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, call, data, output, resource, text_of, variable
 from chipwise.renderer.terraform.module import files, region_variable, versions
 from chipwise.renderer.terraform.shape import disk_gb, fabric, machine_types, sizes, together
-from chipwise.renderer.yaml_text import Noted
+from chipwise.renderer.yaml_text import Noted, plain
 
 # AWS's names of the node images, by the variant that `joining` finds for the chip.
 _AMI_TYPES = {
@@ -95,6 +99,7 @@ def _main(deployment: Deployment) -> list[Block]:
         data("aws_eks_cluster", "this", {"name": Raw("var.cluster_name")}),
         *_role(),
         _template(deployment),
+        *_program(deployment),
     ]
     if together(deployment):
         blocks.append(resource("aws_placement_group", "close", {"name": Raw("local.name"), "strategy": "cluster"}))
@@ -157,6 +162,34 @@ def _role() -> list[Block]:
             },
             "What every node needs. Rights of the program belong to its own service account (Pod Identity).",
         ),
+    ]
+
+
+def _program(deployment: Deployment) -> list[Block]:
+    """The rights of the workload's own service account: its buckets. Nothing where it names none."""
+    if not buckets.buckets(deployment):
+        return []
+    trust: dict[str, Value] = {
+        "actions": ["sts:AssumeRole", "sts:TagSession"],
+        "principals": Nested({"type": "Service", "identifiers": ["pods.eks.amazonaws.com"]}),
+    }
+    role: dict[str, Value] = {
+        "name_prefix": text_of(Raw("substr(local.name, 0, 30)"), "-"),
+        "assume_role_policy": Raw("data.aws_iam_policy_document.pods.json"),
+    }
+    rights = json.dumps(plain(buckets.policy(deployment)))
+    link: dict[str, Value] = {
+        "cluster_name": Raw("var.cluster_name"),
+        "namespace": namespace_of(deployment),
+        "service_account": deployment.name,
+        "role_arn": Raw("aws_iam_role.program.arn"),
+    }
+    reason = "What the service account of --to kubernetes may do with its buckets; needs the add-on eks-pod-identity-agent."
+    return [
+        data("aws_iam_policy_document", "pods", {"statement": Nested(trust)}),
+        resource("aws_iam_role", "program", role),
+        resource("aws_iam_role_policy", "program", {"role": Raw("aws_iam_role.program.id"), "policy": rights}),
+        resource("aws_eks_pod_identity_association", "program", link, reason),
     ]
 
 

@@ -102,11 +102,11 @@ def _options(deployment: Deployment, containers: int) -> list[str]:
     """Of docker, the same for all containers."""
     node, meets = deployment.node, together(deployment)
     memory = (node.memory_bytes or 32 * GIB) / containers / GIB / 8
-    user = f"{USER}:{USER}"
+    user = f"{USER}:{USER}" if node.kind != "tpu" else "0:0"  # a TPU's devices belong to root
     options = ["--init", "--user", user, "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
     options += ["--shm-size", f"{max(int(memory), 1)}g"]
     if node.accelerated and node.kind == "gpu" and node.vendor != "NVIDIA":
-        options += ["--device", "/dev/kfd", "--device", "/dev/dri", "--group-add", "video"]
+        options += ["--device", "/dev/kfd", "--device", "/dev/dri", "--group-add", "video", "--group-add", "109"]
     elif node.accelerated and node.kind not in ("gpu", "neuron"):
         options.append("--privileged")
     if meets and node.accelerated and node.fabric in ("efa", "infiniband"):

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipwise.renderer.cluster.pod import USER, Object
-from chipwise.renderer.deployment import Deployment, HandOff
+from chipwise.renderer.cluster.pod import USER, Object, claim_name, mounted_volumes
+from chipwise.renderer.deployment import Deployment, HandOff, Volume
+from chipwise.renderer.launch.handing import ROOT as ROOT
+from chipwise.renderer.launch.handing import arrives_at, leaves_from, written_by
+from chipwise.renderer.launch.handing import key as key
 from chipwise.renderer.quoting import dns_name
 from chipwise.renderer.yaml_text import Noted, Yaml
 from chipwise.units import GB, GIB
 
-ROOT = "/hand-offs"
 STORES = {"gcp": "gcs", "azure": "azure"}  # whose keys artifacts have; all others speak S3
 
 
@@ -54,11 +56,6 @@ class PlaceHandOffs:
         return self.place.has(one.source)
 
 
-def key(text: str) -> str:
-    """Of a stage, as tasks, templates and artifacts are named."""
-    return dns_name(text, 30)
-
-
 def room(stage: Deployment, hand_offs: PlaceHandOffs) -> float:
     """Bytes that the stage's hand-offs take, all of them."""
     moves = (*hand_offs.inputs_of(stage), *hand_offs.out_of(stage))
@@ -67,17 +64,17 @@ def room(stage: Deployment, hand_offs: PlaceHandOffs) -> float:
 
 def arriving(stage: Deployment, passed: PlaceHandOffs) -> Object:
     """Inputs of a template: named by their source where Argo passes them on, under their key where they come from elsewhere."""
-    return {"artifacts": [_artifact(passed, one, True) for one in passed.inputs_of(stage)]}
+    return {"artifacts": [_artifact(passed, one, True, arrives_at(one.source)) for one in passed.inputs_of(stage)]}
 
 
 def leaving(stage: Deployment, passed: PlaceHandOffs) -> Object:
-    return {"artifacts": [_artifact(passed, one, False) for one in passed.out_of(stage)]}
+    return {"artifacts": [_artifact(passed, one, False, leaves_from(stage, one)) for one in passed.out_of(stage)]}
 
 
-def _artifact(hand_offs: PlaceHandOffs, hand_off: HandOff, inward: bool) -> Yaml:
+def _artifact(hand_offs: PlaceHandOffs, hand_off: HandOff, inward: bool, path: str) -> Yaml:
     peer = hand_off.source if inward else hand_off.target
     fields: Object = {"name": f"from-{key(peer)}" if inward else f"to-{key(peer)}"}
-    fields["path"] = f"{ROOT}/{'in' if inward else 'out'}/{key(peer)}"
+    fields["path"] = path
     if not inward or not hand_offs.comes_from_here(hand_off):
         object_key = f"{hand_offs.pipeline}/{{{{workflow.parameters.run}}}}/{key(hand_off.source)}-{key(hand_off.target)}"
         fields[hand_offs.store] = {("blob" if hand_offs.store == "azure" else "key"): object_key}
@@ -117,6 +114,12 @@ def mover(stage: Deployment, hand_offs: PlaceHandOffs, inward: bool, image: str)
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         "volumeMounts": [{"name": "hand-offs", "mountPath": ROOT}],
     }
+    volumes: list[Yaml] = [{"name": "hand-offs", "persistentVolumeClaim": {"claimName": f"{stage.name}-hand-offs"}}]
+    volume = _result_volume(stage) if not inward else None
+    if volume is not None:
+        mount: Object = {"name": volume.name, "mountPath": volume.path}
+        container["volumeMounts"] = [{"name": "hand-offs", "mountPath": ROOT}, Noted(mount, "Where the command writes.")]
+        volumes.append({"name": volume.name, "persistentVolumeClaim": {"claimName": claim_name(stage, volume)}})
     fields["retryStrategy"] = {"limit": "5", "retryPolicy": "Always", "backoff": {"duration": "30s", "factor": "2"}}
     fields["securityContext"] = {
         "runAsNonRoot": True,
@@ -126,5 +129,11 @@ def mover(stage: Deployment, hand_offs: PlaceHandOffs, inward: bool, image: str)
         "seccompProfile": {"type": "RuntimeDefault"},
     }
     fields["container"] = container
-    fields["volumes"] = [{"name": "hand-offs", "persistentVolumeClaim": {"claimName": f"{stage.name}-hand-offs"}}]
+    fields["volumes"] = volumes
     return fields
+
+
+def _result_volume(stage: Deployment) -> Volume | None:
+    """The volume in which a command of ours leaves what it hands on, beside that of the hand-offs."""
+    path = written_by(stage)
+    return next((one for one in mounted_volumes(stage) if path is not None and path.startswith(f"{one.path}/")), None)

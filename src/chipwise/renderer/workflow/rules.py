@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from chipwise.renderer.cluster import guards, jobs, services
+from chipwise.renderer.cluster import guards, jobs, services, storage
 from chipwise.renderer.cluster.accelerators import pod_chips, resource_of
 from chipwise.renderer.cluster.pod import Object, namespace_of
 from chipwise.renderer.deployment import Deployment, Form
@@ -20,7 +21,7 @@ _API = {"ports": [{"protocol": "TCP", "port": 6443}]}
 def rules(name: str, place: Place) -> Iterator[Object]:
     first = place.stages[0]
     space = namespace_of(first)
-    yield guards.namespace(first)
+    yield guards.namespace(replace(first, stages=place.stages))
     for stage in {stage.form is Form.SERVICE: stage for stage in place.stages}.values():
         yield guards.priority_class(stage)
     yield _quota(name, space, place)
@@ -28,6 +29,7 @@ def rules(name: str, place: Place) -> Iterator[Object]:
     yield from _account(f"{name}-steps", space, [_report()])
     if any(applied(stage) for stage in place.stages):
         yield from _account(f"{name}-apply", space, [_report(), *_objects()])
+    yield from storage.classes(place.stages)
     for stage in place.stages:
         yield guards.service_account(stage)
         yield _network(stage)

@@ -12,8 +12,9 @@ from chipwise.renderer.cluster import jobs, services
 from chipwise.renderer.cluster.pod import Object, labels, meta, priority_of, template
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender
-from chipwise.renderer.launch.health import MACHINE_S, start_seconds
+from chipwise.renderer.launch.handing import written_by
 from chipwise.renderer.launch.streams import live
+from chipwise.renderer.launch.timing import rollout_seconds
 from chipwise.renderer.layout import completions, meets
 from chipwise.renderer.workflow.hand_offs import ROOT, PlaceHandOffs, arriving, key, leaving, room
 from chipwise.renderer.yaml_text import Noted, document, plain
@@ -66,8 +67,9 @@ def _container(stage: Deployment, hand_offs: PlaceHandOffs) -> Object:
     if hand_offs.out_of(stage):
         fields["outputs"] = leaving(stage, hand_offs)
         size = f"{max(math.ceil(1.5 * room(stage, hand_offs) / GIB), 1)}Gi"
-        volumes.append({"name": "out", "emptyDir": {"sizeLimit": Noted(size, "The output, and half as much again.")}})
-        mounts.append({"name": "out", "mountPath": f"{ROOT}/out"})
+        if written_by(stage) is None:
+            volumes.append({"name": "out", "emptyDir": {"sizeLimit": Noted(size, "The output, and half as much again.")}})
+            mounts.append({"name": "out", "mountPath": f"{ROOT}/out"})
     fields |= _limits(stage)
     fields["priorityClassName"] = priority_of(stage)
     fields |= {name: spec[name] for name in ("nodeSelector", "affinity", "tolerations", "securityContext") if spec.get(name)}
@@ -124,6 +126,10 @@ def _meet_at(spec: Object, old: str, new: str) -> None:
     words = plain(command)
     assert isinstance(words, list)
     changed = [word.replace(old, new, 1) if "/bin/sh" in words else word for word in words]  # ours stands before the user's
+    head = new.partition("=")[2]
+    for setting in main["env"]:
+        if isinstance(setting, dict) and setting.get("name") == "HEAD_ADDRESS":
+            setting["value"] = head + str(setting["value"]).partition("-0.")[2]
     main["command"] = Noted(changed, command.comment) if isinstance(command, Noted) else changed
 
 
@@ -136,10 +142,10 @@ def _service(stage: Deployment, account: str) -> Object:
         "successCondition": Noted(ready, "The least that the plan wants."),
         "manifest": document(services.deployment_object(stage)),
     }
-    wait = MACHINE_S + scaling.minimum * start_seconds(stage)
+    wait = rollout_seconds(stage)
     return {
         "name": key(stage.title),
         "serviceAccountName": account,
-        "activeDeadlineSeconds": Noted(wait, "A machine comes, and replicas one after the other, with weights at 150 MB/s."),
+        "activeDeadlineSeconds": Noted(wait, "Replicas in turn: one ends, a machine comes, weights come at 150 MB/s."),
         "resource": resource,
     }

@@ -52,6 +52,7 @@ SURROUNDINGS = frozenset(
     {
         "Namespace",
         "PriorityClass",
+        "StorageClass",
         "ResourceQuota",
         "LimitRange",
         "ResourceFlavor",
@@ -130,9 +131,9 @@ def _attempt_objects(job: Job, namespace: str, record: str) -> AttemptObjects:
     key = key_of_job(job)
     work = _work(kind, main, job, key, namespace, record)
     owned = [
-        (other, _confined(other, _renamed(one, _old(main), key, namespace, labels(job, record)), kind, key))
-        for other, one in objects
-        if other in OWNED
+        (name, _confined(name, _renamed(manifest, _old(main), key, namespace, labels(job, record)), kind, key))
+        for name, manifest in objects
+        if name in OWNED
     ]
     if owned:
         work["metadata"]["annotations"][BELONGING] = ",".join(f"{other.name}/{one['metadata']['name']}" for other, one in owned)

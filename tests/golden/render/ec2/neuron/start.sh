@@ -15,13 +15,14 @@ MEETING_PORT=29500
 CHIPS=neuron
 EACH=16
 DEADLINE_S=432000
+OWNER=10001:10001
 VOLUMES=(data models checkpoints)
 MOUNTS=(/data /models /checkpoints)
 FETCHES=(s3://legal-text/tokens '' keep)
 SAVES=('' '' keep)
 DOCKER=(
-  --init --network host --shm-size 64g --device /dev/infiniband --ulimit memlock=-1 --env FI_EFA_FORK_SAFE=1 --env
-  FI_EFA_USE_DEVICE_RDMA=1 --env FI_PROVIDER=efa --rm
+  --init --network host --shm-size 64g --user 10001:10001 --security-opt no-new-privileges --env HOME=/tmp --device
+  /dev/infiniband --ulimit memlock=-1 --env FI_EFA_FORK_SAFE=1 --env FI_EFA_USE_DEVICE_RDMA=1 --env FI_PROVIDER=efa --rm
 )
 COMMAND=(
   torchrun --nnodes=4 --nproc-per-node=32 --rdzv-backend=c10d --rdzv-id=neuron-pretrain train.py --config legal.yaml
@@ -294,6 +295,7 @@ container() { # its place among those on this machine, and its number among all
   esac
   if [ -n "$MEETS" ]; then # torchrun reads what begins with PET_
     options+=(--env "NODE_RANK=$RANK" --env "NODES=$NODES" --env "HEAD_ADDRESS=$HEAD")
+    options+=(--env "GPUS_PER_NODE=$EACH")
     options+=(--env "PET_NODE_RANK=$RANK" --env "PET_RDZV_ENDPOINT=$HEAD:$MEETING_PORT")
   fi
   [ -z "$PUBLISH" ] || options+=(--publish "$((PUBLISH + copy)):$PUBLISH")

@@ -16,15 +16,19 @@ NODES=1
 MEETING_PORT=29500
 CHIPS=nvidia
 EACH=1
+OWNER=10001:10001
 VOLUMES=(models)
 MOUNTS=(/models)
 FETCHES=('')
 SAVES=('')
 SECRETS=(HF_TOKEN hub-token token)
-DOCKER=(--init --network host --shm-size 4g --env HF_HOME=/models/hub --restart unless-stopped --detach)
+DOCKER=(
+  --init --network host --shm-size 4g --user 10001:10001 --security-opt no-new-privileges --env HOME=/tmp --env
+  HF_HOME=/models/hub --restart unless-stopped --detach
+)
 COMMAND=(
-  vllm serve meta-llama/Llama-3.1-8B --host 0.0.0.0 --port 8000 --quantization fp8 --max-model-len 8192 --max-num-seqs
-  128
+  vllm serve meta-llama/Llama-3.1-8B --served-model-name llama-3-1-8b --host 0.0.0.0 --port 8000 --quantization fp8
+  --max-model-len 8192 --max-num-seqs 128 --shutdown-timeout 46
 )
 
 # What boot.sh asks of its cloud, on AWS. `launch.py`, Terraform and the engine `ec2` start machines with it.
@@ -294,6 +298,7 @@ container() { # its place among those on this machine, and its number among all
   esac
   if [ -n "$MEETS" ]; then # torchrun reads what begins with PET_
     options+=(--env "NODE_RANK=$RANK" --env "NODES=$NODES" --env "HEAD_ADDRESS=$HEAD")
+    options+=(--env "GPUS_PER_NODE=$EACH")
     options+=(--env "PET_NODE_RANK=$RANK" --env "PET_RDZV_ENDPOINT=$HEAD:$MEETING_PORT")
   fi
   [ -z "$PUBLISH" ] || options+=(--publish "$((PUBLISH + copy)):$PUBLISH")

@@ -11,11 +11,15 @@ COPIES=1
 PARTS=1
 NODES=1
 MEETING_PORT=29500
+OWNER=10001:10001
 VOLUMES=(models)
 MOUNTS=(/models)
 FETCHES=('')
 SAVES=('')
-DOCKER=(--init --network host --shm-size 1g --restart unless-stopped --detach)
+DOCKER=(
+  --init --network host --shm-size 1g --user 10001:10001 --security-opt no-new-privileges --env HOME=/tmp --restart
+  unless-stopped --detach
+)
 COMMAND=(python serve.py)
 
 # What boot.sh asks of its cloud, on AWS. `launch.py`, Terraform and the engine `ec2` start machines with it.
@@ -285,6 +289,7 @@ container() { # its place among those on this machine, and its number among all
   esac
   if [ -n "$MEETS" ]; then # torchrun reads what begins with PET_
     options+=(--env "NODE_RANK=$RANK" --env "NODES=$NODES" --env "HEAD_ADDRESS=$HEAD")
+    options+=(--env "GPUS_PER_NODE=$EACH")
     options+=(--env "PET_NODE_RANK=$RANK" --env "PET_RDZV_ENDPOINT=$HEAD:$MEETING_PORT")
   fi
   [ -z "$PUBLISH" ] || options+=(--publish "$((PUBLISH + copy)):$PUBLISH")

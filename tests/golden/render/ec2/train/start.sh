@@ -16,14 +16,15 @@ MEETING_PORT=29500
 CHIPS=nvidia
 EACH=8
 DEADLINE_S=432000
+OWNER=10001:10001
 VOLUMES=(data models checkpoints)
 MOUNTS=(/data /models /checkpoints)
 FETCHES=(s3://legal-text/tokens '' keep)
 SAVES=('' '' keep)
 SECRETS=(HF_TOKEN hub-token token)
 DOCKER=(
-  --init --network host --shm-size 256g --device /dev/infiniband --ulimit memlock=-1 --env FI_PROVIDER=efa --env
-  HF_HOME=/models/hub --env NCCL_DEBUG=WARN --rm
+  --init --network host --shm-size 256g --user 10001:10001 --security-opt no-new-privileges --env HOME=/tmp --device
+  /dev/infiniband --ulimit memlock=-1 --env FI_PROVIDER=efa --env HF_HOME=/models/hub --env NCCL_DEBUG=WARN --rm
 )
 COMMAND=(
   torchrun --nnodes=2 --nproc-per-node=8 --rdzv-backend=c10d --rdzv-id=llama-8b-legal train.py --config legal.yaml
@@ -296,6 +297,7 @@ container() { # its place among those on this machine, and its number among all
   esac
   if [ -n "$MEETS" ]; then # torchrun reads what begins with PET_
     options+=(--env "NODE_RANK=$RANK" --env "NODES=$NODES" --env "HEAD_ADDRESS=$HEAD")
+    options+=(--env "GPUS_PER_NODE=$EACH")
     options+=(--env "PET_NODE_RANK=$RANK" --env "PET_RDZV_ENDPOINT=$HEAD:$MEETING_PORT")
   fi
   [ -z "$PUBLISH" ] || options+=(--publish "$((PUBLISH + copy)):$PUBLISH")

@@ -45,6 +45,7 @@ ROLLOUT: dict[str, Any] = SETTINGS["ROLLOUT"]
 PLACEMENT: list[dict[str, str]] = SETTINGS["PLACEMENT"]
 PORT: int | None = SETTINGS["PORT"]
 STARTUP_SECONDS: int = SETTINGS["STARTUP_SECONDS"]
+LOAD: dict[str, Any] | None = SETTINGS["LOAD"]  # what it is scaled by: a metric of AWS and how much of it a task may have
 SCHEDULE: dict[str, list[Any]] = SETTINGS["SCHEDULE"]  # name: when, time zone, least, most
 SECRETS: list[list[str]] = SETTINGS["SECRETS"]  # setting, name of the secret, its key: never values
 KEEPS: str = SETTINGS["KEEPS"]
@@ -135,11 +136,25 @@ def start(session: Any, ecs: Any, options: argparse.Namespace) -> None:
         wanted["loadBalancers"] = [{"targetGroupArn": options.target_group, "containerName": "main", "containerPort": PORT}]
         wanted["healthCheckGracePeriodSeconds"] = STARTUP_SECONDS
     ecs.create_service(**wanted)
-    scale(session.client("application-autoscaling"))
+    scale(session.client("application-autoscaling"), session.client("elbv2"), options.target_group)
     print(f"service {NAME}: {COPIES} tasks")
 
 
-def scale(client: Any) -> None:
+def load_metric(balancers: Any, target_group: str | None) -> dict[str, str] | None:
+    """What the scaling watches. Requests are counted by the load balancer, which is named with its target group."""
+    if LOAD is None or LOAD["metric"] != "ALBRequestCountPerTarget":
+        return {"PredefinedMetricType": LOAD["metric"]} if LOAD is not None else None
+    if target_group is None:
+        return None
+    (group,) = balancers.describe_target_groups(TargetGroupArns=[target_group])["TargetGroups"]
+    if not group["LoadBalancerArns"]:
+        return None
+    balancer = group["LoadBalancerArns"][0].partition("loadbalancer/")[2]
+    label = f"{balancer}/{target_group.rpartition(':')[2]}"
+    return {"PredefinedMetricType": LOAD["metric"], "ResourceLabel": label}
+
+
+def scale(client: Any, balancers: Any, target_group: str | None) -> None:
     if MIN_TASKS == MAX_TASKS:
         return
     target = {
@@ -148,11 +163,16 @@ def scale(client: Any) -> None:
         "ScalableDimension": "ecs:service:DesiredCount",
     }
     client.register_scalable_target(**target, MinCapacity=MIN_TASKS, MaxCapacity=MAX_TASKS)
-    kind = {"PredefinedMetricType": "ECSServiceAverageCPUUtilization"}
-    policy = {"TargetValue": 60.0, "PredefinedMetricSpecification": kind, "ScaleInCooldown": 600, "ScaleOutCooldown": 60}
-    client.put_scaling_policy(
-        PolicyName="load", PolicyType="TargetTrackingScaling", TargetTrackingScalingPolicyConfiguration=policy, **target
-    )
+    kind = load_metric(balancers, target_group)
+    if LOAD is None or kind is None:
+        reason = "without --target-group nobody counts requests" if LOAD else "no metric shows its load"
+        print(f"not scaled by its load: {reason}", file=sys.stderr)
+    else:
+        policy = {"PredefinedMetricSpecification": kind, "ScaleInCooldown": 600, "ScaleOutCooldown": 60}
+        policy["TargetValue"] = LOAD["target"]
+        client.put_scaling_policy(
+            PolicyName="load", PolicyType="TargetTrackingScaling", TargetTrackingScalingPolicyConfiguration=policy, **target
+        )
     for name, (schedule, zone, minimum, maximum) in SCHEDULE.items():
         action = {"MinCapacity": minimum, "MaxCapacity": maximum}
         client.put_scheduled_action(

@@ -330,6 +330,7 @@ container() { # its place among those on this machine, and its number among all
   esac
   if [ -n "$MEETS" ]; then # torchrun reads what begins with PET_
     options+=(--env "NODE_RANK=$RANK" --env "NODES=$NODES" --env "HEAD_ADDRESS=$HEAD")
+    options+=(--env "GPUS_PER_NODE=$EACH")
     options+=(--env "PET_NODE_RANK=$RANK" --env "PET_RDZV_ENDPOINT=$HEAD:$MEETING_PORT")
   fi
   [ -z "$PUBLISH" ] || options+=(--publish "$((PUBLISH + copy)):$PUBLISH")

@@ -103,6 +103,35 @@ resource "aws_launch_template" "nodes" {
   }
 }
 
+data "aws_iam_policy_document" "pods" {
+  statement {
+    actions = ["sts:AssumeRole", "sts:TagSession"]
+
+    principals {
+      type        = "Service"
+      identifiers = ["pods.eks.amazonaws.com"]
+    }
+  }
+}
+
+resource "aws_iam_role" "program" {
+  name_prefix        = "${substr(local.name, 0, 30)}-"
+  assume_role_policy = data.aws_iam_policy_document.pods.json
+}
+
+resource "aws_iam_role_policy" "program" {
+  role   = aws_iam_role.program.id
+  policy = "{\"Version\": \"2012-10-17\", \"Statement\": [{\"Effect\": \"Allow\", \"Action\": [\"s3:ListBucket\"], \"Resource\": [\"arn:aws:s3:::legal-text\"], \"Condition\": {\"StringLike\": {\"s3:prefix\": [\"tokens*\"]}}}, {\"Effect\": \"Allow\", \"Action\": [\"s3:GetObject\"], \"Resource\": [\"arn:aws:s3:::legal-text/tokens/*\"]}]}"
+}
+
+# What the service account of --to kubernetes may do with its buckets; needs the add-on eks-pod-identity-agent.
+resource "aws_eks_pod_identity_association" "program" {
+  cluster_name    = var.cluster_name
+  namespace       = "llama-8b-legal"
+  service_account = "llama-8b-legal"
+  role_arn        = aws_iam_role.program.arn
+}
+
 resource "aws_placement_group" "close" {
   name     = local.name
   strategy = "cluster"
