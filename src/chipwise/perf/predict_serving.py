@@ -103,7 +103,7 @@ def replica(ask: Generation) -> Serving:
         weight_bytes=weights.look_up(lambda name: WEIGHT_BITS.get(name, 16.0) / 8),
         head_bytes=weights.look_up(lambda name: _HEAD_BYTES.get(name, 2.0)),
         cache_bytes=setup.precision_kv.look_up(lambda name: KV_BITS.get(name, 16.0) / 8),
-        graphs=np.maximum(setup.cuda_graphs, setup.engine.look_up(lambda name: float(name in EAGER))),
+        graphs=setup.cuda_graphs * setup.engine.look_up(lambda name: float(name not in EAGER)),
     )
 
 
