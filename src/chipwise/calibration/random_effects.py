@@ -4,8 +4,8 @@ A residual of row j of a source i that the fit has not seen is r_ij = m + b_i + 
 sets this source apart, and the rest. Of every kind of answer, and within it of every class of provenance, the spread t of the
 b_i and s of the e_ij are estimated robustly (from the 80th percentile of their absolute values, as intervals are for four of
 five), and shrunk towards those of their kin by the number of sources that speak: with n of them a share n / (n + PRIOR) is
-their own. A class takes from its kind, a kind from kinds like it. The interval is m -+ z sqrt(t^2 + s^2), times what it takes
-to hold four times of five on folds that had no part in it. So it is narrow where sources agree and wide where they do not, and
+their own. A class takes from its kind, a kind from kinds like it. The interval is m -+ z sqrt(t^2 + s^2), with z of Student's t
+for as many sources, times what it takes to hold four times of five on folds that had no part in it. So it is narrow where sources agree and wide where they do not, and
 never narrower further away from measurements (classes out of order share their mean).
 """
 
@@ -55,13 +55,20 @@ class Effects(NamedTuple):
     shift: float
     between: float  # standard deviation of sources
     within: float  # and of the rows of one
+    sources: float = 0.0
 
     @property
     def half_width(self) -> float:
-        return max(DEVIATIONS * float(np.hypot(self.between, self.within)), NARROWEST)
+        return max(_student(self.sources + PRIOR) * float(np.hypot(self.between, self.within)), NARROWEST)
 
 
-UNKNOWN = Effects(0.0, 0.6, 0.35)  # where nothing was measured: factors of 2.4 either way
+def _student(degrees: float) -> float:
+    """The 90th percentile of Student's t (Cornish and Fisher's expansion, to 1% from 4 degrees on)."""
+    z = DEVIATIONS
+    return z + (z**3 + z) / (4.0 * degrees) + (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / (96.0 * degrees**2)
+
+
+UNKNOWN = Effects(0.0, 0.6, 0.3)  # where nothing was measured: factors of 2.4 either way
 
 
 def kin_of(kind: str) -> str:
@@ -100,7 +107,7 @@ def _effects(table: Rows, rows: Chosen) -> dict[tuple[str, str], Effects]:
         effects[kind, ""] = whole
         for name, found, half in zip(CLASSES, by_class, widths, strict=True):
             grown = half / found.half_width
-            effects[kind, name] = Effects(found.shift, found.between * grown, found.within * grown)
+            effects[kind, name] = found._replace(between=found.between * grown, within=found.within * grown)
     return effects
 
 
@@ -123,7 +130,12 @@ def _shrunk(table: Rows, rows: Chosen, kin: Effects) -> Effects:
     def mixed(mine: float, theirs: float) -> float:
         return float(np.sqrt(own * mine**2 + (1.0 - own) * theirs**2))
 
-    return Effects(own * shift + (1.0 - own) * kin.shift, mixed(between, kin.between), mixed(within, kin.within))
+    return Effects(
+        shift=own * shift + (1.0 - own) * kin.shift,
+        between=mixed(between, kin.between),
+        within=mixed(within, kin.within),
+        sources=float(len(names)),
+    )
 
 
 def _drawn(table: Rows, rows: Chosen) -> dict[str, float]:
