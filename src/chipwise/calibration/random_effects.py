@@ -5,8 +5,9 @@ sets this source apart, and the rest. Of every kind of answer, and within it of 
 b_i and s of the e_ij are estimated robustly (from the 80th percentile of their absolute values, as intervals are for four of
 five), and shrunk towards those of their kin by the number of sources that speak: with n of them a share n / (n + PRIOR) is
 their own. A class takes from its kind, a kind from kinds like it. The interval is m -+ z sqrt(t^2 + s^2), with z of Student's t
-for as many sources, times what it takes to hold four times of five on folds that had no part in it. So it is narrow where sources agree and wide where they do not, and
-never narrower further away from measurements (classes out of order share their mean).
+for as many sources, times what it takes to hold four times of five on folds that had no part in it. So it is narrow where
+sources agree and wide where they do not, and never narrower further away from measurements (classes out of order share
+their mean).
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ def _shrunk(table: Rows, rows: Chosen, kin: Effects) -> Effects:
         return kin
     residual = table.residual[rows]
     middle = np.array([np.median(residual[place == at]) for at in range(len(names))])
-    size = counts ** (1.0 - CROWD)
+    size = counts.astype(np.float64) ** (1.0 - CROWD)
     shift = _percentile(middle, size, 0.5)
     between = _percentile(np.abs(middle - shift), size, SHARE) / DEVIATIONS
     several = counts[place] >= 3
@@ -125,7 +126,7 @@ def _shrunk(table: Rows, rows: Chosen, kin: Effects) -> Effects:
     within = kin.within
     if several.any():
         apart = np.abs(residual - middle[place])[several]
-        within = _percentile(apart, (counts[place] ** -CROWD)[several], SHARE) / DEVIATIONS
+        within = _percentile(apart, (size / counts)[place][several], SHARE) / DEVIATIONS
 
     def mixed(mine: float, theirs: float) -> float:
         return float(np.sqrt(own * mine**2 + (1.0 - own) * theirs**2))
@@ -152,7 +153,8 @@ def _drawn(table: Rows, rows: Chosen) -> dict[str, float]:
         members = rows & (table.kind == kind)
         if members.sum() >= FEWEST_ROWS:
             _, place, counts = np.unique(table.source[members], return_inverse=True, return_counts=True)
-            drawn[kind] = float(np.clip(_percentile(needed[members], counts[place] ** -CROWD, SHARE), *DRAWN))
+            weight = counts[place].astype(np.float64) ** -CROWD
+            drawn[kind] = float(np.clip(_percentile(needed[members], weight, SHARE), *DRAWN))
     return drawn
 
 

@@ -76,11 +76,7 @@ def calibrated(sample: Sample, errors: Residuals, rows: NDArray[np.bool_]) -> di
     table = random_effects.Rows(kinds, errors.near, sources, errors.fold, errors.residual, errors.spread)
     # Without its only source nothing is known of such work: what its configurations say stays.
     single = {kind for kind in set(kinds) if len(set(sources[kinds == kind])) < 2}
-    return {
-        name: band
-        for name, band in random_effects.intervals(table, rows).items()
-        if name.split("|")[0] not in single
-    }
+    return {name: band for name, band in random_effects.intervals(table, rows).items() if name.split("|")[0] not in single}
 
 
 def inside(sample: Sample, errors: Residuals) -> tuple[Array, Array]:

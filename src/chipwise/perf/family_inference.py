@@ -74,11 +74,6 @@ def _weights_level(pair: str) -> str:
     return "16 bit" if vendor.endswith(" gpu") and weights in ("fp16", "bf16") else weights
 
 
-def _benchmark(style: str) -> str:
-    """Rules of a benchmark move its results; else a kernel is as fast however requests come."""
-    return style if style.startswith("mlperf") else "any"
-
-
 def levels(names: ServingNames, parts: dict[str, Part]) -> dict[str, Coded]:
     arch = names.part.map(lambda name: parts[name].architecture)
     vendor = names.part.map(lambda name: f"{parts[name].vendor} {parts[name].kind}")
@@ -99,7 +94,7 @@ def levels(names: ServingNames, parts: dict[str, Part]) -> dict[str, Coded]:
         "engine|arch": engine.cross(arch),
         "engine|chip": engine.cross(part),
         "engine|weights": engine.cross(weights),
-        "style": names.style.map(_benchmark),
+        "style": names.style,
         "source|style": source.cross(names.style),
         "kind": kind,
         "engine|kind": engine.cross(kind),
