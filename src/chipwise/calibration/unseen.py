@@ -21,7 +21,7 @@ from chipwise.perf.arrays import Array, Coded
 from chipwise.perf.model import Model, widened
 from chipwise.perf.part import Parts
 from chipwise.perf.rows import Row
-from chipwise.perf.seen import Seen
+from chipwise.perf.seen import FORMULA, Seen
 from chipwise.spelling import fold
 
 FOLDS = {"group": 6, "configuration": 5, "chip": 8, "source": 10}
@@ -84,10 +84,13 @@ def _near(plan: _Plan, model: Model) -> tuple[Coded | None, Array]:
     sample, family = plan.sample, plan.sample.family.name
     if family not in model.nearness:
         return None, np.zeros(1)
-    names, beyond = np.full(len(plan.fold), "", dtype=object), np.zeros(len(plan.fold))
+    names, beyond = np.full(len(plan.fold), FORMULA, dtype=object), np.zeros(len(plan.fold))
     for number in range(plan.fits):
         out = plan.fold == number
-        place, distance = Seen.of(family, sample.question, ~out & (sample.weight > 0)).place(sample.question)
+        rest = ~out & (sample.weight > 0)
+        if not rest.any():
+            continue
+        place, distance = Seen.of(family, sample.question, rest).place(sample.question)
         names[out] = np.array(place.texts(), dtype=object)[out]
         beyond[out] = np.broadcast_to(distance, out.shape)[out]
     return Coded.of([str(names[at]) for at in plan.targets]), beyond[plan.targets]

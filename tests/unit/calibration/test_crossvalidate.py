@@ -63,7 +63,7 @@ def test_a_source_never_reaches_what_is_said_of_it_nor_makes_it_near(parts: Part
         assert before.predicted is not None
         assert moved.predicted is not None
         assert (before.predicted == pytest.approx(moved.predicted, rel=1e-9)) is mine
-    assert {one.provenance for one in plain} == {"interpolated"}  # two other sources ran the same
+    assert {one.provenance for one in plain} <= {"interpolated", "between"}  # two other sources ran such settings
     assert {one.provenance for one in said(mpt, parts, "source")} == {"formula"}  # nobody else did
 
 
