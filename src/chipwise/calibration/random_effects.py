@@ -55,12 +55,12 @@ class Rows:
 class Effects(NamedTuple):
     shift: float
     between: float  # standard deviation of sources
-    within: float  # and of the rows of one
+    row_spread: float  # and of the rows of one
     sources: float = 0.0
 
     @property
     def half_width(self) -> float:
-        return max(_student(self.sources + PRIOR) * float(np.hypot(self.between, self.within)), NARROWEST)
+        return max(_student(self.sources + PRIOR) * float(np.hypot(self.between, self.row_spread)), NARROWEST)
 
 
 def _student(degrees: float) -> float:
@@ -81,17 +81,17 @@ def intervals(table: Rows, rows: Chosen) -> dict[str, Band]:
     """By kind, and by kind and class (`kind|class`), from `rows`."""
     effects = _effects(table, rows)
     drawn = _drawn(table, rows)
-    made: dict[str, Band] = {}
+    by_name: dict[str, Band] = {}
     for kind in sorted({str(name) for name in table.kind}):
         members = rows & (table.kind == kind)
         widest = float(table.spread[members].max()) if members.any() else np.inf
         for name in ("", *CLASSES):
-            found = effects[kind, name]
-            half, key = found.half_width * drawn.get(kind, 1.0), f"{kind}|{name}" if name else kind
-            low, high = min(found.shift - half, -NARROWEST), max(found.shift + half, NARROWEST)
+            effect = effects[kind, name]
+            half, key = effect.half_width * drawn.get(kind, 1.0), f"{kind}|{name}" if name else kind
+            low, high = min(effect.shift - half, -NARROWEST), max(effect.shift + half, NARROWEST)
             counted = members & (table.near == name) if name else members
-            made[key] = Band((widest,), (low,), (high,), (int(counted.sum()),))
-    return made
+            by_name[key] = Band((widest,), (low,), (high,), (int(counted.sum()),))
+    return by_name
 
 
 def _effects(table: Rows, rows: Chosen) -> dict[tuple[str, str], Effects]:
@@ -101,14 +101,14 @@ def _effects(table: Rows, rows: Chosen) -> dict[tuple[str, str], Effects]:
     effects: dict[tuple[str, str], Effects] = {}
     for kind in sorted({str(name) for name in table.kind}):
         members = rows & (table.kind == kind)
-        whole = _shrunk(table, members, by_kin[kin_of(kind)])
-        by_class = [_shrunk(table, members & (table.near == name), whole) for name in CLASSES]
+        of_kind = _shrunk(table, members, by_kin[kin_of(kind)])
+        by_class = [_shrunk(table, members & (table.near == name), of_kind) for name in CLASSES]
         counts = [len(set(table.source[members & (table.near == name)])) + 1 for name in CLASSES]
         widths = rising([one.half_width for one in by_class], counts)
-        effects[kind, ""] = whole
-        for name, found, half in zip(CLASSES, by_class, widths, strict=True):
-            grown = half / found.half_width
-            effects[kind, name] = found._replace(between=found.between * grown, within=found.within * grown)
+        effects[kind, ""] = of_kind
+        for name, effect, half in zip(CLASSES, by_class, widths, strict=True):
+            grown = half / effect.half_width
+            effects[kind, name] = effect._replace(between=effect.between * grown, row_spread=effect.row_spread * grown)
     return effects
 
 
@@ -121,12 +121,12 @@ def _shrunk(table: Rows, rows: Chosen, kin: Effects) -> Effects:
     size = counts.astype(np.float64) ** (1.0 - CROWD)
     shift = _percentile(middle, size, 0.5)
     between = _percentile(np.abs(middle - shift), size, SHARE) / DEVIATIONS
-    several = counts[place] >= 3
+    repeated = counts[place] >= 3
     own = len(names) / (len(names) + PRIOR)
-    within = kin.within
-    if several.any():
-        apart = np.abs(residual - middle[place])[several]
-        within = _percentile(apart, (size / counts)[place][several], SHARE) / DEVIATIONS
+    row_spread = kin.row_spread
+    if repeated.any():
+        apart = np.abs(residual - middle[place])[repeated]
+        row_spread = _percentile(apart, (size / counts)[place][repeated], SHARE) / DEVIATIONS
 
     def mixed(mine: float, theirs: float) -> float:
         return float(np.sqrt(own * mine**2 + (1.0 - own) * theirs**2))
@@ -134,7 +134,7 @@ def _shrunk(table: Rows, rows: Chosen, kin: Effects) -> Effects:
     return Effects(
         shift=own * shift + (1.0 - own) * kin.shift,
         between=mixed(between, kin.between),
-        within=mixed(within, kin.within),
+        row_spread=mixed(row_spread, kin.row_spread),
         sources=float(len(names)),
     )
 
@@ -146,8 +146,8 @@ def _drawn(table: Rows, rows: Chosen) -> dict[str, float]:
         out = rows & (table.fold == number)
         effects = _effects(table, rows & ~out)
         for row in np.flatnonzero(out):
-            found = effects[str(table.kind[row]), str(table.near[row])]
-            needed[row] = abs(table.residual[row] - found.shift) / found.half_width
+            effect = effects[str(table.kind[row]), str(table.near[row])]
+            needed[row] = abs(table.residual[row] - effect.shift) / effect.half_width
     drawn: dict[str, float] = {}
     for kind in sorted({str(name) for name in table.kind}):
         members = rows & (table.kind == kind)

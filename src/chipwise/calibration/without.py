@@ -73,7 +73,9 @@ def calibrated(sample: Sample, errors: Residuals, rows: NDArray[np.bool_]) -> di
     """Intervals by kind of answer and class of provenance, from `rows` (`random_effects`)."""
     kinds = np.array([sample.family.kind_of(case) for case in sample.cases])
     sources = np.array([source_of(row) for row in sample.rows])
-    table = random_effects.Rows(kinds, errors.near, sources, errors.fold, errors.residual, errors.spread)
+    table = random_effects.Rows(
+        kind=kinds, near=errors.near, source=sources, fold=errors.fold, residual=errors.residual, spread=errors.spread
+    )
     # Without its only source nothing is known of such work: what its configurations say stays.
     single = {kind for kind in set(kinds) if len(set(sources[kinds == kind])) < 2}
     return {name: band for name, band in random_effects.intervals(table, rows).items() if name.split("|")[0] not in single}

@@ -267,8 +267,8 @@ def _moved(estimate: Estimate, seconds: Array, metric: str) -> Estimate:
 
 def _as_offered(full: Estimate, moved: Estimate, flowing: Rows, rate: Array, capacity: Array) -> Estimate:
     """As much is answered as comes, where that is less than the capacity: only the capacity is uncertain."""
-    of_one = full.value * full.seconds  # what one request a second of each replica amounts to
-    low, high = (np.minimum(capacity * end / full.value, rate) * of_one for end in (full.low, full.high))
+    amount = full.value * full.seconds  # what one request a second of each replica amounts to
+    low, high = (np.minimum(capacity * end / full.value, rate) * amount for end in (full.low, full.high))
     return replace(
         moved,
         low=np.where(flowing, np.minimum(low, moved.value), moved.low),

@@ -218,20 +218,20 @@ def answer(load: Load, sequences: Array, base: dict[str, Array]) -> dict[str, Ar
     pres, stepped = _prefill_terms(base), _decode_terms(base)
     tokens = weights.steps + weights.steps_per_token * out
     steps = tokens / load.accepted
-    others = np.maximum(sequences - 1.0, 0.0)
+    neighbours = np.maximum(sequences - 1.0, 0.0)
     ahead: Array = _NOTHING
     if has_nonzero(weights.stretched):
         ahead = _waiting(load, sequences, _sum(pres), _sum(stepped)) * pick(load.burst, _UNIT, base["queue"])
-        ahead = pick(weights.closed > 0, _closed_queue(load, others, ahead), ahead)
+        ahead = pick(weights.closed > 0, _closed_queue(load, neighbours, ahead), ahead)
     stretch: Array = np.zeros(1)
     if has_nonzero(weights.stretched):
-        beside = pick(weights.closed > 0, others - ahead, others * pick(load.burst, _HALF, _UNIT))
-        stretch = weights.stretched * beside / out * base["stretch"]
+        stretching = pick(weights.closed > 0, neighbours - ahead, neighbours * pick(load.burst, _HALF, _UNIT))
+        stretch = weights.stretched * stretching / out * base["stretch"]
     # Throughputs: seconds per request of the replica.
     per = pick(weights.tail > 0, load.requests, pick(weights.per_slot > 0, sequences, _UNIT))
     steps_per = pick(weights.tail > 0, load.requests, pick(weights.steps_per_slot > 0, sequences, _UNIT))
     prefills, steps = (weights.prefills + tokens * stretch) / per, steps / steps_per
-    if has_nonzero(weights.tail):  # besides the last answer, the time that every request takes of the replica
+    if has_nonzero(weights.tail):  # stretchings the last answer, the time that every request takes of the replica
         prefills, steps = prefills + weights.tail, steps + weights.tail * out / (load.accepted * sequences)
     terms = {name: values * prefills for name, values in pres.items()}
     terms |= {name: values * steps for name, values in stepped.items()}
@@ -262,10 +262,10 @@ def _waiting(load: Load, sequences: Array, prompt: Array, step: Array) -> Array:
     return crowd
 
 
-def _closed_queue(load: Load, others: Array, ahead: Array) -> Array:
+def _closed_queue(load: Load, neighbours: Array, ahead: Array) -> Array:
     """Prompts ahead of a first token: no more than there are others, no fewer than those for which their steps have no room."""
     room = CHUNK / load.fresh * load.out / load.accepted
-    return np.minimum(np.maximum(ahead, others - room), others)
+    return np.minimum(np.maximum(ahead, neighbours - room), neighbours)
 
 
 def _slots(load: Load, sequences: Array, answer_s: Array) -> Array:
