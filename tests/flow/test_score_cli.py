@@ -120,6 +120,15 @@ def test_left_out_rows_are_answered_by_fits_that_did_not_see_them(chipwise: Chip
     assert not any("in-sample" in note for note in unseen.json["notes"])
 
 
+def test_rows_of_a_source_are_answered_without_the_source(chipwise: Chipwise, tmp_path: Path) -> None:
+    rows = [row for row in published("training.csv", 400) if row["source_repo"] == "mosaicml/llm-foundry"][:2]
+    path = write(tmp_path / "runs.csv", rows)
+    seen, unseen = chipwise("score", str(path), "--json"), chipwise("score", str(path), "--leave-out", "source", "--json")
+    assert unseen.code == 0, unseen.err
+    assert unseen.json["median_ape"] > seen.json["median_ape"]
+    assert not any("in-sample" in note for note in unseen.json["notes"])
+
+
 @pytest.mark.parametrize(
     ("text", "arguments", "code", "said"),
     [

@@ -186,4 +186,5 @@ def moved(estimate: Estimate, chips: Coded, power: Array, offsets: Mapping[str, 
         terms=terms,
         provenance=estimate.provenance,
         spread=estimate.spread,
+        minimum=estimate.minimum,
     )

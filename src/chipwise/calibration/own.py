@@ -202,6 +202,7 @@ def apply(estimate: Estimate, offset: Offset, power: Array) -> Estimate:
         terms={name: seconds * factor for name, seconds in estimate.terms.items()},
         provenance=Coded((*near.names, MEASURED), index),
         spread=estimate.spread,
+        minimum=estimate.minimum,
     )
 
 

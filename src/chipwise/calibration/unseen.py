@@ -17,10 +17,11 @@ from chipwise.calibration.crossvalidate import Sample, key_of, left_out, samples
 from chipwise.calibration.families import family_for, find_part
 from chipwise.calibration.score import Scored, predict
 from chipwise.perf import bands
-from chipwise.perf.arrays import Coded
+from chipwise.perf.arrays import Array, Coded
 from chipwise.perf.model import Model, widened
 from chipwise.perf.part import Parts
 from chipwise.perf.rows import Row
+from chipwise.perf.seen import FORMULA, Seen
 from chipwise.spelling import fold
 
 FOLDS = {"group": 6, "configuration": 5, "chip": 8, "source": 10}
@@ -35,7 +36,8 @@ def identity(row: Row) -> tuple[str, str, str]:
 def unseen(
     rows: Sequence[Row], extra: Iterable[Row], parts: Parts, model: Model, leave_out: str, count: int, tell: Tell
 ) -> list[Scored]:
-    """Predictions of `rows` from fits on `rows` and `extra` without the fold; intervals as packaged."""
+    """Predictions of `rows` from fits on `rows` and `extra` without the fold; intervals as packaged, for rows as near to
+    measurements as the fit has them."""
     answered = predict(rows, parts, model)
     targets = [_askable(row) for row in rows]
     place = {id(row): at for at, row in enumerate(targets)}
@@ -54,15 +56,15 @@ def unseen(
             finished += 1
             tell(finished, total, sample.family.name)
         kind = Coded.of([sample.family.kind_of(sample.cases[at]) for at in plan.targets])
-        near, beyond = model.near(sample.family.name, sample.question)
-        if sample.family.name in model.nearness:
-            kind = kind.cross(Coded(near.names, near.index[plan.targets]))
+        near, beyond = _near(plan, model)
+        if near is not None:
+            kind = kind.cross(near)
         value, seconds, spread = (column[plan.targets] for column in (predicted.value, predicted.log_seconds, predicted.spread))
         scale, power = (
             np.broadcast_to(values, predicted.value.shape)[plan.targets]
             for values in (sample.question.scale, sample.question.power)
         )
-        spread = widened(spread, beyond if len(beyond) == 1 else beyond[plan.targets])
+        spread = widened(spread, beyond)
         ends = [scale * (np.exp(seconds) * side) ** power for side in bands.limits(model.bands, kind, spread)]
         low, high = np.minimum(*ends), np.maximum(*ends)
         for index, row in enumerate(plan.targets):
@@ -72,9 +74,26 @@ def unseen(
                 low=float(low[index]),
                 high=float(high[index]),
                 peak_gb=before.peak_gb,
-                provenance=before.provenance,
+                provenance=before.provenance if near is None else near.name_at(index),
             )
     return answered
+
+
+def _near(plan: _Plan, model: Model) -> tuple[Coded | None, Array]:
+    """How near each asked row is to what its own fit has seen; None where that is not known of a family."""
+    sample, family = plan.sample, plan.sample.family.name
+    if family not in model.nearness:
+        return None, np.zeros(1)
+    names, beyond = np.full(len(plan.fold), FORMULA, dtype=object), np.zeros(len(plan.fold))
+    for number in range(plan.fits):
+        out = plan.fold == number
+        rest = ~out & (sample.weight > 0)
+        if not rest.any():
+            continue
+        place, distance = Seen.of(family, sample.question, rest).place(sample.question)
+        names[out] = np.array(place.texts(), dtype=object)[out]
+        beyond[out] = np.broadcast_to(distance, out.shape)[out]
+    return Coded.of([str(names[at]) for at in plan.targets]), beyond[plan.targets]
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,11 +79,11 @@ def calibrate(spread: Array, residual: Array, bins: int = 6, weight: Array | Non
             low.append(ends[0])
             high.append(ends[1])
         sizes.append(len(members))
-    low, high = [-value for value in _rising([-value for value in low], sizes)], _rising(high, sizes)
+    low, high = [-value for value in rising([-value for value in low], sizes)], rising(high, sizes)
     return Band((*edges[:-1], np.inf if weight is None else edges[-1]), tuple(low), tuple(high), tuple(sizes))
 
 
-def _rising(values: Sequence[float], weights: Sequence[int]) -> list[float]:
+def rising(values: Sequence[float], weights: Sequence[int]) -> list[float]:
     """The nearest values that never fall (pool adjacent violators): neighbours out of order share their mean."""
     pools: list[tuple[float, int, int]] = []
     for value, weight in zip(values, weights, strict=True):

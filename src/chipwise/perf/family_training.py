@@ -152,6 +152,7 @@ def steps_of(cases: Sequence[TrainingCase]) -> Steps:
         shard=column("shard"),
         interleave=column("interleave"),
         recompute=column("recompute"),
+        norms_again=np.ceil(column("recompute")),
         frozen=np.array([float(case.method != "full") for case in cases]),
         weight_bytes=np.array([WEIGHT_BYTES.get(name, 2.0) for name in precision]),
         packed=np.array([float(name in ("nf4", "int4")) for name in precision]),

@@ -28,7 +28,7 @@ from chipwise.perf.tables import rows
 FAMILIES = ("training", "inference", "vision")
 MEASURED = "measured"
 CARRIED = "carried"  # from a user's own run on another chip
-_COLUMNS = ("value", "low", "high", "seconds", "spread")  # of an estimate
+_COLUMNS = ("value", "low", "high", "seconds", "spread", "minimum")  # of an estimate
 _TERM = "term "
 # The level that tells whether a chip was measured with the software asked about, where settings are not known.
 _NEAR = {"training": "stack|chip", "inference": "engine|chip", "vision": "engine|chip"}
@@ -45,6 +45,7 @@ class Estimate:
     terms: Mapping[str, Array]  # seconds; they sum to `seconds`
     provenance: Coded
     spread: Array
+    minimum: Array = field(default_factory=lambda: np.zeros(1))  # seconds that the hardware needs at the very least
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class Model:
             terms=result.terms,
             provenance=near,
             spread=spread,
+            minimum=result.minimum,
         )
 
     def by_formula(self, estimate: Estimate, part: Part, power: float) -> Estimate:

@@ -28,7 +28,7 @@ from chipwise.perf.question import Question
 from chipwise.perf.queueing import GRID, Service, Traffic, waits
 from chipwise.perf.queueing import in_flight as queued_in_flight
 from chipwise.perf.serving import SCENARIOS, TIMES, Load, answer, bases, in_flight, unit
-from chipwise.perf.setup import KV_BITS, WEIGHT_BITS, ServingSetup
+from chipwise.perf.setup import KV_BITS, WEIGHT_BITS, Rows, ServingSetup
 from chipwise.perf.transformer import Transformers
 
 CHUNK = 32768
@@ -103,7 +103,7 @@ def replica(ask: Generation) -> Serving:
         weight_bytes=weights.look_up(lambda name: WEIGHT_BITS.get(name, 16.0) / 8),
         head_bytes=weights.look_up(lambda name: _HEAD_BYTES.get(name, 2.0)),
         cache_bytes=setup.precision_kv.look_up(lambda name: KV_BITS.get(name, 16.0) / 8),
-        graphs=np.maximum(setup.cuda_graphs, setup.engine.look_up(lambda name: float(name in EAGER))),
+        graphs=setup.cuda_graphs * setup.engine.look_up(lambda name: float(name not in EAGER)),
     )
 
 
@@ -228,10 +228,13 @@ def _predict(
     later = (loaded.mean("latency") - loaded.mean("ttft")) / np.maximum(serving.answer_tokens - 1.0, 1.0)
     means = {"ttft_ms": loaded.mean("ttft"), "tpot_ms": later, "latency_ms": loaded.mean("latency")}
     answered = np.maximum(1.0 / np.maximum(rate, 1e-12), 1.0 / serving.capacity)
-    return {
+    moved = {
         metric: _moved(one, pick(flowing, means.get(metric, answered), one.seconds), metric)
         for metric, one in estimates.items()
     }
+    for metric in (name for name in moved if name not in TIMES):
+        moved[metric] = _as_offered(estimates[metric], moved[metric], flowing, rate, serving.capacity)
+    return moved
 
 
 def _moved(estimate: Estimate, seconds: Array, metric: str) -> Estimate:
@@ -255,10 +258,21 @@ def _moved(estimate: Estimate, seconds: Array, metric: str) -> Estimate:
     return replace(
         estimate,
         value=estimate.value * scale,
-        low=estimate.low * scale,
+        low=np.maximum(estimate.low * scale, estimate.minimum * 1e3) if times else estimate.low * scale,
         high=estimate.high * scale,
         seconds=seconds,
         terms=terms,
+    )
+
+
+def _as_offered(full: Estimate, moved: Estimate, flowing: Rows, rate: Array, capacity: Array) -> Estimate:
+    """As much is answered as comes, where that is less than the capacity: only the capacity is uncertain."""
+    amount = full.value * full.seconds  # what one request a second of each replica amounts to
+    low, high = (np.minimum(capacity * end / full.value, rate) * amount for end in (full.low, full.high))
+    return replace(
+        moved,
+        low=np.where(flowing, np.minimum(low, moved.value), moved.low),
+        high=np.where(flowing, np.maximum(high, moved.value), moved.high),
     )
 
 
@@ -370,6 +384,7 @@ def _whole_answer(first: Estimate, token: Estimate, output: Array) -> Estimate:
         terms=terms,
         provenance=token.provenance,
         spread=np.maximum(first.spread, token.spread),
+        minimum=first.minimum + steps * token.minimum,
     )
 
 

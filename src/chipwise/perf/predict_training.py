@@ -33,7 +33,8 @@ from chipwise.perf.training import Steps, bases, compose, flop_per_token
 from chipwise.perf.transformer import Transformers
 
 CHUNK = 32768  # rows at a time, so that columns stay in the cache
-RECOMPUTED = (0.0, 0.3, 1.0)  # share of the forward pass done again: none, selective, full
+# Shares of the forward pass done again (none, selective, full): of products, and of norms and activation functions.
+RECOMPUTED, NORMS_AGAIN = (0.0, 0.0, 1.0), (0.0, 1.0, 1.0)
 _UNIT = column(1.0)
 _POWER = ("chip", "host", "facility")  # lines of it
 _KINDS = (kind_of("", 1, 1), kind_of("", 0, 1), kind_of("", 0, 0))
@@ -127,6 +128,7 @@ def steps(ask: Training) -> Steps:
         shard=setup.shard,
         interleave=setup.interleave,
         recompute=np.array(RECOMPUTED)[setup.recompute.astype(np.intp)],
+        norms_again=np.array(NORMS_AGAIN)[setup.recompute.astype(np.intp)],
         frozen=frozen,
         weight_bytes=setup.precision.look_up(lambda name: WEIGHT_BYTES.get(name, 2.0)),
         packed=setup.method.look_up(lambda name: float(name == "qlora")),

@@ -45,7 +45,7 @@ BENCHMARKS = {
 }
 _SHAREGPT = (225.0, 235.0)
 _CHAT = 200.0  # tokens of a short prompt whose length is not printed
-EAGER = ("transformers",)  # engines that were measured without CUDA graphs: their factors hold the launches
+EAGER = ("transformers", "accelerate", "deepspeed", "autoawq")  # engines that launch kernels one by one
 AT_ONCE = {"tensorrt-llm": 2048.0, "sglang": 1024.0}  # sequences that engines run together by default; 256 for others
 _DRAFTED = 1.7  # tokens of a step with one drafted token, where nobody says how many were accepted
 
@@ -190,6 +190,8 @@ def case_of(row: Row, part: Part) -> InferenceCase:
     sent = batch if at_once and batch else 500.0 if offered or rate or at_once else math.inf
     batch = 0.0 if at_once else batch
     kind, style = _scenario(task, batch, notes, scenario[1] if scenario else "", sent < math.inf, rate)
+    if task == "llm-prefill" and row.text("unloaded") == "yes":  # asked of a server by a client
+        kind = style = "closed"
     kv_bytes = 1.0 if cache in ("fp8", "int8") else 0.5 if cache in ("int4", "fp4") else 2.0
     if scenario and family == "tensorrt-llm" and weights in ("fp16", "bf16") and part.has("fp8"):
         weights = cache = "fp8"  # the results name the format of the inputs; the code quantises
@@ -226,7 +228,7 @@ def case_of(row: Row, part: Part) -> InferenceCase:
         beams=beams,
         accepted=_accepted(notes),
         late=-math.log(0.01) if row.text("percentile") == "p99" else 1.0,
-        graphs=0.0 if row.text("compiled").startswith("eager") and family not in EAGER else 1.0,
+        graphs=0.0 if row.text("compiled").startswith("eager") or family in EAGER else 1.0,
         engine=family,
         version=f"{version} dated" if "measured 20" in notes else version,
         source=row.text("source_repo"),
@@ -286,6 +288,8 @@ def _split(
         return 1.0, 1.0, chips
     if tp:
         return max(tp, 0.5), dp if dp > 1 and tp * dp * pp <= chips else 1.0, pp
+    if pp > 1:  # stages are stated and nothing else: each is one chip's
+        return max(chips / pp, 1.0), 1.0, pp
     need = layer.parameters * weight_bytes / (0.75 * part.memory_bytes)
     ways = 2.0 ** max(math.ceil(math.log2(max(need, 1.0))), 0)
     return min(ways, max(chips, 1.0)), 1.0, pp

@@ -5,9 +5,11 @@ With p = prefill of one request, s = one decode step, B sequences in flight, o o
   decode   one step                                  tpot = s
   static   B prompts together, then o - 1 steps      latency = p + (o - 1) s
   full     requests without end, B as memory allows  seconds per request = p + o s / B
-  closed   C requests always in flight:              tpot = s + (B - 1)/o p     (the others' prompts stretch every step)
-             ttft = p + s + fixed + q p a + (C/B - 1) T                           (prompts ahead of it; slots, if C > B)
-             a = (B - 1) (u / ((B - 1)(1 - u) + 1) + w / 2), u = B p / (B p + o s)  (the share of time that prompts take)
+  closed   C requests always in flight, whose work is done once in the time T of an answer, B p + o s:
+             ttft = p + s + fixed + x p + (C/B - 1) T                             (x prompts ahead of it; slots, if C > B)
+             tpot = s + (B - 1 - x)/o p                                           (the others' prompts stretch every step)
+             x = q (B - 1) (u / ((B - 1)(1 - u) + 1) + w / 2), u = B p / (B p + o s)  (the share of time that prompts take),
+             and more where a step has no room for the rest: the engine puts at most `CHUNK` prompt tokens into one
              throughput = B / T, T = ttft + (o - 1) tpot without the wait for a slot: C requests in T C/B (Little's law)
   open     rate r: B from Little's law B = r (ttft + o tpot); a finite burst at rate infinity is a queue of N prompts
 Every answer is a sum of named terms. q is fitted per engine, as are the times of the host.
@@ -59,6 +61,7 @@ class Weights(NamedTuple):
     together: Array  # 1: all prompts are one batch
     decode: Array  # 1: one decode step alone
     open: Array
+    closed: Array
     prefills: Array
     steps: Array  # decode steps, and
     steps_per_token: Array  # more of them per token of the answer
@@ -92,6 +95,7 @@ def _weights(scenario: str, metric: str) -> Weights:
         "together": prompts + static,
         "decode": step,
         "open": opened,
+        "closed": closed,
         "prefills": 0.0 if step else 1.0 if full * rate else ttft + rate * (static + full),
         "steps": steps * (1.0 - prompts),
         "steps_per_token": steps_per_token * (1.0 - prompts),
@@ -214,14 +218,20 @@ def answer(load: Load, sequences: Array, base: dict[str, Array]) -> dict[str, Ar
     pres, stepped = _prefill_terms(base), _decode_terms(base)
     tokens = weights.steps + weights.steps_per_token * out
     steps = tokens / load.accepted
+    neighbours = np.maximum(sequences - 1.0, 0.0)
+    ahead: Array = _NOTHING
+    if has_nonzero(weights.stretched):
+        ahead = _waiting(load, sequences, _sum(pres), _sum(stepped)) * pick(load.burst, _UNIT, base["queue"])
+        ahead = pick(weights.closed > 0, _closed_queue(load, neighbours, ahead), ahead)
     stretch: Array = np.zeros(1)
     if has_nonzero(weights.stretched):
-        stretch = weights.stretched * np.maximum(sequences - 1.0, 0.0) / out * pick(load.burst, _HALF, _UNIT) * base["stretch"]
+        stretching = pick(weights.closed > 0, neighbours - ahead, neighbours * pick(load.burst, _HALF, _UNIT))
+        stretch = weights.stretched * stretching / out * base["stretch"]
     # Throughputs: seconds per request of the replica.
     per = pick(weights.tail > 0, load.requests, pick(weights.per_slot > 0, sequences, _UNIT))
     steps_per = pick(weights.tail > 0, load.requests, pick(weights.steps_per_slot > 0, sequences, _UNIT))
     prefills, steps = (weights.prefills + tokens * stretch) / per, steps / steps_per
-    if has_nonzero(weights.tail):  # besides the last answer, the time that every request takes of the replica
+    if has_nonzero(weights.tail):  # stretchings the last answer, the time that every request takes of the replica
         prefills, steps = prefills + weights.tail, steps + weights.tail * out / (load.accepted * sequences)
     terms = {name: values * prefills for name, values in pres.items()}
     terms |= {name: values * steps for name, values in stepped.items()}
@@ -229,8 +239,7 @@ def answer(load: Load, sequences: Array, base: dict[str, Array]) -> dict[str, Ar
     waiting: Array = _NOTHING
     if has_nonzero(weights.waiting):
         late = pick(weights.time > 0, load.late, _UNIT)
-        ahead = _waiting(load, sequences, _sum(pres), _sum(stepped))
-        waiting = late * pick(load.burst, _UNIT, base["queue"]) * _sum(pres) * ahead
+        waiting = weights.waiting * late * _sum(pres) * ahead
     terms["waiting"] = waiting / per
     terms["slots"] = _NOTHING
     if has_nonzero(weights.queued):
@@ -250,7 +259,13 @@ def _waiting(load: Load, sequences: Array, prompt: Array, step: Array) -> Array:
     crowd = others * busy / (others * (1.0 - busy) + 1.0) + WAVES * others / 2.0
     if has_nonzero(load.burst):
         crowd = pick(load.burst, np.maximum(np.minimum(sequences, load.requests) - 1.0, 0.0) / 2.0, crowd)
-    return load.weights.waiting * crowd
+    return crowd
+
+
+def _closed_queue(load: Load, neighbours: Array, ahead: Array) -> Array:
+    """Prompts ahead of a first token: no more than there are others, no fewer than those for which their steps have no room."""
+    room = CHUNK / load.fresh * load.out / load.accepted
+    return np.minimum(np.maximum(ahead, neighbours - room), neighbours)
 
 
 def _slots(load: Load, sequences: Array, answer_s: Array) -> Array:

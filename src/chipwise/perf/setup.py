@@ -27,6 +27,7 @@ Rows = NDArray[np.bool_]
 NONE, SELECTIVE, FULL = 0, 1, 2  # recompute
 RECOMPUTE = {"none": NONE, "selective": SELECTIVE, "full": FULL}
 METHODS = ("full", "lora", "qlora")
+ENDS = 2.0  # the embedding and the head may take the place of a layer each in a pipeline, as Llama 3 did
 TRAINING_PRECISIONS = ("bf16", "fp16", "fp8", "mxfp8", "fp4", "fp32", "tf32")
 # How weights and states are kept: fp32 weights that autocast copies to 16 bits at each use; 16-bit weights beside an
 # fp32 master copy and fp32 moments; everything in 16 bits.
@@ -317,9 +318,12 @@ def _model_rules(model: Transformers, tp: Array, pp: Array, stages: Array, ep: A
         Rule("tp", np.asarray(divides), tp, ways),
         Rule(
             "pp",
-            np.asarray(stages <= model.layers),
+            np.asarray(stages <= model.layers + ENDS),
             pp,
-            lambda row: f"at most one stage (pp x interleave) for each of its {value_in(model.layers, row):g} layers",
+            lambda row: (
+                f"at most one stage (pp x interleave) for each of its {value_in(model.layers, row):g} layers, "
+                "the embedding and the head"
+            ),
         ),
         Rule("ep", np.asarray(shares), ep, experts),
     ]

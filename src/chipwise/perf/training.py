@@ -4,7 +4,8 @@
 
 With b sequences of s tokens per micro-batch, m micro-batches, t tensor, p pipeline, c context ways, n = b s / c tokens:
   matrix       m L/p passes x (projections, feed-forward, head) over n rows, each matrix 1/t wide; passes = 3 forward
-               equivalents, 4 with full recomputation, 2 + r with frozen weights (LoRA: no gradient of the base)
+               equivalents, 4 with full recomputation, 2 + r with frozen weights (LoRA: no gradient of the base);
+               selective recomputation repeats norms and activation functions only, as the memory model keeps the rest
   attention    forward scores x (1 + 2.5 for the backward pass) (Dao 2023, arXiv:2307.08691)
   elementwise  norms, activations, residuals, and sorting token copies by expert: bytes over bandwidth
   communication  tensor: 4 all-reduces of n h values per layer and micro-batch; data: gradients once, or FSDP gathers per
@@ -74,7 +75,8 @@ class Steps:
     ep: Array
     shard: Array
     interleave: Array
-    recompute: Array
+    recompute: Array  # share of the forward products, attention and exchanges that is done again
+    norms_again: Array  # share of the forward element-wise work that is
     frozen: Array  # 1: weights have no gradient (LoRA)
     weight_bytes: Array  # per stored weight element read in a pass
     unfused: Array  # 1: scores are written to memory and read again, as before fused attention
@@ -110,6 +112,7 @@ def bases(run: Steps) -> dict[str, Array]:
     group = np.maximum(width, 1.0)
     layers = model.layers / run.pp
     worked = layers * (3.0 - run.frozen + run.recompute)  # layers times passes
+    touched = layers * (3.0 - run.frozen + run.norms_again)
     trained_again = 4.0 + 2.0 * run.recompute
     activations = rows * (2.0 * hidden)
     stored = model.parameters / (width * run.pp)
@@ -138,7 +141,7 @@ def bases(run: Steps) -> dict[str, Array]:
     return {
         "matrix": worked * _products(run, rows, tokens * model.headed, width),
         "attention": layers * _attention(run, rows, width),
-        "elementwise": worked * passes(_touched(run, rows, width), run.bandwidth),
+        "elementwise": touched * passes(_touched(run, rows, width), run.bandwidth),
         "optimizer": passes(trained * 28.0 / sharded, speed),
         "tensor": tensor,
         "data": _shared(run, stored, trained, run.network.group(replicas, group)),

@@ -21,7 +21,7 @@ def said(rows: list[Row], parts: Parts, leave_out: str = "group", others: list[R
     return unseen(rows, others or [], parts, packaged(), leave_out, 3, lambda done, total, what: None)
 
 
-@pytest.mark.parametrize("leave_out", ["group", "configuration", "chip"])
+@pytest.mark.parametrize("leave_out", ["group", "configuration", "chip", "source"])
 def test_rows_with_one_key_share_a_fold(mpt: list[Row], leave_out: str) -> None:
     key = key_of(leave_out)
     fold = folds(mpt, key, 4)
@@ -52,6 +52,19 @@ def test_a_rows_own_value_never_reaches_its_unseen_prediction(parts: Parts, mpt:
         if group_key(row) == group:
             assert before.predicted == pytest.approx(after.predicted, rel=1e-9)
             assert before.predicted == pytest.approx(without.predicted, rel=1e-9)
+
+
+def test_a_source_never_reaches_what_is_said_of_it_nor_makes_it_near(parts: Parts, mpt: list[Row]) -> None:
+    rows = [Row({**row.cells, "source_repo": f"someone/{place % 3}"}) for place, row in enumerate(mpt)]
+    own = [row.text("source_repo") == "someone/0" for row in rows]
+    wild = [changed(row, 5.0) if mine else row for row, mine in zip(rows, own, strict=True)]
+    plain, after = said(rows, parts, "source"), said(wild, parts, "source")
+    for before, moved, mine in zip(plain, after, own, strict=True):
+        assert before.predicted is not None
+        assert moved.predicted is not None
+        assert (before.predicted == pytest.approx(moved.predicted, rel=1e-9)) is mine
+    assert {one.provenance for one in plain} <= {"interpolated", "between"}  # two other sources ran such settings
+    assert {one.provenance for one in said(mpt, parts, "source")} == {"formula"}  # nobody else did
 
 
 def test_the_packaged_twin_of_a_row_is_left_out_with_it(parts: Parts, mpt: list[Row]) -> None:

@@ -95,7 +95,7 @@ def test_no_flag_of_a_count_is_called_a_float() -> None:
         (("--tp", "64"), "--tp: 64 is not possible."),
         (
             ("--pp", "64"),
-            "--pp: 64 is not possible. Allowed: at most one stage (--pp x --interleave) for each of its 32 layers.",
+            "--pp: 64 is not possible. Allowed: at most one stage (--pp x --interleave) for each of its 32 layers",
         ),
         (("--pp", "16", "--interleave", "4"), "--pp: 16 is not possible."),
         (("--ep", "2", "--chips", "2"), "--ep: 2 is not possible. Allowed: 1: the model has no experts."),

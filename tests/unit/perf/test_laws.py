@@ -176,3 +176,36 @@ def test_a_rate_counts_the_tokens_of_a_request_over_its_seconds(metric: str, amo
     columns = {name: column(value) for name, value in (counts | {"prefix": 0.0, "beams": 1.0}).items()}
     scale, power = unit(Load(Coded.of("closed"), Coded.of(metric), **columns))
     assert (scale[0], power[0]) == (amount, 1 if metric == "ttft_ms" else -1)
+
+
+@given(st.sampled_from(MODELS), st.sampled_from(("H200", "B200", "MI300X")), st.floats(0.01, 200.0), st.integers(64, 16384))
+@settings(max_examples=cases(40))
+def test_a_rate_is_answered_at_most_as_it_comes_and_no_time_is_below_the_hardware(
+    model: str, chip: str, rate: float, prompt: int
+) -> None:
+    asked = replace(generation(model, parts()[chip], "open", tp=8.0, input_len=float(prompt)), rate=column(rate))
+    found = serve(asked, packaged(), ("ttft_ms", "tpot_ms", "requests_per_s", "output_tokens_per_s"))
+    answered, tokens = found["requests_per_s"], found["output_tokens_per_s"]
+    assert answered.low[0] <= answered.value[0] <= answered.high[0] <= rate * (1 + 1e-9)
+    assert tokens.high[0] <= rate * 128.0 * (1 + 1e-9)
+    for name in ("ttft_ms", "tpot_ms"):
+        assert found[name].low[0] >= min(found[name].minimum[0] * 1e3, found[name].value[0]) * (1 - 1e-9)
+    assert found["ttft_ms"].minimum[0] > 0
+
+
+def large_run(**settings: float) -> Training:
+    """Llama 3.1 405B as it was trained: 16,384 chips, 8 x 16 x 128, 16 sequences of 8,192 for each replica."""
+    split = {"tp": 8.0, "pp": 16.0, "interleave": 8.0, "seq": 8192.0, "global_batch": 2048.0, "shard": 2.0, "recompute": 1.0}
+    asked = training("llama-3.1-405b", parts()["H100-SXM"], dp=128, **{**split, **settings})
+    return replace(asked, framework=None)
+
+
+def test_the_largest_published_run_is_near_its_published_utilisation() -> None:
+    assert 0.36 < train(large_run(), packaged()).mfu[0] < 0.43  # 38-41% (Llama 3, arXiv:2407.21783)
+
+
+def test_selective_recomputation_repeats_no_product() -> None:
+    none, selective, full = (train(large_run(recompute=code), packaged()).step.terms for code in (0.0, 1.0, 2.0))
+    assert selective["matrix"][0] == pytest.approx(none["matrix"][0], rel=0.05)
+    assert selective["elementwise"][0] > none["elementwise"][0]
+    assert full["matrix"][0] > 1.2 * selective["matrix"][0]

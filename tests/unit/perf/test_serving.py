@@ -1,0 +1,84 @@
+"""Requests in flight share one replica: what a prompt waits for does not stretch steps as well, and rows are asked as run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from chipwise.catalog.load import load
+from chipwise.perf.family_inference import question_of
+from chipwise.perf.inference import EAGER_LAYER_S, LAYER_HOST_S
+from chipwise.perf.part import Parts
+from chipwise.perf.published_inference import InferenceCase, case_of
+from chipwise.perf.rows import Row
+from chipwise.perf.serving import CHUNK
+
+PARTS = Parts(load(prices=False).chips.values())
+CELLS = {
+    "model": "Llama-3.1-8B",
+    "task": "llm-online",
+    "chip": "H100-SXM",
+    "engine": "vllm",
+    "precision_weights": "bf16",
+    "chips": "1",
+    "tp": "1",
+    "batch_or_concurrency": "16",
+    "input_len": "2000",
+    "output_len": "200",
+    "metric_name": "ttft_ms",
+}
+
+
+def case(**cells: str) -> InferenceCase:
+    row = Row({**CELLS, **cells})
+    part = PARTS.find(row.text("chip"))
+    assert part is not None
+    return case_of(row, part)
+
+
+def terms(**cells: str) -> dict[str, float]:
+    question = question_of([case(**cells)])
+    return {name: float(np.ravel(values)[0]) for name, values in question.terms({}).items()}
+
+
+def prompts(seconds: dict[str, float]) -> float:
+    return sum(values for name, values in seconds.items() if name.startswith("prefill"))
+
+
+@pytest.mark.parametrize("concurrency", [2, 16, 200])
+@pytest.mark.parametrize("length", [200, 2000, 20000])
+def test_an_answer_takes_the_work_of_all_in_flight_once(concurrency: int, length: int) -> None:
+    cells = {"batch_or_concurrency": str(concurrency), "input_len": str(length), "chips": "8", "tp": "8"}
+    output = float(CELLS["output_len"])
+    first, token, alone = (terms(**cells, metric_name=name) for name in ("ttft_ms", "tpot_ms", "total_tokens_per_s"))
+    step = sum(token[name] for name in ("weights", "cache", "communication", "launches", "engine", "sequences"))
+    prompt = prompts(first) - prompts(token)  # the first token takes a step, too
+    whole = sum(first.values()) - first["slots"] + (output - 1.0) * sum(token.values())
+    work = concurrency * prompt + output * step + first["fixed"]
+    assert whole == pytest.approx(work, rel=2.0 / output)
+    assert concurrency * sum(alone.values()) == pytest.approx(whole, rel=2.0 / output)
+
+
+def test_a_step_takes_no_more_prompt_tokens_than_the_engine_puts_into_one() -> None:
+    cells = {"batch_or_concurrency": "400", "input_len": "20000", "output_len": "8", "chips": "8", "tp": "8"}
+    stretch = prompts(terms(**cells, metric_name="tpot_ms"))
+    prompt = prompts(terms(**cells)) - stretch
+    assert 0 < stretch <= prompt * CHUNK / 20000 * (1 + 1e-9)
+
+
+def test_layers_split_over_chips_are_not_split_twice() -> None:
+    staged = case(model="BLOOM-176B", chip="A100-80", engine="accelerate", chips="8", tp="", pp="8", task="llm-decode")
+    assert (staged.tp, staged.pp, staged.replicas) == (1.0, 8.0, 1.0)
+
+
+def test_engines_without_graphs_wait_for_their_launches() -> None:
+    cells = {"model": "Qwen2.5-0.5B", "batch_or_concurrency": "1", "metric_name": "tpot_ms"}
+    eager, replayed = (terms(**cells, engine=name)["launches"] for name in ("transformers", "vllm"))
+    assert replayed < 24.5 * LAYER_HOST_S
+    assert 0.5 * EAGER_LAYER_S * 24 < eager < EAGER_LAYER_S * 24
+
+
+def test_a_prompt_that_a_client_timed_has_what_a_server_adds() -> None:
+    bare = {"task": "llm-prefill", "batch_or_concurrency": "1", "output_len": "1"}
+    assert terms(**bare)["fixed"] == 0.0
+    assert terms(**bare, unloaded="yes")["fixed"] > 0.0
