@@ -1,4 +1,4 @@
-"""Machines of one's own: as many as there are, one power for money and carbon."""
+"""Own machines: as many as there are, one power for money and carbon."""
 
 from __future__ import annotations
 
@@ -83,3 +83,14 @@ def test_machines_that_are_too_few_carry_what_they_can_and_others_are_rented_abo
         if choice.machine == "box" and choice.precision == "bf16"
     }
     assert OwnsFewer(3, 2) in reasons
+
+
+def test_what_stands_there_is_said_before_other_changes_where_its_electricity_costs_less(tmp_path: Path) -> None:
+    catalog = tmp_path / "catalog"
+    catalog.mkdir()
+    (catalog / "own.yaml").write_text(OWN.format(count="").replace("paid: true", "paid: false").replace("$280k", "$900k"))
+    work = BUSY.replace("llama-3.1-70b", "llama-3.1-8b").replace("limits: {where: [owned]}", "")
+    found = plan(Session(Config(tmp_path, tmp_path), date(2026, 11, 16), []), "busy.yaml", text=work)
+    assert found.winner is not None
+    assert found.winner.purchase != "owned"
+    assert found.turns[0].what == "own hardware"

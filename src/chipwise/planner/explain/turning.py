@@ -44,9 +44,9 @@ def turns(plan: Plan) -> tuple[Turn, ...]:
     winner, rows = plan.winner, plan.rows
     if winner is None or rows is None:
         return ()
-    changes = [_alternative(option, plan.per) for option in plan.alternatives]
+    changes = list(_paid(winner, rows)) if plan.objective == "cost" else []  # first: what stands there is asked for first
+    changes += [_alternative(option, plan.per) for option in plan.alternatives]
     if plan.objective == "cost":
-        changes += _paid(winner, rows)
         changes += _price(winner, rows)
         if plan.per == "month":
             changes += _load(winner, plan.choices, RATES.get(plan.kind, ""), rows.least_replicas)
