@@ -111,7 +111,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @cache
 def long_tests() -> frozenset[str]:
     """File and function of tests that take long, and nothing of what outside parts do: `make e2e` runs them."""
-    lines = LONG.read_text(encoding="utf-8").splitlines()
+    lines = LONG.read_text(encoding="utf-8").splitlines() if LONG.exists() else []  # a copy of some tests has none
     return frozenset(line.split()[-1] for line in lines if line.strip() and not line.startswith("#"))
 
 

@@ -91,7 +91,7 @@ def test_a_serving_setup_that_cannot_be_is_refused_by_field(columns: dict[str, f
         ("llama-3.1-8b", {"tp": 3}, "tp"),
         ("llama-3.1-8b", {"tp": 64}, "tp"),
         ("qwen2.5-7b", {"tp": 8}, "tp"),
-        ("llama-3.1-8b", {"pp": 33}, "pp"),
+        ("llama-3.1-8b", {"pp": 35}, "pp"),
         ("llama-3.1-8b", {"ep": 2, "dp": 2}, "ep"),
         ("mixtral-8x7b", {"ep": 16, "dp": 16}, "ep"),
     ],

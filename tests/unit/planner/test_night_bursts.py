@@ -23,7 +23,7 @@ from chipwise.planner.values.plan import Choice
 from chipwise.workload.kinds import Serve
 
 LOW, HEADROOM, LIMIT_S = 1.0, 1.25, 0.8
-BURSTS = 4.0
+BURSTS = 6.0
 
 
 def office(burstiness: float) -> str:

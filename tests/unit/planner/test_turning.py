@@ -94,7 +94,8 @@ def test_another_precision_is_told_where_the_plan_may_choose() -> None:
 
 
 def test_a_narrower_precision_never_wins_unasked_and_is_told_with_what_it_saves_and_costs() -> None:
-    found, narrow = planned(SERVE), planned({**SERVE, "precision": "fp8"})
+    on_gpus = {**SERVE, "limits": {"clouds": ["aws"]}}
+    found, narrow = planned(on_gpus), planned({**on_gpus, "precision": "fp8"})
     assert found.winner is not None
     assert narrow.winner is not None
     assert found.winner.precision == "bf16"
