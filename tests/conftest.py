@@ -119,10 +119,17 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """A file of that folder that forgot its mark would otherwise run nowhere; what chance decides is run longer there."""
     if item.path.is_relative_to(SLOW):
         item.add_marker("e2e")
-    if item.nodeid.partition("[")[0] in long_tests():
+    if item.nodeid.partition("[")[0] in long_tests() or _on_a_database_server(item):
         item.add_marker("long")
     if _by_chance(item):
         item.add_marker("chance")
+
+
+def _on_a_database_server(item: pytest.Item) -> bool:
+    """A real PostgreSQL takes a tenth of the time of all tests; a record in a file keeps the same contract in every run."""
+    chosen = getattr(getattr(item, "callspec", None), "params", {})
+    kinds = (chosen.get(name) for name in ("url", "record"))
+    return "postgres" in getattr(item, "fixturenames", ()) or "postgresql" in kinds
 
 
 def _by_chance(item: pytest.Item) -> bool:
