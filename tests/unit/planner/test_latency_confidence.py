@@ -100,7 +100,10 @@ def test_without_latency_goals_there_is_no_chance_to_speak_of() -> None:
 
 def test_the_answer_says_how_likely_it_is() -> None:
     said = {one.question: one.told for one in answers(planned("chat", 0.2), Asked(rate=2.0, goals={"tpot p90": 0.2}))}
-    assert "Kept (more than 99% likely): tpot p90" in " ".join(said.values())
+    text = " ".join(said.values())
+    assert "Kept: tpot p90" in text
+    assert "A request alone keeps this with more than 99% probability" in text
+    assert "; the machines carry 2 a second with " in text
 
 
 def test_a_bolder_answer_is_a_flag_away() -> None:

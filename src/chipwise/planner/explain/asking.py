@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from chipwise.perf.arrays import Array
+from chipwise.planner.chances import chance_within
 from chipwise.planner.defaults import HORIZON_S
 from chipwise.planner.explain.reason_words import missing_words
 from chipwise.planner.explain.words import many_words
@@ -211,7 +212,7 @@ def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
         likely = "" if chance is None else f", kept with a probability of {chance:.0%}"
         first = f"Missed by the estimate{likely}: {', '.join(parts)}."
     else:
-        first = f"Kept{'' if chance is None else f' ({likely_words(chance)})'}: {', '.join(parts)}."
+        first = f"Kept: {', '.join(parts)}.{'' if chance is None else _how_surely(chance, winner, targets)}"
     slow = [loss.family for loss in plan.losses if loss.choice is None and isinstance(loss.why, TooSlow | NoNetworkPort)]
     rest = f" and {len(slow) - 3} more" if len(slow) > 3 else ""
     if slow:
@@ -219,8 +220,18 @@ def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     return [first, *network] if missed else [first, *network, "No family on offer is too slow for it."]
 
 
+def _how_surely(chance: float, winner: Choice, targets: Asked) -> str:
+    """Of a request alone, and of all that come: more than the machines carry are late whatever one alone takes."""
+    alone = f" A request alone keeps this with {likely_words(chance)} probability"
+    if not winner.rate or not targets.rate:
+        return f"{alone}."
+    one = np.ones(1)
+    carried = float(chance_within(one, one * targets.rate / winner.rate, one * winner.rate_spread)[0])
+    return f"{alone}; the machines carry {amount(targets.rate)} a second with {likely_words(carried)}."
+
+
 def likely_words(chance: float) -> str:
-    return "more than 99% likely" if chance > 0.99 else f"{chance:.0%} likely"
+    return "more than 99%" if chance > 0.99 else f"{chance:.0%}"
 
 
 def late_words(share: float) -> str:
@@ -310,7 +321,9 @@ def _load(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     planned = (winner.planned or winner.rate or 0.0) / copies if targets.rate else capacity
     if not wanted or planned <= 0:
         return [f"By copies: {further}"]
-    spare = f"By copies, each with a part of the load: room for {amount(capacity * copies)} {name}, {amount(wanted)} asked."
+    room, kept_free = amount(capacity * copies), amount(planned * copies)
+    headroom = f" ({kept_free} with headroom)" if kept_free != room else ""
+    spare = f"By copies, each with a part of the load: room for {room} {name}{headroom}, {amount(wanted)} asked."
     steps = []
     for times in (2, 4):
         machines = max(_machines(winner, math.ceil(times * wanted / planned - 1e-9)), 1)

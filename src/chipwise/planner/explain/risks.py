@@ -53,6 +53,8 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
     if plan.kind == "serve" and _fewest_copies(winner) == 1:
         when = "one copy" if winner.replicas == 1 else "one copy at the quietest hours"
         yield f"{when}: nobody is answered while it restarts"
+    elif plan.kind == "serve" and winner.machines == 1:
+        yield "one machine: nobody is answered while it restarts"
 
 
 def _fewest_copies(winner: Choice) -> int:
