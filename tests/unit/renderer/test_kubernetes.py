@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from chipwise.planner.values.split import Runs
+from chipwise.renderer.cluster.accelerators import memory_request
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.layout import candidates, meets, pods, uses_efa
@@ -320,3 +321,21 @@ def test_a_job_by_cron_begins_anew_each_time() -> None:
 def test_a_user_without_a_passwd_entry_has_a_name() -> None:
     [main] = one(TRAIN, "Job")["spec"]["template"]["spec"]["containers"]
     assert {"name": "USER", "value": "app"} in main["env"]
+
+
+@pytest.mark.parametrize(("listed_gib", "pods_get_gib"), [(8, 6), (16, 13), (2048, 1843)])
+def test_what_a_small_node_keeps_for_itself_is_not_asked_for(listed_gib: int, pods_get_gib: int) -> None:
+    """Of 16 GiB a virtual machine shows 14.8; its kubelet keeps 893 MiB with 58 pods, and 100 free; daemons want some, too."""
+    planned = deployment("train", AWS)
+    node = replace(planned.node, memory_bytes=listed_gib * 2.0**30)
+    assert memory_request(replace(planned, node=node)) == f"{pods_get_gib}Gi"
+
+
+def test_copies_that_share_a_machine_are_not_spread_over_machines() -> None:
+    """Karpenter takes such a wish for a demand, and starts a machine for each of them."""
+    alone = CASES["serve"]
+    several = replace(alone, node=replace(alone.node, chips=4))
+    assert (alone.per_machine, several.per_machine) == (1, 4)
+    assert "topologySpreadConstraints" not in one(several, "Deployment")["spec"]["template"]["spec"]
+    spread = one(alone, "Deployment")["spec"]["template"]["spec"]["topologySpreadConstraints"]
+    assert [rule["topologyKey"] for rule in spread] == ["topology.kubernetes.io/zone", "kubernetes.io/hostname"]

@@ -13,7 +13,9 @@ from chipwise.units import GIB
 MACHINE = "node.kubernetes.io/instance-type"
 SHARED = "nvidia.com/gpu.shared"
 KEPT_BACK = 0.1  # of a machine's processors and memory, for the system and its daemons; but at least
-LEAST_CPUS, LEAST_BYTES = 0.3, GIB  # these, which count on small machines
+LEAST_CPUS = 0.3  # these, which count on small machines
+# What a virtual machine shows less than is listed; what a kubelet with 58 pods keeps, its eviction threshold and small daemons.
+NOT_SHOWN, KUBELET_BYTES = 0.075, 1.4 * GIB
 _RESOURCES = {"NVIDIA": "nvidia.com/gpu", "AMD": "amd.com/gpu", "Intel": "gpu.intel.com/i915"}
 # GKE's own names of slices, and the topology of each number of chips (general knowledge of its documentation).
 _TPUS = {
@@ -138,5 +140,6 @@ def memory_request(deployment: Deployment, nodes: Sequence[Node] = ()) -> str:
     if not known:
         return f"{16 * max(pod_chips(deployment), 1)}Gi"
     size = min(known) / deployment.node.hosts
-    left = max(size - max(size * KEPT_BACK, LEAST_BYTES), size / 2) * pod_share(deployment) / GIB
+    reserved = max(size * KEPT_BACK, size * NOT_SHOWN + KUBELET_BYTES)
+    left = max(size - reserved, size / 2) * pod_share(deployment) / GIB
     return f"{int(left)}Gi" if left >= 1 else f"{max(int(left * 1024), 64)}Mi"

@@ -30,6 +30,8 @@ def deployment_object(deployment: Deployment, queue: str | None = None) -> Objec
         if spare
         else "In place: a rollout needs no chip that is not there."
     )
+    # Karpenter starts a machine for each copy that is to be apart: not where the plan's machine holds several.
+    keys = ("topology.kubernetes.io/zone", "kubernetes.io/hostname") if deployment.per_machine == 1 else ()
     spread: list[Yaml] = [
         {
             "maxSkew": 1,
@@ -37,10 +39,11 @@ def deployment_object(deployment: Deployment, queue: str | None = None) -> Objec
             "whenUnsatisfiable": "ScheduleAnyway",
             "labelSelector": {"matchLabels": selector(deployment)},
         }
-        for key in ("topology.kubernetes.io/zone", "kubernetes.io/hostname")
+        for key in keys
     ]
     command = [*map(kubernetes, deployment.software.command)]
-    pod = template(deployment, command, {"topologySpreadConstraints": spread}, queued=queue is not None)
+    extra: Object = {"topologySpreadConstraints": spread} if spread else {}
+    pod = template(deployment, command, extra, queued=queue is not None)
     spec: Object = {
         "selector": {"matchLabels": selector(deployment)},
         "strategy": {"type": "RollingUpdate", "rollingUpdate": Noted(strategy, reason)},
