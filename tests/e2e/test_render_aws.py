@@ -20,6 +20,7 @@ from aws_stand_in import AMI, Aws, started
 from chipwise.api.render import target
 from chipwise.renderer.aws.endpoint import endpoint
 from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.layout import pods
 from deployments import deployment
 from render_checks import program
 from small_runs import small
@@ -225,7 +226,8 @@ class TestEc2:
 
     def test_the_aws_cli_script_does_the_same(self, aws: Aws, tmp_path: Path) -> None:
         program("aws")
-        script, region = written(tmp_path, "ec2", TRAIN) / "launch.sh", TRAIN.node.region
+        planned = replace(TRAIN, alternatives=(replace(TRAIN.node, machine="p5en.48xlarge"),))
+        script, region = written(tmp_path, "ec2", planned) / "launch.sh", TRAIN.node.region
         options = ["image=example.com/trainer:1", "keep=s3://bucket/run", f"profile={profile(aws, region)}"]
         public = aws.run(script, "check", *options)
         assert (public.returncode, "private subnet" in public.stderr) == (1, True), public.stderr
@@ -240,7 +242,7 @@ class TestEc2:
         done = aws.run(script, "up", *options)
         assert done.returncode == 0, done.stderr
         found = alive(aws, region)
-        assert [one["InstanceType"] for one in found] == [TRAIN.alternatives[0].machine] * TRAIN.machines
+        assert [one["InstanceType"] for one in found] == ["p5en.48xlarge"] * TRAIN.machines
         assert len({tag["Value"] for one in found for tag in one["Tags"] if tag["Key"] == "chipwise-head"}) == 1
         assert aws.run(script, "down").returncode == 0
         assert (alive(aws, region), own_groups(aws, region), aws.placement_groups) == ([], [], set())
@@ -320,7 +322,7 @@ class TestBatch:
         return ["--image", ECR, "--instance-profile", arn, "--loses-work", "--service-role", service]
 
     def test_an_array_job_runs_and_all_of_it_goes(self, aws: Aws, tmp_path: Path) -> None:
-        render = deployment("render", ON_AWS)
+        render = deployment("render", ON_AWS, "chip_count={min: 3}")
         script, region = written(tmp_path, "batch", render) / "batch_job.py", render.node.region
         options = self.ready(aws, region)
         assert "Nothing was created" in aws.run(script, *options).stdout
@@ -335,7 +337,7 @@ class TestBatch:
         needs = {one["type"]: one["value"] for one in made["containerProperties"]["resourceRequirements"]}
         assert needs["GPU"] == "1"
         form = next(form for action, form in aws.asked if "arrayProperties" in form)
-        assert form["arrayProperties"] == str({"size": 3})
+        assert form["arrayProperties"] == str({"size": pods(render)})
         gone = aws.run(script, "--down")
         assert gone.returncode == 0, gone.stderr
         assert client.describe_job_queues()["jobQueues"] == []
@@ -359,7 +361,7 @@ class TestBatch:
         assert aws.placement_groups == set()
 
     def test_what_fails_half_way_is_removed(self, aws: Aws, tmp_path: Path) -> None:
-        render = deployment("render", ON_AWS)
+        render = deployment("render", ON_AWS, "chip_count={min: 3}")
         script, region = written(tmp_path, "batch", render) / "batch_job.py", render.node.region
         options = self.ready(aws, region)
         aws.refuse = lambda action, form: "ClientException" if "jobQueueName" in form else None

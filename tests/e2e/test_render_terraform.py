@@ -1,9 +1,9 @@
 """Terraform itself: it lays out, validates, applies and destroys what the target writes.
 
-AWS is a moto server with a stand-in before EC2 and SSM for what moto lacks (placement groups, public image parameters). The
-providers of Google Cloud and Azure come from Terraform's registry alone; what is written for them is held against the argument
-lists of packages that are made from their schemas. What moto cannot do is not asked of it: budgets (it does not list their
-subscribers), and that a second plan shows no difference.
+AWS is a moto server with a stand-in before EC2, SSM and EKS for what moto lacks (placement groups, public image parameters,
+pod identities). The providers of Google Cloud and Azure come from Terraform's registry alone; what is written for them is
+checked against the argument lists of packages that are made from their schemas. What moto cannot do is not asked of it:
+budgets (it does not list their subscribers), and that a second plan shows no difference.
 """
 
 from __future__ import annotations
@@ -122,6 +122,7 @@ def applied(aws: Aws, case: str, folder: Path, given: dict[str, Any], inner: str
         given = given | {"image": "registry.example/team/program:1"}
     (place / "terraform.tfvars.json").write_text(json.dumps(given))
     endpoints = {"AWS_ENDPOINT_URL": aws.moto, "AWS_ENDPOINT_URL_EC2": aws.url, "AWS_ENDPOINT_URL_SSM": aws.url}
+    endpoints["AWS_ENDPOINT_URL_EKS"] = aws.url
     one = tool(place, endpoints)
     one.run("init", "-no-color")
     one.run("validate", "-no-color")
@@ -200,6 +201,8 @@ def test_a_node_group_joins_its_cluster(aws: Aws, tmp_path: Path) -> None:
     assert group["capacityType"] == "SPOT"
     assert group["taints"] == [{"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}]
     assert group["instanceTypes"] == ["p5.48xlarge"]
+    (association,) = aws.pod_identities.values()
+    assert association["clusterName"] == "main", "the program reaches its bucket"
 
 
 @pytest.mark.parametrize("cloud", ["gcp", "azure"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -32,6 +33,7 @@ class Aws:
     refuse: Refusal = lambda action, asked: None
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     placement_groups: set[str] = field(default_factory=set)
+    pod_identities: dict[str, dict[str, object]] = field(default_factory=dict)  # associations of EKS, by id
 
     def environment(self) -> dict[str, str]:
         kept = {key: value for key, value in os.environ.items() if not key.startswith("AWS_") and "proxy" not in key.lower()}
@@ -63,6 +65,7 @@ class Aws:
         self.refuse = lambda action, asked: None
         self.asked.clear()
         self.placement_groups.clear()
+        self.pod_identities.clear()
 
 
 def _post(url: str, body: object) -> None:
@@ -101,7 +104,7 @@ def _handler(aws: Aws) -> type[BaseHTTPRequestHandler]:
             if code is not None:
                 self._give(*_error(code, json_style="X-Amz-Target" in self.headers))
                 return
-            own = _own(aws, action, asked)
+            own = _pod_identity(aws, self.command, self.path, body) or _own(aws, action, asked)
             self._give(*own) if own is not None else self._forward(body)
 
         def _forward(self, body: bytes) -> None:
@@ -147,6 +150,27 @@ def _error(code: str, json_style: bool) -> tuple[int, bytes, str]:
         return 400, json.dumps({"__type": code, "message": "refused by the test"}).encode(), "application/x-amz-json-1.1"
     text = f"<Response><Errors><Error><Code>{code}</Code><Message>refused by the test</Message></Error></Errors></Response>"
     return 400, text.encode(), "text/xml"
+
+
+def _pod_identity(aws: Aws, method: str, path: str, body: bytes) -> tuple[int, bytes, str] | None:
+    """Associations of EKS, in the wire format of its reference: which moto does not have."""
+    match = re.fullmatch(r"/clusters/([^/]+)/pod-identity-associations(?:/([^/?]+))?", path)
+    if match is None:
+        return None
+    cluster, key = match.groups()
+    if method == "POST" and key is None:
+        asked = json.loads(body)
+        key = f"a-{len(aws.pod_identities):017d}"
+        arn = f"arn:aws:eks:us-east-1:123456789012:podidentityassociation/{cluster}/{key}"
+        stated = {name: asked.get(name) for name in ("namespace", "serviceAccount", "roleArn", "tags")}
+        dates = {"createdAt": 1.0, "modifiedAt": 1.0}
+        aws.pod_identities[key] = stated | dates | {"clusterName": cluster, "associationId": key, "associationArn": arn}
+    association = aws.pod_identities.get(key or "")
+    if association is None:
+        return 404, json.dumps({"__type": "ResourceNotFoundException", "message": "not there"}).encode(), "application/json"
+    if method == "DELETE":
+        del aws.pod_identities[str(key)]
+    return 200, json.dumps({"association": association}).encode(), "application/json"
 
 
 def _own(aws: Aws, action: str, asked: Mapping[str, str]) -> tuple[int, bytes, str] | None:
