@@ -23,6 +23,7 @@ from effort import cases
 MODELS = ("llama-3.2-1b", "llama-3.1-8b", "qwen2.5-14b", "mixtral-8x7b", "llama-3.1-70b", "gpt-oss-120b")
 CHIPS = ("h100", "h200", "a100-80", "l40s", "mi300x", "b200", "trn1", "tpu-v5e")
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
+MUCH_LONGER = 40  # prompt over answer: beyond it see the law that is expected to fail
 models, chips, engines = st.sampled_from(MODELS), st.sampled_from(CHIPS), st.sampled_from(ENGINES)
 SPEEDS = ("step_time", "mfu", "scaling_efficiency", "percentiles", "tokens_per_s_per_chip", "job_time_s")
 RATES = ("requests_per_s", "output_tokens_per_s", "total_tokens_per_s")
@@ -45,12 +46,20 @@ def test_a_longer_context_never_decodes_faster(
 ) -> None:
     longer = int(tokens * times) + 1
     assume(longer + answer <= (session.find_model(model).context or longer + answer))
+    assume(longer <= MUCH_LONGER * answer)
     found = serve(session.known, model, on=chip, concurrency=callers, tp=8, input_len=[tokens, longer], output_len=answer)
     assume(float(found.slots.min()) >= callers)  # with fewer in flight the others wait, and each step is shorter
     short, long = found.metrics["tpot_ms"].value
     assert long >= short * (1 - 1e-9)
     for name in RATES[:2]:
         assert found.metrics[name].value[1] <= found.metrics[name].value[0] * (1 + 1e-9)
+
+
+@pytest.mark.xfail(strict=True, reason="prompts that go first are taken from the steps of others, and few are left: too few")
+def test_a_longer_context_never_decodes_faster_where_answers_are_a_few_tokens(session: Session) -> None:
+    found = serve(session.known, "llama-3.2-1b", on="l40s", concurrency=18, tp=8, input_len=[500, 2000], output_len=2)
+    short, long = found.metrics["tpot_ms"].value
+    assert long >= short * (1 - 1e-9)
 
 
 @given(models, chips, st.sampled_from(("serve", "train")))
