@@ -29,14 +29,7 @@ DRAWN = (0.7, 1.6)  # how far intervals may be drawn in or out to hold their sha
 FEWEST_ROWS = 20  # that such a judgement takes
 NARROWEST = 0.03  # what an interval has on either side
 _OWN, _NEURON = " own", " neuron"
-_KIN = {
-    "prefill": "first token unloaded",
-    "first token unloaded": "first token unloaded",
-    "token": "token",
-    "decode": "token",
-    "throughput": "throughput",
-    "at once": "throughput",
-}
+_KIN = {"prefill": "first token unloaded", "decode": "token", "at once": "throughput"}
 Chosen = NDArray[np.bool_]
 
 

@@ -60,9 +60,8 @@ class Band:
 WIDE = Band((np.inf,), (-0.9,), (0.9,), (0,))  # where nothing was measured
 
 
-def calibrate(spread: Array, residual: Array, bins: int = 6, weight: Array | None = None) -> Band:
-    """Bins of about equal size; widths are made to rise with the spread, as they must where it means something. Rows may count
-    differently (`weight`)."""
+def calibrate(spread: Array, residual: Array, bins: int = 6) -> Band:
+    """Bins of about equal size; widths are made to rise with the spread, as they must where it means something."""
     if len(residual) < 8:
         return WIDE
     count = int(np.clip(len(residual) // FEWEST, 1, bins))
@@ -70,17 +69,12 @@ def calibrate(spread: Array, residual: Array, bins: int = 6, weight: Array | Non
     edges, low, high, sizes = [], [], [], []
     for members in np.array_split(order, count):
         edges.append(float(spread[members[-1]]))
-        if weight is None:
-            values = np.sort(residual[members])
-            low.append(float(outer(values, LEVELS[0])))
-            high.append(float(outer(values, LEVELS[1])))
-        else:
-            ends = _weighted(residual[members], weight[members])
-            low.append(ends[0])
-            high.append(ends[1])
+        values = np.sort(residual[members])
+        low.append(float(outer(values, LEVELS[0])))
+        high.append(float(outer(values, LEVELS[1])))
         sizes.append(len(members))
     low, high = [-value for value in rising([-value for value in low], sizes)], rising(high, sizes)
-    return Band((*edges[:-1], np.inf if weight is None else edges[-1]), tuple(low), tuple(high), tuple(sizes))
+    return Band((*edges[:-1], np.inf), tuple(low), tuple(high), tuple(sizes))
 
 
 def rising(values: Sequence[float], weights: Sequence[int]) -> list[float]:
@@ -100,15 +94,6 @@ def outer(ordered: Array, share: float) -> float:
     if share < 0.5:
         return float(ordered[max(int(np.floor((n + 1) * share)) - 1, 0)])
     return float(ordered[min(int(np.ceil((n + 1) * share)) - 1, n - 1)])
-
-
-def _weighted(values: Array, weight: Array) -> tuple[float, float]:
-    """Percentiles of rows that count differently."""
-    order = np.argsort(values)
-    share = np.cumsum(weight[order]) / weight.sum()
-    last = len(values) - 1
-    low, high = np.searchsorted(share, LEVELS[0]), np.searchsorted(share, LEVELS[1])
-    return float(values[order[min(int(low), last)]]), float(values[order[min(int(high), last)]])
 
 
 def limits(bands: Mapping[str, Band], kind: Coded, spread: Array) -> tuple[Array, Array]:

@@ -38,10 +38,6 @@ class Product:
     def flop(self) -> float:
         return 2.0 * self.times * self.rows * self.columns * self.depth * self.groups
 
-    @property
-    def weights(self) -> float:
-        return self.columns * self.depth * self.groups
-
 
 @dataclass(frozen=True, slots=True)
 class ProductTable:

@@ -220,18 +220,17 @@ def answer(load: Load, sequences: Array, base: dict[str, Array]) -> dict[str, Ar
     steps = tokens / load.accepted
     neighbours = np.maximum(sequences - 1.0, 0.0)
     ahead: Array = _NOTHING
-    if has_nonzero(weights.stretched):
+    stretch: Array = np.zeros(1)
+    if has_nonzero(weights.stretched):  # so it is wherever a prompt waits for others
         ahead = _waiting(load, sequences, _sum(pres), _sum(stepped)) * pick(load.burst, _UNIT, base["queue"])
         ahead = pick(weights.closed > 0, _closed_queue(load, neighbours, ahead), ahead)
-    stretch: Array = np.zeros(1)
-    if has_nonzero(weights.stretched):
         stretching = pick(weights.closed > 0, neighbours - ahead, neighbours * pick(load.burst, _HALF, _UNIT))
         stretch = weights.stretched * stretching / out * base["stretch"]
     # Throughputs: seconds per request of the replica.
     per = pick(weights.tail > 0, load.requests, pick(weights.per_slot > 0, sequences, _UNIT))
     steps_per = pick(weights.tail > 0, load.requests, pick(weights.steps_per_slot > 0, sequences, _UNIT))
     prefills, steps = (weights.prefills + tokens * stretch) / per, steps / steps_per
-    if has_nonzero(weights.tail):  # stretchings the last answer, the time that every request takes of the replica
+    if has_nonzero(weights.tail):  # besides the last answer, the time that every request takes of the replica
         prefills, steps = prefills + weights.tail, steps + weights.tail * out / (load.accepted * sequences)
     terms = {name: values * prefills for name, values in pres.items()}
     terms |= {name: values * steps for name, values in stepped.items()}
