@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chipwise.cli.amounts import Duration, WholeNumber
 from chipwise.cli.options import Listing, played
+from chipwise.cli.parameter_types import Duration, WholeNumber
 
 if TYPE_CHECKING:
     from chipwise.views.bench import Result

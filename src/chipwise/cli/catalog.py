@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.options import CatalogName, Listing, file_options, files
+from chipwise.cli.options import CatalogName, Listing, file_options, files, listed
 from chipwise.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class _Refresh(click.Command):
 
 @catalog.command(cls=_Refresh)
 @click.argument("provider", type=CatalogName("feed"))
-@click.option("--region", "-r", multiple=True, help="Only this region; repeat for several.")
+@listed("--region", "-r", help="Only this region, or several.")
 @click.option(
     "--option",
     "-o",

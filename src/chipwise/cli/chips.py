@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from chipwise.catalog.chip import Chip, ChipKind, Precision
-from chipwise.cli.options import CatalogName, listing
+from chipwise.cli.options import CatalogName, listed, listing
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
@@ -19,13 +19,7 @@ if TYPE_CHECKING:
 @click.argument("names", nargs=-1, metavar="[NAME]...", type=CatalogName("chip"))
 @click.option("--kind", "-k", type=click.Choice([str(kind) for kind in ChipKind]), help="Only this kind.")
 @click.option("--vendor", help="Only this vendor.")
-@click.option(
-    "--can",
-    multiple=True,
-    type=CatalogName("ability"),
-    metavar="ABILITY",
-    help="Only chips that can: fp8, mig, ...; repeat for several.",
-)
+@listed("--can", complete="ability", metavar="ABILITY,...", help="Only chips that can: fp8, mig, ...")
 @listing(limit=0)
 def chips(
     names: tuple[str, ...], kind: str | None, vendor: str | None, can: tuple[str, ...], as_json: bool, as_csv: bool, limit: int

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chipwise.cli.amounts import WholeNumber
 from chipwise.cli.options import HtmlReport, constraining, csv_option, json_option, reporting
+from chipwise.cli.parameter_types import WholeNumber
 
 if TYPE_CHECKING:
     from chipwise.api import Constraints

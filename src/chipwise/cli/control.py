@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from chipwise.cli.amounts import Duration
+from chipwise.cli.parameter_types import Duration
 
 
 @click.command(hidden=True)

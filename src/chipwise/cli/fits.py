@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from chipwise.cli.amounts import WholeNumber
 from chipwise.cli.options import CatalogName
+from chipwise.cli.parameter_types import WholeNumber
 from chipwise.text import gib
 
 

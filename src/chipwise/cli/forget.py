@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from chipwise.cli.amounts import Duration
+from chipwise.cli.parameter_types import Duration
 
 
 @click.command()

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from chipwise.cli.amounts import WholeNumber
+from chipwise.cli.parameter_types import WholeNumber
 
 
 @click.command()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from chipwise.cli.amounts import Amount
-from chipwise.cli.options import CatalogName, kinds, listing, multiple_option
+from chipwise.cli.options import CatalogName, kinds, listed, listing
+from chipwise.cli.parameter_types import Amount
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...", type=CatalogName("machine"))
-@multiple_option("--chip", "-c", complete="chip", help="Chip or family (h100); repeat for several.")
-@multiple_option("--provider", "-p", complete="provider", help="Cloud or provider; repeat for several.")
+@listed("--chip", "-c", complete="chip", help="Chip or family (h100), or several.")
+@listed("--provider", "-p", complete="provider", help="Cloud or provider, or several.")
 @kinds()
 @click.option("--memory", "-m", metavar="SIZE", help="At least this memory on each chip: 80GB.")
 @click.option("--total-memory", metavar="SIZE", help="At least this memory on all chips.")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chipwise.cli.amounts import WholeNumber
 from chipwise.cli.options import CatalogName, listing
+from chipwise.cli.parameter_types import WholeNumber
 from chipwise.text import parameters
 
 if TYPE_CHECKING:

@@ -7,23 +7,17 @@ from typing import Any
 import click
 
 from chipwise.api import OfferOrder
-from chipwise.cli.amounts import Amount
-from chipwise.cli.options import CatalogName, kinds, listing, multiple_option
+from chipwise.cli.options import CatalogName, kinds, listed, listing
+from chipwise.cli.parameter_types import Amount
 
 
 @click.command()
 @click.argument("machine", nargs=-1, metavar="[MACHINE]...", type=CatalogName("machine"))
-@multiple_option("--chip", "-c", complete="chip", help="Chip or family (h100); repeat for several.")
-@multiple_option("--provider", "-p", complete="provider", help="Cloud or provider; repeat for several.")
+@listed("--chip", "-c", complete="chip", help="Chip or family (h100), or several.")
+@listed("--provider", "-p", complete="provider", help="Cloud or provider, or several.")
 @kinds()
-@multiple_option("--region", "-r", complete="region", help="Region (us-east-1) or ISO country (DEU); repeat for several.")
-@click.option(
-    "--purchase",
-    multiple=True,
-    type=CatalogName("purchase"),
-    metavar="NAME",
-    help="on-demand, spot, reserved, reserved-1y, ...; repeat for several.",
-)
+@listed("--region", "-r", complete="region", help="Region (us-east-1) or ISO country (DEU), or several.")
+@listed("--purchase", complete="purchase", help="on-demand, spot, reserved, reserved-1y, ..., or several.")
 @click.option("--spot", is_flag=True, help="Short for --purchase spot.")
 @click.option("--memory", "-m", metavar="SIZE", help="At least this memory on each chip: 80GB.")
 @click.option("--total-memory", metavar="SIZE", help="At least this memory on all chips.")

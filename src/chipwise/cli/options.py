@@ -180,11 +180,6 @@ def listing(limit: int) -> Callable[[F], F]:
     return add
 
 
-def multiple_option(*names: str, complete: str, help: str) -> Callable[[F], F]:
-    """An option that may be given several times."""
-    return click.option(*names, multiple=True, type=CatalogName(complete), metavar="NAME", help=help)
-
-
 def kinds() -> Callable[[F], F]:
     from chipwise.catalog.chip import ChipKind
 
@@ -225,7 +220,7 @@ def constraining(file: str = "the file's") -> Callable[[F], F]:
                 raise by_flag(error, constraints, settings) from error
 
         options = (
-            listed("--cloud", "clouds", complete="provider", metavar="NAME,...", help="Only these clouds: aws,gcp."),
+            listed("--cloud", "clouds", complete="provider", help="Only these clouds: aws,gcp."),
             listed(
                 "--region",
                 "regions",
@@ -236,7 +231,7 @@ def constraining(file: str = "the file's") -> Callable[[F], F]:
             listed(
                 "--country", "countries", complete="country", metavar="NAME,...", help="Only these countries: DE, Japan, EU."
             ),
-            listed("--chip", "chips", complete="chip", metavar="NAME,...", help="Only these chips: h100,a100."),
+            listed("--chip", "chips", complete="chip", help="Only these chips: h100,a100."),
             click.option("--on-demand", is_flag=True, help="Only machines paid by the hour, without commitment."),
             click.option("--spot", is_flag=True, help="Only spot machines: cheaper, can be taken away at any time."),
             click.option(
@@ -313,9 +308,17 @@ def reporting(
     return add
 
 
-def listed(*names: str, complete: str, metavar: str, help: str) -> Callable[[F], F]:
+def listed(*names: str, complete: str | None = None, metavar: str = "NAME,...", help: str) -> Callable[[F], F]:
     """An option that takes several names, with commas between them or given again."""
-    return click.option(*names, multiple=True, type=CatalogName(complete), metavar=metavar, help=help)
+    kind = CatalogName(complete) if complete else click.STRING
+    return click.option(*names, multiple=True, type=kind, callback=_at_commas, metavar=metavar, help=help)
+
+
+def _at_commas(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    parts = [part.strip() for value in values for part in value.split(",")]
+    if values and not all(parts):
+        raise click.BadParameter("A name is missing between commas.", ctx, param)
+    return tuple(parts)
 
 
 def as_of() -> Callable[[F], F]:

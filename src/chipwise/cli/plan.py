@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.amounts import AboveZero, WholeNumber
 from chipwise.cli.options import HtmlReport, as_of, constraining, measured_option, refuse_empty, reporting
+from chipwise.cli.parameter_types import AboveZero, WholeNumber
 from chipwise.text import amount, number, usd_cell
 
 if TYPE_CHECKING:

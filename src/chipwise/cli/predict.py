@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from chipwise.cli.amounts import AboveZero, Duration, WholeNumber
 from chipwise.cli.options import CatalogName, measured_option
+from chipwise.cli.parameter_types import AboveZero, Duration, WholeNumber
 from chipwise.text import duration, gib
 
 

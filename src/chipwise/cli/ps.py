@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chipwise.cli.amounts import WholeNumber
+from chipwise.cli.options import listed
+from chipwise.cli.parameter_types import WholeNumber
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ DAY_S = 86_400.0
 
 @click.command()
 @click.option("--all", "-a", "everything", is_flag=True, help="Also those that ended long ago, and without a limit.")
-@click.option("--phase", "only", multiple=True, help="Only those that are queued, running, done, failed, stopped; or several.")
+@listed("--phase", "only", metavar="PHASE,...", help="Only those that are queued, running, done, failed, stopped.")
 @click.option("--owner", default=None)
 @click.option("--team", default=None)
 @click.option("--project", default=None)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from chipwise.cli.amounts import Amount
-from chipwise.cli.options import CatalogName, listing, multiple_option
+from chipwise.cli.options import CatalogName, listed, listing
+from chipwise.cli.parameter_types import Amount
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...", type=CatalogName("region"))
-@multiple_option("--provider", "-p", complete="provider", help="Cloud or provider; repeat for several.")
-@click.option("--country", multiple=True, help="ISO country code: DEU; repeat for several.")
+@listed("--provider", "-p", complete="provider", help="Cloud or provider, or several.")
+@listed("--country", complete="country", help="ISO country code: DEU, or several.")
 @click.option("--max-carbon", type=Amount(), help="At most so many gCO2e per kWh.")
 @click.option(
     "--sort", "-s", type=click.Choice(("name", "carbon", "country")), default="name", show_default=True, help="Order."

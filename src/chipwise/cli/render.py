@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.amounts import WholeNumber
 from chipwise.cli.options import constraining
+from chipwise.cli.parameter_types import WholeNumber
 
 if TYPE_CHECKING:
     from chipwise.api import Constraints

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.amounts import AboveZero, Duration, WholeNumber
 from chipwise.cli.options import CatalogName, Listing, constraining, engines
+from chipwise.cli.parameter_types import AboveZero, Duration, WholeNumber
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

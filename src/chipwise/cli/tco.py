@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chipwise.cli.amounts import AboveZero, WholeNumber
-from chipwise.cli.options import CatalogName, HtmlReport, csv_option, json_option, multiple_option, reporting
+from chipwise.cli.options import CatalogName, HtmlReport, csv_option, json_option, listed, reporting
+from chipwise.cli.parameter_types import AboveZero, WholeNumber
 from chipwise.text import plural, usd_short
 
 if TYPE_CHECKING:
@@ -101,9 +101,9 @@ def _share(allowed: str = "shares from 0% to 100%, such as 5% or 0.05", least: f
 @click.option("--residual", type=_share(), help="Resale value, as a share of the purchase.")
 @click.option("--maintenance", type=_share(), help="A year, as a share of the purchase.")
 @click.option("--network", type=_share(), help="Network and storage bought along, as a share of the purchase.")
-@multiple_option("--against", complete="machine", help="Rented machine to compare with; repeat for several.")
-@multiple_option("--provider", "-p", complete="provider", help="Compare with this cloud only; repeat for several.")
-@multiple_option("--region", "-r", complete="region", help="Compare with this region or country only; repeat for several.")
+@listed("--against", complete="machine", help="Rented machine to compare with, or several.")
+@listed("--provider", "-p", complete="provider", help="Compare with this cloud only, or several.")
+@listed("--region", "-r", complete="region", help="Compare with this region or country only, or several.")
 @click.option(
     "--rent",
     type=Read("rent"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chipwise.cli.amounts import Duration
+from chipwise.cli.parameter_types import Duration
 
 if TYPE_CHECKING:
     from rich.table import Table

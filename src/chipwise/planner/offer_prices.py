@@ -33,6 +33,7 @@ WITHOUT_PEERS = 1.25  # times the list, at least: a doubtful price that nothing 
 SPOT_DAYS = 180.0  # by then one spot price in ten has halved, and one in ten doubled
 # A list that nobody looked at a second time is durable for so long: by then three in ten of such offers are gone.
 UNSEEN_DAYS = 180.0
+OLD_DAYS = 180.0  # from here on the first line of an answer says how old its price is
 
 
 @dataclass(frozen=True, slots=True)

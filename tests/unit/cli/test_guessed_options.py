@@ -121,3 +121,26 @@ def test_a_machine_stands_for_its_chip(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_a_name_that_nothing_has_is_answered_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Name a chip (h100)" in refused(capsys, *SERVE, "--why", "xyzzyq")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["offers", "--chip", "h100,a100", "--region", "eu-west-1, DE", "--cloud", "aws,gcp", "--purchase", "spot,on-demand"],
+        ["machines", "--chip", "h100,a100"],
+        ["regions", "--country", "DEU,FRA"],
+        ["chips", "--can", "fp8,mig"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_list_with_commas_is_what_the_option_given_twice_is(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    twice = [arguments[0]]
+    for option, value in zip(arguments[1::2], arguments[2::2], strict=True):
+        for part in value.split(","):
+            twice += [option, part.strip()]
+    assert answered(capsys, *arguments, "--json") == answered(capsys, *twice, "--json")
+
+
+def test_a_name_that_is_missing_between_commas_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["offers", "--chip", "h100,"]) == 2
+    assert "between commas" in capsys.readouterr().err

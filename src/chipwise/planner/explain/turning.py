@@ -14,8 +14,9 @@ import numpy as np
 
 from chipwise.catalog.offer import MEANINGS, PURCHASES, VERDICTS, Purchase, Verdict
 from chipwise.planner.explain.risks import FULL_MEMORY
-from chipwise.planner.explain.words import OLD_DAYS, PORTING, RATES, many_words
+from chipwise.planner.explain.words import PORTING, RATES, many_words
 from chipwise.planner.fleet import Index
+from chipwise.planner.offer_prices import OLD_DAYS
 from chipwise.planner.reasons.goals import MissesDeadline
 from chipwise.planner.reasons.limits import RuleKind
 from chipwise.planner.values.plan import CheaperOption, Choice, Plan, Rows, Turn

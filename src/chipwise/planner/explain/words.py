@@ -9,6 +9,7 @@ from chipwise.planner.choosing import interruption_words
 from chipwise.planner.defaults import HORIZON_S, NEARLY
 from chipwise.planner.explain.data_words import data_words, dominant
 from chipwise.planner.explain.reason_words import words
+from chipwise.planner.offer_prices import OLD_DAYS
 from chipwise.planner.tails import BOOT_S
 from chipwise.planner.values.load import LoadPlan
 from chipwise.planner.values.plan import Choice, Emitted, Plan, QuantumPart, Service
@@ -39,7 +40,6 @@ def software_of(family: str) -> str:
     return _SOFTWARE.get(family.split()[-1], "the Neuron SDK")
 
 
-OLD_DAYS = 180  # of a price: from here on the first line says how old it is
 RATES = {"serve": "requests a second", "transcode": "streams", "stream": "messages a second"}
 
 
