@@ -146,6 +146,12 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_unconfigure() -> None:
+    """Plans that were kept for other tests are no garbage either: pytest looks five times at the end."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _made_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Plans by each worker, deployments by one of them; and YAML is read by libyaml, ten times as fast as by Python."""
