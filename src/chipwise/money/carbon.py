@@ -29,8 +29,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from chipwise.catalog.chip import Chip, ChipKind
+from chipwise.catalog.price_tables import EnergyPrice
 from chipwise.catalog.region import Region
-from chipwise.catalog.tables import Embodied, EnergyPrice
+from chipwise.catalog.tables import Embodied
 from chipwise.errors import InvalidSettings, Problem
 from chipwise.text import number
 from chipwise.units import GIB

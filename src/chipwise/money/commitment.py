@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isfinite
 
-from chipwise.catalog.tables import Commitment
+from chipwise.catalog.price_tables import Commitment
 from chipwise.errors import InvalidSettings, Problem
 
 HOURS_PER_YEAR = 8760.0

@@ -24,7 +24,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.catalog.tables import Interruption
+from chipwise.catalog.price_tables import Interruption
 
 Floats = NDArray[np.float64]
 

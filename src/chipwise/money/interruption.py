@@ -41,7 +41,7 @@ from math import log, sqrt
 from typing import NamedTuple
 
 from chipwise.catalog.machine import Machine
-from chipwise.catalog.tables import Interruption
+from chipwise.catalog.price_tables import Interruption
 from chipwise.errors import InvalidSettings, Problem
 from chipwise.money.gathering import independence
 

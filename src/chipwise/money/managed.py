@@ -18,7 +18,7 @@ from functools import lru_cache
 from math import isfinite, log
 
 from chipwise.catalog.fact import Fact
-from chipwise.catalog.tables import TokenPrice
+from chipwise.catalog.price_tables import TokenPrice
 from chipwise.errors import InvalidSettings, Problem
 from chipwise.money.break_even import BreakEven, ReplicaSet, by_the_request
 from chipwise.money.cost import Cost, Line

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from chipwise.catalog.tables import MediaPrice
+from chipwise.catalog.price_tables import MediaPrice
 from chipwise.money.cost import Cost, Line
 from chipwise.text import number
 from chipwise.units import MINUTE

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from chipwise.catalog.tables import BoardPrice, EnergyPrice
+from chipwise.catalog.price_tables import BoardPrice, EnergyPrice
 from chipwise.countries import GROUPS, country_of
 from chipwise.errors import BadInput, UnknownName
 from chipwise.spelling import fold, nearest

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.catalog.offer import Purchase
-from chipwise.catalog.tables import PriceDrift
+from chipwise.catalog.price_tables import PriceDrift
 
 ACCELERATOR, PROCESSOR = "accelerator", "cpu"
 Array = NDArray[np.float64]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from chipwise.catalog.offer import Purchase
-from chipwise.catalog.tables import PriceDecline
+from chipwise.catalog.price_tables import PriceDecline
 
 TERM_YEARS = {Purchase.RESERVED_1Y: 1.0, Purchase.RESERVED_1Y_UPFRONT: 1.0, Purchase.RESERVED_3Y: 3.0}
 FEWEST_MONTHS, FEWEST_PAIRS = 24, 100  # below, a record is too thin to go by

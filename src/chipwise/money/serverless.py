@@ -20,7 +20,7 @@ from typing import NamedTuple
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.fact import Fact
 from chipwise.catalog.names import Names, names_of
-from chipwise.catalog.tables import ServerlessPrice
+from chipwise.catalog.price_tables import ServerlessPrice
 from chipwise.errors import BadInput
 from chipwise.units import GIB, HOUR, MIB, MINUTE, parse_seconds
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from math import ceil, isfinite
 from typing import NamedTuple
 
-from chipwise.catalog.tables import StoragePrice
+from chipwise.catalog.price_tables import StoragePrice
 from chipwise.errors import InvalidSettings, Problem
 from chipwise.money.cost import Cost, Line
 from chipwise.money.storage_prices import TIERS, Priced, Shelves, Speed

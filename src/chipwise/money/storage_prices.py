@@ -15,7 +15,7 @@ from math import inf
 from statistics import median
 from typing import NamedTuple, Protocol
 
-from chipwise.catalog.tables import StoragePrice
+from chipwise.catalog.price_tables import StoragePrice
 from chipwise.errors import InvalidSettings, Problem
 from chipwise.text import price
 from chipwise.units import GB, GIB, MB, MIB, TIB

@@ -27,6 +27,10 @@ class Form(StrEnum):
     PIPELINE = "pipeline"
 
 
+# of one parameter; two in the formats that are not listed
+FORMAT_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5, "int4": 0.5, "nf4": 0.5}
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """One machine of the plan."""

@@ -11,8 +11,9 @@ from chipwise.planner.explain.words import sentence
 from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.planner.values.split import Copies, GenerationSplit, Split, width
+from chipwise.renderer.answer_times import answer_s, longest_context, longest_s, usual_answer_s
 from chipwise.renderer.boot_images import boot_images
-from chipwise.renderer.deployment import Deployment, Form, HandOff, Model, Node, Predicted, Scaling, Stand, Volume
+from chipwise.renderer.deployment import FORMAT_BYTES, Deployment, Form, HandOff, Model, Node, Predicted, Scaling, Stand
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.hardware import node_of
 from chipwise.renderer.joining import joining
@@ -34,19 +35,17 @@ from chipwise.renderer.paying_stages import own_machine, stage_notes, stage_serv
 from chipwise.renderer.platforms import platforms
 from chipwise.renderer.quoting import dns_name, file_name, is_hub_id
 from chipwise.renderer.software import QUANTIZED, SoftwareRequest, images_for, software_of, unverified_for
+from chipwise.renderer.standing_in import similar_nodes
+from chipwise.renderer.volumes import volumes_of
 from chipwise.renderer.windows import hours_of, paused, window
-from chipwise.units import GB, GIB, HOUR
+from chipwise.units import GIB, HOUR
 from chipwise.workload.common import Common
-from chipwise.workload.demand import Length
 from chipwise.workload.kinds import Batch, Interactive, Learning, Serve, Stream, Transcode
 from chipwise.workload.model.decoder import DecoderShape
 from chipwise.workload.model.registry import Model as Known
 from chipwise.workload.model.shape import EncoderDecoderShape
 from chipwise.workload.pipeline import Pipeline
 from chipwise.workload.volume import sized
-
-MAX_ALTERNATIVES = 4  # machine types that a fleet may take beside the chosen one
-_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5, "int4": 0.5, "nf4": 0.5}
 
 
 def describe(
@@ -75,7 +74,7 @@ def describe(
         _stated(work),
     )
     loaded = _model(work, chosen, model, teacher)
-    longest = _longest_s(work, chosen) if form is Form.SERVICE else None
+    longest = longest_s(work, chosen) if form is Form.SERVICE else None
     request = SoftwareRequest(
         work=work,
         form=form,
@@ -110,7 +109,7 @@ def describe(
         split=split,
         chips_each=per_replica,
         model=loaded,
-        volumes=tuple(_volumes(work, chosen, loaded, form)),
+        volumes=tuple(volumes_of(work, chosen, loaded, form)),
         scaling=scaling,
         checkpoint_s=_checkpoint(work, chosen),
         deadline_s=goals.deadline,
@@ -121,7 +120,7 @@ def describe(
         idle_s=getattr(work, "idle_after", None),
         people=work.people if isinstance(work, Interactive) else None,
         trigger=work.program.trigger if work.program else None,
-        alternatives=_similar_nodes(catalog, plan, chosen, work),
+        alternatives=similar_nodes(catalog, plan, chosen, work),
         regions=_regions(plan, chosen),
         notes=(*_notes(work, chosen, node), *_taught(teacher), *paused(hours), *notes_of(plan, chosen)),
         platforms=platforms(catalog.rows("runtimes"), node)
@@ -256,8 +255,8 @@ def _scaling(work: Common, plan: Plan, choice: Choice, form: Form, chips: int) -
         return Scaling(usual, usual, usual, choice.planned / usual if choice.planned else None)
     maximum = replicas.max if replicas.max else max(2 * usual, usual + 1)
     rate = choice.planned / usual if choice.planned else None
-    answer, slots = _answer_s(work, choice), None
-    usual_answer = _usual_answer_s(work, choice)
+    answer, slots = answer_s(work, choice), None
+    usual_answer = usual_answer_s(work, choice)
     if rate is not None and answer is not None:
         capacity = (choice.rate or 0.0) / usual
         slots = 1 << max(math.ceil(math.log2(max(capacity * answer, 1.0) * 1.5)), 4)  # Little's law with room for bursts
@@ -276,60 +275,6 @@ def _stated(work: Common) -> tuple[int | None, int | None]:
     return (asked.min, asked.max) if asked is not None else (None, None)
 
 
-def _answer_s(work: Common, choice: Choice) -> float | None:
-    """From request to complete answer, as far as the plan says it: at once, or by its first and its further tokens."""
-    seconds_by_goal = {goal.partition(" ")[0]: seconds for goal, seconds in choice.latency.items()}
-    if "latency" in seconds_by_goal or not isinstance(work, Serve) or work.output_tokens is None:
-        return seconds_by_goal.get("latency")
-    if not seconds_by_goal:
-        return None
-    return seconds_by_goal.get("ttft", 0.0) + seconds_by_goal.get("tpot", 0.03) * work.output_tokens.mean
-
-
-def _usual_answer_s(work: Common, choice: Choice) -> float | None:
-    """The same of an answer of the mean length, by the lowest percentiles that are predicted: what counts on average."""
-    lowest = {
-        name: min((seconds for goal, seconds in choice.latency.items() if goal.startswith(name)), default=None)
-        for name in ("latency", "ttft", "tpot")
-    }
-    tokens = work.output_tokens if isinstance(work, Serve) else None
-    if tokens is not None and lowest["tpot"] is not None:
-        by_tokens = (lowest["ttft"] or 0.0) + lowest["tpot"] * tokens.mean
-        return by_tokens if lowest["latency"] is None else min(by_tokens, lowest["latency"])
-    return lowest["latency"]
-
-
-def _longest_s(work: Common, choice: Choice) -> float | None:
-    """From request to complete answer of the longest one: by the worst latency that is predicted, and by its most tokens."""
-    worst = {
-        name: max((seconds for goal, seconds in choice.latency.items() if goal.startswith(name)), default=None)
-        for name in ("latency", "ttft", "tpot")
-    }
-    seconds = [worst["latency"]] if worst["latency"] is not None else []
-    tokens = work.output_tokens if isinstance(work, Serve) else None
-    if tokens is not None and worst["tpot"] is not None:
-        seconds.append((worst["ttft"] or 0.0) + worst["tpot"] * _most_tokens(tokens))
-    return max(seconds) if seconds else None
-
-
-def _most_tokens(lengths: Length) -> float:
-    """Of the longest, with room above means where nobody says it."""
-    return lengths.max or 4 * (lengths.p95 or lengths.mean)
-
-
-def _context(work: Common, known: Known) -> int | None:
-    """Tokens of the longest request with its answer: as asked, else by the lengths that are stated, with room above means."""
-    length = getattr(work, "context", None)
-    if length:
-        return int(length)
-    lengths = [getattr(work, name, None) for name in ("input_tokens", "output_tokens")]
-    stated = [_most_tokens(one) for one in lengths if one is not None]
-    if not stated:
-        return known.context
-    wanted = max(math.ceil(sum(stated) / 1024) * 1024, 2048)
-    return min(wanted, known.context) if known.context else wanted
-
-
 def _model(work: Common, choice: Choice, known: Known | None, teacher: Learning | None = None) -> Model | None:
     if known is None:
         return None
@@ -338,12 +283,12 @@ def _model(work: Common, choice: Choice, known: Known | None, teacher: Learning 
     if isinstance(written, str) and is_hub_id(written) and not written.endswith(".json"):
         hub = None if known.local else written  # a directory here may look like one
     generates = isinstance(known.shape, DecoderShape | EncoderDecoderShape) and bool(getattr(work, "output_tokens", None))
-    bytes_each = _BYTES.get(choice.precision, 2.0)
+    bytes_each = FORMAT_BYTES.get(choice.precision, 2.0)
     return Model(
         name=known.name,
         hub=hub,
         precision=choice.precision,
-        context=_context(work, known) if generates else None,
+        context=longest_context(work, known) if generates else None,
         weight_bytes=known.shape.parameters * bytes_each,
         generates=generates,
         fetched_bytes=known.shape.parameters * 2.0,
@@ -358,115 +303,12 @@ def _weights(known: Known, choice: Choice, teacher: Learning | None) -> str:
     return f"/models/{file_name(known.name)}-{choice.precision}" if choice.precision in QUANTIZED else ""
 
 
-def _volumes(work: Common, choice: Choice, model: Model | None, form: Form) -> list[Volume]:
-    volumes = []
-    shared = choice.machines > 1 or form is Form.SERVICE
-    if work.data is not None:
-        place = work.data.place
-        volumes.append(
-            Volume(
-                name="data",
-                path="/data",
-                size_bytes=work.data.read_bytes,
-                shared=shared,
-                url=place if place and "//" in place else None,
-                reason=f"the data set, as the plan keeps it: {choice.storage or 'object store'}",
-            )
-        )
-    elif isinstance(work, Transcode) and work.streams is not None:
-        pass  # live streams come over the network and leave by it
-    elif isinstance(work, Batch | Transcode) or getattr(work, "kind", "") == "render":
-        volumes.append(
-            Volume(
-                name="data",
-                path="/data",
-                size_bytes=_worked_bytes(work) or 100 * GB,
-                shared=shared,
-                url=None,
-                reason="input and results" + ("" if _worked_bytes(work) else "; its size is not stated"),
-            )
-        )
-    if model is not None and model.weight_bytes and form is not Form.DEVICES:
-        size = max(2.2 * model.weight_bytes, 10 * GB)
-        volumes.append(
-            Volume(
-                name="models",
-                path="/models",
-                size_bytes=size,
-                shared=shared,
-                url=None,
-                reason="weights are fetched once, not at every start",
-            )
-        )
-    if isinstance(work, Learning) and model is not None and model.weight_bytes:
-        url = work.program.checkpoints if work.program else None
-        size = (
-            model.weight_bytes / _BYTES.get(choice.precision, 2.0) * 14.0 * 3
-        )  # fp32 weights and two moments, three of them kept
-        if getattr(work, "method", "full") != "full":
-            size = max(model.weight_bytes * 0.1, 20 * GB)
-        volumes.append(
-            Volume(
-                name="checkpoints",
-                path="/checkpoints",
-                size_bytes=max(size, 20 * GB),
-                shared=shared,
-                url=url,
-                reason="room for three checkpoints",
-            )
-        )
-    elif form is Form.JOB and choice.purchase == "spot" and not isinstance(work, Transcode):  # whose results are in `data`
-        url = work.program.checkpoints if work.program else None
-        volumes.append(
-            Volume(
-                name="checkpoints",
-                path="/checkpoints",
-                size_bytes=50 * GB,
-                shared=shared,
-                url=url,
-                reason="what is done must outlive a lost machine",
-            )
-        )
-    return volumes
-
-
-def _worked_bytes(work: Common) -> float | None:
-    """Of the sources and results of an archive, with room for what is being written; None: a bitrate is not stated."""
-    if not isinstance(work, Transcode) or work.duration is None:
-        return None
-    rates = [one.bitrate for one in (work.source, *work.outputs)]
-    known = [rate for rate in rates if rate is not None]
-    return 1.1 * work.duration * sum(known) if len(known) == len(rates) else None
-
-
 def _checkpoint(work: Common, choice: Choice) -> float | None:
     return getattr(work, "checkpoint_every", None) or choice.checkpoint_s or None
 
 
 def _labels(work: Common) -> dict[str, str]:
     return {key: str(value) for key, value in work.labels.model_dump(exclude_none=True).items()}
-
-
-def _similar_nodes(catalog: Catalog, plan: Plan, chosen: Choice, work: Common) -> tuple[Node, ...]:
-    """The next best of the same place whose machines look the same to the program: same kind of chip, as many of them, and the
-    settings of the chosen one fit: they are split alike by the plan, or have as much memory."""
-    seen, nodes = {chosen.machine}, []
-    own = node_of(catalog, chosen, work)
-    for choice in plan.choices:
-        if choice.machine in seen or (choice.provider, choice.region) != (chosen.provider, chosen.region):
-            continue
-        node = node_of(catalog, choice, work)
-        alike = (node.kind, node.vendor, node.chips, node.arch) == (own.kind, own.vendor, own.chips, own.arch)
-        fits = choice.split == chosen.split or _chip_bytes(catalog, node) >= _chip_bytes(catalog, own) > 0
-        if alike and fits and choice.machines == chosen.machines and choice.precision == chosen.precision:
-            seen.add(choice.machine)
-            nodes.append(node)
-    return tuple(nodes[:MAX_ALTERNATIVES])
-
-
-def _chip_bytes(catalog: Catalog, node: Node) -> float:
-    chip = catalog.chips.get(node.chip)
-    return (chip.memory_bytes if chip is not None else None) or 0.0
 
 
 def _regions(plan: Plan, chosen: Choice) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import date
 from typing import Any
 
-from chipwise.catalog.tables import PriceHistory
+from chipwise.catalog.price_tables import PriceHistory
 from chipwise.planner.values.plan import Choice
 from chipwise.report.charts import _COLOURS, _GRID, _INK, _QUIET, Chart, _layout
 from chipwise.report.markup import label

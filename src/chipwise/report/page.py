@@ -13,7 +13,7 @@ from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 
-from chipwise.catalog.tables import PriceHistory
+from chipwise.catalog.price_tables import PriceHistory
 from chipwise.errors import MissingExtra
 from chipwise.planner import quotas
 from chipwise.planner.explain.reason_words import missing_words, nothing_words, remedy_words

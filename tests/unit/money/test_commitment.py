@@ -4,7 +4,7 @@ import pytest
 
 from chipwise.catalog.fact import Fact
 from chipwise.catalog.load import load
-from chipwise.catalog.tables import Commitment
+from chipwise.catalog.price_tables import Commitment
 from chipwise.errors import InvalidSettings
 from chipwise.money.commitment import HOURS_PER_YEAR, Commitments, Committed
 

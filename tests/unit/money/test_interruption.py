@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chipwise.catalog.fact import Fact
 from chipwise.catalog.load import load
-from chipwise.catalog.tables import Interruption
+from chipwise.catalog.price_tables import Interruption
 from chipwise.errors import InvalidSettings
 from chipwise.money.gathering import all_at_once, alone_by_size, independence
 from chipwise.money.interruption import MONTH_HOURS, Rates, rate_of_share, region_of

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.catalog.load import load
-from chipwise.catalog.tables import TokenPrice
+from chipwise.catalog.price_tables import TokenPrice
 from chipwise.errors import InvalidSettings, UnknownName
 from chipwise.money.break_even import ReplicaSet
 from chipwise.money.managed import (

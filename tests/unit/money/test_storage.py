@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chipwise.catalog.fact import UNKNOWN
 from chipwise.catalog.load import load
-from chipwise.catalog.tables import StoragePrice
+from chipwise.catalog.price_tables import StoragePrice
 from chipwise.errors import InvalidSettings
 from chipwise.money.storage import StorageChoice, Tiers
 from chipwise.perf.feeding import tiers as speeds

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.load import load
 from chipwise.errors import BadInput, InvalidSettings, UnknownName
-from chipwise.money.transfer import Gravity, Origin, origin_of
+from chipwise.money.origins import Origin, origin_of
+from chipwise.money.transfer import Gravity
 from chipwise.units import GB, TB
 
 

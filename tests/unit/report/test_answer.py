@@ -10,7 +10,7 @@ import pytest
 
 import plans
 from chipwise.catalog.fact import UNKNOWN
-from chipwise.catalog.tables import PriceHistory
+from chipwise.catalog.price_tables import PriceHistory
 from chipwise.money.layering import Layer
 from chipwise.planner.explain.words import headline
 from chipwise.planner.values.load import LoadPlan, MachineHours

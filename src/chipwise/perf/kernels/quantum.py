@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chipwise.catalog.tables import QuantumPrice
+from chipwise.catalog.price_tables import QuantumPrice
 from chipwise.errors import UnknownName
 from chipwise.perf.arrays import Array, column
 from chipwise.perf.kernels.chips import Chips

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from chipwise.catalog.tables import QuantumPrice
+from chipwise.catalog.price_tables import QuantumPrice
 from chipwise.money.cost import Line
 from chipwise.perf.kernels import hpc, quantum
 from chipwise.perf.kernels.chips import Chips

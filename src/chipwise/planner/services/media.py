@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chipwise.money.media import MediaBill, MediaService, bill, media_services_of
-from chipwise.money.transfer import origin_of
+from chipwise.money.origins import origin_of
 from chipwise.planner.ground import gravity_of
 from chipwise.planner.rules import rules_of
 from chipwise.planner.services.limits import barred, region_of, scope

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from chipwise.catalog.tables import QuantumPrice
+from chipwise.catalog.price_tables import QuantumPrice
 from chipwise.errors import BadInput, UnknownName
 from chipwise.perf.kernels import hpc, quantum
 from chipwise.perf.kernels.chips import Chips

@@ -6,6 +6,7 @@ from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import File
 from chipwise.renderer.limits import AZURE_MACHINE
 from chipwise.renderer.quoting import tag_value
+from chipwise.renderer.terraform.azure_access import access, location, storage
 from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, call, data, output, resource, text_of, variable
 from chipwise.renderer.terraform.module import files, image_variable, region_variable, settings, versions
 from chipwise.renderer.terraform.shape import bucket_volumes, disk_gb, port_range, ports, sizes, together
@@ -27,8 +28,8 @@ def modules(deployment: Deployment) -> list[File]:
             "variables.tf": _variables(deployment),
             "main.tf": _main(deployment),
             "network.tf": _network(deployment),
-            "access.tf": _access(deployment),
-            "storage.tf": _storage(deployment),
+            "access.tf": access(deployment),
+            "storage.tf": storage(deployment),
             "outputs.tf": _outputs(deployment),
         },
     )
@@ -103,19 +104,11 @@ def _main(deployment: Deployment) -> list[Block]:
             resource(
                 "azurerm_proximity_placement_group",
                 "close",
-                _location() | {"name": Raw("local.name")},
+                location() | {"name": Raw("local.name")},
                 "Close together: the machines exchange data at every step.",
             )
         )
     return [*blocks, *(_scale_set(deployment) if deployment.form is Form.SERVICE else _machines(deployment))]
-
-
-def _location() -> dict[str, Value]:
-    return {
-        "resource_group_name": Raw("azurerm_resource_group.this.name"),
-        "location": Raw("azurerm_resource_group.this.location"),
-        "tags": Raw("local.tags"),
-    }
 
 
 def _common(deployment: Deployment) -> dict[str, Value]:
@@ -169,7 +162,7 @@ def _machines(deployment: Deployment) -> list[Block]:
             "machines",
             count
             | {"name": name}
-            | _location()
+            | location()
             | {
                 "accelerated_networking_enabled": True,
                 "ip_configuration": Nested(
@@ -198,7 +191,7 @@ def _machines(deployment: Deployment) -> list[Block]:
                 "name": name,
                 "computer_name": Noted(name, "The script reads its number from it."),
             }
-            | _location()
+            | location()
             | {
                 "size": deployment.node.machine,
                 "network_interface_ids": [Raw("azurerm_network_interface.machines[count.index].id")],
@@ -213,7 +206,7 @@ def _scale_set(deployment: Deployment) -> list[Block]:
     counts, span = sizes(deployment), ports(deployment)
     body: dict[str, Value] = (
         {"name": Raw("local.name")}
-        | _location()
+        | location()
         | {
             "sku": deployment.node.machine,
             "instances": counts.usual,
@@ -261,7 +254,7 @@ def _scale_set(deployment: Deployment) -> list[Block]:
 
 def _network(deployment: Deployment) -> list[Block]:
     span = ports(deployment)
-    body: dict[str, Value] = {"name": Raw("local.name")} | _location()
+    body: dict[str, Value] = {"name": Raw("local.name")} | location()
     if together(deployment):
         body["security_rule"] = Nested(
             {
@@ -334,102 +327,6 @@ def _network(deployment: Deployment) -> list[Block]:
             ),
         )
     return blocks
-
-
-def _access(deployment: Deployment) -> list[Block]:
-    principal = Raw("azurerm_user_assigned_identity.machines.principal_id")
-    blocks = [resource("azurerm_user_assigned_identity", "machines", {"name": Raw("local.name")} | _location())]
-    if bucket_volumes(deployment):
-        blocks.append(
-            resource(
-                "azurerm_role_assignment",
-                "work",
-                {
-                    "scope": Raw("azurerm_storage_account.work.id"),
-                    "role_definition_name": "Storage Blob Data Contributor",
-                    "principal_id": principal,
-                },
-            )
-        )
-    if deployment.software.secrets:
-        blocks.append(
-            resource(
-                "azurerm_role_assignment",
-                "secrets",
-                {
-                    "scope": Raw("var.key_vault.id"),
-                    "role_definition_name": "Key Vault Secrets User",
-                    "principal_id": principal,
-                },
-            )
-        )
-    if deployment.form is Form.JOB:
-        blocks += [
-            resource(
-                "azurerm_role_definition",
-                "leave",
-                {
-                    "name": text_of(Raw("local.name"), ": let go of hardware"),
-                    "scope": Raw("azurerm_resource_group.this.id"),
-                    "permissions": Nested({"actions": ["Microsoft.Compute/virtualMachines/deallocate/action"]}),
-                    "assignable_scopes": [Raw("azurerm_resource_group.this.id")],
-                },
-                "The one thing that a machine may do to machines of its group.",
-            ),
-            resource(
-                "azurerm_role_assignment",
-                "leave",
-                {
-                    "scope": Raw("azurerm_resource_group.this.id"),
-                    "role_definition_id": Raw("azurerm_role_definition.leave.role_definition_resource_id"),
-                    "principal_id": principal,
-                },
-            ),
-        ]
-    names = [one.name for one in deployment.volumes if one.url is not None]
-    if names:
-        reason = f"The workload names places of its own ({', '.join(names)}): give this identity its rights there."
-        blocks[0] = Block(blocks[0].kind, blocks[0].labels, blocks[0].body, reason)
-    return blocks
-
-
-def _storage(deployment: Deployment) -> list[Block]:
-    if not bucket_volumes(deployment):
-        return []
-    return [
-        resource(
-            "azurerm_storage_account",
-            "work",
-            {
-                "name": Noted(Raw('substr("cw${md5("${var.subscription_id}${local.name}")}", 0, 24)'), "Unique in the world."),
-            }
-            | _location()
-            | {
-                "account_tier": "Standard",
-                "account_replication_type": "LRS",
-                "min_tls_version": "TLS1_2",
-                "allow_nested_items_to_be_public": False,
-                "shared_access_key_enabled": Noted(False, "Identities only: no key that could leak."),
-                "https_traffic_only_enabled": True,
-                "blob_properties": Nested(
-                    {
-                        "versioning_enabled": True,
-                        "delete_retention_policy": Nested({"days": 14}),
-                    }
-                ),
-            },
-            "What the program keeps: " + ", ".join(f"{one.name} ({one.reason})" for one in bucket_volumes(deployment)) + ".",
-        ),
-        resource(
-            "azurerm_storage_container",
-            "work",
-            {
-                "name": "work",
-                "storage_account_id": Raw("azurerm_storage_account.work.id"),
-                "container_access_type": "private",
-            },
-        ),
-    ]
 
 
 def _outputs(deployment: Deployment) -> list[Block]:

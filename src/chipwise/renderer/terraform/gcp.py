@@ -5,17 +5,16 @@ from __future__ import annotations
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.limits import GOOGLE_MACHINE
+from chipwise.renderer.terraform.gcp_access import access, storage
 from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, output, resource, text_of, variable
 from chipwise.renderer.terraform.module import files, image_variable, label_key, label_text, region_variable, settings, versions
 from chipwise.renderer.terraform.shape import (
     bucket_volumes,
     disk_gb,
     grouped,
-    place,
     port_range,
     ports,
     ready_s,
-    saved,
     sizes,
     together,
 )
@@ -40,8 +39,8 @@ def modules(deployment: Deployment) -> list[File]:
             "variables.tf": _variables(deployment),
             "main.tf": _main(deployment),
             "network.tf": _network(deployment),
-            "access.tf": _access(deployment),
-            "storage.tf": _storage(deployment),
+            "access.tf": access(deployment),
+            "storage.tf": storage(deployment),
             "outputs.tf": _outputs(deployment),
         },
     )
@@ -372,119 +371,6 @@ def _network(deployment: Deployment) -> list[Block]:
     if blocks:
         blocks.insert(0, Block("data", ("google_compute_subnetwork", "this"), {"self_link": Raw("var.subnetwork")}))
     return blocks
-
-
-def _access(deployment: Deployment) -> list[Block]:
-    member = text_of("serviceAccount:", Raw("google_service_account.machines.email"))
-    blocks = [
-        resource(
-            "google_service_account",
-            "machines",
-            {
-                "account_id": Raw("substr(local.name, 0, 28)"),
-                "display_name": text_of("Machines of ", Raw("local.name")),
-            },
-        ),
-        resource(
-            "google_project_iam_member",
-            "logs",
-            {
-                "project": Raw("var.project"),
-                "role": "roles/logging.logWriter",
-                "member": member,
-            },
-        ),
-    ]
-    sent = {one.name for one in saved(deployment)}
-    for number, volume in enumerate(deployment.volumes):
-        location = place(volume.url, "gs")
-        if location is not None:
-            role = "roles/storage.objectUser" if volume.name in sent else "roles/storage.objectViewer"
-            blocks.append(
-                resource(
-                    "google_storage_bucket_iam_member",
-                    f"named_{number}",
-                    {
-                        "bucket": location.bucket,
-                        "role": role,
-                        "member": member,
-                    },
-                    f"The place of {volume.name} that the workload names.",
-                )
-            )
-    if bucket_volumes(deployment):
-        blocks.append(
-            resource(
-                "google_storage_bucket_iam_member",
-                "work",
-                {
-                    "bucket": Raw("google_storage_bucket.work.name"),
-                    "role": "roles/storage.objectUser",
-                    "member": member,
-                },
-            )
-        )
-    for number, name in enumerate(sorted({name for _, name, _ in deployment.software.secrets})):
-        blocks.append(
-            resource(
-                "google_secret_manager_secret_iam_member",
-                f"secret_{number}",
-                {
-                    "secret_id": name,
-                    "role": "roles/secretmanager.secretAccessor",
-                    "member": member,
-                },
-            )
-        )
-    if deployment.form is Form.JOB and grouped(deployment):
-        blocks += [
-            resource(
-                "google_project_iam_custom_role",
-                "leave",
-                {
-                    "role_id": Raw('replace("${local.name}_leave", "-", "_")'),
-                    "title": text_of(Raw("local.name"), ": leave the group"),
-                    "permissions": ["compute.instanceGroupManagers.get", "compute.instanceGroupManagers.update"],
-                },
-                "A machine whose work is done takes itself out of its group.",
-            ),
-            resource(
-                "google_project_iam_member",
-                "leave",
-                {
-                    "project": Raw("var.project"),
-                    "role": Raw("google_project_iam_custom_role.leave.id"),
-                    "member": member,
-                },
-            ),
-        ]
-    return blocks
-
-
-def _storage(deployment: Deployment) -> list[Block]:
-    if not bucket_volumes(deployment):
-        return []
-    return [
-        resource(
-            "google_storage_bucket",
-            "work",
-            {
-                "name": text_of(Raw("var.project"), "-", Raw("local.name")),
-                "location": Raw("var.region"),
-                "uniform_bucket_level_access": True,
-                "public_access_prevention": "enforced",
-                "force_destroy": Noted(False, "A destroy stops here while there is something in it."),
-                "versioning": Nested({"enabled": True}),
-                "lifecycle_rule": Nested(
-                    {
-                        "action": Nested({"type": "Delete"}),
-                        "condition": Nested({"days_since_noncurrent_time": 14}),
-                    }
-                ),
-            },
-            "What the program keeps: " + ", ".join(f"{one.name} ({one.reason})" for one in bucket_volumes(deployment)) + ".",
-        )
-    ]
 
 
 def _outputs(deployment: Deployment) -> list[Block]:

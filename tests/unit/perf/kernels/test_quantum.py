@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.fact import UNKNOWN
-from chipwise.catalog.tables import QuantumPrice
+from chipwise.catalog.price_tables import QuantumPrice
 from chipwise.errors import BadInput, UnknownName
 from chipwise.perf.kernels import quantum
 from chipwise.perf.kernels.chips import Chips

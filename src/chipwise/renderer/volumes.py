@@ -1,0 +1,88 @@
+"""What a deployment keeps on disks: data, weights, checkpoints, with sizes and reasons."""
+
+from __future__ import annotations
+
+from chipwise.planner.values.plan import Choice
+from chipwise.renderer.deployment import FORMAT_BYTES, Form, Model, Volume
+from chipwise.units import GB
+from chipwise.workload.common import Common
+from chipwise.workload.kinds import Batch, Learning, Transcode
+
+
+def volumes_of(work: Common, choice: Choice, model: Model | None, form: Form) -> list[Volume]:
+    volumes = []
+    shared = choice.machines > 1 or form is Form.SERVICE
+    if work.data is not None:
+        place = work.data.place
+        volumes.append(
+            Volume(
+                name="data",
+                path="/data",
+                size_bytes=work.data.read_bytes,
+                shared=shared,
+                url=place if place and "//" in place else None,
+                reason=f"the data set, as the plan keeps it: {choice.storage or 'object store'}",
+            )
+        )
+    elif isinstance(work, Transcode) and work.streams is not None:
+        pass  # live streams come over the network and leave by it
+    elif isinstance(work, Batch | Transcode) or getattr(work, "kind", "") == "render":
+        volumes.append(
+            Volume(
+                name="data",
+                path="/data",
+                size_bytes=_worked_bytes(work) or 100 * GB,
+                shared=shared,
+                url=None,
+                reason="input and results" + ("" if _worked_bytes(work) else "; its size is not stated"),
+            )
+        )
+    if model is not None and model.weight_bytes and form is not Form.DEVICES:
+        size = max(2.2 * model.weight_bytes, 10 * GB)
+        volumes.append(
+            Volume(
+                name="models",
+                path="/models",
+                size_bytes=size,
+                shared=shared,
+                url=None,
+                reason="weights are fetched once, not at every start",
+            )
+        )
+    if isinstance(work, Learning) and model is not None and model.weight_bytes:
+        url = work.program.checkpoints if work.program else None
+        size = model.weight_bytes / FORMAT_BYTES.get(choice.precision, 2.0) * 14.0 * 3  # fp32 weights, two moments; three kept
+        if getattr(work, "method", "full") != "full":
+            size = max(model.weight_bytes * 0.1, 20 * GB)
+        volumes.append(
+            Volume(
+                name="checkpoints",
+                path="/checkpoints",
+                size_bytes=max(size, 20 * GB),
+                shared=shared,
+                url=url,
+                reason="room for three checkpoints",
+            )
+        )
+    elif form is Form.JOB and choice.purchase == "spot" and not isinstance(work, Transcode):  # whose results are in `data`
+        url = work.program.checkpoints if work.program else None
+        volumes.append(
+            Volume(
+                name="checkpoints",
+                path="/checkpoints",
+                size_bytes=50 * GB,
+                shared=shared,
+                url=url,
+                reason="what is done must outlive a lost machine",
+            )
+        )
+    return volumes
+
+
+def _worked_bytes(work: Common) -> float | None:
+    """Of the sources and results of an archive, with room for what is being written; None: a bitrate is not stated."""
+    if not isinstance(work, Transcode) or work.duration is None:
+        return None
+    rates = [one.bitrate for one in (work.source, *work.outputs)]
+    known = [rate for rate in rates if rate is not None]
+    return 1.1 * work.duration * sum(known) if len(known) == len(rates) else None
