@@ -185,6 +185,19 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
+class FineTuning:
+    """What a model is adapted by, as the workload says it."""
+
+    method: str  # lora, qlora, full
+    rank: int
+    targets: str
+    epochs: float
+    sequence_length: int
+    batch_samples: int
+    optimizer: str
+
+
+@dataclass(frozen=True, slots=True)
 class HandOff:
     source: str
     target: str
@@ -292,6 +305,7 @@ class Deployment:
     streams: int = 0  # live ones, of video: the command is that of one
     host_service: Service | None = None  # what runs it instead of the node, in files of a service; see `sold`
     written_usd: float | None = None  # a month of files that do not keep the plan's hours; None: they do, or there are none
+    finetuning: FineTuning | None = None
     best: str = ""  # the plan's first machines and their price, where they are not the node's
 
     @property

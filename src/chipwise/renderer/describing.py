@@ -7,13 +7,25 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from chipwise.catalog.catalog import Catalog
+from chipwise.planner.defaults import training_batch
 from chipwise.planner.explain.words import sentence
 from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.planner.values.split import Copies, GenerationSplit, Split, width
 from chipwise.renderer.answer_times import answer_s, longest_context, longest_s, usual_answer_s
 from chipwise.renderer.boot_images import boot_images
-from chipwise.renderer.deployment import FORMAT_BYTES, Deployment, Form, HandOff, Model, Node, Predicted, Scaling, Stand
+from chipwise.renderer.deployment import (
+    FORMAT_BYTES,
+    Deployment,
+    FineTuning,
+    Form,
+    HandOff,
+    Model,
+    Node,
+    Predicted,
+    Scaling,
+    Stand,
+)
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.hardware import node_of
 from chipwise.renderer.joining import joining
@@ -40,7 +52,7 @@ from chipwise.renderer.volumes import volumes_of
 from chipwise.renderer.windows import hours_of, paused, window
 from chipwise.units import GIB, HOUR
 from chipwise.workload.common import Common
-from chipwise.workload.kinds import Batch, Interactive, Learning, Serve, Stream, Transcode
+from chipwise.workload.kinds import Batch, Finetune, Interactive, Learning, Serve, Stream, Transcode
 from chipwise.workload.model.decoder import DecoderShape
 from chipwise.workload.model.registry import Model as Known
 from chipwise.workload.model.shape import EncoderDecoderShape
@@ -139,6 +151,7 @@ def describe(
         service=service_of(plan),
         best=best_of(plan, chosen),
         streams=(work.streams or 0) if isinstance(work, Transcode) else 0,
+        finetuning=_finetuning(work, model),
     )
 
 
@@ -305,6 +318,22 @@ def _weights(known: Known, choice: Choice, teacher: Learning | None) -> str:
 
 def _checkpoint(work: Common, choice: Choice) -> float | None:
     return getattr(work, "checkpoint_every", None) or choice.checkpoint_s or None
+
+
+def _finetuning(work: Common, known: Known | None) -> FineTuning | None:
+    if not isinstance(work, Finetune) or known is None or work.sequence_length is None:
+        return None
+    length = int(work.sequence_length)
+    return FineTuning(
+        method=str(work.method),
+        rank=work.rank or 0,
+        targets=work.targets,
+        epochs=work.epochs,
+        sequence_length=length,
+        batch_samples=int(work.batch_samples or (work.batch_tokens or 0) // length)
+        or training_batch(work, known.shape.parameters, length),
+        optimizer=str(work.optimizer),
+    )
 
 
 def _labels(work: Common) -> dict[str, str]:

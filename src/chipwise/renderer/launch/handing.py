@@ -7,6 +7,7 @@ the directories above them). A command of ours writes where it writes: that dire
 from __future__ import annotations
 
 from chipwise.renderer.deployment import Deployment, HandOff
+from chipwise.renderer.launch import finetuning
 from chipwise.renderer.launch.archive import RESULTS, in_archive
 from chipwise.renderer.launch.shards import in_shards, shard_arguments
 from chipwise.renderer.quoting import dns_name
@@ -29,6 +30,8 @@ def written_by(stage: Deployment) -> str | None:
     software = stage.software
     if software.is_custom:
         return None
+    if finetuning.is_written(stage):
+        return finetuning.RESULT
     if in_shards(stage):
         return shard_arguments(stage)[1]
     if in_archive(software.command):

@@ -14,6 +14,7 @@ from chipwise.renderer.cluster.pod import USER
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
+from chipwise.renderer.launch import finetuning
 from chipwise.renderer.launch.health import EVERY_S, LONGEST_S, TRIES, check_words, listens, start_seconds
 from chipwise.renderer.launch.starting import on_one_machine, run_machines
 from chipwise.renderer.layout import uses_efa
@@ -90,7 +91,8 @@ def render(deployment: Deployment) -> list[File]:
             "The command or a setting is longer than a line of a Dockerfile may be (65,535 bytes).",
             remedy="Put it into a file beside the program; or take --to kubernetes, which has no such limit.",
         )
-    return [File("Dockerfile", text), File(".dockerignore", "\n".join(_IGNORED) + "\n")]
+    program = finetuning.files(deployment) if finetuning.is_written(deployment) else []
+    return [File("Dockerfile", text), File(".dockerignore", "\n".join(_IGNORED) + "\n"), *program]
 
 
 def _lines(deployment: Deployment) -> Iterator[str]:
@@ -195,15 +197,17 @@ def _python(deployment: Deployment) -> Iterator[str]:
     wanted = _framework(deployment)
     yield ""
     yield "WORKDIR /app"
-    if not wanted and software.requirements is None:
+    own = [finetuning.REQUIREMENTS] if finetuning.is_written(deployment) else []
+    named = [*own, *([software.requirements] if software.requirements is not None else [])]
+    if not wanted and not named:
         return
     if wanted:
         yield "# The cache stays with the builder and out of the image."
         yield "RUN --mount=type=cache,target=/root/.cache/pip \\"
         yield f"    PIP_BREAK_SYSTEM_PACKAGES=1 pip install {' '.join(wanted)}"
-    if software.requirements is not None:
+    for requirements in named:
         yield "# Before the program, so that a change of it reinstalls nothing. The cache stays out of the image."
-        yield f"COPY {software.requirements} /tmp/requirements.txt"
+        yield f"COPY {requirements} /tmp/requirements.txt"
         yield "RUN --mount=type=cache,target=/root/.cache/pip \\"
         yield "    PIP_BREAK_SYSTEM_PACKAGES=1 pip install --requirement /tmp/requirements.txt"
 
@@ -272,7 +276,9 @@ def _service(deployment: Deployment) -> Iterator[str]:
 def _command(deployment: Deployment) -> Iterator[str]:
     software = deployment.software
     yield ""
-    if not software.is_custom and not software.engine:
+    if finetuning.is_written(deployment):
+        yield "# finetune.py and its settings are written beside this file. Your own instead: program.command of the workload."
+    elif not software.is_custom and not software.engine:
         yield "# The usual program of its kind: put your own into program.command of the workload."
     elif run_machines(deployment) > 1:
         yield "# As one machine runs it. Over several, the scheduler's command tells each its number (--to kubernetes, slurm)."

@@ -1,0 +1,70 @@
+"""The program that fine-tunes a model where the workload brings none: for what it is written, its settings, its packages.
+
+It runs data parallel, with everything sharded over the GPUs where the plan shards; other splits need a program of yours.
+"""
+
+from __future__ import annotations
+
+from chipwise.planner.values.split import TrainingSplit
+from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.file import File
+from chipwise.renderer.heading import heading
+from chipwise.renderer.program_files import Setting, python_files
+
+RESULT = "/checkpoints/result"
+REQUIREMENTS = "finetune-requirements.txt"
+CHECKPOINT_S = 1800.0  # where nothing says how often machines are lost
+OPTIMIZERS = ("adamw", "adamw-8bit", "adafactor", "sgd")
+# The newest that the program was run with.
+_PACKAGES = ("transformers==5.17.0", "peft==0.21.0", "accelerate==1.15.0")
+_EIGHT_BITS = "bitsandbytes==0.50.2"
+_STORES = {"s3": "s3fs==2026.9.0", "gs": "gcsfs==2026.10.1", "az": "adlfs==2026.8.0", "abfs": "adlfs==2026.8.0"}
+_ANY_STORE = "fsspec==2026.9.0"
+
+
+def is_written(deployment: Deployment) -> bool:
+    """Whether the program comes with the image."""
+    wanted, split, software = deployment.finetuning, deployment.split, deployment.software
+    if wanted is None or software.is_custom or software.purpose != "pytorch" or not isinstance(split, TrainingSplit):
+        return False
+    if deployment.node.kind != "gpu" or deployment.model is None or not software.built:
+        return False
+    whole = split.tp == split.pp == split.cp == split.ep == 1
+    packed = wanted.method == "qlora"  # four bits are sharded by no program that we ran, nor read by ROCm's images
+    return (
+        whole and wanted.optimizer in OPTIMIZERS and not (packed and (split.shard == 3 or deployment.node.vendor != "NVIDIA"))
+    )
+
+
+def files(deployment: Deployment) -> list[File]:
+    wanted, split, model = deployment.finetuning, deployment.split, deployment.model
+    assert wanted is not None
+    assert model is not None
+    assert isinstance(split, TrainingSplit)
+    settings = [
+        Setting("MODEL", model.source),
+        Setting("METHOD", wanted.method),
+        Setting("RANK", wanted.rank),
+        Setting("TARGETS", wanted.targets),
+        Setting("EPOCHS", wanted.epochs),
+        Setting("SEQUENCE_LENGTH", wanted.sequence_length),
+        Setting("BATCH_SAMPLES", wanted.batch_samples),
+        Setting("MICRO_BATCH", split.micro_batch),
+        Setting("OPTIMIZER", wanted.optimizer),
+        Setting("LEARNING_RATE", 1e-5 if wanted.method == "full" else 2e-4, "Usual of its method; try half and twice of it."),
+        Setting("PRECISION", model.precision if model.precision in ("bf16", "fp16") else "bf16"),
+        Setting("RECOMPUTE", split.recompute > 0),
+        Setting("SHARD", split.shard > 0 if wanted.method == "full" else split.shard == 3),
+        Setting("CHECKPOINT_S", round(deployment.checkpoint_s or CHECKPOINT_S)),
+    ]
+    program = python_files("finetune.py", "finetune.py", heading(deployment), settings)
+    return [*program, File(REQUIREMENTS, "\n".join(_packages(deployment)) + "\n")]
+
+
+def _packages(deployment: Deployment) -> list[str]:
+    wanted = deployment.finetuning
+    assert wanted is not None
+    eight_bits = wanted.method == "qlora" or wanted.optimizer == "adamw-8bit"
+    data = dict(deployment.software.env).get("DATA_URL", "")
+    store = _STORES.get(data.partition("://")[0], _ANY_STORE)
+    return [*_PACKAGES, *([_EIGHT_BITS] if eight_bits else []), store]

@@ -1,0 +1,132 @@
+"""The fine-tuning program that comes with an image: when it is written, with what, and how it reads samples.
+
+torch, peft and transformers are not installed here: stand-ins of the names that the program imports take their place, so only
+what it does by itself is tried. It was run as it stands on a GPU, for each method.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from chipwise.planner.values.split import TrainingSplit
+from chipwise.renderer.launch import finetuning, handing
+from chipwise.renderer.program_files import NOTES
+from chipwise.renderer.targets import dockerfile
+from deployments import deployment
+
+MARKS = {"user": 1, "assistant": 2}
+
+
+class Words:
+    """A tokenizer of one number a word, with or without a template."""
+
+    eos_token_id = 9
+
+    def __init__(self, template: str | None) -> None:
+        self.chat_template = template
+
+    def __call__(self, text: str, add_special_tokens: bool = True) -> dict[str, list[int]]:
+        return {"input_ids": ([0] if add_special_tokens else []) + [int(word) for word in text.split()]}
+
+    def apply_chat_template(self, said: list[dict[str, str]], tokenize: bool) -> str:
+        assert not tokenize
+        return " ".join(f"{MARKS[one['role']]} {one['content']}" for one in said)
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The rendered program as a module, beside its settings."""
+    for file in finetuning.files(deployment("finetune")):
+        (tmp_path / file.path).write_text(file.text, encoding="utf-8")
+    names = ("fsspec", "torch", "torch.distributed", "torch.utils", "torch.utils.data", "peft", "transformers")
+    for name in (*names, "transformers.trainer_utils"):
+        monkeypatch.setitem(sys.modules, name, MagicMock(name=name, spec=None))
+    data, transformers = ModuleType("torch.utils.data"), MagicMock()
+    data.Dataset = {dict[str, list[int]]: object}  # type: ignore[attr-defined]
+    transformers.TrainerCallback = object
+    monkeypatch.setitem(sys.modules, "torch.utils.data", data)
+    monkeypatch.setitem(sys.modules, "transformers", transformers)
+    spec = importlib.util.spec_from_file_location("finetune", tmp_path / "finetune.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_only_answers_are_learnt(program: Any) -> None:
+    talk = {"messages": [{"role": "user", "content": "5 6"}, {"role": "assistant", "content": "7"}]}
+    assert program.tokens(talk, Words("yes"), 100) == {"input_ids": [1, 5, 6, 2, 7], "labels": [-100, -100, -100, 2, 7]}
+    pair = {"prompt": "5 6", "completion": "7"}
+    assert program.tokens(pair, Words(None), 100) == {"input_ids": [0, 5, 6, 7, 9], "labels": [-100, -100, -100, 7, 9]}
+    text = {"text": "5 6"}
+    assert program.tokens(text, Words(None), 100) == {"input_ids": [0, 5, 6, 9], "labels": [0, 5, 6, 9]}
+    assert program.tokens(text, Words(None), 2) == {"input_ids": [0, 5], "labels": [0, 5]}
+
+
+def test_a_template_that_rewrites_what_came_before_keeps_labels_at_their_tokens(program: Any) -> None:
+    class Rewriting(Words):
+        def apply_chat_template(self, said: list[dict[str, str]], tokenize: bool) -> str:
+            return super().apply_chat_template(said, tokenize).replace("5", "8" if len(said) > 1 else "5")
+
+    talk = {"messages": [{"role": "user", "content": "5 6"}, {"role": "assistant", "content": "7"}]}
+    sample = program.tokens(talk, Rewriting("yes"), 100)
+    assert len(sample["labels"]) == len(sample["input_ids"])
+    assert sample["input_ids"] == [1, 8, 6, 2, 7]
+
+
+@pytest.mark.parametrize("line", ['{"a": 1}', "[1]", "{", '"text"'])
+def test_a_line_that_is_no_sample_is_named_with_its_file(program: Any, tmp_path: Path, line: str) -> None:
+    class OpenFile:
+        path = "x.jsonl"
+
+        def __enter__(self) -> list[str]:
+            return ["\n", json.dumps({"text": "1"}), line]
+
+        def __exit__(self, *_: object) -> None: ...
+
+    program.fsspec.open_files = lambda *_, **__: [OpenFile()]
+    with pytest.raises(SystemExit, match=r"x\.jsonl:3: "):
+        list(program.rows("s3://bucket/"))
+
+
+def test_settings_are_the_plan_and_the_workload() -> None:
+    planned = deployment("finetune")
+    made = {file.path: file.text for file in dockerfile.render(planned)}
+    settings = json.loads(made["finetune.json"])
+    assert set(settings) - {NOTES} == set(re.findall(r'SETTINGS\["(\w+)"\]', made["finetune.py"]))
+    assert isinstance(planned.split, TrainingSplit)
+    assert (settings["METHOD"], settings["RANK"], settings["EPOCHS"]) == ("qlora", 32, 2)
+    assert settings["BATCH_SAMPLES"] == 64
+    assert settings["MICRO_BATCH"] == planned.split.micro_batch
+    assert settings["MODEL"] == "meta-llama/Llama-3.1-70B"
+    assert f"COPY {finetuning.REQUIREMENTS}" in made["Dockerfile"]
+    assert {line.partition("==")[0] for line in made[finetuning.REQUIREMENTS].split()} >= {"peft", "bitsandbytes", "s3fs"}
+    assert handing.written_by(planned) == finetuning.RESULT
+
+
+def test_no_program_is_written_where_it_would_not_do_what_is_planned() -> None:
+    planned = deployment("finetune")
+    assert isinstance(planned.split, TrainingSplit)
+    assert planned.finetuning is not None
+    others = [
+        replace(planned, split=replace(planned.split, tp=2)),
+        replace(planned, split=replace(planned.split, shard=3)),
+        replace(planned, finetuning=replace(planned.finetuning, optimizer="muon")),
+        replace(planned, finetuning=None),
+        replace(planned, software=replace(planned.software, is_custom=True)),
+        replace(planned, node=replace(planned.node, kind="neuron")),
+        replace(planned, node=replace(planned.node, vendor="AMD")),
+    ]
+    assert not any(finetuning.is_written(one) for one in others)
+    assert "finetune.py" not in {file.path for file in dockerfile.render(others[0])}
