@@ -172,7 +172,6 @@ def load() -> Any:
     adapters = LoraConfig(
         r=RANK,
         lora_alpha=2 * RANK,
-        lora_dropout=0.05,
         target_modules="all-linear" if TARGETS == "all-linear" else ATTENTION,
         task_type="CAUSAL_LM",
     )
