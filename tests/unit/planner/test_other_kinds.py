@@ -234,6 +234,45 @@ def test_a_language_model_at_the_edge_must_fit_the_device(session: Session) -> N
     assert "Nano" not in found.winner.machine
 
 
+def test_an_accelerator_without_memory_runs_no_language_model(session: Session) -> None:
+    text = (
+        "kind: serve\nname: a\nmodel: llama-3.2-1b\narrival: {rate: 0.01 req/s}\ninput_tokens: 200\noutput_tokens: 50\n"
+        "devices: 5\nlimits: {where: edge}\n"
+    )
+    found = asked(session, text)
+    assert "on the chip" in why(found, "edge Coral")
+    assert "on the chip" in why(found, "edge Hailo")
+
+
+@pytest.mark.parametrize(("model", "precision"), [("resnet50", "fp32"), ("resnet50", "fp16"), ("YOLOX-s", "fp32")])
+def test_a_network_that_is_not_in_int8_is_not_run_on_a_chip_that_has_nothing_else(
+    session: Session, model: str, precision: str
+) -> None:
+    text = (
+        f"kind: serve\nname: a\nmodel: {model}\narrival: {{rate: 1 frames/s}}\ndevices: 5\nprecision: {precision}\n"
+        "limits: {where: edge}\n"
+    )
+    found = asked(session, text)
+    assert f"no {precision}" in why(found, "edge Coral")
+    assert f"no {precision}" in why(found, "edge Hailo")
+
+
+def test_a_detector_on_an_edge_tpu_is_not_faster_than_what_was_measured_of_smaller_ones(session: Session) -> None:
+    text = (
+        "kind: serve\nname: a\nmodel: YOLOX-s\narrival: {rate: 25 frames/s, burstiness: 0}\ndevices: 5\n"
+        "goals: {latency: {p99: 40ms}}\nlimits: {where: edge}\n"
+    )
+    assert "above 40 ms" in why(asked(session, text), "edge Coral")
+
+
+def test_a_network_that_must_be_quantised_first_says_so(session: Session) -> None:
+    text = "kind: serve\nname: a\nmodel: resnet50\narrival: {rate: 20 frames/s}\ndevices: 5\nlimits: {where: edge}\n"
+    found = asked(session, text)
+    assert found.winner is not None
+    assert found.winner.precision == "int8"
+    assert any("int8" in note and "accuracy" in note for note in found.notes)
+
+
 def test_a_cloud_competes_with_devices_where_the_file_lets_it(session: Session) -> None:
     text = (
         "kind: serve\nname: a\nmodel: resnet50\narrival: {rate: 1 frames/s}\ndevices: 2000\n"

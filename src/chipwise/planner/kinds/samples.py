@@ -91,11 +91,11 @@ def sampled_by_shape(
             return cannot
         if wanted is None and precisions:
             usual = usual_precision(None, part, settings["task"])
-            able = [one for one in (usual, *precisions) if one in precisions and (part.has(one) or one == "fp32")]
+            able = [one for one in (usual, *precisions) if one in precisions and part.runs(one)]
             wanted = next((one for one in able if one in FORMATS), None)
             if wanted is None:
                 return Cannot(NoPrecision(tuple(precisions), tuple(part.rates), chip), passed=FORMAT)
-        if wanted not in (None, "fp32") and not part.has(wanted):
+        if wanted is not None and not part.runs(wanted):
             return Cannot(NoPrecision((wanted,), tuple(part.rates), chip), passed=FORMAT)
         try:
             return resolve(ground.known, model, chip, settings if wanted is None else {**settings, "precision": wanted})
