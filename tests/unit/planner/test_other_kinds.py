@@ -10,6 +10,8 @@ import pytest
 from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan
 from chipwise.planner.explain.reason_words import lost, missing_words, words
+from chipwise.planner.explain.risks import risk_line
+from chipwise.planner.explain.words import brief, headline
 from chipwise.planner.values.plan import Plan
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -333,3 +335,12 @@ def test_a_format_that_the_limits_name_is_the_one_that_is_planned(
     found = asked(session, PICTURES.format(chip=chip, precision=precision))
     assert (found.winner and found.winner.precision) == planned
     assert planned or any("bf16" in missing_words(one) for one in found.missing)
+
+
+def test_devices_are_bought_and_nobody_is_asked_how_many_he_owns(session: Session) -> None:
+    text = "kind: serve\nname: a\nmodel: resnet50\narrival: {rate: 20 frames/s}\ndevices: 5\nlimits: {where: edge}\n"
+    found = asked(session, text)
+    assert found.winner is not None
+    assert headline(found).startswith("Buy 5 x edge ")
+    assert "you own" not in risk_line(found)
+    assert brief(found.winner, found.per).startswith("bought")
