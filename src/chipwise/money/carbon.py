@@ -171,6 +171,8 @@ class Making:
                 return self._rows[item] / chips_per_item, f"{item}{f' / {chips_per_item:g}' if chips_per_item > 1.0 else ''}"
         if chip.kind is ChipKind.CPU:
             return 0.0, "a processor is counted with its host"
+        if chip.kind is ChipKind.EDGE:  # neither the rule nor a card of a server is a measure of it
+            return None, f"the embodied carbon of a {chip.name} is not published"
         if chip.silicon.die_mm2 is None or chip.memory_gb is None:
             missing = "die" if chip.silicon.die_mm2 is None else "memory"
             return (
@@ -195,7 +197,7 @@ class Making:
         kg, source = self.chip_kg(chip)
         published = any(known.get(chip.name, ("", 1.0))[0] in self._rows for known in (_ALONE, _WITH_HOST))
         known_by = "" if published else " by its die and memory"
-        if kg is None and chip.kind is ChipKind.EDGE:  # a card of a server is no measure of it
+        if kg is None and chip.kind is ChipKind.EDGE:
             return EmbodiedShare(None, (), (f"embodied: {source}: not counted",))
         if kg is None:
             kg, source, known_by = self._rows[_USUAL], f"{source}: {_USUAL} is assumed", " assumed"

@@ -21,6 +21,7 @@ from chipwise.errors import BadInput
 from chipwise.perf import family_vision
 from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.feeding import Feeding, feed
+from chipwise.perf.kernels.edge import ON_CHIP
 from chipwise.perf.model import CARRIED, Estimate
 from chipwise.perf.power import Utilisation
 from chipwise.perf.published_vision import FORMATS
@@ -212,7 +213,7 @@ def serving_ways(
         curve = curves[place]
         settled = curve.settled(rate / (machines * most_copies) * curve.copies)
         batch = float(curve.batches[-1]) if settled is None else float(max(round(settled), 1))
-        share = sum(ask.memory(1.0).values()) / ask.part.memory_bytes
+        share = None if ask.part.name in ON_CHIP else sum(ask.memory(1.0).values()) / ask.part.memory_bytes
         speed = ask.passes([batch / ask.together], "samples_per_s")
         copies = Copies(machines * most_copies, int(ask.table_ways))
         answers = Answers(planned, capacity, float(speed.value[0] / max(speed.low[0], 1e-12)), chance)
