@@ -156,11 +156,10 @@ def plan_serving(question: Question, work: Serve) -> Plan:
         notes.append(f"Machines are counted for the bursts, {peak:.3g} times the mean rate.")
     rate = rate_of(work, load, goals) * (work.devices or 1)
     loads: tuple[float, ...] = ()
-    if goals and work.arrival.burstiness > 1 and not work.devices and work.arrival.concurrency is None:
-        from chipwise.planner.load.curve import lower_loads
-        from chipwise.planner.load.plan import arrivals
+    if goals:
+        from chipwise.planner.load.plan import quieter_loads
 
-        loads = lower_loads(arrivals(known, work, question.path).curve)
+        loads = quieter_loads(known, work, question.path)
     table = Table(
         kind="serve",
         per="month",
