@@ -75,7 +75,10 @@ def _unchecked(plan: Plan) -> str:
     """Beside machines that keep the goals."""
     if (service := plan.unchecked_service) is None:
         return ""
-    cost = f"{usd(service.usd)} a {plan.per}"
+    saved = 1.0 - service.usd / max(plan.machines_usd, 1e-9)
+    share = "more than 99%" if saved > 0.99 else f"{saved:.0%}"
+    less = f" ({share} less)" if saved >= NEARLY else ""
+    cost = f"{usd(service.usd)} a {plan.per}{less}"
     return f" Paid {service.kind}, {service.title} costs {cost}, but its speed is not published: the goals are not checked."
 
 
