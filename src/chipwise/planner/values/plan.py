@@ -303,12 +303,16 @@ class Rows:
 
     @property
     def eligible(self) -> Index:
-        """Positions that keep the goals and may lead: without porting where the answer needs none."""
+        """Positions that keep the goals and may lead: without porting where the answer needs none, at prices that are no more
+        doubtful than the answer's."""
         good = self.ranked[: self.kept]
-        if self.needs_porting is None or not len(good) or self.needs_porting[good[0]]:
+        if not len(good):
             return good
-        native: Index = good[~self.needs_porting[good]]
-        return native
+        doubt = self.priced.prices.doubt[self.priced.offer[good]]
+        able = doubt <= doubt[0]
+        if self.needs_porting is not None and not self.needs_porting[good[0]]:
+            able &= ~self.needs_porting[good]
+        return np.asarray(good[able], dtype=np.intp)
 
 
 def unstated(rows: Rows) -> int:
