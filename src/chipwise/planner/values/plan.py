@@ -29,8 +29,6 @@ if TYPE_CHECKING:  # parts of a plan that few plans have: their modules load whe
     from chipwise.planner.values.placement import Placement
 
 
-
-
 @dataclass(frozen=True, slots=True)
 class Feeding:
     """How a machine reads its data."""
