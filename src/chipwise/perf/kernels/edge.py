@@ -10,8 +10,8 @@ stands between a linear fall (voltage at its floor) and a cube root (voltage fal
 interval widens as the mode shrinks. A mode below the device's smallest does not exist: the caller checks that. Streaming:
 accelerators without memory of their own (Coral, Hailo) hold the weights on the chip, and what does not fit comes over the
 host link for every frame. They reach less of their peak, on grouped and depthwise convolutions far less (`ON_CHIP`, from
-published runs), and language models are not for them. Where a sheet states INT8 only or FP16 without matrix units, FP16 is taken as a third of INT8
-(it is a half where one GPU does all, a quarter where DLAs count in).
+published runs), and language models are not for them. Where a sheet states INT8 only or FP16 without matrix units, FP16 is
+taken as a third of INT8 (it is a half where one GPU does all, a quarter where DLAs count in).
 Rules of thumb throughout: measure on the device before buying a thousand of them.
 Limits: cameras, decoding and the rest of the program share the memory (`busy`); DLAs and GPU are one pool; batch 1 by default.
 """
@@ -52,8 +52,8 @@ class OnChip:
     call_s: float = CALL_S  # a frame's way to it and back
 
 
-# Bytes and links: public notes rounded. Shares: Coral, 22 published runs of MobileNets and SSDs (5 to 8 times slower than at the
-# share of other devices; a Raspberry Pi as its host); Hailo, the middle of 30 runs of each in the vendor's model zoo.
+# Bytes and links: public notes rounded. Shares: Coral, 22 published runs of MobileNets and SSDs, a Raspberry Pi as the host (at
+# the share of other devices they would be 5 to 8 times faster); Hailo, the middle of 30 runs of each in the vendor's model zoo.
 ON_CHIP = {
     "Coral-Edge-TPU": OnChip(8e6, 0.3e9, 0.06, 0.06, 1.5e-3),
     "Hailo-8": OnChip(32e6, 0.8e9, 0.3, 0.03),

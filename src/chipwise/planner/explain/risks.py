@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from chipwise.catalog.offer import Purchase
 from chipwise.planner import quotas
+from chipwise.planner.defaults import FULL_MEMORY
 from chipwise.planner.explain.words import EDGE, leading_layers, software_of
 from chipwise.planner.values.plan import Choice, Plan
 
-FULL_MEMORY = 0.95  # of a chip: above it what is left for fragments and other versions is little
 UNSURE = 0.895  # probability of keeping the latency goals, below which it is a risk: nothing on offer was surer
 OFTEN = 0.1  # interruptions: fewer are not worth a number
 LONGEST = 220  # letters: three lines of a narrow terminal
