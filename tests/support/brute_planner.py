@@ -348,7 +348,9 @@ class Brute:
         many = Transformers.of([layer])
         hardware = Hardware.of(Coded.of(shape.part), self.fleet.parts.by_name, column(float(shape.chips)), column(shape.fabric))
         step = predict_training.predict(predict_training.Training(many, Coded.of(name), hardware, setup), self.model).step
-        fits = training_memory(many, setup).total <= shape.memory_bytes
+        needed = training_memory(many, setup).total
+        safe = needed <= 0.95 * shape.memory_bytes
+        fits = safe if safe.any() else needed <= shape.memory_bytes  # what fills a chip counts only where nothing else fits
         columns = zip(pp, tp, cp, ep, step.value, step.high, fits, strict=True)
         steps = [(cut, float(one), float(high)) for *cut, one, high, fine in columns if fine]
         fastest = min((one for _, one, _ in steps), default=inf)

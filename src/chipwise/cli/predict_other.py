@@ -141,10 +141,11 @@ def _show_memory(view: View) -> None:
     fit, memory = view["fit"], view["memory"]
     lines = ", ".join(f"{name} {value / 2**30:.3g}" for name, value in memory["lines_bytes"].items())
     verdict = "fits" if fit["fits"] else "does not fit"
-    text.show_lines(
-        "",
-        f"Memory per chip: {memory['total_bytes'] / 2**30:.3g} of {gib(fit['capacity_bytes'])}, it {verdict} ({lines}).",
-    )
+    line = f"Memory per chip: {memory['total_bytes'] / 2**30:.3g} of {gib(fit['capacity_bytes'])}, it {verdict} ({lines})."
+    if fit["capacity_bytes"] < 2**30:  # what is on the chip alone; the note says what comes from the host
+        needed, held = text.decimal_size(memory["total_bytes"]), text.decimal_size(fit["capacity_bytes"])
+        line = f"Memory: {needed} needed, {held} on the chip."
+    text.show_lines("", line)
     drawn = view["power_per_chip"]
     energy = text.number(view["energy_per_million_samples_kwh"], 3)
     text.show_lines(

@@ -2,13 +2,15 @@
 
 Machines cost by the hour in steps: so many replicas for so much traffic. What is paid by use rises with every request.
 So there may be several crossings: right above a step the new replica is nearly empty. `first` is the lowest rate at which
-the machines cost no more; from `always` on they cost no more at any rate.
+the machines cost no more; from `always` on they cost no more at any rate. Over a day replicas follow the load of each hour:
+rates are means, and the hours of the night hold fewer machines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil, floor, inf, isfinite
 
 from chipwise.errors import InvalidSettings, Problem
@@ -28,6 +30,7 @@ class ReplicaSet:
     requests_per_s: float = inf
     minimum: int = 1
     fixed_usd_per_hour: float = 0.0  # gateway, disks, staff: whatever does not grow with the replicas
+    day: tuple[tuple[float, float], ...] = ((1.0, 1.0),)  # levels of the rate that replicas follow, and hours of each
 
     def __post_init__(self) -> None:
         problems = [
@@ -42,8 +45,19 @@ class ReplicaSet:
         if problems:
             raise InvalidSettings(*problems)
 
-    def replicas(self, requests_per_s: float) -> int:
-        return max(self.minimum, ceil(requests_per_s / self.requests_per_s - _ROUNDING))
+    @property
+    def levels(self) -> tuple[tuple[float, float], ...]:
+        """Of each level of the day the rate over the mean, and its share of the hours."""
+        hours = sum(share for _, share in self.day)
+        mean = sum(rate * share for rate, share in self.day) / hours
+        return tuple((rate / mean, share / hours) for rate, share in self.day)
+
+    def replicas(self, requests_per_s: float) -> float:
+        """Over all hours, of a mean rate."""
+        return sum(
+            share * max(self.minimum, ceil(requests_per_s * level / self.requests_per_s - _ROUNDING))
+            for level, share in self.levels
+        )
 
     def cost(self, requests_per_s: float) -> float:
         """USD per hour."""
@@ -72,6 +86,8 @@ def by_the_request(usd_per_request: float, fleet: ReplicaSet) -> BreakEven:
         rate = (minimum * h + f) / slope
         return BreakEven(rate, rate, _tell(rate))
     margin = q - h / slope
+    if len(fleet.day) > 1 and margin > 0:
+        return _over_a_day(slope, fleet)
     if margin <= 0 and minimum * margin < f / slope:
         full = price(h / q / 3600.0)
         return BreakEven(None, None, f"even a full replica costs {full} a request, the service {price(usd_per_request)}")
@@ -82,6 +98,27 @@ def by_the_request(usd_per_request: float, fleet: ReplicaSet) -> BreakEven:
     losing = ceil((q + f / slope) / margin - _ROUNDING) - 1  # the last step at whose start the service wins
     always = (max(losing, winning) * h + f) / slope
     return BreakEven(first, always, _tell(always))
+
+
+def _over_a_day(slope: float, fleet: ReplicaSet) -> BreakEven:
+    """Step by step. Between two rates at which some hour needs one replica more the machines cost the same, so there they win
+    from cost / slope on; n(x) <= minimum + x / q says where the last of the steps is that can lose."""
+    h, q, minimum = fleet.usd_per_hour, fleet.requests_per_s, fleet.minimum
+    bound = (minimum * h + fleet.fixed_usd_per_hour) / (slope - h / q)
+    levels = [level for level, _ in fleet.levels if level > 0]
+    steps = [min(int(bound * level / q) + 1, _STEPS + minimum) for level in levels]
+    edges = sorted({0.0, *(n * q / level for level, most in zip(levels, steps, strict=True) for n in range(minimum, most + 1))})
+    edges = [edge for edge in edges if edge < bound] + [max(bound, edges[-1])]
+    first = always = None
+    for start, end in pairwise(edges):
+        crossing = fleet.cost((start + end) / 2) / slope
+        if crossing <= end and first is None:
+            first = max(crossing, start)
+        if crossing > start:
+            always = min(crossing, end)
+    if first is None or always is None:
+        first = always = bound
+    return BreakEven(first, max(always, first), _tell(max(always, first)))
 
 
 def by_curve(rented: Callable[[float], float], least_slope: float, fleet: ReplicaSet) -> BreakEven:

@@ -172,6 +172,8 @@ class Making:
                 return self._rows[item] / chips_per_item, f"{item}{f' / {chips_per_item:g}' if chips_per_item > 1.0 else ''}"
         if chip.kind is ChipKind.CPU:
             return 0.0, "a processor is counted with its host"
+        if chip.kind is ChipKind.EDGE:  # neither the rule nor a card of a server is a measure of it
+            return None, f"the embodied carbon of a {chip.name} is not published"
         if chip.silicon.die_mm2 is None or chip.memory_gb is None:
             missing = "die" if chip.silicon.die_mm2 is None else "memory"
             return (
@@ -194,12 +196,16 @@ class Making:
         """Of `hours` on so many chips and machines; memory is of one host, None where it is not known."""
         _check(chips=chips, machines=machines, host_memory_bytes=host_memory_bytes or 0.0, hours=hours)
         kg, source = self.chip_kg(chip)
+        published = any(known.get(chip.name, ("", 1.0))[0] in self._rows for known in (_ALONE, _WITH_HOST))
+        known_by = "" if published else " by its die and memory"
+        if kg is None and chip.kind is ChipKind.EDGE:
+            return EmbodiedShare(None, (), (f"embodied: {source}: not counted",))
         if kg is None:
-            kg, source = self._rows[_USUAL], f"{source}: {_USUAL} is assumed"
+            kg, source, known_by = self._rows[_USUAL], f"{source}: {_USUAL} is assumed", " assumed"
         share, years = hours / self.lifetime_hours, f"{self.lifetime_hours / _HOURS_PER_YEAR:g} years"
-        lifetime_text = f"{number(hours, 4)} h of {years}"
+        lifetime_text = f"{number(hours, 4)} h of an assumed life of {years}"
         lines = (
-            [CarbonLine("embodied, chips", chips * kg * share, f"{chips:,g} x {number(kg, 4)} kg x {lifetime_text}")]
+            [CarbonLine("embodied, chips", chips * kg * share, f"{chips:,g} x {number(kg, 4)} kg{known_by} x {lifetime_text}")]
             if kg
             else []
         )
@@ -212,7 +218,9 @@ class Making:
             host = self.host_kg(host_memory_bytes)
             lines.append(
                 CarbonLine(
-                    "embodied, hosts", machines * host * share, f"{machines:,g} x {number(host, 4)} kg x {lifetime_text}"
+                    name="embodied, hosts",
+                    kg=machines * host * share,
+                    how=f"{machines:,g} x {number(host, 4)} kg by its memory x {lifetime_text}",
                 )
             )
             basis.append("host: rule by its memory, within 20% of servers with a figure")

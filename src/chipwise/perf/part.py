@@ -64,7 +64,16 @@ class Part:
         return max(self.rates.values(), default=1e11)
 
     def has(self, precision: str) -> bool:
-        return precision in self.rates or precision in ("int4", "nf4")
+        return precision in self.rates or (precision in ("int4", "nf4") and not self.integers_only)
+
+    @property
+    def integers_only(self) -> bool:
+        """It multiplies 8-bit integers and nothing else: a network is quantised for it, or does not run."""
+        return set(self.rates) == {"int8"}
+
+    def runs(self, precision: str) -> bool:
+        """In units of its own, or in FP32, which all have that have more than integers."""
+        return self.has(precision) or (precision == "fp32" and not self.integers_only)
 
     @property
     def trains(self) -> bool:

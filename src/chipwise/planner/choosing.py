@@ -182,21 +182,26 @@ class ChoiceMaker:
             machines=total.machines,
             porting=porting[heads],
             ended=ended_of(self.fleet, priced, heads, porting),
+            doubt=priced.prices.doubt[priced.offer[heads]],
             times=YEAR / MONTH if self.case.per == "month" else 1.0,
             deadline_s=self.case.goals.deadline_s or 0.0,
+            enough=2.0 if self.case.kind == "serve" else 1.0,
         )
         return heads, lead(traits)
 
     def _near(self, heads: Index, values: Values) -> Index:
         """Rows that may lead with their storage: of what needs porting, of what does not, and of what is on its way out those
-        that cost without it no more than nearly the same as the cheapest that was looked at with it."""
+        that cost without it no more than nearly the same as the cheapest that was looked at with it; of each also where
+        the price is surer."""
         moved, ended = self.porting[heads] >= PORTED, ended_of(self.fleet, self.priced, heads, self.porting)
         bare, near = score(values.rows(heads), "cost"), np.zeros(len(heads), dtype=bool)
-        for group in (~moved, moved & ~ended, moved & ended):
+        doubt = self.priced.prices.doubt[self.priced.offer[heads]]
+        groups = (~moved, moved & ~ended, moved & ended)
+        for group in (one & (doubt <= most) for one in groups for most in np.unique(doubt)):
             places = np.flatnonzero(group)
             if len(places):
                 lowest = float(score(self.in_all(heads[places[:SAMPLE_ROWS]], values), "cost").min())
-                near[places] = bare[places] <= (1.0 + NEARLY) * lowest * (1.0 + TIE)
+                near[places] |= bare[places] <= (1.0 + NEARLY) * lowest * (1.0 + TIE)
         return heads[near]
 
     def _leader(self, rows: Index) -> int:

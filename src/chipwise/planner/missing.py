@@ -56,7 +56,7 @@ class Searched:
     chips: tuple[int, int]
 
     def wider(self) -> Searched:
-        return replace(self, chips=(self.chips[0], MOST_CHIPS))
+        return replace(self, chips=(self.chips[0], max(self.chips[1], MOST_CHIPS)))
 
     def joined(self) -> Searched:
         """With machines joined whose network nobody states."""

@@ -1,7 +1,8 @@
 """Jobs that `limits.chip_count` makes late: how many chips would be in time, of every family and where nothing fits at all.
 
 Rows of more chips than are allowed are not searched, so that the plan is made once more without the most; only where
-something is late.
+something is late. Where the file states no most, more than `MOST_CHIPS` are searched if nothing smaller keeps a goal, and the
+answer says where the search ended.
 """
 
 from __future__ import annotations
@@ -11,21 +12,26 @@ from dataclasses import replace
 
 import numpy as np
 
-from chipwise.planner.fleet import family_of
+from chipwise.planner.counts import LARGEST_CHIPS
+from chipwise.planner.fleet import MOST_CHIPS, family_of
 from chipwise.planner.reasons.goals import MissesDeadline, MissesThroughput
 from chipwise.planner.reasons.sizes import NeedsChips
 from chipwise.planner.remedies import Ease
 from chipwise.planner.values.plan import Loss, Missing, Obstacle, Plan, Rows
+from chipwise.planner.values.trade import cost_time_curve
 from chipwise.workload.common import Common
 
+_NEAR = 0.75  # of the most chips that are tried: what reaches it might go beyond
 _LATE = (MissesDeadline, MissesThroughput)
 
 
 def with_chips_told(plan: Plan, work: Common, planned: Callable[[Common], Plan]) -> Plan:
     """The plan with chips named where more of them would keep the goals; `planned` plans a workload as this one was."""
     most = work.limits.chip_count.max
-    if most is None or plan.per != "job" or plan.rows is None:
+    if plan.per != "job" or plan.rows is None:
         return plan
+    if most is None:
+        return _larger(plan, work, planned)
     if plan.winner is None:
         late = any(isinstance(missing.reason, _LATE) for missing in plan.missing)
         needs = _fewest(planned(_without_most(work, ()))) if late else {}
@@ -41,14 +47,35 @@ def with_chips_told(plan: Plan, work: Common, planned: Callable[[Common], Plan])
     return replace(plan, losses=tuple(_told(loss, needs, most) if loss.family in slow else loss for loss in plan.losses))
 
 
+def _larger(plan: Plan, work: Common, planned: Callable[[Common], Plan]) -> Plan:
+    """Beyond the usual most, where nothing up to it is in time; otherwise that there is a bound, where it was reached."""
+    if plan.winner is None:
+        if not any(isinstance(missing.reason, _LATE) for missing in plan.missing):
+            return plan
+        wider = planned(_with_most(work, LARGEST_CHIPS))
+        if wider.winner is None:
+            return replace(plan, notes=(*plan.notes, f"Up to {LARGEST_CHIPS:,} chips were tried."))
+        note = f"More than {MOST_CHIPS:,} chips were tried, since nothing up to them is in time."
+        return replace(wider, notes=(*wider.notes, note))
+    curve = cost_time_curve(plan.front)
+    reached = any(one.chips * one.machines >= _NEAR * MOST_CHIPS for one in (plan.winner, *curve))
+    note = f"Up to {MOST_CHIPS:,} chips were tried: limits.chip_count: {{max: {LARGEST_CHIPS}}} tries more."
+    return replace(plan, notes=(*plan.notes, note)) if reached else plan
+
+
 def _told(loss: Loss, needs: dict[str, tuple[int, str]], most: int) -> Loss:
     return replace(loss, why=NeedsChips(needs[loss.family][0], most)) if loss.family in needs else loss
 
 
 def _without_most(work: Common, chips: Sequence[str]) -> Common:
+    free = {"chips": tuple(chips) or work.limits.chips}
+    return _with_most(work.model_copy(update={"limits": work.limits.model_copy(update=free)}), None)
+
+
+def _with_most(work: Common, most: int | None) -> Common:
     limits = work.limits
-    free = {"chip_count": limits.chip_count.model_copy(update={"max": None}), "chips": tuple(chips) or limits.chips}
-    return work.model_copy(update={"limits": limits.model_copy(update=free)})
+    chip_count = limits.chip_count.model_copy(update={"max": most})
+    return work.model_copy(update={"limits": limits.model_copy(update={"chip_count": chip_count})})
 
 
 def _chips_of(rows: Rows, families: set[str]) -> list[str]:

@@ -27,6 +27,8 @@ from chipwise.planner.fleet import Index
 Mask = NDArray[np.bool_]
 DOUBTFUL = frozenset({Verdict.VERIFY, Verdict.CURRENCY_UNKNOWN, Verdict.STALE, Verdict.FLOOR, Verdict.OUTLIER})
 ONE_SOURCE = frozenset({Verdict.VERIFY, Verdict.CURRENCY_UNKNOWN})  # what is said of a list, not of one price in it
+DOUBTED = 0.25  # of the cost: for so much less nobody signs a price that is doubtful
+UNKNOWN_CURRENCY = 1.0  # and none whose currency is not stated, for so much less
 FAR_BELOW = 0.6  # of the median of the same machine's spot prices
 FEWEST_PEERS = 3  # of other machines; of the same machine elsewhere one is enough
 WITHOUT_PEERS = 1.25  # times the list, at least: a doubtful price that nothing can be held against
@@ -45,6 +47,7 @@ class OfferPrices:
     high: Array
     days: Array  # since it was read
     durable: Mask  # a customer can expect to rent it again next month
+    doubt: Array  # of the cost, which a surer price may be dearer and still lead; 0: none
     replaced: Mask  # counts by its peers
     alone: Mask  # doubtful and without peers: counts by the upper end of its range
 
@@ -83,9 +86,16 @@ def _columns(catalog: Catalog, today: date) -> OfferPrices:
         high=high,
         days=days,
         durable=_durable(own, names, provider, purchase, days),
+        doubt=np.array([_doubt(one) for one in VERDICTS])[verdict],
         replaced=replaced,
         alone=alone,
     )
+
+
+def _doubt(verdict: Verdict) -> float:
+    if verdict is Verdict.CURRENCY_UNKNOWN:
+        return UNKNOWN_CURRENCY
+    return DOUBTED if verdict in DOUBTFUL else 0.0
 
 
 def _listed_with_doubt(catalog: Catalog, price: Array, machine: Index, purchase: Index, verdict: NDArray[np.int8]) -> Mask:

@@ -1,8 +1,10 @@
 """Which of the cheapest rows leads.
 
-Nobody moves a program to other software for a small saving: what needs porting leads only where it saves `PORTING_SAVES` of the
-cost and `PORTING_USD`. Of what then costs nearly the same as the cheapest, the row leads that is sooner, fresher in price, of
-fewer machines or of less porting, and the first of these that differs is its reason: never a difference too small to be told.
+A price that is doubtful leads only where no surer one is within so much of it (`OfferPrices.doubt`): an expert signs what can
+be checked. Nobody moves a program to other software for a small saving: what needs porting leads only where it saves
+`PORTING_SAVES` of the cost and `PORTING_USD`. Of what then costs nearly the same as the cheapest, the row leads that is sooner,
+fresher in price, of fewer machines or of less porting, and the first of these that differs is its reason: never a difference
+too small to be told.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from chipwise.catalog.machine import runs_arm
 from chipwise.catalog.names import find_retired
 from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.perf.arrays import Array
@@ -34,6 +37,7 @@ class Advantage(StrEnum):
     FRESHER = "fresher price"
     FEWER = "fewer machines"
     LESS_PORTING = "less porting"
+    SURER = "a surer price"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +50,10 @@ class Traits:
     machines: Array
     porting: Array  # effort; 0: none
     ended: Mask  # new software no longer supports it
+    doubt: Array  # of the price: how much dearer a surer one may be and still lead; 0: none
     times: float = 1.0  # that the bill is paid while a port pays for itself
     deadline_s: float = 0.0  # 0: none is stated
+    enough: float = 1.0  # machines of which fewer are no better: of a service two, since one that restarts answers nobody
 
     @property
     def needs_porting(self) -> Mask:
@@ -59,7 +65,7 @@ class Lead:
     """Places among the rows: the first, the cheapest that it was preferred to, and the best on the other side of porting."""
 
     first: int
-    cheaper: int | None = None  # by less than `NEARLY`
+    cheaper: int | None = None  # by less than `NEARLY`, or by as much as its price is doubtful
     advantages: tuple[Advantage, ...] = ()  # over `cheaper`
     across: int | None = None
 
@@ -75,7 +81,8 @@ def lead(rows: Traits) -> Lead:
         near = _nearest(rows, moved)
         if not _pays(rows, near.first, cheapest):  # the cheapest of them does
             near = Lead(int(moved[0]))
-        return Lead(near.first, near.cheaper, near.advantages, cheapest)
+        if not rows.doubt[near.first] or _pays(rows, near.first, _nearest(rows, native).first):
+            return Lead(near.first, near.cheaper, near.advantages, cheapest)
     near = _nearest(rows, native)
     across = cheapest_ported if cheapest_ported is not None and cheapest_ported < near.first else None
     return Lead(near.first, near.cheaper, near.advantages, across)
@@ -89,12 +96,17 @@ def _pays(rows: Traits, ported: int, native: int) -> bool:
 def _nearest(rows: Traits, among: Index) -> Lead:
     """Of some rows, by steps from the cheapest of them: what is less than a step away counts as equal."""
     cheapest = int(among[0])
+    doubt = float(rows.doubt[cheapest])
+    surer = among[rows.doubt[among] < doubt]
+    if len(surer) and rows.usd[surer[0]] <= (1.0 + doubt) * float(rows.usd[cheapest]):
+        return Lead(_nearest(rows, surer).first, cheapest, (Advantage.SURER,))
     near = among[rows.usd[among] <= (1.0 + NEARLY) * float(rows.usd[cheapest])]
+    near = near[rows.doubt[near] <= doubt]
     seconds, days = np.maximum(rows.seconds[near], max(SOON_ENOUGH * rows.deadline_s, 1e-9)), rows.days[near]
     steps = {
         Advantage.SOONER: np.trunc(np.log(seconds / seconds[0]) / -np.log1p(-SOONER) + 1e-9 * np.sign(seconds - seconds[0])),
         Advantage.FRESHER: np.trunc((days - days[0]) / FRESH_DAYS),
-        Advantage.FEWER: rows.machines[near] - rows.machines[cheapest],
+        Advantage.FEWER: np.maximum(rows.machines[near], rows.enough) - max(float(rows.machines[cheapest]), rows.enough),
         Advantage.LESS_PORTING: rows.porting[near] - rows.porting[cheapest],
     }
     place = int(np.lexsort((rows.usd[near], *reversed(steps.values())))[0])
@@ -109,7 +121,9 @@ def efforts(fleet: Fleet, native: frozenset[str]) -> Array:
 
 
 def effort(part: Part, native: frozenset[str]) -> int:
-    return 0 if part.kind in native else _EFFORT.get(part.kind, 0 if part.vendor == "NVIDIA" else 1)
+    """A host of another architecture takes other images, as another vendor's GPU does."""
+    plain = part.vendor == "NVIDIA" and not runs_arm(None, part.name)
+    return 0 if part.kind in native else _EFFORT.get(part.kind, 0 if plain else 1)
 
 
 def porting_of(fleet: Fleet, priced: Priced, native: frozenset[str]) -> Array:

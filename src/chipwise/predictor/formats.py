@@ -32,7 +32,7 @@ def usual_precision(wanted: str | None, part: Part, task: str) -> str:
             "bf16" if part.has("bf16") and (task == "train" or part.kind != "gpu") else "fp16" if part.has("fp16") else "fp32"
         )
     name = _spelled("precision", wanted, allowed)
-    usable = [one for one in allowed if part.has(one) or one == "fp32"]
+    usable = [one for one in allowed if part.runs(one)]
     if name not in usable:
         raise InvalidSettings(Problem("precision", f"{part.name} has no {name} arithmetic", None, ", ".join(usable)))
     return name

@@ -25,7 +25,7 @@ from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.kernels import edge
 from chipwise.perf.kernels.work import Terms
 from chipwise.perf.model import Estimate, Model, packaged
-from chipwise.perf.net import Net
+from chipwise.perf.net import DEPTHWISE, GROUPED, Net
 from chipwise.perf.networks import net_of
 from chipwise.perf.part import SERVES_ONLY, Part
 from chipwise.perf.power import Utilisation, power
@@ -40,7 +40,7 @@ from chipwise.predictor.results import chip_power, metric
 from chipwise.predictor.sizes import check_sizes, refuse, sample_words, size_of
 from chipwise.predictor.transcription import Programs, Transcription, programs
 from chipwise.predictor.values import Arrivals, FitResult, MemoryUse, SamplePrediction
-from chipwise.text import count
+from chipwise.text import count, decimal_size
 from chipwise.workload.model.shape import (
     CountedShape,
     EncoderDecoderShape,
@@ -194,7 +194,7 @@ class Sampled:
     def remarks(self) -> list[str]:
         """How far the measurements are."""
         if self.part.kind == "edge":
-            return ["Edge devices: rules of thumb throughout; measure before buying many."]
+            return [*self._streamed, "Edge devices: rules of thumb throughout; measure before buying many."]
         if self.programs is not None:
             return [self.programs.words]
         if not self.alike:
@@ -207,6 +207,19 @@ class Sampled:
         )
 
     @property
+    def _streamed(self) -> list[str]:
+        """Of a chip without memory of its own."""
+        chip = edge.ON_CHIP.get(self.part.name)
+        if chip is None:
+            return []
+        missing = self.net.parameters - chip.bytes
+        rest = f"{decimal_size(missing)} of weights come from its host for every frame" if missing > 0 else "the weights fit"
+        return [
+            f"{self.part.name} has {decimal_size(chip.bytes)} on the chip and no memory of its own: {rest}.",
+            f"{self.part.name} has int8 only: the network is quantised first, and what accuracy that costs is not known here.",
+        ]
+
+    @property
     def _shared(self) -> list[str]:
         return [shared_tables(self.table_ways)] if self.table_ways > 1 else []
 
@@ -214,7 +227,9 @@ class Sampled:
         device = edge.Devices.of([self.part], self.precision)
         values = sum(one.times * one.rows * one.columns * one.groups for one in self.net.products)
         mode = edge.mode(device, self.watts)
-        return edge.frame(device, self.net.flop, self.net.parameters, values, np.array(batches, dtype=np.float64), mode)
+        grouped = self.net.kind in (GROUPED, DEPTHWISE)
+        pictures = np.array(batches, dtype=np.float64)
+        return edge.frame(device, self.net.flop, self.net.parameters, values, pictures, mode, grouped)
 
     @property
     def copies(self) -> float:
@@ -245,6 +260,8 @@ class Sampled:
         return Utilisation(used, moved)
 
     def fits(self, batch: float) -> bool:
+        if self.part.name in edge.ON_CHIP:
+            return batch <= 1  # compiled for one picture; what the chip does not hold comes from its host
         return sum(self.memory(batch).values()) <= ROOM * self.part.memory_bytes
 
 
@@ -345,7 +362,8 @@ def predict_samples(known: Known, model: str, chip: str, settings: Mapping[str, 
     limit = min(ask.part.power_w, ask.watts or math.inf)
     drawn = power(Coded.of(ask.part.kind), column(limit), column(use.compute), column(use.memory))
     lines = ask.memory(chip_batch)
-    room, total = ROOM * ask.part.memory_bytes, sum(lines.values())
+    on_chip = edge.ON_CHIP.get(ask.part.name)
+    room, total = on_chip.bytes if on_chip else ROOM * ask.part.memory_bytes, sum(lines.values())
     come = ask.task == "serve" and "rate" in settings
     return SamplePrediction(
         doing=ask.task,
@@ -363,7 +381,7 @@ def predict_samples(known: Known, model: str, chip: str, settings: Mapping[str, 
         flop_per_sample=ask.net.flop,
         utilisation=use.compute,
         memory=MemoryUse(lines, total),
-        fit=FitResult(total <= room, room, room - total),
+        fit=FitResult(on_chip is not None or total <= room, room, room - total),
         power=chip_power(drawn),
         energy_per_million_samples_kwh=float(drawn.total[0]) * ask.chips / per_s / 3.6,
         arrivals=_arriving(curve, float(settings["rate"]), float(settings.get("burstiness", 1.0))) if come else None,

@@ -155,6 +155,23 @@ def test_a_chip_that_nobody_describes_has_the_usual_figure_and_it_is_said() -> N
     assert "not published: GPU, any, add-on to a server is assumed" in made.basis[0]
 
 
+@pytest.mark.parametrize(
+    ("chip", "assumed"), [("Trainium2", "150 kg assumed"), ("L4", "by its die and memory"), ("H100-SXM", "164 kg x")]
+)
+def test_a_figure_that_nobody_published_is_marked_where_it_is_shown(chip: str, assumed: str) -> None:
+    chips, host = making().share(catalog().chips[chip], 8, 1, 2048 * GIB, 10).lines
+    assert assumed in chips.how
+    assert "assumed life of 4 years" in chips.how
+    assert "by its memory" in host.how
+
+
+def test_what_a_small_device_weighs_is_not_taken_from_a_card_of_a_server() -> None:
+    made = making().share(catalog().chips["Coral-Edge-TPU"], 40, 40, None, 10)
+    assert made.kg is None
+    assert "not published" in made.basis[0]
+    assert "not counted" in made.basis[0]
+
+
 def test_a_tpu_has_its_host_in_its_own_figure() -> None:
     found = making().share(catalog().chips["TPU-v6e"], 4, 1, 1024 * GIB, making().lifetime_hours)
 

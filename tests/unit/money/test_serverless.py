@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from math import inf, isclose
+from math import ceil, inf, isclose
 from random import Random
 
 import numpy as np
@@ -290,6 +290,37 @@ def test_the_closed_form_is_what_a_search_finds(usd: float, h: float, q: float, 
         assert closed.first is not None
         assert searched.first is not None
         assert isclose(closed.first, searched.first, rel_tol=1e-6)
+
+
+@given(
+    st.floats(1e-6, 1e-2),
+    st.floats(0.1, 50),
+    st.floats(0.1, 20),
+    st.integers(1, 4),
+    st.lists(st.tuples(st.floats(0.05, 5), st.floats(0.1, 1)), min_size=2, max_size=5),
+)
+@settings(deadline=None)
+def test_over_a_day_the_break_even_is_where_the_machines_of_each_hour_cost_as_much(
+    usd: float, h: float, q: float, least: int, day: list[tuple[float, float]]
+) -> None:
+    fleet = ReplicaSet(h, q, least, day=tuple(day))
+    found, slope = by_the_request(usd, fleet), 3600 * usd
+    mean = sum(rate * share for rate, share in day) / sum(share for _, share in day)
+
+    def machines(rate: float) -> float:
+        hours = sum(share for _, share in day)
+        return h * sum(share * max(least, ceil(rate * level / mean / q - 1e-9)) for level, share in day) / hours
+
+    assert fleet.cost(3.7) == pytest.approx(machines(3.7))
+    rates = [10 ** (k / 200 - 3) for k in range(1600)]
+    wins = [slope * rate >= machines(rate) * (1 - 1e-9) for rate in rates]
+    if found.first is None:
+        assert not any(slope * rate >= machines(rate) * (1 + 1e-6) for rate in rates)
+        return
+    assert slope * found.first * (1 + 1e-6) >= machines(found.first * (1 - 1e-12))
+    assert not any(win for rate, win in zip(rates, wins, strict=True) if rate < found.first * (1 - 1e-6))
+    assert found.always is not None
+    assert all(win for rate, win in zip(rates, wins, strict=True) if rate > found.always * (1 + 1e-6))
 
 
 def test_a_free_service_is_never_dearer() -> None:

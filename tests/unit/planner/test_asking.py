@@ -65,7 +65,7 @@ def test_scaling_tells_time_and_cost_of_rows_that_are_there() -> None:
     assert found.winner is not None
     assert found.rows is not None
     text = told(found)[SCALING]
-    share = int(re.findall(r"2x the chips: [^;]* \((\d+)% of linear\)", text)[0])
+    share = int(re.findall(r"2x the chips: [^;]* \((?:work [^:;]*: )?(\d+)% of linear\)", text)[0])
     total, own = found.winner.chips * found.winner.machines, found.winner
     rivals = [found.rows.choice(at) for at in found.rows.ranked[:400].tolist()]
     alike = [one for one in rivals if (one.provider, one.chip, one.purchase) == (own.provider, own.chip, own.purchase)]
@@ -155,3 +155,11 @@ def test_a_budget_by_the_day_is_held_against_what_a_day_takes() -> None:
     found = plans.plan()  # $100 in 10 hours
     text = {a.question: a.told for a in answers(found, Asked(budget_usd=30.0, budget_per="hour", period_s=3600.0))}
     assert text[BUDGET].startswith("$10.00 of the $30.00 allowed in each hour, $100 in all.")
+
+
+def test_nothing_is_called_fastest_beside_a_scale_that_is_faster() -> None:
+    path = ROOT / "examples" / "train" / "workload.yaml"
+    narrow = path.read_text(encoding="utf-8").replace("clouds: [aws, gcp, azure]", "clouds: [aws]\n  chips: [h100-sxm]")
+    text = told(plan(SESSION, str(path), text=narrow))
+    assert "2x the chips" in text[SCALING]
+    assert "Nothing is faster" not in text[BUDGET]

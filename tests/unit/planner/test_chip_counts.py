@@ -134,6 +134,8 @@ def test_a_stage_that_asks_for_more_chips_than_its_pipeline_allows_is_refused_wh
         (1, (1, 12), {"least": 7}, [7, 8, 12]),
         (8, (1, 130), {"span": 5}, [5, 15]),  # replicas over five machines
         (1, (600, 4096), {}, [600]),
+        (8, (4096, 16384), {}, [512, 768, 1024, 1536, 2048]),  # more than are tried unasked, where the file allows them
+        (8, (1, 100_000), {"least": 2000}, [2000, 2048, 3072, 4096]),  # there is an end
     ],
 )
 def test_the_numbers_of_machines_that_are_tried(
@@ -145,6 +147,44 @@ def test_the_numbers_of_machines_that_are_tried(
 def test_without_a_most_as_many_as_are_tried_or_asked_for() -> None:
     assert chip_limits(Limits()) == (1, 4096)
     assert chip_limits(Limits(chip_count={"min": 5000})) == (5000, 5000)
+
+
+PRETRAIN = {
+    "kind": "train",
+    "name": "large",
+    "model": "llama-3.1-405b",
+    "tokens": "1T",
+    "sequence_length": 8192,
+    "precision": "bf16",
+}
+
+
+def pretrained(**limits: Any) -> Plan:
+    goals = limits.pop("goals", {})
+    text = yaml.safe_dump({**PRETRAIN, "goals": goals, "limits": {"chips": ["H100"], "large": True, **limits}})
+    return plan(session(), "large.yaml", text=text)
+
+
+def test_a_job_may_take_more_chips_than_are_tried_unasked_where_its_file_allows_them() -> None:
+    found = pretrained(chip_count={"max": 16384})
+    assert max(one.chips * one.machines for one in found.front) > 4096
+
+
+def test_the_answer_says_where_the_search_for_chips_ended() -> None:
+    found = pretrained()
+    assert found.winner is not None
+    assert any("Up to 4,096 chips were tried" in note for note in found.notes)
+
+
+def test_a_deadline_that_needs_more_chips_gets_them() -> None:
+    found = pretrained(goals={"deadline": "22d"})
+    assert found.winner is not None
+    assert found.winner.chips * found.winner.machines > 4096
+    assert any("More than 4,096 chips were tried" in note for note in found.notes)
+
+
+def test_a_small_job_says_nothing_of_the_most_chips_that_are_tried() -> None:
+    assert not any("chips were tried" in note for note in pretrained(chip_count={"max": 512}).notes)
 
 
 def rows_of(seconds: list[float], objective: str, deadline: float | None = None) -> list[int]:

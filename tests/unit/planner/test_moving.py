@@ -150,9 +150,10 @@ def test_a_deadline_is_not_checked_against_a_transcoder_whose_speed_nobody_state
     untimed = found.unchecked_service
     assert untimed is not None
     assert (untimed.provider, untimed.unchecked) == ("gcp", ("deadline: its speed is not published",))
-    assert found.service is None  # it saves less than two thirds
-    assert "gcp Transcoder API costs $0.015 a job, but its speed is not published: the goals are not checked." in headline(
-        found
+    assert found.service is None  # what is not checked comes second
+    assert (
+        "gcp Transcoder API costs $0.015 a job (56% less), but its speed is not published: the goals are not checked."
+        in headline(found)
     )
     views = {view["provider"]: view for view in plan_view(found)["services"]}
     assert views["gcp"]["unchecked"] == ["deadline: its speed is not published"]

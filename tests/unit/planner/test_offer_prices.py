@@ -323,14 +323,17 @@ def test_a_service_of_unknown_speed_does_not_lead_where_machines_keep_the_goals(
     assert "the goals are not checked" in headline(found)
 
 
-def test_a_service_of_unknown_speed_leads_where_it_costs_far_less_and_says_so() -> None:
+def test_a_service_of_unknown_speed_comes_second_however_much_it_saves() -> None:
     rare = {**SERVE, "model": "llama-3.1-70b", "arrival": {"rate": 0.02}, "goals": {"ttft": "3s", "tpot": "80ms"}}
     found = planned(rare)
     assert found.winner is not None
-    assert found.service is not None
-    assert found.service.unchecked
-    assert found.service.usd < found.winner.usd / 3
-    assert "goals not checked" in headline(found)
+    assert found.service is None
+    beside = found.unchecked_service
+    assert beside is not None
+    assert beside.usd < found.winner.usd / 3
+    assert "(more than 99% less), but its speed is not published" in headline(found)
+    without = planned({**rare, "goals": {}})
+    assert without.service is not None, "nothing is left unchecked"
 
 
 def test_a_budget_that_no_machine_keeps_is_kept_by_a_service() -> None:

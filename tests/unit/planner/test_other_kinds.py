@@ -10,6 +10,8 @@ import pytest
 from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan
 from chipwise.planner.explain.reason_words import lost, missing_words, words
+from chipwise.planner.explain.risks import risk_line
+from chipwise.planner.explain.words import brief, headline
 from chipwise.planner.values.plan import Plan
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -234,6 +236,45 @@ def test_a_language_model_at_the_edge_must_fit_the_device(session: Session) -> N
     assert "Nano" not in found.winner.machine
 
 
+def test_an_accelerator_without_memory_runs_no_language_model(session: Session) -> None:
+    text = (
+        "kind: serve\nname: a\nmodel: llama-3.2-1b\narrival: {rate: 0.01 req/s}\ninput_tokens: 200\noutput_tokens: 50\n"
+        "devices: 5\nlimits: {where: edge}\n"
+    )
+    found = asked(session, text)
+    assert "on the chip" in why(found, "edge Coral")
+    assert "on the chip" in why(found, "edge Hailo")
+
+
+@pytest.mark.parametrize(("model", "precision"), [("resnet50", "fp32"), ("resnet50", "fp16"), ("YOLOX-s", "fp32")])
+def test_a_network_that_is_not_in_int8_is_not_run_on_a_chip_that_has_nothing_else(
+    session: Session, model: str, precision: str
+) -> None:
+    text = (
+        f"kind: serve\nname: a\nmodel: {model}\narrival: {{rate: 1 frames/s}}\ndevices: 5\nprecision: {precision}\n"
+        "limits: {where: edge}\n"
+    )
+    found = asked(session, text)
+    assert f"no {precision}" in why(found, "edge Coral")
+    assert f"no {precision}" in why(found, "edge Hailo")
+
+
+def test_a_detector_on_an_edge_tpu_is_not_faster_than_what_was_measured_of_smaller_ones(session: Session) -> None:
+    text = (
+        "kind: serve\nname: a\nmodel: YOLOX-s\narrival: {rate: 25 frames/s, burstiness: 0}\ndevices: 5\n"
+        "goals: {latency: {p99: 40ms}}\nlimits: {where: edge}\n"
+    )
+    assert "above 40 ms" in why(asked(session, text), "edge Coral")
+
+
+def test_a_network_that_must_be_quantised_first_says_so(session: Session) -> None:
+    text = "kind: serve\nname: a\nmodel: resnet50\narrival: {rate: 20 frames/s}\ndevices: 5\nlimits: {where: edge}\n"
+    found = asked(session, text)
+    assert found.winner is not None
+    assert found.winner.precision == "int8"
+    assert any("int8" in note and "accuracy" in note for note in found.notes)
+
+
 def test_a_cloud_competes_with_devices_where_the_file_lets_it(session: Session) -> None:
     text = (
         "kind: serve\nname: a\nmodel: resnet50\narrival: {rate: 1 frames/s}\ndevices: 2000\n"
@@ -294,3 +335,12 @@ def test_a_format_that_the_limits_name_is_the_one_that_is_planned(
     found = asked(session, PICTURES.format(chip=chip, precision=precision))
     assert (found.winner and found.winner.precision) == planned
     assert planned or any("bf16" in missing_words(one) for one in found.missing)
+
+
+def test_devices_are_bought_and_nobody_is_asked_how_many_he_owns(session: Session) -> None:
+    text = "kind: serve\nname: a\nmodel: resnet50\narrival: {rate: 20 frames/s}\ndevices: 5\nlimits: {where: edge}\n"
+    found = asked(session, text)
+    assert found.winner is not None
+    assert headline(found).startswith("Buy 5 x edge ")
+    assert "you own" not in risk_line(found)
+    assert brief(found.winner, found.per).startswith("bought")

@@ -10,6 +10,7 @@ import pytest
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan
+from chipwise.planner.explain.asking import SCALING
 from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.explain.words import headline
 from chipwise.planner.reasons.goals import OwnsFewer
@@ -94,3 +95,29 @@ def test_what_stands_there_is_said_before_other_changes_where_its_electricity_co
     assert found.winner is not None
     assert found.winner.purchase != "owned"
     assert found.turns[0].what == "own hardware"
+
+
+TRAIN = """
+kind: train
+name: own
+model: llama-3.1-8b
+tokens: 20B
+sequence_length: 4096
+precision: bf16
+limits: {where: [owned]}
+"""
+
+
+def scaling(found: Plan) -> str:
+    return next(one.told for one in found.answers if one.question == SCALING)
+
+
+def test_the_scale_of_a_job_ends_with_the_machines_that_are_owned(tmp_path: Path) -> None:
+    assert "2x the chips" not in scaling(planned(tmp_path / "a", ", count: 1", TRAIN))
+    assert "You own 1 such machine" in scaling(planned(tmp_path / "b", ", count: 1", TRAIN))
+
+
+def test_the_scale_of_a_service_says_how_many_are_owned(tmp_path: Path) -> None:
+    free = planned(tmp_path / "free", "").winner
+    assert free is not None
+    assert f"and you own {free.machines}" in scaling(planned(tmp_path / "a", f", count: {free.machines}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,11 +14,14 @@ from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan
 from chipwise.planner.defaults import NEARLY, PORTING_SAVES
 from chipwise.planner.explain.words import headline
-from chipwise.planner.preference import Advantage, Lead, Traits, lead
+from chipwise.planner.offer_prices import DOUBTED, UNKNOWN_CURRENCY
+from chipwise.planner.preference import Advantage, Lead, Traits, effort, lead
 from chipwise.planner.values.plan import Plan
 
 
-def traits(*rows: tuple[float, float, float, float, int], ended: tuple[int, ...] = (), **settings: Any) -> Traits:
+def traits(
+    *rows: tuple[float, float, float, float, int], ended: tuple[int, ...] = (), doubtful: tuple[int, ...] = (), **settings: Any
+) -> Traits:
     """Rows of USD, seconds, days, machines and porting."""
     usd, seconds, days, machines, porting = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
     return Traits(
@@ -27,12 +31,41 @@ def traits(*rows: tuple[float, float, float, float, int], ended: tuple[int, ...]
         machines=machines,
         porting=porting,
         ended=np.isin(np.arange(len(rows)), ended),
+        doubt=np.where(np.isin(np.arange(len(rows)), doubtful), DOUBTED, 0.0),
         **settings,
     )
 
 
 def test_the_cheapest_leads_where_nothing_near_is_better() -> None:
     assert lead(traits((100e3, 10, 0, 1, 0), (101e3, 10, 0, 1, 0))) == Lead(0)
+
+
+def test_a_doubtful_price_does_not_lead_where_a_sound_one_is_near() -> None:
+    rows = [(100e3, 10.0, 0.0, 1.0, 0), (120e3, 10.0, 0.0, 1.0, 0)]
+    assert lead(traits(*rows, doubtful=(0,))) == Lead(1, 0, (Advantage.SURER,))
+    assert lead(traits(*rows)) == Lead(0)
+    assert lead(traits(*rows, doubtful=(0, 1))) == Lead(0)
+    assert lead(traits(rows[0], (127e3, 10.0, 0.0, 1.0, 0), doubtful=(0,))) == Lead(0)
+
+
+def test_a_price_in_an_unstated_currency_leads_only_where_it_is_half_of_any_other() -> None:
+    usd = [(100e3, 10.0, 0.0, 1.0, 0), (110e3, 10.0, 0.0, 1.0, 0), (190e3, 10.0, 0.0, 1.0, 0)]
+    rows = traits(*usd)
+    unstated, single = np.array([UNKNOWN_CURRENCY, 0.0, 0.0]), np.array([UNKNOWN_CURRENCY, DOUBTED, 0.0])
+    assert lead(replace(rows, doubt=unstated)).first == 1
+    assert lead(replace(rows, doubt=single)).first == 1, "a sound one costs far more than what one source states"
+    assert lead(replace(rows, usd=np.array([100e3, 210e3, 220e3]), doubt=unstated)).first == 0
+
+
+def test_a_doubtful_price_is_not_preferred_for_being_better_otherwise() -> None:
+    assert lead(traits((100e3, 10, 0, 1, 0), (101e3, 5, 0, 1, 0), doubtful=(1,))) == Lead(0)
+
+
+def test_a_doubtful_price_is_no_reason_to_port() -> None:
+    """Against the sound one that would lead, it must save as much as any."""
+    near = [(70e3, 10.0, 0.0, 1.0, 2), (90e3, 10.0, 0.0, 1.0, 0)]
+    assert lead(traits(*near, doubtful=(0,))).first == 0
+    assert lead(traits((95e3, 10, 0, 1, 2), (100e3, 10, 0, 1, 0), (119e3, 10, 0, 1, 0), doubtful=(0, 1))).first == 2
 
 
 def test_what_leads_among_ports_pays_for_the_port_itself() -> None:
@@ -60,6 +93,18 @@ def test_a_hair_of_time_is_no_reason_to_pay_more() -> None:
 )
 def test_what_is_nearly_as_cheap_leads_by_what_it_is_better_in(rival: Any, advantage: Advantage) -> None:
     assert lead(traits((100e3, 10, 0, 2, 1), rival)) == Lead(1, cheaper=0, advantages=(advantage,))
+
+
+def test_one_machine_of_a_service_is_no_better_than_two() -> None:
+    rows = [(100e3, 10.0, 0.0, 2.0, 0), (101e3, 10.0, 0.0, 1.0, 0)]
+    assert lead(traits(*rows)).first == 1
+    assert lead(traits(*rows, enough=2.0)) == Lead(0)
+
+
+def test_a_host_of_another_architecture_counts_as_porting() -> None:
+    parts = session().known.parts
+    assert effort(parts["GB200"], frozenset()) == effort(parts["MI300X"], frozenset()) == 1
+    assert effort(parts["B200"], frozenset()) == 0
 
 
 def test_what_is_done_by_half_of_the_deadline_takes_no_more_machines_to_be_done_sooner() -> None:
@@ -136,3 +181,21 @@ def test_who_names_the_chips_or_their_software_has_ported(said: dict[str, Any]) 
     assert found.winner is not None
     assert found.winner.family == "Google TPU"
     assert not found.winner.needs_porting
+
+
+def test_the_first_answer_of_the_readme_has_a_price_that_nobody_doubts() -> None:
+    chat = {
+        "kind": "serve",
+        "name": "chat",
+        "model": "llama-3.1-70b",
+        "arrival": {"rate": 10},
+        "input_tokens": 1000,
+        "output_tokens": 300,
+        "goals": {"ttft": {"p90": "800ms"}, "tpot": {"p90": "50ms"}},
+        "limits": {"clouds": ["aws", "gcp", "azure"]},
+    }
+    found = planned(chat)
+    assert found.winner is not None
+    assert not found.winner.doubt
+    assert "a surer price" in headline(found)
+    assert found.load is None or found.load.title == found.winner.where

@@ -16,7 +16,9 @@ from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan
 from chipwise.errors import BadInput
+from chipwise.money.break_even import BreakEven
 from chipwise.planner.explain.reason_words import words
+from chipwise.planner.load.plan import with_recording
 from chipwise.planner.reasons.goals import OverBudget
 from chipwise.planner.reasons.limits import OtherWeights, RuleKind
 from chipwise.planner.reasons.sizes import HoldsTooLittle
@@ -184,6 +186,38 @@ def test_from_the_break_even_rate_on_the_machine_is_cheaper() -> None:
     )
     assert (below.usd or 0.0) < MACHINE[0][0] < (above.usd or 0.0)
     assert first.told_break_even == f"a dedicated machine is cheaper above {rate:.3g} requests a second"
+
+
+def test_over_a_day_the_break_even_is_that_of_plans_for_other_rates_of_the_same_shape() -> None:
+    """Planned again at rates around it: below the service costs less than the machines, above the machines do."""
+
+    def at(peak: float) -> tuple[float, float, BreakEven]:
+        text = (
+            f"kind: serve\nname: chat\nmodel: llama-3.1-8b\narrival: {{peak: {peak:g} req/s, low: {peak / 18:g} req/s, "
+            "shape: office-hours}\ninput_tokens: 1000\noutput_tokens: 300\ngoals: {ttft: {p90: 1s}, tpot: {p90: 60ms}}\n"
+            "limits: {clouds: [aws], chips: [rtx-pro-6000-se], interruptible: false}\n"
+        )
+        machines = plan(SESSION, "day.yaml", text=text).winner
+        assert machines is not None
+        work = check(SESSION, "day.yaml", None, text=text).workload
+        assert isinstance(work, Serve)
+        work = with_recording(SESSION.known, work, "day.yaml")
+        offers = services_for(SESSION.known, work, machines, "day.yaml")
+        service = next(one for one in offers if one.kind == PER_TOKEN and one.provider == "aws")
+        assert service.usd is not None
+        assert service.break_even is not None
+        assert work.arrival.rate is not None
+        means.append(peak / work.arrival.rate)
+        return machines.usd, service.usd, service.break_even
+
+    means: list[float] = []
+    *_, crossing = at(9.0)
+    assert crossing.first is not None
+    assert crossing.always is not None
+    machines_usd, service_usd, _ = at(0.9 * crossing.first * means[0])
+    assert service_usd < machines_usd
+    machines_usd, service_usd, _ = at(1.15 * crossing.always * means[0])
+    assert machines_usd < service_usd
 
 
 def test_a_cheaper_machine_breaks_even_no_later() -> None:

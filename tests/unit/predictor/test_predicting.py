@@ -182,3 +182,15 @@ def test_at_the_highest_rate_the_goal_is_just_met(limit: float) -> None:
 
 def test_a_goal_below_one_pass_is_never_met() -> None:
     assert passes().highest_rate({0.5: 1e-3}) == 0.0
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "int4"])
+def test_a_chip_that_has_integers_only_runs_nothing_else(session: Session, precision: str) -> None:
+    with pytest.raises(BadInput, match="has no"):
+        asked(session, "resnet-50", "coral", "serve", precision=precision)
+
+
+def test_the_memory_of_an_accelerator_without_any_is_what_is_on_the_chip(session: Session) -> None:
+    view = asked(session, "efficientnet_b0", "coral", "serve")
+    assert view["fit"]["capacity_bytes"] == 8e6
+    assert any("8 MB on the chip" in note for note in view["notes"])

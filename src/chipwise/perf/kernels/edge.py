@@ -9,8 +9,9 @@ R and B are the device's peaks in its largest mode, e the shares of `data/perf/k
 stands between a linear fall (voltage at its floor) and a cube root (voltage falling with the clock); both are met, so the
 interval widens as the mode shrinks. A mode below the device's smallest does not exist: the caller checks that. Streaming:
 accelerators without memory of their own (Coral, Hailo) hold the weights on the chip, and what does not fit comes over the
-host link for every frame. Where a sheet states INT8 only or FP16 without matrix units, FP16 is taken as a third of INT8
-(it is a half where one GPU does all, a quarter where DLAs count in).
+host link for every frame. They reach less of their peak, on grouped and depthwise convolutions far less (`ON_CHIP`, from
+published runs), and language models are not for them. Where a sheet states INT8 only or FP16 without matrix units, FP16 is
+taken as a third of INT8 (it is a half where one GPU does all, a quarter where DLAs count in).
 Rules of thumb throughout: measure on the device before buying a thousand of them.
 Limits: cameras, decoding and the rest of the program share the memory (`busy`); DLAs and GPU are one pool; batch 1 by default.
 """
@@ -35,9 +36,29 @@ CALL_S = 0.5e-3  # a frame's pre- and post-processing and the start of the compi
 TOKEN_CALL_S = 1.5e-3  # a token's kernels and sampling
 USABLE_MEMORY = 0.7  # the system, the camera and the program live in the same memory
 FP16_OVER_INT8 = 1 / 3
-# Accelerators without memory of their own: (bytes on the chip, bytes/s of the host link). Rules of thumb, public notes rounded.
-_ON_CHIP = {"Coral-Edge-TPU": (8e6, 0.3e9), "Hailo-8": (32e6, 0.8e9), "Hailo-8L": (16e6, 0.8e9)}
+ON_CHIP_SPREAD = 0.6  # of the compute of the accelerators below: published runs of one chip differ by so much
+
 _BOARD_BANDWIDTH = {"Raspberry-Pi-5": 17e9}  # 32-bit LPDDR4X-4267
+
+
+@dataclass(frozen=True, slots=True)
+class OnChip:
+    """An accelerator without memory of its own."""
+
+    bytes: float  # of weights that it holds
+    host: float  # bytes/s of the link to its host
+    compute_share: float  # of the int8 peak that dense networks reach
+    grouped_share: float  # and grouped and depthwise ones
+    call_s: float = CALL_S  # a frame's way to it and back
+
+
+# Bytes and links: public notes rounded. Shares: Coral, 22 published runs of MobileNets and SSDs, a Raspberry Pi as the host (at
+# the share of other devices they would be 5 to 8 times faster); Hailo, the middle of 30 runs of each in the vendor's model zoo.
+ON_CHIP = {
+    "Coral-Edge-TPU": OnChip(8e6, 0.3e9, 0.06, 0.06, 1.5e-3),
+    "Hailo-8": OnChip(32e6, 0.8e9, 0.3, 0.03),
+    "Hailo-8L": OnChip(16e6, 0.8e9, 0.3, 0.03),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +72,9 @@ class Devices:
     power_w: Array  # of the largest mode
     on_chip: Array  # bytes of weights held on the chip; infinity: the device has memory
     host: Array  # bytes/s to the host
+    call_s: Array  # of a frame
+    on_chip_share: Array  # of the rate that dense networks reach on a chip without memory; 1 elsewhere
+    on_chip_grouped: Array
     spread: Array
 
     @classmethod
@@ -58,15 +82,19 @@ class Devices:
         name = allowed_name("precision", precision, PRECISIONS, SAME_NAME)
         if not parts:
             raise BadInput("parts: there are none.", remedy="Give at least one part.")
-
+        share = fractions()[("vision", "edge")][0]
+        chips = [ON_CHIP.get(part.name) or OnChip(np.inf, part.pcie, share, share) for part in parts]
         return cls(
             precision=name,
             rate=pick([_rate(part, name) for part in parts], index),
             bandwidth=pick([_BOARD_BANDWIDTH.get(part.name, part.bandwidth) for part in parts], index),
             memory_bytes=pick([part.memory_bytes for part in parts], index),
             power_w=pick([part.power_w for part in parts], index),
-            on_chip=pick([_ON_CHIP.get(part.name, (np.inf, 1.0))[0] for part in parts], index),
-            host=pick([_ON_CHIP.get(part.name, (0.0, part.pcie))[1] for part in parts], index),
+            on_chip=pick([chip.bytes for chip in chips], index),
+            host=pick([chip.host for chip in chips], index),
+            call_s=pick([chip.call_s for chip in chips], index),
+            on_chip_share=pick([chip.compute_share for chip in chips], index),
+            on_chip_grouped=pick([chip.grouped_share for chip in chips], index),
             spread=pick([0.0 if part.stated else 0.3 for part in parts], index),
         )
 
@@ -102,26 +130,40 @@ def mode(devices: Devices, watts: Numbers | None = None, ambient_c: Numbers = 25
     return Mode(clock * heat, np.sqrt(clock) * heat * free, 0.3 * (1 - clock) + 0.3 * (1 - heat))
 
 
-def _times(devices: Devices, power_mode: Mode, kernel: str, flop: Array, moved: Array) -> tuple[Array, Array, float]:
-    compute_share, bandwidth_share, spread = fractions()[(kernel, "edge")]
-    compute, memory = overlapped(
-        flop / (compute_share * devices.rate * power_mode.clock),
-        moved / (bandwidth_share * devices.bandwidth * power_mode.memory),
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    """What a pass reaches of the peaks, and what starting it takes."""
+
+    compute_share: Array
+    bandwidth_share: float
+    spread: Array
+    call_s: Array
+
+
+def _kernel(devices: Devices, name: str, compute_share: Array | None = None, call_s: Array | None = None) -> _Kernel:
+    compute, bandwidth, spread = fractions()[(name, "edge")]
+    return _Kernel(
+        compute_share=compute_share if compute_share is not None else np.full_like(devices.rate, compute),
+        bandwidth_share=bandwidth,
+        spread=np.where(np.isfinite(devices.on_chip), max(ON_CHIP_SPREAD, spread), spread),
+        call_s=call_s if call_s is not None else np.full_like(devices.rate, TOKEN_CALL_S),
     )
-    return compute, memory, spread
 
 
-def _pass(devices: Devices, now: Mode, kernel: str, flop: Array, moved: Array, stored: Array, call_s: float) -> Terms:
+def _pass(devices: Devices, now: Mode, kernel: _Kernel, flop: Array, moved: Array, stored: Array) -> Terms:
     """One pass over a model; a device with memory on the chip streams what of `stored` does not fit there from its host."""
     has_on_chip = np.isfinite(devices.on_chip)
-    compute, memory, spread = _times(devices, now, kernel, flop, np.where(has_on_chip, 0.0, moved))
+    compute, memory = overlapped(
+        flop / (kernel.compute_share * devices.rate * now.clock),
+        np.where(has_on_chip, 0.0, moved) / (kernel.bandwidth_share * devices.bandwidth * now.memory),
+    )
     streamed = np.where(has_on_chip, np.maximum(stored - np.where(has_on_chip, devices.on_chip, 0.0), 0.0) / devices.host, 0.0)
     return Terms.of(
         {
-            "compute": (compute, spread),
-            "memory": (memory, spread),
+            "compute": (compute, kernel.spread),
+            "memory": (memory, kernel.spread),
             "streaming": (streamed, 0.5),
-            "call": (call_s / now.clock, 0.5),
+            "call": (kernel.call_s / now.clock, 0.5),
         },
         shared_spread=np.hypot(devices.spread, now.spread),
     )
@@ -134,13 +176,16 @@ def frame(
     activations: Numbers = 0.0,
     batch: Numbers = 1.0,
     power_mode: Mode | None = None,
+    grouped: bool = False,
 ) -> Terms:
-    """Seconds of one forward pass: `flop` and `activations` (values moved) of one picture, `weights` of the model."""
+    """Seconds of one forward pass: `flop` and `activations` (values moved) of one picture, `weights` of the model; `grouped`:
+    its convolutions are grouped or depthwise."""
     size, values = at_least("batch", batch, 1.0), positive("weights", weights)
     now = power_mode if power_mode is not None else mode(devices)
     stored = values * BYTES[devices.precision]
     moved = stored + size * at_least("activations", activations, 0.0) * BYTES[devices.precision]
-    return _pass(devices, now, "vision", size * positive("flop", flop), moved, stored, CALL_S)
+    kernel = _kernel(devices, "vision", devices.on_chip_grouped if grouped else devices.on_chip_share, devices.call_s)
+    return _pass(devices, now, kernel, size * positive("flop", flop), moved, stored)
 
 
 def token(devices: Devices, weights: Numbers, cache_bytes: Numbers = 0.0, power_mode: Mode | None = None) -> Terms:
@@ -148,7 +193,7 @@ def token(devices: Devices, weights: Numbers, cache_bytes: Numbers = 0.0, power_
     values = positive("weights", weights)
     now = power_mode if power_mode is not None else mode(devices)
     moved = values * BYTES[devices.precision] + at_least("cache_bytes", cache_bytes, 0.0)
-    return _pass(devices, now, "decode", 2 * values, moved, moved, TOKEN_CALL_S)
+    return _pass(devices, now, _kernel(devices, "decode"), 2 * values, moved, moved)
 
 
 def fits(devices: Devices, weights: Numbers, other_bytes: Numbers = 0.0) -> Flags:

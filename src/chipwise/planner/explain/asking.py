@@ -10,18 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 
-from chipwise.perf.arrays import Array
 from chipwise.planner.chances import chance_within
 from chipwise.planner.defaults import HORIZON_S
 from chipwise.planner.explain.reason_words import missing_words
+from chipwise.planner.explain.scaling import Point, counted, linear_words, own_count, scale_curve, scaling_words, usd_of
 from chipwise.planner.explain.words import many_words
-from chipwise.planner.fleet import Index
-from chipwise.planner.pricing import Priced
-from chipwise.planner.ranking import first_of
 from chipwise.planner.reasons.goals import NoNetworkPort, TooSlow
 from chipwise.planner.values.plan import Answer, Choice, Obstacle, Plan, Rows
 from chipwise.planner.values.split import DevicesPerPlace, GenerationSplit, Seats, width
@@ -35,7 +31,6 @@ PARALLEL, LATENCY, SCALING, BUDGET = (
     "What does the budget say?",
 )
 WELL, HARDLY = 0.7, 0.4  # of linear: from here on a job is called parallel enough, and below this hardly parallel
-PAYS = 0.5  # of linear: a doubling that brings less than 1.4 times the speed does not pay
 _OF_TIME = (Obstacle.LATENCY, Obstacle.DEADLINE, Obstacle.DEADLINE_AND_BUDGET)
 _OF_MONEY = (Obstacle.BUDGET, Obstacle.DEADLINE_AND_BUDGET)
 _SIDES = {"serve": "req/s", "transcode": "streams", "stream": "msg/s"}
@@ -55,27 +50,18 @@ class Asked:
     splits: float = 1.0  # share of the work that can be split (Amdahl)
 
 
-@dataclass(frozen=True, slots=True)
-class _Point:
-    """So many machines of what won."""
-
-    chips: float
-    seconds: float
-    usd: float
-    work_s: float  # of the seconds those in which it makes progress: by them it is told how parallel the work is
-
-
 def answers(plan: Plan, targets: Asked) -> tuple[Answer, ...]:
     """In the order of the questions. Where nothing fits, those that what is missing answers."""
     winner = plan.winner
     if winner is None:
         return _nothing(plan)
-    curve = _curve(plan.rows, winner) if plan.per == "job" else []
+    curve = scale_curve(plan.rows, winner) if plan.per == "job" else []
+    scales = scaling_words(winner, curve, own_count(plan.rows, winner)) if plan.per == "job" else _load(plan, winner, targets)
     texts = {
         PARALLEL: _side_by_side(plan, winner, targets) if plan.per == "month" else _parallel(plan.rows, winner, targets),
         LATENCY: _latency(plan, winner, targets),
-        SCALING: _load(plan, winner, targets) if plan.per == "month" else _scaling(winner, curve),
-        BUDGET: _budget(plan, winner, targets),
+        SCALING: scales,
+        BUDGET: _budget(plan, winner, targets, curve),
     }
     return tuple(Answer(question, " ".join(sentences)) for question, sentences in texts.items() if sentences)
 
@@ -89,59 +75,9 @@ def _nothing(plan: Plan) -> tuple[Answer, ...]:
     return tuple(results)
 
 
-def _curve(rows: Rows | None, winner: Choice) -> list[_Point]:
-    """The winner's chip in any machine of the provider, bought alike: of every number of chips the cheapest. Fewest first."""
-    if rows is None or not rows.kept:
-        return []
-    priced, fleet = rows.priced, rows.fleet
-    lead = int(rows.ranked[0])
-    part = fleet.shapes[fleet.shape_of[priced.machine[lead]]].part
-    of_part = np.array([shape.part == part for shape in fleet.shapes], dtype=bool)[fleet.shape_of] & (fleet.shape_of >= 0)
-    alike = np.zeros(len(of_part), dtype=bool)
-    for machine in np.flatnonzero(of_part).tolist():
-        alike[machine] = fleet.catalog.machines[machine].provider == winner.provider
-    subset = np.flatnonzero(alike[priced.machine])
-    subset = _alike(rows, winner, subset[priced.purchase[subset] == priced.purchase[lead]])
-    inside = np.array([shape.chips for shape in fleet.shapes], dtype=np.float64)[fleet.shape_of[priced.machine[subset]]]
-    chips = priced.machines[subset] * inside
-    best = _best(rows, subset, chips)
-    return [
-        _Point(
-            float(chips[row]),
-            float(priced.seconds[subset[row]]),
-            float(_usd(priced, subset[row : row + 1])[0]),
-            float(priced.tails.risk.work_s[subset[row]]),
-        )
-        for row in best.tolist()
-    ]
-
-
-def _alike(rows: Rows, winner: Choice, subset: Index) -> Index:
-    """Those whose circuits run where the winner's do: another device has another speed, whatever the chips."""
-    if winner.quantum is None:
-        return subset
-    matching: Index = subset[np.array([rows.quantum(at) == winner.quantum.device for at in subset.tolist()], dtype=bool)]
-    return matching
-
-
-def _usd(priced: Priced, rows: Index) -> Array:
-    """Of some rows only: `Priced.usd` adds up all of them."""
-    return priced.compute_usd[rows] + priced.restart_usd[rows] + priced.transfer_usd[rows] + priced.beside_usd[rows]
-
-
-def _best(rows: Rows, subset: Index, chips: Array) -> Index:
-    """Of every number of chips the cheapest row, of equal ones the fastest; the winner's stands for its own."""
-    order = np.lexsort((rows.priced.seconds[subset], np.round(_usd(rows.priced, subset), 6)))
-    winner = np.flatnonzero(subset[order] == rows.ranked[0])
-    order = np.concatenate([order[winner], np.delete(order, winner)])
-    fastest = first_of(np.round(chips).astype(np.intp), order)
-    rising: Index = fastest[np.argsort(chips[fastest], kind="stable")]
-    return rising
-
-
 def _parallel(rows: Rows | None, winner: Choice, targets: Asked) -> list[str]:
     total = winner.chips * winner.machines
-    curve = _curve(rows, winner)
+    curve = scale_curve(rows, winner)
     ceiling = 1 / (1 - targets.splits) if targets.splits < 1 else math.inf
     limit = [f"{targets.splits * 100:.4g}% of it can be split: never more than {ceiling:,.0f}x."] if targets.splits < 1 else []
     fewest = curve[0] if curve else None
@@ -157,12 +93,7 @@ def _parallel(rows: Rows | None, winner: Choice, targets: Asked) -> list[str]:
         return [f"{text} are {gain:.2f}x as fast.", *limit]
     gain, share = fewest.work_s / winner.work_s, total / fewest.chips
     text = f"{_word(gain / share)}: the {total} {winner.chip} are {amount(gain)}x as fast as {fewest.chips:g}, the fewest known"
-    return [f"{text} ({duration(winner.work_s)}, not {duration(fewest.work_s)}): {_linear(gain / share)}.", *limit]
-
-
-def _linear(share: float) -> str:
-    """More than linear is no mistake: on more chips each has less to hold, and recomputes or waits less."""
-    return f"{share:.0%} of linear{', each chip has less to hold' if share >= 1.05 else ''}"
+    return [f"{text} ({duration(winner.work_s)}, not {duration(fewest.work_s)}): {linear_words(gain / share)}.", *limit]
 
 
 def _word(share: float) -> str:
@@ -175,7 +106,7 @@ def _side_by_side(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     if plan.kind == "interactive":
         split = winner.split if isinstance(winner.split, Seats) else Seats()
         seats = f"{split.per_chip} to a chip" if split.chips_each == 1 else f"{split.chips_each} chips each"
-        people = _counted(targets.at_once or 1, "person", "people")
+        people = counted(targets.at_once or 1, "person", "people")
         return [f"Not asked: {people} at once, each by themselves, {seats}, on {hardware}."]
     unit = _SIDES.get(plan.kind, "a second")
     if plan.kind != "serve":
@@ -184,10 +115,10 @@ def _side_by_side(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     ways = width(winner.split)
     spread = f" over {ways} chips{' each' if copies > 1 else ''}" if ways > 1 else ""
     per_copy = f", {amount(winner.rate / copies)} {unit} {'each' if copies > 1 else 'in all'}" if winner.rate else ""
-    sentences = [f"Yes: requests are independent; {_counted(copies, 'copy', 'copies')} of the model{spread}{per_copy}."]
+    sentences = [f"Yes: requests are independent; {counted(copies, 'copy', 'copies')} of the model{spread}{per_copy}."]
     if targets.at_once:
         share = math.ceil(targets.at_once / copies)
-        sentences.append(f"{_counted(targets.at_once, 'caller', 'callers')} at once: at most {share} to a copy.")
+        sentences.append(f"{counted(targets.at_once, 'caller', 'callers')} at once: at most {share} to a copy.")
     return sentences
 
 
@@ -250,9 +181,9 @@ def _in_time(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     rows = plan.rows
     if rows is None:
         return sentences
-    priced, own = rows.priced, float(_usd(rows.priced, rows.ranked[:1])[0])
+    priced, own = rows.priced, float(usd_of(rows.priced, rows.ranked[:1])[0])
     late = np.flatnonzero((priced.seconds > limit) & (priced.compute_usd < own))
-    cost = _usd(priced, late)
+    cost = usd_of(priced, late)
     if not len(cost) or cost.min() >= own:
         return [*sentences, "Nothing cheaper was too slow."]
     first = int(np.argmin(cost))
@@ -261,33 +192,6 @@ def _in_time(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     count = f"{priced.machines[row]:g} x " if priced.machines[row] > 1 else ""
     rival = f"{count}{machine.provider} {machine.name}, {usd(float(cost[first]))}, {duration(float(priced.seconds[row]))}"
     return [*sentences, f"Cheaper but too slow: {rival}."]
-
-
-def _scaling(winner: Choice, curve: Sequence[_Point]) -> list[str]:
-    total = winner.chips * winner.machines
-    own = next((point for point in curve if point.chips == total), None)
-    if own is None or curve[-1].chips <= total:
-        none = f"{winner.provider} has no candidate with more than {total} {winner.chip}, bought alike"
-        return [f"{none}: a limit allows none, or more would not pay."]
-    steps = []
-    for times in (2, 4):
-        point = next((point for point in curve if point.chips == times * total), None)
-        if point is not None:
-            share = own.work_s / (point.work_s * times)
-            steps.append(f"{times}x the chips: {duration(point.seconds)} for {usd(point.usd)} ({_linear(share)})")
-    if not steps:
-        point = curve[-1]
-        share = own.work_s * total / (point.work_s * point.chips)
-        steps.append(f"{point.chips:g} chips: {duration(point.seconds)} for {usd(point.usd)} ({_linear(share)})")
-    return [f"{'; '.join(steps)}.", _end(winner, [own, *(point for point in curve if point.chips > total)])]
-
-
-def _end(winner: Choice, curve: Sequence[_Point]) -> str:
-    """Where more chips stop paying."""
-    for smaller, larger in pairwise(curve):
-        if math.log(smaller.work_s / larger.work_s) < PAYS * math.log(larger.chips / smaller.chips):
-            return f"Beyond {smaller.chips:g} {winner.chip} a doubling brings less than {2**PAYS:.1f}x."
-    return f"More still pay at {curve[-1].chips:g} {winner.chip}, the most that were predicted."
 
 
 def _always_usd(choice: Choice) -> float:
@@ -312,7 +216,7 @@ def _machines(winner: Choice, copies: float) -> float:
 def _load(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     further = f"every further machine costs about {usd(winner.usd / winner.machines)} a month."
     if plan.kind == "interactive":
-        return [f"By seats: {_counted(winner.machines, 'machine', 'machines')} hold {winner.seats}; {further}"]
+        return [f"By seats: {counted(winner.machines, 'machine', 'machines')} hold {winner.seats}; {further}"]
     if isinstance(winner.split, DevicesPerPlace):
         return [f"By places, {winner.split.devices} to each: {further}"]
     copies, wanted = winner.replicas or winner.machines, targets.rate or targets.at_once
@@ -328,11 +232,13 @@ def _load(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     for times in (2, 4):
         machines = max(_machines(winner, math.ceil(times * wanted / planned - 1e-9)), 1)
         cost = winner.usd * machines / winner.machines
-        steps.append(f"{amount(times * wanted)}: {_counted(machines, 'machine', 'machines')}, about {usd(cost)}")
+        count = own_count(plan.rows, winner)
+        known = f"about {usd(cost)}" if count is None or machines <= count else f"and you own {count}"
+        steps.append(f"{amount(times * wanted)}: {counted(machines, 'machine', 'machines')}, {known}")
     return [spare if targets.rate else "By copies, each with a part of the callers.", f"{'; '.join(steps)}."]
 
 
-def _budget(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
+def _budget(plan: Plan, winner: Choice, targets: Asked, curve: Sequence[Point]) -> list[str]:
     sentences = [f"No budget is given; this costs {usd(winner.usd)} a {plan.per}."]
     if targets.budget_usd and targets.period_s:
         spent = winner.usd * min(targets.period_s / max(winner.seconds, 1.0), 1.0)
@@ -363,7 +269,8 @@ def _budget(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
         sentences.append("Nothing that keeps the goals is cheaper.")
     if fast.seconds >= winner.seconds * 0.995:
         fastest = "Nothing within the budget is faster." if targets.budget_usd else "Nothing is faster, whatever it costs."
-        return [*sentences, fastest]
+        more = any(point.seconds < winner.seconds * 0.995 for point in curve) and not targets.budget_usd
+        return [*sentences, "Only more of these chips are faster, as above." if more else fastest]
     sentences.append(f"Fastest: {duration(fast.seconds)} for {usd(fast.usd)} ({_label(fast)}).")
     twice = min((choice for choice in front if choice.usd <= 2 * winner.usd), key=lambda choice: choice.seconds, default=winner)
     if twice.seconds < winner.seconds * 0.995 and twice is not fast:
@@ -402,6 +309,8 @@ def _month(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     if rival is not None:
         sentences.append(f"The next chip, {rival.chip}, costs {usd(rival.usd)}.")
     affordable = math.floor(targets.budget_usd / winner.usd * winner.machines) if targets.budget_usd else 2 * winner.machines
+    count = own_count(plan.rows, winner)
+    affordable = affordable if count is None else min(affordable, count)
     if winner.rate and plan.kind in _SIDES and affordable > winner.machines and not isinstance(winner.split, DevicesPerPlace):
         budget = "The whole budget" if targets.budget_usd else "Twice the money"
         room = winner.rate * affordable / winner.machines
@@ -411,7 +320,3 @@ def _month(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
 
 def _label(one: Choice) -> str:
     return f"{many_words(one)}{one.provider} {one.machine}, {one.purchase}"
-
-
-def _counted(value: float, one: str, many: str) -> str:
-    return f"{value:g} {one if value == 1 else many}"

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from chipwise.catalog.offer import Purchase
 from chipwise.planner import quotas
-from chipwise.planner.explain.words import leading_layers, software_of
+from chipwise.planner.defaults import FULL_MEMORY
+from chipwise.planner.explain.words import EDGE, leading_layers, software_of
 from chipwise.planner.values.plan import Choice, Plan
 
-FULL_MEMORY = 0.95  # of a chip: above it what is left for fragments and other versions is little
 UNSURE = 0.895  # probability of keeping the latency goals, below which it is a risk: nothing on offer was surer
 OFTEN = 0.1  # interruptions: fewer are not worth a number
 LONGEST = 220  # letters: three lines of a narrow terminal
@@ -40,11 +40,11 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
         yield f"{winner.chip} needs porting to {software_of(winner.family)}"
     elif winner.family.startswith("AMD"):
         yield f"{winner.chip} runs ROCm, not CUDA"
-    if winner.is_arm and winner.provider != "edge":
+    if winner.is_arm and winner.provider != EDGE:
         yield "its processor is Arm: images for x86 do not start"
     for quota, needed in quotas.raises(plan):
         yield f"{quota.row.provider} grants {quota.maximum:g} of {needed:,g} {quota.unit} unasked: ask for a quota first"
-    several_owned = winner.purchase == "owned" and winner.machines > 1
+    several_owned = winner.purchase == "owned" and winner.machines > 1 and winner.provider != EDGE  # those are bought
     catalog = plan.rows.fleet.catalog if several_owned and plan.rows is not None else None
     if catalog is not None and catalog.owned(winner.provider, winner.machine, winner.region) is None:
         yield f"that you own {winner.machines} is not stated (`count` in its file)"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chipwise.catalog.offer import MEANINGS, PURCHASES, VERDICTS, Purchase, Verdict
-from chipwise.planner.explain.risks import FULL_MEMORY
+from chipwise.planner.defaults import FULL_MEMORY
 from chipwise.planner.explain.words import PORTING, RATES, many_words
 from chipwise.planner.fleet import Index
 from chipwise.planner.offer_prices import OLD_DAYS

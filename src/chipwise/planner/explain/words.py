@@ -75,7 +75,10 @@ def _unchecked(plan: Plan) -> str:
     """Beside machines that keep the goals."""
     if (service := plan.unchecked_service) is None:
         return ""
-    cost = f"{usd(service.usd)} a {plan.per}"
+    saved = 1.0 - service.usd / max(plan.machines_usd, 1e-9)
+    share = "more than 99%" if saved > 0.99 else f"{saved:.0%}"
+    less = f" ({share} less)" if saved >= NEARLY else ""
+    cost = f"{usd(service.usd)} a {plan.per}{less}"
     return f" Paid {service.kind}, {service.title} costs {cost}, but its speed is not published: the goals are not checked."
 
 
@@ -132,11 +135,12 @@ def sentence(plan: Plan) -> str:
     beats = _next_best(plan, winner)
     if plan.per == "month":
         able = f" for up to {amount(winner.rate)} {RATES[plan.kind]}" if winner.rate and plan.kind in RATES else ""
-        verb = "Use" if winner.purchase == "owned" else "Rent"
+        verb = "Buy" if winner.provider == EDGE else "Use" if winner.purchase == "owned" else "Rent"
         cost = f"{cost_words(winner, ' a month')}{able}{_always(winner)}{beats}"
         goes = ", as the load goes" if follows(winner) else ""
         remarks = f"{_missed(winner)}{_owned(winner)}{_stale(winner)}{porting_words(plan)}"
-        return f"{verb} {hardware}, {winner.purchase}{goes}: {cost}.{remarks}"
+        bought = "paid off over 3 years" if winner.provider == EDGE else winner.purchase
+        return f"{verb} {hardware}, {bought}{goes}: {cost}.{remarks}"
     cost = f"{duration(winner.seconds)} for {cost_words(winner)}, {mass(winner.kg)} CO2e"
     remarks = f"{_owned(winner)}{_stale(winner)}{_long(winner)}{porting_words(plan)}"
     return f"Run on {hardware}, {winner.purchase}: {cost}{beats}.{remarks}"
@@ -256,7 +260,8 @@ def brief(choice: Choice, per: str) -> str:
     split = ", ".join(_way(name, value) for name, value in ways if value > 1 and name not in ("recompute", "replicas"))
     unit = choice.unit.replace("million ", "M").removesuffix("s")
     dated = "" if choice.purchase == "owned" or choice.provider == EDGE else f", {age(choice.price_days)} old"
-    parts = [f"{choice.purchase}{dated}", own_words(choice), split, f"${number(choice.usd_per_unit)}/{unit}"]
+    bought = "bought" if choice.provider == EDGE else choice.purchase
+    parts = [f"{bought}{dated}", own_words(choice), split, f"${number(choice.usd_per_unit)}/{unit}"]
     if choice.quantum is not None:
         parts.append(choice.quantum.title)
     if choice.provider == EDGE:
@@ -293,6 +298,8 @@ def single(unit: str) -> str:
 def emissions(emitted: Emitted, unit: str) -> list[tuple[str, str]]:
     """By name: the parts, what a unit emits, and greener regions with their price."""
     rows = [(line.name, f"{mass(line.kg)}  ({line.how})") for line in emitted.lines]
+    if len(rows) == 1 and emitted.basis:  # electricity alone
+        rows.append(("embodied", emitted.basis[0].removeprefix("embodied: ")))
     rows.append(("per unit", f"{mass(emitted.g_per_unit / 1e3)} per {single(unit)}"))
     for option in emitted.greener:
         difference = f"{usd(option.extra_usd)} more" if option.extra_usd > 0 else f"{usd(-option.extra_usd)} less"

@@ -50,9 +50,8 @@ def at_load(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected
 def at_less(
     job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected: Index, loads: Sequence[float]
 ) -> list[AtLess]:
-    """What one replica of each row is planned for at lower loads of all of them. Only bursts make a difference, and where goals
-    are: without goals machines are counted for bursts by themselves."""
-    if not loads or not len(selected) or not job.goals or job.burstiness <= 1 or job.concurrency:
+    """What one replica of each row is planned for at lower loads of all of them (`load.plan.quieter_loads`)."""
+    if not loads or not len(selected):
         return [()] * len(selected)
     ask = _selected_ask(job, fleet, rows, selected)
     demands = [Demand(load, job.headroom, job.least_replicas) for load in loads]

@@ -28,9 +28,8 @@ from chipwise.planner.generation.missing import limits_of_serving, reason_of, re
 from chipwise.planner.ground import PlanGround, asked_goals, ground_for, shapes_offered, stored
 from chipwise.planner.limits import Allowed, Rules, allowed
 from chipwise.planner.load.budget import layered_of
-from chipwise.planner.load.curve import lower_loads
 from chipwise.planner.load.following import following_of
-from chipwise.planner.load.plan import arrivals
+from chipwise.planner.load.plan import arrivals, quieter_loads
 from chipwise.planner.load.regions import network_s, reach_of
 from chipwise.planner.pricing import Work, price, tally
 from chipwise.planner.reasons import Reason
@@ -158,8 +157,7 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
         low = high = seconds
         back, busy_chips = best, (rows.replicas * rows.tp * rows.pp)[best]
         working_w = loaded.chip_w
-        loads = lower_loads(arrivals(extended, work, path).curve) if work.arrival.concurrency is None else ()
-        fewer = at_less(job, ground.fleet, extended.model, rows, best, loads)
+        fewer = at_less(job, ground.fleet, extended.model, rows, best, quieter_loads(extended, work, path))
     else:
         assert isinstance(work, Batch)
         loaded = when_full(job, ground.fleet, extended.model, rows, best)

@@ -23,7 +23,7 @@ from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.memory_serving import kv_bytes, kv_room, serving_memory
 from chipwise.perf.model import Model
 from chipwise.perf.predict_serving import Generation, replica
-from chipwise.planner.defaults import within_headroom
+from chipwise.planner.defaults import FULL_MEMORY, within_headroom
 from chipwise.planner.fleet import Fleet, Index, Shape, machines_for, replicas_in
 from chipwise.planner.generation.capacity import capacity
 from chipwise.planner.generation.job import ServingJob, ask_of, formats
@@ -205,13 +205,15 @@ def _picked(column: Any, mask: Mask) -> Any:
 def best(rows: Serving, online: bool, confidence: float = 0.0) -> Index:
     """Of every shape and precision the row that needs the fewest machines, of those the one with most room; offline the one
     that gets most out of a machine. A split that is sure enough of the goals comes before all that are not, and of these the
-    one that has the fewest machines by the probability that it keeps them."""
+    one that has the fewest machines by the probability that it keeps them; one that leaves room in memory before all that
+    do not."""
     able = np.flatnonzero((rows.fits > 0) & (rows.rate > 0))
     room = rows.rate[able] * rows.replicas[able]
     unsure = rows.chance[able] < confidence
     risky = rows.machines[able] / np.where(unsure, np.maximum(rows.chance[able], 1e-6), 1.0)
     first, second = (risky, -room) if online else (-rows.per_machine[able], rows.machines[able])
-    order = able[np.lexsort((second, first, unsure, rows.precision.index[able], rows.shape[able]))]
+    full = rows.filled[able] > FULL_MEMORY
+    order = able[np.lexsort((second, first, full, unsure, rows.precision.index[able], rows.shape[able]))]
     keys = np.stack([rows.shape[order], rows.precision.index[order]], axis=1)
     if not len(keys):
         return order

@@ -49,6 +49,8 @@ from chipwise.units import HOUR
 from chipwise.workload.goals import Range, Where
 from chipwise.workload.kinds import Serve
 
+_QUANTISED = "In {precision}, as is usual on devices: the network is quantised first; check its accuracy, or state `precision`."
+
 
 def plan_devices(question: Question, work: Serve) -> Plan:
     known, model, shape = known_model(Ask(question.known, question.path, "", {}), work)
@@ -91,12 +93,16 @@ def plan_devices(question: Question, work: Serve) -> Plan:
     if not sampled and len(work.limits.where) > 1:
         remarks.append("Language models on machines elsewhere were not compared; leave out devices and `edge` to plan them.")
     units = rate * places * question.month_s / 1e6
-    return plan_ways(
+    plan = plan_ways(
         question,
         ground,
         Table(kind="serve", per="month", units=units, unit="million requests", notes=(*notes, *remarks)),
         ways_of,
     )
+    unasked = "precision" not in work.model_fields_set and not work.limits.precision
+    if plan.winner is None or not unasked or plan.winner.precision not in ("int8", "int4"):
+        return plan
+    return replace(plan, notes=(*plan.notes, _QUANTISED.format(precision=plan.winner.precision)))
 
 
 def _without_chip_count(work: Serve) -> Serve:

@@ -21,6 +21,7 @@ from chipwise.errors import BadInput
 from chipwise.perf import family_vision
 from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.feeding import Feeding, feed
+from chipwise.perf.kernels.edge import ON_CHIP
 from chipwise.perf.model import CARRIED, Estimate
 from chipwise.perf.power import Utilisation
 from chipwise.perf.published_vision import FORMATS
@@ -91,11 +92,11 @@ def sampled_by_shape(
             return cannot
         if wanted is None and precisions:
             usual = usual_precision(None, part, settings["task"])
-            able = [one for one in (usual, *precisions) if one in precisions and (part.has(one) or one == "fp32")]
+            able = [one for one in (usual, *precisions) if one in precisions and part.runs(one)]
             wanted = next((one for one in able if one in FORMATS), None)
             if wanted is None:
                 return Cannot(NoPrecision(tuple(precisions), tuple(part.rates), chip), passed=FORMAT)
-        if wanted not in (None, "fp32") and not part.has(wanted):
+        if wanted is not None and not part.runs(wanted):
             return Cannot(NoPrecision((wanted,), tuple(part.rates), chip), passed=FORMAT)
         try:
             return resolve(ground.known, model, chip, settings if wanted is None else {**settings, "precision": wanted})
@@ -155,11 +156,10 @@ def plan_serving(question: Question, work: Serve) -> Plan:
         notes.append(f"Machines are counted for the bursts, {peak:.3g} times the mean rate.")
     rate = rate_of(work, load, goals) * (work.devices or 1)
     loads: tuple[float, ...] = ()
-    if goals and work.arrival.burstiness > 1 and not work.devices and work.arrival.concurrency is None:
-        from chipwise.planner.load.curve import lower_loads
-        from chipwise.planner.load.plan import arrivals
+    if goals:
+        from chipwise.planner.load.plan import quieter_loads
 
-        loads = lower_loads(arrivals(known, work, question.path).curve)
+        loads = quieter_loads(known, work, question.path)
     table = Table(
         kind="serve",
         per="month",
@@ -212,7 +212,7 @@ def serving_ways(
         curve = curves[place]
         settled = curve.settled(rate / (machines * most_copies) * curve.copies)
         batch = float(curve.batches[-1]) if settled is None else float(max(round(settled), 1))
-        share = sum(ask.memory(1.0).values()) / ask.part.memory_bytes
+        share = None if ask.part.name in ON_CHIP else sum(ask.memory(1.0).values()) / ask.part.memory_bytes
         speed = ask.passes([batch / ask.together], "samples_per_s")
         copies = Copies(machines * most_copies, int(ask.table_ways))
         answers = Answers(planned, capacity, float(speed.value[0] / max(speed.low[0], 1e-12)), chance)

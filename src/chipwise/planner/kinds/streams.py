@@ -21,6 +21,7 @@ from chipwise.perf.power import Utilisation
 from chipwise.planner.chances import chance_within
 from chipwise.planner.fleet import split_by
 from chipwise.planner.ground import ground_for
+from chipwise.planner.kinds.network import is_bounded, outward
 from chipwise.planner.kinds.planning import plan_ways
 from chipwise.planner.kinds.ways import (
     FORMAT,
@@ -45,7 +46,6 @@ from chipwise.predictor.kinds.streams import fabrics, guess_notes, owned_machine
 from chipwise.text import number
 from chipwise.workload.kinds import Stream
 
-UNSTATED_NETWORK = 1.25e8  # bytes/s: 1 Gbit/s, which every machine has
 COPIES = 4.0  # of a byte in the memory of a host, from its network card to a program and back; rule of thumb
 
 
@@ -54,7 +54,7 @@ class _Door:
     """How messages reach a machine."""
 
     owned: bool
-    network: float  # bytes/s that are there all day
+    network: float  # bytes/s to the internet that are there all day
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +83,7 @@ def plan_stream(question: Question, work: Stream) -> Plan:
     known = question.known
     wide = ground_for(known, wide=True)
     catalog = wide.fleet.catalog
-    doors = [
-        _Door(owned, one.network_baseline_bytes_per_s or one.network_bytes_per_s or UNSTATED_NETWORK)
-        for one, owned in zip(catalog.machines, owned_machines(catalog), strict=True)
-    ]
+    doors = [_Door(owned, outward(one)) for one, owned in zip(catalog.machines, owned_machines(catalog), strict=True)]
     fleet, doors_of = split_by(wide.fleet, doors)
     ground = ground_on(known, fleet, allowed(fleet, question.rules, wide.market.prices))
     planner = _Streams(question, ground, work, doors_of)
@@ -217,5 +214,6 @@ class _Streams:
         door = self.doors[self.ground.fleet.shape_of[catalog.machine_index[winner.provider, winner.machine]]]
         if not bound or (winner.rate or 0.0) < winner.machines * self._by_network(door) * (1 - 1e-9):
             return []
-        speed = f"{number(8 * door.network / 1e9, 3)} Gbit/s"
+        bounded = is_bounded(catalog.machines[catalog.machine_index[winner.provider, winner.machine]])
+        speed = f"{number(8 * door.network / 1e9, 3)} Gbit/s{' to the internet' if bounded else ''}"
         return [f"The network decides the size: a machine has {speed} all day, of which {paths.LINE_SHARE:.0%} may be filled."]

@@ -1,17 +1,23 @@
-"""Video: what flows in must flow out, so machines are counted by it."""
+"""Video: what flows in must flow out, so machines are counted by it: by their engines, and by their network, which live
+streams leave for the internet."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
-from chipwise.perf.kernels import transcode
+from chipwise.perf.kernels import paths, transcode
 from chipwise.perf.kernels.processor import Processors
 from chipwise.perf.kernels.work import Terms
 from chipwise.perf.power import Utilisation
+from chipwise.planner.fleet import split_by
+from chipwise.planner.ground import ground_for
+from chipwise.planner.kinds.network import lasting, outward
 from chipwise.planner.kinds.planning import plan_ways
 from chipwise.planner.kinds.ways import (
+    COUNT,
     FORMAT,
     Cannot,
     Ground,
@@ -19,26 +25,33 @@ from chipwise.planner.kinds.ways import (
     Table,
     Way,
     Ways,
-    ground_of,
+    ground_on,
     machine_counts,
     machines_within,
     no_count,
     worthwhile,
 )
-from chipwise.planner.reasons.abilities import NoCodec
+from chipwise.planner.limits import allowed
+from chipwise.planner.reasons.abilities import NoCodec, Unpredicted
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import Streams
+from chipwise.text import number
 from chipwise.units import HOUR
 from chipwise.workload.kinds import Transcode
+from chipwise.workload.volume import bitrate
 
 ENGINES = 0.1  # of a chip's peaks, while its video engines are busy: cards with nothing else to do draw about half their limit
 
 
 def plan_transcode(question: Question, work: Transcode) -> Plan:
-    ground = ground_of(question.known, question.rules)
+    known, live = question.known, work.duration is None
+    wide = ground_for(known, wide=True)
+    fleet, networks = split_by(wide.fleet, [outward(one) if live else lasting(one) for one in wide.fleet.catalog.machines])
+    ground = ground_on(known, fleet, allowed(fleet, question.rules, wide.market.prices))
+    carried = [paths.LINE_SHARE * one / _stream_bytes(work) for one in networks]  # seconds of a stream in a second
     if work.duration is not None:
         table = Table("transcode", "job", work.duration / HOUR, "hour of video")
-        return plan_ways(question, ground, table, lambda at: _archive(question, ground, work, at))
+        return plan_ways(question, ground, table, lambda at: _archive(question, ground, work, at, carried[at]))
     streams = float(work.streams or 1)
     notes = [f"Live: engines are kept below {transcode.HEADROOM:.0%} busy, at the balanced preset."]
     if work.goals.latency is not None:
@@ -46,7 +59,21 @@ def plan_transcode(question: Question, work: Transcode) -> Plan:
     table = Table(
         kind="transcode", per="month", units=streams * question.month_s / HOUR, unit="stream hour", notes=tuple(notes)
     )
-    return plan_ways(question, ground, table, lambda at: _live(question, ground, work, at))
+    plan = plan_ways(question, ground, table, lambda at: _live(question, ground, work, at, carried[at]))
+    winner = plan.winner
+    if winner is None:
+        return plan
+    machine = fleet.catalog.machines[fleet.catalog.machine_index[winner.provider, winner.machine]]
+    most = math.floor(paths.LINE_SHARE * outward(machine) / _stream_bytes(work))
+    if (winner.rate or 0.0) / winner.machines < 0.999 * most:
+        return plan
+    speed = f"{number(8 * outward(machine) / 1e9, 3)} Gbit/s to the internet all day"
+    return replace(plan, notes=(*plan.notes, f"The network decides the number: a machine has {speed}, {most} streams."))
+
+
+def _stream_bytes(work: Transcode) -> float:
+    """A second of one stream, in the direction in which more goes."""
+    return max(bitrate(work.source)[0], sum(bitrate(one)[0] for one in work.outputs), 1e-9)
 
 
 def _busy(ground: Ground, work: Transcode, index: int) -> Terms | Cannot:
@@ -67,13 +94,19 @@ def _busy(ground: Ground, work: Transcode, index: int) -> Terms | Cannot:
     return terms if part.kind == "cpu" else terms.times(1.0 / shape.share)  # a slice has its share of the engines' time
 
 
-def _live(question: Question, ground: Ground, work: Transcode, index: int) -> Ways:
+def _live(question: Question, ground: Ground, work: Transcode, index: int, network: float) -> Ways:
+    """`network`: streams that the network of a machine carries."""
     busy = _busy(ground, work, index)
     if isinstance(busy, Cannot):
         return busy
     shape, streams = ground.fleet.shapes[index], float(work.streams or 1)
+    if network < 1:
+        gbits = 8 * _stream_bytes(work) / 1e9
+        narrow = f"one stream takes {number(gbits, 3)} Gbit/s, and its network has {number(network * gbits, 3)} for it"
+        return Cannot(Unpredicted(narrow), 1.0 / network, COUNT)
     chips = float(transcode.chips_needed(busy, streams)[0])
-    machines = machines_within(question, shape.chips, math.ceil(chips / shape.chips))
+    needed = max(math.ceil(chips / shape.chips), math.ceil(streams / math.floor(network)))
+    machines = machines_within(question, shape.chips, needed)
     if isinstance(machines, Cannot):
         return machines
     month = question.month_s
@@ -87,7 +120,7 @@ def _live(question: Question, ground: Ground, work: Transcode, index: int) -> Wa
             high=month,
             precision="",
             split=Streams(int(carried)),
-            rate=max(float(int(carried) * shape.chips), streams / machines),
+            rate=max(min(float(int(carried) * shape.chips), math.floor(network)), streams / machines),
             replicas=machines,
             use=_use(ground, index, float(busy.total[0]) * streams / (machines * shape.chips)),
         )
@@ -100,7 +133,8 @@ def _use(ground: Ground, index: int, busy: float) -> Utilisation:
     return Utilisation(busy if part.kind == "cpu" else ENGINES * busy, ENGINES * busy)
 
 
-def _archive(question: Question, ground: Ground, work: Transcode, index: int) -> Ways:
+def _archive(question: Question, ground: Ground, work: Transcode, index: int, network: float) -> Ways:
+    """`network`: seconds of video that come and go in a second over the network of a machine."""
     busy = _busy(ground, work, index)
     if isinstance(busy, Cannot):
         return busy
@@ -109,14 +143,16 @@ def _archive(question: Question, ground: Ground, work: Transcode, index: int) ->
     if not len(counts):
         return no_count(question, chips)
     terms = transcode.archive(busy, work.duration or 1.0, counts * chips)
+    moved = (work.duration or 1.0) / (network * counts)
+    seconds, low, high = (np.maximum(one, moved) for one in (terms.total, terms.low, terms.high))
     return [
         Way(
             shape=index,
             machines=int(counts[row]),
-            seconds=float(terms.total[row]),
-            low=float(terms.low[row]),
-            high=float(terms.high[row]),
+            seconds=float(seconds[row]),
+            low=float(low[row]),
+            high=float(high[row]),
             use=_use(ground, index, 1.0),
         )
-        for row in worthwhile(question, terms.total)
+        for row in worthwhile(question, seconds)
     ]

@@ -189,7 +189,7 @@ def no_count(question: Question, chips: int, batch: float | None = None, least: 
     able = [count * chips for count in wider if count * chips <= (batch or MOST_CHIPS)]
     if able and able[0] > largest:
         return Cannot(NeedsChips(able[0], largest), able[0] / largest, COUNT)
-    return Cannot(NoCount(chips, fewest, min(largest, MOST_CHIPS)), passed=COUNT)
+    return Cannot(NoCount(chips, fewest, min(largest, counts.LARGEST_CHIPS)), passed=COUNT)
 
 
 def machines_within(question: Question, chips: int, needed: int) -> int | Cannot:

@@ -22,6 +22,7 @@ from chipwise.planner.load.curve import (
     LoadCurve,
     carry,
     hours_of,
+    lower_loads,
     machines_of,
     pattern_of,
     recorded,
@@ -74,6 +75,13 @@ def arrivals(known: Known, work: Serve, path: str) -> Arrivals:
     if arrival.peak is not None:
         return Arrivals(week_curve(known, work, burst))
     return Arrivals(steady(float(arrival.rate or 0.0), work.schedule, burst))
+
+
+def quieter_loads(known: Known, work: Serve, path: str) -> tuple[float, ...]:
+    """Loads below the peak at which it is looked at what a replica is planned for. Only bursts make a difference, and where
+    goals are: without goals machines are counted for bursts by themselves. A device has the load of its place alone."""
+    bursty = work.arrival.burstiness > 1 and work.arrival.concurrency is None and not work.devices
+    return lower_loads(arrivals(known, work, path).curve) if bursty and _latency_stated(work) else ()
 
 
 def _latency_stated(work: Serve) -> bool:

@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from math import ceil, inf
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from chipwise.errors import BadInput
 from chipwise.money import managed
 from chipwise.money.break_even import BreakEven, ReplicaSet
@@ -24,6 +26,7 @@ from chipwise.money.serverless import Service, read
 from chipwise.money.serverless_cost import BURST_S, Spread, break_even, cost, phases_of
 from chipwise.planner.defaults import SERVING_PRECISIONS
 from chipwise.planner.limits import Rules
+from chipwise.planner.load.curve import LoadCurve
 from chipwise.planner.load.plan import arrivals
 from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.abilities import OtherFormat
@@ -43,6 +46,7 @@ from chipwise.workload.kinds import Serve
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
 
+LEVELS = 24  # of the rate of a day that a break-even looks at
 LISTED = 10  # serverless services that may be used, the cheapest
 COMPARED = 3  # serverless services, the cheapest, whose break-even is looked for; that of managed ones is a formula
 SHARES = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
@@ -195,7 +199,8 @@ def _demand(known: Known, work: Serve, name: str, dedicated: Dedicated, path: st
         kv_precision=str(work.kv_precision) if work.kv_precision else None,
         shares=tuple(sorted({*SHARES, *(share for _, share, _ in goals)})),
     )
-    peak = _peak(known, work, path)
+    curve = arrivals(known, work, path).curve
+    peak = max(curve.busiest / curve.mean, 1.0)
     bursts = phases_of(work.arrival.rate * peak, work.arrival.burstiness)
     return Demand(
         model=name,
@@ -206,7 +211,7 @@ def _demand(known: Known, work: Serve, name: str, dedicated: Dedicated, path: st
         need=need,
         goals=goals,
         rules=rules_of(known, work.limits),
-        fleets=_fleets(work, dedicated, hours),
+        fleets=_fleets(work, dedicated, hours, curve),
         most_chips=float(work.limits.chip_count.max or inf),
         precisions_asked=frozenset(precisions),
         assumed=(_bursts_words(bursts),) if bursts > 1 else (),
@@ -218,21 +223,34 @@ def _bursts_words(bursts: float) -> str:
     return f"bursts counted as phases of {BURST_S / MINUTE:g} min at {bursts:.3g} times the mean rate, and none between"
 
 
-def _peak(known: Known, work: Serve, path: str) -> float:
-    """The busiest step's rate over the mean."""
-    curve = arrivals(known, work, path).curve
-    return max(curve.busiest / curve.mean, 1.0)
+def _fleets(work: Serve, dedicated: Dedicated, hours: float, curve: LoadCurve) -> tuple[ReplicaSet, ...]:
+    """What they cost in an hour of the schedule, machine by machine where they are counted, as many as the plan would have at
+    any other rate of the same shape: with the headroom, and at night fewer where they follow the load."""
+    peak = max(curve.busiest / curve.mean, 1.0)
+    if not isinstance(dedicated, Choice):
+        return tuple(ReplicaSet(usd / hours, rate / peak) for usd, rate in dedicated)
+    machines = max(dedicated.machines, 1)
+    inside = max((dedicated.replicas or machines) / machines, 1.0)
+    fewest = max(round((work.replicas.min or 1) / inside + 0.499), 1)
+    planned = dedicated.rate if dedicated.planned is None else dedicated.planned
+    one = ReplicaSet(dedicated.usd / machines / hours, inf if planned is None else planned / machines, min(fewest, machines))
+    day = _day(curve) if dedicated.over_time is not None else ()
+    if len(day) < 2 or planned is None:
+        return (replace(one, requests_per_s=one.requests_per_s / peak),)
+    following = replace(one, day=day)
+    up = following.replicas(curve.mean)
+    return (replace(following, usd_per_hour=dedicated.usd / hours / up),)  # what starting up costs is in it
 
 
-def _fleets(work: Serve, dedicated: Dedicated, hours: float) -> tuple[ReplicaSet, ...]:
-    """What they cost in an hour of the schedule, machine by machine where they are counted."""
-    if isinstance(dedicated, Choice):
-        machines = max(dedicated.machines, 1)
-        inside = max((dedicated.replicas or machines) / machines, 1.0)
-        fewest = max(round((work.replicas.min or 1) / inside + 0.499), 1)
-        rate = inf if dedicated.rate is None else dedicated.rate / machines
-        return (ReplicaSet(dedicated.usd / machines / hours, rate, min(fewest, machines)),)
-    return tuple(ReplicaSet(usd / hours, rate) for usd, rate in dedicated)
+def _day(curve: LoadCurve) -> tuple[tuple[float, float], ...]:
+    """Of a recording of many steps, the highest of a few levels each: machines are there for it."""
+    rates, position = np.unique(curve.rate, return_inverse=True)
+    hours = np.bincount(position, weights=curve.hours)
+    if len(rates) > LEVELS:
+        level = np.minimum(np.arange(len(rates)) * LEVELS // len(rates), LEVELS - 1)
+        tops = np.array([rates[level == at].max() for at in range(LEVELS)])
+        rates, hours = tops, np.bincount(level, weights=hours)
+    return tuple(zip(rates.tolist(), hours.tolist(), strict=True))
 
 
 # -- serverless
@@ -368,14 +386,9 @@ def _per_token(known: Known, demand: Demand, service: TokenService) -> ServiceOf
         assumed=tuple(assumed),
         certain="usd" not in " ".join(service.fact.inferred) and not service.doubt,
         price_of=service.fact.as_of,
-        break_even=_earliest(managed.break_even(service, request, _for_peak(fleet, demand.peak)) for fleet in demand.fleets),
+        break_even=_earliest(managed.break_even(service, request, fleet) for fleet in demand.fleets),
         region=region_of(service.regions),
     )
-
-
-def _for_peak(fleet: ReplicaSet, peak: float) -> ReplicaSet:
-    """Machines are there for the peak; rates are told as means."""
-    return replace(fleet, requests_per_s=fleet.requests_per_s / peak)
 
 
 def _earliest(crossings: Iterable[BreakEven]) -> BreakEven | None:
@@ -391,8 +404,18 @@ def _compared(demand: Demand, ranked: Iterable[tuple[ServiceOffer, Way | None]])
             yield offer
             continue
         left -= 1
-        able = [replace(fleet, requests_per_s=fleet.requests_per_s * demand.bursts) for fleet in demand.fleets]
-        yield replace(offer, break_even=_earliest(_crossing(way, fleet) for fleet in able))  # their rate is within bursts
+        able = [_evened(demand, fleet) for fleet in demand.fleets]
+        yield replace(offer, break_even=_earliest(_crossing(way, fleet) for fleet in able))
+
+
+def _evened(demand: Demand, fleet: ReplicaSet) -> ReplicaSet:
+    """One cost of an hour for all hours, as the plan has it on average: a crossing with a curve is looked for step by step.
+    Rates of serverless services are within bursts."""
+    if len(fleet.day) == 1:
+        return replace(fleet, requests_per_s=fleet.requests_per_s * demand.peak * demand.bursts)
+    most = max(ceil(demand.rate * demand.peak / fleet.requests_per_s - 1e-9), fleet.minimum)
+    each = fleet.cost(demand.rate) / most
+    return ReplicaSet(each, fleet.requests_per_s * demand.bursts, fleet.minimum)
 
 
 def _crossing(way: Way, fleet: ReplicaSet) -> BreakEven:

@@ -31,9 +31,9 @@ from chipwise.perf.model import Model
 from chipwise.perf.part import Part
 from chipwise.perf.predict_training import Training, TrainingEstimate, usual_framework
 from chipwise.perf.transformer import Transformers
-from chipwise.planner.counts import machine_counts
+from chipwise.planner.counts import LARGEST_CHIPS, machine_counts
 from chipwise.planner.defaults import SIMPLER
-from chipwise.planner.fleet import MOST_CHIPS, Fleet, Index
+from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.training.splits import (
     CP,
     DP,
@@ -274,7 +274,7 @@ class _Candidates:
         hardware = Hardware.of(
             Coded(parts.names, np.where(is_part, place, parts.index[shape])),
             self.fleet.parts.by_name,
-            np.where(is_part, 2.0 * MOST_CHIPS, node),
+            np.where(is_part, 2.0 * LARGEST_CHIPS, node),
             np.where(is_part, 0.0, fabric),
         )
         formats = Coded(self.precision.names, precision)

@@ -16,6 +16,7 @@ from chipwise.perf.memory_training import training_memory
 from chipwise.perf.model import Model
 from chipwise.perf.setup import FULL, NONE, SELECTIVE, TrainingSetup
 from chipwise.perf.transformer import Layer, Transformers
+from chipwise.planner.defaults import FULL_MEMORY
 from chipwise.planner.fleet import Index
 from chipwise.planner.values.split import TrainingSplit
 
@@ -96,7 +97,8 @@ class Splits:
         self._found: dict[tuple[int, int, bool, float], SplitSummary] = {}
 
     def of(self, size: int, node: int, piped: bool, capacity: float) -> SplitSummary:
-        """Nobody cuts layers into stages on TPUs (`piped` False): their stacks shard instead."""
+        """Nobody cuts layers into stages on TPUs (`piped` False): their stacks shard instead. What fills a chip's memory to the
+        brim counts only where nothing else fits."""
         first, last = self._bounds[size]
         if first == last:
             return SplitSummary(0, np.zeros(0, dtype=np.intp), 0.0)
@@ -107,7 +109,9 @@ class Splits:
             possible = table[:, TP] <= node
             if not piped:
                 possible &= table[:, PP] == 1
-            fitting = first + np.flatnonzero(possible & self._fitting(capacity)[first:last])
+            fitting = first + np.flatnonzero(possible & self._fitting(FULL_MEMORY * capacity)[first:last])
+            if not len(fitting):
+                fitting = first + np.flatnonzero(possible & self._fitting(capacity)[first:last])
             short = 0.0 if len(fitting) or not possible.any() else float(self.memory[first:last][possible].min()) - capacity
             entry = self._found[key] = SplitSummary(int(np.count_nonzero(possible)), fitting, short)
         return entry

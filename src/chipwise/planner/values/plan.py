@@ -29,9 +29,6 @@ if TYPE_CHECKING:  # parts of a plan that few plans have: their modules load whe
     from chipwise.planner.values.placement import Placement
 
 
-FAR_CHEAPER = 2 / 3  # what a service must save that nobody has timed: then trying whether it keeps the goals is worth it
-
-
 @dataclass(frozen=True, slots=True)
 class Feeding:
     """How a machine reads its data."""
@@ -304,12 +301,16 @@ class Rows:
 
     @property
     def eligible(self) -> Index:
-        """Positions that keep the goals and may lead: without porting where the answer needs none."""
+        """Positions that keep the goals and may lead: without porting where the answer needs none, at prices that are no more
+        doubtful than the answer's."""
         good = self.ranked[: self.kept]
-        if self.needs_porting is None or not len(good) or self.needs_porting[good[0]]:
+        if not len(good):
             return good
-        native: Index = good[~self.needs_porting[good]]
-        return native
+        doubt = self.priced.prices.doubt[self.priced.offer[good]]
+        able = doubt <= doubt[0]
+        if self.needs_porting is not None and not self.needs_porting[good[0]]:
+            able &= ~self.needs_porting[good]
+        return np.asarray(good[able], dtype=np.intp)
 
 
 def unstated(rows: Rows) -> int:
@@ -407,8 +408,8 @@ class Plan:
 
     @property
     def service(self) -> Service | None:
-        """One that may be used and costs less than the best machines, where cost is what counts; one of which nobody knows
-        whether it keeps the goals only where it costs far less."""
+        """One that may be used and costs less than the best machines, where cost is what counts. One of which nobody knows
+        whether it keeps the goals comes second to machines that do, whatever it saves (`unchecked_service`)."""
         able = self._able_services
         if self.winner is None:  # machines would do it for more; what no machine does at all is more than a service takes, too
             return able[0] if able and any(one.what is Obstacle.BUDGET for one in self.missing) else None
@@ -420,7 +421,7 @@ class Plan:
         if self.winner is None:
             return None
         sure = [one for one in self._able_services if one.unchecked and one.certain]
-        return next((one for one in sure if one.usd < self._machines_usd), None)
+        return next((one for one in sure if one.usd < self.machines_usd), None)
 
     @property
     def _able_services(self) -> list[Service]:
@@ -428,9 +429,10 @@ class Plan:
         return [one for one in self.services if not one.refused] if self.objective == "cost" else []
 
     @property
-    def _machines_usd(self) -> float:
+    def machines_usd(self) -> float:
+        """Of the best machines, over time where they follow the load."""
         assert self.winner is not None
         return min(self.load.usd, self.winner.usd) if self.load is not None else self.winner.usd
 
     def _undercuts(self, service: Service) -> bool:
-        return service.usd < (1 - (FAR_CHEAPER if service.unchecked else NEARLY)) * self._machines_usd
+        return not service.unchecked and service.usd < (1 - NEARLY) * self.machines_usd

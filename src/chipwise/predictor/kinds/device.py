@@ -14,6 +14,7 @@ from chipwise.predictor.kinds.kernels import kernel
 from chipwise.predictor.kinds.latencies import wanted_goals
 from chipwise.predictor.samples import able_chip
 from chipwise.predictor.values import DevicePrediction, Goal
+from chipwise.text import decimal_size
 from chipwise.workload.common import Common
 from chipwise.workload.kinds import Serve
 from chipwise.workload.model.shape import DecoderShape
@@ -35,6 +36,11 @@ def answer_on_device(ask: Ask, work: Serve, model: str, settings: Mapping[str, A
     entry = ask.known.find_model(model)
     shape = entry.shape
     assert isinstance(shape, DecoderShape)  # the others are asked about per sample
+    if (chip := edge.ON_CHIP.get(part.name)) is not None:
+        raise BadInput(
+            f"{part.name} runs no language models: it has {decimal_size(chip.bytes)} on the chip and no memory of its own.",
+            remedy="Take a device with memory, such as a Jetson.",
+        )
     device = edge.Devices.of([part], settings.get("precision", "int8"))
     mode = edge.mode(device, work.limits.power_watts)
     read, written = float(settings.get("input_tokens", 512.0)), max(float(settings.get("output_tokens", 128.0)), 1.0)

@@ -97,6 +97,28 @@ def test_weights_that_do_not_fit_the_chip_come_over_the_host_link(parts: Parts) 
     assert edge.fits(on, 25e6)[0]
 
 
+@pytest.mark.parametrize(
+    ("chip", "gflop", "million_weights", "grouped", "batch", "measured_ms"),
+    [
+        ("Coral-Edge-TPU", 1.14, 4.22, True, 1, 4.2),  # MobileNet v1 behind a Raspberry Pi 4: google-coral/edgetpu
+        ("Coral-Edge-TPU", 0.60, 3.49, True, 1, 4.55),  # MobileNet v2
+        ("Coral-Edge-TPU", 2.47, 6.8, True, 1, 15.1),  # SSD MobileNet v1
+        ("Coral-Edge-TPU", 3.75, 6.2, True, 1, 18.2),  # SSD MobileNet v2, USB 3: aallan/benchmarking-ml-on-the-edge
+        ("Hailo-8", 1.94, 3.56, True, 8, 1e3 / 297),  # EfficientDet lite 0: the vendor's model zoo
+        ("Hailo-8", 6.92, 6.05, False, 8, 1e3 / 1472),  # YOLOv4 tiny
+        ("Hailo-8L", 2.8, 8.16, True, 8, 1e3 / 206),  # EfficientNet lite 3
+        ("Hailo-8L", 61.64, 33.98, False, 8, 1e3 / 89),  # DAMO-YOLO L35
+    ],
+)
+def test_accelerators_without_memory_take_about_what_was_measured(
+    parts: Parts, chip: str, gflop: float, million_weights: float, grouped: bool, batch: int, measured_ms: float
+) -> None:
+    """The shares were set by these rows and their like: this says that nothing moved, not how good the formula is."""
+    on = Devices.of([parts[chip]], "int8")
+    terms = edge.frame(on, gflop * 1e9, million_weights * 1e6, 5e6, batch, grouped=grouped)
+    assert 0.5 < 1e3 * terms.total[0] / batch / measured_ms < 2.0
+
+
 def test_a_model_must_leave_room_for_the_rest_of_the_program() -> None:
     assert edge.fits(Devices.of([MODULE], "int8"), [5e9, 6e9]).tolist() == [True, False]
 

@@ -1,0 +1,144 @@
+"""How a job scales: the winner's chip in other numbers, bought alike, and where more of them stop paying."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from chipwise.catalog.offer import Purchase
+from chipwise.perf.arrays import Array
+from chipwise.planner.explain.words import EDGE
+from chipwise.planner.fleet import Index
+from chipwise.planner.pricing import Priced
+from chipwise.planner.ranking import first_of
+from chipwise.planner.values.plan import Choice, Rows
+from chipwise.text import duration, usd
+
+PAYS = 0.5  # of linear: a doubling that brings less than 1.4 times the speed does not pay
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """So many machines of what won."""
+
+    chips: float
+    seconds: float
+    usd: float
+    work_s: float  # of the seconds those in which it makes progress: by them it is told how parallel the work is
+
+
+def scale_curve(rows: Rows | None, winner: Choice) -> list[Point]:
+    """The winner's chip in any machine of the provider, bought alike: of every number of chips the cheapest. Fewest first."""
+    if rows is None or not rows.kept:
+        return []
+    priced, fleet = rows.priced, rows.fleet
+    lead = int(rows.ranked[0])
+    part = fleet.shapes[fleet.shape_of[priced.machine[lead]]].part
+    of_part = np.array([shape.part == part for shape in fleet.shapes], dtype=bool)[fleet.shape_of] & (fleet.shape_of >= 0)
+    alike = np.zeros(len(of_part), dtype=bool)
+    for machine in np.flatnonzero(of_part).tolist():
+        alike[machine] = fleet.catalog.machines[machine].provider == winner.provider
+    subset = np.flatnonzero(alike[priced.machine])
+    subset = _alike(rows, winner, subset[priced.purchase[subset] == priced.purchase[lead]])
+    if winner.purchase == Purchase.OWNED:
+        subset = _within_own(rows, subset)
+    inside = np.array([shape.chips for shape in fleet.shapes], dtype=np.float64)[fleet.shape_of[priced.machine[subset]]]
+    chips = priced.machines[subset] * inside
+    best = _best(rows, subset, chips)
+    return [
+        Point(
+            float(chips[row]),
+            float(priced.seconds[subset[row]]),
+            float(usd_of(priced, subset[row : row + 1])[0]),
+            float(priced.tails.risk.work_s[subset[row]]),
+        )
+        for row in best.tolist()
+    ]
+
+
+def own_count(rows: Rows | None, choice: Choice) -> int | None:
+    """How many of a machine of the user's own there are; None: it is rented, or not stated."""
+    if rows is None or choice.purchase != Purchase.OWNED or choice.provider == EDGE:
+        return None
+    return rows.fleet.catalog.owned(choice.provider, choice.machine, choice.region)
+
+
+def _within_own(rows: Rows, subset: Index) -> Index:
+    """Without rows of more machines than their owner has."""
+    catalog, priced = rows.fleet.catalog, rows.priced
+    owned = [
+        catalog.machines[priced.machine[row]].owned_in(catalog.regions[priced.region[row]].name) for row in subset.tolist()
+    ]
+    most = np.array([math.inf if one is None else float(one) for one in owned])
+    return subset[priced.machines[subset] <= most]
+
+
+def _alike(rows: Rows, winner: Choice, subset: Index) -> Index:
+    """Those whose circuits run where the winner's do: another device has another speed, whatever the chips."""
+    if winner.quantum is None:
+        return subset
+    matching: Index = subset[np.array([rows.quantum(at) == winner.quantum.device for at in subset.tolist()], dtype=bool)]
+    return matching
+
+
+def usd_of(priced: Priced, rows: Index) -> Array:
+    """Of some rows only: `Priced.usd` adds up all of them."""
+    return priced.compute_usd[rows] + priced.restart_usd[rows] + priced.transfer_usd[rows] + priced.beside_usd[rows]
+
+
+def _best(rows: Rows, subset: Index, chips: Array) -> Index:
+    """Of every number of chips the cheapest row, of equal ones the fastest; the winner's stands for its own."""
+    order = np.lexsort((rows.priced.seconds[subset], np.round(usd_of(rows.priced, subset), 6)))
+    winner = np.flatnonzero(subset[order] == rows.ranked[0])
+    order = np.concatenate([order[winner], np.delete(order, winner)])
+    fastest = first_of(np.round(chips).astype(np.intp), order)
+    rising: Index = fastest[np.argsort(chips[fastest], kind="stable")]
+    return rising
+
+
+def linear_words(share: float) -> str:
+    """More than linear is no mistake: on more chips each has less to hold, and recomputes or waits less."""
+    return f"{share:.0%} of linear{', each chip has less to hold' if share >= 1.05 else ''}"
+
+
+def scaling_words(winner: Choice, curve: Sequence[Point], count: int | None = None) -> list[str]:
+    total = winner.chips * winner.machines
+    own = next((point for point in curve if point.chips == total), None)
+    if count is not None and (own is None or curve[-1].chips <= total):
+        return [f"You own {counted(count, 'such machine', 'such machines')}: more would be rented, or bought."]
+    if own is None or curve[-1].chips <= total:
+        none = f"{winner.provider} has no candidate with more than {total} {winner.chip}, bought alike"
+        return [f"{none}: a limit allows none, or more would not pay."]
+    steps = []
+    for times in (2, 4):
+        point = next((point for point in curve if point.chips == times * total), None)
+        if point is not None:
+            share = own.work_s / (point.work_s * times)
+            steps.append(f"{times}x the chips: {_stretch(point, share)}")
+    if not steps:
+        point = curve[-1]
+        share = own.work_s * total / (point.work_s * point.chips)
+        steps.append(f"{point.chips:g} chips: {_stretch(point, share)}")
+    return [f"{'; '.join(steps)}.", _end(winner, [own, *(point for point in curve if point.chips > total)])]
+
+
+def _stretch(point: Point, share: float) -> str:
+    """How long it takes, and of the work alone what more chips bring: waits and repeated work are in the former only."""
+    work = "" if point.seconds <= 1.02 * point.work_s else f"work {duration(point.work_s)}: "
+    return f"{duration(point.seconds)} for {usd(point.usd)} ({work}{linear_words(share)})"
+
+
+def _end(winner: Choice, curve: Sequence[Point]) -> str:
+    """Where more chips stop paying."""
+    for smaller, larger in pairwise(curve):
+        if math.log(smaller.work_s / larger.work_s) < PAYS * math.log(larger.chips / smaller.chips):
+            return f"Beyond {smaller.chips:g} {winner.chip} a doubling brings less than {2**PAYS:.1f}x."
+    return f"More still pay at {curve[-1].chips:g} {winner.chip}, the most that were predicted."
+
+
+def counted(value: float, one: str, many: str) -> str:
+    return f"{value:g} {one if value == 1 else many}"
