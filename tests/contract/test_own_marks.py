@@ -1,4 +1,4 @@
-"""What a member writes by direct SQL about their own jobs so that a controller passes by another's, is kept busy, or a list lies."""
+"""A member whose own jobs are written so that a controller passes by another's or is kept busy, or so that a list is untrue."""
 
 from __future__ import annotations
 
