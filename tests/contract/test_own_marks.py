@@ -94,9 +94,14 @@ def test_who_waits_for_very_many_jobs_is_refused_and_for_many_costs_few_question
     insert(team, "patient", {"after": [f"x{n}" for n in range(1000)]})
     team.by("alice").submit([("next", Spec(("true",), "a", place=HERS, owner="alice"))], 2.0)
     record, engine = team.by("carol"), Machine()
-    questions: list[str] = []
+    questions: list[object] = []
     read = record.database.read  # type: ignore[attr-defined]
-    record.database.read = lambda work: questions.append("") or read(work)  # type: ignore[attr-defined]
+
+    def counted(work: object) -> object:
+        questions.append(work)
+        return read(work)
+
+    record.database.read = counted  # type: ignore[attr-defined]
     Controller(record, engine, "c").turn(3.0)
     assert "next" in engine.started
     assert "patient" not in engine.started

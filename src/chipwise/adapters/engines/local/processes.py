@@ -40,6 +40,13 @@ def any_lives(pids: Iterable[int]) -> bool:
     return False
 
 
+def is_stopped(pid: object) -> bool:
+    """By a signal, so that it does nothing until it gets another."""
+    with suppress(psutil.Error):
+        return isinstance(pid, int) and bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)
+    return False
+
+
 def started(
     command: Sequence[str],
     env: Mapping[str, str],
