@@ -121,7 +121,7 @@ def _plain(value: object, depth: int = 0) -> object:
             raise ValueError(f"more than {DEEPEST} mappings or lists are within each other")
         if kind is not list and isinstance(value, Mapping):
             return {str(key): _plain(held, depth + 1) for key, held in value.items()}
-        return [_plain(held, depth + 1) for held in value]
+        return [_plain(held, depth + 1) for held in cast(Any, value)]
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value if -LARGEST_NUMBER <= value <= LARGEST_NUMBER else None
     return value
