@@ -256,9 +256,10 @@ def test_rights_that_the_owner_lacks_are_named(postgres: Server) -> None:
 
 
 HOARD = "SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 1000000) i"
+OBJECTS = "SELECT lo_create(0) FROM generate_series(1, 20000)"
 # As `docs/security.md` has it.
 NO_HOARDS = """DO $$ DECLARE one regprocedure; BEGIN
-      FOR one IN SELECT oid FROM pg_proc WHERE proname ~ '^pg_(try_)?advisory_' LOOP
+      FOR one IN SELECT oid FROM pg_proc WHERE proname ~ '^(pg_(try_)?advisory_|lo_creat|lo_from_bytea)' LOOP
         EXECUTE format('REVOKE EXECUTE ON FUNCTION %%s FROM PUBLIC', one); END LOOP; END $$"""
 
 
@@ -285,8 +286,33 @@ def test_who_takes_all_locks_of_the_server_stops_everybody_unless_its_admin_forb
         assert time.monotonic() < until
     closed = Team(postgres, new_database())
     closed.sql("admin", NO_HOARDS)
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        closed.sql("eve", HOARD)
+    for statement in (HOARD, OBJECTS):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            closed.sql("eve", statement)
+
+
+def test_large_objects_take_all_locks_of_the_server_as_well(
+    postgres: Server, team: Team, new_database: Callable[[], str]
+) -> None:
+    """Each that is removed is a lock until the transaction ends. Where there is no room for the next, all others stay."""
+    team.by("alice")
+    with psycopg.connect(postgres.url(new_database(), "eve")) as hoarder:
+        made = [object for [object] in hoarder.execute(OBJECTS).fetchall()]
+        hoarder.commit()
+        at, many = 0, 2000
+        while many:
+            hoarder.execute("SAVEPOINT before")
+            try:
+                hoarder.execute("SELECT count(lo_unlink(o)) FROM unnest(%s::oid[]) o", (made[at : at + many],))
+                at += many
+            except psycopg.errors.OutOfMemory:
+                hoarder.execute("ROLLBACK TO before")
+                many //= 2
+        assert at < len(made)
+        with pytest.raises(TryLater, match="no room for locks left"):
+            connect(team.url("alice"))
+        hoarder.rollback()
+    connect(team.url("alice")).close()
 
 
 @pytest.mark.parametrize("login", ["alice", "bob", "carol"])

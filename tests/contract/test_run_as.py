@@ -35,6 +35,18 @@ ls "$OTHERS" >/dev/null && echo others
 touch "$CHIPWISE_CHECKPOINTS/c" && echo checkpoints
 echo '{"step": 7, "saved_step": 3}' > "$CHIPWISE_RUN_DIR/progress.json" && echo progress
 test "$TOKEN" = hush-hush-hush && echo token
+for one in /proc/self/fd/*; do case "$(readlink $one)" in */lock) echo lock;; esac; done
+"""
+HIDES = """
+import os, resource, time
+resource.setrlimit(resource.RLIMIT_RTTIME, (resource.RLIM_INFINITY,) * 2)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        words = ["python3", "-c", "import time; time.sleep(1000)", os.environ["CHIPWISE_JOB"], "-m", "chipwise"]
+        os.execve("/usr/bin/python3", words, {})
+print("hidden", flush=True)
+time.sleep(1000)
 """
 
 
@@ -123,6 +135,26 @@ def test_whatever_a_job_started_ends_with_it_across_users(shared: Shared) -> Non
     said = shared("alice", "logs", id)
     assert '"until"' in said
     assert "leaves" in said
+
+
+def test_who_calls_itself_a_controller_ends_with_its_job(shared: Shared) -> None:
+    """With its limits, environment and session changed, nothing but its parents tells whose it is."""
+    id = _submitted(shared, "alice", "--", "/usr/bin/python3", "-c", HIDES)
+    _until(shared, "alice", id, lambda seen: seen["phase"] == "running" and len(_with_word(id)) == 1)
+    shared("alice", "stop", "--now", id)
+    _until(shared, "alice", id, lambda seen: seen["phase"] == "stopped")
+    assert _with_word(id) == []
+
+
+def _with_word(word: str) -> list[int]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if word in process.cmdline() and "chipwise" in process.cmdline() and process.username() == "games":
+                found.append(process.pid)
+        except psutil.Error:
+            continue
+    return found
 
 
 def test_an_owner_without_a_system_user_is_told_so_and_nothing_starts(shared: Shared) -> None:

@@ -98,6 +98,16 @@ def _checked(url: str, name: str) -> SplitResult:
     return parts
 
 
+def _refused(url: str) -> str:
+    """Why nobody looks there; empty: somebody may. Whoever writes to the record itself passes by `check`, and a
+    controller looks with its own rights: it would say which files are on its machine."""
+    try:
+        _checked(url, "it")
+    except BadInput as error:
+        return str(error).rstrip(".")
+    return ""
+
+
 def _answered(url: str, look: Callable[[str], str], say: Callable[[str], None], limit_s: float) -> None:
     """Whatever is there now, somebody could look."""
     raised: list[BaseException] = []
@@ -194,7 +204,7 @@ class HandOffs:
 
     def _asking(self, key: Key, wanted: Sequence[str], begun: tuple[float, str]) -> None:
         try:
-            problem = next((wrong for one in wanted if (wrong := self._look(one))), "")
+            problem = next((wrong for one in wanted if (wrong := _refused(one) or self._look(one))), "")
             answer = _Answer(self._clock(), lacks=problem)
         except Exception as error:  # of a library too: a job of which nothing were said would look as if it ran for ever
             answer = _Answer(self._clock(), trouble=str(error) or type(error).__name__)

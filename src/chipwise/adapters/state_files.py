@@ -24,23 +24,24 @@ from typing import Any
 from chipwise.runner.writing import LARGEST_COUNT, LARGEST_NUMBER
 
 _OF_A_GROUP = stat.S_ISGID | stat.S_IRGRP | stat.S_IXGRP
-MOST_BYTES = 64 << 20  # of one file; ours are small, and a program may write into its own folder
+MOST_BYTES = 64 << 20  # of one file
+MOST_TOLD = 64 << 10  # of one that a program writes: it is read at every look, for all jobs of the place
 
 
-def read(folder: Path, name: str, *, follows_links: bool = True) -> dict[str, Any] | None:
+def read(folder: Path, name: str, *, follows_links: bool = True, most: int = MOST_BYTES) -> dict[str, Any] | None:
     """None: it is not there, or no longer what we wrote. Numbers in it are finite, since a record takes no others."""
     try:
-        text = regular_bytes(folder / name, follows_links=follows_links).decode()
+        text = regular_bytes(folder / name, follows_links=follows_links, most=most).decode()
         value = json.loads(text, parse_float=_finite, parse_constant=_finite)
     except (OSError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
 
-def regular_bytes(path: Path | str, *, follows_links: bool = True, within: int | None = None) -> bytes:
-    """Of a file and of nothing else. `within`: an open folder in which it lies."""
+def regular_bytes(path: Path | str, *, follows_links: bool = True, within: int | None = None, most: int = MOST_BYTES) -> bytes:
+    """Of a file and of nothing else, and not more than `most`. `within`: an open folder in which it lies."""
     with os.fdopen(open_regular(path, follows_links=follows_links, within=within), "rb") as file:
-        return file.read(MOST_BYTES)
+        return file.read(most)
 
 
 def open_regular(path: Path | str, *, follows_links: bool = True, within: int | None = None) -> int:

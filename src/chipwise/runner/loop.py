@@ -202,10 +202,8 @@ class Controller:
         awaited = {name for job in self._jobs.values() for name in job.spec.after} - self._jobs.keys()
         # Those that are not done are looked up each time: nobody tells us of them, and one that failed may be tried again.
         self._awaited = {name: job for name, job in self._awaited.items() if name in awaited and job.phase is Phase.DONE}
-        for name in awaited - self._awaited.keys():
-            with suppress(Unread):  # who waits for it waits on
-                if (awaited_job := self.record.job(name)) is not None:
-                    self._awaited[name] = awaited_job
+        if unknown := awaited - self._awaited.keys():  # who waits for one that cannot be read waits on
+            self._awaited |= self.record.named(unknown)
         return False
 
     def _take_over(self, job: Job | Damaged) -> None:

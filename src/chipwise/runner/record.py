@@ -177,6 +177,10 @@ class Record(Protocol):
         """Raises `Unread` where it is there and damaged."""
         ...
 
+    def named(self, ids: Collection[str]) -> dict[str, Job]:
+        """Those of these that are there, are the asker's to see, and can be read."""
+        ...
+
     def jobs(self, wanted: Wanted) -> list[Job]:
         """Without those that are damaged: whoever needs to know of everything that may run asks for those, too."""
         ...

@@ -111,14 +111,17 @@ def _writer(kind: Any) -> Step | None:
 
 def _plain(value: object, depth: int = 0) -> object:
     """What is typed as an object: whatever a caller put there. A number that is none, or beyond measure, is nothing."""
-    if isinstance(value, Enum):
+    kind = type(value)
+    if kind is str:  # what most are comes first: a job may hold a million of them
+        return value
+    if kind is not list and isinstance(value, Enum):
         return value.value
-    if isinstance(value, Mapping | tuple | list):
+    if kind is list or isinstance(value, Mapping | tuple | list):
         if depth >= DEEPEST:
             raise ValueError(f"more than {DEEPEST} mappings or lists are within each other")
-        if isinstance(value, Mapping):
+        if kind is not list and isinstance(value, Mapping):
             return {str(key): _plain(held, depth + 1) for key, held in value.items()}
-        return [_plain(held, depth + 1) for held in value]
+        return [_plain(held, depth + 1) for held in cast(Any, value)]
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value if -LARGEST_NUMBER <= value <= LARGEST_NUMBER else None
     return value

@@ -39,7 +39,8 @@ def _answer(made: HandOffs, job: Job) -> Sight:
     return found
 
 
-def test_what_is_there_is_done_and_what_is_not_is_a_failure() -> None:
+def test_what_is_there_is_done_and_what_is_not_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hand_offs, "STORES", ("memory",))
     files = fsspec.filesystem("memory")
     files.pipe("/made/a", b"x")
     files.pipe("/made/none", b"")
@@ -48,6 +49,18 @@ def test_what_is_there_is_done_and_what_is_not_is_a_failure() -> None:
     lost = _answer(made, _job("memory://made/a", "memory://made/b", id="k"))
     assert (lost.code, lost.reason, lost.until) == (CODE, "it ended well, but memory://made/b is not there", 2.0)
     assert _answer(made, _job("memory://made/none", id="m")).reason == "it ended well, but memory://made/none is empty"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["file:///etc/shadow", "local:///etc/shadow", "s3://b::file:///etc/shadow", "reference://x::file:///tmp/x", "zip://a"],
+)
+def test_a_controller_looks_at_no_file_of_its_own_whatever_the_record_says(url: str) -> None:
+    """A member can write a job by direct SQL; its reason would tell which files are there that only the controller can see."""
+    ended = _answer(HandOffs(look=lambda url: pytest.fail(url)), _job(url))
+    assert ended.code == CODE
+    assert ended.reason.startswith("it ended well, but ")
+    assert "is not there" not in ended.reason
 
 
 def test_nobody_looks_for_files_nor_after_one_that_failed_or_was_lost() -> None:

@@ -18,5 +18,8 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def session() -> cw.Session:
-    return cw.open(as_of="2026-11-15")
+def session(tmp_path_factory: pytest.TempPathFactory) -> cw.Session:
+    """With folders of its own: prices or measures that another program stores meanwhile would be in one result and not in
+    the next."""
+    config, data = (tmp_path_factory.mktemp(name) for name in ("config", "data"))
+    return cw.open(as_of="2026-11-15", config_dir=config, data_dir=data)

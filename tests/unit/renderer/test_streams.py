@@ -30,8 +30,8 @@ from render_checks import program
 STAND_IN = """\
 #!/bin/sh
 # A stand-in for ffmpeg.
-printf '%s\\n' "$STREAM|$SOURCE|$TARGETS|$*" >> "$LOG/started"
 trap 'echo "$STREAM" >> "$LOG/told"; exit 0' TERM
+printf '%s\\n' "$STREAM|$SOURCE|$TARGETS|$*" >> "$LOG/started"
 case $SOURCE in gone) exit 1 ;; crash) /bin/sleep 0.2; kill -9 $$ ;; esac
 while :; do /bin/sleep 0.05; done
 """

@@ -87,6 +87,9 @@ class MemoryRecord:
     def job(self, id: str) -> Job | None:
         return self._jobs.get(id)
 
+    def named(self, ids: Collection[str]) -> dict[str, Job]:
+        return {id: self._jobs[id] for id in ids if id in self._jobs}
+
     def jobs(self, wanted: Wanted) -> list[Job]:
         """The newest first."""
         matches = (job for job in reversed(self._jobs.values()) if _is_wanted(job, wanted))

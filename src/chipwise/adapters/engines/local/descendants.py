@@ -112,8 +112,16 @@ def _stop(pid: int) -> bool:
 def with_tag(tag: int) -> Iterator[int]:
     """Processes of this machine that carry it: one system call for each process that there is."""
     own = os.getpid()
-    pids = map(int, filter(str.isdecimal, os.listdir(PROC))) if sys.platform == "linux" else ()
-    return (pid for pid in pids if process_tag.tag(pid) == tag and pid != own)
+    return (pid for pid in _all() if process_tag.tag(pid) == tag and pid != own)
+
+
+def tags() -> set[int]:
+    """That processes of this machine carry."""
+    return {tag for pid in _all() if (tag := process_tag.tag(pid)) is not None}
+
+
+def _all() -> Iterable[int]:
+    return map(int, filter(str.isdecimal, os.listdir(PROC))) if sys.platform == "linux" else ()
 
 
 def end_below(spared: Callable[[int], bool], reap: Callable[[], None], within_s: float) -> list[psutil.Process]:

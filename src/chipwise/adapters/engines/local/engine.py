@@ -22,7 +22,7 @@ from typing import Any
 
 import psutil
 
-from chipwise.adapters import clock
+from chipwise.adapters import clock, process_tag
 from chipwise.adapters.private_environment import handed_over
 from chipwise.errors import BadInput, NotFound, TryLater
 from chipwise.runner import hand_off
@@ -30,13 +30,14 @@ from chipwise.runner.engine import Clear, End, Leave, Order, Room, Seen, Sight, 
 from chipwise.runner.job import Job, Lack
 from chipwise.runner.permits import is_file_name
 
-from . import NAME, SECRETS, accounts, folder, handed_in, processes
+from . import NAME, SECRETS, accounts, descendants, folder, handed_in, processes
 from .forgetting import CHECKPOINTS
 from .logfile import refuse_short
 
 STARTS_WITHIN_S = 10.0  # a supervisor, on a busy machine; after that another is started, and one of them gets the lock
 STARTS_AT_MOST = 10  # of a supervisor that says nothing, after which it is the job's failure
 ORPHANED = "its supervisor is gone"
+STOPPED = "its supervisor is stopped (SIGSTOP), and sees neither its end nor a wish"
 NOTES_WITHIN_S = 3.0  # a supervisor, what it started, where it can
 LISTENS_WITHIN_S = 10.0  # a supervisor that is asked to end all now
 SUPERVISOR = (sys.executable, "-P", "-m", __package__)
@@ -125,11 +126,16 @@ class Local:
                 State.EXITED, reason="its program ended", since=begun, until=folder.last_seen(path, begun, now), **progress
             )
         if lives:
-            if not only_looks and folder.is_silent(path, now) and processes.any_lives(_sessions(state)):
-                with suppress(OSError):
-                    os.utime(path / folder.LOCK)  # its supervisor is stopped or hangs, and its program goes on
+            is_silent = folder.is_silent(path, now)
+            if is_silent and not only_looks:
+                self._signal(path, signal.SIGCONT)  # whoever stopped it: it would not notice that its program ended
+                if processes.any_lives(_sessions(state)):
+                    with suppress(OSError):
+                        os.utime(path / folder.LOCK)  # its supervisor was stopped or hangs, and its program goes on
             deadline, reason = notice
             unanswered = _unanswered(path) if deadline is None else ""
+            if only_looks and is_silent and processes.is_stopped(state.get("pid")):
+                reason = STOPPED
             began = folder.number(state or {}, "boottime")
             until = folder.number(folder.read(path, folder.LEAVE) or {}, "boottime")
             return Sight(
@@ -156,13 +162,17 @@ class Local:
         return Sight(state=State.LOST, reason=reason, since=begun, until=seen, handle=str(path), **progress)
 
     def living(self) -> list[tuple[str, int]]:
-        """Those that have begun: asking for the lock of another would be in the way of its supervisor."""
-        found = []
+        """Those that have begun: asking for the lock of another would be in the way of its supervisor. What is left of one
+        without a supervisor may have closed the lock."""
+        found, tags = [], descendants.tags()
         for lock in self.config.root.glob(f"*/[0-9]*/{folder.LOCK}"):
             path = lock.parent
-            began = path.name.isdecimal() and (path / folder.STATE).exists() and not (path / folder.ENDED).exists()
-            if began and folder.locked(lock):
-                found.append((path.parent.name, int(path.name)))
+            if not path.name.isdecimal() or not (path / folder.STATE).exists() or (path / folder.ENDED).exists():
+                continue
+            key = (path.parent.name, int(path.name))
+            tag = process_tag.tag_of(_mark(*key, self.config.root))
+            if folder.locked(lock) or (tag in tags and descendants.living(descendants.with_tag(tag))):
+                found.append(key)
         return found
 
     def processes_of(self, id: str, number: int) -> list[psutil.Process]:
@@ -347,7 +357,7 @@ def _ordered(path: Path) -> Room:
 
 def _progress(path: Path) -> dict[str, Any]:
     """As the fields of a sight."""
-    progress = folder.read(folder.of_program(path), folder.PROGRESS, follows_links=False) or {}
+    progress = folder.read(folder.of_program(path), folder.PROGRESS, follows_links=False, most=folder.MOST_TOLD) or {}
     step, saved = (folder.integer(progress, name) for name in ("step", "saved_step"))
     return {"step": step, "saved": saved, "rate": folder.number(progress, "steady")}
 

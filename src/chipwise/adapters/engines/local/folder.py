@@ -1,7 +1,8 @@
 """The folder of one attempt: what it is ordered to do, and what it says of itself. Every file is whole or not there.
 
 order.json     what to run; written by the engine before the supervisor starts
-lock           held (flock) while the supervisor or a process of the job lives; its time is when that was last seen
+lock           held (flock) while the supervisor or a process of the job lives (of another system user: the supervisor alone);
+               its time is when that was last seen
 state.json     written once, before the first process starts: the attempt has begun, and never begins again
 leave.json     somebody wants it to save and go: until when (by the time of day, and by the clock that nobody sets), and why
 notice.json    the same, for the program itself to read
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.adapters.clock import in_boottime
+from chipwise.adapters.state_files import MOST_TOLD as MOST_TOLD
 from chipwise.adapters.state_files import file_mode as file_mode
 from chipwise.adapters.state_files import integer as integer
 from chipwise.adapters.state_files import is_shared as is_shared

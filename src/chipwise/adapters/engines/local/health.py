@@ -63,9 +63,9 @@ class Health:
 
 def _failure(url: str) -> str:
     """What is wrong; empty: nothing."""
-    parts = urlsplit(url)
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     try:
+        parts = urlsplit(url)
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         connection = kind(parts.hostname or "127.0.0.1", parts.port, timeout=WITHIN_S)
         try:
             connection.request("GET", parts.path or "/")

@@ -40,6 +40,13 @@ def any_lives(pids: Iterable[int]) -> bool:
     return False
 
 
+def is_stopped(pid: object) -> bool:
+    """By a signal, so that it does nothing until it gets another."""
+    with suppress(psutil.Error):
+        return isinstance(pid, int) and bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)
+    return False
+
+
 def started(
     command: Sequence[str],
     env: Mapping[str, str],
@@ -134,10 +141,12 @@ def end_marked(mark: str, sessions: Iterable[int] = ()) -> int:
     return count + len(left)
 
 
-def end_below(mark: str, reap: Callable[[], None], within_s: float) -> list[psutil.Process]:
-    """For a supervisor: all that its job started; those that could not be ended."""
+def end_below(mark: str, reap: Callable[[], None], within_s: float, *, spares: bool = True) -> list[psutil.Process]:
+    """For a supervisor: all that its job started; those that could not be ended. `spares`: but what calls itself a controller,
+    as any process can."""
     if sys.platform == "linux":
-        return descendants.end_below(descendants.spare(process_tag.tag_of(mark)), reap, within_s)
+        spared = descendants.spare(process_tag.tag_of(mark)) if spares else lambda pid: False
+        return descendants.end_below(spared, reap, within_s)
     late = time.monotonic() + within_s
     while (left := marked(mark)) and time.monotonic() < late:
         end(left)

@@ -105,8 +105,10 @@ class Supervisor:
             try:
                 if odd := _impossible(self.order["command"], env):
                     raise ValueError(odd)  # some of it the system would take, as something else
+                # Another user's program could release the lock, and write into a file of ours.
+                kept_open = [self.lock] if self.account is None else []
                 child = processes.started(
-                    self.order["command"], env, self.order.get("folder", ""), self._cpus(), [self.lock], self.account
+                    self.order["command"], env, self.order.get("folder", ""), self._cpus(), kept_open, self.account
                 )
             except (OSError, ValueError, TypeError, LookupError, subprocess.SubprocessError) as error:
                 self._cannot(error, env)
@@ -299,7 +301,7 @@ class Supervisor:
 
     def _sweep(self) -> None:
         """Whatever is left of it: processes that went into the background, however they hide."""
-        if left := processes.end_below(self.order["mark"], self._reap, SWEEPS_S):
+        if left := processes.end_below(self.order["mark"], self._reap, SWEEPS_S, spares=self.account is None):
             self.log.write(f"These processes could not be ended: {', '.join(str(one.pid) for one in left)}\n".encode())
 
     # Ending well or not

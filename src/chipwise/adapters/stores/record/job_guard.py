@@ -23,7 +23,8 @@ REFUSED = "USING ERRCODE = '42501'"
 _KINDS = {
     "text": "name engine place folder owner team project checkpoints health workload pipeline "
     "work.unit places.provider places.region places.zone places.machine",
-    "texts": "command after produces",
+    "texts": "command produces",
+    "ids": "after",
     "settings": "env secrets labels",
     "mapping": "needs retry predicted work",
     "mappings": "places objects",
@@ -45,6 +46,7 @@ _MOMENT = f"BETWEEN 0 AND {LAST_MOMENT}"
 LONGEST_JOB = 2_000_000  # characters: a controller reads many at once
 LONGEST_WISH = 10_000  # characters, with its reason
 MOST_DEVICES = 100_000  # devices or machines of one job
+MOST_BEFORE = 1_000  # jobs for which one waits: a controller looks for each of them at every turn
 
 # What of a specification no job can have; NULL: nothing. Fields that are not known here may hold anything within bounds.
 SPEC_FAULT = f"""CREATE OR REPLACE FUNCTION spec_fault(spec jsonb) RETURNS text LANGUAGE plpgsql IMMUTABLE
@@ -70,6 +72,8 @@ SPEC_FAULT = f"""CREATE OR REPLACE FUNCTION spec_fault(spec jsonb) RETURNS text 
         fits := CASE kind
           WHEN 'text' THEN shape = 'string'
           WHEN 'texts' THEN shape = 'array' AND NOT jsonb_path_exists(value, 'strict $[*] ? (@.type() != "string")')
+          WHEN 'ids' THEN shape = 'array' AND NOT jsonb_path_exists(value, 'strict $[*] ? (@.type() != "string")')
+            AND jsonb_array_length(value) <= {MOST_BEFORE}
           WHEN 'settings' THEN shape = 'object' AND NOT jsonb_path_exists(value, 'strict $.* ? (@.type() != "string")')
           WHEN 'mapping' THEN shape = 'object'
           WHEN 'mappings' THEN shape = 'array' AND NOT jsonb_path_exists(value, 'strict $[*] ? (@.type() != "object")')
@@ -125,8 +129,11 @@ JOB_GUARD = f"""CREATE OR REPLACE FUNCTION guard_job() RETURNS trigger LANGUAGE 
         END IF;
         IF (coalesce(spec ->> 'owner', ''), coalesce(spec ->> 'team', ''), coalesce(spec ->> 'place', ''),
             coalesce(spec ->> 'engine', 'local'), coalesce((spec ->> 'priority')::bigint, 0),
-            (held ->> 'submitted')::double precision)
-           IS DISTINCT FROM (NEW.owner, NEW.team, NEW.place, NEW.engine, NEW.priority, NEW.submitted) THEN
+            (held ->> 'submitted')::double precision, coalesce(spec ->> 'name', ''), coalesce(spec ->> 'project', ''),
+            coalesce((spec #>> '{{needs,gpus}}')::bigint, 0), coalesce((spec #>> '{{needs,cpus}}')::bigint, 1),
+            coalesce((spec #>> '{{needs,machines}}')::bigint, 1), '')
+           IS DISTINCT FROM (NEW.owner, NEW.team, NEW.place, NEW.engine, NEW.priority, NEW.submitted, NEW.name, NEW.project,
+            NEW.gpus, NEW.cpus, NEW.machines, NEW.reason) THEN
           RAISE EXCEPTION 'the columns of job % do not say what is in it', NEW.id {REFUSED};
         END IF;
         NEW.body := held::text;

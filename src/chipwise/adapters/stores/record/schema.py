@@ -75,13 +75,14 @@ def for_postgres() -> tuple[Migration, ...]:
     from chipwise.adapters.stores.record.bounds import BOUNDS
     from chipwise.adapters.stores.record.fair_line import FAIR_LINE
     from chipwise.adapters.stores.record.own_affairs import OWN_AFFAIRS
+    from chipwise.adapters.stores.record.own_marks import OWN_MARKS
     from chipwise.adapters.stores.record.place_rights import PLACE_RIGHTS
     from chipwise.adapters.stores.record.roles import APPEND_ONLY, GUARDS, POLICIES, SCHEMA
     from chipwise.adapters.stores.record.stalls import STALLS
 
     first = (*SCHEMA, *_worded(_FIRST, POSTGRES), *APPEND_ONLY, *POLICIES, *GUARDS)
     third: Migration = ()  # a guard of jobs, which the fourth replaces: all that are missing come together
-    return (first, tuple(_worded(_SECOND, POSTGRES)), third, PLACE_RIGHTS, BOUNDS, STALLS, OWN_AFFAIRS, FAIR_LINE)
+    return (first, tuple(_worded(_SECOND, POSTGRES)), third, PLACE_RIGHTS, BOUNDS, STALLS, OWN_AFFAIRS, FAIR_LINE, OWN_MARKS)
 
 
 def missing(current: int, migrations: Sequence[Migration], label: str) -> list[str]:

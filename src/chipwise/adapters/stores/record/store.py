@@ -108,6 +108,16 @@ class Store:
             return job
         return None
 
+    def named(self, ids: Collection[str]) -> dict[str, Job]:
+        names = [id for id in ids if r.is_text(id) and "\0" not in id]  # no other is in any record
+        chunks = [names[start : start + _CHUNK] for start in range(0, len(names), _CHUNK)]
+
+        def work(tx: Transaction) -> list[tuple[Any, ...]]:
+            sql = f"SELECT {r.BODY} FROM jobs WHERE id IN "
+            return [row for chunk in chunks for row in tx.rows(f"{sql}({', '.join('?' * len(chunk))})", chunk)]
+
+        return {one.id: one for one in self._read(self.database.read(work)) if isinstance(one, Job)}
+
     def jobs(self, wanted: Wanted) -> list[Job]:
         return [one for one in self._all(wanted) if isinstance(one, Job)]
 

@@ -43,6 +43,10 @@ def test_nobody_there_is_told_in_words() -> None:
     assert health._failure("http://127.0.0.1:1/") == "Connection refused"
 
 
+def test_what_is_no_address_is_a_failure_and_does_not_end_the_asking() -> None:
+    assert health._failure("http://[::1/") == "Invalid IPv6 URL"
+
+
 @pytest.mark.parametrize(
     ("told", "said"),
     [

@@ -129,6 +129,24 @@ def test_a_hidden_process_is_ended_after_its_supervisor_was_killed(tmp_path: Pat
     assert gone(hidden)
 
 
+def test_a_supervisor_that_was_stopped_is_shown_as_that_and_goes_on(tmp_path: Path, hiders: list[Hider]) -> None:
+    """Any process of the same user can stop it, its own job too: the devices would be held until somebody ends the job."""
+    hiders.append(hider := Hider(tmp_path, "time.sleep(600)"))
+    hidden = hider.hidden()
+    supervisor = hider.engine.supervisor_of(hider.job.id, 1)
+    assert supervisor is not None
+    [program] = psutil.Process(supervisor).children()[:1]
+    os.kill(supervisor, signal.SIGSTOP)
+
+    def shown() -> str:
+        return hider.engine.glance([hider.job], time.time())[hider.job.id, 1].reason
+
+    hider.until(lambda: "its supervisor is stopped" in shown(), 10.0)
+    program.kill()
+    hider.until(lambda: hider.state() is State.EXITED, 15.0)
+    assert gone(hidden)
+
+
 @pytest.mark.parametrize("killed", [False, True])
 def test_one_that_forks_for_ever_does_not_escape(tmp_path: Path, hiders: list[Hider], killed: bool) -> None:
     hiders.append(hider := Hider(tmp_path, "time.sleep(600)", FORKS))
@@ -176,6 +194,7 @@ def test_what_runs_of_a_job_that_the_record_calls_over_is_found_and_ended(
         supervisor = hider.engine.supervisor_of(hider.job.id, 1)
         assert supervisor is not None
         os.kill(supervisor, signal.SIGKILL)
+        hider.until(lambda: not folder.locked(hider.at / folder.LOCK), 10.0)  # the hidden one closed it
     record = MemoryRecord()
     wanted = replace(hider.job.spec, place=hider.engine.place)
     [job] = record.submit([(hider.job.id, wanted)], 1.0)
