@@ -8,7 +8,7 @@ from typing import Any
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.machines import accelerated, pools
 from chipwise.auditor.pods import pods_of
-from chipwise.auditor.source import Sources, line_of, listed, look
+from chipwise.auditor.source import Sources, line_of, listed, look, walk
 from chipwise.auditor.terraform import inner
 
 # GKE taints its own GPU and TPU node pools, so they are not looked at.
@@ -17,6 +17,9 @@ _RULE = "accelerator-taints"
 
 
 def check(sources: Sources) -> Iterator[Finding]:
+    tainted = any(_taints(manifest.body) for manifest in sources.manifests) or any(
+        "taint" in str(one.body) for one in sources.blocks
+    )
     for pod in pods_of(sources):
         if not pod.chips or pod.owner.kind == "DaemonSet":
             continue
@@ -30,6 +33,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                     line_of(pod.spec, "tolerations"),
                     f"{pod.owner.title} uses {name} and does not tolerate its taint",
                     f"Add a toleration: key {name}, operator Exists, effect NoSchedule.",
+                    Weight.MEDIUM if tainted else Weight.LOW,  # many clusters have no taints, or add the toleration themselves
                 )
     for manifest, spec in pools(sources):
         if not listed(look(spec, "taints")):
@@ -64,5 +68,9 @@ def _groups(value: Any, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield from _groups(item, str(key).strip('"'))
 
 
-def _finding(path: str, line: int, message: str, fix: str) -> Finding:
-    return Finding(rule=_RULE, weight=Weight.MEDIUM, path=path, line=line, what=message, fix=fix)
+def _taints(value: Any) -> bool:
+    return any(listed(mapping.get("taints")) for mapping in walk(value))
+
+
+def _finding(path: str, line: int, message: str, fix: str, weight: Weight = Weight.MEDIUM) -> Finding:
+    return Finding(rule=_RULE, weight=weight, path=path, line=line, what=message, fix=fix)
