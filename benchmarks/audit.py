@@ -2,11 +2,13 @@
 
     python benchmarks/audit.py [open|aside] [--list]
 
-`audit_corpus/` has files in the style of public repositories, one directory a case, which is audited as a whole. A line with a fault
-ends in `#! RULE, RULE`, which is taken away before the audit reads the file. A fault is found when a finding of its rule stands in
-its file within `NEAR` lines; a finding that no fault explains is a false alarm. `open` was looked at while rules were written,
-`aside` was not. Where checkov is installed (on the path, or CHECKOV names it), it looks at the same files: a fault is found when a check
-of the same subject (`CHECKOV_RULES`) fails on lines that contain the fault. Checkov has other aims, so its other findings are only counted.
+`audit_corpus/` has files in the style of public repositories, one directory a case, which is audited as a whole. A line with
+a fault ends in `#! RULE, RULE`, which is taken away before the audit reads the file. A fault is found when a finding of its rule, of
+its own, stands in its file within `NEAR` lines; a finding that no fault explains is a false alarm. `open` was looked at while rules were
+written; `aside` was measured once before anybody looked (recall 93.2%, false alarms 2.2%), and rules were corrected after it.
+
+Where checkov is installed (on the path, or CHECKOV names it), it looks at the same files: a fault is found when a check of the
+same subject (`CHECKOV_RULES`) fails on lines that contain the fault. Checkov has other aims, so the rest is only counted.
 """
 
 from __future__ import annotations
@@ -18,16 +20,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from figure import Figure
-
 from chipwise.auditor.auditing import audit
 from chipwise.auditor.finding import Finding
+from figure import Figure
 
 CORPUS = Path(__file__).resolve().parent / "audit_corpus"
+HALVES = ("open", "aside", "later")
 NEAR = 6  # lines: what is missing has no line of its own
 _MARK = re.compile(r"[ \t]*#! (.*)$", re.MULTILINE)
 CHECKOV_RULES = {
@@ -90,9 +92,20 @@ def score(half: str) -> Score:
     for case in cases(half):
         found = audit(case.files).findings
         faults, findings = faults + len(case.faults), findings + len(found)
-        missed += [fault for fault in case.faults if not any(_explains(fault, finding) for finding in found)]
+        missed += _missed(case.faults, found)
         false += [finding for finding in found if not any(_explains(fault, finding) for fault in case.faults)]
     return Score(faults, tuple(missed), findings, tuple(false))
+
+
+def _missed(faults: Sequence[Fault], findings: Sequence[Finding]) -> Iterator[Fault]:
+    """Each fault takes the nearest finding that no other has taken."""
+    left = list(findings)
+    for fault in faults:
+        near = [finding for finding in left if _explains(fault, finding)]
+        if near:
+            left.remove(min(near, key=lambda finding: abs(finding.line - fault.line)))
+        else:
+            yield fault
 
 
 def _explains(fault: Fault, finding: Finding) -> bool:
@@ -100,7 +113,7 @@ def _explains(fault: Fault, finding: Finding) -> bool:
 
 
 def figures() -> Iterator[Figure]:
-    halves = ("open", "aside")
+    halves = HALVES
     for half in halves:
         result = score(half)
         yield Figure(f"audit_faults_{half}", result.faults, "faults", {})
@@ -145,7 +158,7 @@ def _checks(fault: Fault, failed: dict[str, object]) -> bool:
 
 
 def main(arguments: list[str]) -> None:
-    for half in [one for one in arguments if one in ("open", "aside")] or ["open", "aside"]:
+    for half in [one for one in arguments if one in HALVES] or list(HALVES):
         result = score(half)
         print(
             f"{half}: {result.faults} faults, recall {100 * result.recall:.1f}%; {result.findings} findings, "

@@ -12,8 +12,26 @@ ABOUT = "formulas of KEDA use names of triggers"
 _NAME = re.compile(r"(?<![\w.$])[A-Za-z_]\w*")
 _TEXT = re.compile(r'"[^"]*"|\'[^\']*\'')
 _LANGUAGE = frozenset(
-    "true false nil not and or in if else let len abs ceil floor round int float string max min sum mean median count all any one "
-    "none map filter find contains matches startsWith endsWith toJSON fromJSON now duration trim upper lower split join".split()
+    (
+        "true",
+        "false",
+        "nil",
+        "not",
+        "and",
+        "or",
+        "in",
+        "if",
+        "else",
+        "let",
+        "len",
+        "abs",
+        "ceil",
+        "floor",
+        "round",
+        "int",
+        "float",
+    )
+    + ("string", "max", "min", "sum", "mean", "median", "count", "all", "any", "one", "none", "map", "filter", "find", "now")
 )
 
 
@@ -27,11 +45,12 @@ def check(sources: Sources) -> Iterator[Finding]:
         used = dict.fromkeys(_NAME.findall(_TEXT.sub("", formula)))
         unknown = [name for name in used if name not in triggers and name not in _LANGUAGE]
         if unknown:
+            stated = ", ".join(sorted(triggers)) or "unnamed"
             yield Finding(
                 rule="autoscaling-formula",
                 weight=Weight.HIGH,
                 path=manifest.path,
                 line=line_of(modifiers, "formula"),
-                what=f"{manifest.title}: the formula uses {', '.join(unknown)}, and triggers are {', '.join(sorted(triggers)) or 'unnamed'}",
+                what=f"{manifest.title}: the formula uses {', '.join(unknown)}, and triggers are {stated}",
                 fix="Give a trigger that name, or use the name of one.",
             )

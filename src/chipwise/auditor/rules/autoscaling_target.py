@@ -1,4 +1,4 @@
-"""Two autoscalers of one workload pull it to and fro; one whose target is misspelled scales nothing, and says so only in its status."""
+"""Two autoscalers of one workload pull it to and fro; one whose target is misspelled scales nothing, and only its status says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pod without an identity of its own reaches a bucket only through the rights of its machine, which every pod there then has, or not."""
+"""A pod without an identity of its own reaches a bucket only by the rights of its machine, which every pod there has too."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Without a disruption budget, one drain of the cluster takes all replicas at once; with one that allows nothing, no node can ever be
-drained, and upgrades of the cluster stop."""
+"""Without a disruption budget, one drain of the cluster takes all replicas at once; with one that allows nothing, no node can ever
+be drained, and upgrades of the cluster stop."""
 
 from __future__ import annotations
 

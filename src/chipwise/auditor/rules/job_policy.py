@@ -1,4 +1,4 @@
-"""The pods of a Job end: Kubernetes rejects one that restarts them always, which is what a pod does unless it says otherwise."""
+"""The pods of a Job end: Kubernetes rejects one that restarts them always, as a pod does unless it says otherwise."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 from chipwise.auditor.finding import Finding, Weight
@@ -34,7 +35,7 @@ def check(sources: Sources) -> Iterator[Finding]:
 def _wrong(group: Mapping[str, Any], *keys: str) -> tuple[str, str] | None:
     """The first two of these keys whose numbers fall, and how."""
     stated = [(key, int(text)) for key in keys if (text := text_of(group.get(key))).isdecimal() and len(text) < 10]
-    for (low, least), (high, most) in zip(stated, stated[1:], strict=False):
+    for (low, least), (high, most) in pairwise(stated):
         if least > most:
             return low, f"{low} {least} is above {high} {most}"
     return None

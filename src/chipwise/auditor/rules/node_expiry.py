@@ -1,4 +1,4 @@
-"""Karpenter ends machines that are expired whatever budgets say: with an age in hours, a service or a training is interrupted as often."""
+"""Karpenter ends machines that are expired whatever budgets say: each time, a service or a training is interrupted."""
 
 from __future__ import annotations
 

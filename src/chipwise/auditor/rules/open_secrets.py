@@ -47,7 +47,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                     f"{secret} stands in the file",
                     "Take it out, make it worthless (rotate it), and refer to a stored secret.",
                 )
-    for pod in pods_of(sources):
+    for pod in pods_of(sources, partial=True):
         for container in pod.containers:
             for variable in listed(container.get("env")):
                 if _is_open(look(variable, "name"), look(variable, "value")):
@@ -103,6 +103,10 @@ def check(sources: Sources) -> Iterator[Finding]:
                         "Use RUN --mount=type=secret, or give it at run time.",
                     )
     for block in sources.blocks:
+        default = block.body.get("default")
+        if block.type == "variable" and isinstance(default, str) and _is_open(block.title, default.strip('"')):
+            message = f"the variable {block.title} has its value in the file"
+            yield _finding(block.path, block.line, message, "Drop the default, and mark the variable sensitive.")
         for key, value in block.body.items():
             if key in _SCRIPTS and isinstance(value, str):
                 for name in _exported(value):

@@ -1,4 +1,4 @@
-"""A selector that fits no pod does nothing: a service without endpoints, a policy that protects nobody, a budget that guards nothing."""
+"""A selector that fits no pod does nothing: a service without endpoints, a policy that protects nobody."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A model that loads longer than its probe allows is killed while it loads, and begins again, for ever.
 
-The time is a lower bound: a minute for the program, and the weights (by the number of parameters in the model's name) at 1 GB/s."""
+The time is a lower bound: a minute for the program, and the weights (by the parameters in the model's name) at 1 GB/s."""
 
 from __future__ import annotations
 

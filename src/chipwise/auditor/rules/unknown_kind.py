@@ -32,5 +32,5 @@ def check(sources: Sources) -> Iterator[Finding]:
                 path=manifest.path,
                 line=line_of(manifest.body, "kind"),
                 what=f"{manifest.title} ({group}) is not understood: only its secrets were looked for",
-                fix="Read it by hand; what its operator makes of it can be audited: kubectl get pods -o yaml | chipwise audit -",
+                fix="Read it by hand; audit what its operator makes of it: kubectl get pods -o yaml | chipwise audit -",
             )

@@ -15,7 +15,7 @@ def check(sources: Sources) -> Iterator[Finding]:
     for manifest in sources.manifests:
         pods = [pod for pod in pods_in(manifest) if not pod.partial]
         volumes = _volumes(manifest) if pods else set()
-        for pod, container in ((pod, container) for pod in pods for container in pod.containers):
+        for pod, container in ((one, container) for one in pods for container in one.containers):
             for mount in listed(container.get("volumeMounts")):
                 name = str(look(mount, "name"))
                 if isinstance(mount, Located) and mount.get("name") and name not in volumes:
