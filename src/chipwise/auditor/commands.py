@@ -78,15 +78,15 @@ def _split(line: str) -> list[str]:
 
 def value_of(words: Sequence[Word], names: Sequence[str]) -> Word | None:
     """What the last of these flags is given, as `--flag value` or `--flag=value`."""
-    found: Word | None = None
+    given_word: Word | None = None
     for index, word in enumerate(words):
         flag, equals, value = word.text.partition("=")
         if flag in names:
             if equals:
-                found = Word(value.strip("\"'"), word.line)
+                given_word = Word(value.strip("\"'"), word.line)
             elif index + 1 < len(words):
-                found = Word(words[index + 1].text, words[index + 1].line)
-    return found
+                given_word = Word(words[index + 1].text, words[index + 1].line)
+    return given_word
 
 
 def number_of(words: Sequence[Word], names: Sequence[str]) -> Number | None:

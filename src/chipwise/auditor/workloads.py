@@ -20,7 +20,8 @@ def copies(pod: Pod, scaled: Iterable[str] = ()) -> int:
         case kind if kind in REPLICATED:
             stated = look(spec, "replicas")
             return max(2 if pod.owner.name in scaled else 1, whole_number(stated))
-        case "Job":
+        case "Job" | "CronJob":
+            spec = look(spec, "jobTemplate", "spec") if pod.owner.kind == "CronJob" else spec
             return max(1, min(whole_number(look(spec, "parallelism")), whole_number(look(spec, "completions")) or 10**9))
     return 1
 
@@ -28,9 +29,9 @@ def copies(pod: Pod, scaled: Iterable[str] = ()) -> int:
 def scaled_names(sources: Sources) -> set[str]:
     """Names of what autoscalers change."""
     return {
-        str(look(one.body, "spec", "scaleTargetRef", "name"))
-        for one in sources.manifests
-        if one.kind in ("HorizontalPodAutoscaler", "ScaledObject")
+        str(look(scaler.body, "spec", "scaleTargetRef", "name"))
+        for scaler in sources.manifests
+        if scaler.kind in ("HorizontalPodAutoscaler", "ScaledObject")
     }
 
 
@@ -68,11 +69,11 @@ class LabelledPods:
                 for key, value in pod.labels.items():
                     self._by_label[(key, repr(value))].append(pod)
 
-    def selected(self, selector: Mapping[str, Any], by: Manifest) -> list[Pod]:
+    def selected(self, selector: Mapping[str, Any], selecting: Manifest) -> list[Pod]:
         """Those that an object in this namespace selects."""
         labels = [(key, repr(value)) for key, value in mapped(selector.get("matchLabels")).items()]
         candidates = min((self._by_label.get(label, []) for label in labels), key=len, default=self._all)
-        return [pod for pod in candidates if same_space(pod.owner, by) and selects(selector, pod.labels or {})]
+        return [pod for pod in candidates if same_space(pod.owner, selecting) and selects(selector, pod.labels or {})]
 
     def near(self, manifest: Manifest) -> list[Pod]:
         """In its directory and its namespace: what belongs together is usually kept so."""

@@ -110,9 +110,9 @@ def _built(node: yaml.Node, depth: int, left: list[int], line: int) -> Any:
             return _mapping(node, depth, left, line)
         case yaml.SequenceNode():
             items = LocatedList()
-            for one in node.value:
-                items.append(_built(one, depth + 1, left, line))
-                items.lines.append(one.start_mark.line + line)
+            for item in node.value:
+                items.append(_built(item, depth + 1, left, line))
+                items.lines.append(item.start_mark.line + line)
             return items
         case yaml.ScalarNode():
             return _scalar(node)

@@ -15,11 +15,11 @@ def check(sources: Sources) -> Iterator[Finding]:
     for manifest in sources.manifests:
         title = manifest.title if manifest.kind else "the file"
         for mapping in walk(manifest.body):
-            for least, most in _PAIRS:
-                low, high = whole_number(mapping.get(least)), whole_number(mapping.get(most))
+            for low_key, high_key in _PAIRS:
+                low, high = whole_number(mapping.get(low_key)), whole_number(mapping.get(high_key))
                 if high and low > high:
-                    message = f"{title}: {least} {low} is above {most} {high}"
-                    yield _finding(manifest.path, line_of(mapping, least), message, f"Set {most} to {low} or more.")
+                    message = f"{title}: {low_key} {low} is above {high_key} {high}"
+                    yield _finding(manifest.path, line_of(mapping, low_key), message, f"Set {high_key} to {low} or more.")
             idle, low = mapping.get("idleReplicaCount"), mapping.get("minReplicaCount", 0)
             if idle is not None and whole_number(idle) and whole_number(idle) >= whole_number(low):
                 message = f"{title}: idleReplicaCount {idle} is not below minReplicaCount {low}"

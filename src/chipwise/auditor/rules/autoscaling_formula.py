@@ -11,8 +11,8 @@ from chipwise.auditor.source import Sources, line_of, listed, look
 ABOUT = "formulas of KEDA use names of triggers"
 _NAME = re.compile(r"(?<![\w.$])[A-Za-z_]\w*")
 _TEXT = re.compile(r'"[^"]*"|\'[^\']*\'')
-_LANGUAGE = frozenset(
-    (
+_LANGUAGE = {
+    *(
         "true",
         "false",
         "nil",
@@ -30,9 +30,9 @@ _LANGUAGE = frozenset(
         "round",
         "int",
         "float",
-    )
-    + ("string", "max", "min", "sum", "mean", "median", "count", "all", "any", "one", "none", "map", "filter", "find", "now")
-)
+    ),
+    *("string", "max", "min", "sum", "mean", "median", "count", "all", "any", "one", "none", "map", "filter", "find", "now"),
+}
 
 
 def check(sources: Sources) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Two autoscalers of one workload pull it to and fro; one whose target is misspelled scales nothing, and only its status says so."""
+"""Two autoscalers of one workload work against each other; one whose target is misspelled scales nothing."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def check(sources: Sources) -> Iterator[Finding]:
             by_target[(manifest.namespace, _kind(manifest), str(look(manifest.body, "spec", "scaleTargetRef", "name")))].append(
                 manifest
             )
-    by_place, named = defaultdict[tuple[str, str, str], list[str]](list), set[tuple[str, str]]()
-    for one in sources.manifests:
-        by_place[(posixpath.dirname(one.path), one.namespace, one.kind)].append(one.name)
-        named.add((one.kind, one.name))
+    by_place, workload_names = defaultdict[tuple[str, str, str], list[str]](list), set[tuple[str, str]]()
+    for workload in sources.manifests:
+        by_place[(posixpath.dirname(workload.path), workload.namespace, workload.kind)].append(workload.name)
+        workload_names.add((workload.kind, workload.name))
     for (space, kind, name), scalers in by_target.items():
         first = scalers[0]
-        for other in scalers[1:]:
-            if other.kind != first.kind or other.name != first.name:  # the same object may stand in several overlays
-                message = f"{other.title} and {first.title} both scale {kind} {name}"
-                yield _finding(other, message, "Keep one: KEDA makes an autoscaler of its own.")
+        for second in scalers[1:]:
+            if second.kind != first.kind or second.name != first.name:  # the same object may stand in several overlays
+                message = f"{second.title} and {first.title} both scale {kind} {name}"
+                yield _finding(second, message, "Keep one: KEDA makes an autoscaler of its own.")
         near = by_place.get((posixpath.dirname(first.path), space, kind))
-        if near and (kind, name) not in named:
+        if near and (kind, name) not in workload_names:
             names = ", ".join(sorted(near)[:3])
             yield _finding(
                 first, f"{first.title} scales {kind} {name}, and here is {names}", "Name the workload that is there."

@@ -36,7 +36,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                     path=pod.owner.path,
                     line=line,
                     what=f"{pod.owner.title} uses {bucket} and has no service account",
-                    fix="Set serviceAccountName to one with rights for this bucket (EKS Pod Identity, IRSA, Workload Identity).",
+                    fix="Set serviceAccountName to one with rights for the bucket (Pod Identity, IRSA, Workload Identity).",
                 )
                 break
 

@@ -1,5 +1,5 @@
-"""Without a disruption budget, one drain of the cluster takes all replicas at once; with one that allows nothing, no node can ever
-be drained, and upgrades of the cluster stop."""
+"""Without a disruption budget, one drain of the cluster takes all replicas at once; with one that allows nothing, no node
+can ever be drained, and upgrades of the cluster stop."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def _closed(sources: Sources, scaled: Set[str]) -> Iterator[Finding]:
         elif str(spec.get("minAvailable", "")) == "100%":
             key, stated = "minAvailable", "minAvailable 100%"
         else:
-            least = whole_number(spec.get("minAvailable", ""))
-            chosen = pods.selected(mapped(spec.get("selector")), budget) if least else []
+            minimum = whole_number(spec.get("minAvailable", ""))
+            chosen = pods.selected(mapped(spec.get("selector")), budget) if minimum else []
             owners = [pod.owner for pod in chosen if pod.owner.kind in REPLICATED and pod.owner.name not in scaled]
             replicas = sum(whole_number(look(one.body, "spec", "replicas") or 1) for one in owners)
-            if not owners or not 0 < replicas <= least:
+            if not owners or not 0 < replicas <= minimum:
                 continue
-            key, stated = "minAvailable", f"minAvailable {least} of {replicas} replicas"
+            key, stated = "minAvailable", f"minAvailable {minimum} of {replicas} replicas"
         yield Finding(
             rule="disruption-budget",
             weight=Weight.MEDIUM,

@@ -1,4 +1,4 @@
-"""A rank that restarts alone finds a group that has gone on without it: the group hangs until somebody ends it."""
+"""A rank that restarts alone finds a group that has gone on without it: the group hangs until a person ends it."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def check(sources: Sources) -> Iterator[Finding]:
             yield _finding(
                 manifest.path,
                 size.line if is_group else nodes.line,
-                f"{title} has {size.value} {'machine' if size.value == 1 else 'machines'}, and its command counts {nodes.value}",
+                f"{title}: machines of the group are {size.value}, and its command counts {nodes.value}",
                 f"Set {'size' if is_group else 'the number of pods'} to {nodes.value}, or the flag to {size.value}.",
             )
 
@@ -49,8 +49,8 @@ def _size(manifest: Manifest) -> Number | None:
         case "JobSet":
             jobs = listed(look(spec, "replicatedJobs"))
             counts = [
-                max(1, whole_number(look(one, "replicas"))) * max(1, whole_number(look(one, "template", "spec", "parallelism")))
-                for one in jobs
+                max(1, whole_number(look(job, "replicas"))) * max(1, whole_number(look(job, "template", "spec", "parallelism")))
+                for job in jobs
             ]
             return Number(sum(counts), line_of(spec, "replicatedJobs")) if len(counts) == 1 else None
         case "TrainJob":

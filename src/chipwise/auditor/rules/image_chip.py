@@ -28,11 +28,12 @@ def check(sources: Sources) -> Iterator[Finding]:
             made_for = next((maker for sign, maker in _SIGNS if sign.search(image.lower())), None)
             chips = {maker for name in chips_of(container) for sign, maker in _MAKERS.items() if name.startswith(sign)}
             if made_for and made_for != "another" and chips and made_for not in chips:
+                stated = ", ".join(sorted(chips))
                 yield Finding(
                     rule="image-chip",
                     weight=Weight.HIGH,
                     path=pod.owner.path,
                     line=line_of(container, "image"),
-                    what=f"{title_of(pod, container)}: {image} is made for {made_for}, and the pod has {', '.join(sorted(chips))}",
+                    what=f"{title_of(pod, container)}: {image} is made for {made_for}, and the pod has {stated}",
                     fix="Take the image that its project builds for these chips.",
                 )

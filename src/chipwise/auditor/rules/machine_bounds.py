@@ -8,7 +8,7 @@ from typing import Any
 
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.source import Located, Sources, line_of, listed, mapped
-from chipwise.auditor.terraform import inner, text_of
+from chipwise.auditor.terraform import inner, line_inside, machine_groups, text_of
 
 ABOUT = "groups of machines have a least, a wanted and a most in this order"
 
@@ -30,14 +30,17 @@ def check(sources: Sources) -> Iterator[Finding]:
             wrong = _wrong(sizes, "min_size", "desired_size", "max_size")
         if wrong:
             yield _finding(block.path, block.line, f"{block.title}: {wrong[1]}")
+        for name, group in machine_groups(block) if block.type == "module" else ():
+            if wrong := _wrong(group, "min_size", "desired_size", "max_size"):
+                yield _finding(block.path, line_inside(sources, block, name), f"{block.title}: {name}: {wrong[1]}")
 
 
 def _wrong(group: Mapping[str, Any], *keys: str) -> tuple[str, str] | None:
     """The first two of these keys whose numbers fall, and how."""
     stated = [(key, int(text)) for key in keys if (text := text_of(group.get(key))).isdecimal() and len(text) < 10]
-    for (low, least), (high, most) in pairwise(stated):
-        if least > most:
-            return low, f"{low} {least} is above {high} {most}"
+    for (low, low_count), (high, high_count) in pairwise(stated):
+        if low_count > high_count:
+            return low, f"{low} {low_count} is above {high} {high_count}"
     return None
 
 

@@ -41,9 +41,9 @@ def check(sources: Sources) -> Iterator[Finding]:
         if block.labels[:1] == ("aws_lb_target_group",):
             port = text_of(block.body.get("port"))
             for health in inner(block.body, "health_check"):
-                asked = text_of(health.get("port"))
-                if port.isdecimal() and asked.isdecimal() and port != asked:
-                    message = f"{block.title} sends requests to port {port} and asks port {asked} for health"
+                health_port = text_of(health.get("port"))
+                if port.isdecimal() and health_port.isdecimal() and port != health_port:
+                    message = f"{block.title} sends requests to port {port} and asks port {health_port} for health"
                     yield _finding(block.path, block.line, message, 'Use port = "traffic-port".', Weight.LOW)
 
 
@@ -101,12 +101,12 @@ def _service(service: Manifest, pods: LabelledPods) -> Iterator[Finding]:
 
 
 def _route(route: Manifest, services: Mapping[str, Manifest]) -> Iterator[Finding]:
-    for found in walk(route.body):
+    for mapping in walk(route.body):
         if route.kind == "Ingress":
-            place = found.get("service")
+            place = mapping.get("service")
             name, port = look(place, "name"), look(place, "port", "number") or look(place, "port", "name")
         else:
-            place, name, port = found, found.get("name"), found.get("port")
+            place, name, port = mapping, mapping.get("name"), mapping.get("port")
         service = services.get(str(name))
         if service is None or port is None or not same_space(route, service) or not isinstance(place, Located):
             continue

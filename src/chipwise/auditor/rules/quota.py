@@ -22,14 +22,14 @@ def check(sources: Sources) -> Iterator[Finding]:
         if cluster is None or look(cluster.body, "spec", "cohort") or look(cluster.body, "spec", "cohortName"):
             continue  # whoever has a cohort may borrow
         for name, wanted in _wanted(manifest).items():
-            given = _given(cluster, name)
-            if given is not None and wanted > given:
+            available = _available(cluster, name)
+            if available is not None and wanted > available:
                 yield Finding(
                     rule="quota",
                     weight=Weight.HIGH,
                     path=manifest.path,
                     line=line_of(manifest.body, "metadata", "labels", _LABEL),
-                    what=f"{manifest.title} asks for {wanted} {name}, and {cluster.title} has {given}",
+                    what=f"{manifest.title} asks for {wanted} {name}, and {cluster.title} has {available}",
                     fix=f"Raise nominalQuota to {wanted}, or ask for less.",
                 )
 
@@ -38,28 +38,28 @@ def _wanted(manifest: Manifest) -> dict[str, int]:
     """Accelerators of all its pods together."""
     spec, total = manifest.body.get("spec"), dict[str, int]()
     if manifest.kind == "LeaderWorkerSet":
-        many = max(1, whole_number(look(spec, "leaderWorkerTemplate", "size")))
+        pod_count = max(1, whole_number(look(spec, "leaderWorkerTemplate", "size")))
     else:
-        many = max(1, whole_number(look(spec, "parallelism")), whole_number(look(spec, "replicas")))
+        pod_count = max(1, whole_number(look(spec, "parallelism")), whole_number(look(spec, "replicas")))
     groups = next((mapped(look(spec, key)) for key in _REPLICAS if look(spec, key)), {})
     counts = [max(1, whole_number(look(group, "replicas"))) for group in groups.values()]
     for index, pod in enumerate(pods_in(manifest)):
         if manifest.kind == "LeaderWorkerSet" and "leaderTemplate" in mapped(look(spec, "leaderWorkerTemplate")):
-            times = 1 if index == 0 else many - 1
+            times = 1 if index == 0 else pod_count - 1
         else:
-            times = counts[index] if index < len(counts) else many
+            times = counts[index] if index < len(counts) else pod_count
         for name, count in pod.chips.items():
             total[name] = total.get(name, 0) + count * times
     return total
 
 
-def _given(cluster: Manifest, name: str) -> int | None:
+def _available(cluster: Manifest, name: str) -> int | None:
     """Of all flavors together, with what may be borrowed; None where the queue does not count it."""
-    found = [
+    resources = [
         resource
         for group in listed(look(cluster.body, "spec", "resourceGroups"))
         for flavor in listed(look(group, "flavors"))
         for resource in listed(look(flavor, "resources"))
         if look(resource, "name") == name and name.startswith(ACCELERATORS)
     ]
-    return sum(whole_number(look(one, "nominalQuota")) for one in found) if found else None
+    return sum(whole_number(look(one, "nominalQuota")) for one in resources) if resources else None

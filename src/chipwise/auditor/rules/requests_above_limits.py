@@ -20,8 +20,8 @@ def check(sources: Sources) -> Iterator[Finding]:
         for container in pod.containers:
             requests, limits = mapped(look(container, "resources", "requests")), mapped(look(container, "resources", "limits"))
             for name in ("cpu", "memory", "ephemeral-storage"):
-                asked, most = _amount(requests.get(name)), _amount(limits.get(name))
-                if asked is not None and most is not None and asked > most:
+                request, limit = _amount(requests.get(name)), _amount(limits.get(name))
+                if request is not None and limit is not None and request > limit:
                     message = f"{title_of(pod, container)} requests {requests[name]} of {name} and is limited to {limits[name]}"
                     yield Finding(
                         rule="requests-above-limits",

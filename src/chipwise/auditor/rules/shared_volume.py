@@ -24,19 +24,19 @@ def check(sources: Sources) -> Iterator[Finding]:
     classes = {one.name: str(one.body.get("provisioner")) for one in sources.manifests if one.kind == "StorageClass"}
     claims = [one for one in sources.manifests if one.kind == "PersistentVolumeClaim"]
     for claim in claims:
-        yield from _many(claim.path, claim.title, claim.body.get("spec"), classes)
+        yield from _several_machines(claim.path, claim.title, claim.body.get("spec"), classes)
     for manifest in sources.manifests:
         for template in listed(look(manifest.body, "spec", "volumeClaimTemplates")):
-            yield from _many(
+            yield from _several_machines(
                 manifest.path, f"{manifest.title}: claim {look(template, 'metadata', 'name')}", look(template, "spec"), classes
             )
     scaled, by_name = scaled_names(sources), {(one.namespace, one.name): one for one in claims}
     for pod in pods_of(sources):
         if copies(pod, scaled) > 1:
-            yield from _once(pod, by_name)
+            yield from _one_machine(pod, by_name)
 
 
-def _many(path: str, title: str, spec: object, classes: dict[str, str]) -> Iterator[Finding]:
+def _several_machines(path: str, title: str, spec: object, classes: dict[str, str]) -> Iterator[Finding]:
     """A claim for several machines on a class of disks."""
     modes = {str(mode) for mode in listed(look(spec, "accessModes"))}
     name = str(look(spec, "storageClassName") or "")
@@ -48,7 +48,7 @@ def _many(path: str, title: str, spec: object, classes: dict[str, str]) -> Itera
         yield Finding(rule=_RULE, weight=Weight.HIGH, path=path, line=line_of(spec, "accessModes"), what=message, fix=fix)
 
 
-def _once(pod: Pod, claims: Mapping[tuple[str, str], Manifest]) -> Iterator[Finding]:
+def _one_machine(pod: Pod, claims: Mapping[tuple[str, str], Manifest]) -> Iterator[Finding]:
     """Several pods that share a claim of one machine."""
     for volume in listed(pod.spec.get("volumes")):
         claim = claims.get((pod.owner.namespace, str(look(volume, "persistentVolumeClaim", "claimName"))))

@@ -66,9 +66,9 @@ def _patience(probe: object) -> int:
 
 def _loading_seconds(container: Located) -> float:
     words = words_of_container(container)
-    named = value_of(words, _MODEL)
+    flag = value_of(words, _MODEL)
     settings = [str(look(one, "value") or "") for one in listed(container.get("env")) if "MODEL" in str(look(one, "name"))]
-    model = named.text if named else next(iter(settings), "")
+    model = flag.text if flag else next(iter(settings), "")
     size = _SIZE.search(model.rpartition("/")[2])
     if not size:
         return START_S

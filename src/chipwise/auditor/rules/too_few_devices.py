@@ -69,9 +69,9 @@ def _split(path: str, title: str, words: Sequence[Word], devices: int, nodes: in
     total = _product(splits)
     machines = max(nodes or 1, stated.value if stated else 1)
     if total > devices * machines:
-        over = f"{devices} devices" if machines == 1 else f"{machines} machines of {devices} devices"
+        place = f"{devices} devices" if machines == 1 else f"{machines} machines of {devices} devices"
         need = -(-total // machines)
-        yield _finding(path, splits[0].line, f"{title} is split over {total} devices and has {over}", need)
+        yield _finding(path, splits[0].line, f"{title} is split over {total} devices and has {place}", need)
 
 
 def _product(splits: Sequence[Number]) -> int:
@@ -119,8 +119,8 @@ def _reserved(service: object) -> int:
 def _sky(accelerators: object) -> int:
     """`A100:4`, or {A100: 4}; 0 where it names several."""
     if isinstance(accelerators, Located):
-        [(name, count), *more] = accelerators.items() or [("", 0)]
-        return 0 if more or str(name).startswith(_CORES) else whole_number(count)
+        [(name, count), *others] = accelerators.items() or [("", 0)]
+        return 0 if others or str(name).startswith(_CORES) else whole_number(count)
     if isinstance(accelerators, str) and accelerators and not accelerators.startswith(_CORES):
         return whole_number(accelerators.partition(":")[2] or "1")
     return 0

@@ -19,7 +19,7 @@ _INDEX = ("JOB_COMPLETION_INDEX", "HOSTNAME", "POD_NAME", "RANK", "hostname")
 
 def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources):
-        if pod.owner.kind != "Job" or copies(pod) < 2:
+        if pod.owner.kind not in ("Job", "CronJob") or copies(pod) < 2:
             continue
         own = {str(look(one, "name")) for one in listed(pod.spec.get("volumes")) if look(one, "emptyDir") is not None}
         for container in pod.mains:

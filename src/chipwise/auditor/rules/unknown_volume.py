@@ -32,8 +32,8 @@ def check(sources: Sources) -> Iterator[Finding]:
 def _volumes(manifest: Manifest) -> set[str]:
     """Those of a workflow or a claim stand elsewhere in the object than those of its pods."""
     return {
-        str(look(one, "name") or look(one, "metadata", "name"))
+        str(look(volume, "name") or look(volume, "metadata", "name"))
         for mapping in walk(manifest.body)
         for key in ("volumes", "volumeClaimTemplates", "pvcs")
-        for one in listed(mapping.get(key))
+        for volume in listed(mapping.get(key))
     }
