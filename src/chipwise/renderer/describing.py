@@ -17,6 +17,7 @@ from chipwise.renderer.file import CannotRender
 from chipwise.renderer.hardware import node_of
 from chipwise.renderer.joining import joining
 from chipwise.renderer.launch.handing import arrives_at
+from chipwise.renderer.launch.weights import patient, weight_notes
 from chipwise.renderer.layout import copies_each
 from chipwise.renderer.paying import (
     around_the_clock_usd,
@@ -95,6 +96,7 @@ def describe(
     opens, closes = (starts, stops) if hours else ("", "")
     starts, stops = ("", "") if hours else (starts, stops)
     goals, budget = work.goals, work.goals.budget
+    software = patient(software_of(request, catalog.rows("images")), loaded)
     return Deployment(
         name=name,
         title=work.name,
@@ -103,7 +105,7 @@ def describe(
         node=node,
         machines=chosen.machines,
         purchase=purchase_of(load, chosen),
-        software=software_of(request, catalog.rows("images")),
+        software=software,
         predicted=replace(_predicted(plan, chosen), followed_usd=followed_usd(load, chosen), longest_s=longest),
         labels=_labels(work),
         description=work.description or "",
@@ -123,7 +125,13 @@ def describe(
         trigger=work.program.trigger if work.program else None,
         alternatives=_similar_nodes(catalog, plan, chosen, work),
         regions=_regions(plan, chosen),
-        notes=(*_notes(work, chosen, node), *_taught(teacher), *paused(hours), *notes_of(plan, chosen)),
+        notes=(
+            *_notes(work, chosen, node),
+            *weight_notes(software, loaded, form),
+            *_taught(teacher),
+            *paused(hours),
+            *notes_of(plan, chosen),
+        ),
         platforms=platforms(catalog.rows("runtimes"), node)
         | joining(catalog.rows("runtimes"), node)
         | boot_images(catalog.rows("runtimes"), node)

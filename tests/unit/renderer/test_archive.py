@@ -118,3 +118,12 @@ def test_the_parts_of_an_archive_never_meet() -> None:
 def test_the_command_overwrites_only_names_of_its_own() -> None:
     words = archive_words(("ffmpeg", "-i", "/data/in.ts", "-f", "mpegts", "/data/out-0.ts"))
     assert words[-2] == 'exec ffmpeg -y -i "$SOURCE" -f mpegts "${1}"'
+
+
+def test_results_of_several_codecs_have_the_container_that_their_ending_names() -> None:
+    one = ("ffmpeg", "-i", "/data/in.ts", "-c:v", "av1_nvenc", "-f", "matroska", "/data/out-0.mkv")
+    two = ("-c:v", "h264_nvenc", "-f", "mpegts", "/data/out-1.ts")
+    words = archive_words((*one, *two))
+    assert words[7] == "mkv"
+    assert "mpegts" not in words[-2]
+    assert words[-2].count("matroska") == 2
