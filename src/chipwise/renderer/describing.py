@@ -12,6 +12,7 @@ from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.planner.values.split import Copies, GenerationSplit, Split, width
 from chipwise.renderer.boot_images import boot_images
+from chipwise.renderer.cluster.storage import storage_rates
 from chipwise.renderer.deployment import Deployment, Form, HandOff, Model, Node, Predicted, Scaling, Stand, Volume
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.hardware import node_of
@@ -136,6 +137,7 @@ def describe(
         | joining(catalog.rows("runtimes"), node)
         | boot_images(catalog.rows("runtimes"), node)
         | {"Images": images_for(catalog.rows("images"), node)}
+        | {"Storage": storage_rates(catalog.rows("storage"), node)}
         | {"Unverified": unverified_for(catalog.rows("images"), node)},
         runs=int(getattr(work, "runs", 1) or 1),
         goals=_goals(work),

@@ -11,7 +11,10 @@ from chipwise.auditor.source import Sources, line_of, look, whole_number
 ABOUT = "jobs on spot machines save their work"
 _SHORT_S = 3600
 _TESTS = ("pytest", "ctest", "tox", "nox", "go test")
-_SIGNS = ("checkpoint", "ckpt", "resume", "snapshot")
+_SIGNS = (  # the second row: what is there already is not done again
+    *("checkpoint", "ckpt", "resume", "snapshot"),
+    *("[ -e ", "[ -f ", "[ -s ", "test -e ", "skip-existing", "skip_existing", "ignore-existing"),
+)
 
 
 def check(sources: Sources) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""What an engine needs before it answers: weights that the hub gives to accounts that accepted terms, a chat template, and time.
+"""What an engine needs before it answers: weights that the hub gives to accounts that accepted terms, a template, and time.
 
 The hub is not asked: that weights are behind terms is known of families whose publishers ask for them, and that a model has no
 template of a dialogue follows from its name."""
