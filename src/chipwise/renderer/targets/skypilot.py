@@ -148,7 +148,7 @@ def _refuse(deployment: Deployment) -> None:
     copies = deployment.per_machine if deployment.form is Form.SERVICE else 1
     if copies > 1 and (deployment.software.engine != "vllm" or deployment.software.is_custom):
         raise CannotRender(
-            f"The plan puts {copies} copies on one {node.machine}; a replica of SkyPilot is a machine that answers on one port.",
+            f"The plan puts {copies} copies on one {node.machine}; a SkyPilot replica is a machine that answers on one port.",
             remedy="Give program.engine: vllm, which spreads requests over them, or take --to kubernetes, ecs or terraform.",
         )
     if deployment.form is Form.SERVICE and (not listens(deployment) or deployment.software.health is None):
@@ -164,7 +164,7 @@ def accelerator(node: Node, count: int) -> str | None:
         return None
     if node.kind == "tpu":
         return f"{node.machine.lower()}:1" if node.machine.lower().startswith("tpu-") else None
-    return f"{_CHIPS.get(node.chip, node.chip)}:{count}"
+    return f"{_CHIPS.get(node.chip, node.chip)}:{count if node.share == 1 else f'{node.share:g}'}"
 
 
 def _resources(deployment: Deployment) -> Object:
