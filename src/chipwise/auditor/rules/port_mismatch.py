@@ -57,12 +57,24 @@ def _own(pod: Pod) -> Iterator[Finding]:
         if flag and own and flag.value not in own and _is_server([str(container.get("image")), *(word.text for word in words)]):
             message = f"{title_of(pod, container)} listens on {flag.value} and declares {_list(own)}"
             yield _finding(pod.owner.path, flag.line, message, f"Declare containerPort {flag.value}, or change the flag.")
-        for probe, method in product(_PROBES, _METHODS) if ports else ():
-            port = look(container, probe, method, "port")
-            if port is not None and not _is_open(port, numbers, names):
+        asked = {
+            (probe, method): port
+            for probe, method in product(_PROBES, _METHODS)
+            if ports and (port := look(container, probe, method, "port")) is not None
+        }
+        if (
+            len(asked) > 1
+            and len(set(map(str, asked.values()))) == 1
+            and flag is None
+            and whole_number(next(iter(asked.values())))
+        ):
+            continue  # all of them ask one port that is not declared: declaring ports is a habit, and no condition
+        for (probe, method), port in asked.items():
+            if not _is_open(port, numbers, names):
                 line = line_of(container, probe, method, "port")
                 message = f"{title_of(pod, container)}: {probe} asks port {port}, and {_list(numbers)} are declared"
-                yield _finding(pod.owner.path, line, message, "Ask the port that the program listens on.")
+                weight = Weight.MEDIUM if len(asked) > 1 or flag or not whole_number(port) else Weight.LOW
+                yield _finding(pod.owner.path, line, message, "Ask the port that the program listens on.", weight)
 
 
 def _is_server(texts: list[str]) -> bool:
