@@ -1,6 +1,6 @@
 """What the audit finds of the faults that were planted in files of our own, and what it objects to besides.
 
-    python benchmarks/audit.py [open|aside|later] [--list]
+    python benchmarks/audit.py [open|aside|later|last] [--list]
 
 `audit_corpus/` has files in the style of public repositories, one directory a case, which is audited as a whole. A line with
 a fault ends in `#! RULE, RULE`, which is taken away before the audit reads it. A fault is found when a finding of its rule,

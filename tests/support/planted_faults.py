@@ -11,7 +11,7 @@ from chipwise.auditor.auditing import audit
 from chipwise.auditor.finding import Finding
 
 CORPUS = Path(__file__).resolve().parents[2] / "benchmarks" / "audit_corpus"
-PARTS = ("open", "aside", "later")
+PARTS = ("open", "aside", "later", "last")
 NEAR = 6  # lines: what is missing has no line of its own
 _MARK = re.compile(r"[ \t]*#! (.*)$", re.MULTILINE)
 
