@@ -99,4 +99,5 @@ clean:
 
 docs: $(DEV)
 	$(BIN)/python tools/reference.py
+	$(BIN)/python tools/audit_rules.py
 	$(BIN)/python -m pytest -q tests/docs --update-golden

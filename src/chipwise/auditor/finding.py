@@ -20,3 +20,8 @@ class Finding:
     line: int
     what: str
     fix: str
+
+    @property
+    def page(self) -> str:
+        """Where the rule is explained."""
+        return f"docs/reference/audit-rules.md#{self.rule}"

@@ -1,29 +1,36 @@
-"""Pods, wherever they stand: in a Pod, a Job, a Deployment, a CronJob, or a custom object that carries their template."""
+"""Pods, wherever they stand: in a Pod, a Job, a Deployment, or any object that carries what has the shape of one."""
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from chipwise.auditor.source import Located, Manifest, Sources, listed, look, mapped, whole_number
+from chipwise.auditor.commands import Word, words_of_container
+from chipwise.auditor.source import Located, LocatedList, Manifest, Sources, line_of, listed, look, mapped, whole_number
 
 _SPOT_LABELS = ("cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible")
-_FLAG_C = re.compile(r"-[a-z]*c")
 ACCELERATORS = ("nvidia.com/", "amd.com/gpu", "aws.amazon.com/neuron", "google.com/tpu", "habana.ai/", "gpu.intel.com/")
+_NO_PODS = ("NodePool", "ConfigMap", "Secret", "CustomResourceDefinition", "ConstraintTemplate", "LimitRange")
+_SINGLE = ("mainContainer", "container", "script")  # one container where others have a list: Dynamo, Argo Workflows
+_CONTAINER_KEYS = {"image", "command", "args", "resources", "env"}
 
 
 @dataclass(frozen=True, slots=True)
 class Pod:
     owner: Manifest
     spec: Located
+    partial: bool = False  # another object gives the rest of it: what it leaves out says nothing
+    labels: Located | None = None  # None: not known
 
     @property
     def containers(self) -> list[Located]:
         every = [*listed(self.spec.get("initContainers")), *listed(self.spec.get("containers"))]
         return [one for one in every if isinstance(one, Located)]
+
+    @property
+    def mains(self) -> list[Located]:
+        return [one for one in listed(self.spec.get("containers")) if isinstance(one, Located)]
 
     @property
     def chips(self) -> dict[str, int]:
@@ -41,25 +48,21 @@ class Pod:
         return kind.endswith("Job") or kind in ("JobSet", "Workflow", "CronWorkflow", "WorkflowTemplate", "Pod")
 
 
+def title_of(pod: Pod, container: Located) -> str:
+    return f"{pod.owner.title}: container {container.get('name', '?')}"
+
+
 def chips_of(container: Located) -> dict[str, int]:
     asked = mapped(look(container, "resources", "limits") or look(container, "resources", "requests"))
     return {name: whole_number(many) for name, many in asked.items() if name.startswith(ACCELERATORS) and whole_number(many)}
 
 
 def words_of(container: Located) -> list[str]:
-    """Its command and arguments; what is given to a shell as one text is taken apart."""
-    arguments = [str(word) for key in ("command", "args") for word in listed(container.get(key))]
-    words: list[str] = []
-    for index, word in enumerate(arguments):
-        words += _split(word) if index and _FLAG_C.fullmatch(arguments[index - 1]) and " " in word else [word]
-    return words
+    return [word.text for word in words_of_container(container)]
 
 
-def _split(line: str) -> list[str]:
-    try:
-        return shlex.split(line.replace("\\\n", " "), comments=True)
-    except ValueError:  # a quote without its end
-        return line.split()
+def words_of_pod(pod: Pod) -> list[Word]:
+    return [word for container in pod.mains for word in words_of_container(container)]
 
 
 def is_device_plugin(pod: Pod) -> bool:
@@ -68,26 +71,67 @@ def is_device_plugin(pod: Pod) -> bool:
     return pod.owner.kind == "DaemonSet" and any(path.startswith("/var/lib/kubelet/device-plugins") for path in paths)
 
 
-def pods_of(sources: Sources) -> Iterator[Pod]:
+def pods_of(sources: Sources, partial: bool = False) -> Iterator[Pod]:
+    """`partial`: also those of which the file says only a part, such as the `model` of an InferenceService."""
     for manifest in sources.manifests:
-        if manifest.kind == "Pod" and isinstance(manifest.body.get("spec"), Located):
-            yield Pod(manifest, manifest.body["spec"])
-        elif manifest.kind not in ("NodePool", "ConfigMap", "Secret", "CustomResourceDefinition"):
-            yield from (Pod(manifest, spec) for spec in _templates(manifest.body))
+        yield from (pod for pod in pods_in(manifest) if partial or not pod.partial)
 
 
-def _templates(value: Any) -> Iterator[Located]:
-    """Every `template` with a `spec` that has containers."""
-    if isinstance(value, Located):
-        for key, item in value.items():
-            spec = look(item, "spec")
-            if key == "template" and isinstance(spec, Located) and isinstance(spec.get("containers"), list):
-                yield spec
-            else:
-                yield from _templates(item)
-    elif isinstance(value, list):
+def pods_in(manifest: Manifest) -> Iterator[Pod]:
+    if manifest.kind not in _NO_PODS and not manifest.kind.endswith("Policy"):
+        yield from _shaped(manifest, manifest.body, None)
+
+
+def _shaped(manifest: Manifest, value: Any, labels: Located | None) -> Iterator[Pod]:
+    """Whatever has a list of containers; where the kind is known to be one of Kubernetes, also single ones."""
+    if isinstance(value, list):
         for item in value:
-            yield from _templates(item)
+            yield from _shaped(manifest, item, None)
+    if not isinstance(value, Located):
+        return
+    containers = value.get("containers")
+    if isinstance(containers, list) and (not containers or any(map(_is_container, containers))):
+        yield Pod(manifest, value, labels=labels)
+        return
+    metadata = value.get("metadata")
+    own = metadata.get("labels") if isinstance(metadata, Located) else None
+    for key, item in value.items():
+        if manifest.kind and isinstance(item, Located) and key in _SINGLE and "image" in item:
+            yield Pod(manifest, _with_container(value, key, item))
+        elif manifest.kind == "InferenceService" and key == "model" and isinstance(item, Located):
+            yield Pod(manifest, _with_container(value, key, item), partial=True)
+        elif manifest.kind == "TrainJob" and key == "trainer" and isinstance(item, Located):
+            yield Pod(manifest, _with_container(value, key, _trainer(item)), partial=True)
+        else:
+            yield from _shaped(manifest, item, own if key == "spec" and isinstance(own, Located) else None)
+
+
+def _is_container(value: Any) -> bool:
+    return isinstance(value, Located) and bool(_CONTAINER_KEYS & value.keys())
+
+
+def _with_container(spec: Located, key: str, container: Located) -> Located:
+    """The same mapping with its container in a list, as in a pod."""
+    changed = _copied(spec)
+    items = LocatedList()
+    items.append(container)
+    items.lines.append(line_of(spec, key))
+    changed["containers"], changed.lines["containers"] = items, line_of(spec, key)
+    return changed
+
+
+def _trainer(trainer: Located) -> Located:
+    changed = _copied(trainer)
+    if "resourcesPerNode" in trainer:
+        changed["resources"], changed.lines["resources"] = trainer["resourcesPerNode"], line_of(trainer, "resourcesPerNode")
+    return changed
+
+
+def _copied(source: Located) -> Located:
+    changed = Located()
+    changed.update(source)
+    changed.line, changed.lines = source.line, dict(source.lines)
+    return changed
 
 
 def is_spot(spec: Located) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,14 @@ class Located(dict[str, Any]):
         super().__init__()
         self.line = 1
         self.lines: dict[str, int] = {}
+
+
+class LocatedList(list[Any]):
+    """A sequence whose items know their lines."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[int] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,10 @@ class Manifest:
     @property
     def name(self) -> str:
         return str(look(self.body, "metadata", "name") or "?")
+
+    @property
+    def namespace(self) -> str:
+        return str(look(self.body, "metadata", "namespace") or "")
 
     @property
     def title(self) -> str:
@@ -138,3 +150,14 @@ def whole_number(value: Any) -> int:
 
 def listed(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list) else ()
+
+
+def walk(value: Any) -> Iterator[Located]:
+    """Every mapping in it, itself first."""
+    if isinstance(value, Located):
+        yield value
+        for item in value.values():
+            yield from walk(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from walk(item)

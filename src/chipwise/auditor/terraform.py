@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from chipwise.auditor.source import Located, TerraformBlock, Unreadable, line_of
+from chipwise.auditor.source import Located, Sources, TerraformBlock, Unreadable, line_of
 from chipwise.auditor.yaml_files import read_yaml
 from chipwise.errors import MissingExtra
 
@@ -90,3 +90,24 @@ def text_of(value: Any) -> str:
 
 def is_true(value: Any) -> bool:
     return value is True or text_of(value).lower() == "true"
+
+
+def machine_groups(block: TerraformBlock) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Groups of machines inside the arguments of a module, by name: whatever names its types."""
+
+    def groups(value: Any, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        if isinstance(value, Mapping):
+            if "instance_types" in value:
+                yield name, value
+            for key, item in value.items():
+                yield from groups(item, str(key).strip('"'))
+
+    yield from groups(block.body, block.title)
+
+
+def line_inside(sources: Sources, block: TerraformBlock, name: str) -> int:
+    """Where an argument of a block is written; the reader keeps the line of the block only."""
+    text = next((text for path, text in sources.texts if path == block.path), "")
+    opening = re.compile(rf'\s*"?{re.escape(name)}"?\s*[:=]')
+    lines = text.splitlines()
+    return next((at for at in range(block.line, len(lines) + 1) if opening.match(lines[at - 1])), block.line)

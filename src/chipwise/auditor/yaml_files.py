@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from chipwise.auditor.source import Located, Manifest, Unreadable
+from chipwise.auditor.source import Located, LocatedList, Manifest, Unreadable
 
 DEEPEST = 60  # levels of a document: a deeper one is no manifest
 MOST_NODES = 200_000  # of a file, aliases counted each time they are used
@@ -109,7 +109,11 @@ def _built(node: yaml.Node, depth: int, left: list[int], line: int) -> Any:
         case yaml.MappingNode():
             return _mapping(node, depth, left, line)
         case yaml.SequenceNode():
-            return [_built(one, depth + 1, left, line) for one in node.value]
+            items = LocatedList()
+            for item in node.value:
+                items.append(_built(item, depth + 1, left, line))
+                items.lines.append(item.start_mark.line + line)
+            return items
         case yaml.ScalarNode():
             return _scalar(node)
     return None

@@ -42,7 +42,7 @@ def audit(ctx: click.Context, /, path: str | None, listed: bool, as_json: bool) 
     grave = [one for one in result.findings if one.weight != "low"]
     if as_json:
         header = {"files": list(result.audited), "passed_over": list(result.skipped)}
-        text.show_json({"schema": 1, **header, "findings": [asdict(one) for one in result.findings]})
+        text.show_json({"schema": 1, **header, "findings": [asdict(one) | {"page": one.page} for one in result.findings]})
     else:
         for finding in result.findings:
             text.show_lines(
@@ -51,5 +51,7 @@ def audit(ctx: click.Context, /, path: str | None, listed: bool, as_json: bool) 
         text.show_lines(*(f"skipped: {one}" for one in result.skipped))
         count = len(result.findings)
         summary = "no objection" if not count else f"{count} {'objection' if count == 1 else 'objections'}"
+        if count:
+            text.show_lines(f"Rules: {result.findings[0].page.partition('#')[0]}")
         text.show_lines(f"{len(result.audited)} {'file' if len(result.audited) == 1 else 'files'}: {summary}.")
     ctx.exit(1 if grave else 0)

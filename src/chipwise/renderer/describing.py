@@ -14,6 +14,7 @@ from chipwise.planner.values.plan import Choice, Plan
 from chipwise.planner.values.split import Copies, GenerationSplit, Split, width
 from chipwise.renderer.answer_times import answer_s, longest_context, longest_s, usual_answer_s
 from chipwise.renderer.boot_images import boot_images
+from chipwise.renderer.cluster.storage import storage_rates
 from chipwise.renderer.deployment import (
     FORMAT_BYTES,
     Deployment,
@@ -30,6 +31,7 @@ from chipwise.renderer.file import CannotRender
 from chipwise.renderer.hardware import node_of
 from chipwise.renderer.joining import joining
 from chipwise.renderer.launch.handing import arrives_at
+from chipwise.renderer.launch.weights import patient, weight_notes
 from chipwise.renderer.layout import copies_each
 from chipwise.renderer.paying import (
     around_the_clock_usd,
@@ -106,6 +108,7 @@ def describe(
     opens, closes = (starts, stops) if hours else ("", "")
     starts, stops = ("", "") if hours else (starts, stops)
     goals, budget = work.goals, work.goals.budget
+    software = patient(software_of(request, catalog.rows("images")), loaded)
     return Deployment(
         name=name,
         title=work.name,
@@ -114,7 +117,7 @@ def describe(
         node=node,
         machines=chosen.machines,
         purchase=purchase_of(load, chosen),
-        software=software_of(request, catalog.rows("images")),
+        software=software,
         predicted=replace(_predicted(plan, chosen), followed_usd=followed_usd(load, chosen), longest_s=longest),
         labels=_labels(work),
         description=work.description or "",
@@ -134,11 +137,18 @@ def describe(
         trigger=work.program.trigger if work.program else None,
         alternatives=similar_nodes(catalog, plan, chosen, work),
         regions=_regions(plan, chosen),
-        notes=(*_notes(work, chosen, node), *_taught(teacher), *paused(hours), *notes_of(plan, chosen)),
+        notes=(
+            *_notes(work, chosen, node),
+            *weight_notes(software, loaded, form),
+            *_taught(teacher),
+            *paused(hours),
+            *notes_of(plan, chosen),
+        ),
         platforms=platforms(catalog.rows("runtimes"), node)
         | joining(catalog.rows("runtimes"), node)
         | boot_images(catalog.rows("runtimes"), node)
         | {"Images": images_for(catalog.rows("images"), node)}
+        | {"Storage": storage_rates(catalog.rows("storage"), node)}
         | {"Unverified": unverified_for(catalog.rows("images"), node)},
         runs=int(getattr(work, "runs", 1) or 1),
         goals=_goals(work),

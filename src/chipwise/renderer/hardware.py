@@ -43,6 +43,7 @@ def node_of(catalog: Catalog, choice: Choice, work: Common | None = None) -> Nod
         arch="arm64" if runs_arm(machine, name) else "amd64",
         fabric=(machine.fabric or "").lower() if machine is not None and machine.fabric not in (None, "no") else "",
         interfaces=(fabric.interfaces or 0) if fabric is not None else 0,
+        share=machine.chips if machine is not None and machine.chips and machine.chips < 1 else 1.0,
         first_card=first_card(catalog.rows("runtimes"), choice.machine) if fabric is not None else 0,
     )
 

@@ -124,6 +124,11 @@ def _inside(deployment: Deployment) -> Fraction:
     return copies_each(deployment.form, deployment.node, deployment.split, deployment.chips_each)
 
 
+def surge(deployment: Deployment) -> int:
+    """Copies that a rollout adds before it takes one away: one where there is no second to lean on, else none."""
+    return 1 if deployment.scaling is not None and deployment.scaling.minimum < 2 else 0
+
+
 def most_machines(deployment: Deployment) -> int:
     """The most that the plan ever has at once, with room for a rollout of a service."""
     scaling = deployment.scaling

@@ -56,6 +56,8 @@ def _images(rows: tuple[RuntimeFact, ...], node: Node) -> dict[str, str]:
         wanted = {"ec2": ("AMI DLAMI (GPU)", base), "eks": ("AMI EKS optimized", f"AL2023 {arch} NVIDIA")}
         if arch != "arm64":
             wanted["ecs"] = ("AMI ECS optimized", "AL2023 NVIDIA")
+        if node.share < 1:  # a part of a chip takes NVIDIA's GRID driver, which of these the images of EKS alone have
+            wanted = {"eks": wanted["eks"]}
     else:
         return {}
     values = {(row.component, row.version): row.value for row in rows if row.requires == "SSM parameter"}

@@ -21,6 +21,7 @@ def similar_nodes(catalog: Catalog, plan: Plan, chosen: Choice, work: Common) ->
             continue
         node = node_of(catalog, choice, work)
         alike = (node.kind, node.vendor, node.chips, node.arch) == (own.kind, own.vendor, own.chips, own.arch)
+        alike = alike and node.share >= own.share and (node.share < 1) == (own.share < 1)  # a part has another driver
         fits = choice.split == chosen.split or _chip_bytes(catalog, node) >= _chip_bytes(catalog, own) > 0
         if alike and fits and choice.machines == chosen.machines and choice.precision == chosen.precision:
             seen.add(choice.machine)

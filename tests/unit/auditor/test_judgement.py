@@ -159,6 +159,7 @@ def test_a_chat_service_that_holds_four_gpus_and_uses_one() -> None:
         ("open-network", 24),
         ("unpinned-image", 10),
         ("shared-memory", 9),
+        ("short-startup", 15),
     }
     assert ("open-secrets", 20) in found("a.yaml", VLLM.replace("REPLACE_WITH_TOKEN", "abcdef123")), "no longer a placeholder"
     split = VLLM.replace("--max-model-len 4096", "--tensor-parallel-size 4")

@@ -33,6 +33,7 @@ spec:
         - {<<: *safe, name: a, image: "b:1"}
         - <<: [{image: "c:1"}, *safe]
           name: c
+      restartPolicy: Never
 """
     assert rules(("a.yaml", text)) == []
     over = text.replace("name: a,", "name: a, securityContext: {privileged: true},")

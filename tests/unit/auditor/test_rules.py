@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chipwise.auditor.auditing import audit, every_rule
+from planted_faults import PARTS, cases
 
 GOOD_JOB = """\
 apiVersion: batch/v1
@@ -25,8 +26,9 @@ spec:
           resources:
             requests: {cpu: "8", memory: 64Gi}
             limits: {memory: 64Gi, nvidia.com/gpu: 8}
-          volumeMounts: [{name: checkpoints, mountPath: /checkpoints}, {name: shm, mountPath: /dev/shm}]
-      volumes: [{name: shm, emptyDir: {medium: Memory}}]
+          volumeMounts: [{name: state, mountPath: /checkpoints}, {name: shm, mountPath: /dev/shm}]
+      volumes: [{name: shm, emptyDir: {medium: Memory}}, {name: state, persistentVolumeClaim: {claimName: state}}]
+      restartPolicy: Never
 """
 GOOD_SERVICE = """\
 apiVersion: apps/v1
@@ -154,7 +156,7 @@ BAD = [
     ("open-secrets", "job.yaml", "[torchrun, --nproc-per-node=8, train.py]", "[sh, -c, 'export API_KEY=a1b2c3; run']", 13),
     ("open-secrets", "main.tf", 'instance_type = "p5.48xlarge"', 'password = "hunter2"', 1),
     ("disruption-budget", "service.yaml", "matchLabels: {app: chat}", "matchLabels: {app: other}", 2),
-    ("spot-without-checkpoint", "job.yaml", "{name: checkpoints, mountPath: /checkpoints}, ", "", 7),
+    ("spot-without-checkpoint", "job.yaml", "{name: state, mountPath: /checkpoints}, ", "", 7),
     ("idle-accelerators", "job.yaml", "--nproc-per-node=8", "--nproc-per-node=2", 10),
     ("idle-accelerators", "job.yaml", "[torchrun, --nproc-per-node=8, train.py]", "[sleep, infinity]", 10),
     ("idle-accelerators", "job.yaml", "[torchrun, --nproc-per-node=8, train.py]", "[bash, -c, sleep 1d]", 10),
@@ -178,6 +180,27 @@ BAD = [
     ("metadata-v1", "main.tf", '"required"', '"optional"', 1),
     ("metadata-v1", "nodes.yaml", "httpTokens: required", "httpTokens: optional", 16),
     ("broad-rights", "main.tf", '["s3:GetObject"]', '["*"]', 30),
+    ("job-policy", "job.yaml", "restartPolicy: Never", "restartPolicy: Always", 21),
+    ("job-policy", "job.yaml", "      restartPolicy: Never\n", "", 7),
+    ("too-few-devices", "job.yaml", "--nproc-per-node=8", "--nproc-per-node=16", 13),
+    ("requests-above-limits", "job.yaml", "limits: {memory: 64Gi", "limits: {memory: 63Gi", 17),
+    ("unknown-volume", "job.yaml", "{name: state, persistentVolumeClaim", "{name: other, persistentVolumeClaim", 19),
+    ("bucket-rights", "job.yaml", "train.py]", "train.py, s3://team/data]", 13),
+    ("image-chip", "job.yaml", "team/trainer:1.4", "rocm/pytorch:rocm6.4", 12),
+    ("group-size", "job.yaml", "[torchrun, ", "[torchrun, --nnodes=2, ", 13),
+    (
+        "port-mismatch",
+        "service.yaml",
+        "health, port: 8000}}\n          liveness",
+        "health, port: 8001}}\n          liveness",
+        14,
+    ),
+    ("disruption-budget", "service.yaml", "maxUnavailable: 1", "maxUnavailable: 0", 23),
+    ("disruption-budget", "service.yaml", "maxUnavailable: 1", "minAvailable: 2", 23),
+    ("selector-mismatch", "service.yaml", "selector: {matchLabels: {app: chat}}", "selector: {matchLabels: {app: chats}}", 24),
+    ("unknown-kind", "service.yaml", "policy/v1\nkind: PodDisruptionBudget", "team.org/v1\nkind: Budget", 20),
+    ("node-expiry", "nodes.yaml", "      taints", "      expireAfter: 24h\n      taints", 9),
+    ("machine-bounds", "main.tf", "  taint {", "  scaling_config {\n    min_size = 2\n    max_size = 1\n  }\n  taint {", 22),
     ("unreadable", "job.yaml", "kind: Job", "kind: [", 3),
     ("unreadable", "main.tf", "egress {", "egress {{", 1),
 ]
@@ -195,6 +218,9 @@ def test_good_files_meet_no_objection() -> None:
 def test_a_rule_objects_at_the_line(rule: str, name: str, old: str, new: str, line: int) -> None:
     assert old in GOOD[name]
     text = GOOD[name].replace(old, new, 1)
+    if rule == "node-expiry":
+        text = text.replace("  limits:", "  disruption: {budgets: [{nodes: '1'}]}\n  limits:").replace("\n---", "\n---", 1)
+        line += 1
     if new == "kind: Service":
         text = text.replace("  maxUnavailable: 1", "  type: LoadBalancer")
     found = [one for one in audit([(name, text)]).findings if one.rule == rule]
@@ -204,7 +230,8 @@ def test_a_rule_objects_at_the_line(rule: str, name: str, old: str, new: str, li
 
 
 def test_every_rule_has_something_to_object_to() -> None:
-    assert {one[0] for one in BAD} == {*every_rule(), "unreadable"}
+    planted = {fault.rule for part in PARTS for case in cases(part) for fault in case.faults}
+    assert {one[0] for one in BAD} | planted == {*every_rule(), "unreadable"}
     assert all(rule.ABOUT for rule in every_rule().values())
 
 

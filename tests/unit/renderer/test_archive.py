@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from chipwise.api.render import RenderRequest, deployment_of, files, target
+from chipwise.auditor.auditing import audit
 from chipwise.files.source import read_text
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.launch.archive import archive_words
@@ -118,3 +119,25 @@ def test_the_parts_of_an_archive_never_meet() -> None:
 def test_the_command_overwrites_only_names_of_its_own() -> None:
     words = archive_words(("ffmpeg", "-i", "/data/in.ts", "-f", "mpegts", "/data/out-0.ts"))
     assert words[-2] == 'exec ffmpeg -y -i "$SOURCE" -f mpegts "${1}"'
+
+
+def test_results_of_several_codecs_have_the_container_that_their_ending_names() -> None:
+    one = ("ffmpeg", "-i", "/data/in.ts", "-c:v", "av1_nvenc", "-f", "matroska", "/data/out-0.mkv")
+    two = ("-c:v", "h264_nvenc", "-f", "mpegts", "/data/out-1.ts")
+    words = archive_words((*one, *two))
+    assert words[7] == "mkv"
+    assert "mpegts" not in words[-2]
+    assert words[-2].count("matroska") == 2
+
+
+@pytest.mark.parametrize("name", ["kubernetes", "kueue", "skypilot"])
+def test_an_archive_that_goes_on_where_it_was_is_fit_for_spot_machines(name: str) -> None:
+    assert planned().spot
+    found = audit([(file.path, file.text) for file in target(name).render(planned())]).findings
+    assert "spot-without-checkpoint" not in {finding.rule for finding in found}
+
+
+def test_the_price_of_a_file_system_for_the_archive_is_said() -> None:
+    [volume] = [volume for volume in planned().volumes if volume.shared]
+    written = next(file.text for file in target("kubernetes").render(planned()) if file.path == "namespace.yaml")
+    assert f"EFS takes about ${volume.size_bytes / 1e9 * 0.3:,.0f} a month" in written

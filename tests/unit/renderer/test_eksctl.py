@@ -165,3 +165,11 @@ def test_a_plan_elsewhere_is_refused_with_what_helps() -> None:
     with pytest.raises(CannotRender, match="The plan is on gcp") as refused:
         eksctl.render(deployment("finetune", "clouds=[gcp]"))
     assert "clouds=[aws]" in str(refused.value.remedy)
+
+
+def test_it_says_that_nothing_grows_a_group_of_a_service_by_itself() -> None:
+    [serving] = eksctl.render(deployment("serve", AWS))
+    assert "autoDiscovery.clusterName" in serving.text
+    assert "--to karpenter" in serving.text
+    [training] = eksctl.render(deployment("train", AWS))
+    assert "autoDiscovery" not in training.text

@@ -15,7 +15,7 @@ from chipwise.api.render import files, target, target_names
 from chipwise.planner.values.split import GenerationSplit
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender
-from chipwise.renderer.layout import most_machines, replica_machines
+from chipwise.renderer.layout import most_machines, replica_machines, surge
 from fixed_deployments import CASES
 
 WIDE = CASES["wide"]
@@ -87,7 +87,7 @@ def test_quotas_and_node_limits_count_all_machines_of_a_group() -> None:
     assert one("NodePool", "karpenter")["spec"]["limits"]["nvidia.com/gpu"] == str(most_machines(WIDE) * 8)
     [flavors] = one("ClusterQueue", "kueue")["spec"]["resourceGroups"]
     quotas = {it["name"]: it["nominalQuota"] for it in flavors["flavors"][0]["resources"]}
-    assert quotas["nvidia.com/gpu"] == str(WIDE.scaling.maximum * 16)
+    assert quotas["nvidia.com/gpu"] == str((WIDE.scaling.maximum + surge(WIDE)) * 16)
     [nodes] = [it for it in objects("eksctl")[0]["managedNodeGroups"] if it["name"] == WIDE.name]
     assert nodes["maxSize"] == most_machines(WIDE)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import yaml
 
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
-from chipwise.renderer.layout import pods
+from chipwise.renderer.layout import pods, surge
 from chipwise.renderer.targets import kueue
 from deployments import deployment
 
@@ -38,6 +39,20 @@ def worker(found: list[dict[str, Any]]) -> dict[str, Any]:
     return dict(work["spec"]["jobTemplate"] if work["kind"] == "CronJob" else work)
 
 
+def test_the_quota_has_room_for_the_copy_that_a_rollout_adds_at_the_maximum() -> None:
+    planned = deployment("serve", "clouds=[aws]")
+    assert planned.scaling is not None
+    alone = replace(planned, scaling=replace(planned.scaling, minimum=1, maximum=4), layers=())
+    several = replace(planned, scaling=replace(planned.scaling, minimum=2, maximum=4), layers=())
+    for case, copies in ((alone, 5), (several, 4)):
+        found = made(case)
+        rolling = worker(found)["spec"]["strategy"]["rollingUpdate"]
+        [group] = one(found, "ClusterQueue")["spec"]["resourceGroups"]
+        chips = next(it for it in group["flavors"][0]["resources"] if it["name"] == "nvidia.com/gpu")
+        assert rolling["maxSurge"] == copies - 4
+        assert amount(chips["nominalQuota"]) == copies * case.chips_each
+
+
 def amount(text: Any) -> float:
     for unit, factor in (("m", 0.001), ("Mi", 2**20), ("Gi", 2**30)):
         if str(text).endswith(unit):
@@ -50,7 +65,7 @@ def test_the_quota_is_what_the_pods_of_the_plan_ask_for(case: tuple[str, ...]) -
     planned = deployment(*case)
     found = made(planned)
     container = worker(found)["spec"]["template"]["spec"]["containers"][0]
-    many = planned.scaling.maximum if planned.scaling else pods(planned)
+    many = planned.scaling.maximum + surge(planned) if planned.scaling else pods(planned)
     [group] = one(found, "ClusterQueue")["spec"]["resourceGroups"]
     quota = {it["name"]: amount(it["nominalQuota"]) for it in group["flavors"][0]["resources"]}
     assert quota == pytest.approx({key: amount(value) * many for key, value in container["resources"]["requests"].items()})

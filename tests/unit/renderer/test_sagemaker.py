@@ -170,3 +170,12 @@ def test_secrets_are_refused_because_they_would_be_written_out() -> None:
 def test_hostile_text_is_a_literal(text: str) -> None:
     found = literals(texts(sagemaker.render(hostile(finetune(), text)))["sagemaker_job.json"])
     assert {text, f"--a={text}", f"x{text}"} <= found
+
+
+@pytest.mark.parametrize("name", ["finetune", "serve"])
+def test_what_comes_from_the_hub_goes_to_the_volume_and_not_to_the_disk_of_the_image(name: str) -> None:
+    planned = deployment(name, ON_AWS)
+    assert dict(planned.software.env)["HF_HOME"] == "/models/hub"
+    written = next(file.text for file in sagemaker.render(planned) if "HF_HOME" in file.text)
+    assert "/tmp/hub" in written
+    assert "/models/hub" not in written

@@ -97,3 +97,21 @@ def test_what_it_cannot_run_is_refused(what: Deployment, why: str) -> None:
     with pytest.raises(CannotRender, match=why) as caught:
         render(what)
     assert caught.value.remedy
+
+
+def test_a_replica_is_a_whole_machine_and_answers_for_its_copies_on_one_port() -> None:
+    """AWS has no machine with two H100, and eight for one copy would leave six idle."""
+    assert SERVE.scaling is not None
+    node = replace(SERVE.node, machine="p5.48xlarge", chip="H100-SXM", chips=8)
+    other = replace(node, machine="p5.4xlarge", chips=1)
+    made = task(replace(SERVE, node=node, chips_each=2, alternatives=(other,)))
+    assert made["resources"]["accelerators"] == "H100:8"
+    policy = made["service"]["replica_policy"]
+    assert (policy["min_replicas"], policy["max_replicas"]) == (1, 3), "four copies on each"
+    assert policy["target_qps_per_replica"] == pytest.approx(
+        4 * task(SERVE)["service"]["replica_policy"]["target_qps_per_replica"], 0.02
+    )
+    assert "--data-parallel-size 4" in made["run"]
+    tgi = replace(SERVE.software, engine="tgi")
+    with pytest.raises(CannotRender, match="4 copies on one"):
+        render(replace(SERVE, node=node, chips_each=2, software=tgi))

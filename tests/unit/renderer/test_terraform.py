@@ -168,6 +168,21 @@ def test_a_service_scales_within_the_plan_and_sleeps_when_its_users_do() -> None
     assert (text_of(stops["recurrence"]), stops["desired_capacity"]) == ("0 22 * * 1,2,3,4,5,6", 0)
 
 
+def test_copies_of_a_machine_have_a_target_group_each() -> None:
+    """Of one group, only the first of four copies would ever be asked."""
+    serve = CASES["serve"]
+    four = replace(serve, node=replace(serve.node, machine="g6e.12xlarge", chips=4), chips_each=1)
+    text = "".join(one.text for one in render(four) if one.path.startswith("machines/") or "/" not in one.path)
+    assert "one for each port from 8000 to 8003" in text
+    assert "contains([0, 4], length(var.target_group_arns))" in text
+    alone = "".join(one.text for one in render(serve))
+    assert "one for each port" not in alone
+    assert serve.scaling is not None
+    assert serve.scaling.busy_per_minute is not None
+    rate = f"target_value = {serve.scaling.busy_per_minute:.3g}"
+    assert rate in " ".join(text.split()), "requests of one copy: each target group counts its own"
+
+
 def test_who_pays_is_written_on_everything() -> None:
     wanted = {"owner": "mara.lindqvist", "team": "language", "project": "legal-assistant", "cost_center": "4711"}
     (locals_,) = values(module("train"), "locals")

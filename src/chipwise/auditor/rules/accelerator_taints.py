@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.machines import accelerated, pools
 from chipwise.auditor.pods import pods_of
-from chipwise.auditor.source import Sources, line_of, listed, look
-from chipwise.auditor.terraform import inner
+from chipwise.auditor.source import Sources, line_of, listed, look, walk
+from chipwise.auditor.terraform import inner, line_inside, machine_groups
 
 # GKE taints its own GPU and TPU node pools, so they are not looked at.
 ABOUT = "accelerator nodes are tainted, and pods that use them tolerate it"
@@ -17,6 +17,9 @@ _RULE = "accelerator-taints"
 
 
 def check(sources: Sources) -> Iterator[Finding]:
+    tainted = any(_taints(manifest.body) for manifest in sources.manifests) or any(
+        "taint" in str(one.body) for one in sources.blocks
+    )
     for pod in pods_of(sources):
         if not pod.chips or pod.owner.kind == "DaemonSet":
             continue
@@ -30,6 +33,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                     line_of(pod.spec, "tolerations"),
                     f"{pod.owner.title} uses {name} and does not tolerate its taint",
                     f"Add a toleration: key {name}, operator Exists, effect NoSchedule.",
+                    Weight.MEDIUM if tainted else Weight.LOW,  # many clusters have no taints, or add the toleration themselves
                 )
     for manifest, spec in pools(sources):
         if not listed(look(spec, "taints")):
@@ -46,23 +50,19 @@ def check(sources: Sources) -> Iterator[Finding]:
         untainted = block.labels[:1] == ("aws_eks_node_group",) and not inner(block.body, "taint")
         if untainted and any(map(accelerated, machines)):
             yield _finding(block.path, block.line, f"{block.title} has accelerators and no taint", "Add a taint block.")
-        for name, group in _groups(block.body, block.title) if block.type == "module" else ():
+        for name, group in machine_groups(block) if block.type == "module" else ():
             types = [str(one).strip('"') for one in listed(group.get("instance_types"))]
             if any(map(accelerated, types)) and not group.get("taints"):
-                yield _finding(block.path, block.line, f"{block.title}: {name} has accelerators and no taint", "Set taints.")
+                message = f"{block.title}: {name} has accelerators and no taint"
+                yield _finding(block.path, line_inside(sources, block, name), message, "Set taints.")
         untainted = block.labels[:1] == ("azurerm_kubernetes_cluster_node_pool",) and not block.body.get("node_taints")
         if untainted and "Standard_N" in str(block.body.get("vm_size", "")):
             yield _finding(block.path, block.line, f"{block.title} has accelerators and no taint", "Set node_taints.")
 
 
-def _groups(value: Any, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Groups of machines inside the arguments of a module: whatever names its types."""
-    if isinstance(value, Mapping):
-        if "instance_types" in value:
-            yield name, value
-        for key, item in value.items():
-            yield from _groups(item, str(key).strip('"'))
+def _taints(value: Any) -> bool:
+    return any(listed(mapping.get("taints")) for mapping in walk(value))
 
 
-def _finding(path: str, line: int, message: str, fix: str) -> Finding:
-    return Finding(rule=_RULE, weight=Weight.MEDIUM, path=path, line=line, what=message, fix=fix)
+def _finding(path: str, line: int, message: str, fix: str, weight: Weight = Weight.MEDIUM) -> Finding:
+    return Finding(rule=_RULE, weight=weight, path=path, line=line, what=message, fix=fix)

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.source import Sources, line_of, listed, look
+from chipwise.auditor.source import Sources, line_of, listed, look, walk
 from chipwise.auditor.terraform import inner, text_of
 
 ABOUT = "roles have the rights they need and no others"
 _RULE = "broad-rights"
+_ADMINISTRATOR = re.compile(r":policy/AdministratorAccess\b")
 _FIX = "List the actions and the resources that are needed."
 
 
@@ -49,7 +50,14 @@ def check(sources: Sources) -> Iterator[Finding]:
                     what=f"{block.title} allows {action[1]} on everything",
                     fix=_FIX,
                 )
+        if _ADMINISTRATOR.search(text_of(block.body.get("policy_arn")) or str(block.body.get("managed_policy_arns", ""))):
+            message = f"{block.title} attaches AdministratorAccess"
+            yield Finding(rule=_RULE, weight=Weight.HIGH, path=block.path, line=block.line, what=message, fix=_FIX)
     for manifest in sources.manifests:
+        for mapping in walk(manifest.body) if manifest.kind == "ClusterConfig" else ():
+            if any(_ADMINISTRATOR.search(str(one)) for one in listed(mapping.get("attachPolicyARNs"))):
+                line, message = line_of(mapping, "attachPolicyARNs"), "AdministratorAccess is attached"
+                yield Finding(rule=_RULE, weight=Weight.HIGH, path=manifest.path, line=line, what=message, fix=_FIX)
         if manifest.kind in ("Role", "ClusterRole"):
             for rule in listed(manifest.body.get("rules")):
                 if "*" in listed(look(rule, "verbs")) and "*" in listed(look(rule, "resources")):

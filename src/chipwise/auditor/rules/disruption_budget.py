@@ -1,31 +1,30 @@
-"""Without a disruption budget, one drain of the cluster takes all replicas at once."""
+"""Without a disruption budget, one drain of the cluster takes all replicas at once; with one that allows nothing, no node
+can ever be drained, and upgrades of the cluster stop."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.source import Manifest, Sources, line_of, listed, look, mapped
+from chipwise.auditor.source import Manifest, Sources, line_of, look, mapped, whole_number
+from chipwise.auditor.workloads import REPLICATED, LabelledPods, scaled_names, selects
 
-ABOUT = "services with several replicas have a disruption budget"
+ABOUT = "services with several replicas have a disruption budget, and it allows a drain"
 
 
 def check(sources: Sources) -> Iterator[Finding]:
     budgets = _Budgets(sources.manifests)
-    scaled = {
-        str(look(manifest.body, "spec", "scaleTargetRef", "name"))
-        for manifest in sources.manifests
-        if manifest.kind in ("HorizontalPodAutoscaler", "ScaledObject")
-    }
+    scaled = scaled_names(sources)
+    yield from _closed(sources, scaled)
     for manifest in sources.manifests:
         if manifest.kind not in ("Deployment", "StatefulSet"):
             continue
         replicas = look(manifest.body, "spec", "replicas")
         replicated = manifest.name in scaled or (isinstance(replicas, int) and replicas > 1)
         labels = mapped(look(manifest.body, "spec", "template", "metadata", "labels"))
-        if replicated and not any(_covers(one, labels) for one in budgets.candidates(_space(manifest), labels)):
+        if replicated and not any(selects(one, labels) for one in budgets.candidates(_space(manifest), labels)):
             yield Finding(
                 rule="disruption-budget",
                 weight=Weight.MEDIUM,
@@ -34,6 +33,33 @@ def check(sources: Sources) -> Iterator[Finding]:
                 what=f"{manifest.title} has several replicas and no PodDisruptionBudget",
                 fix="Add one with maxUnavailable: 1 and the same labels.",
             )
+
+
+def _closed(sources: Sources, scaled: Set[str]) -> Iterator[Finding]:
+    """Budgets that allow nothing."""
+    pods = LabelledPods(sources)
+    for budget in (one for one in sources.manifests if one.kind == "PodDisruptionBudget"):
+        spec = mapped(budget.body.get("spec"))
+        if str(spec.get("maxUnavailable", "")) in ("0", "0%"):
+            key, stated = "maxUnavailable", "maxUnavailable 0"
+        elif str(spec.get("minAvailable", "")) == "100%":
+            key, stated = "minAvailable", "minAvailable 100%"
+        else:
+            minimum = whole_number(spec.get("minAvailable", ""))
+            chosen = pods.selected(mapped(spec.get("selector")), budget) if minimum else []
+            owners = [pod.owner for pod in chosen if pod.owner.kind in REPLICATED and pod.owner.name not in scaled]
+            replicas = sum(whole_number(look(one.body, "spec", "replicas") or 1) for one in owners)
+            if not owners or not 0 < replicas <= minimum:
+                continue
+            key, stated = "minAvailable", f"minAvailable {minimum} of {replicas} replicas"
+        yield Finding(
+            rule="disruption-budget",
+            weight=Weight.MEDIUM,
+            path=budget.path,
+            line=line_of(budget.body, "spec", key),
+            what=f"{budget.title} allows no disruption ({stated}): no node with such a pod can be drained",
+            fix="Set maxUnavailable: 1, and run at least two replicas if one must always answer.",
+        )
 
 
 class _Budgets:
@@ -61,23 +87,3 @@ def _labels(value: Any) -> list[tuple[str, str]]:
 
 def _space(one: Manifest) -> str:
     return str(look(one.body, "metadata", "namespace") or "")
-
-
-def _covers(selector: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
-    """As Kubernetes matches: all of the labels and all of the expressions."""
-    wanted, rules = mapped(selector.get("matchLabels")), listed(selector.get("matchExpressions"))
-    return bool(wanted or rules) and wanted.items() <= labels.items() and all(_holds(one, labels) for one in rules)
-
-
-def _holds(expression: Any, labels: Mapping[str, Any]) -> bool:
-    key, values = str(look(expression, "key")), listed(look(expression, "values"))
-    match look(expression, "operator"):
-        case "In":
-            return labels.get(key) in values
-        case "NotIn":
-            return labels.get(key) not in values
-        case "Exists":
-            return key in labels
-        case "DoesNotExist":
-            return key not in labels
-    return False

@@ -21,6 +21,7 @@ _SOCKETS = ("/var/run/docker.sock", "/run/docker.sock", "/run/containerd/contain
 def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources):
         if pod.owner.kind in _DAEMONS:
+            yield from _whole_machine(pod)
             continue
         for key in ("hostNetwork", "hostPID", "hostIPC"):
             if pod.spec.get(key) is True:
@@ -70,6 +71,23 @@ def check(sources: Sources) -> Iterator[Finding]:
                     what=f"service {name} holds the socket of the container engine, which is root on the machine",
                     fix="Drop the mount.",
                 )
+
+
+def _whole_machine(pod: Pod) -> Iterator[Finding]:
+    """Even a daemon needs no right to write all files of its machine; collectors of metrics read them."""
+    roots = {look(one, "name"): one for one in listed(pod.spec.get("volumes")) if look(one, "hostPath", "path") == "/"}
+    mounts = (mount for container in pod.containers for mount in listed(container.get("volumeMounts")))
+    written = {str(look(mount, "name")) for mount in mounts if look(mount, "readOnly") is not True}
+    for name, volume in roots.items():
+        if str(name) in written:
+            yield Finding(
+                rule="host-access",
+                weight=Weight.HIGH,
+                path=pod.owner.path,
+                line=line_of(volume, "hostPath"),
+                what=f"{pod.owner.title} may write every file of its machine",
+                fix="Mount the directories that it needs, readOnly: true where it only reads.",
+            )
 
 
 def _capabilities(pod: Pod) -> Iterator[Finding]:

@@ -27,6 +27,11 @@ _SIGNS = (
 _EXPORTED = re.compile(r"""(?:^|[\s;&])(?:export\s+|-e\s+|--env[= ])?([A-Za-z_][A-Za-z0-9_]*)=["']?([^\s"';&|)]+)""")
 _SCRIPTS = ("user_data", "user_data_base64", "custom_data", "metadata_startup_script", "startup_script")
 _PLACEHOLDER = re.compile(r"replace|change.?me|your[-_ ]|example|placeholder|todo|x{4,}|\*{3,}|\.{3}", re.IGNORECASE)
+_NOTHING = re.compile(  # what programs that want a key are given where nobody asks for one
+    r"(?:sk-)?(?:dummy|none|null|empty|fake|unused|unset|ignored|not[-_ ]?(?:needed|used|required)|no[-_]?key|n/?a|test|local)"
+    r"(?:[-_](?:key|token|value|secret))?",
+    re.IGNORECASE,
+)
 _REFERENCE = re.compile(r"^\s*$|^\$|\{\{|^<.*>$|^/run/secrets/|^/|^(?:true|false|\d+)$", re.IGNORECASE)
 
 
@@ -42,7 +47,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                     f"{secret} stands in the file",
                     "Take it out, make it worthless (rotate it), and refer to a stored secret.",
                 )
-    for pod in pods_of(sources):
+    for pod in pods_of(sources, partial=True):
         for container in pod.containers:
             for variable in listed(container.get("env")):
                 if _is_open(look(variable, "name"), look(variable, "value")):
@@ -98,6 +103,10 @@ def check(sources: Sources) -> Iterator[Finding]:
                         "Use RUN --mount=type=secret, or give it at run time.",
                     )
     for block in sources.blocks:
+        default = block.body.get("default")
+        if block.type == "variable" and isinstance(default, str) and _is_open(block.title, default.strip('"')):
+            message = f"the variable {block.title} has its value in the file"
+            yield _finding(block.path, block.line, message, "Drop the default, and mark the variable sensitive.")
         for key, value in block.body.items():
             if key in _SCRIPTS and isinstance(value, str):
                 for name in _exported(value):
@@ -135,7 +144,9 @@ def _filled(values: object) -> bool:
 
 
 def _is_literal(value: object) -> bool:
-    return isinstance(value, str) and bool(value) and not _REFERENCE.search(value) and not _PLACEHOLDER.search(value)
+    if not isinstance(value, str) or not value or _NOTHING.fullmatch(value):
+        return False
+    return not _REFERENCE.search(value) and not _PLACEHOLDER.search(value)
 
 
 def _is_open(name: object, value: object) -> bool:

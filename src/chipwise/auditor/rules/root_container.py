@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.pods import is_device_plugin, pods_of
+from chipwise.auditor.pods import Pod, is_device_plugin, pods_of
 from chipwise.auditor.source import Sources, line_of, look, mapped
 
 ABOUT = "containers run as a user without rights"
 _RULE = "root-container"
 _TPU = "google.com/tpu"
+_WORKFLOWS = ("Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate")
 
 
 def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources):
-        pod_context, device_plugin = mapped(look(pod.spec, "securityContext")), is_device_plugin(pod)
+        pod_context, device_plugin = mapped(look(pod.spec, "securityContext") or _of_workflow(pod)), is_device_plugin(pod)
         for container in pod.containers:
             if _TPU in mapped(look(container, "resources", "limits")):
                 continue  # its devices belong to root, and only root may lock the memory that they need
@@ -73,6 +74,11 @@ def check(sources: Sources) -> Iterator[Finding]:
                     'Set user: "10001".',
                     Weight.MEDIUM,
                 )
+
+
+def _of_workflow(pod: Pod) -> object:
+    """What Argo gives the pods of a workflow whose template says nothing."""
+    return look(pod.owner.body, "spec", "securityContext") if pod.owner.kind in _WORKFLOWS else None
 
 
 def _finding(path: str, line: int, message: str, fix: str, weight: Weight = Weight.HIGH) -> Finding:

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.pods import is_spot, pods_of
-from chipwise.auditor.source import Sources, line_of, look
+from chipwise.auditor.pods import Pod, is_spot, pods_of, words_of
+from chipwise.auditor.source import Sources, line_of, look, whole_number
 
 ABOUT = "jobs on spot machines save their work"
-_SIGNS = ("checkpoint", "ckpt", "resume", "snapshot")
+_SHORT_S = 3600
+_TESTS = ("pytest", "ctest", "tox", "nox", "go test")
+_SIGNS = (  # the second row: what is there already is not done again
+    *("checkpoint", "ckpt", "resume", "snapshot"),
+    *("[ -e ", "[ -f ", "[ -s ", "test -e ", "skip-existing", "skip_existing", "ignore-existing"),
+)
 
 
 def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources):
-        if pod.is_job and is_spot(pod.spec) and not _saves(str(pod.spec)):
+        if pod.is_job and is_spot(pod.spec) and not _saves(str(pod.owner.body)) and not _is_short(pod):
             yield Finding(
                 rule="spot-without-checkpoint",
                 weight=Weight.HIGH,
@@ -34,6 +39,13 @@ def check(sources: Sources) -> Iterator[Finding]:
                 what="the task runs on spot machines, and nothing says that it saves its work",
                 fix="Mount a bucket for checkpoints.",
             )
+
+
+def _is_short(pod: Pod) -> bool:
+    """Work that is begun again at little loss: tests, and what ends within the hour anyway."""
+    deadlines = [look(pod.owner.body, "spec", "activeDeadlineSeconds"), pod.spec.get("activeDeadlineSeconds")]
+    tests = any(word.rpartition("/")[2] in _TESTS for container in pod.containers for word in words_of(container))
+    return tests or any(0 < whole_number(one) <= _SHORT_S for one in deadlines)
 
 
 def _saves(text: str) -> bool:

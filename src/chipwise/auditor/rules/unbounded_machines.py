@@ -1,4 +1,4 @@
-"""A pool without a ceiling brings as many machines as somebody asks for by mistake."""
+"""A pool without a ceiling brings as many machines as are asked for by mistake."""
 
 from __future__ import annotations
 

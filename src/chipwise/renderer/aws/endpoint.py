@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from chipwise.renderer.aws.fitting import unpullable
 from chipwise.renderer.aws.parts import copies
@@ -113,7 +114,7 @@ def endpoint(deployment: Deployment, mode: str, reason: str) -> list[File]:
         Setting("STARTUP_SECONDS", start_seconds(deployment)),
         Setting("METRIC", _metric(deployment, mode), f"One more machine above {BUSY:.0%} of what is planned for one."),
         Setting("SCHEDULE", _schedule(deployment, minimum, maximum)),
-        Setting("ENVIRONMENT", SAGEMAKER_MODEL.settings(dict(deployment.software.env))),
+        Setting("ENVIRONMENT", SAGEMAKER_MODEL.settings(with_room(dict(deployment.software.env)))),
     ]
     title = heading(deployment, PRICE if mode != "serverless" else "")
     return [
@@ -121,6 +122,12 @@ def endpoint(deployment: Deployment, mode: str, reason: str) -> list[File]:
         File("Dockerfile", _dockerfile(deployment)),
         File("serve.sh", _serve(deployment), True),
     ]
+
+
+def with_room(settings: Mapping[str, str]) -> dict[str, str]:
+    """SageMaker's volume is at /tmp and /opt/ml; what is fetched to another place fills the small disk of the image."""
+    home = settings.get("HF_HOME", "")
+    return {**settings, "HF_HOME": "/tmp/hub"} if home.startswith("/models/") else dict(settings)
 
 
 def _refuse_long(deployment: Deployment) -> None:

@@ -59,6 +59,11 @@ def refuse_fpga(deployment: Deployment, target: str) -> None:
             f"{node.chip} ({node.kind}) needs a machine image with its own tools, which {target} does not offer.",
             remedy="Take --to ec2 with --ami, or plan for another chip with --limit chips=[...].",
         )
+    if node.share < 1:
+        raise CannotRender(
+            f"{node.machine} has {node.share:g} of a chip, which takes NVIDIA's GRID driver; images of {target} have another.",
+            remedy="Take --to eksctl and kubernetes, whose images have both, or ec2 with --ami.",
+        )
     if node.kind == "gpu" and node.vendor != "NVIDIA":
         raise CannotRender(
             f"{target} hands out NVIDIA and Neuron chips; {node.chip} is of {node.vendor}.", remedy="Take --to ec2 with --ami."

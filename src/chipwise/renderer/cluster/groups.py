@@ -14,7 +14,7 @@ from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch import nodes
 from chipwise.renderer.launch.timing import SPARE_S, grace_seconds
-from chipwise.renderer.layout import replica_machines, uses_efa
+from chipwise.renderer.layout import replica_machines, surge, uses_efa
 from chipwise.renderer.quoting import kubernetes
 from chipwise.renderer.yaml_text import Noted, Yaml
 
@@ -58,7 +58,7 @@ def leader_worker_set(deployment: Deployment, queue: str | None = None) -> Objec
     scaling = deployment.scaling
     assert scaling is not None
     size = replica_machines(deployment)
-    spare = scaling.minimum < 2
+    spare = surge(deployment) > 0
     strategy: Object = {"maxSurge": 1, "maxUnavailable": 0} if spare else {"maxSurge": 0, "maxUnavailable": 1}
     reason = (
         f"One more group of {size} machines for the time of a rollout: there is no second replica to lean on."

@@ -7,7 +7,7 @@ from chipwise.renderer.cluster.pod import Object, meta, queued, selector, templa
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.launch import streams
 from chipwise.renderer.launch.timing import STEADY_S, progress_seconds
-from chipwise.renderer.layout import grouped
+from chipwise.renderer.layout import grouped, surge
 from chipwise.renderer.quoting import kubernetes
 from chipwise.renderer.yaml_text import Noted, Yaml
 
@@ -23,7 +23,7 @@ def deployment_object(deployment: Deployment, queue: str | None = None) -> Objec
         return groups.leader_worker_set(deployment, queue)
     scaling = deployment.scaling
     assert scaling is not None
-    spare = scaling.minimum < 2
+    spare = surge(deployment) > 0
     strategy: Object = {"maxSurge": 1, "maxUnavailable": 0} if spare else {"maxSurge": 0, "maxUnavailable": 1}
     reason = (
         "One more chip for the time of a rollout: there is no second replica to lean on."

@@ -22,8 +22,9 @@ def archive_words(command: Sequence[str]) -> tuple[str, ...]:
     """The command of a machine that finds its number in PART and PARTS, from that of one stream."""
     outputs = [word for word in command if word.startswith(_OUT)]
     endings = {word.rpartition(".")[2] for word in outputs}
-    ending = endings.pop() if len(endings) == 1 else "mkv"
-    words = [command[0], "-y", *command[1:]]
+    mixed = len(endings) != 1
+    ending = "mkv" if mixed else endings.pop()  # Matroska has a place for all codecs
+    words = [command[0], "-y", *("matroska" if mixed and word == "mpegts" else word for word in command[1:])]
     placed = " ".join(_placed(word) for word in words)
     return ("sh", "-c", PROGRAM, "archive", SOURCES, RESULTS, str(len(outputs)), ending, "sh", "-c", f"exec {placed}", "item")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.deployment import Deployment, Model
 from chipwise.units import GIB
 
 FETCH_BYTES_PER_S = 150e6  # of weights that come from a hub the first time
@@ -30,6 +30,9 @@ def check_words(deployment: Deployment) -> tuple[str, ...] | None:
 
 def start_seconds(deployment: Deployment) -> int:
     """Until failures count: the time to fetch the weights as the hub has them, to load them, and to compile and warm up."""
-    model = deployment.model
+    return loading_seconds(deployment.model)
+
+
+def loading_seconds(model: Model | None) -> int:
     size = (model.fetched_bytes or model.weight_bytes if model is not None else None) or 2 * GIB
     return int(size / FETCH_BYTES_PER_S + size / LOAD_BYTES_PER_S) + WARM_S

@@ -23,6 +23,12 @@ QUOTA_GROUP = 450  # machines that EKS takes in one managed group, unless asked 
 # Where the zone "b" is closed to new accounts, or not to be had in all of them.
 SECOND_ZONE = {"ap-northeast-1": "c", "us-west-1": "c"}
 
+_GROWS = (
+    "Nothing in this file adds machines when pods wait. Install the Cluster Autoscaler (helm install autoscaler\n"
+    "autoscaler/cluster-autoscaler --namespace kube-system --set autoDiscovery.clusterName="
+    f"{machines.CLUSTER}), or take --to karpenter."
+)
+
 
 def render(deployment: Deployment) -> list[File]:
     deployments = machines.stages(deployment)
@@ -39,6 +45,8 @@ def render(deployment: Deployment) -> list[File]:
         )
     name = "cluster.yaml"
     about = f"A new cluster: eksctl create cluster -f {name}; in one of that name: eksctl create nodegroup -f {name}"
+    if any(one.scaling is not None and one.scaling.minimum < one.scaling.maximum for one in deployments):
+        about += f"\n{_GROWS}"
     return [File(name, document(cluster_config(deployment, deployments), title=heading(deployment, about)))]
 
 

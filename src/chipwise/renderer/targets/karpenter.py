@@ -37,7 +37,7 @@ def render(deployment: Deployment) -> list[File]:
         name = "nodes.yaml" if len(deployments) == 1 else f"{stage.name}.yaml"
         about = "Machines for it; what runs on them is in the files of --to kubernetes or kueue."
         pools = [node_pool(part, stage.name, rank) for rank, part in enumerate(bought(stage))]
-        files.append(File(name, document(*pools, node_class(stage), title=heading(stage, about))))
+        files.append(File(name, document(*pools, node_class(stage), *_overlays(stage), title=heading(stage, about))))
     return files
 
 
@@ -59,6 +59,27 @@ def node_pool(deployment: Deployment, node_class_name: str = "", rank: int = 0) 
     if deployment.layers:
         pool = {"weight": Noted(100 - 10 * rank, _order(deployment, rank))} | pool
     return {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": deployment.name}, "spec": pool}
+
+
+def _overlays(deployment: Deployment) -> list[Object]:
+    """EC2 counts no chip on machines that have a part of one, so that Karpenter would never start them for a pod that asks."""
+    parts = [one for one in candidates(deployment) if one.share < 1]
+    resource = resource_of(deployment.node)
+    if not parts or resource is None:
+        return []
+    types: Object = {"key": MACHINE, "operator": "In", "values": [label_value(one.machine) for one in parts]}
+    reason = (
+        "EC2 counts no chip on machines with a part of one: without this no machine comes for a pod that asks for it.\n"
+        "Needs Karpenter's feature gate NodeOverlay."
+    )
+    return [
+        {
+            "apiVersion": "karpenter.sh/v1alpha1",
+            "kind": Noted("NodeOverlay", reason),
+            "metadata": {"name": deployment.name},
+            "spec": {"requirements": [types], "capacity": {resource: "1"}},
+        }
+    ]
 
 
 def _order(deployment: Deployment, rank: int) -> str:

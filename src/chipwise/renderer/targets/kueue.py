@@ -11,7 +11,7 @@ from chipwise.renderer.deployment import Deployment, Form, Node
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch import streams
-from chipwise.renderer.layout import bought, candidates, meets, pods, replica_machines
+from chipwise.renderer.layout import bought, candidates, meets, pods, replica_machines, surge
 from chipwise.renderer.quoting import dns_name, label_value
 from chipwise.renderer.yaml_text import Noted, Yaml, document, plain
 
@@ -139,11 +139,14 @@ def _taint(taint: Taint) -> Object:
 
 
 def cluster_queue(deployment: Deployment) -> Object:
-    wanted, listed = _wanted(deployment), _layered(deployment)
+    wanted, listed = _wanted(deployment, surge(deployment)), _layered(deployment)
     for index, purchase in enumerate(_purchases(deployment) if not listed else ()):
         quotas: list[Yaml] = [_quota(key, amount if index == 0 else "0") for key, amount in wanted.items()]
         flavor: Object = {"name": flavor_name(deployment, purchase), "resources": quotas}
-        reason = _OWN if index == 0 else _NONE
+        own = (
+            _OWN if not surge(deployment) else f"{_OWN}\nWith one copy more, which a rollout starts before it ends the old one."
+        )
+        reason = own if index == 0 else _NONE
         listed.append(Noted(flavor, reason))
     lasting = deployment.form is Form.SERVICE
     return {
@@ -171,7 +174,8 @@ def _layered(deployment: Deployment) -> list[Yaml]:
     flavors_listed: list[Yaml] = []
     for index, part in enumerate(parts):
         last = index == len(parts) - 1
-        quotas: list[Yaml] = [_quota(key, amount, None if last else "0") for key, amount in _wanted(part).items()]
+        part_wanted = _wanted(part, surge(deployment) if last else 0)
+        quotas: list[Yaml] = [_quota(key, amount, None if last else "0") for key, amount in part_wanted.items()]
         layer, pod_limit = part.layers[0], part.scaling.maximum if part.scaling is not None else pods(part)
         copies = "replica" if pod_limit == 1 else "replicas"
         first = "Tried first: paid for whether used or not." if layer.committed else "Tried when those above are full."
@@ -187,12 +191,12 @@ def _quota(name: str, amount: str, borrowed: str | None = None) -> Object:
     return {"name": name, "nominalQuota": amount, "borrowingLimit": amount if borrowed is None else borrowed}
 
 
-def _wanted(deployment: Deployment) -> dict[str, str]:
-    """All that the pods of the plan ask for together: Kueue counts whatever they name."""
+def _wanted(deployment: Deployment, surging: int) -> dict[str, str]:
+    """All that the pods of the plan ask for together: Kueue counts whatever they name, and copies that a rollout adds."""
     requests = plain(resources(deployment)["requests"])
     assert isinstance(requests, dict)
     scaling = deployment.scaling
-    pod_count = scaling.maximum * replica_machines(deployment) if scaling is not None else pods(deployment)
+    pod_count = (scaling.maximum + surging) * replica_machines(deployment) if scaling is not None else pods(deployment)
     return {key: _times(str(value), pod_count) for key, value in requests.items()}
 
 

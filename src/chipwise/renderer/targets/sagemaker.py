@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from chipwise.renderer.aws.endpoint import PRICE, common_settings, endpoint, machine, mode_of
+from chipwise.renderer.aws.endpoint import PRICE, common_settings, endpoint, machine, mode_of, with_room
 from chipwise.renderer.aws.fitting import check, refuse_fpga, refuse_ranks
 from chipwise.renderer.aws.parts import is_torch, parts, settings, together, torchrun, words
 from chipwise.renderer.deployment import Deployment, Form
@@ -78,7 +78,7 @@ def _job(deployment: Deployment) -> list[File]:
             "SageMaker mounts the data under a path of its own; the program looks in /data." if data else "",
         ),
         Setting("ARGUMENTS", arguments, _why_arguments(deployment)),
-        Setting("ENVIRONMENT", SAGEMAKER_JOB.settings(settings(deployment) | _place(deployment))),
+        Setting("ENVIRONMENT", SAGEMAKER_JOB.settings(with_room(settings(deployment)) | _place(deployment))),
         Setting(
             "DATA",
             None if data is None else (data.url or ""),

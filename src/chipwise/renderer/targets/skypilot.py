@@ -26,6 +26,7 @@ from chipwise.renderer.launch.starting import (
     torchrun,
 )
 from chipwise.renderer.launch.timing import ready_seconds
+from chipwise.renderer.launch.whole_machines import whole_machines
 from chipwise.renderer.layout import uses_efa
 from chipwise.renderer.quoting import label_value
 from chipwise.renderer.yaml_text import Noted, Yaml, document
@@ -93,6 +94,7 @@ _CHIPS = {
 
 def render(deployment: Deployment) -> list[File]:
     _refuse(deployment)
+    deployment = whole_machines(deployment)
     task: Object = {"name": deployment.name, "resources": _resources(deployment)}
     if run_machines(deployment) > 1:
         task["num_nodes"] = run_machines(deployment)
@@ -143,6 +145,12 @@ def _refuse(deployment: Deployment) -> None:
             f"The plan runs several simulations on one {node.machine}, and SkyPilot gives each job machines of its own.",
             remedy="Take --to slurm or parallelcluster, which share a machine's chips between jobs.",
         )
+    copies = deployment.per_machine if deployment.form is Form.SERVICE else 1
+    if copies > 1 and (deployment.software.engine != "vllm" or deployment.software.is_custom):
+        raise CannotRender(
+            f"The plan puts {copies} copies on one {node.machine}; a SkyPilot replica is a machine that answers on one port.",
+            remedy="Give program.engine: vllm, which spreads requests over them, or take --to kubernetes, ecs or terraform.",
+        )
     if deployment.form is Form.SERVICE and (not listens(deployment) or deployment.software.health is None):
         raise CannotRender(
             "A SkyPilot service answers a readiness probe, and this program listens on no port.",
@@ -156,7 +164,7 @@ def accelerator(node: Node, count: int) -> str | None:
         return None
     if node.kind == "tpu":
         return f"{node.machine.lower()}:1" if node.machine.lower().startswith("tpu-") else None
-    return f"{_CHIPS.get(node.chip, node.chip)}:{count}"
+    return f"{_CHIPS.get(node.chip, node.chip)}:{count if node.share == 1 else f'{node.share:g}'}"
 
 
 def _resources(deployment: Deployment) -> Object:

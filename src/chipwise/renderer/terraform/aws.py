@@ -98,7 +98,7 @@ def _variables(deployment: Deployment) -> list[Block]:
         blocks.append(
             variable("client_security_group_ids", "list(string)", "Who may call the service: the balancer's group.", [])
         )
-        blocks.append(variable("target_group_arns", "list(string)", "Target groups of a balancer that the machines join.", []))
+        blocks.append(_target_groups(deployment))
         blocks.append(
             variable(
                 "alb_resource_label",
@@ -358,6 +358,25 @@ def _outputs(deployment: Deployment) -> list[Block]:
     else:
         blocks.append(output("instances", Raw("aws_instance.machines[*].id"), "The machines."))
     blocks.append(output("security_group", Raw("aws_security_group.machines.id"), "Of the machines."))
-    if ports(deployment) is not None:
-        blocks.append(output("port", ports(deployment)[0], "Where a machine answers."))  # type: ignore[index]
-    return blocks
+    return [*blocks, *_ports(deployment)]
+
+
+def _target_groups(deployment: Deployment) -> Block:
+    """A target group sends to one port of a machine, so that copies which share a machine have one each."""
+    name, span = "target_group_arns", ports(deployment)
+    if span is None or span[0] == span[1]:
+        return variable(name, "list(string)", "Target groups of a balancer that the machines join.", [])
+    count = span[1] - span[0] + 1
+    about = f"Target groups of a balancer, one for each port from {span[0]} to {span[1]}: a machine holds {count} copies."
+    fault = f"Give {count} target groups, of the ports {span[0]} to {span[1]}, to one listener with equal weights, or none."
+    return variable(name, "list(string)", about, [], (f"contains([0, {count}], length(var.{name}))", fault))
+
+
+def _ports(deployment: Deployment) -> list[Block]:
+    span = ports(deployment)
+    if span is None:
+        return []
+    first = output("port", span[0], "Where a machine answers.")
+    if span[0] == span[1]:
+        return [first]
+    return [first, output("ports", list(range(span[0], span[1] + 1)), "Where the copies of a machine answer, one on each.")]

@@ -160,7 +160,7 @@ def _scaling(deployment: Deployment) -> list[Block]:
     scaling = deployment.scaling
     if scaling is None or scaling.busy_per_minute is None or sizes(deployment).minimum == sizes(deployment).maximum:
         return []
-    target = scaling.busy_per_minute * deployment.per_machine
+    unit = "machine" if deployment.per_machine == 1 else "copy (each has a target group of its own)"
     return [
         resource(
             "aws_autoscaling_policy",
@@ -174,8 +174,8 @@ def _scaling(deployment: Deployment) -> list[Block]:
                 "target_tracking_configuration": Nested(
                     {
                         "target_value": Noted(
-                            float(f"{target:.3g}"),
-                            f"Requests a minute and machine: {BUSY:.0%} of what the plan says one answers within the goals.",
+                            float(f"{scaling.busy_per_minute:.3g}"),
+                            f"Requests a minute and {unit}: {BUSY:.0%} of what the plan says one answers within the goals.",
                         ),
                         "predefined_metric_specification": Nested(
                             {

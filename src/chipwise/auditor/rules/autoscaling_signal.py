@@ -1,0 +1,43 @@
+"""Processors of a service on accelerators say little of its load: it scales after its goal is broken, or never."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chipwise.auditor.finding import Finding, Weight
+from chipwise.auditor.pods import pods_of
+from chipwise.auditor.source import Located, Manifest, Sources, line_of, listed, look
+
+ABOUT = "services on accelerators scale by their requests, not by their processors"
+
+
+def check(sources: Sources) -> Iterator[Finding]:
+    accelerated = {(pod.owner.namespace, pod.owner.name) for pod in pods_of(sources) if pod.chips}
+    for manifest in sources.manifests:
+        metrics = _metrics(manifest)
+        if not metrics or not all(plain for plain, _ in metrics):
+            continue
+        name = look(manifest.body, "spec", "scaleTargetRef", "name")
+        if (manifest.namespace, name) in accelerated:
+            yield Finding(
+                rule="autoscaling-signal",
+                weight=Weight.MEDIUM,
+                path=manifest.path,
+                line=metrics[0][1],
+                what=f"{manifest.title} scales a service on accelerators by processors or memory alone",
+                fix="Scale by running or waiting requests (KEDA with Prometheus, or a Pods metric).",
+            )
+
+
+def _metrics(manifest: Manifest) -> list[tuple[bool, int]]:
+    """Of an autoscaler: whether each is of processors or memory, and its line."""
+    spec = manifest.body.get("spec")
+    if manifest.kind == "ScaledObject":
+        triggers = [one for one in listed(look(spec, "triggers")) if isinstance(one, Located)]
+        return [(one.get("type") in ("cpu", "memory"), line_of(one, "type")) for one in triggers]
+    if manifest.kind == "HorizontalPodAutoscaler":
+        if look(spec, "targetCPUUtilizationPercentage") is not None:
+            return [(True, line_of(spec, "targetCPUUtilizationPercentage"))]
+        metrics = [one for one in listed(look(spec, "metrics")) if isinstance(one, Located)]
+        return [(one.get("type") in ("Resource", "ContainerResource"), line_of(one, "type")) for one in metrics]
+    return []

@@ -1,0 +1,39 @@
+"""An image has code for one maker's chips: on another's it finds no device."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from chipwise.auditor.finding import Finding, Weight
+from chipwise.auditor.pods import chips_of, pods_of, title_of
+from chipwise.auditor.source import Sources, line_of
+
+ABOUT = "images have code for the chips that they run on"
+_MAKERS = {"nvidia.com/": "NVIDIA", "amd.com/gpu": "AMD", "aws.amazon.com/neuron": "Neuron", "google.com/tpu": "TPU"}
+_SIGNS = (
+    (re.compile(r"neuron"), "Neuron"),
+    (re.compile(r"rocm"), "AMD"),
+    (re.compile(r"(?:^|[-_/:])tpu(?:$|[-_/:])"), "TPU"),
+    (re.compile(r"intel|gaudi|hpu|xpu|cpu"), "another"),
+    (re.compile(r"cuda|[-_:]cu\d{2,3}(?:$|[-_.])|^nvcr\.io/|^vllm/vllm-openai[:@]|^vllm/vllm-openai$"), "NVIDIA"),
+    (re.compile(r"huggingface/text-generation-inference[:@]"), "NVIDIA"),
+)
+
+
+def check(sources: Sources) -> Iterator[Finding]:
+    for pod in pods_of(sources, partial=True):
+        for container in pod.mains:
+            image = str(container.get("image") or "")
+            made_for = next((maker for sign, maker in _SIGNS if sign.search(image.lower())), None)
+            chips = {maker for name in chips_of(container) for sign, maker in _MAKERS.items() if name.startswith(sign)}
+            if made_for and made_for != "another" and chips and made_for not in chips:
+                stated = ", ".join(sorted(chips))
+                yield Finding(
+                    rule="image-chip",
+                    weight=Weight.HIGH,
+                    path=pod.owner.path,
+                    line=line_of(container, "image"),
+                    what=f"{title_of(pod, container)}: {image} is made for {made_for}, and the pod has {stated}",
+                    fix="Take the image that its project builds for these chips.",
+                )

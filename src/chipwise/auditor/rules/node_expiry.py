@@ -1,0 +1,29 @@
+"""Karpenter ends machines that are expired whatever budgets say: each time, a service or a training is interrupted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from chipwise.auditor.finding import Finding, Weight
+from chipwise.auditor.machines import pools
+from chipwise.auditor.source import Sources, line_of, listed, look
+
+SHORT_HOURS = 14 * 24  # beyond it, expiry is how machines are kept fresh
+_HOURS = re.compile(r"(\d{1,6})h(?:\d+[ms])*")
+ABOUT = "machines with accelerators do not expire against their budgets"
+
+
+def check(sources: Sources) -> Iterator[Finding]:
+    for manifest, spec in pools(sources):
+        age = look(spec, "expireAfter")
+        hours = _HOURS.fullmatch(str(age))
+        if hours and int(hours[1]) < SHORT_HOURS and listed(look(manifest.body, "spec", "disruption", "budgets")):
+            yield Finding(
+                rule="node-expiry",
+                weight=Weight.MEDIUM,
+                path=manifest.path,
+                line=line_of(spec, "expireAfter"),
+                what=f"{manifest.title} ends machines after {age}, and its budgets do not hold that up",
+                fix="Set expireAfter: Never, and let drift replace machines, which keeps to the budgets.",
+            )

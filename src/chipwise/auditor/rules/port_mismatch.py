@@ -1,0 +1,138 @@
+"""A port on which nobody listens: probes fail and restart the pod for ever, and a service answers with connection refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import Any
+
+from chipwise.auditor.commands import PORT, number_of, words_of_container
+from chipwise.auditor.finding import Finding, Weight
+from chipwise.auditor.pods import Pod, pods_of, title_of
+from chipwise.auditor.source import Located, Manifest, Sources, line_of, listed, look, mapped, walk, whole_number
+from chipwise.auditor.terraform import inner, text_of
+from chipwise.auditor.workloads import LabelledPods, same_space
+
+ABOUT = "probes, services and routes use ports that are listened on"
+_PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
+_METHODS = ("httpGet", "tcpSocket", "grpc")
+_SERVERS = (
+    "vllm",
+    "text-generation",
+    "sglang",
+    "text-embeddings",
+    "tritonserver",
+    "huggingfaceserver",
+    "llama-server",
+    "llama.cpp",
+)
+
+
+def check(sources: Sources) -> Iterator[Finding]:
+    for pod in pods_of(sources):
+        yield from _own(pod)
+    pods = LabelledPods(sources)
+    for service in (one for one in sources.manifests if one.kind == "Service"):
+        yield from _service(service, pods)
+    services = {one.name: one for one in sources.manifests if one.kind == "Service"}
+    for route in (one for one in sources.manifests if one.kind in ("Ingress", "HTTPRoute", "GRPCRoute")):
+        yield from _route(route, services)
+    for block in sources.blocks:
+        if block.labels[:1] == ("aws_lb_target_group",):
+            port = text_of(block.body.get("port"))
+            for health in inner(block.body, "health_check"):
+                health_port = text_of(health.get("port"))
+                if port.isdecimal() and health_port.isdecimal() and port != health_port:
+                    message = f"{block.title} sends requests to port {port} and asks port {health_port} for health"
+                    yield _finding(block.path, block.line, message, 'Use port = "traffic-port".', Weight.LOW)
+
+
+def _own(pod: Pod) -> Iterator[Finding]:
+    numbers, names = _declared([pod]), _names([pod])
+    for container in pod.mains:
+        ports = [one for one in listed(container.get("ports")) if isinstance(one, Located)]
+        words = words_of_container(container)
+        flag = number_of(words, PORT)
+        own = {whole_number(one.get("containerPort")) for one in ports}
+        if flag and own and flag.value not in own and _is_server([str(container.get("image")), *(word.text for word in words)]):
+            message = f"{title_of(pod, container)} listens on {flag.value} and declares {_list(own)}"
+            yield _finding(pod.owner.path, flag.line, message, f"Declare containerPort {flag.value}, or change the flag.")
+        asked = {
+            (probe, method): port
+            for probe, method in product(_PROBES, _METHODS)
+            if ports and (port := look(container, probe, method, "port")) is not None
+        }
+        if (
+            len(asked) > 1
+            and len(set(map(str, asked.values()))) == 1
+            and flag is None
+            and whole_number(next(iter(asked.values())))
+        ):
+            continue  # all of them ask one port that is not declared: declaring ports is a habit, and no condition
+        for (probe, method), port in asked.items():
+            if not _is_open(port, numbers, names):
+                line = line_of(container, probe, method, "port")
+                message = f"{title_of(pod, container)}: {probe} asks port {port}, and {_list(numbers)} are declared"
+                weight = Weight.MEDIUM if len(asked) > 1 or flag or not whole_number(port) else Weight.LOW
+                yield _finding(pod.owner.path, line, message, "Ask the port that the program listens on.", weight)
+
+
+def _is_server(texts: list[str]) -> bool:
+    return any(sign in text for text in texts for sign in _SERVERS)
+
+
+def _is_open(port: object, numbers: set[int], names: set[str]) -> bool:
+    return whole_number(port) in numbers if whole_number(port) else str(port) in names
+
+
+def _names(pods: list[Pod]) -> set[str]:
+    return {str(look(one, "name")) for pod in pods for main in pod.containers for one in listed(main.get("ports"))}
+
+
+def _declared(pods: list[Pod]) -> set[int]:
+    """Ports of containers, those that flags name with them."""
+    numbers: set[int] = set()
+    for container in (container for pod in pods for container in pod.containers):
+        numbers |= {whole_number(look(one, "containerPort")) for one in listed(container.get("ports"))}
+        flag = number_of(words_of_container(container), PORT)
+        if flag and container.get("ports"):
+            numbers.add(flag.value)
+    return numbers - {0}
+
+
+def _service(service: Manifest, pods: LabelledPods) -> Iterator[Finding]:
+    selector = mapped(look(service.body, "spec", "selector"))
+    chosen = pods.selected({"matchLabels": selector}, service) if selector else []
+    numbers, names = _declared(chosen), _names(chosen)
+    for port in listed(look(service.body, "spec", "ports")) if numbers else ():
+        target = look(port, "targetPort") or look(port, "port")
+        if not _is_open(target, numbers, names):
+            line = line_of(port, "targetPort" if look(port, "targetPort") else "port")
+            message = f"{service.title} sends to port {target}, and its pods listen on {_list(numbers)}"
+            yield _finding(service.path, line, message, "Set targetPort to the port of the container.", Weight.HIGH)
+
+
+def _route(route: Manifest, services: Mapping[str, Manifest]) -> Iterator[Finding]:
+    for mapping in walk(route.body):
+        if route.kind == "Ingress":
+            place = mapping.get("service")
+            name, port = look(place, "name"), look(place, "port", "number") or look(place, "port", "name")
+        else:
+            place, name, port = mapping, mapping.get("name"), mapping.get("port")
+        service = services.get(str(name))
+        if service is None or port is None or not same_space(route, service) or not isinstance(place, Located):
+            continue
+        ports = [one for one in listed(look(service.body, "spec", "ports")) if isinstance(one, Located)]
+        open_ports: set[Any] = {str(one.get("port")) for one in ports} | {str(one.get("name")) for one in ports}
+        if ports and str(port) not in open_ports:
+            stated = ", ".join(str(one.get("port")) for one in ports)
+            message = f"{route.title} leads to port {port} of Service {name}, which has {stated}"
+            yield _finding(route.path, line_of(place, "port"), message, "Name a port of the Service.", Weight.HIGH)
+
+
+def _list(numbers: set[int]) -> str:
+    return ", ".join(map(str, sorted(numbers - {0}))) or "no ports"
+
+
+def _finding(path: str, line: int, message: str, fix: str, weight: Weight = Weight.MEDIUM) -> Finding:
+    return Finding(rule="port-mismatch", weight=weight, path=path, line=line, what=message, fix=fix)

@@ -1,0 +1,40 @@
+"""A pod that is ended before it has drained drops the answers that it was writing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from chipwise.auditor.finding import Finding, Weight
+from chipwise.auditor.pods import pods_of
+from chipwise.auditor.source import Located, Sources, line_of, listed, look, whole_number
+
+ABOUT = "pods have time to drain before they are ended"
+DEFAULT_S = 30
+_SLEEP = re.compile(r"(?:^|[\s/;&])sleep\s+(\d{1,6})s?\b")
+
+
+def check(sources: Sources) -> Iterator[Finding]:
+    for pod in pods_of(sources):
+        stated = pod.spec.get("terminationGracePeriodSeconds")
+        grace = DEFAULT_S if stated is None else whole_number(stated)
+        waits = [(_wait(container), container) for container in pod.mains]
+        longest, container = max(waits, key=lambda pair: pair[0], default=(0, pod.spec))
+        if longest and longest >= grace:
+            path = pod.spec if stated is not None else container
+            keys = ("terminationGracePeriodSeconds",) if stated is not None else ("lifecycle", "preStop")
+            yield Finding(
+                rule="short-grace",
+                weight=Weight.MEDIUM,
+                path=pod.owner.path,
+                line=line_of(path, *keys),
+                what=f"{pod.owner.title} is ended after {grace} s, and its preStop alone takes {longest} s",
+                fix=f"Set terminationGracePeriodSeconds to {longest} and the longest answer together.",
+            )
+
+
+def _wait(container: Located) -> int:
+    """Seconds that its preStop sleeps."""
+    stop = look(container, "lifecycle", "preStop")
+    command = " ".join(str(word) for word in listed(look(stop, "exec", "command")))
+    return whole_number(look(stop, "sleep", "seconds")) or sum(int(number) for number in _SLEEP.findall(command))

@@ -1,0 +1,53 @@
+"""What an engine needs before it answers: weights that the hub gives to accounts that accepted terms, a template, and time.
+
+The hub is not asked: that weights are behind terms is known of families whose publishers ask for them, and that a model has no
+template of a dialogue follows from its name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from chipwise.renderer.deployment import Form, Model, Software
+from chipwise.renderer.launch.health import loading_seconds
+
+GATED = re.compile(
+    r"meta-llama/|google/(?:gemma|paligemma|codegemma)|mistralai/(?:Mi|Co|Pi)stral|mistralai/Mixtral|CohereLabs/|CohereForAI/|"
+    r"bigcode/starcoder|black-forest-labs/FLUX\.1-dev|stabilityai/stable-diffusion-3|nvidia/Llama",
+    re.IGNORECASE,
+)
+_TALKS = re.compile(
+    r"instruct|chat|assistant|dialog|rlhf|dpo|-it(?:-|$)|r1|qwq|qwen3|gpt-oss|command|kimi|deepseek-v3|tulu|hermes",
+    re.IGNORECASE,
+)
+_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+_ENGINES = ("vllm", "tgi", "sglang")
+READY_S = 600  # after which vLLM gives up its own engine, unless it is given longer
+READY_KEY = "VLLM_ENGINE_READY_TIMEOUT_S"
+
+
+def weight_notes(software: Software, model: Model | None, form: Form) -> tuple[str, ...]:
+    """What a reader must do first; nothing for a program of the user's own, or for weights that are there already."""
+    if model is None or software.engine not in _ENGINES or model.hub is None or model.source != model.hub:
+        return ()
+    notes = []
+    given = {key for key, _ in software.env} | {key for key, _, _ in software.secrets}
+    if GATED.match(model.hub) and not given & set(_TOKENS):
+        notes.append(
+            f"{model.hub} is given to accounts that accepted its terms: accept them on the hub, store a token, and add"
+            " `program: {secrets: {HF_TOKEN: NAME/KEY}}` to the workload, or put the weights into the path of a volume."
+        )
+    if form is Form.SERVICE and model.generates and not _TALKS.search(model.hub.rpartition("/")[2]):
+        notes.append(
+            f"{model.hub} has no chat template by its name: /v1/completions answers, /v1/chat/completions does not. For a"
+            " dialogue name the variant that was trained for it (model: OWNER/NAME-Instruct), or give --chat-template."
+        )
+    return tuple(notes)
+
+
+def patient(software: Software, model: Model | None) -> Software:
+    """vLLM with the time that it takes to start, where that is longer than it waits by itself."""
+    needed = loading_seconds(model)
+    if software.engine != "vllm" or needed <= READY_S or READY_KEY in dict(software.env):
+        return software
+    return replace(software, env=tuple(sorted((*software.env, (READY_KEY, str(needed))))))
