@@ -28,7 +28,7 @@ from chipwise.perf.fitting import fit
 from chipwise.perf.part import Parts
 from chipwise.perf.pooling import PLAIN, FactorBlock, Factors
 from chipwise.perf.tables import DATA, rows
-from source_out import language_tables, reported, show
+from source_out import language_tables, reported, show, write_best_shares
 
 LEFT_OUT_CHIPS = ("H100", "A100", "L40S", "Trainium1", "TPU-v5e", "MI300X")
 # What the tables have few rows of counts for more when priors are learnt.
@@ -182,6 +182,8 @@ def main() -> None:
             return
     for sample in found:
         calibrate(sample, fit_all(sample))
+        if sample.family.name == "training":  # products are not what most of generation waits for
+            write_best_shares(sample)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.calibration.ceilings import best_shares
 from chipwise.calibration.crossvalidate import NOISE, Sample, samples
 from chipwise.calibration.families import VISION
 from chipwise.calibration.measurements import DATA as MEASUREMENTS
@@ -35,6 +36,7 @@ from chipwise.perf.question import answer
 from chipwise.perf.rows import Row
 from chipwise.perf.seen import CLASSES
 from chipwise.perf.tables import DATA
+from chipwise.perf.tables import rows as table_rows
 
 FOLDS, ROUNDS = 5, 5  # of networks
 # Kinds of answers, and into how many bins by spread their rows are sorted: those of few sources are not.
@@ -163,6 +165,17 @@ def write(sample: Sample, made: Mapping[str, bands.Band]) -> None:
         table.writerows(rows)
 
 
+def write_best_shares(sample: Sample) -> None:
+    """Of one family; those of the others stay."""
+    family, name = sample.family.name, "best_shares.csv"
+    kept = [row for row in table_rows(name) if row["family"] != family]
+    made = [{"family": family, "architecture": key, "share": f"{one:.3f}"} for key, one in best_shares(sample).items()]
+    with (DATA / name).open("w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, list(made[0]), lineterminator="\n")
+        table.writeheader()
+        table.writerows(sorted([*kept, *made], key=lambda row: (row["family"], row["architecture"])))
+
+
 def sample_of(rows: Sequence[Row]) -> Sample:
     parts = Parts(load(prices=False).chips.values())
     networks = [row for row in rows if published_vision.handles(row)]
@@ -197,6 +210,7 @@ def networks(wanted: bool) -> None:
     show(tables(sample, fold, residual, spread))
     if wanted:
         kinds = np.array([VISION.kind_of(case) for case in sample.cases])
+        write_best_shares(sample)
         write(sample, calibrated(kinds, spread, residual, sample.weight > 0))
 
 

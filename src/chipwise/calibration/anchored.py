@@ -152,7 +152,7 @@ def _cell(values: Array, row: int) -> float:
 
 
 def witness(model: Model) -> Witness:
-    return Witness(factors=model.factors, bands=model.bands, nearness=model.nearness, base=model)
+    return Witness(factors=model.factors, bands=model.bands, nearness=model.nearness, best=model.best, base=model)
 
 
 def anchored(model: Model, anchors: Sequence[Anchor], parts: Parts) -> Model:
@@ -160,5 +160,11 @@ def anchored(model: Model, anchors: Sequence[Anchor], parts: Parts) -> Model:
     if not anchors:
         return model
     return Anchored(
-        factors=model.factors, bands=model.bands, nearness=model.nearness, base=model, anchors=tuple(anchors), parts=parts
+        factors=model.factors,
+        bands=model.bands,
+        nearness=model.nearness,
+        best=model.best,
+        base=model,
+        anchors=tuple(anchors),
+        parts=parts,
     )

@@ -34,4 +34,6 @@ def calibrated(model: Model, runs: OwnFactors | None, profiles: Mapping[str, Chi
     """`model` itself where the user measured nothing."""
     if (runs is None or not runs.cells) and not profiles:
         return model
-    return Calibrated(factors=model.factors, bands=model.bands, nearness=model.nearness, runs=runs, profiles=profiles)
+    return Calibrated(
+        factors=model.factors, bands=model.bands, nearness=model.nearness, best=model.best, runs=runs, profiles=profiles
+    )

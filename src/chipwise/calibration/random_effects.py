@@ -25,8 +25,9 @@ from chipwise.perf.seen import CLASSES
 PRIOR = 4.0  # sources that a kind's kin count for
 CROWD = 0.4  # a source of n rows counts n ** (1 - CROWD) times one row
 SHARE, DEVIATIONS = 0.8, 1.2816  # of rows inside, and what that is in standard deviations
-DRAWN = (0.7, 1.6)  # how far intervals may be drawn in or out to hold their share
+DRAWN = (0.7, 1.05)  # how far intervals may be drawn in or out to hold their share; more would count few sources twice
 FEWEST_ROWS = 20  # that such a judgement takes
+KINDS_APART = 0.5  # standard deviation of kinds of answers that are kin, shared out over the sources of the one
 NARROWEST = 0.03  # what an interval has on either side
 _OWN, _NEURON = " own", " neuron"
 _KIN = {"prefill": "first token unloaded", "decode": "token", "at once": "throughput"}
@@ -95,6 +96,9 @@ def _effects(table: Rows, rows: Chosen) -> dict[tuple[str, str], Effects]:
     for kind in sorted({str(name) for name in table.kind}):
         members = rows & (table.kind == kind)
         of_kind = _shrunk(table, members, by_kin[kin_of(kind)])
+        if _KIN.get(kind):  # what is lent by kin may not hold for it
+            apart = KINDS_APART / np.sqrt(of_kind.sources + 1.0)
+            of_kind = of_kind._replace(between=float(np.hypot(of_kind.between, apart)))
         by_class = [_shrunk(table, members & (table.near == name), of_kind) for name in CLASSES]
         counts = [len(set(table.source[members & (table.near == name)])) + 1 for name in CLASSES]
         widths = rising([one.half_width for one in by_class], counts)

@@ -23,7 +23,7 @@ from chipwise.text import gib
 @click.option("--batch", type=WholeNumber(), default=None, help="Serving: sequences at once; training: per micro-batch.")
 @click.option("--context", type=WholeNumber(), default=None, help="Tokens per sequence.")
 @click.option("--method", type=click.Choice(["full", "lora", "qlora"]), default=None, help="Training: what is trained.")
-@click.option("--optimizer", default=None, help="Training: adamw, adamw-8bit, adafactor, lion, muon, sgd.")
+@click.option("--optimizer", default=None, help="Training: adamw, adamw-16bit, adamw-8bit, adafactor, lion, muon, sgd.")
 @click.option("--recompute", type=click.Choice(["none", "selective", "full"]), default=None, help="Training.")
 @click.option("--zero", type=WholeNumber(0, 3), default=None, help="Training: ZeRO stage 0-3.")
 @click.option("--engine", default=None, help="Serving: vllm, tensorrt-llm, ...")

@@ -34,7 +34,7 @@ from chipwise.text import duration, gib
     "--recompute", type=click.Choice(["none", "selective", "full"]), default=None, help="Training: activations done again."
 )
 @click.option("--method", type=click.Choice(["full", "lora", "qlora"]), default=None, help="Training: what is trained.")
-@click.option("--optimizer", default=None, help="Training: adamw, adamw-8bit, adafactor, lion, muon, sgd.")
+@click.option("--optimizer", default=None, help="Training: adamw, adamw-16bit, adamw-8bit, adafactor, lion, muon, sgd.")
 @click.option("--framework", default=None, help="Training: the software; what is usual unless given.")
 @click.option("--chips-per-node", type=WholeNumber(), default=None, help="Chips in one machine.")
 @click.option("--engine", default=None, help="Serving: vllm, tensorrt-llm, sglang, llama.cpp, neuron, pytorch, ...")
@@ -152,15 +152,16 @@ def _show_training(view: dict[str, Any]) -> None:
     split = ", ".join(f"{name} {setup[name]:g}" for name in ("tp", "pp", "cp", "ep", "dp") if setup[name] > 1)
     text.show_title(f"{view['model']} on {view['chips']:g}x {view['chip']}: training, {setup['method']}, {setup['precision']}")
     speed, low, high = (text.number(view["tokens_per_s"][name]) for name in ("value", "low", "high"))
+    scaling = f"scaling {min(view['scaling_efficiency'], 1):.0%}"
+    if setup["pp"] > 1:
+        bubble = step["terms_s"].get("bubble", 0.0) / sum(step["terms_s"].values())
+        scaling = f"{scaling} over replicas, each of which waits {bubble:.0%} of a step for its pipeline"
     batch = f"{setup['global_batch']:g} sequences of {setup['seq']:g} per step, {setup['micro_batch']:g} at once"
     text.show_pairs(
         [
             ("step", f"{span(step, 's')}, {PROVENANCE[step['provenance']]}"),
             ("tokens/s", f"{speed} ({low} to {high}); per chip {text.number(view['tokens_per_s_per_chip'])}"),
-            (
-                "utilisation",
-                f"{view['mfu']:.0%} of the dense 16-bit peak (model FLOP); scaling {min(view['scaling_efficiency'], 1):.0%}",
-            ),
+            ("utilisation", f"{view['mfu']:.0%} of the dense 16-bit peak (model FLOP); {scaling}"),
             ("as run", f"{batch}; {split or 'no split'}"),
             ("", f"ZeRO stage {setup['zero_stage']:g}, recompute {setup['recompute']}, {view['framework']}"),
         ]

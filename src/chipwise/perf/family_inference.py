@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from chipwise.perf.operators import COMPUTE_EFFICIENCY, MEMORY_EFFICIENCY
 from chipwise.perf.part import Part
 from chipwise.perf.published_inference import FORMATS, InferenceCase
 from chipwise.perf.question import Question
-from chipwise.perf.serving import Load, answer, bases, in_flight, unit
+from chipwise.perf.serving import EQUAL_WAVES, WAVES, Load, answer, bases, full_step, in_flight, unit
 from chipwise.perf.transformer import Transformers
 
 TERM_OF = {
@@ -144,7 +145,7 @@ def question(run: Serving, load: Load, names: ServingNames, parts: dict[str, Par
     scale, power = unit(load)
     return Question(
         bases=work,
-        compose=lambda base: answer(load, sequences, base),
+        compose=partial(answer, load, sequences, graphs=run.graphs, full=full_step(run, load, work, sequences)),
         scale=np.where(power < 0, scale * replicas, scale),
         power=power,
         levels=levels(names, parts),
@@ -191,6 +192,7 @@ def question_of(cases: Sequence[InferenceCase]) -> Question:
         beams=column("beams"),
         accepted=column("accepted"),
         late=column("late"),
+        waves=np.where(column("equal") > 0, EQUAL_WAVES, WAVES),
     )
     names = ServingNames(
         part=Coded.of([case.part.name for case in cases]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,9 +108,15 @@ def settings_of(run: Steps) -> dict[str, Array]:
     return {"context": np.log(run.seq), "chips": np.log(run.chips)}
 
 
+def nominal(run: Steps, work: Mapping[str, Array]) -> Array:
+    """Seconds of a step's products at the stated peak."""
+    return run.micro_batches * work["matrix"] * COMPUTE_EFFICIENCY
+
+
 def question(run: Steps, names: TrainingNames, node: Array, parts: dict[str, Part], scale: Array, power: Array) -> Question:
+    work = bases(run)
     return Question(
-        bases=bases(run),
+        bases=work,
         compose=lambda base: compose(run, base),
         scale=scale,
         power=power,
@@ -119,6 +125,7 @@ def question(run: Steps, names: TrainingNames, node: Array, parts: dict[str, Par
         term_of=TERM_OF,
         floors=FLOORS,
         settings=settings_of(run),
+        nominal=nominal(run, work),
     )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from chipwise.perf.arrays import Array, Coded
 from chipwise.perf.collective import Network
 from chipwise.perf.net import DIFFUSION, Net
+from chipwise.perf.operators import COMPUTE_EFFICIENCY
 from chipwise.perf.part import Part
 from chipwise.perf.pooling import FactorBlock
 from chipwise.perf.published_vision import ENGINES, FORMATS, VisionCase, clock, stacked
@@ -167,14 +168,16 @@ def features(run: Pass, part: Coded, parts: Mapping[str, Part], chips: Array) ->
 def question(run: Pass, query: PassQuery, names: VisionNames, parts: Mapping[str, Part], chips: Array) -> Question:
     scale, power = answer(query, run.batch)
     leaning = features(run, names.part, parts, chips)
+    work = bases(run)
     return Question(
-        bases=bases(run),
+        bases=work,
         compose=partial(compose, run),
         scale=scale,
         power=power,
         levels=levels(names, parts),
         features=leaning,
         term_of=TERM_OF,
+        nominal=work["matrix"] * COMPUTE_EFFICIENCY,
     )
 
 

@@ -17,6 +17,8 @@ from chipwise.perf.arrays import Array, Coded
 from chipwise.perf.pooling import ALL_TERMS, FactorBlock, Factors
 
 DEGREES = 4.0
+FAR_BASES = ("prefill", "request", "queue")  # what sources may differ in by far,
+SOURCE_DEGREES, USUAL_FAR = 4.0, 2.0  # and how readily: degrees of freedom, and squared deviations that are usual
 ROW_SD = 0.2  # what one row says of a coefficient: rows of one table err together
 Formula = Callable[[Mapping[str, Array]], Array]  # exponents of the bases -> logarithm of the prediction
 
@@ -57,27 +59,39 @@ def fit(
     coefficients = [
         np.array([known.get(column.block.key, {}).get(name, (0.0, 0.0))[0] for name in column.names]) for column in columns
     ]
-    spread = [np.full(len(column.names), column.block.sd**2) for column in columns]
+    deviations = _drawn_out(columns, coefficients)
+    spread = [deviation**2 for deviation in deviations]
     for _ in range(rounds):
         slopes, target, weight = linearise(problem, columns, coefficients, noise)
         covariance = np.diag(noise**2 / weight)
         for level in dict.fromkeys(block.level for block in blocks):
-            level_columns = [
-                (column, slope) for column, slope in zip(columns, slopes, strict=True) if column.block.level == level
-            ]
-            scaled = np.stack([slope * column.block.sd for column, slope in level_columns], axis=1)
-            for rows in level_columns[0][0].members:
+            at = [place for place, column in enumerate(columns) if column.block.level == level]
+            scaled = np.stack([slopes[place] * deviations[place][columns[place].place] for place in at], axis=1)
+            for rows in columns[at[0]].members:
                 if len(rows) == len(target):
                     covariance += scaled @ scaled.T
                 else:
                     covariance[np.ix_(rows, rows)] += scaled[rows] @ scaled[rows].T
         solved = np.linalg.solve(covariance, target)
         for index, (column, slope) in enumerate(zip(columns, slopes, strict=True)):
-            fresh = column.block.sd**2 * np.bincount(column.place, slope * solved, len(column.names))
+            fresh = deviations[index] ** 2 * np.bincount(column.place, slope * solved, len(column.names))
             coefficients[index] = coefficients[index] + np.clip(fresh - coefficients[index], -0.7, 0.7)
+        deviations = _drawn_out(columns, coefficients)
         trust = problem.weight[problem.weight > 0]
         spread = [column.posterior(slope, trust) for column, slope in zip(columns, slopes, strict=True)]
     return _factors(columns, coefficients, spread)
+
+
+def _drawn_out(columns: Sequence[Column], values: Sequence[Array]) -> list[Array]:
+    """Prior deviations of every coefficient. What a source takes until a first token may be far from all others (Student's t
+    over all of it): caches of prefixes, clients, networks and waves are seldom stated. It is then the source's own, and does
+    not move what all share."""
+    far = [column.block.level == "source" and column.block.base.startswith(FAR_BASES) for column in columns]
+    apart: Array = sum(
+        ((value / column.block.sd) ** 2 for column, value, one in zip(columns, values, far, strict=True) if one), np.zeros(1)
+    )
+    drawn = np.sqrt(np.maximum((SOURCE_DEGREES + apart) / (SOURCE_DEGREES + USUAL_FAR), 1.0))
+    return [column.block.sd * (drawn if one else np.ones(len(column.names))) for column, one in zip(columns, far, strict=True)]
 
 
 def columns_of(problem: Problem, blocks: Sequence[FactorBlock]) -> list[Column]:

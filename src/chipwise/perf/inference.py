@@ -12,13 +12,12 @@ Limits: balanced routing; no speculative decoding; caches that fit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from chipwise.perf.arrays import Array, has_nonzero, pick, soft_one
+from chipwise.perf.arrays import Array, has_nonzero, pick
 from chipwise.perf.collective import Group, Network
 from chipwise.perf.operators import attention, passes, product
 from chipwise.perf.transformer import Transformers
@@ -43,7 +42,8 @@ LAYER_HOST_S = 12e-6  # gaps between the kernels of one layer, replayed as a gra
 STEP_HOST_S = 600e-6  # scheduling, sampling and bookkeeping of an engine, per step
 _STEP_HOST = np.array([STEP_HOST_S])
 SEQUENCE_HOST_S = 4e-6  # and for each sequence in it
-EAGER_LAYER_S = 150e-6  # launches of one layer without a graph, hidden while its kernels are long
+EAGER_LAYER_S = 150e-6  # launches of one layer without a graph, hidden while its kernels are long (`serving` joins them)
+_REPLAYED, _LAUNCHED = np.array([LAYER_HOST_S]), np.array([EAGER_LAYER_S])
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Serving:
 def prefill(run: Serving, tokens: Array, length: Array, sequences: Array, cached: Array) -> dict[str, Array]:
     """`tokens` new prompt tokens in all, in `sequences` prompts of `length` of which `cached` were there before."""
     model, layers = run.model, run.model.layers
-    rows = tokens / run.dp
+    rows = tokens / np.minimum(run.dp, np.maximum(sequences, 1.0))  # a prompt is on one of them
     local_rows = rows / run.tp
     pairs = pick(model.is_causal, cached + np.maximum(length - cached, 1.0) / 2, length)
     flop = 2.0 * model.score_width * model.seen(pairs) * local_rows
@@ -88,7 +88,7 @@ def prefill(run: Serving, tokens: Array, length: Array, sequences: Array, cached
 
 def decode(run: Serving, sequences: Array, context: Array) -> dict[str, Array]:
     model, layers = run.model, run.model.layers
-    rows = sequences / run.dp
+    rows = np.maximum(sequences / run.dp, 1.0)
     split = np.minimum(run.tp, np.maximum(model.kv_heads, 1.0))
     seen = model.seen(context) * rows
     cache = seen * (model.kv_width * run.cache_bytes) / split
@@ -99,7 +99,7 @@ def decode(run: Serving, sequences: Array, context: Array) -> dict[str, Array]:
         "decode_link": _links(run, sequences, rows),
     }
     return moved | {
-        "layer_host": _launches(run, moved),
+        "layer_host": layers * pick(run.graphs > 0, _REPLAYED, _LAUNCHED),
         "step_host": _STEP_HOST,
         "sequence_host": SEQUENCE_HOST_S * sequences,
     }
@@ -122,16 +122,6 @@ def _links(run: Serving, tokens: Array, rows: Array) -> Array:
     if has_nonzero(run.pp != 1):
         link = link + (run.pp - 1.0) * run.network.send(size, run.tp * run.dp)
     return link
-
-
-def _launches(run: Serving, moved: Mapping[str, Array]) -> Array:
-    """Of one decode step: gaps of a replayed graph, or by how much launches take longer than the kernels."""
-    replayed = run.model.layers * LAYER_HOST_S
-    if not has_nonzero(run.graphs <= 0):
-        return replayed
-    device: Array = sum(moved.values(), np.zeros(1))
-    seen = device * (soft_one(run.model.layers * EAGER_LAYER_S / device) - 1.0)
-    return np.where(run.graphs > 0, replayed, np.maximum(seen, replayed))
 
 
 def _feed_forward(run: Serving, tokens: Array, rows: Array) -> Array:

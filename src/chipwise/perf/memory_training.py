@@ -70,7 +70,8 @@ LOSS_BYTES = 8.0  # per logit, beside the gradient of the logit itself
 BUCKETS = 50 * MIB  # two buckets of DistributedDataParallel's usual 25 MiB
 SORTED_TOKENS = 3072  # above it PyTorch sums an embedding's gradient by way of an fp32 copy
 FRAGMENTS = 0.03  # of what comes and goes; with expandable segments
-_MOMENTS = {"adamw": 2.0, "adamw-8bit": 2.0, "adafactor": 0.0, "lion": 1.0, "muon": 1.0, "sgd": 1.0}  # values per parameter
+_MOMENTS = {"adafactor": 0.0, "lion": 1.0, "muon": 1.0, "sgd": 1.0}  # values per parameter, 2 of others
+_MOMENT_BYTES = {"adamw-8bit": 1.0, "adamw-16bit": 2.0}  # where they are not kept as states are
 _NARROW = ("fp8", "mxfp8", "fp4")
 
 
@@ -107,9 +108,9 @@ def formats(setup: TrainingSetup, hidden: Array) -> Formats:
     stored = np.where(full > 0, trained, compute)
     sharded = np.where(setup.shard >= 3, 1.0, 0.0)
     value = np.where((pure > 0) & (wide == 0), 2.0, 4.0)
-    eight = setup.optimizer.look_up(lambda name: float(name == "adamw-8bit"))
+    kept = setup.optimizer.look_up(lambda name: _MOMENT_BYTES.get(name, 0.0))
     factored = setup.optimizer.look_up(lambda name: float(name == "adafactor"))
-    moments = setup.optimizer.look_up(lambda name: _MOMENTS.get(name, 2.0)) * np.where(eight > 0, 1.0, value)
+    moments = setup.optimizer.look_up(lambda name: _MOMENTS.get(name, 2.0)) * np.where(kept > 0, kept, value)
     return Formats(
         compute=compute,
         matrix_input=np.where(narrow > 0, 1.0, compute),

@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 
 from chipwise.perf import bands
-from chipwise.perf.arrays import Array, Coded, Filling
+from chipwise.perf.arrays import Array, Coded, Filling, has_nonzero
 from chipwise.perf.bands import Band
 from chipwise.perf.blocks import fitted
 from chipwise.perf.part import Part
@@ -31,6 +31,7 @@ CARRIED = "carried"  # from a user's own run on another chip
 _COLUMNS = ("value", "low", "high", "seconds", "spread", "minimum")  # of an estimate
 _TERM = "term "
 # The level that tells whether a chip was measured with the software asked about, where settings are not known.
+ARCHITECTURE = {"training": "arch", "inference": "arch", "vision": "architecture"}  # levels
 _NEAR = {"training": "stack|chip", "inference": "engine|chip", "vision": "engine|chip"}
 
 
@@ -53,6 +54,7 @@ class Model:
     factors: Mapping[str, Factors]
     bands: Mapping[str, Band]
     nearness: Mapping[str, Seen] = field(default_factory=dict)  # by family; what was measured at which settings
+    best: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by family and architecture; shares of the peak
 
     def estimate(self, family: str, question: Question, kind: Coded) -> Estimate:
         factors = self.factors[family]
@@ -61,6 +63,9 @@ class Model:
         spread = widened(result.spread, beyond)
         low, high = bands.limits(self.bands, kind.cross(near) if family in self.nearness else kind, spread)
         soonest = np.maximum(result.seconds * low, result.minimum)
+        if has_nonzero(question.nominal):
+            fastest = question.nominal / self.best_share(family, question)
+            soonest = np.maximum(soonest, np.minimum(fastest, result.seconds))
         ends = question.value(soonest), question.value(result.seconds * high)
         return Estimate(
             value=result.value,
@@ -72,6 +77,12 @@ class Model:
             spread=spread,
             minimum=result.minimum,
         )
+
+    def best_share(self, family: str, question: Question) -> Array:
+        """Of the stated peak, the most that products of a whole step or pass were measured to reach on such a chip."""
+        shares = self.best.get(family, {})
+        most = max(shares.values(), default=1.0)
+        return question.levels[ARCHITECTURE[family]].look_up(lambda name: shares.get(name, most))
 
     def by_formula(self, estimate: Estimate, part: Part, power: float) -> Estimate:
         """An estimate that no fit made, with what a user measured; `power` is -1 for rates."""
@@ -129,4 +140,7 @@ class _Fitted(Mapping[str, Factors]):
 
 @cache
 def packaged() -> Model:
-    return Model(_Fitted(), bands.from_rows(rows("intervals.csv")), seen_from_rows(rows("seen.csv")))
+    best: dict[str, dict[str, float]] = {}
+    for row in rows("best_shares.csv"):
+        best.setdefault(row["family"], {})[row["architecture"]] = float(row["share"])
+    return Model(_Fitted(), bands.from_rows(rows("intervals.csv")), seen_from_rows(rows("seen.csv")), best)

@@ -27,7 +27,7 @@ from chipwise.perf.published_inference import answer_kind, usual_engine
 from chipwise.perf.question import Question
 from chipwise.perf.queueing import GRID, Service, Traffic, waits
 from chipwise.perf.queueing import in_flight as queued_in_flight
-from chipwise.perf.serving import SCENARIOS, TIMES, Load, answer, bases, in_flight, unit
+from chipwise.perf.serving import SCENARIOS, TIMES, Load, answer, bases, full_step, in_flight, unit
 from chipwise.perf.setup import KV_BITS, WEIGHT_BITS, Rows, ServingSetup
 from chipwise.perf.transformer import Transformers
 
@@ -322,6 +322,7 @@ def _estimates(
     watts = warmth(ask.hardware.part, ask.hardware.parts)
     any_load = load(ask, METRICS[0], room)
     work, settings = bases(run, any_load, sequences), settings_of(run, any_load)
+    full = full_step(run, any_load, work, sequences)
     estimates: dict[str, Estimate] = {}
     loaded = all(name in ("closed", "open") for name in ask.scenario.names)
     for metric, common in alike.items():
@@ -332,7 +333,7 @@ def _estimates(
         scale, power = unit(metric_load)
         question = Question(
             bases=work,
-            compose=partial(answer, metric_load, sequences),
+            compose=partial(answer, metric_load, sequences, graphs=run.graphs, full=full),
             scale=pick(power < 0, scale * ask.replicas, scale),
             power=power,
             levels=common,

@@ -17,6 +17,7 @@ from chipwise.perf.family_training import (
     features,
     kind_of,
     levels,
+    nominal,
     settings_of,
 )
 from chipwise.perf.hardware import Hardware
@@ -191,8 +192,9 @@ def _predict(ask: Training, alike: Groups, model: Model, memory: bool) -> Traini
     run = steps(ask)
     hardware = ask.hardware
     node = np.maximum(pick(hardware.node > 0, hardware.node, np.minimum(run.chips, run.network.domain)), 1.0)
+    work = bases(run)
     question = Question(
-        bases=bases(run),
+        bases=work,
         compose=partial(compose, run),
         scale=_UNIT,
         power=_UNIT,
@@ -201,6 +203,7 @@ def _predict(ask: Training, alike: Groups, model: Model, memory: bool) -> Traini
         term_of=TERM_OF,
         floors=FLOORS,
         settings=settings_of(run),
+        nominal=nominal(run, work),
     )
     estimate = model.estimate("training", question, Coded.of("never measured" if ask.model.paired else "training"))
     if ask.model.paired:  # pairs were measured as one stack only, so nothing tells how far the formula is off

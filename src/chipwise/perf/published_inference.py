@@ -73,6 +73,7 @@ class InferenceCase:
     beams: float
     accepted: float  # tokens of one step, above 1 with speculation
     late: float  # how deep in the tail of waits the row is: 1 for means and medians, 4.6 for a 99th percentile
+    equal: bool  # all answers of a run have the same length
     graphs: float  # 0: kernels are launched one by one
     engine: str  # family
     version: str  # family and release
@@ -228,6 +229,7 @@ def case_of(row: Row, part: Part) -> InferenceCase:
         beams=beams,
         accepted=_accepted(notes),
         late=-math.log(0.01) if row.text("percentile") == "p99" else 1.0,
+        equal="ignore-eos" in notes or re.match(r"random \d+/\d+", notes) is not None,
         graphs=0.0 if row.text("compiled").startswith("eager") or family in EAGER else 1.0,
         engine=family,
         version=f"{version} dated" if "measured 20" in notes else version,

@@ -30,6 +30,9 @@ class Question:
     fixed_terms: tuple[str, ...] = ()  # terms that no factor touches: the time between arrivals is the user's
     floors: Mapping[str, float] = field(default_factory=dict)  # share of a term, before any factor, that it cannot go below
     settings: Mapping[str, Array] = field(default_factory=dict)  # logarithms of context and chips, by which `seen` knows rows
+    nominal: Array = field(
+        default_factory=lambda: np.zeros(1)
+    )  # seconds of all products at the stated peak; 0: not bound by it
 
     def __len__(self) -> int:
         return max(len(values) for values in self.bases.values())

@@ -8,8 +8,9 @@ With p = prefill of one request, s = one decode step, B sequences in flight, o o
   closed   C requests always in flight, whose work is done once in the time T of an answer, B p + o s:
              ttft = p + s + fixed + x p + (C/B - 1) T                             (x prompts ahead of it; slots, if C > B)
              tpot = s + (B - 1 - x)/o p                                           (the others' prompts stretch every step)
-             x = q (B - 1) (u / ((B - 1)(1 - u) + 1) + w / 2), u = B p / (B p + o s)  (the share of time that prompts take),
-             and more where a step has no room for the rest: the engine puts at most `CHUNK` prompt tokens into one
+             B - 1 - x = (B - 1) / ((1 + q p / (o s)) (1 + q w / 2)), at most o f / p: x grows with the share of time that
+             prompts take and with waves, and where a step has no room: at most `CHUNK` prompt tokens, which take f.
+             (B - 1 - x) p never falls with p, so a longer prompt never makes steps shorter
              throughput = B / T, T = ttft + (o - 1) tpot without the wait for a slot: C requests in T C/B (Little's law)
   open     rate r: B from Little's law B = r (ttft + o tpot); a finite burst at rate infinity is a queue of N prompts
 Every answer is a sum of named terms. q is fitted per engine, as are the times of the host.
@@ -17,6 +18,7 @@ Every answer is a sum of named terms. q is fitted per engine, as are the times o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import NamedTuple
@@ -31,10 +33,12 @@ SCENARIOS = ("prefill", "decode", "static", "full", "closed", "open")
 TIMES = ("ttft_ms", "tpot_ms", "latency_ms")
 RATES = ("output_tokens_per_s", "total_tokens_per_s", "requests_per_s", "samples_per_s")
 CHUNK = 8192.0  # prompt tokens that engines put into one step
-WAVES = 0.1  # share of the requests that come together with all others, as at the start
+LEAST_FULL = 0.25  # of what steps have room for: with fewer prompt tokens nobody asks how long full steps take
+WAVES = 0.1  # share of the requests that come together with all others, as at the start of a test;
+EQUAL_WAVES = 1.0  # and of requests that all have answers of the same length, so that those that start together end so
 FIXED_S = 12e-3  # from the socket to the scheduler and back, without load
 SLOWER = 1.1  # a loaded replica against the bare formula, to find how many requests are in flight
-_NOTHING, _HALF, _UNIT, _MILLI, _FIXED = (np.array([one]) for one in (0.0, 0.5, 1.0, 1e3, FIXED_S))
+_NOTHING, _HALF, _UNIT, _MILLI, _FIXED, _WAVES = (np.array([one]) for one in (0.0, 0.5, 1.0, 1e3, FIXED_S, WAVES))
 TERMS = (
     "prefill matrix",
     "prefill attention",
@@ -129,6 +133,7 @@ class Load:
     beams: Array
     accepted: Array = field(default_factory=lambda: _UNIT)  # tokens of one step
     late: Array = field(default_factory=lambda: _UNIT)  # of a wait's mean, which is asked
+    waves: Array = field(default_factory=lambda: _WAVES)  # share of the requests that come together
 
     @cached_property
     def weights(self) -> Weights:
@@ -168,8 +173,9 @@ class Pace(NamedTuple):
 
 def pace(run: Serving, load: Load) -> Pace:
     alone = _sum(prefill(run, load.fresh, load.input_len, _UNIT, load.prefix))
-    step, full_step = (_sum(decode(run, count, load.input_len + load.output_len / 2)) for count in (_UNIT, load.capacity))
-    return Pace(alone, step, (full_step - step) / np.maximum(load.capacity - 1.0, 1.0))
+    steps = (decode(run, count, load.input_len + load.output_len / 2) for count in (_UNIT, load.capacity))
+    step, full = (_sum(_decode_terms(one, run.graphs)) for one in steps)
+    return Pace(alone, step, (full - step) / np.maximum(load.capacity - 1.0, 1.0))
 
 
 def in_flight(run: Serving, load: Load, known: Pace | None = None) -> Array:
@@ -190,7 +196,7 @@ def in_flight(run: Serving, load: Load, known: Pace | None = None) -> Array:
 def bases(run: Serving, load: Load, sequences: Array) -> dict[str, Array]:
     """Seconds of each kind of work, whatever is asked: prefill of one request or of the whole static batch, one decode step."""
     batched = load.weights.together > 0
-    together = np.minimum(np.maximum(np.floor(CHUNK / load.fresh), 1.0), sequences)
+    together = np.minimum(np.maximum(np.floor(CHUNK / load.fresh), 1.0) * run.dp, sequences)
     prompts = pick(batched, sequences, together)
     share = 1.0 / pick(batched, _UNIT, prompts)
     seconds = prefill(run, prompts * load.fresh, load.input_len, prompts, load.prefix)
@@ -203,6 +209,16 @@ def bases(run: Serving, load: Load, sequences: Array) -> dict[str, Array]:
     return seconds
 
 
+def full_step(run: Serving, load: Load, work: Mapping[str, Array], sequences: Array) -> dict[str, Array] | None:
+    """How many times the work of one prompt a step has that is full of prompts, by kind of work. None where steps of callers
+    have room for all prompts anyway."""
+    needed = load.weights.closed * sequences * load.fresh * load.accepted / (CHUNK * load.out)
+    if not has_nonzero(needed > LEAST_FULL):
+        return None
+    full = prefill(run, CHUNK * run.dp, load.input_len, run.dp, load.prefix)
+    return {name: values / np.where(work[name] > 0, work[name], np.inf) for name, values in full.items()}
+
+
 def unit(load: Load) -> tuple[Array, Array]:
     """(scale, power) such that the metric is scale * seconds ** power: milliseconds for times, amounts over time for rates."""
     weights = load.weights
@@ -212,19 +228,28 @@ def unit(load: Load) -> tuple[Array, Array]:
     return pick(weights.time > 0, _MILLI, amount), pick(weights.time > 0, _UNIT, -_UNIT)
 
 
-def answer(load: Load, sequences: Array, base: dict[str, Array]) -> dict[str, Array]:
-    """Terms in seconds of what is asked."""
+def answer(
+    load: Load, sequences: Array, base: dict[str, Array], graphs: Array, full: Mapping[str, Array] | None = None
+) -> dict[str, Array]:
+    """Terms in seconds of what is asked; `graphs` are those of the replica, `full` is `full_step` of the same work."""
     weights, out = load.weights, load.out
-    pres, stepped = _prefill_terms(base), _decode_terms(base)
+    pres, stepped = _prefill_terms(base), _decode_terms(base, graphs)
     tokens = weights.steps + weights.steps_per_token * out
     steps = tokens / load.accepted
     neighbours = np.maximum(sequences - 1.0, 0.0)
     ahead: Array = _NOTHING
     stretch: Array = np.zeros(1)
     if has_nonzero(weights.stretched):  # so it is wherever a prompt waits for others
-        ahead = _waiting(load, sequences, _sum(pres), _sum(stepped)) * pick(load.burst, _UNIT, base["queue"])
-        ahead = pick(weights.closed > 0, _closed_queue(load, neighbours, ahead), ahead)
-        stretching = pick(weights.closed > 0, neighbours - ahead, neighbours * pick(load.burst, _HALF, _UNIT))
+        prompt = _sum(pres)
+        ahead = _waiting(load, sequences, prompt, _sum(stepped)) * pick(load.burst, _UNIT, base["queue"])
+        stretching = neighbours * pick(load.burst, _HALF, _UNIT)
+        if has_nonzero(weights.closed):
+            beside = _beside(load, neighbours, prompt, _sum(stepped), base["queue"])
+            if full is not None:
+                step = _sum(_prefill_terms({name: base[name] * times for name, times in full.items()}))
+                beside = np.minimum(beside, load.out / load.accepted * step / prompt)
+            ahead = pick(weights.closed > 0, neighbours - beside, ahead)
+            stretching = pick(weights.closed > 0, beside, stretching)
         stretch = weights.stretched * stretching / out * base["stretch"]
     # Throughputs: seconds per request of the replica.
     per = pick(weights.tail > 0, load.requests, pick(weights.per_slot > 0, sequences, _UNIT))
@@ -255,16 +280,17 @@ def _waiting(load: Load, sequences: Array, prompt: Array, step: Array) -> Array:
     queue up, from that share itself where answers are long to all others where they are short (a closed queue)."""
     others, prompts = np.maximum(sequences - 1.0, 0.0), sequences * prompt
     busy = prompts / np.maximum(prompts + load.out / load.accepted * step, 1e-12)
-    crowd = others * busy / (others * (1.0 - busy) + 1.0) + WAVES * others / 2.0
+    crowd = others * busy / (others * (1.0 - busy) + 1.0) + load.waves * others / 2.0
     if has_nonzero(load.burst):
         crowd = pick(load.burst, np.maximum(np.minimum(sequences, load.requests) - 1.0, 0.0) / 2.0, crowd)
     return crowd
 
 
-def _closed_queue(load: Load, neighbours: Array, ahead: Array) -> Array:
-    """Prompts ahead of a first token: no more than there are others, no fewer than those for which their steps have no room."""
-    room = CHUNK / load.fresh * load.out / load.accepted
-    return np.minimum(np.maximum(ahead, neighbours - room), neighbours)
+def _beside(load: Load, neighbours: Array, prompt: Array, step: Array, queue: Array) -> Array:
+    """How many of the callers' prompts run beside the steps of an answer; the others are ahead of its first token (a closed
+    queue). Times the seconds of a prompt it never falls with them."""
+    crowd = queue * prompt / np.maximum(load.out / load.accepted * step, 1e-12)
+    return np.asarray(neighbours / ((1.0 + crowd) * (1.0 + queue * load.waves / 2.0)))
 
 
 def _slots(load: Load, sequences: Array, answer_s: Array) -> Array:
@@ -298,15 +324,21 @@ def _prefill_terms(base: dict[str, Array]) -> dict[str, Array]:
     }
 
 
-def _decode_terms(base: dict[str, Array]) -> dict[str, Array]:
+def _decode_terms(base: dict[str, Array], graphs: Array) -> dict[str, Array]:
+    """Launches of a replayed graph leave gaps; those made one by one show by as much as they take longer than the kernels."""
+    launches = base["layer_host"]
+    if has_nonzero(graphs <= 0):
+        device = base["decode_matrix"] + base["decode_cache"] + base["decode_link"]
+        shown = device * (soft_one(launches / np.maximum(device, 1e-12)) - 1.0)
+        launches = pick(graphs > 0, launches, shown)
     return {
         "weights": base["decode_matrix"],
         "cache": base["decode_cache"],
         "communication": base["decode_link"],
-        "launches": base["layer_host"],
+        "launches": launches,
         "engine": base["step_host"],
         "sequences": base["sequence_host"],
     }
 
 
-__all__ = ["BASES", "RATES", "SCENARIOS", "TERMS", "TIMES", "Load", "answer", "bases", "in_flight", "unit"]
+__all__ = ["BASES", "RATES", "SCENARIOS", "TERMS", "TIMES", "Load", "answer", "bases", "full_step", "in_flight", "unit"]

@@ -32,7 +32,7 @@ TRAINING_PRECISIONS = ("bf16", "fp16", "fp8", "mxfp8", "fp4", "fp32", "tf32")
 # How weights and states are kept: fp32 weights that autocast copies to 16 bits at each use; 16-bit weights beside an
 # fp32 master copy and fp32 moments; everything in 16 bits.
 STATES = ("autocast", "master", "pure")
-OPTIMIZERS = ("adamw", "adamw-8bit", "adafactor", "lion", "muon", "sgd")
+OPTIMIZERS = ("adamw", "adamw-16bit", "adamw-8bit", "adafactor", "lion", "muon", "sgd")
 # Bits of a stored weight, scales included (groups of 128 for int4 and AWQ, of 64 twice quantised for nf4).
 WEIGHT_BITS = {
     "fp32": 32.0,

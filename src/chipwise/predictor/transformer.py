@@ -52,6 +52,7 @@ Numbers = float | Sequence[float] | Array
 TASKS = ("train", "serve")
 SERVING_METRICS = ("ttft_ms", "tpot_ms", "latency_ms", "output_tokens_per_s", "requests_per_s")
 USUAL_SEQUENCE = 2048.0  # tokens of a training sequence unless given
+INTERLEAVED = (1, 2, 4, 6)  # pieces of the model per pipeline stage that are tried; with more, sends between stages show
 _UNIT: Array = column(1.0)
 
 
@@ -165,6 +166,10 @@ def train(
                     )
                     notes = (*notes, f"Activations are recomputed ({label}): without it the step does not fit.")
                     break
+        if single and "interleave" not in settings and checked.fits[0]:
+            question, woven = _interleaved(question, part, known.model)
+            if woven:
+                checked, notes = fits(shape, part, question.setup, changes=False), (*notes, woven)
         if not checked.fits[0]:
             checked = fits(shape, part, setup, larger=larger_parts(known, part))
     fitted = known.model
@@ -180,6 +185,25 @@ def train(
         fit=checked,
         notes=notes,
     )
+
+
+def _interleaved(question: Training, part: Part, model: Model) -> tuple[Training, str]:
+    """With the pieces of the model per pipeline stage that make a step of one configuration shortest among those that fit, and
+    what is to be said of it. Interleaved schedules take micro-batches in rounds of as many as there are stages."""
+    setup = question.setup
+    stages, rounds = float(setup.pp[0]), float(setup.micro_batches[0] / setup.pp[0])
+    pieces = [one for one in INTERLEAVED if stages * one <= question.model.layers[0]]
+    if stages < 2 or rounds != np.floor(rounds) or len(pieces) < 2:
+        return question, ""
+    ways = [replace(question, setup=setup.change(interleave=float(one))) for one in pieces]
+    fitting = [fits(question.model, part, one.setup, changes=False).fits[0] for one in ways]
+    seconds = [float(predict_training.predict(one, model, memory=False).step.seconds[0]) for one in ways]
+    best = min((place for place, does in enumerate(fitting) if does), key=lambda place: seconds[place], default=0)
+    if not best:
+        return question, ""
+    longer = seconds[0] / seconds[best]
+    said = f"--interleave {pieces[best]} taken: the shortest step that fits; with 1 it takes {longer:.2f} times as long."
+    return ways[best], said
 
 
 def _training_setup(

@@ -16,6 +16,7 @@ class Method(StrEnum):
 
 class Optimizer(StrEnum):
     ADAMW = "adamw"
+    ADAMW_16BIT = "adamw-16bit"
     ADAMW_8BIT = "adamw-8bit"
     ADAFACTOR = "adafactor"
     LION = "lion"

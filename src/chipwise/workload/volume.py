@@ -45,6 +45,7 @@ from chipwise.workload.model.shape import (
 
 STATE_BYTES = {  # a parameter that learns, of what the optimizer keeps
     Optimizer.ADAMW: 8.0,
+    Optimizer.ADAMW_16BIT: 4.0,
     Optimizer.ADAMW_8BIT: 2.0,
     Optimizer.ADAFACTOR: 0.0,
     Optimizer.LION: 4.0,

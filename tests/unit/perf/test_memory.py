@@ -224,6 +224,7 @@ def test_q4_k_m_of_llama_8b_is_a_file_of_4_9_gb() -> None:
         ({"states": "pure"}, 8),
         ({"precision": "fp32"}, 16),
         ({"states": "autocast", "optimizer": "adamw-8bit"}, 10),
+        ({"states": "autocast", "optimizer": "adamw-16bit"}, 12),
         ({"states": "autocast", "optimizer": "lion"}, 12),
         ({"states": "autocast", "optimizer": "sgd"}, 12),
         ({"states": "master", "optimizer": "adafactor"}, 8),

@@ -111,3 +111,18 @@ def test_bands_survive_being_written_and_read() -> None:
     again = bands.from_rows(bands.to_rows(made))
     assert again["token"].low == pytest.approx(made["token"].low, rel=1e-4)
     assert again["few"].edges == (np.inf,)
+
+
+@pytest.mark.parametrize(("base", "moves"), [("prefill_matrix", False), ("decode_matrix", True)])
+def test_a_source_far_from_all_others_does_not_move_what_they_share(base: str, moves: bool) -> None:
+    """Until a first token sources may differ by far; in steps they are as near as the priors say."""
+    sources = [name for name in ("a", "b", "c", "far") for _ in range(30)]
+    levels = {"all": Coded.of(["all"] * len(sources)), "source": Coded.of(sources)}
+
+    def formula(exponents: dict[str, Array]) -> Array:
+        return exponents[base] + np.zeros(len(sources))
+
+    truth = np.where(np.array(sources) == "far", 2.0, 0.0)
+    asked = Problem(formula, (base,), levels, {}, truth, np.ones(len(sources)))  # type: ignore[arg-type]
+    found = fit(asked, [FactorBlock("all", base, "1", 0.3), FactorBlock("source", base, "1", 0.2)], rounds=30)
+    assert (found.values[f"all/{base}/1"]["all"][0] > 0.25) is moves

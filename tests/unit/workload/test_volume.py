@@ -107,7 +107,9 @@ def test_experts_have_no_adapters_and_networks_without_a_stack_count_a_hundredth
     assert resnet.bytes == pytest.approx(2 * 0.01 * find("resnet-50").shape.parameters)
 
 
-@pytest.mark.parametrize(("optimizer", "each"), [("adamw", 14), ("adamw-8bit", 8), ("lion", 10), ("sgd", 10), ("adafactor", 6)])
+@pytest.mark.parametrize(
+    ("optimizer", "each"), [("adamw", 14), ("adamw-16bit", 10), ("adamw-8bit", 8), ("lion", 10), ("sgd", 10), ("adafactor", 6)]
+)
 def test_a_checkpoint_holds_what_its_optimizer_keeps(optimizer: str, each: float) -> None:
     work = parse(f"kind: train\nname: a\nmodel: llama-3.1-8b\ntokens: 1B\noptimizer: {optimizer}\n")
     shape = find("llama-3.1-8b").shape
