@@ -10,9 +10,12 @@ from kube.programs import manifests as published
 from kube.rendered import manifests, named
 
 pytestmark = pytest.mark.e2e
-COMPONENTS = ("prometheus-operator",)
-WRITTEN = [
-    ("monitoring", case, ("monitors.yaml", "rules.yaml", "dashboard.yaml")) for case in ("serve", "wide", "train", "neuron")
+COMPONENTS = ("prometheus-operator", "jobset", "trainer")
+WATCHED = ("monitors.yaml", "rules.yaml", "dashboard.yaml")  # exporter.yaml has values of a chart
+WRITTEN: list[tuple[str, str, tuple[str, ...]]] = [
+    *(("monitoring", case, WATCHED) for case in ("serve", "wide", "train", "neuron")),
+    *(("jobset", case, ()) for case in ("train", "neuron", "tpu")),
+    *(("trainjob", case, ()) for case in ("train", "neuron")),
 ]
 
 
@@ -35,8 +38,14 @@ def test_the_server_accepts_every_field(
         assert answer.accepted, f"{one['kind']}: {answer.message}"
 
 
-def test_the_server_refuses_a_field_that_a_rule_has_not(knowing: Cluster, namespace: str) -> None:
-    [rule] = manifests("monitoring", named(CASES["serve"], namespace), "rules.yaml")
-    rule["spec"]["groups"][0]["rules"][0]["forr"] = "1m"
-    [answer] = knowing.api.apply([rule], dry_run=True)
+UNKNOWN = [("monitoring", "serve", "PrometheusRule"), ("jobset", "train", "JobSet"), ("trainjob", "train", "TrainJob")]
+
+
+@pytest.mark.parametrize(("target", "case", "kind"), UNKNOWN)
+def test_the_server_refuses_a_field_that_the_kind_has_not(
+    knowing: Cluster, namespace: str, target: str, case: str, kind: str
+) -> None:
+    [one] = [one for one in manifests(target, named(CASES[case], namespace)) if one.get("kind") == kind]
+    one["spec"]["unheard"] = 1
+    [answer] = knowing.api.apply([one], dry_run=True)
     assert not answer.accepted
