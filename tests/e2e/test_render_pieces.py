@@ -10,12 +10,13 @@ from kube.programs import manifests as published
 from kube.rendered import manifests, named
 
 pytestmark = pytest.mark.e2e
-COMPONENTS = ("prometheus-operator", "jobset", "trainer")
+COMPONENTS = ("prometheus-operator", "jobset", "trainer", "gateway-api", "inference-extension")
 WATCHED = ("monitors.yaml", "rules.yaml", "dashboard.yaml")  # exporter.yaml has values of a chart
 WRITTEN: list[tuple[str, str, tuple[str, ...]]] = [
     *(("monitoring", case, WATCHED) for case in ("serve", "wide", "train", "neuron")),
     *(("jobset", case, ()) for case in ("train", "neuron", "tpu")),
     *(("trainjob", case, ()) for case in ("train", "neuron")),
+    *(("gateway", case, ("gateway.yaml", "pool.yaml")) for case in ("serve", "wide", "azure")),  # istio.yaml is Istio's
 ]
 
 
@@ -38,7 +39,13 @@ def test_the_server_accepts_every_field(
         assert answer.accepted, f"{one['kind']}: {answer.message}"
 
 
-UNKNOWN = [("monitoring", "serve", "PrometheusRule"), ("jobset", "train", "JobSet"), ("trainjob", "train", "TrainJob")]
+UNKNOWN = [
+    ("monitoring", "serve", "PrometheusRule"),
+    ("jobset", "train", "JobSet"),
+    ("trainjob", "train", "TrainJob"),
+    ("gateway", "serve", "InferencePool"),
+    ("gateway", "serve", "HTTPRoute"),
+]
 
 
 @pytest.mark.parametrize(("target", "case", "kind"), UNKNOWN)

@@ -147,7 +147,7 @@ def _settings(deployment: Deployment) -> list[Yaml]:
         wait: Object = {"name": "PET_RDZV_CONF", "value": f"timeout={jobs.PATIENCE_S}"}
         hours = jobs.PATIENCE_S // 3600
         settings.append(
-            Noted(wait, f"All wait {hours} h for a machine that comes late; torchrun gives up after 15 minutes else.")
+            Noted(wait, f"All wait {hours} h for a machine that comes late; by itself torchrun gives up after minutes.")
         )
     if nodes.counts(deployment):
         settings += jobs.place_settings(deployment, job_sets.first_pod(deployment))
