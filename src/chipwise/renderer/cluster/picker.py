@@ -15,7 +15,7 @@ IMAGE = "registry.k8s.io/gateway-api-inference-extension/epp:v1.5.0"  # as the r
 ENGINES = ("vllm", "sglang")  # whose metrics it reads and whose requests it understands
 PICKS, HEALTH, METRICS = 9002, 9003, 9090
 _FILE = "plugins.yaml"
-_KEPT = "inference.networking.x-k8s.io/v1alpha1"
+_CONFIG_API = "inference.networking.x-k8s.io/v1alpha1"
 
 
 def name_of(deployment: Deployment) -> str:
@@ -40,7 +40,7 @@ def plugins(deployment: Deployment) -> Object:
     source: Object = {"type": "metrics-data-source", "parameters": {"scheme": "http", "path": "/metrics"}}
     kinds: list[Yaml] = [{"type": "queue-scorer"}, {"type": "kv-cache-utilization-scorer"}, {"type": "prefix-cache-scorer"}]
     return {
-        "apiVersion": _KEPT,
+        "apiVersion": _CONFIG_API,
         "kind": "EndpointPickerConfig",
         "plugins": [*kinds, source, reader],
         "schedulingProfiles": [{"name": "default", "plugins": scores}],

@@ -90,7 +90,7 @@ def _queue(deployment: Deployment, wanted: str) -> list[Yaml]:
     )
     unread = _alert(
         "MetricsMissing",
-        f"absent({engine.running}{{{measures.within(deployment)}}}) and on () ({wanted} > 0)",
+        f"absent({engine.running}{{{measures.namespace_label(deployment)}}}) and on () ({wanted} > 0)",
         progress_seconds(deployment),
         "warning",
         f"{name}: nothing reads the engine's metrics, so no other alert about its answers can fire.",
@@ -104,7 +104,7 @@ def _queue(deployment: Deployment, wanted: str) -> list[Yaml]:
 def _job(deployment: Deployment) -> list[Yaml]:
     if deployment.form is not Form.JOB:
         return []
-    inside, name, high = measures.within(deployment), deployment.name, deployment.predicted.high_s
+    inside, name, high = measures.namespace_label(deployment), deployment.name, deployment.predicted.high_s
     failed = _alert(
         "JobFailed",
         f'kube_job_failed{{{inside},condition="true"}} == 1',

@@ -29,11 +29,11 @@ class Panel:
 
 def config_map(deployment: Deployment) -> Object:
     name = f"{dns_name(deployment.name, 50)}-dashboard"
-    found = Noted("1", "By this label the sidecar of Grafana's chart finds it; SPACE is its namespace.".replace("SPACE", SPACE))
+    label = Noted("1", "By this label the sidecar of Grafana's chart finds it; SPACE is its namespace.".replace("SPACE", SPACE))
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": name, "namespace": SPACE, "labels": labels(deployment) | {"grafana_dashboard": found}},
+        "metadata": {"name": name, "namespace": SPACE, "labels": labels(deployment) | {"grafana_dashboard": label}},
         "data": {f"{name}.json": json.dumps(dashboard(deployment), indent=1) + "\n"},
     }
 
@@ -48,7 +48,7 @@ def dashboard(deployment: Deployment) -> Object:
         "refresh": "30s",
         "time": {"from": "now-6h", "to": "now"},
         "templating": {"list": [source]},
-        "panels": [_drawn(panel, at) for at, panel in enumerate(panels(deployment))],
+        "panels": [_drawn(panel, number) for number, panel in enumerate(panels(deployment))],
     }
 
 
@@ -57,7 +57,7 @@ def panels(deployment: Deployment) -> list[Panel]:
 
 
 def _times(deployment: Deployment) -> list[Panel]:
-    found: list[Panel] = []
+    drawn: list[Panel] = []
     for goal in dict.fromkeys((*deployment.goals, *deployment.predicted.latency)):
         query = measures.time_query(deployment, goal)
         if query is None:
@@ -67,8 +67,8 @@ def _times(deployment: Deployment) -> list[Panel]:
             lines.append(("predicted", constant(deployment.predicted.latency[goal])))
         if goal in deployment.goals:
             lines.append(("goal", constant(deployment.goals[goal])))
-        found.append(Panel(goal, "s", tuple(lines)))
-    return found
+        drawn.append(Panel(goal, "s", tuple(lines)))
+    return drawn
 
 
 def _load(deployment: Deployment) -> list[Panel]:
@@ -78,10 +78,10 @@ def _load(deployment: Deployment) -> list[Panel]:
     running = [("in work", measures.total(deployment, engine.running)), ("waiting", measures.total(deployment, engine.waiting))]
     if scaling.concurrency is not None:
         running.append(("predicted at the planned peak", constant(scaling.concurrency * scaling.usual)))
-    rate = f"sum(rate({engine.tokens}{{{measures.within(deployment)}}}[{measures.WINDOW}]))"
+    rate = f"sum(rate({engine.tokens}{{{measures.namespace_label(deployment)}}}[{measures.WINDOW}]))"
     drawn = [Panel("requests", "short", tuple(running)), Panel("tokens a second", "short", (("measured", rate),))]
     if engine.cache:
-        cache = f"max({engine.cache}{{{measures.within(deployment)}}})"
+        cache = f"max({engine.cache}{{{measures.namespace_label(deployment)}}})"
         drawn.append(Panel("KV cache of the fullest replica", "percentunit", (("measured", cache),)))
     return drawn
 
@@ -112,9 +112,9 @@ def _chips(deployment: Deployment) -> list[Panel]:
 
 def _money(deployment: Deployment) -> list[Panel]:
     planned = deployment.predicted.usd_per_hour
-    held = measures.machines_query(deployment)
-    lines = [("machines held", held), ("planned", constant(deployment.machines))]
-    paid = [("machines held", f"{held} * {measures.machine_usd(deployment):.4g}"), ("planned", constant(planned))]
+    machines = measures.machines_query(deployment)
+    lines = [("machines held", machines), ("planned", constant(deployment.machines))]
+    paid = [("machines held", f"{machines} * {measures.machine_usd(deployment):.4g}"), ("planned", constant(planned))]
     return [Panel("machines", "short", tuple(lines)), Panel("dollars an hour", "currencyUSD", tuple(paid))]
 
 
@@ -122,21 +122,21 @@ def constant(value: float) -> str:
     return f"vector({value:.6g})"
 
 
-def _drawn(panel: Panel, at: int) -> Object:
+def _drawn(panel: Panel, number: int) -> Object:
     dashes = {"id": "custom.lineStyle", "value": {"fill": "dash", "dash": [10, 10]}}
     expected = [legend for legend, query in panel.lines if query.startswith("vector(")]
     return {
-        "id": at + 1,
+        "id": number + 1,
         "type": "timeseries",
         "title": panel.title,
         "datasource": SOURCE,
-        "gridPos": {"x": at % 2 * WIDTH, "y": at // 2 * HEIGHT, "w": WIDTH, "h": HEIGHT},
+        "gridPos": {"x": number % 2 * WIDTH, "y": number // 2 * HEIGHT, "w": WIDTH, "h": HEIGHT},
         "fieldConfig": {
             "defaults": {"unit": panel.unit, "min": 0},
             "overrides": [{"matcher": {"id": "byName", "options": one}, "properties": [dashes]} for one in expected],
         },
         "targets": [
-            {"refId": chr(ord("A") + number), "datasource": SOURCE, "expr": query, "legendFormat": legend}
-            for number, (legend, query) in enumerate(panel.lines)
+            {"refId": chr(ord("A") + letter), "datasource": SOURCE, "expr": query, "legendFormat": legend}
+            for letter, (legend, query) in enumerate(panel.lines)
         ],
     }

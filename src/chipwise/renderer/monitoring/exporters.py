@@ -46,8 +46,8 @@ def values(deployment: Deployment) -> Object:
     taints += spot_taints(node) if deployment.losable else ()
     machines = [label_value(one.machine) for one in candidates(deployment)]
     terms: Object = {"matchExpressions": [{"key": MACHINE, "operator": "In", "values": machines}]}
-    kept = Noted(False, "The pod that holds a chip is then exported_pod, and its namespace likewise, as the alerts ask.")
-    monitor: Object = {"enabled": True, "interval": "15s", "honorLabels": kept}
+    honor = Noted(False, "The pod that holds a chip is then exported_pod, and its namespace likewise, as the alerts ask.")
+    monitor: Object = {"enabled": True, "interval": "15s", "honorLabels": honor}
     wanted: Object = {
         "affinity": {
             "nodeAffinity": {

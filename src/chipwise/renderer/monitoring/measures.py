@@ -20,7 +20,7 @@ WINDOW = "5m"  # over which rates are taken
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class EngineMetrics:
     """Names of one engine; an empty one is not published. Times are histograms in seconds, by the kind of goal."""
 
     running: str
@@ -32,9 +32,9 @@ class Engine:
 
 
 @cache
-def _engines() -> dict[str, Engine]:
+def _engines() -> dict[str, EngineMetrics]:
     return {
-        "vllm": Engine(
+        "vllm": EngineMetrics(
             running="vllm:num_requests_running",
             waiting="vllm:num_requests_waiting",
             times={
@@ -46,7 +46,7 @@ def _engines() -> dict[str, Engine]:
             cache="vllm:kv_cache_usage_perc",
             source="vllm/v1/metrics/loggers.py of vLLM",
         ),
-        "sglang": Engine(
+        "sglang": EngineMetrics(
             running="sglang:num_running_reqs",
             waiting="sglang:num_queue_reqs",
             times={
@@ -58,7 +58,7 @@ def _engines() -> dict[str, Engine]:
             cache="sglang:token_usage",
             source="srt/observability/metrics_collector.py of SGLang, which publishes them with --enable-metrics only",
         ),
-        "tgi": Engine(
+        "tgi": EngineMetrics(
             running="tgi_batch_current_size",
             waiting="tgi_queue_size",
             times={"tpot": "tgi_request_mean_time_per_token_duration", "latency": "tgi_request_duration"},
@@ -68,12 +68,12 @@ def _engines() -> dict[str, Engine]:
     }
 
 
-def engine_of(deployment: Deployment) -> Engine | None:
+def engine_of(deployment: Deployment) -> EngineMetrics | None:
     """None: a program whose metrics we do not know."""
     return _engines().get(deployment.software.engine) if deployment.software.port is not None else None
 
 
-def within(deployment: Deployment) -> str:
+def namespace_label(deployment: Deployment) -> str:
     return f'namespace="{namespace_of(deployment)}"'
 
 
@@ -88,15 +88,16 @@ def time_query(deployment: Deployment, goal: str) -> str | None:
     engine, (kind, part) = engine_of(deployment), percentile(goal)
     if engine is None or kind not in engine.times:
         return None
-    return f"histogram_quantile({part:g}, sum by (le) (rate({engine.times[kind]}_bucket{{{within(deployment)}}}[{WINDOW}])))"
+    buckets = f"{engine.times[kind]}_bucket{{{namespace_label(deployment)}}}"
+    return f"histogram_quantile({part:g}, sum by (le) (rate({buckets}[{WINDOW}])))"
 
 
 def total(deployment: Deployment, name: str) -> str:
-    return f"sum({name}{{{within(deployment)}}})"
+    return f"sum({name}{{{namespace_label(deployment)}}})"
 
 
 @dataclass(frozen=True, slots=True)
-class Chips:
+class ChipQueries:
     """Queries about the chips that the pods of a deployment hold."""
 
     busy: str  # mean part of the time in which they work, of one
@@ -110,45 +111,47 @@ class Chips:
 _OF_PROGRAMS = (13, 31, 43, 45)
 
 
-def chips_of(deployment: Deployment) -> Chips | None:
+def chips_of(deployment: Deployment) -> ChipQueries | None:
     """None: nothing that we know publishes them."""
     node = deployment.node
     if not node.accelerated:
         return None
-    held = f'exported_namespace="{namespace_of(deployment)}"'
+    holder = f'exported_namespace="{namespace_of(deployment)}"'
     if node.kind == "gpu" and node.vendor == "NVIDIA":
-        others = "".join(f" != {number}" for number in _OF_PROGRAMS)
+        unlike = "".join(f" != {number}" for number in _OF_PROGRAMS)
         sliced = bool(node.profile)  # a slice has no DCGM_FI_DEV_GPU_UTIL
-        return Chips(
-            busy=f"avg(DCGM_FI_PROF_GR_ENGINE_ACTIVE{{{held}}})" if sliced else f"avg(DCGM_FI_DEV_GPU_UTIL{{{held}}}) / 100",
-            faults=f"max_over_time(DCGM_FI_DEV_XID_ERRORS{{{held}}}[15m]) != 0{others}",
+        return ChipQueries(
+            busy=f"avg(DCGM_FI_PROF_GR_ENGINE_ACTIVE{{{holder}}})"
+            if sliced
+            else f"avg(DCGM_FI_DEV_GPU_UTIL{{{holder}}}) / 100",
+            faults=f"max_over_time(DCGM_FI_DEV_XID_ERRORS{{{holder}}}[15m]) != 0{unlike}",
             fault_words="XID {{ $value }} on GPU {{ $labels.gpu }} of {{ $labels.Hostname }}",
-            memory=f"sum(DCGM_FI_DEV_FB_USED{{{held}}}) * 1048576",
-            watts=f"sum(DCGM_FI_DEV_POWER_USAGE{{{held}}})",
+            memory=f"sum(DCGM_FI_DEV_FB_USED{{{holder}}}) * 1048576",
+            watts=f"sum(DCGM_FI_DEV_POWER_USAGE{{{holder}}})",
         )
     if node.kind == "gpu" and node.vendor == "AMD":
-        return Chips(
-            busy=f"avg(gpu_gfx_activity{{{held}}}) / 100",
-            faults=f"max_over_time(gpu_ecc_uncorrect_total{{{held}}}[15m]) > 0",
+        return ChipQueries(
+            busy=f"avg(gpu_gfx_activity{{{holder}}}) / 100",
+            faults=f"max_over_time(gpu_ecc_uncorrect_total{{{holder}}}[15m]) > 0",
             fault_words="{{ $value }} uncorrected memory errors on GPU {{ $labels.gpu_id }} of {{ $labels.hostname }}",
-            memory=f"sum(gpu_used_vram{{{held}}}) * 1048576",
-            watts=f"sum(gpu_power_usage{{{held}}})",
+            memory=f"sum(gpu_used_vram{{{holder}}}) * 1048576",
+            watts=f"sum(gpu_power_usage{{{holder}}})",
         )
     if node.kind == "neuron":
-        here = f"and on (node) kube_pod_info{{{within(deployment)}}}"
+        on_its_nodes = f"and on (node) kube_pod_info{{{namespace_label(deployment)}}}"
         events = 'hardware_ecc_events_total{event_type=~"(mem|sram)_ecc_uncorrected"}'
-        return Chips(
-            busy=f"avg(neuroncore_utilization_ratio {here})",
-            faults=f"(increase({events}[30m]) > 0) {here}",
+        return ChipQueries(
+            busy=f"avg(neuroncore_utilization_ratio {on_its_nodes})",
+            faults=f"(increase({events}[30m]) > 0) {on_its_nodes}",
             fault_words="uncorrected memory errors on device {{ $labels.neuron_device_index }} of {{ $labels.node }}",
-            memory=f'sum(neuron_runtime_memory_used_bytes{{memory_location="neuron_device"}} {here})',
+            memory=f'sum(neuron_runtime_memory_used_bytes{{memory_location="neuron_device"}} {on_its_nodes})',
         )
     return None
 
 
 def machines_query(deployment: Deployment) -> str:
     """Machines with a pod of it that has not ended."""
-    inside = within(deployment)
+    inside = namespace_label(deployment)
     living = f'(kube_pod_status_phase{{{inside},phase=~"Pending|Running"}} == 1)'
     return f'count(count by (node) (kube_pod_info{{{inside},node!=""}} and on (namespace, pod) {living}))'
 
@@ -160,7 +163,7 @@ def machine_usd(deployment: Deployment) -> float:
 def replicas(deployment: Deployment) -> tuple[str, str]:
     """Queries of those that answer and of those that are wanted. The leaders of groups are a StatefulSet of the set's name."""
     if grouped(deployment) or streams.live(deployment):
-        chosen = f'{{{within(deployment)},statefulset="{deployment.name}"}}'
+        chosen = f'{{{namespace_label(deployment)},statefulset="{deployment.name}"}}'
         return f"kube_statefulset_status_replicas_ready{chosen}", f"kube_statefulset_replicas{chosen}"
-    chosen = f'{{{within(deployment)},deployment="{deployment.name}"}}'
+    chosen = f'{{{namespace_label(deployment)},deployment="{deployment.name}"}}'
     return f"kube_deployment_status_replicas_available{chosen}", f"kube_deployment_spec_replicas{chosen}"

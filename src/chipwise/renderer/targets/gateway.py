@@ -30,7 +30,7 @@ _FORMS = {
     Form.DEVICES: "a device at the edge",
     Form.SERVICE: "one without a port",
 }
-_OTHERS = {Form.SESSIONS: "jupyterhub", Form.DEVICES: "compose"}
+_TARGETS = {Form.SESSIONS: "jupyterhub", Form.DEVICES: "compose"}
 _INSIDE = {
     "aws": {
         "service.beta.kubernetes.io/aws-load-balancer-type": "external",
@@ -72,7 +72,7 @@ def _check(deployment: Deployment) -> None:
     if deployment.form is not Form.SERVICE or software.port is None:
         raise CannotRender(
             f"A gateway leads to a service of a cluster, and this is {_FORMS[deployment.form]}.",
-            remedy=f"Take --to {_OTHERS.get(deployment.form, 'kubernetes or kueue')}.",
+            remedy=f"Take --to {_TARGETS.get(deployment.form, 'kubernetes or kueue')}.",
         )
     if model is None or not model.generates:
         raise CannotRender(

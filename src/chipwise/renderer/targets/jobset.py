@@ -34,10 +34,10 @@ def render(deployment: Deployment) -> list[File]:
 
 
 def job_set(deployment: Deployment) -> Object:
-    kept = Noted(job_sets.KEPT_S, "Kept for a day, for inspection.")
+    lifetime = Noted(job_sets.KEPT_S, "Kept for a day, for inspection.")
     return {
         "apiVersion": job_sets.API,
         "kind": "JobSet",
         "metadata": queued(meta(deployment), queue_of(deployment), deployment),
-        "spec": {"ttlSecondsAfterFinished": kept} | job_sets.spec(deployment),
+        "spec": {"ttlSecondsAfterFinished": lifetime} | job_sets.spec(deployment),
     }

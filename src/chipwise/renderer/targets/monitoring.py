@@ -41,8 +41,8 @@ def render(deployment: Deployment) -> list[File]:
         files.append(File("monitors.yaml", document(*read, title=heading(deployment, about))))
     rules = alerts.prometheus_rule(deployment)
     files.append(File("rules.yaml", document(rules, title=heading(deployment, "\n".join(_about(deployment))))))
-    shown = "Measured lines, and dashed what the plan expects and the workload wants."
-    files.append(File("dashboard.yaml", document(dashboard.config_map(deployment), title=heading(deployment, shown))))
+    about_lines = "Measured lines, and dashed what the plan expects and the workload wants."
+    files.append(File("dashboard.yaml", document(dashboard.config_map(deployment), title=heading(deployment, about_lines))))
     return files
 
 
@@ -52,8 +52,8 @@ def _about(deployment: Deployment) -> list[str]:
     engine = measures.engine_of(deployment)
     unseen = [goal for goal in deployment.goals if measures.time_query(deployment, goal) is None]
     if deployment.form is Form.SERVICE and unseen:
-        who = deployment.software.engine or "a program of your own"
-        lines.append(f"No alert for {', '.join(unseen)}: we know no histogram of it that {who} publishes.")
+        program = deployment.software.engine or "a program of your own"
+        lines.append(f"No alert for {', '.join(unseen)}: we know no histogram of it that {program} publishes.")
     if engine is not None and deployment.software.engine == "sglang" and "--enable-metrics" not in deployment.software.command:
         lines.append("SGLang publishes nothing without --enable-metrics: add it to its command.")
     if deployment.node.accelerated and measures.chips_of(deployment) is None:

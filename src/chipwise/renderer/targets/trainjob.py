@@ -73,10 +73,10 @@ def runtime(deployment: Deployment) -> Object:
     assert isinstance(pod, dict)
     spec = pod["spec"]
     [main] = spec["containers"]
-    kept = {key: value for key, value in main.items() if key not in ("command", "env")}
-    container = {"name": job_sets.CHILD} | {key: value for key, value in kept.items() if key != "name"}
-    said = {_name_of(one) for one in _settings(deployment)}
-    container["env"] = [one for one in main["env"] if _name_of(one) not in said]
+    fields = {key: value for key, value in main.items() if key not in ("command", "env")}
+    container = {"name": job_sets.CHILD} | {key: value for key, value in fields.items() if key != "name"}
+    stated = {_name_of(one) for one in _settings(deployment)}
+    container["env"] = [one for one in main["env"] if _name_of(one) not in stated]
     child["template"] = pod | {"spec": spec | {"containers": [container]}}
     job: Object = {"metadata": {"labels": _STEP}, "spec": child}
     return {
@@ -105,14 +105,14 @@ def _name_of(setting: Yaml) -> str:
 
 def train_job(deployment: Deployment) -> Object:
     software = deployment.software
-    each = processes(deployment)
+    ranks = processes(deployment)
     reason = "One process for each chip." if deployment.node.ways == 1 else "One process for each core that works by itself."
     trainer: Object = {
         "image": software.image,
         "command": _command(deployment),
         "env": _settings(deployment),
         "numNodes": Noted(pods(deployment), "Machines of the plan."),
-        "numProcPerNode": Noted(each, reason),
+        "numProcPerNode": Noted(ranks, reason),
         "resourcesPerNode": resources(deployment),
     }
     spec: Object = {"runtimeRef": {"name": deployment.name}, "trainer": trainer}
