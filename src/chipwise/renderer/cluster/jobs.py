@@ -35,9 +35,15 @@ LARGE_JOB_PODS, LARGE_JOB_LIMIT = 100_000, 10_000  # pods in all; at once, and f
 INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 
 
-def command_of(deployment: Deployment) -> Yaml:
+def first_pod(deployment: Deployment) -> str:
+    """The name of the pod with number 0 under the headless Service of a Job."""
+    return f"{deployment.name}-0.{deployment.name}.{namespace_of(deployment)}.svc"
+
+
+def command_of(deployment: Deployment, first: str = "") -> Yaml:
     """The user's command. PyTorch over several chips is started by torchrun, whose meeting point the first pod hosts; ranks
-    of MPI by mpirun inside one pod; independent replicas take a part each."""
+    of MPI by mpirun inside one pod; independent replicas take a part each. `first`: the name of that pod, where it is no Job's.
+    """
     _startable(deployment)
     pod_count = pods(deployment)
     if apart(deployment) and pod_count > 1:
@@ -47,7 +53,7 @@ def command_of(deployment: Deployment) -> Yaml:
         )
         return Noted(["/bin/sh", "-c", kubernetes(script)], "\n".join(part_reason(deployment)))
     if by_torchrun(deployment) and meets(deployment):
-        return _meeting(deployment, pod_count)
+        return _meeting(deployment, pod_count, first or first_pod(deployment))
     if nodes.counts(deployment):
         return Noted([kubernetes(word) for word in deployment.software.command], nodes.REASON)
     starter = ranks(deployment)
@@ -72,10 +78,9 @@ def _startable(deployment: Deployment) -> None:
         )
 
 
-def _meeting(deployment: Deployment, pod_count: int) -> Yaml:
+def _meeting(deployment: Deployment, pod_count: int, first: str) -> Yaml:
     """Through a shell, for only it can say that the first pod hosts the meeting point. torchrun would find out by itself from
     names and addresses, which are not all known yet when pods start."""
-    first = f"{deployment.name}-0.{deployment.name}.{namespace_of(deployment)}.svc"
     words = [
         f"--nnodes={pod_count}",
         f"--nproc-per-node={processes(deployment)}",
@@ -120,8 +125,11 @@ def rendezvous(deployment: Deployment) -> Object:
     }
 
 
-def spec(deployment: Deployment, queue: str | None = None, by_hours: bool = False, alone: bool = False) -> Object:
-    """`by_hours`: clocks beside it resume and suspend it; `alone`: one pod of it, whatever others do."""
+def spec(
+    deployment: Deployment, queue: str | None = None, by_hours: bool = False, alone: bool = False, first: str = ""
+) -> Object:
+    """`by_hours`: clocks beside it resume and suspend it; `alone`: one pod of it, whatever others do; `first`: the name of its
+    first pod, where something else gives pods their names."""
     runs, at_once = (1, 1) if alone else (countable(completions(deployment)), _at_once(deployment))
     fields: Object = {}
     if queue is not None:
@@ -149,23 +157,26 @@ def spec(deployment: Deployment, queue: str | None = None, by_hours: bool = Fals
     if not by_hours:  # whose clocks would not find it
         fields["ttlSecondsAfterFinished"] = Noted(86400, "Kept for a day, for inspection.")
     extra: Object = {"restartPolicy": "Never"}
-    if meets(deployment):
+    if meets(deployment) and not first:
         extra["subdomain"] = Noted(deployment.name, "With the headless Service: <job>-<index>.<name>.")
-    pod = template(deployment, command_of(deployment), extra, queued=queue is not None)
+    pod = template(deployment, command_of(deployment, first), extra, queued=queue is not None)
     if repeated(deployment) and runs > 1:
         pod = _numbered(pod)
     elif nodes.counts(deployment) and not alone:
-        pod = _placed(deployment, pod)
+        pod = _placed(deployment, pod, first or first_pod(deployment))
     fields["template"] = pod
     return fields
 
 
-def _placed(deployment: Deployment, pod: Object) -> Object:
-    """With what tells each pod its place among those that meet."""
-    pairs = nodes.variables(deployment, "", f"{deployment.name}-0.{deployment.name}.{namespace_of(deployment)}.svc")
+def _placed(deployment: Deployment, pod: Object, first: str) -> Object:
+    return _with_settings(pod, place_settings(deployment, first))
+
+
+def place_settings(deployment: Deployment, first: str) -> list[Yaml]:
+    """What tells each pod its place among those that meet."""
+    pairs = nodes.variables(deployment, "", first)
     rank: Object = {"name": nodes.NAMES[0], "valueFrom": {"fieldRef": {"fieldPath": INDEX}}}
-    rest: list[Yaml] = [{"name": name, "value": value} for name, value in pairs.items() if name != nodes.NAMES[0]]
-    return _with_settings(pod, [rank, *rest])
+    return [rank, *({"name": name, "value": value} for name, value in pairs.items() if name != nodes.NAMES[0])]
 
 
 def _at_once(deployment: Deployment) -> int:

@@ -23,7 +23,7 @@ from chipwise.renderer.launch.health import start_seconds
 from chipwise.renderer.launch.timing import FORGET_S, SPARE_S, before_stop_seconds, drains, grace_seconds
 from chipwise.renderer.layout import candidates, meets, uses_efa
 from chipwise.renderer.limits import KUBERNETES
-from chipwise.renderer.quoting import kubernetes, label_value
+from chipwise.renderer.quoting import dns_name, kubernetes, label_value
 from chipwise.renderer.yaml_text import Noted, Yaml
 from chipwise.units import GIB
 
@@ -59,6 +59,11 @@ def meta(deployment: Deployment, name: str | None = None, namespaced: bool = Tru
     if namespaced:
         fields["namespace"] = namespace_of(deployment)
     return fields | {"labels": labels(deployment)}
+
+
+def queue_of(deployment: Deployment) -> str:
+    """Of Kueue: the queue of the team in this namespace."""
+    return dns_name(deployment.labels.get("team") or deployment.name)
 
 
 def queued(metadata: Object, queue: str, deployment: Deployment) -> Object:

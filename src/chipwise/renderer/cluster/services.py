@@ -13,6 +13,13 @@ from chipwise.renderer.yaml_text import Noted, Yaml
 
 # What an engine publishes about requests that it works on, and waits for.
 QUEUES = {"vllm": "vllm:num_requests_running", "tgi": "tgi_batch_current_size", "sglang": "sglang:num_running_reqs"}
+# What engines publish about requests that wait.
+WAITING = {
+    "vllm": "vllm:num_requests_waiting",
+    "tgi": "tgi_queue_size",
+    "sglang": "sglang:num_queue_reqs",
+    "triton": "nv_inference_pending_request_count",
+}
 
 
 def deployment_object(deployment: Deployment, queue: str | None = None) -> Object:

@@ -9,10 +9,10 @@ hours, where it has some, switch it on and off.
 
 from __future__ import annotations
 
-from chipwise.renderer.cluster import groups, guards, jobs
+from chipwise.renderer.cluster import groups, guards, jobs, monitors
 from chipwise.renderer.cluster.accelerators import resource_of
-from chipwise.renderer.cluster.pod import Object, meta, namespace_of, selector, template
-from chipwise.renderer.cluster.services import QUEUES, scaled_kind
+from chipwise.renderer.cluster.pod import Object, meta, namespace_of, template
+from chipwise.renderer.cluster.services import QUEUES, WAITING, scaled_kind
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
@@ -29,15 +29,7 @@ API = "keda.sh/v1alpha1"
 QUEUED = 5  # requests or jobs that wait: above it, one more
 IDLE = 0.2  # of what runs: below it, one less
 IDLE_S = 600  # for so long
-TRITON_METRICS = 8002  # a port beside that of the requests
 PROMETHEUS = "http://prometheus-operated.monitoring.svc:9090"
-# What engines publish about requests that wait.
-_WAITING = {
-    "vllm": "vllm:num_requests_waiting",
-    "tgi": "tgi_queue_size",
-    "sglang": "sglang:num_queue_reqs",
-    "triton": "nv_inference_pending_request_count",
-}
 
 
 def render(deployment: Deployment) -> list[File]:
@@ -91,7 +83,7 @@ def _service(deployment: Deployment) -> list[File]:
     files = [File("scaling.yaml", document(scaled_object(deployment), title=heading(deployment, about)))]
     if listens(deployment):
         about_file = "What Prometheus reads of the pods, for the rule in scaling.yaml. It needs the Prometheus operator."
-        files.append(File("monitoring.yaml", document(*_monitoring(deployment), title=heading(deployment, about_file))))
+        files.append(File("monitoring.yaml", document(*monitors.engine(deployment), title=heading(deployment, about_file))))
     return files
 
 
@@ -158,36 +150,6 @@ def _advanced(deployment: Deployment, hours: bool) -> Object:
     }
 
 
-def _monitoring(deployment: Deployment) -> list[Object]:
-    """The operator writes the namespace of a pod on what it reads there: the queries ask by it."""
-    triton = deployment.software.engine == "triton"
-    known = deployment.software.engine in _WAITING
-    reason = "Where the engine publishes its queue." if known else "Your program must publish requests_waiting there."
-    endpoint: Object = {"port": "http", "path": "/metrics", "interval": Noted("15s", "As often as KEDA asks.")}
-    if triton:
-        endpoint = {"portNumber": TRITON_METRICS} | {key: value for key, value in endpoint.items() if key != "port"}
-    chosen = "Where Prometheus takes monitors by label (kube-prometheus-stack: release), add that label here."
-    monitor: Object = {
-        "apiVersion": "monitoring.coreos.com/v1",
-        "kind": "PodMonitor",
-        "metadata": Noted(meta(deployment), chosen),
-        "spec": {"selector": {"matchLabels": selector(deployment)}, "podMetricsEndpoints": [Noted(endpoint, reason)]},
-    }
-    if not triton:
-        return [monitor]
-    opened: Object = {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": meta(deployment, f"{deployment.name}-metrics"),
-        "spec": {
-            "podSelector": {"matchLabels": selector(deployment)},
-            "policyTypes": ["Ingress"],
-            "ingress": [Noted({"ports": [{"protocol": "TCP", "port": TRITON_METRICS}]}, "Metrics have a port of their own.")],
-        },
-    }
-    return [monitor, opened]
-
-
 def _triggers(deployment: Deployment, hours: bool) -> list[Yaml]:
     scaling = deployment.scaling
     assert scaling is not None
@@ -225,7 +187,7 @@ def _prometheus(name: str, query: str, threshold: str, reason: str) -> Yaml:
 def _waiting(deployment: Deployment) -> tuple[str, str]:
     """Requests that wait, with the reason for the query."""
     label = f'namespace="{namespace_of(deployment)}"'
-    name = _WAITING.get(deployment.software.engine)
+    name = WAITING.get(deployment.software.engine)
     if name is not None:
         return f"sum({name}{{{label}}}) or vector(0)", "As the engine counts them; nothing waits where nothing runs."
     return (
@@ -253,7 +215,7 @@ def _load(deployment: Deployment) -> tuple[str, str, str]:
     scaling, engine = deployment.scaling, deployment.software.engine
     assert scaling is not None
     label = f'namespace="{namespace_of(deployment)}"'
-    parts = " + ".join(f"(sum({name}{{{label}}}) or vector(0))" for name in (QUEUES[engine], _WAITING[engine]))
+    parts = " + ".join(f"(sum({name}{{{label}}}) or vector(0))" for name in (QUEUES[engine], WAITING[engine]))
     reason = "Requests in work and waiting, on all copies. A GPU looks busy with a single one, so its own figure says nothing."
     return parts, str(scaling.busy), reason
 

@@ -6,7 +6,7 @@ import re
 
 from chipwise.renderer.cluster import guards, hours, jobs, live, services, storage
 from chipwise.renderer.cluster.accelerators import MACHINE, Taint, chip_taint, resource_of, spot_taints, tpu_selector
-from chipwise.renderer.cluster.pod import Object, meta, namespace_of, priority_of, resources
+from chipwise.renderer.cluster.pod import Object, meta, namespace_of, priority_of, queue_of, resources
 from chipwise.renderer.deployment import Deployment, Form, Node
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
@@ -68,11 +68,6 @@ def render(deployment: Deployment) -> list[File]:
         File("queues.yaml", document(*queues, title=heading(deployment, "Flavors and queues: for who runs the cluster."))),
         File("workload.yaml", document(*work, title=heading(deployment, "What runs, when its queue lets it."))),
     ]
-
-
-def queue_of(deployment: Deployment) -> str:
-    """The queue of the team in this namespace."""
-    return dns_name(deployment.labels.get("team") or deployment.name)
 
 
 def flavor_name(deployment: Deployment, purchase: str) -> str:
