@@ -34,6 +34,6 @@ def test_only_language_models_are_asked_for_lengths(chipwise: Chipwise, model: s
     if needs:
         done = chipwise("plan", model, "--serve", "--rps", "1")
         assert (done.code, done.out) == (2, "")
-        assert "--input, --output is needed" in done.err
+        assert "--input, --output are needed" in done.err
     else:
         assert "_tokens" not in text_of(model, {"serve": True, "rps": 1})

@@ -97,7 +97,7 @@ def predict(
     from chipwise.views.predict import has_room
 
     if train and serve:
-        raise BadInput("--train and --serve exclude each other.", remedy="Leave out the one that is not meant.")
+        raise BadInput("--train and --serve cannot be combined.", remedy="Leave out the one that is not meant.")
     task = "train" if train else "serve" if serve else None
     stated = {name: value for name, value in settings.items() if value is not None}
     view = ask(open_session(), model, on, task, stated, environment, measured)

@@ -8,7 +8,7 @@ as editors do, not the older rules of PyYAML: `NO` is Norway, `12:30` a time and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -313,11 +313,20 @@ def _syntax_error(path: str, text: str, error: yaml.YAMLError) -> InvalidFile:
     line_text = text.splitlines()[line - 1] if line is not None and line <= len(text.splitlines()) else ""
     if "\t" in line_text[: len(line_text) - len(line_text.lstrip())] or "\\t" in message:
         allowed = "blanks, not tabs, to indent"
+    elif "mapping values" in message and line is not None and _too_deep(text.splitlines(), line):
+        allowed = "the indentation of the line above"
     elif "mapping values" in message:
         allowed = "quotes around a text that holds ': '"
     return InvalidFile(
         path, [Problem("", f"not valid YAML: {message[:200]}", line, allowed)], remedy="Fix this first; more may follow."
     )
+
+
+def _too_deep(lines: Sequence[str], line: int) -> bool:
+    """Whether a field is indented below one that has a value already."""
+    above = next((text for text in reversed(lines[: line - 1]) if text.strip() and not text.lstrip().startswith("#")), "")
+    indents = [len(text) - len(text.lstrip()) for text in (above, lines[line - 1])]
+    return indents[1] > indents[0] and re.fullmatch(r"\s*(- )?[^\s:]+:\s+[^\s&!|>].*", above) is not None
 
 
 def _refuse(path: str, message: str, remedy: str, line: int | None = None) -> InvalidFile:

@@ -33,6 +33,7 @@ _OF_KIND: Mapping[str, tuple[str, ...]] = {  # options that say something of eac
 }
 _OPTIONS = tuple(dict.fromkeys(option for options in _OF_KIND.values() for option in options))
 LISTS = ("clouds", "regions", "countries", "residency", "compliance", "chips", "precision", "purchase", "where", "requires")
+_EXAMPLES = {"--rps": "10", "--input": "1000", "--output": "300", "--samples": "50k"}
 _EXAMPLE = "clouds=aws,gcp or interruptible=false"
 
 
@@ -62,7 +63,7 @@ def constrained(names: Names, text: str, path: str, wanted: Constraints) -> str:
     """The same workload within these constraints. A name that the catalog does not know is refused with the nearest ones."""
     if wanted.on_demand and wanted.spot:
         raise BadInput(
-            "--on-demand and --spot exclude each other.",
+            "--on-demand and --spot cannot be combined.",
             remedy="Give one of them, or --limit purchase=on-demand,spot to allow both.",
         )
     clouds, regions, countries, chips = (
@@ -107,7 +108,7 @@ def text_of(model: str, options: Mapping[str, Any], models: Registry | None = No
     kinds = [kind for kind in KINDS if options.get(kind)]
     if len(kinds) != 1:
         raise BadInput(
-            f"{model} is not a workload file." if not kinds else f"--{' and --'.join(kinds)} exclude each other.",
+            f"{model} is not a workload file." if not kinds else f"--{' and --'.join(kinds)} cannot be combined.",
             remedy="Give a file (`chipwise init serve` writes one), or a model with --serve, --train, --finetune or --batch.",
         )
     kind = kinds[0]
@@ -170,7 +171,7 @@ def _day(stated: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any
     """How requests arrive by day and night."""
     remedy = "By day and night: --peak 9 --low 0.5 --shape office-hours."
     if options.get("rps"):
-        raise BadInput(f"--rps and {' and '.join(f'--{name}' for name in stated)} exclude each other.", remedy=remedy)
+        raise BadInput(f"--rps and {' and '.join(f'--{name}' for name in stated)} cannot be combined.", remedy=remedy)
     shape = stated.get("shape")
     if isinstance(shape, str) and "," in shape:
         shape = [_number_or_text(item.strip()) for item in shape.split(",")]
@@ -205,7 +206,7 @@ def _amount(options: Mapping[str, Any]) -> dict[str, Any]:
     amounts = {name: options[name] for name in ("tokens", "samples") if options.get(name)}
     if len(amounts) != 1:
         raise BadInput(
-            "--tokens and --samples exclude each other." if amounts else "--tokens or --samples is needed.",
+            "--tokens and --samples cannot be combined." if amounts else "--tokens or --samples is needed.",
             remedy="Say how much there is to learn from: --tokens 2B, or --samples 50k.",
         )
     return amounts
@@ -234,10 +235,18 @@ def with_measured(text: str, path: str, lines: Sequence[str | Mapping[str, Any]]
 
 
 def _needed(options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    if nothing := next((flag for name, flag in names.items() if _is_zero(options.get(name))), None):
+        raise BadInput(f"{nothing} must be above zero.", remedy=f"Give {nothing} a number above zero.")
     lacking = [flag for name, flag in names.items() if not options.get(name)]
     if lacking:
-        raise BadInput(f"{', '.join(lacking)} is needed.", remedy="Say how much there is to do.")
+        verb, noun = ("is", "it") if len(lacking) == 1 else ("are", "them")
+        example = " ".join(f"{flag} {_EXAMPLES[flag]}" for flag in lacking)
+        raise BadInput(f"{', '.join(lacking)} {verb} needed.", remedy=f"Add {noun}, for example: {example}")
     return {name: options[name] for name in names}
+
+
+def _is_zero(value: Any) -> bool:
+    return not isinstance(value, bool) and value in (0, "0")
 
 
 def with_limits(text: str, path: str, limits: Sequence[str]) -> str:

@@ -37,7 +37,7 @@ SERVING_OPTIONS = {
     "prefix": "prefix_len",
     "cuda_graphs": "cuda_graphs",
 }
-LOADS = ("concurrency", "rate", "batch")  # ways of loading a replica; they exclude each other
+LOADS = ("concurrency", "rate", "batch")  # ways of loading a replica; they cannot be combined
 GOALS = ("ttft", "tpot", "latency")  # seconds that a share of the requests must keep
 SIZES = ("image_size", "steps", "guidance", "clip_s", "compiled")  # of work that is counted by samples
 ONLY = {  # options that mean nothing to the other task
@@ -128,7 +128,7 @@ def check_together(options: Mapping[str, Any]) -> None:
     """Refuses options of which one would win silently over another."""
     loads = [option(name) for name in LOADS if name in options]
     if len(loads) > 1:
-        raise BadInput(f"{' and '.join(loads)} exclude each other.", remedy="Give one way of loading it.")
+        raise BadInput(f"{' and '.join(loads)} cannot be combined.", remedy="Give one way of loading it.")
     if "percentile" in options and not any(name in options for name in GOALS):
         flags = " or ".join(map(option, GOALS))
         raise BadInput("--percentile says how many requests must keep a goal, and none is given.", remedy=f"Add {flags}.")

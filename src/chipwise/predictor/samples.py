@@ -109,7 +109,7 @@ def check_sample_options(known: Known, model: str, options: Mapping[str, Any]) -
         raise BadInput("--compiled says which software it is, as --engine does.", remedy="Give one of them.")
     if "micro_batch" in options and "global_batch" in options:
         raise BadInput(
-            f"--micro-batch and --global-batch exclude each other for {entry.name}, whose copies each take one batch per step.",
+            f"--micro-batch and --global-batch cannot be combined for {entry.name}, whose copies each take one batch per step.",
             remedy="Give one of them.",
         )
 

@@ -260,7 +260,7 @@ def serve(
     shape = Transformers.of([layer])
     loads = [name for name, given in (("concurrency", concurrency), ("rate", rate), ("batch", batch)) if given is not None]
     if len(loads) > 1 and scenario is None:
-        raise BadInput(f"{' and '.join(loads)} exclude each other.", remedy="Give one way of loading it.")
+        raise BadInput(f"{' and '.join(loads)} cannot be combined.", remedy="Give one way of loading it.")
     way = scenario or (
         "closed" if concurrency is not None else "open" if rate is not None else "static" if batch is not None else "full"
     )

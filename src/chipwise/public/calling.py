@@ -8,16 +8,18 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache, wraps
-from inspect import Parameter, isfunction, signature, unwrap
+from inspect import Parameter, isfunction, signature
 from typing import Any, TypeVar, cast
 
 from chipwise.errors import ChipwiseError, InvalidFile, InvalidSettings, Problem, UnknownOption
+from chipwise.public.arguments import checked_call, option_types
 from chipwise.spelling import OTHER_NAMES, suggested_options
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
-CORRECT = "Correct what is named and try again; docs/workloads.md describes every field of a workload."
+CORRECT = "docs/workloads.md describes every field of a workload."
+_OF_SESSION = ("as_of", "config_dir", "data_dir")  # what `cw.open` takes
 GIVEN = "arguments"  # what a workload is called that is written down nowhere: options, fields
 _PLURAL = {"label": "labels", "secret": "secrets", "stage_engine": "stage_engines", "all": "everything", "out": "folder"}
 _OPTION = re.compile(
@@ -34,6 +36,7 @@ def verb(function: F) -> F:
     def called(*args: Any, **given: Any) -> Any:
         if given:
             given = _known_keywords(function, given)
+        args, given = checked_call(function, args, given)
         try:
             return function(*args, **given)
         except ChipwiseError as error:
@@ -59,8 +62,7 @@ def keywords(function: Callable[..., Any]) -> tuple[str, ...]:
     names: list[str] = []
     for parameter in signature(function).parameters.values():
         if parameter.kind is Parameter.VAR_KEYWORD:
-            fields = str(parameter.annotation).removeprefix("Unpack[").removesuffix("]")
-            names += unwrap(function).__globals__[fields].__annotations__
+            names += option_types(function, parameter)
         elif parameter.kind is not Parameter.VAR_POSITIONAL and parameter.name != "self":
             names.append(parameter.name)
     return tuple(names)
@@ -73,6 +75,8 @@ def _known_keywords(function: Callable[..., Any], given: Mapping[str, Any]) -> d
         other = OTHER_NAMES.get(name)
         keyword = other if name not in known and other in known and other not in given else name
         if keyword not in known:
+            if name in _OF_SESSION:
+                raise UnknownOption(name, remedy=f"It belongs to a session: cw.open({name}=...).{function.__name__}(...)")
             near = [option if text is None else f"{option}={text!r}" for option, text in suggested_options(name, known)]
             raise UnknownOption(name, near, remedy=f"{function.__name__} takes {', '.join(known)}.")
         renamed[keyword] = value

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chipwise.errors import BadInput
+from chipwise.public.calling import verbs
 from chipwise.public.layout import LINES, html_table
 from chipwise.text import plural, size
 
@@ -21,6 +22,7 @@ class RenderedFile:
     executable: bool = False
 
 
+@verbs
 @dataclass(frozen=True, slots=True, repr=False)
 class Files(Mapping[str, str]):
     """Texts by path; several targets have a folder each. `notes`: what is cheaper than what is written."""

@@ -17,7 +17,7 @@ class Interval:
     low: float
     high: float
     unit: str
-    terms: Mapping[str, float] = field(default_factory=dict)
+    terms: Mapping[str, float] = field(default_factory=dict, hash=False)
     provenance: str = ""  # measured, carried, interpolated, between, other software or formula
 
     @classmethod

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 from chipwise.errors import BadInput, TryLater, UnknownName
+from chipwise.files.source import NamedText
 from chipwise.public.calling import verbs
 from chipwise.public.opened import Opened
 from chipwise.public.plans import NoPlan, Plan
 from chipwise.public.records import Record, Table
-from chipwise.public.workloads import LimitOptions, Names, constraints, read_workload, stated
+from chipwise.public.workloads import LimitOptions, Names, constraints, is_file, is_text, read_workload, stated
 from chipwise.spelling import nearest
 
 if TYPE_CHECKING:
@@ -152,6 +153,9 @@ def _run_request(work: Any, options: RunOptions) -> Any:
     from chipwise.units import parse_seconds
 
     is_command = isinstance(work, list | tuple)
+    if isinstance(work, str) and not isinstance(work, NamedText) and not is_text(work) and not is_file(work):
+        command = ", ".join(f'"{word}"' for word in work.split())
+        raise BadInput(f"{work!r} is not a workload file.", remedy=f"Give a command as a list of words: cw.run([{command}])")
     words = tuple(map(str, work)) if is_command else (read_workload(work),)
     settings = stated(options)
     limits = {name: settings.pop(name) for name in LimitOptions.__annotations__ if name in settings and name != "spot"}

@@ -241,7 +241,7 @@ class PlanVerbs(Opened):
         from chipwise.units import parse_goal
 
         if train and serve:
-            raise BadInput("train and serve exclude each other.", remedy="Leave out the one that is not meant.")
+            raise BadInput("train and serve cannot be combined.", remedy="Leave out the one that is not meant.")
         task = "train" if train else "serve" if serve else None
         settings: dict[str, Any] = {_OTHER_NAMES.get(key, key): value for key, value in stated(setup).items()}
         settings = with_counts(settings)
@@ -307,6 +307,8 @@ class PlanVerbs(Opened):
         from chipwise.api import verbs
         from chipwise.views.rate import rated_view
 
+        if not workloads:
+            raise BadInput("rate needs a workload.", remedy='For example: cw.rate("workload.yaml")')
         rows: list[dict[str, Any]] = []
         notes: list[str] = []
         for workload in workloads:
@@ -332,6 +334,8 @@ class PlanVerbs(Opened):
         from chipwise.api import verbs
         from chipwise.views.pack import packed_view
 
+        if not isinstance(workloads, Sequence) or isinstance(workloads, str):
+            raise BadInput("pack takes a list of workloads.", remedy='Write it like cw.pack(["chat.yaml", "summaries.yaml"]).')
         paths = [
             within(self, read_workload(workload, noun=f"{GIVEN}-{number}"), limits)
             for number, workload in enumerate(workloads, start=1)

@@ -14,7 +14,7 @@ from typing import Any, Never
 from chipwise.errors import BadInput, ChipwiseError, NoResult
 from chipwise.files.source import NamedText
 from chipwise.money.cost import Cost, Line
-from chipwise.public.calling import in_python
+from chipwise.public.calling import in_python, verbs
 from chipwise.public.choices import Choice, Loser, Missing, StagePlan, cells_of, choice_of, row_of
 from chipwise.public.files import Files
 from chipwise.public.intervals import Interval
@@ -29,6 +29,7 @@ _DATA = "compliance data"  # what is missing where a plan stopped although somet
 _COLUMNS = ("where", "chips", "buy", "speed", "time", "cost", "CO2e")
 
 
+@verbs
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan:
     """What to run a workload on: `best` first, `choices` ranked, `losers` with the reason. A pipeline has `stages` instead."""
@@ -199,6 +200,7 @@ class Plan:
         return html_table(*self._table(), title=self._title, notes=self.notes)
 
 
+@verbs
 @dataclass(frozen=True, slots=True, repr=False)
 class NoPlan:
     """Nothing fits: what stood in the way and the smallest change that would help. It is false."""

@@ -1,6 +1,6 @@
 """Results that are rows: a `Record` is a mapping whose keys are attributes as well, a `Table` is a sequence of records.
 
-Both are frozen, compare by what they hold, can be pickled, and print in at room 20 lines.
+Both are frozen, compare by what they hold, can be hashed and pickled, and print in at room 20 lines.
 """
 
 from __future__ import annotations
@@ -74,6 +74,9 @@ class Record(Mapping[str, Any]):
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *(key for key in self._data if key.isidentifier())})
 
+    def __hash__(self) -> int:
+        return hash(frozenset(self._data.items()))
+
     def __reduce__(self) -> tuple[type[Self], tuple[dict[str, Any]]]:
         return type(self), (plain(self),)
 
@@ -116,7 +119,8 @@ class Table(Sequence[Record]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Table) and self._rows == other._rows and self.notes == other.notes
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        return hash((self._rows, self.notes))
 
     def __setattr__(self, name: str, value: object) -> Never:
         raise AttributeError(f"A table is frozen: {name} cannot be set")

@@ -280,7 +280,7 @@ class Goals(Section):
 
     def flaws(self) -> Iterable[Flaw]:
         if self.deadline is not None and self.finish_by is not None:
-            yield Flaw("finish_by", "deadline and finish_by exclude each other: give one of them", also=("deadline",))
+            yield Flaw("finish_by", "deadline and finish_by cannot be combined: give one of them", also=("deadline",))
         for name in ("ttft", "tpot"):
             part, answer = getattr(self, name), self.latency
             if part and answer and (late := _above(part, answer)):

@@ -71,7 +71,7 @@ class Learning(Sized):
             yield from exactly_one(self, "tokens", "samples")
         if self.batch_tokens is not None and self.batch_samples is not None:
             yield Flaw(
-                "batch_samples", "batch_tokens and batch_samples exclude each other: give one of them", also=("batch_tokens",)
+                "batch_samples", "batch_tokens and batch_samples cannot be combined: give one of them", also=("batch_tokens",)
             )
         if self.batch_tokens is not None and self.tokens is not None and self.batch_tokens > self.tokens * self.epochs:
             yield Flaw("batch_tokens", "one step is larger than the whole job", "at most tokens x epochs", ("tokens", "epochs"))

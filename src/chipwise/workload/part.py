@@ -157,5 +157,5 @@ def exactly_one(part: BaseModel, *names: str) -> Iterable[Flaw]:
     present = [name for name in names if getattr(part, name) is not None]
     if len(present) != 1:
         choices = ", ".join(names[:-1]) + " or " + names[-1]
-        message = f"{' and '.join(present)} exclude each other" if present else "one of them is needed"
+        message = f"{' and '.join(present)} cannot be combined" if present else "one of them is needed"
         yield Flaw(present[1] if present else "", f"{message}: give exactly one of {choices}", also=names)

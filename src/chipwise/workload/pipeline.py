@@ -35,7 +35,7 @@ class HandOff(Section):
 
     def flaws(self) -> Iterable[Flaw]:
         if self.size is not None and self.size_per_item is not None:
-            yield Flaw("size_per_item", "size and size_per_item exclude each other: give one of them", also=("size",))
+            yield Flaw("size_per_item", "size and size_per_item cannot be combined: give one of them", also=("size",))
         if self.source == self.to:
             yield Flaw("to", f"{self.to!r} hands off to itself", also=("from",))
 

@@ -173,7 +173,7 @@ def test_a_chip_whose_memory_nobody_states_is_refused() -> None:
 
 
 def test_two_ways_of_loading_exclude_each_other() -> None:
-    with pytest.raises(BadInput, match="exclude each other"):
+    with pytest.raises(BadInput, match="cannot be combined"):
         served(concurrency=4, rate=2)
 
 

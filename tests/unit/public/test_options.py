@@ -139,7 +139,7 @@ def test_a_batch_of_samples_is_planned_by_name(session: cw.Session) -> None:
     plan = session.plan("llama-3.1-8b", batch=True, samples="50k", input="1k", output=100, cloud="aws", on_demand=True)
     assert plan.kind == "batch"
     assert {choice.purchase for choice in plan.choices} == {"on-demand"}
-    with pytest.raises(cw.BadInput, match="on_demand and spot exclude each other") as caught:
+    with pytest.raises(cw.BadInput, match="on_demand and spot cannot be combined") as caught:
         session.plan("llama-3.1-8b", batch=True, samples=5, on_demand=True, spot=True)
     assert caught.value.remedy == 'Give one of them, or limits={"purchase": ["on-demand", "spot"]} to allow both.'
 

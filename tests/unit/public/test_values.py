@@ -181,8 +181,8 @@ def test_an_estimate_keeps_its_terms(session: cw.Session) -> None:
     ("options", "told"),
     [
         ({}, "serve, train, finetune or batch"),
-        ({"serve": True, "rps": 5}, "input, output is needed"),
-        ({"serve": True, "train": True}, "exclude each other"),
+        ({"serve": True, "rps": 5}, "input, output are needed"),
+        ({"serve": True, "train": True}, "cannot be combined"),
     ],
 )
 def test_options_that_are_missing_are_named_as_in_python(session: cw.Session, options: dict[str, Any], told: str) -> None:

@@ -44,7 +44,7 @@ def test_a_day_is_read_as_people_write_it() -> None:
         ("{peak: 9, shape: evening}", "arrival.low", "quietest hour is needed"),
         ("{low: 1, shape: evening}", "arrival.peak", "low and shape go with peak"),
         ("{rate: 3, shape: evening}", "arrival.peak", "shape goes with peak, and rate is given"),
-        ("{rate: 3, peak: 9, low: 1, shape: evening}", "arrival.peak", "rate and peak exclude each other"),
+        ("{rate: 3, peak: 9, low: 1, shape: evening}", "arrival.peak", "rate and peak cannot be combined"),
         ("{peak: 9, low: 10, shape: evening}", "arrival.low", "10 a second is above peak, which is 9"),
         ("{peak: 9, low: -1, shape: evening}", "arrival.low", "is not at least zero"),
         ("{peak: .nan, low: 1, shape: evening}", "arrival.peak", "nan"),
@@ -65,7 +65,7 @@ def test_what_is_wrong_is_told_with_what_is_allowed(text: str, field: str, told:
         arrival(f"arrival: {text}\n")
     problem = refused.value.problems[0]
     assert (problem.field, told in problem.message) == (field, True), problem
-    if "exclude" not in told:
+    if "combined" not in told:
         assert problem.allowed
 
 

@@ -69,7 +69,7 @@ def test_one_line_or_a_list_of_them() -> None:
         ("{on: rtx-4090, takes: -2h}", "zero"),
         ("{on: rtx-4090, takes: 900y}", "was not measured"),
         ("{on: rtx-4090}", "exactly one of takes or rate"),
-        ("{on: rtx-4090, takes: 2h, rate: 3 images/s}", "exclude each other"),
+        ("{on: rtx-4090, takes: 2h, rate: 3 images/s}", "cannot be combined"),
         ("{on: rtx-4090, rate: 12 frames/s}", "has no frames"),
         ("{on: rtx-4090, rate: 12 bananas/s}", "does not say what is counted"),
         ("{on: rtx-4090, takes: 1h, per: request}", "has no requests"),
