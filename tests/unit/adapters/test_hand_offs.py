@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-import fsspec  # type: ignore[import-untyped]
+import fsspec
 import pytest
 
 from chipwise.adapters import hand_offs
