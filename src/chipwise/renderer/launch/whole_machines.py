@@ -16,15 +16,18 @@ def whole_machines(deployment: Deployment) -> Deployment:
     if deployment.form is not Form.SERVICE or scaling is None or copies == 1:
         return deployment
     software = deployment.software
-    counts = {name: math.ceil(getattr(scaling, name) / copies) for name in ("minimum", "usual", "maximum")}
-    rates = {
-        name: value * copies if (value := getattr(scaling, name)) is not None else None
-        for name in ("per_replica", "concurrency")
-    }
+    counted = replace(
+        scaling,
+        minimum=math.ceil(scaling.minimum / copies),
+        usual=math.ceil(scaling.usual / copies),
+        maximum=math.ceil(scaling.maximum / copies),
+        per_replica=None if scaling.per_replica is None else scaling.per_replica * copies,
+        concurrency=None if scaling.concurrency is None else scaling.concurrency * copies,
+    )
     return replace(
         deployment,
         chips_each=deployment.node.chips,
-        scaling=replace(scaling, **counts, **rates),
+        scaling=counted,
         software=replace(software, command=(*software.command, "--data-parallel-size", str(copies))),
         alternatives=tuple(one for one in deployment.alternatives if one.chips == deployment.node.chips),
         notes=(*deployment.notes, f"A replica is a machine with {copies} copies of the model, which answer on one port."),
