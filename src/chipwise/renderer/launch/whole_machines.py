@@ -16,18 +16,19 @@ def whole_machines(deployment: Deployment) -> Deployment:
     if deployment.form is not Form.SERVICE or scaling is None or copies == 1:
         return deployment
     software = deployment.software
-    counted = replace(
+    each, at_once = scaling.per_replica, scaling.concurrency
+    scaled = replace(
         scaling,
         minimum=math.ceil(scaling.minimum / copies),
         usual=math.ceil(scaling.usual / copies),
         maximum=math.ceil(scaling.maximum / copies),
-        per_replica=None if scaling.per_replica is None else scaling.per_replica * copies,
-        concurrency=None if scaling.concurrency is None else scaling.concurrency * copies,
+        per_replica=each * copies if each is not None else None,
+        concurrency=at_once * copies if at_once is not None else None,
     )
     return replace(
         deployment,
         chips_each=deployment.node.chips,
-        scaling=counted,
+        scaling=scaled,
         software=replace(software, command=(*software.command, "--data-parallel-size", str(copies))),
         alternatives=tuple(one for one in deployment.alternatives if one.chips == deployment.node.chips),
         notes=(*deployment.notes, f"A replica is a machine with {copies} copies of the model, which answer on one port."),
