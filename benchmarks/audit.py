@@ -6,9 +6,10 @@
 a fault ends in `#! RULE, RULE`, which is taken away before the audit reads it. A fault is found when a finding of its rule,
 one that no other fault has, stands in its file within `NEAR` lines; a finding that no fault explains is a false alarm.
 
-`open` was looked at while rules were written. `aside` (88 faults) and then `later` (36) were each measured once before anybody
-looked: recall 93.2% and 88.9%, false alarms 2.2% and 5.7%. Rules were corrected after each, so what is printed now is better
-than what to expect of other files.
+`open` was looked at while rules were written. `aside` (88 faults), `later` (36) and `last` (26) were each measured once before
+anybody looked, and rules were corrected after each. Recall was 93.2%, 88.9% and 92.3%, which is 92.0% of all 150; of 153
+findings, six were false alarms or true findings without a mark (3.9%). What is printed now is better than what to expect of
+other files.
 
 Where checkov is installed (on the path, or CHECKOV names it), it looks at the same files: a fault is found when a check of the
 same subject (`CHECKOV_RULES`) fails on lines that contain the fault. Checkov has other aims, so the rest is only counted.

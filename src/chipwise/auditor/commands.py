@@ -14,6 +14,7 @@ TENSOR = ("--tensor-parallel-size", "--tensor_parallel_size", "-tp", "--tp", "--
 PIPELINE = ("--pipeline-parallel-size", "--pipeline_parallel_size", "-pp", "--pp", "--pp-size")
 DATA = ("--data-parallel-size", "--data_parallel_size", "-dp")
 PROCESSES = ("--nproc-per-node", "--nproc_per_node", "--num_gpus", "--num-gpus")
+RANKS = ("--num_processes", "--num-processes")  # of Accelerate, on all machines together
 NODES = ("--nnodes", "--num_machines", "--num-machines", "--num_nodes", "--num-nodes")
 PORT = ("--port", "--http-port", "--http_port")
 _FLAG_C = re.compile(r"-[a-z]*c")

@@ -5,22 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from chipwise.auditor.commands import DATA, PIPELINE, PROCESSES, RANKS, TENSOR
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import Pod, pods_of, words_of
 from chipwise.auditor.source import Sources, line_of, whole_number
 
 ABOUT = "what is asked for is used"
-_FLAGS = {
-    "--tensor-parallel-size": 1,
-    "-tp": 1,
-    "--tp": 1,
-    "--num-shard": 1,
-    "--pipeline-parallel-size": 1,
-    "-pp": 1,
-    "--data-parallel-size": 1,
-    "--nproc-per-node": 1,
-    "--nproc_per_node": 1,
-}
+_FLAGS = {*TENSOR, *PIPELINE, *DATA, *PROCESSES, *RANKS}
 _SERVERS = ("vllm", "text-generation-launcher", "sglang.launch_server")
 _SHELLS = ("sh", "bash", "-c", "exec", "while", "true", "do")
 _LONG = re.compile(r"infinity|inf|\d+d|\d{2,}h|\d{5,}s?")  # half a day and more

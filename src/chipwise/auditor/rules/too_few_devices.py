@@ -10,6 +10,7 @@ from chipwise.auditor.commands import (
     NODES,
     PIPELINE,
     PROCESSES,
+    RANKS,
     TENSOR,
     Number,
     Word,
@@ -62,12 +63,16 @@ def _split(path: str, title: str, words: Sequence[Word], devices: int, nodes: in
             f"{title} starts {processes.value} processes per machine on {devices} devices",
             processes.value,
         )
+    ranks, stated = number_of(words, RANKS), number_of(words, NODES)
+    counted = stated.value if stated else 1
+    if ranks and ranks.value > devices * counted:
+        need = -(-ranks.value // counted)
+        yield _finding(path, ranks.line, f"{title} starts {need} processes per machine on {devices} devices", need)
     splits = [split for split in (number_of(words, flags) for flags in (TENSOR, PIPELINE, DATA)) if split]
-    stated = number_of(words, NODES)
     if not splits or (nodes is None and not stated):
         return
     total = _product(splits)
-    machines = max(nodes or 1, stated.value if stated else 1)
+    machines = max(nodes or 1, counted)
     if total > devices * machines:
         place = f"{devices} devices" if machines == 1 else f"{machines} machines of {devices} devices"
         need = -(-total // machines)

@@ -12,7 +12,7 @@ ABOUT = "images have a version"
 
 
 def check(sources: Sources) -> Iterator[Finding]:
-    for pod in pods_of(sources):
+    for pod in pods_of(sources, partial=True):
         for container in pod.containers:
             if (image := container.get("image")) and _loose(str(image)):
                 yield _finding(pod.owner.path, line_of(container, "image"), f"{pod.owner.title}: {image} has no fixed version")
