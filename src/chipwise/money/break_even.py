@@ -108,7 +108,7 @@ def _over_a_day(slope: float, fleet: ReplicaSet) -> BreakEven:
     levels = [level for level, _ in fleet.levels if level > 0]
     steps = [min(int(bound * level / q) + 1, _STEPS + minimum) for level in levels]
     edges = sorted({0.0, *(n * q / level for level, most in zip(levels, steps, strict=True) for n in range(minimum, most + 1))})
-    edges = [edge for edge in edges if edge < bound] + [max(bound, edges[-1])]
+    edges = [*(edge for edge in edges if edge < bound), bound]
     first = always = None
     for start, end in pairwise(edges):
         crossing = fleet.cost((start + end) / 2) / slope

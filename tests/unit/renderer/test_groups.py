@@ -20,7 +20,8 @@ from fixed_deployments import CASES
 
 WIDE = CASES["wide"]
 EXPRESS = {
-    "diagram", "dockerfile", "eksctl", "github-actions", "karpenter", "keda", "kubernetes", "kueue", "mlflow", "ray",
+    "diagram", "dockerfile", "eksctl", "gateway", "github-actions", "karpenter", "keda", "kubernetes", "kueue", "mlflow",
+    "monitoring", "ray",
 }  # fmt: skip
 
 

@@ -17,7 +17,9 @@ from fixed_deployments import CASES
 SERVE, TRAIN, BATCH = CASES["serve"], CASES["train"], CASES["batch"]
 ALWAYS = "around the clock, as these files run it"
 KEEP = {"ecs", "keda", "kubernetes", "kueue", "terraform"}  # by clocks of their own
-PASSIVE = {"diagram", "dockerfile", "eksctl", "github-actions", "karpenter", "mlflow", "serverless"}  # they start nothing
+PASSIVE = {  # they start nothing
+    "diagram", "dockerfile", "eksctl", "gateway", "github-actions", "karpenter", "mlflow", "monitoring", "serverless",
+}  # fmt: skip
 AT_NIGHT = "0 22 * * 1,2,3,4,5"
 
 

@@ -79,8 +79,8 @@ def namespace_label(deployment: Deployment) -> str:
 
 def percentile(goal: str) -> tuple[str, float]:
     """`ttft p95` as its kind and its part of one."""
-    kind, _, rank = goal.partition(" p")
-    return kind, float(rank) / 100.0
+    kind, rank = goal.split()
+    return kind, float(rank.removeprefix("p")) / 100.0
 
 
 def time_query(deployment: Deployment, goal: str) -> str | None:
