@@ -29,10 +29,12 @@ def is_written(deployment: Deployment) -> bool:
         return False
     if deployment.node.kind != "gpu" or deployment.model is None or not software.built:
         return False
-    whole = split.tp == split.pp == split.cp == split.ep == 1
+    data_parallel = split.tp == split.pp == split.cp == split.ep == 1
     packed = wanted.method == "qlora"  # four bits are sharded by no program that we ran, nor read by ROCm's images
     return (
-        whole and wanted.optimizer in OPTIMIZERS and not (packed and (split.shard == 3 or deployment.node.vendor != "NVIDIA"))
+        data_parallel
+        and wanted.optimizer in OPTIMIZERS
+        and not (packed and (split.shard == 3 or deployment.node.vendor != "NVIDIA"))
     )
 
 

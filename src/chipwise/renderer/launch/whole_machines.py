@@ -16,13 +16,13 @@ def whole_machines(deployment: Deployment) -> Deployment:
     if deployment.form is not Form.SERVICE or scaling is None or copies == 1:
         return deployment
     software = deployment.software
-    each, at_once = scaling.per_replica, scaling.concurrency
+    rate, at_once = scaling.per_replica, scaling.concurrency
     scaled = replace(
         scaling,
         minimum=math.ceil(scaling.minimum / copies),
         usual=math.ceil(scaling.usual / copies),
         maximum=math.ceil(scaling.maximum / copies),
-        per_replica=each * copies if each is not None else None,
+        per_replica=rate * copies if rate is not None else None,
         concurrency=at_once * copies if at_once is not None else None,
     )
     return replace(

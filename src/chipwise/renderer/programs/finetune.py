@@ -82,27 +82,27 @@ def tokens(row: Mapping[str, Any], tokenizer: Any, longest: int) -> Sample:
     """Ids with their labels, cut to the longest sequence. A model without a chat template reads plain text."""
     ids: list[int] = []
     labels: list[int] = []
-    said: list[dict[str, str]] = []
+    conversation: list[dict[str, str]] = []
     for role, content in turns(row):
-        said.append({"role": role, "content": content})
+        conversation.append({"role": role, "content": content})
         if tokenizer.chat_template and "text" not in row:
-            whole = tokenizer.apply_chat_template(said, tokenize=False)
-            now = tokenizer(whole, add_special_tokens=False)["input_ids"]
+            text = tokenizer.apply_chat_template(conversation, tokenize=False)
+            now = tokenizer(text, add_special_tokens=False)["input_ids"]
         else:
             now = ids + tokenizer(content, add_special_tokens=not ids)["input_ids"]
-        kept = _same(ids, now)  # a template may rewrite what stood before
-        new = len(now) - kept
-        labels = labels[:kept] + (now[kept:] if role == "assistant" else [IGNORED] * new)
+        start = _common_length(ids, now)  # a template may rewrite what stood before
+        new = len(now) - start
+        labels = labels[:start] + (now[start:] if role == "assistant" else [IGNORED] * new)
         ids = now
     if not tokenizer.chat_template and tokenizer.eos_token_id is not None:
         ids, labels = [*ids, tokenizer.eos_token_id], [*labels, tokenizer.eos_token_id]
     return {"input_ids": ids[:longest], "labels": labels[:longest]}
 
 
-def _same(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many of both are the same from the beginning."""
+def _common_length(first: Sequence[int], second: Sequence[int]) -> int:
+    """Of the beginning that both share."""
     return next(
-        (at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right), min(len(one), len(other))
+        (at for at, (left, right) in enumerate(zip(first, second, strict=False)) if left != right), min(len(first), len(second))
     )
 
 
@@ -134,9 +134,9 @@ class Saving(TrainerCallback):
 
     def __init__(self, every_s: float) -> None:
         self.every_s, self.saved_at, self.asked = every_s, time.monotonic(), False
-        signal.signal(signal.SIGTERM, self._asked)
+        signal.signal(signal.SIGTERM, self._stop_soon)
 
-    def _asked(self, *_: object) -> None:
+    def _stop_soon(self, *_: object) -> None:
         self.asked = True
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
