@@ -22,7 +22,7 @@ SYSTEM = "kueue-system"
 SERVICE = "kueue-webhook-service"
 SECRET = "kueue-webhook-server-cert"
 VERSION = "kueue.x-k8s.io/v1beta2"
-FRAMEWORKS = ("batch/job", "pod", "deployment", "statefulset")
+FRAMEWORKS = ("batch/job", "pod", "deployment", "statefulset", "jobset.x-k8s.io/jobset", "trainer.kubeflow.org/trainjob")
 READY_SECONDS = 60.0
 
 
