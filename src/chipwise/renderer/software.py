@@ -329,6 +329,8 @@ def _sglang(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
         words += ["--context-length", str(model.context)]
     if request.slots is not None:
         words += ["--max-running-requests", str(request.slots)]
+    if request.form is Form.SERVICE:
+        words.append("--enable-metrics")  # without it nothing is published, and autoscaling sees nothing
     return tuple(words)
 
 
