@@ -41,3 +41,11 @@ def test_a_log_is_read_in_the_order_of_its_parts(tmp_path: Path) -> None:
     (folder / "log").write_bytes(b"b\nc\n")
     assert b"".join(following.printed(tmp_path, JOB)) == b"a\nb\nc\n"
     assert following.tail(tmp_path, JOB, None, 2) == b"b\nc\n"
+
+
+def test_a_link_in_place_of_a_log_is_not_followed(tmp_path: Path) -> None:
+    """It may lead to a file of whoever reads the log."""
+    (tmp_path / "private").write_text("key")
+    (tmp_path / "log").symlink_to(tmp_path / "private")
+    with pytest.raises(OutsideFailed, match="is no file"):
+        following._opened(tmp_path / "log")

@@ -102,13 +102,20 @@ def follow(root: Path, look: Callable[[], Job], from_end: bool = False) -> Itera
 
 
 def _opened(path: Path) -> int:
-    """The folder is its program's to write: what it put in place of a log is not waited for."""
+    """The folder is its program's to write: what it put in place of a log is not waited for, and a link may lead to a file of
+    whoever reads."""
+    if path.is_symlink():
+        raise _no_log(path)
     try:
-        return state_files.open_regular(path)
+        return state_files.open_regular(path, follows_links=False)
     except ValueError:
-        raise OutsideFailed(
-            f"{path} is no file, so nothing of it is shown.", remedy="Its program put something else in its place; look there."
-        ) from None
+        raise _no_log(path) from None
+
+
+def _no_log(path: Path) -> OutsideFailed:
+    return OutsideFailed(
+        f"{path} is no file, so nothing of it is shown.", remedy="Its program put something else in its place; look there."
+    )
 
 
 def _closed(handle: int | None) -> None:

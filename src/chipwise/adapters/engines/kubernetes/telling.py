@@ -8,10 +8,11 @@ a record takes is unknown.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from chipwise.runner.writing import LARGEST_COUNT, LARGEST_NUMBER
 
 from .kinds import Object
 
@@ -56,7 +57,7 @@ def _ends(pod: Object) -> Iterator[Mapping[str, Any]]:
 
 
 def _integer(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT else None
 
 
 def _rate(value: object) -> float | None:
@@ -66,4 +67,4 @@ def _rate(value: object) -> float | None:
         rate = float(value)
     except OverflowError:
         return None
-    return rate if math.isfinite(rate) and rate > 0 else None
+    return rate if 0 < rate <= LARGEST_NUMBER else None
