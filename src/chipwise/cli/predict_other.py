@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chipwise.cli import text
-from chipwise.text import duration, gib, plural
+from chipwise.text import decimal_size, duration, gib, plural
 
 View = dict[str, Any]
 Pairs = list[tuple[str, str]]
@@ -143,7 +143,7 @@ def _show_memory(view: View) -> None:
     verdict = "fits" if fit["fits"] else "does not fit"
     line = f"Memory per chip: {memory['total_bytes'] / 2**30:.3g} of {gib(fit['capacity_bytes'])}, it {verdict} ({lines})."
     if fit["capacity_bytes"] < 2**30:  # what is on the chip alone; the note says what comes from the host
-        needed, held = text.decimal_size(memory["total_bytes"]), text.decimal_size(fit["capacity_bytes"])
+        needed, held = decimal_size(memory["total_bytes"]), decimal_size(fit["capacity_bytes"])
         line = f"Memory: {needed} needed, {held} on the chip."
     text.show_lines("", line)
     drawn = view["power_per_chip"]
