@@ -209,7 +209,7 @@ def test_small_messages_need_more_cores_than_large_ones(session: Session) -> Non
 def test_small_machines_of_ec2_send_at_most_so_much_to_the_internet(
     provider: str, vcpus: float, network: float, gbits: float
 ) -> None:
-    machine = Machine(provider, "m", None, None, vcpus=vcpus, network_baseline_bytes_per_s=network / 8)
+    machine = Machine(provider=provider, name="m", chip=None, chips=None, vcpus=vcpus, network_baseline_bytes_per_s=network / 8)
     assert outward(machine) == pytest.approx(gbits * 1e9 / 8)
 
 

@@ -55,9 +55,9 @@ class OnChip:
 # Bytes and links: public notes rounded. Shares: Coral, 22 published runs of MobileNets and SSDs, a Raspberry Pi as the host (at
 # the share of other devices they would be 5 to 8 times faster); Hailo, the middle of 30 runs of each in the vendor's model zoo.
 ON_CHIP = {
-    "Coral-Edge-TPU": OnChip(8e6, 0.3e9, 0.06, 0.06, 1.5e-3),
-    "Hailo-8": OnChip(32e6, 0.8e9, 0.3, 0.03),
-    "Hailo-8L": OnChip(16e6, 0.8e9, 0.3, 0.03),
+    "Coral-Edge-TPU": OnChip(bytes=8e6, host=0.3e9, compute_share=0.06, grouped_share=0.06, call_s=1.5e-3),
+    "Hailo-8": OnChip(bytes=32e6, host=0.8e9, compute_share=0.3, grouped_share=0.03),
+    "Hailo-8L": OnChip(bytes=16e6, host=0.8e9, compute_share=0.3, grouped_share=0.03),
 }
 
 
