@@ -25,30 +25,32 @@ from chipwise.runner.writing import LARGEST_COUNT, LARGEST_NUMBER
 
 _OF_A_GROUP = stat.S_ISGID | stat.S_IRGRP | stat.S_IXGRP
 MOST_BYTES = 64 << 20  # of one file
-MOST_TOLD = 64 << 10  # of one that a program writes: it is read at every look, for all jobs of the place
+STATUS_BYTES = 64 << 10  # of one that a program writes: it is read at every look, for all jobs of the place
 
 
-def read(folder: Path, name: str, *, follows_links: bool = True, most: int = MOST_BYTES) -> dict[str, Any] | None:
+def read(folder: Path, name: str, *, follows_links: bool = True, max_bytes: int = MOST_BYTES) -> dict[str, Any] | None:
     """None: it is not there, or no longer what we wrote. Numbers in it are finite, since a record takes no others."""
     try:
-        text = regular_bytes(folder / name, follows_links=follows_links, most=most).decode()
+        text = regular_bytes(folder / name, follows_links=follows_links, max_bytes=max_bytes).decode()
         value = json.loads(text, parse_float=_finite, parse_constant=_finite)
     except (OSError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
 
-def regular_bytes(path: Path | str, *, follows_links: bool = True, within: int | None = None, most: int = MOST_BYTES) -> bytes:
-    """Of a file and of nothing else, and not more than `most`. `within`: an open folder in which it lies."""
-    with os.fdopen(open_regular(path, follows_links=follows_links, within=within), "rb") as file:
-        return file.read(most)
+def regular_bytes(
+    path: Path | str, *, follows_links: bool = True, folder_handle: int | None = None, max_bytes: int = MOST_BYTES
+) -> bytes:
+    """Of a file and of nothing else, and not more than `max_bytes`. `folder_handle`: an open folder in which it lies."""
+    with os.fdopen(open_regular(path, follows_links=follows_links, folder_handle=folder_handle), "rb") as file:
+        return file.read(max_bytes)
 
 
-def open_regular(path: Path | str, *, follows_links: bool = True, within: int | None = None) -> int:
+def open_regular(path: Path | str, *, follows_links: bool = True, folder_handle: int | None = None) -> int:
     """A descriptor to read from. Reading a pipe that a program put there would wait for ever, and a link may name a file that
     only we can read: ValueError."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
-    handle = os.open(path, flags if follows_links else flags | os.O_NOFOLLOW, dir_fd=within)
+    handle = os.open(path, flags if follows_links else flags | os.O_NOFOLLOW, dir_fd=folder_handle)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise ValueError(f"{path} is no file")

@@ -132,23 +132,23 @@ def country_in(name: str) -> str | None:
     first = re.match("([A-Za-z]{2})[-_]", text)
     if first and _CODE.fullmatch(first[1].lower()):
         return _single(first[1])
-    named = set(_named(re.findall("[a-z]+", text.lower())))
-    return named.pop() if len(named) == 1 else None
+    countries = set(_countries_in(re.findall("[a-z]+", text.lower())))
+    return countries.pop() if len(countries) == 1 else None
 
 
-def _named(words: list[str]) -> Iterator[str]:
+def _countries_in(words: list[str]) -> Iterator[str]:
     """Countries whose names stand in a name: south korea, oslo-norway-3, swedencentral, eastus2."""
-    at = 0
-    while at < len(words):
-        pair = "".join(words[at : at + 2])
-        if len(pair) > max(6, len(words[at])) and (country := _single(pair)):
+    position = 0
+    while position < len(words):
+        pair = "".join(words[position : position + 2])
+        if len(pair) > max(6, len(words[position])) and (country := _single(pair)):
             yield country
-            at += 2
+            position += 2
             continue
-        before = words[at - 1] if at else ""
-        if before != "new" and (country := _of_word(words[at])):  # New Mexico is not Mexico
+        before = words[position - 1] if position else ""
+        if before != "new" and (country := _of_word(words[position])):  # New Mexico is not Mexico
             yield "GBR" if (before, country) == ("northern", "IRL") else country
-        at += 1
+        position += 1
 
 
 def _of_word(word: str) -> str | None:

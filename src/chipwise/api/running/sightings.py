@@ -36,14 +36,14 @@ UNSEEN_S = 2.0 * LEASE_S  # without a look that succeeded, after which a control
 
 
 def listed(
-    session: Session, record: Record, wanted: Wanted, more: Callable[[Sequence[Row]], T]
+    session: Session, record: Record, wanted: Wanted, ask: Callable[[Sequence[Row]], T]
 ) -> tuple[list[Row], T, dict[str, Sighting]]:
     """Rows, what else is asked about them, and what is known of them. The machine is looked at last, and where the record kept
     us waiting all is asked again: what is shown was so a moment ago."""
     for _ in range(READINGS):
         began = time.monotonic()
         rows = record.rows(wanted)
-        answer, sightings = more(rows), of_rows(session, record, rows)
+        answer, sightings = ask(rows), of_rows(session, record, rows)
         if time.monotonic() - began < STALE_S:
             break
     return rows, answer, sightings
@@ -52,25 +52,25 @@ def listed(
 def of_rows(session: Session, record: Record, rows: Sequence[Row]) -> dict[str, Sighting]:
     """By id, of those that are not over and of which there is more to say than their row does."""
     now, began, sightings = time.time(), time.monotonic(), dict[str, Sighting]()
-    looked: list[Job] = []
+    checked: list[Job] = []
     by_place: dict[tuple[str, bool], list[Row]] = defaultdict(list)
     for row in rows:
         if not row.phase.over:
             by_place[row.place, place.is_here(session, row)].append(row)
-    for (site, here), live in by_place.items():
+    for (site, is_local), live in by_place.items():
         placed = [row for row in live if row.phase.placed]
         if placed:
-            jobs = {job.id: job for job in record.jobs(Wanted(phases=PLACED, place=site))} if here else {}
-            looked += (own := [jobs[row.id] for row in placed if row.id in jobs])
-            sightings |= _here(session, own, now)
-            sightings |= _changed(record, [row for row in placed if here and row.id not in jobs])
+            jobs = {job.id: job for job in record.jobs(Wanted(phases=PLACED, place=site))} if is_local else {}
+            checked += (own := [jobs[row.id] for row in placed if row.id in jobs])
+            sightings |= _on_this_machine(session, own, now)
+            sightings |= _changed(record, [row for row in placed if is_local and row.id not in jobs])
         rest = [row for row in live if row.id not in sightings]
         if rest:
             known = _by_controller(session, record, site, now)
-            starts = here and place.is_ours(session)
+            starts = is_local and place.is_ours(session)
             sightings |= {row.id: _worded(known, row.phase, starts, now, row.submitted) for row in rest}
-    if looked and time.monotonic() - began > FRESH_S:  # the record kept us waiting: what was seen before is no longer sure
-        sightings |= _here(session, looked, time.time())
+    if checked and time.monotonic() - began > FRESH_S:  # the record kept us waiting: what was seen before is no longer sure
+        sightings |= _on_this_machine(session, checked, time.time())
     return sightings
 
 
@@ -87,11 +87,11 @@ def _changed(record: Record, rows: Sequence[Row]) -> dict[str, Sighting]:
 def of_job(session: Session, record: Record, job: Job) -> Sighting:
     if job.phase.over:
         return Sighting(str(job.phase))
-    now, here = time.time(), place.is_here(session, job.spec)
-    if here and job.phase.placed and (sighting := _here(session, [job], now).get(job.id)) is not None:
+    now, is_local = time.time(), place.is_here(session, job.spec)
+    if is_local and job.phase.placed and (sighting := _on_this_machine(session, [job], now).get(job.id)) is not None:
         return sighting
     known = _by_controller(session, record, job.spec.place, now)
-    return _worded(known, job.phase, here and place.is_ours(session), now, job.submitted)
+    return _worded(known, job.phase, is_local and place.is_ours(session), now, job.submitted)
 
 
 def wake(session: Session, rows: Sequence[Row], wait_s: float = 0.0) -> None:
@@ -106,7 +106,7 @@ def wake(session: Session, rows: Sequence[Row], wait_s: float = 0.0) -> None:
 # Of this machine.
 
 
-def _here(session: Session, jobs: Sequence[Job], now: float) -> dict[str, Sighting]:
+def _on_this_machine(session: Session, jobs: Sequence[Job], now: float) -> dict[str, Sighting]:
     """Without those of which nothing can be read here."""
     sightings: dict[str, Sighting] = {}
     for name in {job.spec.engine for job in jobs}:
@@ -137,12 +137,16 @@ class _Known:
 def _by_controller(session: Session, record: Record, site: str, now: float) -> _Known:
     silent, lease = controlling.unanswered(session, site), record.leader(site)
     led = lease.until - LEASE_S if lease is not None else None
-    looked, lives = _last_look(session, site), controlling.lives(session, site)
-    seen = looked if lives and looked is not None else max((one for one in (led, looked) if one is not None), default=None)
+    last_look, lives = _last_look(session, site), controlling.lives(session, site)
+    seen = (
+        last_look
+        if lives and last_look is not None
+        else max((one for one in (led, last_look) if one is not None), default=None)
+    )
     if silent is not None:
         return _Known(seen, silent.sentence, silent.sentence)
-    if lives and looked is not None:
-        return _Known(seen, "its engine does not answer" if now - looked > UNSEEN_S else "", "")
+    if lives and last_look is not None:
+        return _Known(seen, "its engine does not answer" if now - last_look > UNSEEN_S else "", "")
     if lease is None:
         return _Known(seen, "no controller leads it now", "", lives)
     return _Known(seen, "its controller does not answer" if now > lease.until else "", "", lives)

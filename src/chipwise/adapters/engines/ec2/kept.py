@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from chipwise.adapters.state_files import MOST_TOLD
+from chipwise.adapters.state_files import STATUS_BYTES
 from chipwise.runner.writing import LARGEST_COUNT, LARGEST_NUMBER
 
 from .cloud import Cloud, Key
@@ -82,7 +82,7 @@ class AttemptStore:
         """What a mark says; each version is fetched once. What is no JSON object says nothing."""
         name = self._key("live", *key, mark)
         if (name, version) not in self._read:
-            text = self._get(name, most=None if mark in ORDERS else MOST_TOLD)
+            text = self._get(name, most=None if mark in ORDERS else STATUS_BYTES)
             value = _said(text) if text is not None else {}
             self._read[name, version] = value if isinstance(value, dict) else {"value": value}
         return self._read[name, version]

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.adapters.clock import in_boottime
-from chipwise.adapters.state_files import MOST_TOLD as MOST_TOLD
+from chipwise.adapters.state_files import STATUS_BYTES as STATUS_BYTES
 from chipwise.adapters.state_files import file_mode as file_mode
 from chipwise.adapters.state_files import integer as integer
 from chipwise.adapters.state_files import is_shared as is_shared

@@ -48,7 +48,7 @@ def _copy(place: int, own: Path) -> None:
     own.parent.chmod(0o700)
     for name in os.listdir(place):
         with suppress(OSError, ValueError):  # a link, a pipe or a folder is no secret
-            content = folder.regular_bytes(name, follows_links=False, within=place)
+            content = folder.regular_bytes(name, follows_links=False, folder_handle=place)
             handle = os.open(own / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
