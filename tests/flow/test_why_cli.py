@@ -74,7 +74,7 @@ def test_what_a_limit_refuses_names_the_limit_and_counts_its_offers(chipwise: Ch
     assert (found["outcome"], found["choice"]) == ("refused by limits", None)
     assert found["refused"][-1]["limit"]["kind"] == "cloud-not-asked-for"
     assert sum(one["offers"] for one in found["refused"]) == found["offers"] > 0
-    assert "cloud not asked for" in found["told"][0]
+    assert "excluded by --cloud" in found["told"][0]
 
 
 @pytest.mark.parametrize(

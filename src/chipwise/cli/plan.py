@@ -58,21 +58,26 @@ _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 @click.option("--shape", default=None, help="With --peak: office-hours, evening, or 24 numbers with commas between them.")
 @click.option("--input", type=WholeNumber(), default=None, help="Tokens per prompt.")
 @click.option("--output", type=WholeNumber(), default=None, help="Tokens per answer.")
-@click.option("--steps", type=WholeNumber(1, 10_000), default=None, help="Denoising steps of a picture; 30 unless given.")
+@click.option("--steps", type=WholeNumber(1, 10_000), default=None, help="Denoising steps per image; 30 unless given.")
 @click.option("--train", is_flag=True, help="Without a file: train MODEL on --tokens or --samples.")
 @click.option("--finetune", type=click.Choice(["full", "lora", "qlora"]), default=None, help="Without a file: fine-tune MODEL.")
 @click.option("--batch", is_flag=True, help="Without a file: run MODEL once over --samples inputs.")
 @click.option("--tokens", default=None, help="Tokens to train on: 2B.")
 @click.option("--samples", default=None, help="Samples to train on or to process: 50k.")
 @click.option("--seq", type=WholeNumber(), default=None, help="Tokens per sequence.")
-@click.option("--precision", default=None, help="bf16, fp8, ...; any: also narrower than published.")
+@click.option("--precision", default=None, help="bf16, fp8, ...; any: also lower precision than the released weights.")
 @click.option("--ttft", default=None, help="Goal: time to first token of 90% of requests: 800ms.")
 @click.option("--tpot", default=None, help="Goal: time per output token: 50ms.")
 @click.option("--latency", default=None, help="Goal: time to the complete answer: 5s.")
 @click.option("--deadline", default=None, help="Goal: longest time: 72h.")
-@click.option("--confidence", default=None, help="With which goals of time are kept; 0.9 unless given.")
 @click.option(
-    "--users-in", multiple=True, metavar="COUNTRY,...", help="Serving: where users are, DE or DE,FR; the way to them counts."
+    "--confidence", default=None, help="Probability with which latency and deadline goals must be met; 0.9 unless given."
+)
+@click.option(
+    "--users-in",
+    multiple=True,
+    metavar="COUNTRY,...",
+    help="Serving: where users are, DE or DE,FR; network latency to them is included.",
 )
 @click.option("--budget", default=None, help="Goal: most money: 500 or 2k/month, in US dollars.")
 @as_of()

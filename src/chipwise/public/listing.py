@@ -284,7 +284,7 @@ class CatalogVerbs(Opened):
         path = Path(path)
         kind = kind or ("skypilot" if path.is_dir() else "inventory")
         if kind not in ("skypilot", "inventory"):
-            raise BadInput(f"{kind!r} cannot be imported.", remedy="Take skypilot or inventory.")
+            raise BadInput(f"{kind!r} cannot be imported.", remedy="Use skypilot or inventory.")
         refreshed = import_file(self.api, kind, path, dict(options or {}), _quiet)
         self.reload()
         return Table(map(_brought_view, refreshed))

@@ -46,9 +46,9 @@ def planned(session: Opened, request: Request) -> tuple[Checked, FullPlan | Pipe
         answer: tuple[Checked, FullPlan | PipelinePlan] = remembered
         return answer
     if request.objective not in (None, "cost", "time", "carbon", "balanced"):
-        raise BadInput(f"There is no objective {request.objective!r}.", remedy="Take cost, time, carbon or balanced.")
+        raise BadInput(f"There is no objective {request.objective!r}.", remedy="Use cost, time, carbon or balanced.")
     if request.top < 1:
-        raise BadInput(f"top={request.top} shows no choice.", remedy="Take 1 or more, or None for all.")
+        raise BadInput(f"top={request.top} shows no choice.", remedy="Use 1 or more, or None for all.")
     api, source = session.api, request.source
     checked = check(api, source, request.environment)
     if request.mix:
@@ -115,7 +115,7 @@ def rendered(
     from chipwise.api import render as rendering
 
     if not targets:
-        raise BadInput("No target is named.", remedy=f"Take one of {', '.join(rendering.target_names())}.")
+        raise BadInput("No target is named.", remedy=f"Use one of {', '.join(rendering.target_names())}.")
     notes: list[str] = []
     request = rendering.RenderRequest(environment=environment, objective=objective, rank=choice, stage=stage)
     files_by_target = rendering.render(session.api, source, tuple(dict.fromkeys(targets)), request, notes.append)

@@ -182,7 +182,7 @@ class PlanVerbs(Opened):
         `peak=9, low=0.5, shape="office-hours"` in place of `rps`; `train=True, tokens="2B"`;
         `finetune="lora", samples="50k"`; `batch=True, samples="50k"`). `cloud`, `region`, `country`, `chip`, `on_demand`,
         `spot` (True: only, False: none), `market="any"` (marketplaces too), `commit="1y"`, `max_price_age`, `large`, `limits`
-        (fields as in a file) come over the workload's own limits. `measured` is a run of yours that speeds follow from, as
+        (fields as in a file) override the workload's own limits. `measured` is a run of yours that speeds follow from, as
         `"rtx-4090=6h/epoch"` or `{"on": "l4", "rate": "1200 images/s"}`, or several. `top=None` gives every choice that keeps
         the goals. Where
         nothing fits, a `NoPlan` says what was missing; it is false.
@@ -272,7 +272,7 @@ class PlanVerbs(Opened):
         environment: str | None = None,
         **options: Unpack[CompareOptions],
     ) -> Table:
-        """Set providers, regions or generations side by side: what the cheapest plan of each costs.
+        """Compare providers, regions or generations: what the cheapest plan of each costs.
 
         `by` is provider, region or generation; `vendor` keeps one vendor's generations. A row has `fits`, `why`, `usd`,
         `choice`.
@@ -283,9 +283,9 @@ class PlanVerbs(Opened):
         from chipwise.views.compare import KEYS, comparison_view
 
         if by not in KEYS:
-            raise BadInput(f"There is no comparison by {by!r}.", remedy=f"Take {', '.join(KEYS)}.")
+            raise BadInput(f"There is no comparison by {by!r}.", remedy=f"Use {', '.join(KEYS)}.")
         if vendor and by != "generation":
-            raise BadInput(f"vendor does not go with by={by!r}.", remedy="Take by='generation', or limits={'chips': [...]}.")
+            raise BadInput(f"vendor does not go with by={by!r}.", remedy="Use by='generation', or limits={'chips': [...]}.")
         described, narrowing = _apart(options)
         source = within(self, read_workload(workload, described), narrowing)
         view = comparison_view(verbs.compare(self.api, source, by, vendor, environment))

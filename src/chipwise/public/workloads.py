@@ -43,7 +43,7 @@ class WorkloadOptions(TypedDict, total=False):
     output: str | int
     """Tokens of an answer."""
     steps: str | int
-    """Denoising steps of a picture; 30 unless given."""
+    """Denoising steps per image; 30 unless given."""
     ttft: str | float
     """Time to first token that 90% stay below, as 800ms."""
     tpot: str | float
@@ -67,9 +67,9 @@ class WorkloadOptions(TypedDict, total=False):
     deadline: str
     """Longest time, as 72h."""
     confidence: str | float
-    """With which goals of time are kept; 0.9 unless given."""
+    """Probability with which latency and deadline goals must be met; 0.9 unless given."""
     users_in: Names
-    """Of a service: where its users are, as DE; the way to them counts."""
+    """Of a service: where its users are, as DE; network latency to them is included."""
     budget: str
     """Most money, as $500 or $2k/month."""
     name: str

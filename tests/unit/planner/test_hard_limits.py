@@ -270,7 +270,7 @@ def test_defaults_are_told_and_refuse_only_when_asked() -> None:
     vcpus = session().catalog.machines[session().catalog.machine_index["aws", one.machine]].vcpus or 0.0
     assert turn.told == (
         f"aws: Running On-Demand P instances: {vcpus * one.machines:,g} vCPUs needed, default 0; "
-        "ask for an increase (L-417A185B) before"
+        "request an increase (L-417A185B) first"
     )
     refused = planned(TRAIN, limits={**limits, "default_quotas": True})
     assert refused.winner is None

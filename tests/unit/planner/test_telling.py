@@ -195,8 +195,8 @@ def test_quotas_are_told_of_the_choices_that_are_shown() -> None:
     ranks = [int(rank) for line in notes(found, 5) for rank in re.findall(r"\d+", line.partition("would")[0])]
     assert ranks
     assert max(ranks) <= 5
-    assert not any("would need" in line for line in found.notes)
-    assert any("would need" in line for line in plan_view(found)["notes"])
+    assert not any("default quota of" in line for line in found.notes)
+    assert any("default quota of" in line for line in plan_view(found)["notes"])
 
 
 def test_a_vendor_is_a_family_of_accelerators_in_limits_and_nowhere_else() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import chipwise as cw
 import pytest
+
+import chipwise as cw
 
 API: Any = cw  # calls that a type checker would not let pass
 SERVE: dict[str, Any] = {"serve": True, "rps": 5, "input": 1000, "output": 300, "cloud": "aws", "chip": "l40s"}
