@@ -206,17 +206,19 @@ def _workload_text(
     session: Session, workload: str, constraints: Constraints, settings: dict[str, Any]
 ) -> tuple[str, str | None]:
     """What messages call the workload, and its text; None: the file as it is."""
-    from chipwise.api import constrained, goals_of, read_text, text_of, with_goals, with_measured
+    from chipwise.api import OVER_FILE, constrained, goals_of, read_text, text_of, with_goals, with_measured, with_service
 
     runs = settings["measured"]
     if not _is_file(workload):
         described = with_measured(text_of(workload, settings, session.models), "command line", runs)
         return "command line", constrained(session.names, described, "command line", constraints)
-    _refuse_both(workload, _WITH_MODEL & {name for name, value in settings.items() if value})
+    given = {name for name, value in settings.items() if value}
+    _refuse_both(workload, (_WITH_MODEL & given) - set(OVER_FILE))
     goals = goals_of(settings)
-    if not goals and not constraints and not runs:
+    if not goals and not constraints and not runs and not given & set(OVER_FILE):
         return workload, None
-    text = with_measured(with_goals(read_text(workload), workload, goals), workload, runs)
+    text = with_service(read_text(workload), workload, settings)
+    text = with_measured(with_goals(text, workload, goals), workload, runs)
     return workload, constrained(session.names, text, workload, constraints)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from chipwise.errors import BadInput
 from chipwise.files.source import NamedText, read_text, read_yaml
-from chipwise.planner.options import Constraints, constrained, flat, text_of, with_measured
+from chipwise.planner.options import OVER_FILE, Constraints, constrained, flat, text_of, with_measured, with_service
 from chipwise.public.calling import GIVEN
 from chipwise.units import parse_count
 from chipwise.workload.common import Common
@@ -185,6 +185,10 @@ def _source(workload: Any, options: Mapping[str, Any], noun: str) -> NamedText:
     described = {key: value for key, value in options.items() if key != "name"}
     if isinstance(workload, str) and not isinstance(workload, NamedText) and not is_text(workload) and not is_file(workload):
         return NamedText(noun, text_of(workload, described))
+    over = {key: value for key, value in described.items() if key in OVER_FILE}
+    if over and len(over) == len(described):
+        whole = _source(workload, {}, noun)
+        return NamedText(whole, with_service(whole.text, whole, over))
     if described:
         raise BadInput(
             f"{', '.join(sorted(described))} goes with the name of a model, and a whole workload is given.",
