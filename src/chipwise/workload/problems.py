@@ -84,12 +84,12 @@ def check(layered: Layered) -> Workload | list[Problem]:
 def _allowed_once(problems: list[Problem]) -> list[Problem]:
     """A long list of what is allowed is printed at the first problem that has it."""
     seen: set[str] = set()
-    told = []
+    once = []
     for problem in problems:
         allowed = problem.allowed or ""
-        told.append(replace(problem, allowed=None) if len(allowed) > _LONG and allowed in seen else problem)
+        once.append(replace(problem, allowed=None) if len(allowed) > _LONG and allowed in seen else problem)
         seen.add(allowed)
-    return told
+    return once
 
 
 def _without_echoes(located: list[_LocatedProblem]) -> list[_LocatedProblem]:

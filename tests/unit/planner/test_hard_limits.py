@@ -518,3 +518,12 @@ def test_a_retired_machine_is_not_planned_though_it_has_a_price() -> None:
     assert found.winner is not None
     assert all((one.provider, one.machine) != retired for one in found.choices)
     assert RuleKind.RETIRED in [one.rule.kind for one in found.refused]
+
+
+def test_choices_that_need_different_amounts_of_a_quota_are_told_apart() -> None:
+    from chipwise.api.session.wiring import open_session
+    from chipwise.planner.quotas import Default, _other_choices, defaults
+
+    default: Default = next(one for one in defaults(open_session().catalog) if one.by_vcpu and one.maximum == 0)
+    (line,) = _other_choices([(1, default, 192.0), (3, default, 384.0), (4, default, 192.0), (5, default, 384.0)])
+    assert line.endswith("needed are 384 vCPUs for choice 3 and 5, 192 vCPUs for choice 4.")

@@ -22,8 +22,10 @@ def risk_line(plan: Plan) -> str:
     if plan.winner is None:
         return ""
     text = "Risks of the machines" if plan.service is not None else "Risks"
-    named = plan.service or plan.unchecked_service
-    retires = f"{named.title} stops serving this model on {named.retires}" if named is not None and named.retires else ""
+    service = plan.service or plan.unchecked_service
+    retires = (
+        f"{service.title} stops serving this model on {service.retires}" if service is not None and service.retires else ""
+    )
     if retires and plan.service is not None:
         text = f"Risks: {retires}. Of the machines"
     risks: list[str] = [retires] if retires and plan.service is None else []

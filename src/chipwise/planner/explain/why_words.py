@@ -48,8 +48,8 @@ def _answer(finding: Why, per: str) -> str:
             rules = "; ".join(f"{one.offers:,} {rule_words(one.rule)}" for one in finding.refused)
             example = finding.refused[-1].reason
             detail = f" ({words(example)})" if example is not None else ""
-            every = "its only offer" if finding.offers == 1 else f"all of its {finding.offers:,} offers"
-            return f"{finding.subject}: limits exclude {every}: {rules}{detail}."
+            all_offers = "its only offer" if finding.offers == 1 else f"all of its {finding.offers:,} offers"
+            return f"{finding.subject}: limits exclude {all_offers}: {rules}{detail}."
         case Outcome.UNABLE:
             assert finding.reason is not None
             helps = f" Would help: {remedy}." if (remedy := eased(finding.reason)) else ""
@@ -64,8 +64,10 @@ def _porting_rule(finding: Why, per: str) -> str:
     reason = finding.reason
     if not isinstance(reason, Beaten) or not reason.porting or reason.usd >= reason.best_usd:
         return ""
-    least = f"{usd(PORTING_USD)} {'a job' if per == 'job' else 'a year'}"
-    return f" It needs porting, which counts only where it saves {PORTING_SAVES:.0%} or more, and {least} or more."
+    saved, period = reason.best_usd - reason.usd, "" if per == "job" else " a year"
+    needed = f"at least {PORTING_SAVES:.0%} and {usd(PORTING_USD)}{period}"
+    reached = f"{saved / reason.best_usd:.1%} and {usd(saved * (1 if per == 'job' else 12))}{period}"
+    return f" It needs porting, which must save {needed} to lead: this saves {reached}."
 
 
 def _paid_per_use(finding: Why, service: Service) -> str:
