@@ -7,7 +7,7 @@
         print(plan.best.machine, plan.best.cost.usd, plan.best.speed.low)
     estimate = cw.predict("llama-3.1-8b", train=True, on="h100", chips=8, seq=4096)
 
-Every command has its function here; `cw.open(...)` gives a session with the same verbs and its own directories and day.
+Every command has its function here; `cw.open(...)` gives a session with the same functions and its own directories and day.
 Workloads are the kinds (`cw.Serve(...)`), files, YAML text or dictionaries. Nothing is printed, and every error that is meant
 for the reader is a `cw.ChipwiseError`. All of it is imported when it is first used. See docs/python.md.
 """

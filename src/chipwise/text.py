@@ -123,9 +123,11 @@ def usd(value: float) -> str:
     return sign + (f"${size:.3g}" if size >= 1e13 else f"${size:,.0f}" if size >= 100 else f"${size:.2f}")
 
 
-def usd_range(low: float, high: float) -> str:
-    """$1,300-1,900: three digits, since nobody knows it better, and never narrower than it is."""
-    first, last = usd(_coarse(low, math.floor)), usd(_coarse(high, math.ceil))
+def usd_range(low: float, high: float, value: float | None = None) -> str:
+    """$1,300-1,900: three digits, since nobody knows it better, and never narrower than it is. An end that is the value itself
+    is written as the value."""
+    ends = ((low, math.floor), (high, math.ceil))
+    first, last = (usd(end) if value is not None and usd(end) == usd(value) else usd(_coarse(end, to)) for end, to in ends)
     return first if first == last else f"{first}-{last.removeprefix('$')}"
 
 
@@ -134,9 +136,9 @@ def is_wide(low: float, high: float) -> bool:
     return high > _CERTAIN * low
 
 
-def usd_interval(low: float, high: float) -> str:
+def usd_interval(low: float, high: float, value: float | None = None) -> str:
     """As `usd_range`; empty where the ends are as good as the same."""
-    return usd_range(low, high) if is_wide(low, high) else ""
+    return usd_range(low, high, value) if is_wide(low, high) else ""
 
 
 def _coarse(value: float, rounded: Callable[[float], int]) -> float:

@@ -90,7 +90,7 @@ def test_what_a_provider_grants_unasked_is_told(chipwise: Chipwise) -> None:
         *("--limit", "chips=h100", "--limit", "clouds=aws", "--limit", "interruptible=false"),
     )
     assert done.code == 0
-    asked = r"aws: Running On-Demand P instances: \d+ vCPUs needed, default 0; ask for an increase \(L-417A185B\) before"
+    asked = r"aws: Running On-Demand P instances: \d+ vCPUs needed, default 0; request an increase \(L-417A185B\) first"
     assert re.search(asked, flat(done.out))
     hard = chipwise(
         "plan",

@@ -77,7 +77,7 @@ def test_a_bad_file_of_engines_is_told_with_its_field(chipwise: Chipwise, text: 
 
 def test_what_only_plays_is_no_engine_for_a_job(chipwise: Chipwise) -> None:
     done = chipwise("run", "--engine", "simulated", "--", "true")
-    assert (done.code, "Take --simulate, or one of local, ec2, kubernetes." in done.err) == (2, True)
+    assert (done.code, "Use --simulate, or one of local, ec2, kubernetes." in done.err) == (2, True)
 
 
 def test_a_stage_that_is_not_there_is_told(chipwise: Chipwise, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def test_the_answer_fits_the_terminal(chipwise: Chipwise, arguments: tuple[str, 
     for done in (brief, full):
         assert (done.code, done.err) == (0, "")
         assert max(map(len, done.out.splitlines())) <= 80
-        assert "a useful hour" in done.out
+        assert "an hour in use" in done.out
     assert len(brief.out.splitlines()) <= 30
     assert "Assumptions" in full.out
 
@@ -57,7 +57,7 @@ def test_two_formats_at_once_are_refused(chipwise: Chipwise, flags: tuple[str, s
 
 def test_the_text_shows_lines_alternatives_and_the_picture(chipwise: Chipwise) -> None:
     out = chipwise("tco", *ASKED, "--full").out
-    for word in ("depreciation", "finance", "maintenance", "total", "even at", "reserved-3y", "- low end, + high end"):
+    for word in ("depreciation", "finance", "maintenance", "total", "break-even", "reserved-3y", "- low end, + high end"):
         assert word in out
     assert any("|+" in line or "+|" in line for line in out.splitlines())
 

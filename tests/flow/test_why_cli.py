@@ -74,7 +74,7 @@ def test_what_a_limit_refuses_names_the_limit_and_counts_its_offers(chipwise: Ch
     assert (found["outcome"], found["choice"]) == ("refused by limits", None)
     assert found["refused"][-1]["limit"]["kind"] == "cloud-not-asked-for"
     assert sum(one["offers"] for one in found["refused"]) == found["offers"] > 0
-    assert "cloud not asked for" in found["told"][0]
+    assert "excluded by --cloud" in found["told"][0]
 
 
 @pytest.mark.parametrize(
@@ -137,3 +137,13 @@ def test_a_provider_of_tokens_is_told_with_its_price(chipwise: Chipwise) -> None
     done = chipwise(*QUICK, "--short", "--why", "deepinfra")
     assert done.code == 0
     assert "Paid per token, deepinfra costs $" in flat(done.out)
+
+
+def test_what_is_cheaper_after_porting_says_what_porting_must_save(chipwise: Chipwise) -> None:
+    found = asked(chipwise, *QUICK, "--cloud", "aws,gcp", "--why", "tpu-v6e")
+    reason = found["reason"]
+    assert reason["kind"] == "beaten"
+    assert reason["porting"]
+    assert reason["usd"] < reason["best_usd"]
+    share = 1 - reason["usd"] / reason["best_usd"]
+    assert f"must save at least 20% and $1,000 a year to lead: this saves {share:.1%}" in found["told"][0]

@@ -58,3 +58,9 @@ def test_a_sum_shows_what_tells_two_sums_apart(value: float, shown: str) -> None
 )
 def test_an_interval_of_money_is_never_shown_narrower_than_it_is(low: float, high: float, shown: str) -> None:
     assert text.usd_range(low, high) == shown
+
+
+def test_an_end_that_is_the_value_is_not_rounded_away_from_it() -> None:
+    assert text.usd_interval(2455.0, 3718.0, 2455.0) == "$2,455-3,720"
+    assert text.usd_interval(40_123.0, 80_358.2, 80_358.0) == "$40,100-80,358"
+    assert text.usd_interval(2401.0, 3718.0, 2455.0) == "$2,400-3,720"

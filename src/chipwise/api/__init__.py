@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     )
     from chipwise.files.source import read_text
     from chipwise.planner.options import (
+        OVER_FILE,
         Constraints,
         constrained,
         goals_of,
@@ -52,11 +53,13 @@ if TYPE_CHECKING:
         text_of,
         with_goals,
         with_measured,
+        with_service,
     )
     from chipwise.planner.owning.rents import parse_decline, parse_rent
     from chipwise.workload.schema import schema_text
 
 __all__ = [
+    "OVER_FILE",
     "Constraints",
     "MachineQuery",
     "OfferOrder",
@@ -97,9 +100,11 @@ __all__ = [
     "text_of",
     "with_goals",
     "with_measured",
+    "with_service",
 ]
 
 _HOMES = {
+    "OVER_FILE": "chipwise.planner.options",
     "abilities": "chipwise.catalog.ability",
     "ability_names": "chipwise.catalog.selection",
     "able_chips": "chipwise.catalog.selection",
@@ -140,6 +145,7 @@ _HOMES = {
     "text_of": "chipwise.planner.options",
     "with_goals": "chipwise.planner.options",
     "with_measured": "chipwise.planner.options",
+    "with_service": "chipwise.planner.options",
 }
 
 _NAMES = {"profile": "measure"}  # where the verb has another name at home

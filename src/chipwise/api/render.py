@@ -140,7 +140,7 @@ def files(name: str, module: ModuleType, deployment: Deployment) -> list[File]:
     refuse_large_copies(name, deployment, expresses)
     rendered: list[File] = checked(deployment, module.render(with_notes(deployment, expresses)))
     if not rendered:
-        raise CannotRender(f"{name} has nothing to write for {deployment.title}.", remedy="Take another target.")
+        raise CannotRender(f"{name} has nothing to write for {deployment.title}.", remedy="Use another target.")
     bounded(name, rendered)
     return rendered
 
@@ -218,7 +218,7 @@ def _choice(plan: Plan, rank: int) -> Choice:
         raise _nothing(plan.workload)
     if rank > len(plan.choices):
         raise BadInput(
-            f"There are {len(plan.choices)} choices, and number {rank} was asked for.", remedy="Take a smaller --choice."
+            f"There are {len(plan.choices)} choices, and number {rank} was asked for.", remedy="Use a smaller --choice."
         )
     return plan.choices[rank - 1]
 

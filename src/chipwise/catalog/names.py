@@ -42,6 +42,7 @@ _BRANDS = (
     "qualcomm",
 )
 
+_OWN = ("own", "owned", "mine", "local", "onpremise", "onpremises", "selfhosted")  # words for machines of one's own
 _VENDORS = {"amazon": "aws", "gcp": "google", "xilinx": "amdxilinx"}  # that makers of chips go by, too
 
 
@@ -260,6 +261,9 @@ class Names:
 
     def provider(self, text: str) -> str:
         provider = self._providers.get(fold(text))
+        if provider is None and fold(text) in _OWN:
+            remedy = "Your own machines have the provider onprem; `chipwise catalog import` adds them to the catalog."
+            raise UnknownName("provider", text, ("onprem",), remedy=remedy)
         if provider is None:
             raise UnknownName(
                 "provider", text, nearest(text, self.catalog.providers), remedy=f"Known: {', '.join(self.catalog.providers)}."

@@ -50,7 +50,7 @@ def audit(ctx: click.Context, /, path: str | None, listed: bool, as_json: bool) 
             )
         text.show_lines(*(f"skipped: {one}" for one in result.skipped))
         count = len(result.findings)
-        summary = "no objection" if not count else f"{count} {'objection' if count == 1 else 'objections'}"
+        summary = "no problems found" if not count else text.plural(count, "problem")
         if count:
             text.show_lines(f"Rules: {result.findings[0].page.partition('#')[0]}")
         text.show_lines(f"{len(result.audited)} {'file' if len(result.audited) == 1 else 'files'}: {summary}.")

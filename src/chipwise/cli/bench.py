@@ -205,8 +205,8 @@ def _below(result: Result) -> str:
 
 _WORDS = {
     "measured": "from your runs",
-    "interpolated": "near measurements",
+    "interpolated": "close to measurements",
     "between": "between measurements",
     "other software": "from other software",
-    "formula": "by formula",
+    "formula": "without measurements",
 }

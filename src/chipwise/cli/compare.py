@@ -24,13 +24,13 @@ _BUY = {"reserved-1y": "1 year", "reserved-3y": "3 years", "reserved-1y-upfront"
     type=click.Choice(["provider", "region", "generation"]),
     default="provider",
     show_default=True,
-    help="What stands side by side.",
+    help="What rows are grouped by.",
 )
 @click.option("--vendor", default=None, help="With --by generation: of this vendor only, as nvidia.")
 @click.option("--environment", "-e", default=None, help="An environment of the file, such as prod.")
 @constraining()
 @click.option("--top", type=WholeNumber(1, 10000), default=20, show_default=True, help="How many regions to show.")
-@csv_option("CSV of all that stand side by side, with a header line.")
+@csv_option("CSV of all rows, with a header line.")
 @json_option("JSON, everything.")
 @reporting()
 @click.pass_context
@@ -47,9 +47,9 @@ def compare(
     as_json: bool,
     report: HtmlReport,
 ) -> None:
-    """Set providers, regions or generations side by side for a workload: what the cheapest plan of each costs.
+    """Compare providers, regions or generations for a workload: what the cheapest plan of each costs.
 
-    Goals and limits of the file are kept; what is paid per use stands below. Exits with 1 when nothing fits.
+    Goals and limits of the file apply; services that are paid per use are listed below. Exits with 1 when nothing fits.
 
     \b
     Examples:

@@ -58,21 +58,26 @@ _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 @click.option("--shape", default=None, help="With --peak: office-hours, evening, or 24 numbers with commas between them.")
 @click.option("--input", type=WholeNumber(), default=None, help="Tokens per prompt.")
 @click.option("--output", type=WholeNumber(), default=None, help="Tokens per answer.")
-@click.option("--steps", type=WholeNumber(1, 10_000), default=None, help="Denoising steps of a picture; 30 unless given.")
+@click.option("--steps", type=WholeNumber(1, 10_000), default=None, help="Denoising steps per image; 30 unless given.")
 @click.option("--train", is_flag=True, help="Without a file: train MODEL on --tokens or --samples.")
 @click.option("--finetune", type=click.Choice(["full", "lora", "qlora"]), default=None, help="Without a file: fine-tune MODEL.")
 @click.option("--batch", is_flag=True, help="Without a file: run MODEL once over --samples inputs.")
 @click.option("--tokens", default=None, help="Tokens to train on: 2B.")
 @click.option("--samples", default=None, help="Samples to train on or to process: 50k.")
 @click.option("--seq", type=WholeNumber(), default=None, help="Tokens per sequence.")
-@click.option("--precision", default=None, help="bf16, fp8, ...; any: also narrower than published.")
+@click.option("--precision", default=None, help="bf16, fp8, ...; any: also lower precision than the released weights.")
 @click.option("--ttft", default=None, help="Goal: time to first token of 90% of requests: 800ms.")
 @click.option("--tpot", default=None, help="Goal: time per output token: 50ms.")
 @click.option("--latency", default=None, help="Goal: time to the complete answer: 5s.")
 @click.option("--deadline", default=None, help="Goal: longest time: 72h.")
-@click.option("--confidence", default=None, help="With which goals of time are kept; 0.9 unless given.")
 @click.option(
-    "--users-in", multiple=True, metavar="COUNTRY,...", help="Serving: where users are, DE or DE,FR; the way to them counts."
+    "--confidence", default=None, help="Probability with which latency and deadline goals must be met; 0.9 unless given."
+)
+@click.option(
+    "--users-in",
+    multiple=True,
+    metavar="COUNTRY,...",
+    help="Serving: where users are, DE or DE,FR; network latency to them is included.",
 )
 @click.option("--budget", default=None, help="Goal: most money: 500 or 2k/month, in US dollars.")
 @as_of()
@@ -201,17 +206,19 @@ def _workload_text(
     session: Session, workload: str, constraints: Constraints, settings: dict[str, Any]
 ) -> tuple[str, str | None]:
     """What messages call the workload, and its text; None: the file as it is."""
-    from chipwise.api import constrained, goals_of, read_text, text_of, with_goals, with_measured
+    from chipwise.api import OVER_FILE, constrained, goals_of, read_text, text_of, with_goals, with_measured, with_service
 
     runs = settings["measured"]
     if not _is_file(workload):
         described = with_measured(text_of(workload, settings, session.models), "command line", runs)
         return "command line", constrained(session.names, described, "command line", constraints)
-    _refuse_both(workload, _WITH_MODEL & {name for name, value in settings.items() if value})
+    given = {name for name, value in settings.items() if value}
+    _refuse_both(workload, (_WITH_MODEL & given) - set(OVER_FILE))
     goals = goals_of(settings)
-    if not goals and not constraints and not runs:
+    if not goals and not constraints and not runs and not given & set(OVER_FILE):
         return workload, None
-    text = with_measured(with_goals(read_text(workload), workload, goals), workload, runs)
+    text = with_service(read_text(workload), workload, settings)
+    text = with_measured(with_goals(text, workload, goals), workload, runs)
     return workload, constrained(session.names, text, workload, constraints)
 
 

@@ -146,7 +146,7 @@ def show_no_room(view: dict[str, Any]) -> None:
 
 def _show_training(view: dict[str, Any]) -> None:
     from chipwise.cli import text
-    from chipwise.cli.predict_other import PROVENANCE
+    from chipwise.views.words import PROVENANCE
 
     setup, step = view["setup"], view["step_time"]
     split = ", ".join(f"{name} {setup[name]:g}" for name in ("tp", "pp", "cp", "ep", "dp") if setup[name] > 1)
@@ -173,7 +173,7 @@ def _show_training(view: dict[str, Any]) -> None:
 
 def _show_serving(view: dict[str, Any]) -> None:
     from chipwise.cli import text
-    from chipwise.cli.predict_other import PROVENANCE
+    from chipwise.views.words import PROVENANCE
 
     setup = view["setup"]
     mode = {

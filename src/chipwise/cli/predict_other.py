@@ -10,17 +10,10 @@ from typing import Any
 
 from chipwise.cli import text
 from chipwise.text import decimal_size, duration, gib, plural
+from chipwise.views.words import PROVENANCE
 
 View = dict[str, Any]
 Pairs = list[tuple[str, str]]
-PROVENANCE = {
-    "measured": "measured here",
-    "carried": "from your run",
-    "interpolated": "near measurements",
-    "between": "between measurements",
-    "other software": "measured with other software",
-    "formula": "formula only",
-}
 _UNITS = ((1e-3, 1e-6, "us"), (1.0, 1e-3, "ms"), (180.0, 1.0, "s"), (3 * 3600.0, 60.0, "min"), (3 * 86400.0, 3600.0, "h"))
 _TIERS = {"object-store": "an object store", "nfs": "a network file system", "local-nvme": "a local disk"}
 _TIERS |= {"parallel-file-system": "a parallel file system"}

@@ -194,7 +194,7 @@ def _show_brief(result: Tco) -> None:
     if rents:
         text.show_lines("")
         text.show_table(_columns(fold=False), [[_rented(one), *_row(one)[1:]] for one in rents])
-        text.show_lines("Even at: use from which on owning is cheaper. Month: when it is paid off.")
+        text.show_lines("Break-even: the utilisation from which owning is cheaper. Month: when it is paid off.")
     _show_swings(result, _BRIEF_SWINGS)
     notes = result.notes[:1] if rents and len(result.notes) > 1 else result.notes
     text.show_lines("", *notes, _HINT)
@@ -256,8 +256,8 @@ def _hours(result: Tco) -> list[tuple[str, str]]:
 
     return [
         ("an hour of a machine", ends("usd_per_machine_hour")),
-        ("a useful hour", ends("usd_per_useful_hour")),
-        ("a useful hour of a chip", f"${cost.usd_per_useful_hour / result.request.chips:,.2f}"),
+        ("an hour in use", ends("usd_per_useful_hour")),
+        ("an hour in use of a chip", f"${cost.usd_per_useful_hour / result.request.chips:,.2f}"),
     ]
 
 
@@ -270,7 +270,7 @@ def _show_cloud(result: Tco) -> None:
         text.show_table(_columns(fold=True), [_row(one) for one in result.cloud])
         level = ", on average over the years" if any(one.decline.value or one.decline.is_wide for one in result.cloud) else ""
         text.show_lines(
-            f"$/h: today. Useful: of an hour in use{level}. Even at: hours in use from which on owning is cheaper. Month: "
+            f"$/h: today. In use: per hour in use{level}. Break-even: the utilisation from which owning is cheaper. Month: "
             f"when it has paid for itself at this use. Saved: by owning over {result.own.years:g} years, as of today."
         )
         text.show_lines(*(contract_words(one) for one in result.cloud if one.contract_usd is not None))
@@ -281,7 +281,7 @@ def _show_cloud(result: Tco) -> None:
 def _columns(fold: bool) -> list[Column]:
     from chipwise.cli.text import Column
 
-    numbers = (Column(name, True) for name in ("$/h", "useful", "even at", "month", "saved"))
+    numbers = (Column(name, True) for name in ("$/h", "in use", "break-even", "month", "saved"))
     return [Column("rented instead", flexible=True, fold=fold), *numbers]
 
 

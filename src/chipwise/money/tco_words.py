@@ -112,7 +112,7 @@ def answer_words(result: Tco) -> str:
     reference = result.reference
     if reference is None:
         hourly = usd(result.cost.usd_per_useful_hour)
-        return f"Owning costs {hourly} a useful hour of a machine; no rent to compare with is known."
+        return f"Owning costs {hourly} for each hour in use of a machine; no rent to compare with is known."
     owned = reference.compared.own_npv_usd
     low_usd, high_usd = reference.fast.cloud_npv_usd, reference.slow.cloud_npv_usd
     choice = "Own" if owned <= low_usd else "Rent" if owned >= high_usd else "Close"

@@ -42,7 +42,7 @@ REFINED = 200  # rows that get their storage chosen at first; more follow while 
 def interruption_words(expected: float, assumed: bool, provider: str) -> str:
     """Few of them with the digits that tell them from none."""
     often = f"{expected:.1f}" if expected >= 0.095 or expected == 0 else f"{expected:.1g}"
-    return f"{often} interruptions expected{f', assumed: nobody published them of {provider}' if assumed else ''}"
+    return f"{often} interruptions expected{f', assumed: not published for {provider}' if assumed else ''}"
 
 
 def values_of(case: PlanningCase, priced: Priced, unsure: bool = False) -> Values:

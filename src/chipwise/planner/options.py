@@ -218,6 +218,30 @@ def goals_of(options: Mapping[str, Any]) -> dict[str, Any]:
     return goals | {name: options[name] for name in ("deadline", "confidence", "budget") if options.get(name)}
 
 
+OVER_FILE = ("rps", "input", "output")  # options of a service that replace what a file says
+
+
+def with_service(text: str, path: str, options: Mapping[str, Any]) -> str:
+    """The same service with this rate and these lengths in place of the file's own."""
+    stated = {name: options[name] for name in OVER_FILE if options.get(name) is not None}
+    if not stated:
+        return text
+    data = dict(read_yaml(text, path).data)
+    if data.get("kind") != "serve":
+        flags = ", ".join(f"--{name}" for name in stated)
+        raise BadInput(f"{flags} is for a service, and {path} is none.", remedy="Change the file, or leave the option out.")
+    fields = {f"{name}_tokens": value for name, value in stated.items() if name != "rps"}
+    if "rps" in stated:
+        own = data.get("arrival")
+        bursts = {key: value for key, value in own.items() if key == "burstiness"} if isinstance(own, Mapping) else {}
+        fields["arrival"] = {"rate": stated["rps"], **bursts}
+    if isinstance(environments := data.get("environments"), Mapping):
+        for field in fields:
+            environments = {name: _without(over, (field,)) for name, over in environments.items()}
+        data["environments"] = environments
+    return flat({**data, **fields})
+
+
 def with_goals(text: str, path: str, goals: Mapping[str, Any]) -> str:
     """The same workload with these goals in place of the file's own of the same name."""
     return _with_changes(text, path, goals, "goals") if goals else text

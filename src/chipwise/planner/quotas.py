@@ -255,23 +255,26 @@ def _sentence(default: Default, needed: float) -> str:
     need = f"{row.provider}: {row.name}: {needed:,g} {default.unit} needed"
     code = f" ({row.code})" if row.code and row.code != row.name else ""
     if default.maximum is None:
-        return f"{need}; its default is not known here: look it up{code} before"
-    return f"{need}, default {default.maximum:g}; ask for an increase{code} before"
+        return f"{need}; its default is not known here: look it up{code} first"
+    return f"{need}, default {default.maximum:g}; request an increase{code} first"
 
 
 def _other_choices(asks: Sequence[tuple[int, Default, float]]) -> list[str]:
     """One line per quota for the choices behind the first; what the first needs is told with it."""
-    groups: dict[str, list[tuple[int, Default, float]]] = {}
-    for ask in asks:
-        if ask[0] > 1 and ask[1].maximum is not None:
-            groups.setdefault(ask[1].row.name, []).append(ask)
-    return [
-        f"Choice {_ranks([rank for rank, _, _ in group])} would need {max(needed for _, _, needed in group):,g} "
-        f"{group[0][1].unit} of {group[0][1].row.provider} {name}, default {group[0][1].maximum:g}."
-        for name, group in groups.items()
-    ]
+    groups: dict[str, dict[float, list[int]]] = {}
+    quotas: dict[str, Default] = {}
+    for rank, default, needed in asks:
+        if rank > 1 and default.maximum is not None:
+            quotas[default.row.name] = default
+            groups.setdefault(default.row.name, {}).setdefault(needed, []).append(rank)
+    lines = []
+    for name, amounts in groups.items():
+        unit, maximum = quotas[name].unit, quotas[name].maximum
+        needs = ", ".join(f"{needed:,g} {unit} for choice {_ranks(ranks)}" for needed, ranks in amounts.items())
+        lines.append(f"The default quota of {quotas[name].row.provider} {name} is {maximum:g} {unit}; needed are {needs}.")
+    return lines
 
 
 def _ranks(ranks: Sequence[int]) -> str:
-    told = ", ".join(map(str, ranks[:5]))
+    told = " and ".join(map(str, ranks)) if len(ranks) <= 2 else ", ".join(map(str, ranks[:5]))
     return told if len(ranks) <= 5 else f"{told} and {len(ranks) - 5} more"

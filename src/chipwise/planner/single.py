@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from chipwise.errors import BadInput
 from chipwise.planner import kinds as planning_kinds
 from chipwise.planner.explain.asked import asked_of
-from chipwise.planner.explain.asking import answers
+from chipwise.planner.explain.asking import answers, unsure_load
 from chipwise.planner.explain.greening import emitted
 from chipwise.planner.explain.headroom import headroom
 from chipwise.planner.explain.turning import turns
@@ -23,7 +23,7 @@ from chipwise.planner.reasons.limits import RuleKind
 from chipwise.planner.rules import rules_of
 from chipwise.planner.values.plan import Emitted, Plan, Service, unstated
 from chipwise.planner.values.split import width
-from chipwise.text import usd
+from chipwise.text import plural, usd
 from chipwise.workload.common import Common
 from chipwise.workload.kinds import Batch, Hpc, Interactive, Learning, Serve, Transcode
 
@@ -67,7 +67,13 @@ def plan_work(known: Known, path: str, work: Common, objective: str | None, top:
     if plan.load is not None and targets.rate is not None:  # machines are counted for the peak
         targets = replace(targets, rate=plan.load.peak)
     plan = replace(plan, turns=(*plan.turns, *headroom(plan, targets)))
-    return replace(plan, answers=answers(plan, targets), emitted=_emitted(known, plan), notes=(*carried_notes, *plan.notes))
+    return replace(
+        plan,
+        answers=answers(plan, targets),
+        unsure_load=unsure_load(plan, targets),
+        emitted=_emitted(known, plan),
+        notes=(*carried_notes, *plan.notes),
+    )
 
 
 def _nearest(known: Known, path: str, work: Common, objective: str | None, top: int) -> tuple[Common, Plan]:
@@ -116,7 +122,8 @@ def _with_networks_told(work: Common, plan: Plan) -> Plan:
     alone = unstated(plan.rows) if spread and plan.rows is not None else 0
     if not alone:
         return plan
-    note = f"{alone:,} machine types were tried one at a time only: the network between such machines is not published."
+    types = f"{plural(alone, 'machine type')} {'was' if alone == 1 else 'were'}"
+    note = f"{types} tried one at a time only: the network between such machines is not published."
     return replace(plan, notes=(*plan.notes, note))
 
 
@@ -182,6 +189,7 @@ def _services(known: Known, work: Serve, plan: Plan, path: str) -> tuple[Service
             price_of=offer.price_of,
             unchecked=offer.unchecked,
             certain=offer.certain,
+            retires=offer.retires,
             format_known=offer.kind != PER_TOKEN or offer.precision is not None,
         )
         for offer in offers

@@ -1,7 +1,7 @@
 """Whether the arguments of a call are of the types that its signature states, in messages of our own instead of Python's.
 
-Only plain types are looked at: strings, numbers, truth values, dates, paths and lists of strings. Everything else, such as workloads, is
-checked where it is read.
+Only plain types are looked at: strings, numbers, truth values, dates, paths and lists of strings. Workloads and
+the like are checked where they are read.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from chipwise.public.layout import data_frame, html_table, text_table
 from chipwise.public.making import rendered
 from chipwise.public.opened import Opened
 from chipwise.public.plans import NoPlan, Plan
+from chipwise.public.records import Targets
 from chipwise.public.workloads import LimitOptions, Names, read_workload, within
 
 if TYPE_CHECKING:
@@ -96,14 +97,14 @@ class DeployVerbs(Opened):
 
         return templates.text(kind)
 
-    def targets(self) -> dict[str, str]:
+    def targets(self) -> Targets:
         """What `render` can write for, and what each of them expresses.
 
         >>> cw.targets()["kubernetes"]
         """
         from chipwise.api import render as rendering
 
-        return {name: rendering.fits(name) for name in rendering.target_names()}
+        return Targets({name: rendering.fits(name) for name in rendering.target_names()})
 
     def audit(self, path: str | Path | Files) -> Audited:
         """Check manifests, Terraform, Dockerfiles and Compose files in a folder, a file, or rendered `Files`.

@@ -183,7 +183,15 @@ class MemoryFit:
         left = ("left", f"{gib(self.spare_bytes)} of {gib(self.capacity_bytes)}")
         missing = ("missing", f"{gib(-self.spare_bytes)} on a chip of {gib(self.capacity_bytes)}")
         pairs: list[tuple[str, object]] = [("fits", self.fits), left if self.fits else missing]
-        return [*pairs, *([("would help", self.change)] if self.change else []), *self.largest.items()]
+        return [
+            *pairs,
+            *([("would help", self.change)] if self.change else []),
+            *((name, self._held(name, most)) for name, most in self.largest.items()),
+        ]
+
+    def _held(self, name: str, most: float) -> str:
+        unit = f" of {self.data['tokens']:,.0f} tokens each" if name in ("most sequences", "largest micro-batch") else " tokens"
+        return f"{most:,.0f}{unit if most else ''}"
 
     def __repr__(self) -> str:
         return "\n".join([str(self.data["title"]), *text_pairs(self._pairs(), LINES - 1)])

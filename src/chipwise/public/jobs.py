@@ -13,7 +13,7 @@ from chipwise.files.source import NamedText
 from chipwise.public.calling import verbs
 from chipwise.public.opened import Opened
 from chipwise.public.plans import NoPlan, Plan
-from chipwise.public.records import Record, Table
+from chipwise.public.records import Record, Table, with_plain_names
 from chipwise.public.workloads import LimitOptions, Names, constraints, is_file, is_text, read_workload, stated
 from chipwise.spelling import nearest
 
@@ -319,7 +319,7 @@ class JobVerbs(Opened):
             described = jobs.describe(parts.record, wanted, room, parts.rules, sighting.note, here=here)
         return Record(
             {
-                **job_view(described.job, sighting),
+                **with_plain_names(job_view(described.job, sighting)),
                 "waiting": described.waiting,
                 "serves": jobs.serves_at(described.job) or None,
                 "compared": compared_view(described.compared),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib import import_module
+from textwrap import wrap
 from typing import Any
 
 from chipwise.errors import MissingExtra
@@ -12,6 +13,7 @@ from chipwise.text import number
 
 LINES = 20  # that a result prints at most
 _WIDEST = 48  # letters of a cell
+_LINE_WIDTH = 100  # letters of a sentence
 _SHOWN_ROWS = 50  # of a table in a notebook
 
 
@@ -32,6 +34,11 @@ def cell(value: object) -> str:
             text = str(value)
     text = " ".join(text.split())
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
+
+
+def folded(*sentences: str) -> list[str]:
+    """Whole, on lines that a terminal shows."""
+    return [line for sentence in sentences for line in wrap(sentence, _LINE_WIDTH, break_long_words=False)]
 
 
 def text_table(columns: Sequence[str], rows: Sequence[Sequence[object]], left_out: int = 0) -> list[str]:

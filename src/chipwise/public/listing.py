@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from chipwise.errors import BadInput, UnknownName
 from chipwise.public.calling import verbs
 from chipwise.public.opened import Opened
-from chipwise.public.records import Meanings, Record, Table
+from chipwise.public.records import Meanings, Record, Table, with_plain_names
 from chipwise.public.workloads import Names
 from chipwise.spelling import fold, nearest
 
@@ -258,7 +258,7 @@ class CatalogVerbs(Opened):
 
         session = self.api
         meanings = ask(session, name, dict(components or {}))
-        views = (meaning_view(session.catalog, session.today, meaning) for meaning in meanings)
+        views = (with_plain_names(meaning_view(session.catalog, session.today, meaning)) for meaning in meanings)
         return Meanings(views, ("meaning", "name", "title", "provider"))
 
     def catalog_refresh(
@@ -284,7 +284,7 @@ class CatalogVerbs(Opened):
         path = Path(path)
         kind = kind or ("skypilot" if path.is_dir() else "inventory")
         if kind not in ("skypilot", "inventory"):
-            raise BadInput(f"{kind!r} cannot be imported.", remedy="Take skypilot or inventory.")
+            raise BadInput(f"{kind!r} cannot be imported.", remedy="Use skypilot or inventory.")
         refreshed = import_file(self.api, kind, path, dict(options or {}), _quiet)
         self.reload()
         return Table(map(_brought_view, refreshed))

@@ -11,7 +11,7 @@ from chipwise.errors import BadInput
 from chipwise.files.source import NamedText
 from chipwise.public.files import Files, RenderedFile
 from chipwise.public.opened import Opened
-from chipwise.public.records import Record
+from chipwise.public.records import Why, with_plain_names
 
 if TYPE_CHECKING:
     from chipwise.api.catalog.check import Checked
@@ -46,9 +46,9 @@ def planned(session: Opened, request: Request) -> tuple[Checked, FullPlan | Pipe
         answer: tuple[Checked, FullPlan | PipelinePlan] = remembered
         return answer
     if request.objective not in (None, "cost", "time", "carbon", "balanced"):
-        raise BadInput(f"There is no objective {request.objective!r}.", remedy="Take cost, time, carbon or balanced.")
+        raise BadInput(f"There is no objective {request.objective!r}.", remedy="Use cost, time, carbon or balanced.")
     if request.top < 1:
-        raise BadInput(f"top={request.top} shows no choice.", remedy="Take 1 or more, or None for all.")
+        raise BadInput(f"top={request.top} shows no choice.", remedy="Use 1 or more, or None for all.")
     api, source = session.api, request.source
     checked = check(api, source, request.environment)
     if request.mix:
@@ -70,7 +70,7 @@ def plan_view(full_plan: FullPlan | PipelinePlan) -> dict[str, Any]:
     return view_of(full_plan) | mixed_view(full_plan) if isinstance(full_plan, FullPlan) else pipeline_view(full_plan)
 
 
-def why_view(session: Opened, request: Request, name: str) -> Record:
+def why_view(session: Opened, request: Request, name: str) -> Why:
     """What `chipwise plan --why NAME --json` has under `why`."""
     from chipwise.api import verbs
     from chipwise.planner.plan import refuse_pipeline
@@ -81,7 +81,7 @@ def why_view(session: Opened, request: Request, name: str) -> Record:
     if not isinstance(full_plan, FullPlan):
         refuse_pipeline(checked.workload, request.source, ["why"])
         raise AssertionError("a plan of several stages is of a pipeline")
-    return Record(view_of(verbs.why(session.api, full_plan, name), full_plan.per))
+    return Why(with_plain_names(view_of(verbs.why(session.api, full_plan, name), full_plan.per)))
 
 
 def write_report(session: Opened, request: Request, path: Path, force: bool) -> Path:
@@ -115,7 +115,7 @@ def rendered(
     from chipwise.api import render as rendering
 
     if not targets:
-        raise BadInput("No target is named.", remedy=f"Take one of {', '.join(rendering.target_names())}.")
+        raise BadInput("No target is named.", remedy=f"Use one of {', '.join(rendering.target_names())}.")
     notes: list[str] = []
     request = rendering.RenderRequest(environment=environment, objective=objective, rank=choice, stage=stage)
     files_by_target = rendering.render(session.api, source, tuple(dict.fromkeys(targets)), request, notes.append)

@@ -100,7 +100,7 @@ class MeasureVerbs(Opened):
         from chipwise.views.profile import view
 
         if device not in ("auto", "cuda", "cpu"):
-            raise BadInput(f"There is no device {device!r}.", remedy="Take auto, cuda or cpu.")
+            raise BadInput(f"There is no device {device!r}.", remedy="Use auto, cuda or cpu.")
         if forget is not None:
             removed = profiling.forget(self.api, forget)
             self.reload()
@@ -167,7 +167,7 @@ class MeasureVerbs(Opened):
         from chipwise.views.score import predictions, view
 
         if leave_out not in (None, "group", "configuration", "chip"):
-            raise BadInput(f"leave_out={leave_out!r} is not known.", remedy="Take group, configuration or chip.")
+            raise BadInput(f"leave_out={leave_out!r} is not known.", remedy="Use group, configuration or chip.")
         if folds is not None and leave_out is None:
             raise BadInput("folds says how leave_out fits.", remedy="Add leave_out.")
         if out is not None:

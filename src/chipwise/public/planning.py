@@ -13,7 +13,7 @@ from chipwise.public.estimates import Estimate, MemoryFit
 from chipwise.public.making import Request, plan_view, planned
 from chipwise.public.opened import Opened
 from chipwise.public.plans import NoPlan, Plan
-from chipwise.public.records import Record, Table
+from chipwise.public.records import Checked, Ownership, Record, Table, with_plain_names
 from chipwise.public.workloads import (
     CompareOptions,
     LimitOptions,
@@ -182,7 +182,7 @@ class PlanVerbs(Opened):
         `peak=9, low=0.5, shape="office-hours"` in place of `rps`; `train=True, tokens="2B"`;
         `finetune="lora", samples="50k"`; `batch=True, samples="50k"`). `cloud`, `region`, `country`, `chip`, `on_demand`,
         `spot` (True: only, False: none), `market="any"` (marketplaces too), `commit="1y"`, `max_price_age`, `large`, `limits`
-        (fields as in a file) come over the workload's own limits. `measured` is a run of yours that speeds follow from, as
+        (fields as in a file) override the workload's own limits. `measured` is a run of yours that speeds follow from, as
         `"rtx-4090=6h/epoch"` or `{"on": "l4", "rate": "1200 images/s"}`, or several. `top=None` gives every choice that keeps
         the goals. Where
         nothing fits, a `NoPlan` says what was missing; it is false.
@@ -272,7 +272,7 @@ class PlanVerbs(Opened):
         environment: str | None = None,
         **options: Unpack[CompareOptions],
     ) -> Table:
-        """Set providers, regions or generations side by side: what the cheapest plan of each costs.
+        """Compare providers, regions or generations: what the cheapest plan of each costs.
 
         `by` is provider, region or generation; `vendor` keeps one vendor's generations. A row has `fits`, `why`, `usd`,
         `choice`.
@@ -283,9 +283,9 @@ class PlanVerbs(Opened):
         from chipwise.views.compare import KEYS, comparison_view
 
         if by not in KEYS:
-            raise BadInput(f"There is no comparison by {by!r}.", remedy=f"Take {', '.join(KEYS)}.")
+            raise BadInput(f"There is no comparison by {by!r}.", remedy=f"Use {', '.join(KEYS)}.")
         if vendor and by != "generation":
-            raise BadInput(f"vendor does not go with by={by!r}.", remedy="Take by='generation', or limits={'chips': [...]}.")
+            raise BadInput(f"vendor does not go with by={by!r}.", remedy="Use by='generation', or limits={'chips': [...]}.")
         described, narrowing = _apart(options)
         source = within(self, read_workload(workload, described), narrowing)
         view = comparison_view(verbs.compare(self.api, source, by, vendor, environment))
@@ -312,7 +312,9 @@ class PlanVerbs(Opened):
         rows: list[dict[str, Any]] = []
         notes: list[str] = []
         for workload in workloads:
-            view = rated_view(verbs.rate(self.api, within(self, read_workload(workload), limits), environment))
+            view = with_plain_names(
+                rated_view(verbs.rate(self.api, within(self, read_workload(workload), limits), environment))
+            )
             rows += [{"workload": view["workload"], **family, "stars": _stars(family)} for family in view["families"]]
             notes += [f"{family['family']} is not rated: {family['why']}." for family in view["unrated"]]
             notes += [f"{lack['what']}: {lack['how_much']}. Would help: {lack['remedy']}." for lack in view["missing"]]
@@ -342,7 +344,7 @@ class PlanVerbs(Opened):
         ]
         return Record(packed_view(verbs.pack(self.api, paths, environment)))
 
-    def tco(self, chip: str, **ownership: Unpack[TcoOptions]) -> Record:
+    def tco(self, chip: str, **ownership: Unpack[TcoOptions]) -> Ownership:
         """Compare owning machines and renting them: yearly cost, break-even, what would turn the answer.
 
         Shares are numbers or texts such as `"60%"`, money `"$300k"`, power `"10.2kW"`. `rent` is what you were offered, of
@@ -366,7 +368,7 @@ class PlanVerbs(Opened):
             if name in ("against", "provider", "region"):
                 value = (value,) if isinstance(value, str) else tuple(value)
             settings[_OWNED.get(name, name)] = readers[name](value) if name in readers else value
-        return Record(tco_view(ask(self.api, TcoRequest(chip, **settings))))
+        return Ownership(tco_view(ask(self.api, TcoRequest(chip, **settings))))
 
     def check(
         self,
@@ -374,7 +376,7 @@ class PlanVerbs(Opened):
         *,
         environment: str | None = None,
         online: bool = False,
-    ) -> Record:
+    ) -> Checked:
         """Check a workload: what it says with everything filled in, or all of its problems with line and field.
 
         >>> checked = cw.check("workload.yaml")
@@ -390,8 +392,8 @@ class PlanVerbs(Opened):
                 {name: getattr(problem, name) for name in ("line", "field", "message", "allowed", "nearest")}
                 for problem in error.problems
             ]
-            return Record({"path": str(source), "valid": False, "problems": problems})
-        return Record(
+            return Checked({"path": str(source), "valid": False, "problems": problems})
+        return Checked(
             {
                 "path": str(source),
                 "valid": True,

@@ -8,6 +8,7 @@ more than the view (deployment files, the report, a run) plans the same text aga
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any, Never
 
@@ -18,10 +19,10 @@ from chipwise.public.calling import in_python, verbs
 from chipwise.public.choices import Choice, Loser, Missing, StagePlan, cells_of, choice_of, row_of
 from chipwise.public.files import Files
 from chipwise.public.intervals import Interval
-from chipwise.public.layout import LINES, data_frame, html_table, text_table
+from chipwise.public.layout import LINES, data_frame, folded, html_table, text_table
 from chipwise.public.making import Request, rendered, why_view, write_report
 from chipwise.public.opened import Opened
-from chipwise.public.records import Record, Table, plain
+from chipwise.public.records import Record, Sentences, Table, Why, plain, with_plain_names
 from chipwise.text import usd
 
 RENDER_OPTIONS = ("to", "stage", "choice", "objective", "environment")  # of `cw.render`, which messages of targets name
@@ -130,12 +131,22 @@ class Plan:
     @property
     def answers(self) -> Table:
         """Questions that decide between kinds of hardware, and what the numbers say."""
-        return Table(self.data.get("answers", ()))
+        return Sentences(with_plain_names(self.data.get("answers", ())))
 
     @property
     def turns(self) -> Table:
         """What would change the answer."""
-        return Table(self.data.get("turns", ()))
+        return Sentences(with_plain_names(self.data.get("turns", ())))
+
+    @property
+    def headline(self) -> str:
+        """The answer in words, as `chipwise plan` begins: a service that is paid per use where it costs less than machines."""
+        return str(self.data.get("headline") or self.data.get("why") or "")
+
+    @property
+    def risks(self) -> str:
+        """What may go wrong with the answer, in a line; empty: nothing that is known."""
+        return str(self.data.get("risks") or "")
 
     @property
     def load(self) -> Record | None:
@@ -146,7 +157,7 @@ class Plan:
     def notes(self) -> tuple[str, ...]:
         return tuple(self.data["notes"])
 
-    def why(self, name: str) -> Record:
+    def why(self, name: str) -> Why:
         """The best that a machine, chip, provider or region could do, and what it lost by: `plan.why("h100")`."""
         return why_view(self.session, self.request, name)
 
@@ -189,15 +200,18 @@ class Plan:
 
     @property
     def _title(self) -> str:
-        return f"Plan of {self.workload}: {self.kind}, by {self.objective}, {usd(self.cost.usd)} per {self.per}"
+        cost = usd(self.cost.usd if self.service is None else self.service["usd"])
+        return f"Plan of {self.workload}: {self.kind}, by {self.objective}, {cost} per {self.per}"
 
     def __repr__(self) -> str:
         head, rows = self._table()
-        room = LINES - 3
-        return "\n".join([self._title, *text_table(head, rows[:room], max(len(rows) - room, 0))])
+        first = [self._title, *folded(*filter(None, (self.headline, self.risks)))]
+        room = max(LINES - len(first) - 2, 1)
+        return "\n".join([*first, *text_table(head, rows[:room], max(len(rows) - room, 0))])
 
     def _repr_html_(self) -> str:
-        return html_table(*self._table(), title=self._title, notes=self.notes)
+        first = "".join(f"<p>{escape(line)}</p>" for line in (self.headline, self.risks) if line)
+        return f"{first}{html_table(*self._table(), title=self._title, notes=self.notes)}"
 
 
 @verbs
@@ -252,8 +266,8 @@ class NoPlan:
         return tuple(self.data["notes"])
 
     def _nothing(self) -> NoResult:
-        told = " ".join(map(str, self.missing)) or "See `refused`."
-        return NoResult(self._headline, remedy=told)
+        remedy = " ".join(map(str, self.missing)) or "See `refused`."
+        return NoResult(self._headline, remedy=remedy)
 
     @property
     def _headline(self) -> str:
@@ -284,7 +298,7 @@ class NoPlan:
     def stages(self) -> tuple[StagePlan, ...]:
         return ()
 
-    def why(self, name: str) -> Record:
+    def why(self, name: str) -> Why:
         """The best that a machine, chip, provider or region could do, and what stood in its way."""
         return why_view(self.session, self.request, name)
 

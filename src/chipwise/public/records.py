@@ -10,7 +10,8 @@ from enum import Enum
 from typing import Any, Never, Self, overload
 
 from chipwise.catalog.region import readable
-from chipwise.public.layout import LINES, data_frame, html_pairs, html_table, text_pairs, text_table
+from chipwise.errors import Problem
+from chipwise.public.layout import LINES, data_frame, folded, html_pairs, html_table, text_pairs, text_table
 from chipwise.spelling import nearest
 from chipwise.text import json_value
 
@@ -152,6 +153,74 @@ class Table(Sequence[Record]):
 
     def _repr_html_(self) -> str:
         return html_table(self.columns, self._cells(self._rows), notes=self.notes)
+
+
+_PLAIN_NAMES = {"told": "text", "said": "remark", "wish": "requested"}  # keys of `--json` by the names that programs use
+
+
+def with_plain_names(value: Any) -> Any:
+    """The same view, all the way down, by the names of `_PLAIN_NAMES`."""
+    if isinstance(value, Mapping):
+        return {_PLAIN_NAMES.get(key, key): with_plain_names(inner) for key, inner in value.items()}
+    return [with_plain_names(inner) for inner in value] if isinstance(value, list | tuple | Table) else value
+
+
+class Why(Record):
+    """What became of a name in a plan: printed as sentences, which `text` holds."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "\n".join(folded(*self["text"]))
+
+
+class Ownership(Record):
+    """Owning against renting: printed with its answer and the figures behind it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        rows = [[one.get(name) for name in _RENTS] for one in self["cloud"]]
+        head = f"{self['machines']:g} machines of {self['chips']:g}x {self['chip']}, owned for {self['years']:g} years"
+        notes = folded(*self["notes"][:2])
+        return "\n".join([head, *folded(self["answer"]), *text_table(_RENTS, rows[:8], max(len(rows) - 8, 0)), *notes])
+
+
+_RENTS = ("provider", "purchase", "usd_per_hour", "break_even_utilisation", "break_even_month")
+
+
+class Checked(Record):
+    """Whether a workload is valid: printed with its problems, or its notes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        if self["valid"]:
+            return "\n".join([f"{self['path']}: valid", *folded(*self["notes"])])
+        lines = [str(Problem(**{**one, "nearest": tuple(one["nearest"])})) for one in self["problems"]]
+        places = [f"{self['path']}:{one['line']}" if one["line"] else str(self["path"]) for one in self["problems"]]
+        return "\n".join(folded(*(f"{place}: {line}" for place, line in zip(places, lines, strict=True))))
+
+
+class Targets(Record):
+    """Names of targets and what each of them expresses: printed as a list."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        wide = max(map(len, self))
+        return "\n".join(f"{name.ljust(wide)}  {what}" for name, what in self.items())
+
+
+class Sentences(Table):
+    """Rows of two texts: printed as sentences."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        pairs = (tuple(map(str, row.values())) for row in self._rows)
+        lines = (f"{name} {text}" if name.endswith(("?", ":")) else f"{name}: {text}" for name, text in pairs)
+        return "\n".join(folded(*lines)) or "no rows"
 
 
 class Meanings(Table):

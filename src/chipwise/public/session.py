@@ -17,7 +17,7 @@ from chipwise.public.upkeep import UpkeepVerbs
 
 @dataclass(frozen=True, slots=True)
 class Session(CatalogVerbs, PlanVerbs, DeployVerbs, UpkeepVerbs, MeasureVerbs):
-    """All verbs, with directories and a day of their own: `cw.open(data_dir="data", as_of="2026-11-15").plan(...)`."""
+    """All functions, with directories and a day of their own: `cw.open(data_dir="data", as_of="2026-11-15").plan(...)`."""
 
 
 DEFAULT: Session = Session()
@@ -27,7 +27,7 @@ DEFAULT: Session = Session()
 def open_session(
     *, config_dir: str | Path | None = None, data_dir: str | Path | None = None, as_of: str | date | None = None
 ) -> Session:
-    """A session with the same verbs: its own directories instead of the user's, and a day that prices are looked at from.
+    """A session with the same functions: its own directories instead of the user's, and a day that prices are looked at from.
 
     >>> cw.open(as_of="2026-11-15").offers(chip="h100", limit=1)
     """

@@ -39,7 +39,7 @@ class UpkeepVerbs(JobVerbs):
             if older_than is not None or checkpoints:
                 raise BadInput("damaged takes no jobs.", remedy="Name the jobs, and forget what they left afterwards.")
             given_up = giving_up.give_up(self.api, names, dry_run=dry_run)
-            return Table({"id": one.damaged.id, "told": one.instead or one.damaged.sentence} for one in given_up)
+            return Table({"id": one.damaged.id, "text": one.instead or one.damaged.sentence} for one in given_up)
         older_s = None if older_than is None else parse_seconds(older_than)
         forgotten = forgetting.forget(self.api, names, older_s, checkpoints=checkpoints, dry_run=dry_run)
         return Table({**asdict(job), "phase": str(job.phase)} for job in forgotten)

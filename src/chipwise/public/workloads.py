@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from chipwise.errors import BadInput
 from chipwise.files.source import NamedText, read_text, read_yaml
-from chipwise.planner.options import Constraints, constrained, flat, text_of, with_measured
+from chipwise.planner.options import OVER_FILE, Constraints, constrained, flat, text_of, with_measured, with_service
 from chipwise.public.calling import GIVEN
 from chipwise.units import parse_count
 from chipwise.workload.common import Common
@@ -43,7 +43,7 @@ class WorkloadOptions(TypedDict, total=False):
     output: str | int
     """Tokens of an answer."""
     steps: str | int
-    """Denoising steps of a picture; 30 unless given."""
+    """Denoising steps per image; 30 unless given."""
     ttft: str | float
     """Time to first token that 90% stay below, as 800ms."""
     tpot: str | float
@@ -67,9 +67,9 @@ class WorkloadOptions(TypedDict, total=False):
     deadline: str
     """Longest time, as 72h."""
     confidence: str | float
-    """With which goals of time are kept; 0.9 unless given."""
+    """Probability with which latency and deadline goals must be met; 0.9 unless given."""
     users_in: Names
-    """Of a service: where its users are, as DE; the way to them counts."""
+    """Of a service: where its users are, as DE; network latency to them is included."""
     budget: str
     """Most money, as $500 or $2k/month."""
     name: str
@@ -185,6 +185,10 @@ def _source(workload: Any, options: Mapping[str, Any], noun: str) -> NamedText:
     described = {key: value for key, value in options.items() if key != "name"}
     if isinstance(workload, str) and not isinstance(workload, NamedText) and not is_text(workload) and not is_file(workload):
         return NamedText(noun, text_of(workload, described))
+    over = {key: value for key, value in described.items() if key in OVER_FILE}
+    if over and len(over) == len(described):
+        whole = _source(workload, {}, noun)
+        return NamedText(whole, with_service(whole.text, whole, over))
     if described:
         raise BadInput(
             f"{', '.join(sorted(described))} goes with the name of a model, and a whole workload is given.",

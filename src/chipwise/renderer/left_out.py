@@ -27,7 +27,7 @@ def refuse_large_copies(target: str, deployment: Deployment, expresses: Collecti
             continue
         chips = stage.node.chips if stage.node.kind != "tpu" else min(stage.node.chips, TPU_HOST)
         host = stage.node.machine if stage.node.kind != "tpu" else f"a host of {stage.node.machine}"
-        ways = "Take --to kubernetes or kueue (a LeaderWorkerSet) or ray, or plan" if stage.form is Form.SERVICE else "Plan"
+        ways = "Use --to kubernetes or kueue (a LeaderWorkerSet) or ray, or plan" if stage.form is Form.SERVICE else "Plan"
         raise CannotRender(
             f"One copy of the model takes {width(stage.split)} chips, and {host} has {chips}: {target} does not start"
             f" {machines} machines that find each other.",

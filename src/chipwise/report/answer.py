@@ -47,12 +47,12 @@ def _machines(plan: Plan, winner: Choice) -> list[Tile]:
     layers = leading_layers(plan)
     if layers is not None:
         single = f"{usd(winner.usd)} bought in one way"
-        span = usd_interval(layers.low_usd, layers.high_usd) or usd(layers.usd)
+        span = usd_interval(layers.low_usd, layers.high_usd, layers.usd) or usd(layers.usd)
         return [Tile(f"{title}, in layers", layers.machine, f"{layer_words(layers)}, {layers.title}"), Tile(cost, span, single)]
     location = listed(chips(winner), winner.provider, winner.place, winner.country or "", winner.purchase)
     count = f"{count_words(winner)} x " if winner.machines > 1 else ""
     dated = f"price of {winner.price_of}"
-    interval = usd_interval(winner.low_usd, winner.high_usd)
+    interval = usd_interval(winner.low_usd, winner.high_usd, winner.usd)
     note = own_words(winner) or (f"{usd(winner.usd)} expected; {dated}" if interval else dated)
     span = usd(winner.usd) if winner.own is not None or not interval else interval
     return [Tile(title, f"{count}{winner.machine}", location), Tile(cost, span, note)]

@@ -94,7 +94,7 @@ def _table(comparison: Comparison, good: list[Cell]) -> str:
             *(text(readable(part) if part else "?") for part in cell.key),
             text(chips(cell.choice)),
             text(cell.choice.where),
-            stacked(usd(cell.choice.usd), usd_interval(cell.choice.low_usd, cell.choice.high_usd)),
+            stacked(usd(cell.choice.usd), usd_interval(cell.choice.low_usd, cell.choice.high_usd, cell.choice.usd)),
             text(speed(cell.choice, plan)),
             mass(cell.choice.kg),
             text(cell.choice.price_of),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from chipwise.planner.explain.reason_words import example_words, lost, rule_words, words
-from chipwise.planner.explain.words import many_words, single
+from chipwise.planner.explain.words import PROVENANCE, many_words, single
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.report.answer import alike
 from chipwise.report.markup import tag, text
@@ -85,11 +85,11 @@ def _row(rank: int, choice: Choice, job: bool, folded: str) -> list[Cell]:
         Cell(stacked(chips(choice), choice.precision), chips(choice)),
         Cell(text(choice.purchase), choice.purchase),
         time if job else rate,
-        Cell(stacked(usd(choice.usd), usd_interval(choice.low_usd, choice.high_usd)), choice.usd, True),
+        Cell(stacked(usd(choice.usd), usd_interval(choice.low_usd, choice.high_usd, choice.usd)), choice.usd, True),
         Cell(number(choice.usd_per_unit, 4), choice.usd_per_unit, True),
         Cell(mass(choice.kg), choice.kg, True),
         Cell("-" if share is None else f"{share:.0%}", share, True),
-        Cell(stacked(choice.provenance, f"price of {choice.price_of}"), choice.provenance),
+        Cell(stacked(PROVENANCE.get(choice.provenance, choice.provenance), f"price of {choice.price_of}"), choice.provenance),
     ]
 
 

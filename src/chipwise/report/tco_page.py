@@ -77,7 +77,7 @@ def _tiles(result: Tco) -> list[Tile]:
     spread = saving_words(low.usd_per_useful_hour, high.usd_per_useful_hour)
     own_tiles = [
         Tile("bought for", usd_short(own.bought_usd), f"sold for {usd_short(own.resale_usd)} after {_span(result)}"),
-        Tile("a useful hour of an own machine", usd(cost.usd_per_useful_hour), f"{spread} as purchase prices spread"),
+        Tile("an hour in use of an own machine", usd(cost.usd_per_useful_hour), f"{spread} as purchase prices spread"),
     ]
     reference = result.reference
     if reference is None:
@@ -175,13 +175,13 @@ def _cash_chart(result: Tco) -> Chart | None:
 
 def _legend(result: Tco) -> str:
     return (
-        "Useful: of an hour in use, on average over the years. Even at: hours in use from which on owning is cheaper. Month: "
+        "In use: per hour in use, on average over the years. Break-even: the utilisation from which owning is cheaper. Month: "
         f"when it has paid for itself at this use. Saved: by owning over {_span(result)}, as of today."
     )
 
 
 def _alternatives(result: Tco) -> str:
-    heads = ("machine", "bought", "USD/h today", "useful", "even at", "month", "saved")
+    heads = ("machine", "bought", "USD/h today", "in use", "break-even", "month", "saved")
     return simple(heads, [_row(one) for one in result.cloud], numbers=(2, 3, 4, 5, 6))
 
 

@@ -10,6 +10,7 @@ from chipwise.planner.explain.reason_words import example_words, lost, missing_w
 from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.explain.why import Why as Why
 from chipwise.planner.explain.why_words import why_words
+from chipwise.planner.explain.words import headline
 from chipwise.planner.limits import Refused
 from chipwise.planner.reasons import reason_data
 from chipwise.planner.values.load import OverTime
@@ -29,6 +30,7 @@ def plan_view(plan: Plan) -> View:
         "objective": plan.objective,
         "per": plan.per,
         "fits": plan.winner is not None,
+        "headline": headline(plan) or None,
         "winner": choice_view(plan.winner) if plan.winner else None,
         "choices": [choice_view(one) for one in plan.choices],
         "front": [choice_view(one) for one in plan.front],

@@ -55,6 +55,7 @@ def tco_view(result: Tco) -> dict[str, Any]:
         "years": own.years,
         "utilisation": own.utilisation,
         "country": result.request.country,
+        "answer": answer_words(result),
         "settings": {
             setting.name: {
                 "value": setting.value,

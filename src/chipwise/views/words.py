@@ -14,10 +14,11 @@ from chipwise.planner.explain.reason_words import (
 )
 from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.explain.why_words import why_words
-from chipwise.planner.explain.words import brief, count_words, emissions, headline, no_service, running
+from chipwise.planner.explain.words import PROVENANCE, brief, count_words, emissions, headline, no_service, running
 from chipwise.planner.quotas import notes as quota_notes
 
 __all__ = [
+    "PROVENANCE",
     "brief",
     "emissions",
     "example_words",

@@ -104,9 +104,9 @@ class Sized(Common):
     """How large a sample is, where the model leaves it open."""
 
     image_size: WholeNumber | None = None
-    """Pixels a side of a picture; left open, the network's own."""
+    """Pixels per side of an image; left open, the network's own."""
     steps: WholeNumber | None = None
-    """Denoising steps of a picture, of models that make pictures; 30 unless given."""
+    """Denoising steps per image, of models that make images; 30 unless given."""
     guidance: bool | None = None
     """Diffusion: whether each step is done twice, with and without the text; left open, as is usual for the model."""
     clip: Seconds | None = None

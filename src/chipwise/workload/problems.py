@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from enum import StrEnum
 from functools import cache
 from typing import Any, Literal, TypeGuard, cast, get_args, get_origin
@@ -25,6 +26,21 @@ from chipwise.workload.part import EnumChoice, Flaw, show_value
 from chipwise.workload.pipeline import KINDS, Workload
 from chipwise.workload.quantity import Quantity
 
+_LONG = 80  # letters of what is allowed
+_FIELDS = {  # options of `chipwise plan` and words for them, by where a file has them
+    "arrival": ("rps", "qps", "rate", "requests", "load"),
+    "goals": ("ttft", "tpot", "latency", "deadline", "budget", "confidence", "throughput"),
+    "limits": ("market", "commit", "max_price_age", "large"),
+    "limits.clouds": ("cloud", "clouds", "provider"),
+    "limits.regions": ("region", "regions"),
+    "limits.countries": ("country", "countries"),
+    "limits.chips": ("chip", "chips", "gpu"),
+    "limits.purchase": ("spot", "on_demand", "purchase"),
+    "input_tokens": ("input",),
+    "output_tokens": ("output",),
+    "sequence_length": ("seq",),
+    "traffic": ("users_in",),
+}
 MAX_PROBLEMS = 50  # beyond which nobody reads on
 
 
@@ -62,7 +78,18 @@ def check(layered: Layered) -> Workload | list[Problem]:
         for place, causes, problem in _without_echoes(list(_located(error, layered))):
             if not any(_touches(cause, known) for cause in (place, *causes) for known in bad) and problem not in problems:
                 problems.append(problem)
-    return sorted(problems, key=lambda problem: problem.line or 0)
+    return _allowed_once(sorted(problems, key=lambda problem: problem.line or 0))
+
+
+def _allowed_once(problems: list[Problem]) -> list[Problem]:
+    """A long list of what is allowed is printed at the first problem that has it."""
+    seen: set[str] = set()
+    once = []
+    for problem in problems:
+        allowed = problem.allowed or ""
+        once.append(replace(problem, allowed=None) if len(allowed) > _LONG and allowed in seen else problem)
+        seen.add(allowed)
+    return once
 
 
 def _without_echoes(located: list[_LocatedProblem]) -> list[_LocatedProblem]:
@@ -136,7 +163,8 @@ def _from_detail(
         case "extra_forbidden":
             fields = _fields(loc[:-1])
             title = _title(loc[:-1])
-            message, allowed, near = f"is not a field of {title}", ", ".join(sorted(fields)), _near_fields(str(loc[-1]), fields)
+            near = _elsewhere(str(loc[-1]), content, fields) or _near_fields(str(loc[-1]), fields)
+            message, allowed = f"is not a field of {title}", ", ".join(sorted(fields))
         case "union_tag_not_found":
             loc, keep_last, message, allowed = (*loc, "kind"), True, "is required", _tags(loc)
         case "union_tag_invalid":
@@ -226,6 +254,19 @@ def _mapping(loc: FieldPath) -> str | None:
     if len(_models_at(loc)) > 1:
         return f"kind and the fields of that kind; kinds are {_tags(loc)}"
     return ", ".join(_fields(loc)) or None
+
+
+def _elsewhere(name: str, value: object, fields: list[str]) -> tuple[str, ...]:
+    """Where a file has what an option or a dotted name says: limits.clouds of cloud, goals: {ttft: 1s} of goals.ttft."""
+    first, dot, rest = name.partition(".")
+    if dot and first in fields and rest:
+        return (f"{first}: {{{rest}: {value}}}" if isinstance(value, str | int | float) else f"{first}: {{{rest}: ...}}",)
+    place = next((place for place, names in _FIELDS.items() if name.replace("-", "_") in names), "")
+    if place.partition(".")[0] not in fields:
+        return ()
+    if place == "arrival" and isinstance(value, int | float):
+        return (f"arrival: {value:g} req/s",)
+    return (f"{place}.{name}" if place in ("goals", "limits") else place,)
 
 
 def _near_fields(name: str, fields: list[str]) -> tuple[str, ...]:

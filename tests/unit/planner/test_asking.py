@@ -14,7 +14,7 @@ from chipwise.api.catalog.check import check
 from chipwise.api.session.wiring import open_session
 from chipwise.api.verbs import plan
 from chipwise.planner.explain.asked import asked_of
-from chipwise.planner.explain.asking import BUDGET, LATENCY, PARALLEL, SCALING, Asked, answers
+from chipwise.planner.explain.asking import BUDGET, DEADLINE, LATENCY, PARALLEL, SCALING, Asked, answers
 from chipwise.planner.reasons.goals import TooSlow
 from chipwise.planner.reasons.sizes import LacksMemory
 from chipwise.planner.remedies import Advice
@@ -40,7 +40,8 @@ def told(found: Plan) -> dict[str, str]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_four_are_answered_in_short_sentences(kind: str) -> None:
     found = told(planned(kind))
-    assert list(found) == [PARALLEL, LATENCY, SCALING, BUDGET]
+    goal = LATENCY if planned(kind).per == "month" else DEADLINE
+    assert list(found) == [PARALLEL, goal, SCALING, BUDGET]
     for one in found.values():
         assert one.endswith(".")
         assert max(len(part) for part in re.split(r"(?<=\.) (?=[A-Z0-9])", one)) <= 160
@@ -79,7 +80,7 @@ def test_a_cheaper_one_that_is_too_slow_is_named_with_its_time() -> None:
     assert found.rows is not None
     priced = found.rows.priced
     late = priced.seconds > 86400.0
-    assert f"${priced.usd[late].min():,.0f}" in told(found)[LATENCY]
+    assert f"${priced.usd[late].min():,.0f}" in told(found)[DEADLINE]
 
 
 def test_a_budget_is_held_against_the_winner_and_what_twice_as_much_buys() -> None:
@@ -107,7 +108,7 @@ def test_a_service_is_counted_in_copies() -> None:
     assert "room for 15 req/s, 12 asked" in text[SCALING]
     assert "24: 4 machines, about $400; 48: 7 machines, about $700" in text[SCALING]  # 24 / 7.5 = 3.2, 48 / 7.5 = 6.4
     assert text[BUDGET].startswith("20% of the $1,000 a month.")
-    assert "pays 10 machines: about 75 req/s" in text[BUDGET]
+    assert "buys 10 machines: about 75 req/s" in text[BUDGET]
 
 
 def test_a_copy_over_two_machines_takes_two_for_each_further_one() -> None:
@@ -124,21 +125,21 @@ def test_latency_tells_what_is_reached_of_what_is_allowed_and_who_is_too_slow() 
     small = Loss("NVIDIA Pascal", None, LacksMemory(1.7e9))
     found = plans.service(choices=(one,), front=(one,), losses=(slow, small))
     text = {a.question: a.told for a in answers(found, Asked(rate=1.0, goals={"ttft p90": 0.8, "tpot p90": 0.05}))}
-    assert text[LATENCY] == "Kept: ttft p90 310 ms of 800 ms, tpot p90 within 50 ms. Too slow at any rate: NVIDIA Turing."
+    assert text[LATENCY] == "met (ttft p90 310 ms of 800 ms, tpot p90 within 50 ms). Too slow at any rate: NVIDIA Turing."
     late = {a.question: a.told for a in answers(found, Asked(rate=1.0, goals={"ttft p90": 0.2}))}
-    assert late[LATENCY].startswith("Missed by the estimate: ttft p90 310 ms of 200 ms")
+    assert late[LATENCY].startswith("missed by the estimate (ttft p90 310 ms of 200 ms)")
 
 
 def test_where_nothing_fits_only_what_is_missing_is_told() -> None:
     found = answers(plans.nothing(), Asked(deadline_s=5 * 86400.0))
-    assert [(one.question, one.told) for one in found] == [(LATENCY, "Nothing keeps it: misses the deadline of 5 d: 6 d.")]
+    assert [(one.question, one.told) for one in found] == [(DEADLINE, "nothing meets it: misses the deadline of 5 d: 6 d.")]
     memory = Missing(Obstacle.MEMORY, LacksMemory(3e9), (Advice("more chips"),))
     assert answers(plans.nothing(memory), Asked()) == ()
 
 
 def test_a_plan_without_rows_is_answered_from_its_choices() -> None:
     found = answers(plans.plan(), Asked(deadline_s=5 * 86400.0))
-    assert [one.question for one in found] == [PARALLEL, LATENCY, SCALING, BUDGET]
+    assert [one.question for one in found] == [PARALLEL, DEADLINE, SCALING, BUDGET]
 
 
 def test_a_schedule_that_pauses_leaves_less_time(tmp_path: Path) -> None:

@@ -270,7 +270,7 @@ def test_defaults_are_told_and_refuse_only_when_asked() -> None:
     vcpus = session().catalog.machines[session().catalog.machine_index["aws", one.machine]].vcpus or 0.0
     assert turn.told == (
         f"aws: Running On-Demand P instances: {vcpus * one.machines:,g} vCPUs needed, default 0; "
-        "ask for an increase (L-417A185B) before"
+        "request an increase (L-417A185B) first"
     )
     refused = planned(TRAIN, limits={**limits, "default_quotas": True})
     assert refused.winner is None
@@ -518,3 +518,12 @@ def test_a_retired_machine_is_not_planned_though_it_has_a_price() -> None:
     assert found.winner is not None
     assert all((one.provider, one.machine) != retired for one in found.choices)
     assert RuleKind.RETIRED in [one.rule.kind for one in found.refused]
+
+
+def test_choices_that_need_different_amounts_of_a_quota_are_told_apart() -> None:
+    from chipwise.api.session.wiring import open_session
+    from chipwise.planner.quotas import Default, _other_choices, defaults
+
+    default: Default = next(one for one in defaults(open_session().catalog) if one.by_vcpu and one.maximum == 0)
+    (line,) = _other_choices([(1, default, 192.0), (3, default, 384.0), (4, default, 192.0), (5, default, 384.0)])
+    assert line.endswith("needed are 384 vCPUs for choice 3 and 5, 192 vCPUs for choice 4.")

@@ -75,7 +75,7 @@ def test_where_nothing_is_sure_the_best_is_shown_with_its_risk() -> None:
     assert found.winner is not None
     assert found.winner.goals_chance is not None
     assert 0.0 < found.winner.goals_chance < 0.9
-    assert f"the latency goals are kept with a probability of {found.winner.goals_chance:.0%}" in risk_line(found)
+    assert f"the latency goals are met with a probability of {found.winner.goals_chance:.0%}" in risk_line(found)
 
 
 def test_where_nothing_is_sure_the_lowest_cost_of_a_kept_goal_leads() -> None:
@@ -101,15 +101,15 @@ def test_without_latency_goals_there_is_no_chance_to_speak_of() -> None:
 def test_the_answer_says_how_likely_it_is() -> None:
     said = {one.question: one.told for one in answers(planned("chat", 0.2), Asked(rate=2.0, goals={"tpot p90": 0.2}))}
     text = " ".join(said.values())
-    assert "Kept: tpot p90" in text
-    assert "A request alone keeps this with more than 99% probability" in text
+    assert "met (tpot p90" in text
+    assert "A single request meets them with more than 99% probability" in text
     assert "; the machines carry 2 a second with " in text
 
 
 def test_a_bolder_answer_is_a_flag_away() -> None:
     """And what it saves is a line of its own."""
     text = " ".join(turn.told for turn in turns(planned("chat", 0.03)) if turn.what == "confidence")
-    assert "keeps the latency goals with a probability of" in text
+    assert "meets the latency goals with a probability of" in text
     stated = text.rpartition("--confidence ")[2]
     bold = planned("chat", 0.03, float(stated)).winner
     sure = planned("chat", 0.03).winner

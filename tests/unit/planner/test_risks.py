@@ -12,6 +12,7 @@ import yaml
 from chipwise.api.session.wiring import open_session
 from chipwise.api.verbs import plan
 from chipwise.money.cost import Cost
+from chipwise.planner.explain.asking import Asked, unsure_load
 from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.values.load import OverTime
 from chipwise.planner.values.plan import Plan, Service
@@ -48,14 +49,17 @@ def test_an_answer_without_risks_has_no_line() -> None:
 @pytest.mark.parametrize(
     ("changes", "risk"),
     [
-        ({"purchase": "spot", "interruptions": 2.4}, "spot machines are taken back, about 2.4 times"),
+        ({"purchase": "spot", "interruptions": 2.4}, "taken back about 2.4 times a month, each time 1 of 2 missing for 10 min"),
         ({"needs_porting": True, "chip": "TPU v5e", "family": "Google TPU"}, "TPU v5e needs porting to JAX or PyTorch/XLA"),
         ({"needs_porting": True, "chip": "Inferentia2", "family": "AWS Inferentia"}, "needs porting to the Neuron SDK"),
         ({"chip": "MI300X", "family": "AMD CDNA3"}, "MI300X runs ROCm, not CUDA"),
         ({"memory_share": 0.97}, "97% of a chip's memory"),
-        ({"replicas": 1}, "one copy: nobody is answered"),
+        ({"replicas": 1}, "one copy, no redundancy: downtime during restarts"),
         ({"is_arm": True}, "its processor is Arm: images for x86 do not start"),
-        ({"provider": "aws", "machine": "p5.48xlarge", "machines": 2}, "aws grants 0 of 384 vCPUs unasked"),
+        (
+            {"provider": "aws", "machine": "p5.48xlarge", "machines": 2},
+            "the default quota of aws is 0 of 384 vCPUs: request an increase first",
+        ),
     ],
 )
 def test_each_risk_is_in_the_line(changes: dict[str, Any], risk: str) -> None:
@@ -67,8 +71,24 @@ def test_each_risk_is_in_the_line(changes: dict[str, Any], risk: str) -> None:
 def test_one_copy_at_night_is_a_risk_by_day_too() -> None:
     night = OverTime(fewest=1, machine_hours=900.0, always_cost=Cost.of(()), always_kg=1.0)
     line = risk_line(with_winner(replicas=4, machines=4, over_time=night))
-    assert "one copy at the quietest hours: nobody is answered while it restarts" in line
+    assert "one copy at the quietest hours, no redundancy: downtime during restarts" in line
     assert risk_line(with_winner(replicas=8, machines=4, over_time=night)) == ""
+
+
+def test_many_losses_of_spot_machines_are_a_plain_number() -> None:
+    line = risk_line(with_winner(purchase="spot", interruptions=219.7, machines=3, replicas=3))
+    assert "spot machines are taken back about 220 times a month, each time 1 of 3 missing for 10 min or more" in line
+
+
+def test_a_load_that_is_carried_with_less_than_the_asked_confidence_is_a_risk() -> None:
+    asked = Asked(goals={"ttft p90": 1.0}, rate=8.0, confidence=0.9)
+    tight, ample = with_winner(rate=10.0, rate_spread=1.5), with_winner(rate=30.0, rate_spread=1.5)
+    assert unsure_load(ample, asked) is None
+    chance = unsure_load(tight, asked)
+    assert chance is not None
+    assert 0.5 < chance < 0.9
+    line = risk_line(replace(tight, unsure_load=chance))
+    assert f"the machines carry the load with a probability of {chance:.0%} only" in line
 
 
 def test_the_line_stays_short_with_all_risks_at_once() -> None:
@@ -89,3 +109,11 @@ def test_the_line_stays_short_with_all_risks_at_once() -> None:
 def test_beside_a_service_the_risks_are_those_of_the_machines() -> None:
     service = Service("per token", "p", "s", "", 0.01, None, "", (), ())
     assert risk_line(replace(with_winner(replicas=1), services=(service,))).startswith("Risks of the machines: ")
+
+
+def test_a_service_that_retires_the_model_is_a_risk() -> None:
+    service = Service("per token", "p", "s", "", 0.01, None, "", (), (), retires="2027-03-30")
+    alone = risk_line(replace(with_winner(), services=(service,)))
+    assert alone == "Risks: p s stops serving this model on 2027-03-30."
+    both = risk_line(replace(with_winner(replicas=1), services=(service,)))
+    assert both.startswith("Risks: p s stops serving this model on 2027-03-30. Of the machines: one copy")

@@ -192,11 +192,16 @@ def test_a_goal_kept_by_a_hair_and_a_rate_in_its_interval_are_told_with_the_pric
 def test_quotas_are_told_of_the_choices_that_are_shown() -> None:
     found = asked(VIDEO % "", 200)
     assert len(found.choices) > 20
-    ranks = [int(rank) for line in notes(found, 5) for rank in re.findall(r"\d+", line.partition("would")[0])]
+    groups = [
+        group
+        for line in notes(found, 5)
+        for group in re.findall(r"for choice (\d+(?: and \d+|(?:, \d+(?! [a-zA-Z]))+)?)", line)
+    ]
+    ranks = [int(rank) for group in groups for rank in re.findall(r"\d+", group)]
     assert ranks
     assert max(ranks) <= 5
-    assert not any("would need" in line for line in found.notes)
-    assert any("would need" in line for line in plan_view(found)["notes"])
+    assert not any("default quota of" in line for line in found.notes)
+    assert any("default quota of" in line for line in plan_view(found)["notes"])
 
 
 def test_a_vendor_is_a_family_of_accelerators_in_limits_and_nowhere_else() -> None:

@@ -78,3 +78,21 @@ def test_results_are_hashable(plan: cw.Plan) -> None:
     assert len({plan, again}) == 1
     assert len({plan.best, plan.best, *plan.choices}) == len(plan.choices)
     assert hash(cw.chips("h100")) == hash(cw.chips("h100"))
+
+
+def test_a_plan_prints_the_same_first_lines_as_the_command(plan: cw.Plan) -> None:
+    text = " ".join(repr(plan).split())
+    assert plan.headline
+    assert " ".join(plan.headline.split()) in text
+    assert " ".join(plan.risks.split()) in text
+    assert plan.headline.split(":")[0] in plan._repr_html_()
+
+
+def test_sentences_are_printed_whole(plan: cw.Plan) -> None:
+    why = plan.why("h100")
+    assert " ".join(repr(why).split()) == " ".join(" ".join(why.text).split())
+    assert plan.answers[0].text in " ".join(repr(plan.answers).split())
+    assert " ".join(repr(cw.tco("h100")).split()).find(cw.tco("h100").answer) > 0
+    assert "rps: is not a field" in repr(cw.check("kind: serve\nrps: 5\n"))
+    assert "tokens each" in repr(cw.fits(MODEL, on="h100"))
+    assert len(repr(cw.targets()).splitlines()) == len(cw.targets())

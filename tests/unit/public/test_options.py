@@ -155,7 +155,7 @@ def test_remedies_speak_of_keywords(session: cw.Session) -> None:
 @pytest.mark.parametrize(
     ("option", "keyword"),
     [
-        ("Take --to argo or kubernetes.", 'Take to="argo" or kubernetes.'),
+        ("Use --to argo or kubernetes.", 'Use to="argo" or kubernetes.'),
         ("--chips 8 is not --tp x --pp.", "chips=8 is not tp x pp."),
         ("Write --on CHIP,STAGE=CHIP.", 'Write on="CHIP,STAGE=CHIP".'),
         ("Say it: --tokens 2B, or --samples 50k.", 'Say it: tokens="2B", or samples="50k".'),

@@ -74,7 +74,7 @@ def test_one_mpi_run_over_several_machines_is_for_schedulers() -> None:
     for refused in (planned, replace(planned, runs=2, software=replace(planned.software, framework="none"))):
         with pytest.raises(CannotRender, match="over 3 machines") as told:
             batch.render(refused)
-        assert told.value.remedy == "Take --to slurm or parallelcluster."
+        assert told.value.remedy == "Use --to slurm or parallelcluster."
 
 
 def test_parts_find_their_number_and_their_shards() -> None:

@@ -192,7 +192,7 @@ def over_machines(planned: Deployment) -> Deployment:
 def test_one_mpi_run_over_several_machines_is_for_schedulers() -> None:
     with pytest.raises(CannotRender, match="one MPI program over 6 machines") as refused:
         ec2.render(over_machines(deployment("hpc", ON_AWS)))
-    assert refused.value.remedy == "Take --to slurm or parallelcluster."
+    assert refused.value.remedy == "Use --to slurm or parallelcluster."
 
 
 def test_neuron_starts_a_process_for_each_core() -> None:

@@ -88,7 +88,7 @@ def test_one_mpi_run_over_several_machines_is_for_schedulers() -> None:
     planned = replace(deployment("hpc", ON_AWS), split=Runs(at_once=1, chips_each=24), runs=1)
     with pytest.raises(CannotRender, match="one MPI program over 3 machines") as told:
         ecs.render(planned)
-    assert told.value.remedy == "Take --to slurm or parallelcluster."
+    assert told.value.remedy == "Use --to slurm or parallelcluster."
 
 
 def test_failures_count_once_there_was_time_to_start() -> None:

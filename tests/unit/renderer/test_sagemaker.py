@@ -131,7 +131,7 @@ def test_runs_and_mpi_over_machines_are_refused_for_what_they_are() -> None:
         sagemaker.render(runs)
     with pytest.raises(CannotRender, match="one MPI program over 3 machines") as told:
         sagemaker.render(replace(runs, split=Runs(at_once=1, chips_each=24), runs=1))
-    assert told.value.remedy == "Take --to slurm or parallelcluster."
+    assert told.value.remedy == "Use --to slurm or parallelcluster."
 
 
 def test_neuron_trains_with_a_process_for_each_core() -> None:

@@ -68,7 +68,7 @@ def kind_of(session: Session, name: str) -> str:
         return configured[name][0]
     if kind not in choices():
         if kind in names():
-            raise BadInput(f"Nothing really runs on {kind}.", remedy=f"Take --simulate, or one of {', '.join(choices())}.")
+            raise BadInput(f"Nothing really runs on {kind}.", remedy=f"Use --simulate, or one of {', '.join(choices())}.")
         known = (*choices(), *(one for one in configured if one not in choices()))
         raise UnknownName("engine", name, nearest(name, known), remedy=f"There are: {', '.join(known)}.")
     return kind

@@ -86,7 +86,7 @@ def checked(spec: Spec, engine: OnThisMachine, rules: Rules) -> Spec:
     engine.ready(spec.owner)
     if needs.machines > 1:
         raise BadInput(
-            f"{spec.name} needs {needs.machines} machines, and this machine is one.", remedy="Take --engine kubernetes."
+            f"{spec.name} needs {needs.machines} machines, and this machine is one.", remedy="Use --engine kubernetes."
         )
     fewest_gpus = needs.fewest_gpus  # with more it starts when there are more
     for device, wanted, available, setting in (

@@ -64,7 +64,7 @@ def named_specs(session: Session, request: RunRequest, runtime: Runtime) -> list
     """Jobs by id."""
     if request.is_command:
         if request.stages:
-            raise BadInput("A command has no stages.", remedy="Take --engine NAME.")
+            raise BadInput("A command has no stages.", remedy="Use --engine NAME.")
         spec = _priced(session, _of_command(request, runtime, _aim(session, request, runtime, request.engine)))
         _check_budget(request, spec)
         return [(submitting.new_id(spec.name), spec)]

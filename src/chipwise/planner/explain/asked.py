@@ -32,6 +32,7 @@ def asked_of(known: Known, work: Common, per: str) -> Asked:
         goals=goals,
         rate=rate,
         at_once=at_once,
+        confidence=work.goals.confidence,
         splits=work.parallel if isinstance(work, Hpc) else 1.0,
     )
 

@@ -24,11 +24,12 @@ from chipwise.planner.values.split import DevicesPerPlace, GenerationSplit, Seat
 from chipwise.planner.values.trade import cost_time_curve, knee
 from chipwise.text import amount, duration, usd
 
-PARALLEL, LATENCY, SCALING, BUDGET = (
+PARALLEL, LATENCY, DEADLINE, SCALING, BUDGET = (
     "Is the work parallel enough?",
-    "What does latency demand?",
+    "Latency goals:",
+    "Deadline:",
     "How does it scale?",
-    "What does the budget say?",
+    "Budget:",
 )
 WELL, HARDLY = 0.7, 0.4  # of linear: from here on a job is called parallel enough, and below this hardly parallel
 _OF_TIME = (Obstacle.LATENCY, Obstacle.DEADLINE, Obstacle.DEADLINE_AND_BUDGET)
@@ -47,6 +48,7 @@ class Asked:
     goals: Mapping[str, float] = field(default_factory=dict)  # seconds by name, as in `Choice.latency`: "ttft p90"
     rate: float | None = None  # what comes in: requests a second, streams, messages a second
     at_once: float | None = None  # callers who each wait, or people
+    confidence: float = 0.0  # with which goals must be met; 0: none is asked for
     splits: float = 1.0  # share of the work that can be split (Amdahl)
 
 
@@ -59,19 +61,23 @@ def answers(plan: Plan, targets: Asked) -> tuple[Answer, ...]:
     scales = scaling_words(winner, curve, own_count(plan.rows, winner)) if plan.per == "job" else _load(plan, winner, targets)
     texts = {
         PARALLEL: _side_by_side(plan, winner, targets) if plan.per == "month" else _parallel(plan.rows, winner, targets),
-        LATENCY: _latency(plan, winner, targets),
+        _goal_name(plan): _latency(plan, winner, targets),
         SCALING: scales,
         BUDGET: _budget(plan, winner, targets, curve),
     }
     return tuple(Answer(question, " ".join(sentences)) for question, sentences in texts.items() if sentences)
 
 
+def _goal_name(plan: Plan) -> str:
+    return DEADLINE if plan.per == "job" else LATENCY
+
+
 def _nothing(plan: Plan) -> tuple[Answer, ...]:
     results = []
-    for question, obstacles in ((LATENCY, _OF_TIME), (BUDGET, _OF_MONEY)):
+    for question, obstacles in ((_goal_name(plan), _OF_TIME), (BUDGET, _OF_MONEY)):
         misses = [one for one in plan.missing if one.what in obstacles]
         if misses:
-            results.append(Answer(question, " ".join(f"Nothing keeps it: {missing_words(one)}." for one in misses)))
+            results.append(Answer(question, " ".join(f"nothing meets it: {missing_words(one)}." for one in misses)))
     return tuple(results)
 
 
@@ -89,11 +95,25 @@ def _parallel(rows: Rows | None, winner: Choice, targets: Asked) -> list[str]:
     if fewest.chips >= total:
         larger = next((point for point in curve if point.chips >= 2 * total), curve[-1])
         gain, share = fewest.work_s / larger.work_s, larger.chips / fewest.chips
-        text = f"{_word(gain / share)}: {total} {winner.chip} is the smallest number that does it; {share:.3g}x as many"
+        fewest_text = (
+            "the smallest number on offer" if total <= _least_sold(rows, winner) else "the smallest number that does it"
+        )
+        text = f"{_word(gain / share)}: {total} {winner.chip} is {fewest_text}; {share:.3g}x as many"
         return [f"{text} are {gain:.2f}x as fast.", *limit]
     gain, share = fewest.work_s / winner.work_s, total / fewest.chips
     text = f"{_word(gain / share)}: the {total} {winner.chip} are {amount(gain)}x as fast as {fewest.chips:g}, the fewest known"
     return [f"{text} ({duration(winner.work_s)}, not {duration(fewest.work_s)}): {linear_words(gain / share)}.", *limit]
+
+
+def _least_sold(rows: Rows | None, winner: Choice) -> float:
+    """The fewest of the winner's chip that its provider has in one machine."""
+    if rows is None:
+        return 0.0
+    catalog = rows.fleet.catalog
+    index = catalog.machine_index.get((winner.provider, winner.machine))
+    chip = None if index is None else catalog.machines[index].chip
+    alike = [one.chips for one in catalog.machines if one.provider == winner.provider and one.chip == chip and one.chips]
+    return min(alike, default=0.0)
 
 
 def _word(share: float) -> str:
@@ -127,9 +147,9 @@ def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
         return _in_time(plan, winner, targets)
     network = [] if winner.network_s is None else [f"Network to {winner.users} {winner.network_s * 1e3:.0f} ms."]
     if not targets.goals:
-        return ["No goal is given, so none decides.", *network]
+        return ["none given.", *network]
     if plan.kind == "transcode":
-        return ["The goal is ignored: the delay of an encoder depends on its settings."]
+        return ["ignored: the delay of an encoder depends on its settings."]
     reached = winner.latency
     parts = []
     for name, limit in targets.goals.items():
@@ -140,25 +160,40 @@ def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     missed = [name for name, limit in targets.goals.items() if reached.get(name, 0.0) > limit]
     chance = winner.goals_chance
     if missed:
-        likely = "" if chance is None else f", kept with a probability of {chance:.0%}"
-        first = f"Missed by the estimate{likely}: {', '.join(parts)}."
+        likely = "" if chance is None else f", met with a probability of {chance:.0%}"
+        first = f"missed by the estimate{likely} ({', '.join(parts)})."
     else:
-        first = f"Kept: {', '.join(parts)}.{'' if chance is None else _how_surely(chance, winner, targets)}"
+        first = f"met ({', '.join(parts)}).{'' if chance is None else _how_surely(chance, winner, targets)}"
     slow = [loss.family for loss in plan.losses if loss.choice is None and isinstance(loss.why, TooSlow | NoNetworkPort)]
     rest = f" and {len(slow) - 3} more" if len(slow) > 3 else ""
     if slow:
         return [first, *network, f"Too slow at any rate: {', '.join(slow[:3])}{rest}."]
-    return [first, *network] if missed else [first, *network, "No family on offer is too slow for it."]
+    return [first, *network] if missed else [first, *network, "No family on offer is too slow."]
 
 
 def _how_surely(chance: float, winner: Choice, targets: Asked) -> str:
     """Of a request alone, and of all that come: more than the machines carry are late whatever one alone takes."""
-    alone = f" A request alone keeps this with {likely_words(chance)} probability"
-    if not winner.rate or not targets.rate:
+    alone = f" A single request meets them with {likely_words(chance)} probability"
+    carried = _carried(winner, targets)
+    if carried is None:
         return f"{alone}."
+    return f"{alone}; the machines carry {amount(targets.rate or 0.0)} a second with {likely_words(carried)}."
+
+
+def _carried(winner: Choice, targets: Asked) -> float | None:
+    """Probability that the machines answer all that comes; None where no rate is asked for."""
+    if not winner.rate or not targets.rate:
+        return None
     one = np.ones(1)
-    carried = float(chance_within(one, one * targets.rate / winner.rate, one * winner.rate_spread)[0])
-    return f"{alone}; the machines carry {amount(targets.rate)} a second with {likely_words(carried)}."
+    return float(chance_within(one, one * targets.rate / winner.rate, one * winner.rate_spread)[0])
+
+
+def unsure_load(plan: Plan, targets: Asked) -> float | None:
+    """Of a service with latency goals: the probability that its machines carry the load, where less than asked for."""
+    if plan.winner is None or plan.kind != "serve" or not targets.goals:
+        return None
+    carried = _carried(plan.winner, targets)
+    return carried if carried is not None and carried < targets.confidence else None
 
 
 def likely_words(chance: float) -> str:
@@ -173,11 +208,11 @@ def _in_time(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     limit = targets.deadline_s
     if limit is None:
         span = f" It ends within {duration(HORIZON_S)}." if winner.seconds <= HORIZON_S else ""
-        return [f"Nothing: no deadline is given.{span}"]
+        return [f"none given.{span}"]
     if winner.seconds > limit:
-        return [f"The deadline is {duration(limit)}, and this takes {duration(winner.seconds)}: it is late."]
-    risk = "" if winner.late_share is None else f"; {late_words(winner.late_share)} to be late"
-    sentences = [f"Only the deadline: done in {duration(winner.seconds)} of {duration(limit)}{risk}."]
+        return [f"missed: {duration(winner.seconds)} of {duration(limit)}."]
+    risk = "" if winner.late_share is None else f"; {late_words(winner.late_share)} of being late"
+    sentences = [f"met, done in {duration(winner.seconds)} of {duration(limit)}{risk}."]
     rows = plan.rows
     if rows is None:
         return sentences
@@ -216,7 +251,7 @@ def _machines(winner: Choice, copies: float) -> float:
 def _load(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     further = f"every further machine costs about {usd(winner.usd / winner.machines)} a month."
     if plan.kind == "interactive":
-        return [f"By seats: {counted(winner.machines, 'machine', 'machines')} hold {winner.seats}; {further}"]
+        return [f"By seats: {counted(winner.machines, 'machine holds', 'machines hold')} {winner.seats}; {further}"]
     if isinstance(winner.split, DevicesPerPlace):
         return [f"By places, {winner.split.devices} to each: {further}"]
     copies, wanted = winner.replicas or winner.machines, targets.rate or targets.at_once
@@ -239,7 +274,7 @@ def _load(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
 
 
 def _budget(plan: Plan, winner: Choice, targets: Asked, curve: Sequence[Point]) -> list[str]:
-    sentences = [f"No budget is given; this costs {usd(winner.usd)} a {plan.per}."]
+    sentences = [f"none given; this costs {usd(winner.usd)} a {plan.per}."]
     if targets.budget_usd and targets.period_s:
         spent = winner.usd * min(targets.period_s / max(winner.seconds, 1.0), 1.0)
         sentences = [
@@ -266,7 +301,7 @@ def _budget(plan: Plan, winner: Choice, targets: Asked, curve: Sequence[Point]) 
     if cheap.usd < winner.usd * 0.995:
         sentences.append(f"Cheapest: {usd(cheap.usd)} in {duration(cheap.seconds)} ({_label(cheap)}).")
     else:
-        sentences.append("Nothing that keeps the goals is cheaper.")
+        sentences.append("Nothing that meets the goals is cheaper.")
     if fast.seconds >= winner.seconds * 0.995:
         fastest = "Nothing within the budget is faster." if targets.budget_usd else "Nothing is faster, whatever it costs."
         more = any(point.seconds < winner.seconds * 0.995 for point in curve) and not targets.budget_usd
@@ -294,7 +329,9 @@ def _trade(winner: Choice, front: Sequence[Choice]) -> str:
         [winner, *ends, *([bend] if bend and bend != winner else [])], key=lambda one: (one.usd, -one.seconds)
     ):
         sign = "this" if choice == winner else _label(choice)
-        points.append(f"{duration(choice.seconds)} for {usd(choice.usd)}{', the knee' if choice == bend else ''} ({sign})")
+        points.append(
+            f"{duration(choice.seconds)} for {usd(choice.usd)}{', the best trade-off' if choice == bend else ''} ({sign})"
+        )
     return f"Cost against time: {'; '.join(points)}."
 
 
@@ -304,7 +341,7 @@ def _month(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     if cheap.usd < winner.usd * 0.995:
         sentences.append(f"Cheapest: {usd(cheap.usd)} ({_label(cheap)}).")
     elif plan.objective != "cost" and (winner.goals_chance is None or winner.goals_chance >= 0.5):
-        sentences.append("Nothing that keeps the goals is cheaper.")
+        sentences.append("Nothing that meets the goals is cheaper.")
     rival = next((choice for choice in plan.choices if choice.chip != winner.chip), None)
     if rival is not None:
         sentences.append(f"The next chip, {rival.chip}, costs {usd(rival.usd)}.")
@@ -314,7 +351,7 @@ def _month(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     if winner.rate and plan.kind in _SIDES and affordable > winner.machines and not isinstance(winner.split, DevicesPerPlace):
         budget = "The whole budget" if targets.budget_usd else "Twice the money"
         room = winner.rate * affordable / winner.machines
-        sentences.append(f"{budget} pays {affordable} machines: about {amount(room)} {_SIDES[plan.kind]}.")
+        sentences.append(f"{budget} buys {affordable} machines: about {amount(room)} {_SIDES[plan.kind]}.")
     return sentences
 
 

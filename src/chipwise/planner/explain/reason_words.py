@@ -55,18 +55,18 @@ _RULES = {
     limits.RuleKind.UNREAL: "not for sale at that price (auction floors, placeholders, stale entries)",
     limits.RuleKind.RETIRED: "retired",
     limits.RuleKind.UNKNOWN_SPEED: "no speed known",
-    limits.RuleKind.CLOUD: "cloud not asked for",
+    limits.RuleKind.CLOUD: "excluded by --cloud (limits.clouds)",
     limits.RuleKind.AVOIDED_CLOUD: "cloud avoided",
-    limits.RuleKind.CHIP: "chip not asked for",
+    limits.RuleKind.CHIP: "excluded by --chip (limits.chips)",
     limits.RuleKind.AVOIDED_CHIP: "chip avoided",
-    limits.RuleKind.REGION: "region not asked for",
+    limits.RuleKind.REGION: "excluded by --region (limits.regions)",
     limits.RuleKind.AVOIDED_REGION: "region avoided",
     limits.RuleKind.UNKNOWN_COUNTRY: "its country is not known",
     limits.RuleKind.COUNTRY: "country not allowed",
     limits.RuleKind.AVOIDED_COUNTRY: "country avoided",
     limits.RuleKind.INTERRUPTIBLE: "may be interrupted",
     limits.RuleKind.MARKET: "not durable: a marketplace or a single listing (--market any)",
-    limits.RuleKind.COMMITMENT: "binds for a term (--commit 1y, 3y or any)",
+    limits.RuleKind.COMMITMENT: "only with a commitment (--commit 1y, 3y or any)",
     limits.RuleKind.OWNED: "owned",
     limits.RuleKind.RENTED: "rented",
 }
@@ -128,7 +128,7 @@ def _limit(reason: limits.Limit) -> str:
         case limits.NoPrice(name):
             return f"the price of {name} is not published"
         case limits.NotAtTheEdge():
-            return "stands elsewhere; limits.where asks for the edge"
+            return "is not at the edge; limits.where asks for the edge"
         case limits.OverPower(name, watts, limit_w):
             return f"{name} and its board draw {watts:g} W; {limit_w:g} W are allowed"
         case limits.OverQuota(name, unit, needed, limit, own):
@@ -258,7 +258,7 @@ def _goal(reason: goals.Goal) -> str:
     match reason:
         case goals.TooSlow(goal, seconds, limit_s):
             if not goal:
-                return "keeps no latency goal at any rate"
+                return "meets no latency goal at any rate"
             return f"{goal} is {duration(seconds)} at best, above {duration(limit_s)}"
         case goals.NoNetworkPort(goal, seconds, limit_s):
             path = "a rented FPGA has no network port, and through the network card of its host and PCIe"
@@ -266,7 +266,7 @@ def _goal(reason: goals.Goal) -> str:
         case goals.TooFar(users, seconds, limit_s):
             if seconds is None:
                 return f"how far it is from {users} is not known"
-            return f"network to {users} {seconds * 1e3:.0f} ms, of {limit_s * 1e3:.0f} ms that may be"
+            return f"network to {users} {seconds * 1e3:.0f} ms, above the {limit_s * 1e3:.0f} ms allowed"
         case goals.MissesLatency(goal, seconds, limit_s, share, start):
             text = f"{goal} is {duration(seconds)}, the goal {duration(limit_s)}"
             if start is None:
@@ -281,7 +281,7 @@ def _goal(reason: goals.Goal) -> str:
         case goals.UnsureLatency(chance, confidence):
             likely = math.floor(100 * chance)  # never as much as is asked for
             return (
-                f"a request alone keeps the latency goals with a probability of {likely}%; {100 * confidence:g}% is asked for"
+                f"a single request meets the latency goals with a probability of {likely}%; {100 * confidence:g}% is asked for"
             )
         case goals.OwnsFewer(machines, owned):
             return f"needs {machines} of them, and you own {owned} (`count` in its file)"
@@ -293,11 +293,11 @@ def _goal(reason: goals.Goal) -> str:
         case goals.StageOverBudget():
             return "the storage of its data takes every candidate above the stage's own budget"
         case goals.DeadlineAndBudget():
-            return "each can be kept, not both at once"
+            return "each can be met, not both at once"
         case goals.OneAtATime(single):
-            return f"keeps {', '.join(f'{goal} {duration(limit)}' for goal, limit in single)} for one request at a time only"
+            return f"meets {', '.join(f'{goal} {duration(limit)}' for goal, limit in single)} for one request at a time only"
         case goals.NoRate():
-            return "no machine answers at all"
+            return "no machine can serve any request"
         case goals.MissesGoals():
             return "misses the goals"
     assert_never(reason)
@@ -314,7 +314,7 @@ def _quantum(reason: quantum.Quantum) -> str:
         case quantum.SellerLeftOut(provider):
             return f"sold by {provider}, which the limits leave out"
         case quantum.CountryLeftOut(country):
-            return f"stands in {country or 'an unknown country'}, which the limits leave out"
+            return f"is in {country or 'an unknown country'}, which the limits leave out"
         case quantum.NoQuantumPrice():
             return "no price by task, shot or minute is known"
         case quantum.TimeNotModelled(device):
@@ -379,7 +379,7 @@ def _remedy(remedy: remedies.Remedy, reason: Reason) -> str:
         case remedies.LiftLimit(change, offers):
             return f"{change} ({offers:,} offers are left then)"
         case remedies.AskProviders(providers):
-            return f"the word of {listed_few(providers)} itself, with limits.compliance_unknown: warn until you have it"
+            return f"confirmation from {listed_few(providers)}, with limits.compliance_unknown: warn until you have it"
         case remedies.OwnMachines():
             return "your own machines in the catalog (`chipwise catalog import servers.csv`)"
         case remedies.UsePrecision(precision):

@@ -8,7 +8,9 @@ from chipwise.catalog.offer import Purchase
 from chipwise.planner import quotas
 from chipwise.planner.defaults import FULL_MEMORY
 from chipwise.planner.explain.words import EDGE, leading_layers, software_of
+from chipwise.planner.tails import BOOT_S
 from chipwise.planner.values.plan import Choice, Plan
+from chipwise.text import amount, duration
 
 UNSURE = 0.895  # probability of keeping the latency goals, below which it is a risk: nothing on offer was surer
 OFTEN = 0.1  # interruptions: fewer are not worth a number
@@ -20,22 +22,34 @@ def risk_line(plan: Plan) -> str:
     if plan.winner is None:
         return ""
     text = "Risks of the machines" if plan.service is not None else "Risks"
-    risks: list[str] = []
+    service = plan.service or plan.unchecked_service
+    retires = (
+        f"{service.title} stops serving this model on {service.retires}" if service is not None and service.retires else ""
+    )
+    if retires and plan.service is not None:
+        text = f"Risks: {retires}. Of the machines"
+    risks: list[str] = [retires] if retires and plan.service is None else []
     for risk in _risks(plan, plan.winner):
         if len(f"{text}: {'; '.join([*risks, risk])}.") <= LONGEST:
             risks.append(risk)
-    return f"{text}: {'; '.join(risks)}." if risks else ""
+    if not risks:
+        return f"Risks: {retires}." if retires else ""
+    return f"{text}: {'; '.join(risks)}."
 
 
 def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
     layers = leading_layers(plan)
     if winner.purchase == Purchase.SPOT or (layers is not None and any(one.name == Purchase.SPOT for one in layers.layers)):
-        often = f", about {winner.interruptions:.2g} times" if winner.interruptions >= OFTEN else ""
+        times = amount(float(f"{winner.interruptions:.2g}"))
+        often = f" about {times} times{' a month' if plan.per == 'month' else ''}" if winner.interruptions >= OFTEN else ""
         often += " (assumed)" if winner.interruptions_assumed else ""
-        keep = ", so keep checkpoints" if plan.per == "job" else ""
-        yield f"spot machines are taken back{often}{keep}"
+        lost = "downtime" if winner.machines == 1 else f"1 of {winner.machines} missing"
+        effect = "so keep checkpoints" if plan.per == "job" else f"each time {lost} for {duration(BOOT_S)} or more"
+        yield f"spot machines are taken back{often}, {effect}"
     if winner.goals_chance is not None and winner.goals_chance < UNSURE:
-        yield f"the latency goals are kept with a probability of {winner.goals_chance:.0%}: measure before you rely on them"
+        yield f"the latency goals are met with a probability of {winner.goals_chance:.0%}: measure before you rely on them"
+    if plan.unsure_load is not None:
+        yield f"the machines carry the load with a probability of {plan.unsure_load:.0%} only"
     if winner.needs_porting:
         yield f"{winner.chip} needs porting to {software_of(winner.family)}"
     elif winner.family.startswith("AMD"):
@@ -43,7 +57,8 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
     if winner.is_arm and winner.provider != EDGE:
         yield "its processor is Arm: images for x86 do not start"
     for quota, needed in quotas.raises(plan):
-        yield f"{quota.row.provider} grants {quota.maximum:g} of {needed:,g} {quota.unit} unasked: ask for a quota first"
+        default = f"the default quota of {quota.row.provider} is {quota.maximum:g} of {needed:,g} {quota.unit}"
+        yield f"{default}: request an increase first"
     several_owned = winner.purchase == "owned" and winner.machines > 1 and winner.provider != EDGE  # those are bought
     catalog = plan.rows.fleet.catalog if several_owned and plan.rows is not None else None
     if catalog is not None and catalog.owned(winner.provider, winner.machine, winner.region) is None:
@@ -52,9 +67,9 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
         yield f"{winner.memory_share:.0%} of a chip's memory is planned for"
     if plan.kind == "serve" and _fewest_copies(winner) == 1:
         when = "one copy" if winner.replicas == 1 else "one copy at the quietest hours"
-        yield f"{when}: nobody is answered while it restarts"
+        yield f"{when}, no redundancy: downtime during restarts"
     elif plan.kind == "serve" and winner.machines == 1:
-        yield "one machine: nobody is answered while it restarts"
+        yield "one machine, no redundancy: downtime during restarts"
 
 
 def _fewest_copies(winner: Choice) -> int:

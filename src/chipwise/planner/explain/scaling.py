@@ -1,4 +1,4 @@
-"""How a job scales: the winner's chip in other numbers, bought alike, and where more of them stop paying."""
+"""How a job scales: the winner's chip in other numbers, by the same purchase option, and where more of them stop paying."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Point:
 
 
 def scale_curve(rows: Rows | None, winner: Choice) -> list[Point]:
-    """The winner's chip in any machine of the provider, bought alike: of every number of chips the cheapest. Fewest first."""
+    """The winner's chip in any machine of the provider, same purchase option: of every number of chips the cheapest. Fewest first."""
     if rows is None or not rows.kept:
         return []
     priced, fleet = rows.priced, rows.fleet
@@ -111,7 +111,7 @@ def scaling_words(winner: Choice, curve: Sequence[Point], count: int | None = No
     if count is not None and (own is None or curve[-1].chips <= total):
         return [f"You own {counted(count, 'such machine', 'such machines')}: more would be rented, or bought."]
     if own is None or curve[-1].chips <= total:
-        none = f"{winner.provider} has no candidate with more than {total} {winner.chip}, bought alike"
+        none = f"{winner.provider} has no candidate with more than {total} {winner.chip} and the same purchase option"
         return [f"{none}: a limit allows none, or more would not pay."]
     steps = []
     for times in (2, 4):

@@ -75,10 +75,10 @@ def _alternative(option: CheaperOption, per: str) -> Turn:
         )
     if option.kind is RuleKind.CONFIDENCE:
         chance = option.choice.goals_chance or 0.0
-        text = f"{name} would cost {cost} and keeps the latency goals with a probability of {chance:.0%}"
+        text = f"{name} would cost {cost} and meets the latency goals with a probability of {chance:.0%}"
         return Turn("confidence", f"{text}: measure it, or --confidence {max(math.floor(chance * 20) / 20, 0.5):.2g}")
     term = f"{option.term_years:g}y"
-    text = f"{name} would cost {cost} and binds for {usd(option.contract_usd or 0.0)}"
+    text = f"{name} would cost {cost} and needs a commitment of {usd(option.contract_usd or 0.0)}"
     pays = f"; it pays if used for {option.break_even:.0%} of the term" if option.break_even is not None else ""
     return Turn("commitment", f"{text}{pays}: --commit {term}")
 
@@ -229,10 +229,11 @@ def _risks(kind: str, winner: Choice, rows: Rows) -> Iterator[Turn]:
         )
     elif winner.provenance == "formula":
         subject = UNMEASURED.get(kind, "model")
-        text = f"no measurement of this {subject} on this chip: the estimate is from a formula; try it before you commit"
+        text = f"this {subject} was not measured on this chip: the estimate is calculated; try it before you commit"
         yield Turn("certainty", text)
     elif width > 0.5:
-        yield Turn("certainty", f"the estimate's interval is {width:.0%} wide")
+        below, above = (end / max(winner.seconds, 1e-9) - 1 for end in (winner.low_s, winner.high_s))
+        yield Turn("certainty", f"the estimate's interval is {below:+.0%} to {above:+.0%}")
     offers, offer = rows.fleet.catalog.offers, int(rows.priced.offer[rows.ranked[0]])
     verdict = VERDICTS[offers.verdict[offer]]
     if verdict is not Verdict.FINE:
@@ -241,19 +242,21 @@ def _risks(kind: str, winner: Choice, rows: Rows) -> Iterator[Turn]:
         yield Turn("old price", f"of {winner.price_of}: ask the provider what it is today")
     total = winner.machines * winner.chips
     if total > SCARCE and winner.purchase != "owned":
-        text = f"{total:,} {winner.catalog_chip or winner.chip} in one region at once are more than most accounts are given"
+        text = f"{total:,} {winner.catalog_chip or winner.chip} in one region at once are more than most accounts get"
         yield Turn("capacity", f"{text}: ask the provider first, or set limits.chip_count")
     if winner.purchase.startswith("reserved"):
         yield from _commitment(winner, rows)
     if kind == "serve" and winner.replicas == 1:
-        yield Turn("one copy", "while it restarts or fails nobody is answered; replicas: {min: 2} plans a second one")
+        yield Turn("one copy", "no redundancy: downtime during restarts and failures; replicas: {min: 2} plans a second one")
     if winner.memory_share is not None and winner.memory_share > FULL_MEMORY:
         yield Turn("memory", f"{winner.memory_share:.0%} of a chip's memory is planned for: a little more does not fit")
     if winner.purchase == "spot":
-        yield Turn("spot", "the price moves and machines are taken away: without checkpoints this plan does not hold")
+        goes_on = winner.rate is not None or winner.seats is not None
+        remedy = "capacity is missing until others start" if goes_on else "without checkpoints this plan does not hold"
+        yield Turn("spot", f"the price moves and machines are taken away: {remedy}")
     moving = PORTING.get(winner.family.split()[-1]) or PORTING.get(winner.family.split()[0], "")
     if moving:
-        yield Turn("moving there", moving)
+        yield Turn("porting", moving)
 
 
 def _commitment(winner: Choice, rows: Rows) -> Iterator[Turn]:

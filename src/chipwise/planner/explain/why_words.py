@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from chipwise.planner.defaults import PORTING_SAVES, PORTING_USD
 from chipwise.planner.explain.reason_words import eased, rule_words, words
 from chipwise.planner.explain.why import Outcome, Why
 from chipwise.planner.explain.words import many_words, watts
+from chipwise.planner.reasons import Beaten
 from chipwise.planner.values.plan import Choice, Service
 from chipwise.text import duration, mass, usd
 
@@ -17,7 +19,7 @@ def why_words(finding: Why, per: str) -> list[str]:
     if finding.refused and finding.outcome is not Outcome.REFUSED:
         left_out = ", ".join(f"{one.offers:,} {rule_words(one.rule)}" for one in finding.refused)
         sentences.append(
-            f"Limits leave out {sum(one.offers for one in finding.refused):,} of its {finding.offers:,} offers: {left_out}."
+            f"Limits exclude {sum(one.offers for one in finding.refused):,} of its {finding.offers:,} offers: {left_out}."
         )
     if finding.service is not None:
         sentences.append(_paid_per_use(finding, finding.service))
@@ -34,17 +36,20 @@ def _answer(finding: Why, per: str) -> str:
             assert finding.reason is not None
             rank = f"candidate {finding.rank:,} of {finding.candidates:,}"
             lost = f"{words(finding.reason)}{_extra(finding)}"
-            return f"{finding.subject}: at best {_did(finding.best, per)}; {rank}. It lost: {lost}."
+            return (
+                f"{finding.subject}: at best {_did(finding.best, per)}; {rank}. It lost: {lost}.{_porting_rule(finding, per)}"
+            )
         case Outcome.MISSES:
             assert finding.best is not None
             assert finding.reason is not None
             helps = f" Would help: {remedy}." if (remedy := eased(finding.reason)) else ""
-            return f"{finding.subject}: at best {_did(finding.best, per)}. It {words(finding.reason)}.{helps}"
+            return f"{finding.subject}: at best {_did(finding.best, per)}. It was refused: {words(finding.reason)}.{helps}"
         case Outcome.REFUSED:
             rules = "; ".join(f"{one.offers:,} {rule_words(one.rule)}" for one in finding.refused)
             example = finding.refused[-1].reason
             detail = f" ({words(example)})" if example is not None else ""
-            return f"{finding.subject}: limits refuse all of its {finding.offers:,} offers: {rules}{detail}."
+            all_offers = "its only offer" if finding.offers == 1 else f"all of its {finding.offers:,} offers"
+            return f"{finding.subject}: limits exclude {all_offers}: {rules}{detail}."
         case Outcome.UNABLE:
             assert finding.reason is not None
             helps = f" Would help: {remedy}." if (remedy := eased(finding.reason)) else ""
@@ -52,6 +57,17 @@ def _answer(finding: Why, per: str) -> str:
         case Outcome.NO_OFFER:
             return f"{finding.subject}: the catalog has no machine of it on offer."
     assert_never(finding.outcome)
+
+
+def _porting_rule(finding: Why, per: str) -> str:
+    """Why something that is cheaper lost to what runs without porting."""
+    reason = finding.reason
+    if not isinstance(reason, Beaten) or not reason.porting or reason.usd >= reason.best_usd:
+        return ""
+    saved, period = reason.best_usd - reason.usd, "" if per == "job" else " a year"
+    needed = f"at least {PORTING_SAVES:.0%} and {usd(PORTING_USD)}{period}"
+    reached = f"{saved / reason.best_usd:.1%} and {usd(saved * (1 if per == 'job' else 12))}{period}"
+    return f" It needs porting, which must save {needed} to lead: this saves {reached}."
 
 
 def _paid_per_use(finding: Why, service: Service) -> str:

@@ -40,6 +40,14 @@ def software_of(family: str) -> str:
     return _SOFTWARE.get(family.split()[-1], "the Neuron SDK")
 
 
+PROVENANCE = {  # of an estimate
+    "measured": "measured here",
+    "carried": "from your run",
+    "interpolated": "close to measurements",
+    "between": "interpolated between measurements",
+    "other software": "measured with other software",
+    "formula": "calculated, not measured",
+}
 RATES = {"serve": "requests a second", "transcode": "streams", "stream": "messages a second"}
 
 
@@ -104,7 +112,7 @@ def best_machines(plan: Plan) -> str:
     if load is None:
         return sentence(plan)
     usual = sentence(plan)
-    interval = usd_interval(load.low_usd, load.high_usd)
+    interval = usd_interval(load.low_usd, load.high_usd, load.usd)
     between = f" ({interval})" if interval else ""
     cost = f"{usd(load.usd)} a month{between}, planned for {amount(load.peak)} {load.unit}"
     if owned := " and ".join(f"{one.machines} x {one.owned}" for one in load.layers if one.owned):
@@ -119,7 +127,7 @@ def best_machines(plan: Plan) -> str:
 def _bound(load: LoadPlan) -> str:
     """What the promises among the layers come to over their terms."""
     contract_usd = sum(layer.usd * 12 * layer.term_years for layer in load.layers)
-    return f"; it binds you to {usd(contract_usd)} in all" if contract_usd else ""
+    return f", with a commitment of {usd(contract_usd)} in all" if contract_usd else ""
 
 
 def sentence(plan: Plan) -> str:
@@ -203,7 +211,7 @@ def _long(choice: Choice) -> str:
 
 def cost_words(choice: Choice, per: str = "") -> str:
     """The expected cost, and the interval that holds it eight times of ten."""
-    interval = usd_interval(choice.low_usd, choice.high_usd)
+    interval = usd_interval(choice.low_usd, choice.high_usd, choice.usd)
     return f"{usd(choice.usd)}{per} ({interval})" if interval else f"{usd(choice.usd)}{per}"
 
 
@@ -330,6 +338,8 @@ def _way(name: str, value: object) -> str:
     """Tables are cut, not copied: each chip has its part of them."""
     if name == "slower by percent":
         return f"{value}% slower when all are busy"
+    if name == "latency ns" and isinstance(value, int | float):
+        return f"latency {duration(value / 1e9)}"
     return f"{name}/{value}" if name == "tables" else f"{name} {value}"
 
 
@@ -375,4 +385,4 @@ def running(choice: Choice) -> list[tuple[str, str]]:
         rows.append(("own hardware", own_words(choice)))
     if is_wide(choice.low_usd, choice.high_usd):
         rows.append(("cost", f"{usd(choice.usd)}; 80% between {usd(choice.low_usd)} and {usd(choice.high_usd)}"))
-    return [*rows, ("price of", choice.price_of), ("estimate", choice.provenance)]
+    return [*rows, ("price of", choice.price_of), ("estimate", PROVENANCE.get(choice.provenance, choice.provenance))]

@@ -79,6 +79,7 @@ class ServiceOffer:
     cold_share: float = 0.0  # of the requests
     cold_start_s: Spread | None = None
     break_even: BreakEven | None = None  # of a dedicated machine; None: not looked for, or no machine to compare with
+    retires: str = ""  # ISO date; empty: not announced
     region: str = ""  # that its price is of; empty: not stated
 
     @property
@@ -385,6 +386,7 @@ def _per_token(known: Known, demand: Demand, service: TokenService) -> ServiceOf
         refused=tuple(refused),
         assumed=tuple(assumed),
         certain="usd" not in " ".join(service.fact.inferred) and not service.doubt,
+        retires=(service.retires or "") if not service.gone else "",
         price_of=service.fact.as_of,
         break_even=_earliest(managed.break_even(service, request, fleet) for fleet in demand.fleets),
         region=region_of(service.regions),

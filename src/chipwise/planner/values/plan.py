@@ -342,6 +342,7 @@ class Service:
     unchecked: tuple[str, ...] = ()  # goals that nobody can hold against it, and why
     format_known: bool = True  # the number format of its weights is stated
     certain: bool = True  # its price, and that it is still sold
+    retires: str = ""  # ISO date; empty: not announced
 
     @property
     def title(self) -> str:
@@ -379,6 +380,7 @@ class Plan:
     counts: Counts
     turns: tuple[Turn, ...] = ()
     services: tuple[Service, ...] = ()  # allowed ones first, cheapest first
+    unsure_load: float | None = None  # probability that the machines carry the load, where it is below what is asked for
     answers: tuple[Answer, ...] = ()  # parallel enough, latency, scaling, budget
     emitted: Emitted | None = None  # by the winner
     notes: tuple[str, ...] = ()

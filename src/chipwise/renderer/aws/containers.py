@@ -52,7 +52,7 @@ def devices(deployment: Deployment) -> list[dict[str, object]]:
         if copies(deployment) > 1:
             raise CannotRender(
                 f"ECS and Batch hand out Neuron chips by the machine; the plan puts {copies(deployment)} programs on one.",
-                remedy="Take --to kubernetes or ec2.",
+                remedy="Use --to kubernetes or ec2.",
             )
         paths += [f"/dev/neuron{at}" for at in range(node.chips)]
     if uses_efa(deployment):

@@ -31,7 +31,7 @@ def machine(deployment: Deployment, use: str) -> str:
         names = [one.machine for one in deployment.alternatives]
         raise CannotRender(
             f"SageMaker offers no ml.{deployment.node.machine} for {use}.",
-            remedy=f"Take --to ec2, ecs or batch, or another of the plan with --choice ({', '.join(names) or 'none alike'}).",
+            remedy=f"Use --to ec2, ecs or batch, or another of the plan with --choice ({', '.join(names) or 'none alike'}).",
         )
     return offered
 
@@ -77,7 +77,7 @@ def endpoint(deployment: Deployment, mode: str, reason: str) -> list[File]:
     if deployment.kind != "serve":
         raise CannotRender(
             f"An endpoint answers requests; {deployment.title} ({deployment.kind}) works on streams.",
-            remedy="Take --to kubernetes or terraform.",
+            remedy="Use --to kubernetes or terraform.",
         )
     if mode == "serverless":
         size = f"CPU, {memory_mb(deployment)} MB"
@@ -87,7 +87,7 @@ def endpoint(deployment: Deployment, mode: str, reason: str) -> list[File]:
         raise CannotRender(
             f"SageMaker waits {LONGEST_START_S:,} s for the first answer; weights that come from a hub and load take about"
             f" {start_seconds(deployment):,} s.",
-            remedy="Take --to kubernetes or ecs, which wait as long as it takes.",
+            remedy="Use --to kubernetes or ecs, which wait as long as it takes.",
         )
     containers = copies(deployment)
     if containers > 1:
@@ -136,7 +136,7 @@ def _refuse_long(deployment: Deployment) -> None:
     if answer > longest:
         raise CannotRender(
             f"A serverless endpoint gives a call {longest:.0f} s; an answer takes up to {answer:.0f} s.",
-            remedy="Take --to sagemaker, whose asynchronous endpoints wait longer, or ecs.",
+            remedy="Use --to sagemaker, whose asynchronous endpoints wait longer, or ecs.",
         )
 
 

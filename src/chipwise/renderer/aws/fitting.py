@@ -17,7 +17,7 @@ def check(deployment: Deployment, target: str, *forms: Form) -> None:
     if deployment.form is Form.PIPELINE:
         raise CannotRender(
             f"{target} runs one stage at a time, and {deployment.title} has {len(deployment.stages)}.",
-            remedy="Take --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
+            remedy="Use --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
         )
     if provider != "aws":
         alternatives = _CLOUDS.get(provider, "kubernetes or compose")
@@ -31,21 +31,21 @@ def check(deployment: Deployment, target: str, *forms: Form) -> None:
 
 
 def _job(deployment: Deployment, target: str) -> tuple[str, str]:
-    return f"{deployment.title} is a job that ends, and {target} keeps things running.", "Take --to batch, ec2 or sagemaker."
+    return f"{deployment.title} is a job that ends, and {target} keeps things running.", "Use --to batch, ec2 or sagemaker."
 
 
 def _service(deployment: Deployment, target: str) -> tuple[str, str]:
-    return f"{deployment.title} is a service that stays, and {target} runs jobs that end.", "Take --to ecs, sagemaker or ec2."
+    return f"{deployment.title} is a service that stays, and {target} runs jobs that end.", "Use --to ecs, sagemaker or ec2."
 
 
 def _sessions(deployment: Deployment, target: str) -> tuple[str, str]:
     return f"{deployment.title} is for people who come and go, and {target} starts and stops nothing for them.", (
-        "Take --to jupyterhub."
+        "Use --to jupyterhub."
     )
 
 
 def _devices(deployment: Deployment, target: str) -> tuple[str, str]:
-    return f"{deployment.node.chip} stands at the edge; {target} does not reach it.", "Take --to compose or dockerfile."
+    return f"{deployment.node.chip} stands at the edge; {target} does not reach it.", "Use --to compose or dockerfile."
 
 
 _FORMS = {Form.JOB: _job, Form.SERVICE: _service, Form.SESSIONS: _sessions, Form.DEVICES: _devices}
@@ -57,7 +57,7 @@ def refuse_fpga(deployment: Deployment, target: str) -> None:
     if node.accelerated and node.kind not in ("gpu", "neuron"):
         raise CannotRender(
             f"{node.chip} ({node.kind}) needs a machine image with its own tools, which {target} does not offer.",
-            remedy="Take --to ec2 with --ami, or plan for another chip with --limit chips=[...].",
+            remedy="Use --to ec2 with --ami, or plan for another chip with --limit chips=[...].",
         )
     if node.share < 1:
         raise CannotRender(
@@ -66,7 +66,7 @@ def refuse_fpga(deployment: Deployment, target: str) -> None:
         )
     if node.kind == "gpu" and node.vendor != "NVIDIA":
         raise CannotRender(
-            f"{target} hands out NVIDIA and Neuron chips; {node.chip} is of {node.vendor}.", remedy="Take --to ec2 with --ami."
+            f"{target} hands out NVIDIA and Neuron chips; {node.chip} is of {node.vendor}.", remedy="Use --to ec2 with --ami."
         )
 
 
@@ -78,12 +78,12 @@ def refuse_ranks(deployment: Deployment, target: str) -> None:
     if deployment.software.framework == "mpi":
         raise CannotRender(
             f"{deployment.title} is one MPI program over {machines} machines, and {target} starts no ranks across machines.",
-            remedy="Take --to slurm or parallelcluster.",
+            remedy="Use --to slurm or parallelcluster.",
         )
     if deployment.runs > 1:
         raise CannotRender(
             f"{deployment.title} is {deployment.runs} runs, each over {machines} machines; {target} starts one such program.",
-            remedy="Take --to slurm or parallelcluster.",
+            remedy="Use --to slurm or parallelcluster.",
         )
 
 

@@ -69,12 +69,12 @@ def _startable(deployment: Deployment) -> None:
     if machines > 1 and deployment.software.framework == "mpi":
         raise CannotRender(
             f"A run of the program takes {machines} machines and needs an MPI launcher, which a Job has not.",
-            remedy="Take --to slurm or parallelcluster, or the MPI Operator.",
+            remedy="Use --to slurm or parallelcluster, or the MPI Operator.",
         )
     if meets(deployment) and runs > 1:
         raise CannotRender(
             f"Each of {runs} runs takes {machines} machines together, and a Job is one of them.",
-            remedy="Take --to slurm or parallelcluster, or plan one run (runs: 1) and apply it for each.",
+            remedy="Use --to slurm or parallelcluster, or plan one run (runs: 1) and apply it for each.",
         )
 
 

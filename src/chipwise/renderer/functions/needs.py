@@ -14,23 +14,23 @@ def refuse_forms(deployment: Deployment) -> None:
     if deployment.form is Form.PIPELINE:
         raise CannotRender(
             f"A function runs one stage, and {deployment.title} has {len(deployment.stages)}.",
-            remedy="Take --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
+            remedy="Use --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
         )
     if deployment.form is Form.SESSIONS:
-        raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="Take --to jupyterhub.")
+        raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="Use --to jupyterhub.")
     if deployment.form is Form.DEVICES:
         raise CannotRender(
-            f"{deployment.node.chip} stands at the edge; no function runs there.", remedy="Take --to compose or dockerfile."
+            f"{deployment.node.chip} stands at the edge; no function runs there.", remedy="Use --to compose or dockerfile."
         )
     if deployment.kind in ("stream", "transcode") and deployment.form is Form.SERVICE:
         raise CannotRender(
             f"{deployment.title} works on streams that do not end; a function answers and goes.",
-            remedy="Take --to kubernetes or terraform.",
+            remedy="Use --to kubernetes or terraform.",
         )
     if together(deployment):
         raise CannotRender(
             f"{deployment.title} is one program over {deployment.machines} machines; functions do not see each other.",
-            remedy="Take --to kubernetes, slurm, sagemaker or ec2.",
+            remedy="Use --to kubernetes, slurm, sagemaker or ec2.",
         )
 
 
@@ -84,7 +84,7 @@ def refuse_memory(deployment: Deployment, service: str, most_mib: float) -> None
         )
         raise CannotRender(
             f"{service} has at most {most_mib:,.0f} MiB of memory; {deployment.title} needs {needed:,.0f} MiB ({detail}).",
-            remedy="Take --to ecs, batch or kubernetes, or plan a smaller model or number format.",
+            remedy="Use --to ecs, batch or kubernetes, or plan a smaller model or number format.",
         )
 
 
@@ -92,5 +92,5 @@ def refuse_time(deployment: Deployment, service: str, seconds: float, limit: flo
     if seconds > limit:
         raise CannotRender(
             f"{service} gives {subject} {limit:,.0f} s; this one takes up to {seconds:,.0f} s.",
-            remedy="Take --to batch, kubernetes or ec2, or cut the work into smaller parts.",
+            remedy="Use --to batch, kubernetes or ec2, or cut the work into smaller parts.",
         )

@@ -38,7 +38,7 @@ def refuse_streams(deployment: Deployment, target: str) -> None:
     if needs_addresses(deployment):
         raise CannotRender(
             f"{deployment.title} has {deployment.streams:,} streams, and {target} tells no machine which are its own.",
-            remedy="Take --to kubernetes, kueue or compose, which give each its source and targets; or put a program that"
+            remedy="Use --to kubernetes, kueue or compose, which give each its source and targets; or put a program that"
             " finds its streams by itself into program.command.",
         )
 

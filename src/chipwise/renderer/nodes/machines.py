@@ -22,7 +22,7 @@ def check(deployment: Deployment, tool: str) -> None:
     if deployment.form is Form.DEVICES or deployment.node.kind == "edge":
         raise CannotRender(
             f"{one_line(deployment.node.chip)} stands at the edge; {tool} brings machines of AWS.",
-            remedy="Take --to compose for one device, or dockerfile for its image.",
+            remedy="Use --to compose for one device, or dockerfile for its image.",
         )
     if deployment.node.provider != "aws":
         raise CannotRender(
@@ -32,7 +32,7 @@ def check(deployment: Deployment, tool: str) -> None:
     if "variant" not in deployment.platforms.get("EKS", {}):
         raise CannotRender(
             f"No node image of EKS is known that carries a driver for {one_line(deployment.node.chip)}.",
-            remedy="Take --to ec2 or terraform, or plan for another chip with --limit chips=[...].",
+            remedy="Use --to ec2 or terraform, or plan for another chip with --limit chips=[...].",
         )
 
 

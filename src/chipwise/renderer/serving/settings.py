@@ -32,7 +32,7 @@ def generating(deployment: Deployment, engine: str) -> Model:
         serving = [stage.title for stage in deployment.stages if stage.model is not None and stage.model.generates]
         raise CannotRender(
             f"{engine} serves one model, and this is a pipeline.",
-            remedy=f"Take one stage with --stage: {', '.join(serving)}." if serving else "Take --to argo or kubernetes.",
+            remedy=f"Use one stage with --stage: {', '.join(serving)}." if serving else "Use --to argo or kubernetes.",
         )
     model = deployment.model
     if model is None or not model.generates:
@@ -41,10 +41,10 @@ def generating(deployment: Deployment, engine: str) -> Model:
         )
         raise CannotRender(
             f"{engine} serves models that generate text; {explanation}.",
-            remedy="Take --to kubernetes, or triton for other models that are served.",
+            remedy="Use --to kubernetes, or triton for other models that are served.",
         )
     if deployment.form is Form.DEVICES:
-        raise CannotRender(f"{engine} does not run on {deployment.node.chip}.", remedy="Take --to compose or dockerfile.")
+        raise CannotRender(f"{engine} does not run on {deployment.node.chip}.", remedy="Use --to compose or dockerfile.")
     return model
 
 

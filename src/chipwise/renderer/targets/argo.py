@@ -46,15 +46,15 @@ def _stages(deployment: Deployment) -> tuple[Deployment, ...]:
     if deployment.form not in (Form.PIPELINE, Form.JOB):
         target = {Form.SERVICE: "kubernetes", Form.SESSIONS: "jupyterhub", Form.DEVICES: "compose"}[deployment.form]
         raise CannotRender(
-            f"A workflow ends, and {deployment.kind} here does not ({deployment.form}).", remedy=f"Take --to {target}."
+            f"A workflow ends, and {deployment.kind} here does not ({deployment.form}).", remedy=f"Use --to {target}."
         )
     stages = deployment.stages or (deployment,)
     rendered = tuple(stage for stage in stages if stage.form is not Form.DEVICES)
     if not rendered:
-        raise CannotRender("All stages stand at the edge; no cluster reaches them.", remedy="Take --to compose with --stage.")
+        raise CannotRender("All stages stand at the edge; no cluster reaches them.", remedy="Use --to compose with --stage.")
     for stage in rendered:
         if stage.form is Form.SESSIONS:
-            raise CannotRender(f"{stage.title[:60]} is for people.", remedy="Take --to jupyterhub for it, with --stage.")
+            raise CannotRender(f"{stage.title[:60]} is for people.", remedy="Use --to jupyterhub for it, with --stage.")
         resource_of(stage.node)  # raises for what Kubernetes cannot hand out
         check(stage)
     return rendered

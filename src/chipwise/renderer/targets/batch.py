@@ -40,7 +40,7 @@ def render(deployment: Deployment) -> list[File]:
     if part_count > MOST_PARTS:
         raise CannotRender(
             f"An array job has at most {MOST_PARTS:,} parts; the plan has {part_count:,}.",
-            remedy="Take --to kubernetes or ec2.",
+            remedy="Use --to kubernetes or ec2.",
         )
     nodes = machines(deployment)
     software = deployment.software

@@ -72,24 +72,24 @@ def _refuse(deployment: Deployment) -> None:
         case Form.PIPELINE:
             raise CannotRender(
                 "The stages of a pipeline run on machines of their own, and Compose knows one machine.",
-                remedy="Take --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
+                remedy="Use --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
             )
         case Form.SESSIONS:
-            raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="Take --to jupyterhub.")
+            raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="Use --to jupyterhub.")
     if deployment.form is Form.JOB and run_machines(deployment) > 1:
         raise CannotRender(
             f"The job runs on {run_machines(deployment)} machines that must meet, and Compose knows one machine.",
-            remedy="Take --to slurm, kubernetes or skypilot, or plan for one machine with --limit machines=1.",
+            remedy="Use --to slurm, kubernetes or skypilot, or plan for one machine with --limit machines=1.",
         )
     if node.hosts > 1:
         raise CannotRender(
             f"{node.machine} is a slice of {node.hosts} hosts, and Compose knows one machine.",
-            remedy="Take --to kubernetes or skypilot.",
+            remedy="Use --to kubernetes or skypilot.",
         )
     if node.kind in ("fpga", "npu"):
         raise CannotRender(
             f"How {node.chip} appears to a container depends on what is loaded into it.",
-            remedy="Take --to ec2 or terraform for the machine, and start the program on it directly.",
+            remedy="Use --to ec2 or terraform for the machine, and start the program on it directly.",
         )
 
 

@@ -78,7 +78,7 @@ def render(deployment: Deployment) -> list[File]:
     if deployment.form is Form.SESSIONS:
         raise CannotRender(
             f"People's notebooks run in a finished image ({software.image}), as a user that the hub chooses.",
-            remedy="Take --to jupyterhub; to add packages, begin your own Dockerfile with that image.",
+            remedy="Use --to jupyterhub; to add packages, begin your own Dockerfile with that image.",
         )
     if deployment.form is Form.PIPELINE or (not software.built and software.image != software.base):
         raise CannotRender(

@@ -34,12 +34,12 @@ def render(deployment: Deployment) -> list[File]:
     if together(deployment):
         raise CannotRender(
             f"ECS starts tasks one by one; {deployment.title} is one program over {run_machines(deployment)} machines.",
-            remedy="Take --to batch (multi-node, at the full price), sagemaker, ec2 or kubernetes.",
+            remedy="Use --to batch (multi-node, at the full price), sagemaker, ec2 or kubernetes.",
         )
     if deployment.form is Form.JOB and parts(deployment) > MOST_TASKS:
         raise CannotRender(
             f"ECS has no arrays: {parts(deployment):,} tasks would be started one by one.",
-            remedy="Take --to batch or kubernetes.",
+            remedy="Use --to batch or kubernetes.",
         )
     if deployment.form is Form.JOB or (deployment.stops and not _schedule(deployment, 0, 0)):
         deployment = without_hours(deployment)

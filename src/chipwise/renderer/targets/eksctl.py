@@ -216,7 +216,7 @@ def _check_cards(deployment: Deployment) -> None:
     if uses_efa(deployment) and deployment.node.first_card:
         raise CannotRender(
             f"eksctl puts EFA on the first network card, and {one_line(deployment.node.machine)} has it from the next on.",
-            remedy="Take --to terraform or ec2, which name each card, or plan for another chip with --limit chips=[...].",
+            remedy="Use --to terraform or ec2, which name each card, or plan for another chip with --limit chips=[...].",
         )
 
 

@@ -49,13 +49,13 @@ def render(deployment: Deployment) -> list[File]:
                 remedy="Render each with --stage: " + ", ".join(one.title for one in deployment.stages) + "; run them by argo.",
             )
         case Form.SESSIONS:
-            raise CannotRender("Notebooks are not rolled out; a hub starts them for people.", remedy="Take --to jupyterhub.")
+            raise CannotRender("Notebooks are not rolled out; a hub starts them for people.", remedy="Use --to jupyterhub.")
     rolls = _rolls_out(deployment)
     if not deployment.software.built and not rolls:
         raise CannotRender(
             f"There is nothing to build ({deployment.software.image} is finished), and {deployment.node.provider} has no"
             " cluster that GitHub can sign in to.",
-            remedy="Take --to compose or skypilot, or plan with --limit clouds=[aws, gcp, azure].",
+            remedy="Use --to compose or skypilot, or plan with --limit clouds=[aws, gcp, azure].",
         )
     jobs: Object = {"check": _check(deployment)}
     if deployment.software.built:

@@ -24,7 +24,7 @@ def render(deployment: Deployment) -> list[File]:
     if deployment.form is not Form.SESSIONS:
         target = "argo" if deployment.form is Form.PIPELINE else "kubernetes"
         raise CannotRender(
-            f"JupyterHub gives notebooks to people, and this is {deployment.kind}.", remedy=f"Take --to {target} for it."
+            f"JupyterHub gives notebooks to people, and this is {deployment.kind}.", remedy=f"Use --to {target} for it."
         )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
     about = (

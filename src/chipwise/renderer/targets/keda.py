@@ -37,14 +37,14 @@ def render(deployment: Deployment) -> list[File]:
         case Form.PIPELINE:
             names = ", ".join(one.title for one in deployment.stages)
             raise CannotRender(
-                "KEDA scales one thing, not stages in order.", remedy=f"Take one stage with --stage: {names}; or --to argo."
+                "KEDA scales one thing, not stages in order.", remedy=f"Use one stage with --stage: {names}; or --to argo."
             )
         case Form.SESSIONS:
-            raise CannotRender("Notebooks are started by people, one each.", remedy="Take --to jupyterhub.")
+            raise CannotRender("Notebooks are started by people, one each.", remedy="Use --to jupyterhub.")
         case Form.DEVICES:
             raise CannotRender(
                 f"{deployment.node.chip} stands at the edge: there is nothing to scale.",
-                remedy="Take --to compose or dockerfile.",
+                remedy="Use --to compose or dockerfile.",
             )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
     if deployment.form is Form.SERVICE:
@@ -54,11 +54,11 @@ def render(deployment: Deployment) -> list[File]:
     if meets(deployment):
         raise CannotRender(
             "The pods of this job meet under one name, and KEDA gives each job another.",
-            remedy="Take --to kueue, which queues it as a whole.",
+            remedy="Use --to kueue, which queues it as a whole.",
         )
     if deployment.starts:
         raise CannotRender(
-            "This job is started by the clock, not by a queue.", remedy="Take --to kubernetes or kueue: a CronJob."
+            "This job is started by the clock, not by a queue.", remedy="Use --to kubernetes or kueue: a CronJob."
         )
     if not deployment.software.is_custom:
         raise CannotRender(

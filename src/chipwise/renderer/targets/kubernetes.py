@@ -21,14 +21,14 @@ def render(deployment: Deployment) -> list[File]:
         case Form.PIPELINE:
             raise CannotRender(
                 "Plain Kubernetes runs no stages in order.",
-                remedy="Take --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
+                remedy="Use --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
             )
         case Form.SESSIONS:
-            raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="Take --to jupyterhub.")
+            raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="Use --to jupyterhub.")
         case Form.DEVICES:
             raise CannotRender(
                 f"{deployment.node.chip} stands at the edge, one at each place; a cluster does not reach it.",
-                remedy="Take --to compose for one device, or dockerfile for its image.",
+                remedy="Use --to compose for one device, or dockerfile for its image.",
             )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
     rules = [

@@ -31,14 +31,14 @@ def render(deployment: Deployment) -> list[File]:
             names = ", ".join(one.title for one in deployment.stages)
             raise CannotRender(
                 "A queue holds one piece of work, not stages in order.",
-                remedy=f"Take --to argo, or one stage with --stage: {names}.",
+                remedy=f"Use --to argo, or one stage with --stage: {names}.",
             )
         case Form.SESSIONS:
-            raise CannotRender("Notebooks do not wait in a queue: people do.", remedy="Take --to jupyterhub.")
+            raise CannotRender("Notebooks do not wait in a queue: people do.", remedy="Use --to jupyterhub.")
         case Form.DEVICES:
             raise CannotRender(
                 f"{deployment.node.chip} stands at the edge; no cluster hands it out.",
-                remedy="Take --to compose or dockerfile.",
+                remedy="Use --to compose or dockerfile.",
             )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
     rules = [

@@ -30,7 +30,7 @@ def render(deployment: Deployment) -> list[File]:
     if deployment.form is not Form.JOB:
         raise CannotRender(
             f"ParallelCluster runs jobs that end, and this is a {deployment.form}.",
-            remedy="Take --to kubernetes, ecs or sagemaker for a service; --stage with a stage that is a job for a pipeline.",
+            remedy="Use --to kubernetes, ecs or sagemaker for a service; --stage with a stage that is a job for a pipeline.",
         )
     if deployment.node.provider != "aws":
         raise CannotRender(

@@ -71,19 +71,17 @@ def _can(deployment: Deployment) -> None:
     match deployment.form:
         case Form.PIPELINE:
             stages = ", ".join(stage.title for stage in deployment.stages)
-            raise CannotRender(
-                "Ray runs one program at a time.", remedy=f"Take --to argo, or one stage with --stage: {stages}."
-            )
+            raise CannotRender("Ray runs one program at a time.", remedy=f"Use --to argo, or one stage with --stage: {stages}.")
         case Form.DEVICES:
             raise CannotRender(
-                f"{deployment.node.chip} stands at the edge; a Ray cluster does not reach it.", remedy="Take --to compose."
+                f"{deployment.node.chip} stands at the edge; a Ray cluster does not reach it.", remedy="Use --to compose."
             )
         case Form.SERVICE if _import_path(deployment) is None:
             generating(deployment, "Ray Serve, without an application of your own (program.command: [serve, run, app:main]),")
         case Form.JOB if deployment.software.framework == "mpi" and ray.workers(deployment) > 1:
             raise CannotRender(
                 f"The program runs over {deployment.machines} machines by MPI, and Ray starts no MPI ranks.",
-                remedy="Take --to slurm or parallelcluster.",
+                remedy="Use --to slurm or parallelcluster.",
             )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
 

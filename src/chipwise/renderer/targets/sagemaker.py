@@ -48,7 +48,7 @@ def _job(deployment: Deployment) -> list[File]:
         description = "programs that never speak to each other" if apart(deployment) else "runs of one program"
         raise CannotRender(
             f"{deployment.title} is {parts(deployment):,} {description}; a training job is one.",
-            remedy="Take --to batch (an array job) or ec2.",
+            remedy="Use --to batch (an array job) or ec2.",
         )
     entrypoint, arguments = _start(deployment)
     limit = int(deployment.platforms.get("SageMaker", {}).get("most seconds of a training job", "2419200"))

@@ -41,7 +41,7 @@ def _aws(deployment: Deployment) -> list[File]:
         raise CannotRender(
             f"AWS has no function with an accelerator (Lambda: processors, {int(lambda_mb):,} MB; SageMaker serverless: "
             f"processors, {int(sizes[-1]):,} MB); the plan uses {node.chips} x {node.chip}.",
-            remedy="Take --to sagemaker (asynchronous endpoints go to zero), ecs or batch, or plan for Cloud Run's L4 with "
+            remedy="Use --to sagemaker (asynchronous endpoints go to zero), ecs or batch, or plan for Cloud Run's L4 with "
             "--limit clouds=[gcp] --limit chips=[L4].",
         )
     if deployment.form is Form.SERVICE and deployment.trigger is None:
@@ -50,7 +50,7 @@ def _aws(deployment: Deployment) -> list[File]:
             size = (deployment.model.weight_bytes or 0.0) / 2**30 if deployment.model is not None else 0.0
             raise CannotRender(
                 f"A serverless endpoint has at most {int(sizes[-1]):,} MB; weights of {size:.1f} GiB need more.",
-                remedy="Take --to sagemaker (real-time) or ecs.",
+                remedy="Use --to sagemaker (real-time) or ecs.",
             )
         return endpoint(deployment, "serverless", "Nothing is paid while nobody asks; the first answer waits for the weights.")
     return function_files(deployment)

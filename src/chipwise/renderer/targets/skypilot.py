@@ -127,23 +127,23 @@ def _refuse(deployment: Deployment) -> None:
         case Form.PIPELINE:
             raise CannotRender(
                 "Stages that wait for each other's files are not one SkyPilot task.",
-                remedy="Take --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
+                remedy="Use --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
             )
         case Form.SESSIONS:
-            raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="Take --to jupyterhub.")
+            raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="Use --to jupyterhub.")
         case Form.DEVICES:
-            raise CannotRender("SkyPilot rents machines, and this runs on devices of your own.", remedy="Take --to compose.")
+            raise CannotRender("SkyPilot rents machines, and this runs on devices of your own.", remedy="Use --to compose.")
     if node.provider not in _CLOUDS:
         raise CannotRender(
             f"SkyPilot does not rent from {node.provider}.",
             remedy="Plan with --limit clouds=[aws, gcp, azure, ...], or take --to terraform, slurm or compose.",
         )
     if node.kind == "gpu" and node.profile:
-        raise CannotRender(f"SkyPilot takes whole chips, not slices ({node.profile}).", remedy="Take --to kubernetes.")
+        raise CannotRender(f"SkyPilot takes whole chips, not slices ({node.profile}).", remedy="Use --to kubernetes.")
     if deployment.form is Form.JOB and run_chips(deployment) < node.chips:
         raise CannotRender(
             f"The plan runs several simulations on one {node.machine}, and SkyPilot gives each job machines of its own.",
-            remedy="Take --to slurm or parallelcluster, which share a machine's chips between jobs.",
+            remedy="Use --to slurm or parallelcluster, which share a machine's chips between jobs.",
         )
     copies = deployment.per_machine if deployment.form is Form.SERVICE else 1
     if copies > 1 and (deployment.software.engine != "vllm" or deployment.software.is_custom):

@@ -30,13 +30,13 @@ def _refuse(deployment: Deployment) -> None:
         causes = {Form.SERVICE: "A service runs until it is stopped", Form.SESSIONS: "Notebooks wait for people"}
         raise CannotRender(
             f"{causes.get(deployment.form, f'{deployment.title} runs on devices')}, and Slurm runs jobs that end.",
-            remedy={Form.SESSIONS: "Take --to jupyterhub.", Form.SERVICE: "Take --to kubernetes, skypilot or compose."}.get(
-                deployment.form, "Take --to compose for one device."
+            remedy={Form.SESSIONS: "Use --to jupyterhub.", Form.SERVICE: "Use --to kubernetes, skypilot or compose."}.get(
+                deployment.form, "Use --to compose for one device."
             ),
         )
     if node.kind == "tpu":
         raise CannotRender(
-            f"{node.chip} is rented as slices that Slurm does not manage.", remedy="Take --to kubernetes or skypilot."
+            f"{node.chip} is rented as slices that Slurm does not manage.", remedy="Use --to kubernetes or skypilot."
         )
 
 
@@ -61,7 +61,7 @@ def _pipeline(deployment: Deployment) -> list[File]:
         except CannotRender as error:
             raise CannotRender(
                 f"Stage {one_line(stage.title)}: {error.message}",
-                remedy="Take --to argo for the whole, or --stage with one of: "
+                remedy="Use --to argo for the whole, or --stage with one of: "
                 + ", ".join(one_line(one.title) for one in deployment.stages if one.form is Form.JOB)
                 + ".",
             ) from None

@@ -25,17 +25,17 @@ def render(deployment: Deployment) -> list[File]:
         case Form.PIPELINE:
             raise CannotRender(
                 "Terraform makes machines and runs no stages in order.",
-                remedy="Take --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
+                remedy="Use --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
             )
         case Form.DEVICES:
             raise CannotRender(
                 f"{deployment.node.chip} stands at the edge, one at each place; no provider of Terraform makes it.",
-                remedy="Take --to compose for one device, or dockerfile for its image.",
+                remedy="Use --to compose for one device, or dockerfile for its image.",
             )
     if provider not in _PLAIN:
         raise CannotRender(
             f"The plan is on {provider}, and this target knows AWS, Google Cloud and Azure.",
-            remedy="Take --to skypilot, dockerfile or compose, or plan elsewhere with --limit clouds=[aws].",
+            remedy="Use --to skypilot, dockerfile or compose, or plan elsewhere with --limit clouds=[aws].",
         )
     if len(deployment.rented) > 1 and provider != "aws":
         deployment = with_notes(deployment, {REGIONS, STREAMS, HOURS})

@@ -37,16 +37,16 @@ def render(deployment: Deployment) -> list[File]:
 def _can(deployment: Deployment) -> None:
     node = deployment.node
     if deployment.form is not Form.SERVICE:
-        raise CannotRender("TGI answers requests and reads no batch files.", remedy="Take --to vllm, which does.")
+        raise CannotRender("TGI answers requests and reads no batch files.", remedy="Use --to vllm, which does.")
     if "tgi" not in deployment.platforms.get("Images", {}):
         raise CannotRender(
             f"TGI's image has code for NVIDIA GPUs of compute capability 8.0 to 9.0, and the plan has {node.chip}.",
-            remedy="Take --to vllm, or plan for another chip with --limit chips=[...].",
+            remedy="Use --to vllm, or plan for another chip with --limit chips=[...].",
         )
     if model_ways(deployment.split)[1] > 1:
         raise CannotRender(
             "TGI splits a model by layers' width alone; the plan puts layers on different chips.",
-            remedy="Take --to vllm or ray.",
+            remedy="Use --to vllm or ray.",
         )
 
 

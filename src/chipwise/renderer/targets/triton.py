@@ -37,7 +37,7 @@ def render(deployment: Deployment) -> list[File]:
         return _stage_files(deployment, "")
     serving = [stage for stage in deployment.stages if stage.form is Form.SERVICE and stage.model is not None]
     if not serving:
-        raise CannotRender("No stage of the pipeline serves a model.", remedy="Take --to argo for its stages.")
+        raise CannotRender("No stage of the pipeline serves a model.", remedy="Use --to argo for its stages.")
     formats = {one.target: one.format for one in deployment.hand_offs if one.format}
     files = [file for stage in serving for file in _stage_files(stage, formats.get(stage.title, ""))]
     return list({file.path: file for file in files}.values())
@@ -68,11 +68,11 @@ def _can(deployment: Deployment) -> None:
     node, model = deployment.node, deployment.model
     if model is None or deployment.form is not Form.SERVICE:
         obstacle = "there is no model with a name" if deployment.form is Form.SERVICE else f"this is a {deployment.form}"
-        raise CannotRender(f"Triton serves models, and {obstacle}.", remedy="Take --to kubernetes or dockerfile.")
+        raise CannotRender(f"Triton serves models, and {obstacle}.", remedy="Use --to kubernetes or dockerfile.")
     if node.accelerated and (node.kind, node.vendor) != ("gpu", "NVIDIA"):
         raise CannotRender(
             f"Triton runs on NVIDIA GPUs and CPUs, and the plan has {node.chip}.",
-            remedy="Take --to vllm for text models, else kubernetes; or plan with --limit chips=[...].",
+            remedy="Use --to vllm for text models, else kubernetes; or plan with --limit chips=[...].",
         )
 
 

@@ -61,7 +61,7 @@ def provider() -> Block:
 
 def _refuse(deployment: Deployment) -> None:
     if deployment.node.kind == "tpu":
-        raise CannotRender("A slice of TPUs is no plain machine.", remedy="Take the node pool in gke/, or --to skypilot.")
+        raise CannotRender("A slice of TPUs is no plain machine.", remedy="Use the node pool in gke/, or --to skypilot.")
 
 
 def labels(deployment: Deployment) -> dict[str, str]:

@@ -36,7 +36,7 @@ def check(stage: Deployment) -> None:
     if live(stage):
         raise CannotRender(
             f"{stage.title[:60]} works on live streams, whose list is a file beside it.",
-            remedy="Take --to kubernetes for it, with --stage.",
+            remedy="Use --to kubernetes for it, with --stage.",
         )
     texts = (*stage.software.command, *(value for _, value in stage.software.env), stage.software.image)
     if any("{{" in text or "}}" in text for text in texts):

@@ -76,7 +76,7 @@ def refuse_short(setting: str, value: str) -> None:
     if 0 < len(value) < SHORTEST_SECRET:
         raise BadInput(
             f"The secret {setting} is too short to be hidden: it has fewer than {SHORTEST_SECRET} characters.",
-            remedy=f"Take a longer one, or give it as a setting that need not be hidden: --env {setting}.",
+            remedy=f"Use a longer one, or give it as a setting that need not be hidden: --env {setting}.",
         )
 
 
