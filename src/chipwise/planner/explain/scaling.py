@@ -32,7 +32,7 @@ class Point:
 
 
 def scale_curve(rows: Rows | None, winner: Choice) -> list[Point]:
-    """The winner's chip in any machine of the provider, same purchase option: of every number of chips the cheapest. Fewest first."""
+    """The winner's chip in any machine of the provider, same purchase option: of every number of chips the cheapest."""
     if rows is None or not rows.kept:
         return []
     priced, fleet = rows.priced, rows.fleet
