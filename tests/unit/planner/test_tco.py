@@ -263,6 +263,7 @@ def test_the_keys_of_the_json_are_those_of_the_page() -> None:
         "years",
         "utilisation",
         "country",
+        "answer",
         "settings",
         "bought_usd",
         "resale_usd",
