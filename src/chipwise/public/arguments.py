@@ -34,14 +34,14 @@ _CHECKED_LATER = ("WorkloadOptions", "CompareOptions", "PredictOptions", "FitsOp
 
 
 def checked_call(
-    function: Callable[..., Any], args: Sequence[Any], given: Mapping[str, Any]
+    function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The same arguments; numbers that are written as texts are numbers."""
     form = _signature(function)
     try:
-        bound = form.bind(*args, **given)
+        bound = form.bind(*args, **keywords)
     except TypeError as error:
-        raise BadInput(_why_unbound(function, form, args, given), remedy=_example(function)) from error
+        raise BadInput(_why_unbound(function, form, args, keywords), remedy=_example(function)) from error
     for name, value in bound.arguments.items():
         parameter = form.parameters[name]
         if parameter.kind is Parameter.VAR_POSITIONAL:
@@ -67,7 +67,7 @@ def _owner_name(parameter: Parameter) -> str:
     return str(parameter.annotation).removeprefix("Unpack[").removesuffix("]")
 
 
-_NAMED = Parameter("named", Parameter.KEYWORD_ONLY)
+_BY_KEYWORD = Parameter("named", Parameter.KEYWORD_ONLY)
 
 
 @cache
@@ -85,7 +85,7 @@ def _checked(function: Callable[..., Any], name: str, annotation: str, value: An
     if (number := _number(value, kinds)) is not None:
         return number
     wanted = " or ".join(dict.fromkeys(_KINDS[kind][0] for kind in kinds))
-    is_listed = _signature(function).parameters.get(name, _NAMED).kind is Parameter.VAR_POSITIONAL
+    is_listed = _signature(function).parameters.get(name, _BY_KEYWORD).kind is Parameter.VAR_POSITIONAL
     form = f"{function.__name__}({_KINDS[kinds[0]][1]})" if is_listed else f"{name}={_KINDS[kinds[0]][1]}"
     raise BadInput(f"{name}={_short(value)} is not {wanted}.", remedy=f"Write it like {form}.")
 
@@ -116,17 +116,17 @@ def _number(value: Any, kinds: Sequence[str]) -> int | float | None:
     return int(number) if number.is_integer() else None
 
 
-def _why_unbound(function: Callable[..., Any], form: Signature, args: Sequence[Any], given: Mapping[str, Any]) -> str:
-    named = [one for one in form.parameters.values() if one.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)]
-    by_place = [one for one in named if one.kind is not Parameter.KEYWORD_ONLY]
+def _why_unbound(function: Callable[..., Any], form: Signature, args: Sequence[Any], keywords: Mapping[str, Any]) -> str:
+    parameters = [one for one in form.parameters.values() if one.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)]
+    by_place = [one for one in parameters if one.kind is not Parameter.KEYWORD_ONLY]
     own = sum(one.name == "self" for one in by_place)
-    if twice := [one.name for one in by_place[: len(args)] if one.name in given]:
+    if twice := [one.name for one in by_place[: len(args)] if one.name in keywords]:
         return f"{function.__name__} was given {', '.join(twice)} twice: by place and by name."
-    filled = {one.name for one in by_place[: len(args)]} | set(given)
-    if missing := [one.name for one in named if one.default is Parameter.empty and one.name not in filled]:
+    filled = {one.name for one in by_place[: len(args)]} | set(keywords)
+    if missing := [one.name for one in parameters if one.default is Parameter.empty and one.name not in filled]:
         return f"{function.__name__} needs {' and '.join(missing)}."
-    most = len(by_place) - own
-    return f"{function.__name__} takes {most} argument{'s' * (most != 1)} without a name, and {len(args) - own} were given."
+    accepted = len(by_place) - own
+    return f"{function.__name__} takes {accepted} argument{'s' * (accepted != 1)} without a name, and {len(args) - own} were given."
 
 
 def _example(function: Callable[..., Any]) -> str:

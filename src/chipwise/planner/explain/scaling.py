@@ -73,8 +73,8 @@ def _within_own(rows: Rows, subset: Index) -> Index:
     owned = [
         catalog.machines[priced.machine[row]].owned_in(catalog.regions[priced.region[row]].name) for row in subset.tolist()
     ]
-    most = np.array([math.inf if one is None else float(one) for one in owned])
-    return subset[priced.machines[subset] <= most]
+    owned_counts = np.array([math.inf if one is None else float(one) for one in owned])
+    return subset[priced.machines[subset] <= owned_counts]
 
 
 def _alike(rows: Rows, winner: Choice, subset: Index) -> Index:
