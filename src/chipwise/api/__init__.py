@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     )
     from chipwise.files.source import read_text
     from chipwise.planner.options import (
-        OVER_FILE,
         Constraints,
         constrained,
         goals_of,
         items,
         over_file,
+        replacing_file,
         text_of,
         with_goals,
         with_measured,
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from chipwise.workload.schema import schema_text
 
 __all__ = [
-    "OVER_FILE",
     "Constraints",
     "MachineQuery",
     "OfferOrder",
@@ -100,11 +99,11 @@ __all__ = [
     "text_of",
     "with_goals",
     "with_measured",
+    "replacing_file",
     "with_service",
 ]
 
 _HOMES = {
-    "OVER_FILE": "chipwise.planner.options",
     "abilities": "chipwise.catalog.ability",
     "ability_names": "chipwise.catalog.selection",
     "able_chips": "chipwise.catalog.selection",
@@ -145,6 +144,7 @@ _HOMES = {
     "text_of": "chipwise.planner.options",
     "with_goals": "chipwise.planner.options",
     "with_measured": "chipwise.planner.options",
+    "replacing_file": "chipwise.planner.options",
     "with_service": "chipwise.planner.options",
 }
 

@@ -206,16 +206,16 @@ def _workload_text(
     session: Session, workload: str, constraints: Constraints, settings: dict[str, Any]
 ) -> tuple[str, str | None]:
     """What messages call the workload, and its text; None: the file as it is."""
-    from chipwise.api import OVER_FILE, constrained, goals_of, read_text, text_of, with_goals, with_measured, with_service
+    from chipwise.api import constrained, goals_of, read_text, replacing_file, text_of, with_goals, with_measured, with_service
 
     runs = settings["measured"]
     if not _is_file(workload):
         described = with_measured(text_of(workload, settings, session.models), "command line", runs)
         return "command line", constrained(session.names, described, "command line", constraints)
     given = {name for name, value in settings.items() if value}
-    _refuse_both(workload, (_WITH_MODEL & given) - set(OVER_FILE))
+    _refuse_both(workload, (_WITH_MODEL & given) - replacing_file(given))
     goals = goals_of(settings)
-    if not goals and not constraints and not runs and not given & set(OVER_FILE):
+    if not goals and not constraints and not runs and not replacing_file(given):
         return workload, None
     text = with_service(read_text(workload), workload, settings)
     text = with_measured(with_goals(text, workload, goals), workload, runs)

@@ -218,12 +218,17 @@ def goals_of(options: Mapping[str, Any]) -> dict[str, Any]:
     return goals | {name: options[name] for name in ("deadline", "confidence", "budget") if options.get(name)}
 
 
-OVER_FILE = ("rps", "input", "output")  # options of a service that replace what a file says
+_OVER_FILE = ("rps", "input", "output")  # options of a service that replace what a file says
+
+
+def replacing_file(options: Iterable[str]) -> frozenset[str]:
+    """Of these options those that replace what a file of a service says."""
+    return frozenset(options) & frozenset(_OVER_FILE)
 
 
 def with_service(text: str, path: str, options: Mapping[str, Any]) -> str:
     """The same service with this rate and these lengths in place of the file's own."""
-    stated = {name: options[name] for name in OVER_FILE if options.get(name) is not None}
+    stated = {name: options[name] for name in _OVER_FILE if options.get(name) is not None}
     if not stated:
         return text
     data = dict(read_yaml(text, path).data)

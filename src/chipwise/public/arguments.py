@@ -126,7 +126,8 @@ def _why_unbound(function: Callable[..., Any], form: Signature, args: Sequence[A
     if missing := [one.name for one in parameters if one.default is Parameter.empty and one.name not in filled]:
         return f"{function.__name__} needs {' and '.join(missing)}."
     accepted = len(by_place) - own
-    return f"{function.__name__} takes {accepted} argument{'s' * (accepted != 1)} without a name, and {len(args) - own} were given."
+    plural = "s" * (accepted != 1)
+    return f"{function.__name__} takes {accepted} argument{plural} without a name, and {len(args) - own} were given."
 
 
 def _example(function: Callable[..., Any]) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from chipwise.errors import BadInput
 from chipwise.files.source import NamedText, read_text, read_yaml
-from chipwise.planner.options import OVER_FILE, Constraints, constrained, flat, text_of, with_measured, with_service
+from chipwise.planner.options import Constraints, constrained, flat, replacing_file, text_of, with_measured, with_service
 from chipwise.public.calling import GIVEN
 from chipwise.units import parse_count
 from chipwise.workload.common import Common
@@ -185,7 +185,7 @@ def _source(workload: Any, options: Mapping[str, Any], noun: str) -> NamedText:
     described = {key: value for key, value in options.items() if key != "name"}
     if isinstance(workload, str) and not isinstance(workload, NamedText) and not is_text(workload) and not is_file(workload):
         return NamedText(noun, text_of(workload, described))
-    over = {key: value for key, value in described.items() if key in OVER_FILE}
+    over = {key: value for key, value in described.items() if key in replacing_file(described)}
     if over and len(over) == len(described):
         whole = _source(workload, {}, noun)
         return NamedText(whole, with_service(whole.text, whole, over))

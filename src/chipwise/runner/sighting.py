@@ -45,8 +45,8 @@ def of_sight(job: Job, sight: Sight, now: float) -> Sighting | None:
             ended = f"{_ago(sight.until, now)} " if sight.until is not None else ""
             code = f"with exit code {sight.code}; " if sight.code is not None else ""
             return Sighting(ENDED, sight.until, f"{ended}{code}not recorded yet")
-        case State.PENDING if job.phase is Phase.STARTING:
-            return Sighting(str(job.phase))
+        case State.PENDING if job.phase is Phase.STARTING or sight.since is not None:  # its supervisor has begun, and not it
+            return Sighting(str(Phase.STARTING))
     return None
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -123,7 +125,9 @@ def test_a_job_of_this_machine_is_looked_at_whoever_leads(session: Session, reco
     path = session.config.run_dir / "jobs" / job.id / "1"
     path.mkdir(parents=True)
     folder.write(path, folder.STATE, {"pid": os.getpid(), "identity": processes.identity(os.getpid()), "begun": 1.0})
-    assert known(session, record).label == "running"
+    with subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE) as program:
+        assert known(session, record).label == "running"
+        program.communicate(b"\n")
     folder.write(path, folder.STATE, {"pid": os.getpid(), "identity": "another boot:1", "begun": time.time() - 60.0})
     (path / folder.LOCK).touch()
     os.utime(path / folder.LOCK, (time.time() - 12.0, time.time() - 12.0))

@@ -21,6 +21,7 @@ JOB = running(queued(), at=100.0)
         (Sight(State.LOST), Sighting("lost", None, "process gone")),
         (Sight(State.EXITED, 3, until=260.0), Sighting("ended", 260.0, "4 min ago with exit code 3; not recorded yet")),
         (Sight(State.PENDING), None),
+        (Sight(State.PENDING, since=490.0), Sighting("starting")),
     ],
 )
 def test_only_what_is_alive_is_said_to_run(sight: Sight, sighting: Sighting | None) -> None:

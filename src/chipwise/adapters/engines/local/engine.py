@@ -121,7 +121,9 @@ class Local:
             return replace(_ended(ended, begun, path, notice), **progress)
         if state is None:
             return Sight(State.PENDING if only_looks or _starting(path, now) else State.ABSENT)
-        if lives and only_looks and state and not _works(state, _mark(id, number, self.config.root)):
+        if lives and only_looks and state and not processes.below(int(state["pid"]), _mark(id, number, self.config.root)):
+            if _may_start_yet(state):
+                return Sight(State.PENDING, since=begun, **progress)
             return Sight(
                 State.EXITED, reason="its program ended", since=begun, until=folder.last_seen(path, begun, now), **progress
             )
@@ -399,13 +401,11 @@ def _sessions(state: Mapping[str, Any]) -> list[int]:
     return [one for one in held if isinstance(one, int)] if isinstance(held, list) else []
 
 
-def _works(state: Mapping[str, Any], mark: str) -> bool:
-    """Whether something of the job lives below a supervisor. One that is stopped, or finds the disk full, tells nobody that its
-    program ended, nor which it started; just after it began nobody can say."""
+def _may_start_yet(state: Mapping[str, Any]) -> bool:
+    """Of a supervisor below which nothing lives: just after it began it has not started its program. One that is stopped, or
+    finds the disk full, tells nobody that its program ended, nor which it started."""
     began = folder.number(state, "boottime")
-    if not state.get("sessions") and (began is None or clock.boottime() - began < NOTES_WITHIN_S):
-        return True
-    return bool(processes.below(int(state["pid"]), mark))
+    return not state.get("sessions") and (began is None or clock.boottime() - began < NOTES_WITHIN_S)
 
 
 def _mark(id: str, number: int, root: Path) -> str:

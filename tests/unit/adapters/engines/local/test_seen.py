@@ -99,7 +99,9 @@ def test_who_only_looks_does_not_ask_for_the_lock_of_one_that_starts(
 
 def test_one_that_runs_and_one_that_ended_are_told_apart(engine: Local, job: Job) -> None:
     path = begun(engine, job, os.getpid(), processes.identity(os.getpid()))
-    assert engine.glance([job], 0.0)[job.id, 1].state is State.RUNNING
+    with subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE) as program:
+        assert engine.glance([job], 0.0)[job.id, 1].state is State.RUNNING
+        program.communicate(b"\n")
     folder.write(path, folder.ENDED, {"code": 0, "at": 170.0})
     sight = engine.glance([job], 0.0)[job.id, 1]
     assert (sight.state, sight.code, sight.until) == (State.EXITED, 0, 170.0)
@@ -184,7 +186,7 @@ def test_a_supervisor_that_could_not_note_its_program_and_has_none_left_runs_not
         path = begun(engine, job, supervisor.pid, processes.identity(supervisor.pid))
         state = {**(folder.read(path, folder.STATE) or {}), "boottime": clock.boottime()}
         folder.write(path, folder.STATE, state)
-        assert engine.glance([job], time.time())[job.id, 1].state is State.RUNNING, "it may be about to start it"
+        assert engine.glance([job], time.time())[job.id, 1].state is State.PENDING, "it may be about to start it"
         folder.write(path, folder.STATE, {**state, "boottime": clock.boottime() - 5.0})
         assert engine.glance([job], time.time())[job.id, 1].state is State.EXITED
         supervisor.communicate(b"\n")
