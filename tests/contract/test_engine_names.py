@@ -20,6 +20,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "chipwise"
 OTHER_MEANINGS = {
     "renderer/targets/eksctl.py": ('"kubernetes" in eks',),  # a field of a release
     "adapters/hand_offs.py": ('parts.scheme in ("file", "local")',),  # of a URL
+    "catalog/names.py": ("fold(text) in _OWN",),  # what people call their own machines
     "adapters/notices/here.py": ("name not in CLOUDS",),  # clouds that tell their machines when these go
 }
 

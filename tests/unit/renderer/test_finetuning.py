@@ -122,6 +122,7 @@ def test_no_program_is_written_where_it_would_not_do_what_is_planned() -> None:
     others = [
         replace(planned, split=replace(planned.split, tp=2)),
         replace(planned, split=replace(planned.split, shard=3)),
+        replace(planned, finetuning=replace(planned.finetuning, method="full"), split=replace(planned.split, shard=1)),
         replace(planned, finetuning=replace(planned.finetuning, optimizer="muon")),
         replace(planned, finetuning=None),
         replace(planned, software=replace(planned.software, is_custom=True)),

@@ -176,9 +176,12 @@ def _load(winner: Choice, choices: Sequence[Choice], unit: str, least_replicas: 
     now = own.rate * max(round(winner.usd / own.usd), 1)
     bends = sorted({step.rate * count for step in (own, *rivals) for count in _counts_near(now, step.rate)})
     above, below = [bend * 1.0001 for bend in bends if bend >= now], [bend for bend in reversed(bends) if bend < now]
+    dearer = [step for step in rivals if step.cost(now) >= own.cost(now)]  # others lead at no rate: it is not the load
+    if not dearer:
+        return
     for change, since, rates in (("more load", "from", above), ("less load", "up to", below)):
         for rate in rates[:NEAREST]:
-            best = min(rivals, key=lambda step: step.cost(rate))
+            best = min(dearer, key=lambda step: step.cost(rate))
             if best.cost(rate) < 0.99 * own.cost(rate):
                 less = f"{usd(best.cost(rate))} a month against {usd(own.cost(rate))}"
                 yield Turn(change, f"{since} {amount(rate)} {unit} {_label(best.choice, False)} costs less: {less}")

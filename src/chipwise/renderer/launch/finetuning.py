@@ -1,6 +1,6 @@
 """The program that fine-tunes a model where the workload brings none: for what it is written, its settings, its packages.
 
-It runs data parallel, with everything sharded over the GPUs where the plan shards; other splits need a program of yours.
+It runs data parallel, each GPU with the whole model; plans that cut or shard it need a program of yours.
 """
 
 from __future__ import annotations
@@ -30,12 +30,11 @@ def is_written(deployment: Deployment) -> bool:
     if deployment.node.kind != "gpu" or deployment.model is None or not software.built:
         return False
     data_parallel = split.tp == split.pp == split.cp == split.ep == 1
-    packed = wanted.method == "qlora"  # four bits are sharded by no program that we ran, nor read by ROCm's images
-    return (
-        data_parallel
-        and wanted.optimizer in OPTIMIZERS
-        and not (packed and (split.shard == 3 or deployment.node.vendor != "NVIDIA"))
-    )
+    if wanted.method == "qlora" and deployment.node.vendor != "NVIDIA":
+        return False  # not tried: weights of four bits on ROCm
+    if split.dp > 1 and (split.shard > 0 if wanted.method == "full" else split.shard > 1):
+        return False  # the states of adapters are small enough to be on every GPU
+    return data_parallel and wanted.optimizer in OPTIMIZERS
 
 
 def files(deployment: Deployment) -> list[File]:
@@ -56,7 +55,6 @@ def files(deployment: Deployment) -> list[File]:
         Setting("LEARNING_RATE", 1e-5 if wanted.method == "full" else 2e-4, "Usual of its method; try half and twice of it."),
         Setting("PRECISION", model.precision if model.precision in ("bf16", "fp16") else "bf16"),
         Setting("RECOMPUTE", split.recompute > 0),
-        Setting("SHARD", split.shard > 0 if wanted.method == "full" else split.shard == 3),
         Setting("CHECKPOINT_S", round(deployment.checkpoint_s or CHECKPOINT_S)),
     ]
     program = python_files("finetune.py", "finetune.py", heading(deployment), settings)

@@ -108,7 +108,7 @@ def _job(deployment: Deployment) -> list[Yaml]:
     failed = _alert(
         "JobFailed",
         f'kube_job_failed{{{inside},condition="true"}} == 1',
-        0,
+        SLOW_S,
         "critical",
         f"{name}: job {{{{ $labels.job_name }}}} failed for good.",
     )

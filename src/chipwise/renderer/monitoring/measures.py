@@ -8,14 +8,17 @@ kube_ are those of kube-state-metrics.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 
+from chipwise.renderer.cluster.accelerators import resource_of
 from chipwise.renderer.cluster.pod import namespace_of
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.launch import streams
 from chipwise.renderer.layout import grouped
 
+_METRIC_SIGNS = re.compile(r"[^a-zA-Z0-9_]")  # kube-state-metrics writes the names of resources without them
 WINDOW = "5m"  # over which rates are taken
 
 
@@ -150,10 +153,15 @@ def chips_of(deployment: Deployment) -> ChipQueries | None:
 
 
 def machines_query(deployment: Deployment) -> str:
-    """Machines with a pod of it that has not ended."""
+    """Machines with a pod of it that has not ended, and that holds chips where there are any."""
     inside = namespace_label(deployment)
     living = f'(kube_pod_status_phase{{{inside},phase=~"Pending|Running"}} == 1)'
-    return f'count(count by (node) (kube_pod_info{{{inside},node!=""}} and on (namespace, pod) {living}))'
+    pods = f'kube_pod_info{{{inside},node!=""}} and on (namespace, pod) {living}'
+    if (resource := resource_of(deployment.node)) is not None:  # a gateway beside it stands on machines of its own
+        name = _METRIC_SIGNS.sub("_", resource)
+        asked = f'kube_pod_container_resource_requests{{{inside},resource="{name}"}} > 0'
+        pods = f"{pods} and on (namespace, pod) ({asked})"
+    return f"count(count by (node) ({pods}))"
 
 
 def machine_usd(deployment: Deployment) -> float:

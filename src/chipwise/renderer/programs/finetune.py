@@ -40,7 +40,6 @@ OPTIMIZER: str = SETTINGS["OPTIMIZER"]
 LEARNING_RATE: float = SETTINGS["LEARNING_RATE"]
 PRECISION: str = SETTINGS["PRECISION"]
 RECOMPUTE: bool = SETTINGS["RECOMPUTE"]  # activations in the backward pass, to save memory
-SHARD: bool = SETTINGS["SHARD"]  # weights, gradients and optimizer over all GPUs (FSDP)
 CHECKPOINT_S: float = SETTINGS["CHECKPOINT_S"]  # time between checkpoints
 WARMUP = 0.03  # of the steps
 OPTIMIZERS = {"adamw": "adamw_torch_fused", "adamw-8bit": "paged_adamw_8bit", "adafactor": "adafactor", "sgd": "sgd"}
@@ -202,7 +201,6 @@ def main() -> int:
         learning_rate=LEARNING_RATE,
         lr_scheduler_type="cosine",
         warmup_steps=WARMUP,
-        fsdp="full_shard auto_wrap" if SHARD and world > 1 else "",
         ddp_find_unused_parameters=False,
         save_strategy="no",  # `Saving` says when
         save_total_limit=3,

@@ -45,22 +45,25 @@ def render(deployment: Deployment) -> list[File]:
     _check(deployment)
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
     door = (
-        "The door: TLS, and the paths that are let through. Needs Gateway API 1.4 or newer and a gateway with InferencePool.\n"
+        "The door: TLS, and the paths that are let through. Needs Gateway API 1.4 or newer and a gateway with InferencePool:\n"
+        "istiod takes part with ENABLE_GATEWAY_API_INFERENCE_EXTENSION=true only.\n"
         "IT ASKS NOBODY WHO THEY ARE. Before users come, add what your gateway has for it: an AuthorizationPolicy with a\n"
         "RequestAuthentication (Istio), a SecurityPolicy (Envoy Gateway), an IAM policy in front (GKE). Pods are also reached\n"
         "inside the cluster past this door: an --api-key of the engine, from a Secret, closes that."
     )
     behind = (
         "The replicas of --to kubernetes or kueue as a pool, and who picks among them. Apply it after those files.\n"
-        "Needs the kinds of the Inference Extension, 1.5 or newer (manifests.yaml of its release)."
+        "Needs the kinds of the Inference Extension, 1.5 (manifests.yaml of its release)."
     )
     files = [
         File("gateway.yaml", document(gateway(deployment), route(deployment), title=heading(deployment, door))),
         File("pool.yaml", document(pool(deployment), *picker.objects(deployment), title=heading(deployment, behind))),
     ]
     if deployment.node.provider != "gcp":
-        only = "With Istio only: how it reaches the picker."
-        files.append(File("istio.yaml", document(_trust(deployment), title=heading(deployment, only))))
+        only = "With Istio only: how it reaches the picker, and how its own pods are admitted."
+        files.append(
+            File("istio.yaml", document(_trust(deployment), _pods_of_the_door(deployment), title=heading(deployment, only)))
+        )
     return files
 
 
@@ -90,6 +93,22 @@ def _check(deployment: Deployment) -> None:
         groups.check(deployment)
 
 
+def door_name(deployment: Deployment) -> str:
+    """Of the gateway's own pods, which are no replicas."""
+    return f"{deployment.name}-gateway"
+
+
+def _pods_of_the_door(deployment: Deployment) -> Object:
+    """How Istio makes the gateway's pods: the namespace admits none without a seccomp profile."""
+    secure: Object = {"spec": {"template": {"spec": {"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}}}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": meta(deployment) | {"name": door_name(deployment)},
+        "data": {"deployment": document(secure)},
+    }
+
+
 def _host(deployment: Deployment) -> str:
     return f"{deployment.name}.example.com"
 
@@ -116,10 +135,15 @@ def gateway(deployment: Deployment) -> Object:
         "allowedRoutes": {"namespaces": {"from": Noted("Same", "No other namespace hangs a route on this door.")}},
     }
     spec: Object = {"gatewayClassName": kind}
-    if provider in _INSIDE:
-        spec["infrastructure"] = {
-            "annotations": Noted(dict(_INSIDE[provider]), "A balancer inside the network, not open to the world.")
-        }
+    if provider != "gcp":  # Google's has no pods
+        own: Object = {"app.kubernetes.io/name": door_name(deployment)}
+        infrastructure: Object = {"labels": Noted(own, "Else its pods get those of the replicas, and their network policy.")}
+        if provider in _INSIDE:
+            inside: Object = dict(_INSIDE[provider])
+            infrastructure["annotations"] = Noted(inside, "A balancer inside the network, not open to the world.")
+        reference: Object = {"group": "", "kind": "ConfigMap", "name": door_name(deployment)}
+        infrastructure["parametersRef"] = Noted(reference, "Of Istio, in istio.yaml; leave it out with another gateway.")
+        spec["infrastructure"] = infrastructure
     return {
         "apiVersion": API,
         "kind": "Gateway",

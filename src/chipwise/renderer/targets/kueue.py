@@ -66,7 +66,16 @@ def render(deployment: Deployment) -> list[File]:
         File("namespace.yaml", document(*rules, title=heading(deployment, about_namespace))),
         *listed,
         File("queues.yaml", document(*queues, title=heading(deployment, "Flavors and queues: for who runs the cluster."))),
-        File("workload.yaml", document(*work, title=heading(deployment, "What runs, when its queue lets it."))),
+        File(
+            "workload.yaml",
+            document(
+                *work,
+                title=heading(
+                    deployment,
+                    "What runs, when its queue lets it. Kueue must manage its kind: see integrations.frameworks of its configuration.",
+                ),
+            ),
+        ),
     ]
 
 

@@ -369,9 +369,9 @@ def _usage(deployment: Deployment) -> str:
         if deployment.starts and deployment.stops:
             window = (
                 f"\nWanted from {deployment.starts} to {deployment.stops} ({deployment.time_zone}), as cron writes it:"
-                f"\nSkyPilot has no clock, so let one call sky serve up and sky serve down {deployment.name}."
+                f"\nSkyPilot has no clock, so let one call sky serve up as above (with --yes) and sky serve down --yes {deployment.name}."
             )
-        return f"sky serve up task.yaml{secrets}{window}"
+        return f"sky serve up --service-name {deployment.name} task.yaml{secrets}{window}"
     if _job_count(deployment) > 1:
         unit = "machine: a lost one stops no other" if apart(deployment) else "run"
         return f"./submit.sh starts one managed job for each {unit}."
