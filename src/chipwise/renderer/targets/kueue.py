@@ -23,6 +23,9 @@ COHORT = "accelerators"  # queues of one cohort lend each other what they do not
 _UNITS = ("", "m", "Mi", "Gi")
 _OWN = "What the plan uses, and no more; as much again may be borrowed while others leave it unused."
 _NONE = "Nothing of it: raise both to let the work go on at full price when no spot machine is to be had."
+_ABOUT_WORK = (
+    "What runs, when its queue lets it.\nKueue must manage its kind: see integrations.frameworks in its configuration."
+)
 
 
 def render(deployment: Deployment) -> list[File]:
@@ -70,10 +73,7 @@ def render(deployment: Deployment) -> list[File]:
             "workload.yaml",
             document(
                 *work,
-                title=heading(
-                    deployment,
-                    "What runs, when its queue lets it. Kueue must manage its kind: see integrations.frameworks of its configuration.",
-                ),
+                title=heading(deployment, _ABOUT_WORK),
             ),
         ),
     ]

@@ -369,7 +369,8 @@ def _usage(deployment: Deployment) -> str:
         if deployment.starts and deployment.stops:
             window = (
                 f"\nWanted from {deployment.starts} to {deployment.stops} ({deployment.time_zone}), as cron writes it:"
-                f"\nSkyPilot has no clock, so let one call sky serve up as above (with --yes) and sky serve down --yes {deployment.name}."
+                "\nSkyPilot has no clock, so let one call sky serve up as above (with --yes)"
+                f" and sky serve down --yes {deployment.name}."
             )
         return f"sky serve up --service-name {deployment.name} task.yaml{secrets}{window}"
     if _job_count(deployment) > 1:
