@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import sys
 import time
 from collections.abc import Callable
 
@@ -31,7 +32,7 @@ def test_a_service_that_does_not_answer_yet_is_told_so_and_when_it_did(machine: 
         held.bind(("127.0.0.1", 0))
         port = held.getsockname()[1]
     machine.program(SERVES_LATER)
-    command = f"[python, program.py, '{port}']"
+    command = f"[{sys.executable}, program.py, '{port}']"
     (machine.home / "work" / "echo.yaml").write_text(
         "kind: serve\nname: echo\nmodel: llama-3.2-1b\narrival: {rate: 1 req/s}\ninput_tokens: 10\noutput_tokens: 10\n"
         f"program: {{command: {command}, port: {port}, health: /health}}\n"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
 from chipwise.api.render import RenderRequest, deployment_of
 from chipwise.api.session.wiring import Session, open_session
@@ -19,15 +21,19 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = tuple(sorted(path.parent.name for path in EXAMPLES.glob("*/workload.yaml")))
 
 
+TODAY = "2026-11-15"  # pages show ages and intervals of prices, which would change every night
+
+
 @cache
 def session() -> Session:
-    return real_session()
+    with patch.dict(os.environ, CHIPWISE_TODAY=TODAY):
+        return real_session()
 
 
 @cache
 def on_few_offers(example: str) -> Deployment:
     """Planned on the small catalog, for what holds for any deployment."""
-    with few_offers():
+    with few_offers(), patch.dict(os.environ, CHIPWISE_TODAY=TODAY):
         return deployment_of(open_session(), str(EXAMPLES / example / "workload.yaml"), RenderRequest())
 
 
