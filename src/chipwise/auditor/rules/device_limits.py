@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.pods import pods_of
+from chipwise.auditor.pods import pods_of, title_of
 from chipwise.auditor.source import Sources, line_of, look, mapped
 
 ABOUT = "devices such as nvidia.com/gpu have a limit that equals the request"
@@ -25,8 +25,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                     weight=Weight.HIGH,
                     path=pod.owner.path,
                     line=line_of(requests, name),
-                    what=f"{pod.owner.title}: container {container.get('name', '?')} requests {requests[name]} {name} and has "
-                    f"{stated}; Kubernetes rejects it",
+                    what=f"{title_of(pod, container)} requests {requests[name]} {name} and has {stated}; Kubernetes rejects it",
                     fix=f"Set resources.limits.{name} to {requests[name]}; the request then follows by itself.",
                 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.pods import Pod, pods_of
+from chipwise.auditor.pods import Pod, pods_of, title_of
 from chipwise.auditor.source import Sources, line_of, listed, look
 
 ABOUT = "pods do not reach into their machine"
@@ -99,6 +99,6 @@ def _capabilities(pod: Pod) -> Iterator[Finding]:
                 weight=Weight.HIGH,
                 path=pod.owner.path,
                 line=line_of(container, "securityContext", "capabilities"),
-                what=f"{pod.owner.title}: container {container.get('name', '?')} has the capability {right}",
+                what=f"{title_of(pod, container)} has the capability {right}",
                 fix=f"Drop {right}.",
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.pods import pods_of
+from chipwise.auditor.pods import pods_of, title_of
 from chipwise.auditor.source import Sources, line_of, look, mapped
 
 ABOUT = "containers say what they need and at most take"
@@ -14,7 +14,7 @@ ABOUT = "containers say what they need and at most take"
 def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources):
         for container in pod.containers:
-            title, line = f"{pod.owner.title}: container {container.get('name', '?')}", line_of(container, "resources")
+            title, line = title_of(pod, container), line_of(container, "resources")
             limits = mapped(look(container, "resources", "limits"))
             requests = mapped(look(container, "resources", "requests"))
             if "memory" not in limits:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.pods import pods_of
+from chipwise.auditor.pods import pods_of, title_of
 from chipwise.auditor.source import Sources, line_of, listed
 
 ABOUT = "services are asked whether they are ready"
@@ -26,6 +26,6 @@ def check(sources: Sources) -> Iterator[Finding]:
                         weight=Weight.MEDIUM if probe == "readinessProbe" else Weight.LOW,
                         path=pod.owner.path,
                         line=line_of(container),
-                        what=f"{pod.owner.title}: container {container.get('name', '?')} has no {probe}",
+                        what=f"{title_of(pod, container)} has no {probe}",
                         fix=f"Add a {probe}; a slow start belongs into a startupProbe.",
                     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.pods import chips_of, pods_of
+from chipwise.auditor.pods import chips_of, pods_of, title_of
 from chipwise.auditor.source import Located, Sources, line_of, listed, look
 
 ABOUT = "containers with several GPUs have shared memory"
@@ -20,7 +20,7 @@ def check(sources: Sources) -> Iterator[Finding]:
         for container in pod.containers:
             gpus = sum(count for name, count in chips_of(container).items() if name in _GPUS)
             if gpus > 1 and not _shared(volumes, container):
-                title = f"{pod.owner.title}: container {container.get('name', '?')}"
+                title = title_of(pod, container)
                 message = f"{title} has {gpus} GPUs and 64 MiB of shared memory"
                 yield Finding(
                     rule="shared-memory",

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from chipwise.renderer.cluster.accelerators import MACHINE, Taint, chip_taint
 from chipwise.renderer.cluster.pod import Object
 from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.file import File
+from chipwise.renderer.heading import heading
 from chipwise.renderer.layout import candidates, uses_efa
 from chipwise.renderer.quoting import label_value
 from chipwise.renderer.yaml_text import Noted, Yaml, document
@@ -38,6 +40,12 @@ def devices(deployment: Deployment) -> list[Object]:
 
 def shares(deployment: Deployment) -> bool:
     return bool(deployment.node.profile) or (bool(deployment.node.sharing) and deployment.node.users_per_chip > 1)
+
+
+def device_files(deployment: Deployment) -> list[File]:
+    """The file of the plugins, or none."""
+    plugins = devices(deployment)
+    return [File("devices.yaml", document(*plugins, title=heading(deployment, about(deployment))))] if plugins else []
 
 
 def about(deployment: Deployment) -> str:

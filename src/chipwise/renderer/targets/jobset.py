@@ -23,14 +23,11 @@ def render(deployment: Deployment) -> list[File]:
         "apply queues.yaml of --to kueue first. Without Kueue the label does nothing, and it starts at once."
     )
     work = [*guards.claims(deployment), job_set(deployment)]
-    files = [
+    return [
         File("namespace.yaml", document(*job_sets.surroundings(deployment), title=heading(deployment, first))),
         File("workload.yaml", document(*work, title=heading(deployment, runs))),
+        *devices.device_files(deployment),
     ]
-    plugins = devices.devices(deployment)
-    if plugins:
-        files.append(File("devices.yaml", document(*plugins, title=heading(deployment, devices.about(deployment)))))
-    return files
 
 
 def job_set(deployment: Deployment) -> Object:

@@ -58,7 +58,4 @@ def render(deployment: Deployment) -> list[File]:
     ]
     if streams.live(deployment):
         files.insert(1, File(live.FILE, live.stream_file(deployment)))
-    plugins = devices.devices(deployment)
-    if plugins:
-        files.append(File("devices.yaml", document(*plugins, title=heading(deployment, devices.about(deployment)))))
-    return files
+    return [*files, *devices.device_files(deployment)]

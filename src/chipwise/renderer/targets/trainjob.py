@@ -52,15 +52,12 @@ def render(deployment: Deployment) -> list[File]:
         "nothing, and it starts at once."
     )
     work = [*guards.claims(deployment), train_job(deployment)]
-    files = [
+    return [
         File("namespace.yaml", document(*job_sets.surroundings(deployment), title=heading(deployment, first))),
         File("runtime.yaml", document(runtime(deployment), title=heading(deployment, machines))),
         File("trainjob.yaml", document(*work, title=heading(deployment, runs))),
+        *devices.device_files(deployment),
     ]
-    plugins = devices.devices(deployment)
-    if plugins:
-        files.append(File("devices.yaml", document(*plugins, title=heading(deployment, devices.about(deployment)))))
-    return files
 
 
 def runtime(deployment: Deployment) -> Object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from chipwise.renderer.aws.tags import OWNER_TAG
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, data, resource, text_of
-from chipwise.renderer.terraform.shape import bucket_volumes, grouped, place, ports, saved, together
+from chipwise.renderer.terraform.shape import bucket_volumes, grouped, kept_words, place, ports, saved, together
 from chipwise.renderer.yaml_text import Noted
 
 LOG_DAYS = 30
@@ -261,7 +261,7 @@ def _work(deployment: Deployment) -> list[Block]:
                 "bucket_prefix": text_of(Raw("substr(local.name, 0, 36)"), "-"),
                 "force_destroy": Noted(False, "A destroy stops here while there is something in it."),
             },
-            "What the program keeps: " + ", ".join(f"{one.name} ({one.reason})" for one in bucket_volumes(deployment)) + ".",
+            kept_words(deployment),
         ),
         resource(
             "aws_s3_bucket_public_access_block",

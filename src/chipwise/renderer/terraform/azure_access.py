@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, resource, text_of
-from chipwise.renderer.terraform.shape import bucket_volumes
+from chipwise.renderer.terraform.shape import bucket_volumes, kept_words
 from chipwise.renderer.yaml_text import Noted
 
 
@@ -98,7 +98,7 @@ def storage(deployment: Deployment) -> list[Block]:
                     }
                 ),
             },
-            "What the program keeps: " + ", ".join(f"{one.name} ({one.reason})" for one in bucket_volumes(deployment)) + ".",
+            kept_words(deployment),
         ),
         resource(
             "azurerm_storage_container",

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.terraform.hcl import Block, Nested, Raw, resource, text_of
-from chipwise.renderer.terraform.shape import (
-    bucket_volumes,
-    grouped,
-    place,
-    saved,
-)
+from chipwise.renderer.terraform.shape import bucket_volumes, grouped, kept_words, place, saved
 from chipwise.renderer.yaml_text import Noted
 
 
@@ -121,6 +116,6 @@ def storage(deployment: Deployment) -> list[Block]:
                     }
                 ),
             },
-            "What the program keeps: " + ", ".join(f"{one.name} ({one.reason})" for one in bucket_volumes(deployment)) + ".",
+            kept_words(deployment),
         )
     ]

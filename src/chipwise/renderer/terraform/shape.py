@@ -58,6 +58,11 @@ def bucket_volumes(deployment: Deployment) -> list[Volume]:
     return [one for one in deployment.volumes if one.url is None and one.name != "models" and deployment.form is Form.JOB]
 
 
+def kept_words(deployment: Deployment) -> str:
+    """What a bucket is for."""
+    return "What the program keeps: " + ", ".join(f"{one.name} ({one.reason})" for one in bucket_volumes(deployment)) + "."
+
+
 def saved(deployment: Deployment) -> list[Volume]:
     """Directories that a job sends to the object store: those of the bucket, checkpoints that have a place of their own, and
     data whose results stand beside what they were made of; a training only reads its data."""
