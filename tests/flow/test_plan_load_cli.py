@@ -41,7 +41,7 @@ def test_layers_regions_and_advice_are_shown_within_80_columns(chipwise: Chipwis
         "only on-demand",
         "Regions for the traffic",
         "Assumed:",
-        "commitment",
+        "with a commitment of $",
     ):
         assert part in " ".join(done.out.split())
 

@@ -35,7 +35,7 @@ def test_the_example_is_shown_within_80_columns(chipwise: Chipwise) -> None:
         "120 GB",
         "In all",
         "a month",
-        "Data moved between stages",
+        "No single region has room for all stages",
     ):
         assert part in done.out
 
