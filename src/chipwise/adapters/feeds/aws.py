@@ -14,13 +14,13 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from chipwise.adapters.wire import pricelist
+from chipwise.adapters.wire.aws_calls import KEYS, Refused, all_pages, translated, unless_refused
 from chipwise.adapters.wire.ec2 import Entry, read_machine
 from chipwise.adapters.wire.options import check_options, service_address, whole_number, words
 from chipwise.adapters.wire.parallel import Progress, run_parallel
@@ -30,14 +30,9 @@ from chipwise.catalog.feed import FeedSettings, Report, Snapshot
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import Offer, Purchase
 from chipwise.errors import (
-    BadInput,
-    ChipwiseError,
     MissingExtra,
     NoResult,
-    NotAllowed,
-    NotFound,
     OutsideFailed,
-    TryLater,
     UnknownName,
 )
 from chipwise.spelling import nearest
@@ -55,79 +50,7 @@ PROCESSORS = ("hpc", *(series + kind for series in "cmr" for kind in ("6i", "7a"
 DEFAULT_FAMILIES = (*ACCELERATED, *PROCESSORS)
 PRICING_REGION = "us-east-1"
 
-_PAGES = 2000  # more is a server that never ends
 _FILTER_VALUES = 200  # EC2 takes no more values in one filter
-_KEYS = "Check the AWS credentials, for example with: aws sts get-caller-identity"
-_LATER = "Try again later, or with fewer regions."
-_RIGHTS = (
-    "Allow ec2:DescribeInstanceTypes, ec2:DescribeInstanceTypeOfferings, ec2:DescribeSpotPriceHistory, pricing:GetProducts."
-)
-_NOT_OPTED_IN = {"AuthFailure", "OptInRequired", "UnrecognizedClientException", "InvalidClientTokenId"}
-# AWS error codes and botocore error names -> ours. What is not here is OutsideFailed.
-_ERRORS: dict[str, tuple[type[ChipwiseError], str]] = {
-    **dict.fromkeys(
-        (
-            *_NOT_OPTED_IN,
-            "SignatureDoesNotMatch",
-            "ExpiredToken",
-            "ExpiredTokenException",
-            "RequestExpired",
-            "NoCredentialsError",
-            "PartialCredentialsError",
-            "CredentialRetrievalError",
-            "TokenRetrievalError",
-            "UnauthorizedSSOTokenError",
-            "SSOTokenLoadError",
-            "LoginRefreshRequired",
-        ),
-        (NotAllowed, _KEYS),
-    ),
-    **dict.fromkeys(("UnauthorizedOperation", "AccessDenied", "AccessDeniedException"), (NotAllowed, _RIGHTS)),
-    **dict.fromkeys(
-        (
-            "Throttling",
-            "ThrottlingException",
-            "RequestLimitExceeded",
-            "TooManyRequestsException",
-            "ServiceUnavailable",
-            "Unavailable",
-            "InternalError",
-            "InternalErrorException",
-            "InternalFailure",
-            "500",
-            "502",
-            "503",
-            "504",
-            "EndpointConnectionError",
-            "ConnectTimeoutError",
-            "ReadTimeoutError",
-            "ConnectionClosedError",
-            "ProxyConnectionError",
-            "HTTPClientError",
-            "ResponseStreamingError",
-            "IncompleteReadError",
-        ),
-        (TryLater, _LATER),
-    ),
-    **dict.fromkeys(
-        (
-            "InvalidParameterValue",
-            "InvalidParameterException",
-            "InvalidEndpointURLError",
-            "InvalidRegionError",
-            "NoRegionError",
-            "ConfigParseError",
-            "ParamValidationError",
-            "ValidationException",
-        ),
-        (BadInput, "Check the options and the AWS configuration."),
-    ),
-    **dict.fromkeys(("404", "NotFoundException"), (NotFound, "Check the endpoint.")),
-    "ResponseParserError": (OutsideFailed, "Refresh again; if this stays, check the endpoint and the proxy."),
-    "SSLError": (OutsideFailed, "Check the endpoint and the proxy."),
-}
-
-T = TypeVar("T")
 
 
 def fetch(settings: FeedSettings, report: Report) -> Snapshot:
@@ -160,13 +83,6 @@ def fetch(settings: FeedSettings, report: Report) -> Snapshot:
         offers=tuple(offers),
         skipped=skipped.lines(),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Refused:
-    """A region that would not answer this account."""
-
-    error: ChipwiseError
 
 
 @dataclass(slots=True)
@@ -207,55 +123,55 @@ class _Aws:
         strange = [name for name in names if name not in documented]
         if names and not strange:
             return tuple(dict.fromkeys(names))
-        with _translated("AWS regions"):
+        with translated("AWS regions"):
             answer = self.ec2(self.session.region_name or PRICING_REGION).describe_regions(AllRegions=False)
         enabled = sorted(region["RegionName"] for region in answer.get("Regions", ()) if region.get("RegionName"))
         for name in strange:
             if name not in enabled:
                 raise UnknownName("AWS region", name, nearest(name, documented | set(enabled)))
         if not names and not enabled:
-            raise OutsideFailed("AWS named no region that this account may use.", remedy=_KEYS)
+            raise OutsideFailed("AWS named no region that this account may use.", remedy=KEYS)
         return tuple(dict.fromkeys(names)) or tuple(enabled)
 
-    def offered(self, region: str) -> frozenset[str] | _Refused:
+    def offered(self, region: str) -> frozenset[str] | Refused:
         def read() -> frozenset[str]:
             paginator = self.ec2(region).get_paginator("describe_instance_type_offerings")
             pages = paginator.paginate(LocationType="region")
-            items = _bounded(pages, "InstanceTypeOfferings", f"AWS offerings in {region}")
+            items = all_pages(pages, "InstanceTypeOfferings", f"AWS offerings in {region}")
             names = (str(item.get("InstanceType", "")) for item in items)
             return frozenset(name for name in names if in_families(name, self.families))
 
-        return _unless_refused(read, f"AWS offerings in {region}")
+        return unless_refused(read, f"AWS offerings in {region}")
 
     def described(self, region: str, names: Sequence[str]) -> list[Entry]:
         entries: list[Entry] = []
-        with _translated(f"AWS instance types in {region}"):
+        with translated(f"AWS instance types in {region}"):
             paginator = self.ec2(region).get_paginator("describe_instance_types")
             for start in range(0, len(names), _FILTER_VALUES):
                 wanted = list(names[start : start + _FILTER_VALUES])
                 pages = paginator.paginate(Filters=[{"Name": "instance-type", "Values": wanted}])
-                listed = _bounded(pages, "InstanceTypes", f"AWS instance types in {region}")
+                listed = all_pages(pages, "InstanceTypes", f"AWS instance types in {region}")
                 entries += [entry for entry in listed if entry.get("InstanceType")]
         return entries
 
     def products(self, region: str, settings: FeedSettings) -> list[pricelist.Product | str]:
         products: list[pricelist.Product | str] = []
-        with _translated(f"AWS Price List for {region}"):
+        with translated(f"AWS Price List for {region}"):
             filters: Any = pricelist.filters(region)
             paginator = self.pricing().get_paginator("get_products")
             pages = paginator.paginate(ServiceCode="AmazonEC2", Filters=filters, FormatVersion="aws_v1")
-            texts = _bounded(pages, "PriceList", f"AWS Price List for {region}")
+            texts = all_pages(pages, "PriceList", f"AWS Price List for {region}")
             products += [pricelist.read_product(text, settings.today) for text in texts]
         return products
 
     def spot(self, region: str, names: frozenset[str]) -> list[Mapping[str, Any]]:
         now = datetime.now(UTC)  # asked from now on, the history answers with the price in force
         items: list[Mapping[str, Any]] = []
-        with _translated(f"AWS spot prices in {region}"):
+        with translated(f"AWS spot prices in {region}"):
             paginator = self.ec2(region).get_paginator("describe_spot_price_history")
             narrowing: Any = {"InstanceTypes": sorted(names)} if len(names) <= 100 else {}
             pages = paginator.paginate(StartTime=now, EndTime=now, ProductDescriptions=["Linux/UNIX"], **narrowing)
-            history = _bounded(pages, "SpotPriceHistory", f"AWS spot prices in {region}")
+            history = all_pages(pages, "SpotPriceHistory", f"AWS spot prices in {region}")
             items += [item for item in history if str(item.get("InstanceType")) in names]
         return items
 
@@ -279,7 +195,7 @@ def _connect(settings: FeedSettings) -> _Aws:
 
     options = settings.options
     check_options(PROVIDER, options, OPTIONS)
-    with _translated("AWS configuration"):
+    with translated("AWS configuration"):
         try:
             session = boto3.Session(profile_name=options.get("profile") or None)
             session.get_credentials()  # reads the files, so that what is wrong in them is said now
@@ -303,54 +219,13 @@ def _connect(settings: FeedSettings) -> _Aws:
     )
 
 
-@contextmanager
-def _translated(subject: str) -> Iterator[None]:
-    from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
-    from botocore.parsers import ResponseParserError
-
-    try:
-        yield
-    except (ClientError, BotoCoreError, ResponseParserError, ValueError) as error:
-        code = str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else type(error).__name__
-        if code not in _ERRORS and isinstance(error, HTTPClientError):
-            code = "HTTPClientError"
-        kind, remedy = _ERRORS.get(code, (OutsideFailed, ""))
-        message = " ".join(str(error).split())
-        failure = kind(f"{subject}: {message if len(message) <= 300 else message[:297] + '...'}", remedy=remedy or None)
-        raise failure from error
-
-
-def _unless_refused(read: Callable[[], T], subject: str) -> T | _Refused:
-    from botocore.exceptions import ClientError
-
-    try:
-        with _translated(subject):
-            return read()
-    except NotAllowed as error:
-        cause = error.__cause__
-        if isinstance(cause, ClientError) and cause.response.get("Error", {}).get("Code") in _NOT_OPTED_IN:
-            return _Refused(error)
-        raise
-
-
-def _bounded(pages: Iterable[Any], key: str, subject: str) -> Iterator[Any]:
-    """The items under `key` of all pages. A page without the key is no answer of AWS: botocore reads what it cannot
-    understand, such as a sign-in page, as an empty answer."""
-    for count, page in enumerate(pages):
-        if key not in page:
-            raise OutsideFailed(f"{subject}: the answer came without {key}.", remedy="Check the endpoint and the proxy.")
-        if count >= _PAGES:
-            raise OutsideFailed(f"{subject}: more than {_PAGES} pages, and no end.", remedy="Check the endpoint.")
-        yield from page[key]
-
-
-def _answered(answers: Mapping[str, frozenset[str] | _Refused], skipped: Skipped) -> dict[str, frozenset[str]]:
-    refused = {region: answer for region, answer in answers.items() if isinstance(answer, _Refused)}
+def _answered(answers: Mapping[str, frozenset[str] | Refused], skipped: Skipped) -> dict[str, frozenset[str]]:
+    refused = {region: answer for region, answer in answers.items() if isinstance(answer, Refused)}
     if answers and len(refused) == len(answers):
         raise next(iter(refused.values())).error
     for region in refused:
         skipped.note("the account is not opted in to the region", region)
-    return {region: names for region, names in answers.items() if names and not isinstance(names, _Refused)}
+    return {region: names for region, names in answers.items() if names and not isinstance(names, Refused)}
 
 
 def _first_region(offered: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from chipwise.adapters.wire.aws_codes import BUSY, CREDENTIALS, NO_RIGHT, REFUSED_KEYS
 from chipwise.errors import ChipwiseError, MissingExtra, NotAllowed, NotFound, OutsideFailed, TryLater
 from chipwise.renderer.aws.machine import NO_CAPACITY
 
@@ -26,66 +27,12 @@ class AskedOtherwise(TryLater):
     for in its attempt."""
 
 
-_CREDENTIALS = (
-    "NoCredentialsError",
-    "PartialCredentialsError",
-    "CredentialRetrievalError",
-    "TokenRetrievalError",
-    "SSOTokenLoadError",
-    "UnauthorizedSSOTokenError",
-    "NoAuthTokenError",
-)
-_REFUSED_KEYS = (
-    "AuthFailure",
-    "InvalidClientTokenId",
-    "UnrecognizedClientException",
-    "SignatureDoesNotMatch",
-    "InvalidAccessKeyId",
-    "ExpiredToken",
-    "ExpiredTokenException",
-    "RequestExpired",
-    "InvalidToken",
-    "OptInRequired",
-    "Blocked",
-)
-_NO_RIGHT = (
-    "UnauthorizedOperation",
-    "AccessDenied",
-    "AccessDeniedException",
-    "403",
-    "Forbidden",
-    "AllAccessDisabled",
-    "KMS.AccessDeniedException",
-)
-_LATER_CODES = (
-    "RequestLimitExceeded",
-    "Throttling",
-    "ThrottlingException",
-    "ThrottledException",
-    "TooManyRequestsException",
-    "RequestThrottled",
-    "EC2ThrottledException",
-    "SlowDown",
-    "InternalError",
-    "InternalFailure",
-    "ServiceUnavailable",
-    "Unavailable",
-    "InternalServerError",
-    "500",
-    "502",
-    "503",
-    "504",
-    "RequestTimeout",
-    "OperationAborted",
-    "ResponseParserError",
-)
-
 # code: kind, what is said before AWS's words, remedy.
 TABLE: dict[str, tuple[type[OutsideFailed], str, str]] = {
-    **dict.fromkeys(_CREDENTIALS, (NotAllowed, "No AWS credentials were found", KEYS)),
-    **dict.fromkeys(_REFUSED_KEYS, (NotAllowed, "AWS refuses the credentials", KEYS)),
-    **dict.fromkeys(_NO_RIGHT, (NotAllowed, "AWS does not allow {action}", POLICY)),
-    **dict.fromkeys(_LATER_CODES, (TryLater, "AWS cannot answer {action} now", LATER)),
+    **dict.fromkeys(CREDENTIALS, (NotAllowed, "No AWS credentials were found", KEYS)),
+    **dict.fromkeys(REFUSED_KEYS, (NotAllowed, "AWS refuses the credentials", KEYS)),
+    **dict.fromkeys(NO_RIGHT, (NotAllowed, "AWS does not allow {action}", POLICY)),
+    **dict.fromkeys((*BUSY, "ResponseParserError"), (TryLater, "AWS cannot answer {action} now", LATER)),
     "ProfileNotFound": (NotAllowed, "The AWS profile is not there", "Check ~/.aws/config and AWS_PROFILE."),
     "NoRegionError": (NotAllowed, "No region is set", "Set the engine's region, such as eu-west-1."),
     "InvalidAMIID.NotFound": (NotFound, "The machine image is not there", "Check the engine's image in this region."),
