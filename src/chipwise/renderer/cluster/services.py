@@ -19,6 +19,7 @@ WAITING = {
     "tgi": "tgi_queue_size",
     "sglang": "sglang:num_queue_reqs",
     "triton": "nv_inference_pending_request_count",
+    "tei": "te_queue_size",
 }
 
 
