@@ -81,7 +81,7 @@ def test_numbers_are_those_that_tei_has(precision: str, number: str) -> None:
 def test_a_chip_without_a_build_of_tei_has_vllm_pool() -> None:
     software = chosen(replace(GPU, chip="V100", capability=7.0))
     assert software.engine == "vllm"
-    assert ("--runner", "pooling") == software.command[software.command.index("--runner") :][:2]
+    assert software.command[software.command.index("--runner") :][:2] == ("--runner", "pooling")
     assert chosen(replace(GPU, arch="arm64", capability=9.0)).engine == "vllm"
 
 
