@@ -52,19 +52,9 @@ def replicas_spec(deployment: Deployment, strategy: Object, waits: bool = False)
     """Of what holds the replicas of a service. `waits`: in a queue, which says how the machine is bought."""
     scaling = deployment.scaling
     assert scaling is not None
-    # Karpenter starts a machine for each copy that is to be apart: not where the plan's machine holds several.
-    keys = ("topology.kubernetes.io/zone", "kubernetes.io/hostname") if deployment.per_machine == 1 else ()
-    spread: list[Yaml] = [
-        {
-            "maxSkew": 1,
-            "topologyKey": key,
-            "whenUnsatisfiable": "ScheduleAnyway",
-            "labelSelector": {"matchLabels": selector(deployment)},
-        }
-        for key in keys
-    ]
+    apart = spread(deployment)
     command = [*map(kubernetes, deployment.software.command)]
-    extra: Object = {"topologySpreadConstraints": spread} if spread else {}
+    extra: Object = {"topologySpreadConstraints": apart} if apart else {}
     pod = template(deployment, command, extra, queued=waits)
     spec: Object = {
         "selector": {"matchLabels": selector(deployment)},
@@ -77,6 +67,21 @@ def replicas_spec(deployment: Deployment, strategy: Object, waits: bool = False)
         "template": pod,
     }
     return {"replicas": scaling.minimum} | spec if scaling.minimum == scaling.maximum else spec
+
+
+def spread(deployment: Deployment) -> list[Yaml]:
+    """Replicas apart over zones and machines. Karpenter starts a machine for each copy that is to be apart: not where the
+    plan's machine holds several."""
+    keys = ("topology.kubernetes.io/zone", "kubernetes.io/hostname") if deployment.per_machine == 1 else ()
+    return [
+        {
+            "maxSkew": 1,
+            "topologyKey": key,
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": selector(deployment)},
+        }
+        for key in keys
+    ]
 
 
 def service(deployment: Deployment) -> Object:
