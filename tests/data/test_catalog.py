@@ -40,7 +40,7 @@ FACTS = {
     "failures": 11,
     "fpga_throughput": 18,
     "fpgas": 4,
-    "images": 34,
+    "images": 43,
     "interruptions": 1157,
     "media": 9,
     "price_decline": 200,

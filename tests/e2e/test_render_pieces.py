@@ -10,13 +10,23 @@ from kube.programs import manifests as published
 from kube.rendered import manifests, named
 
 pytestmark = pytest.mark.e2e
-COMPONENTS = ("prometheus-operator", "jobset", "trainer", "gateway-api", "inference-extension")
+COMPONENTS = (
+    "prometheus-operator",
+    "jobset",
+    "trainer",
+    "gateway-api",
+    "inference-extension",
+    "argo-rollouts",
+    "kserve",
+)
 WATCHED = ("monitors.yaml", "rules.yaml", "dashboard.yaml")  # exporter.yaml has values of a chart
 WRITTEN: list[tuple[str, str, tuple[str, ...]]] = [
     *(("monitoring", case, WATCHED) for case in ("serve", "wide", "train", "neuron")),
     *(("jobset", case, ()) for case in ("train", "neuron", "tpu")),
     *(("trainjob", case, ()) for case in ("train", "neuron")),
     *(("gateway", case, ("gateway.yaml", "pool.yaml")) for case in ("serve", "wide", "azure")),  # istio.yaml is Istio's
+    *(("argo_rollouts", case, ("analysis.yaml", "rollout.yaml")) for case in ("serve", "azure")),
+    *(("kserve", case, ("inference.yaml",)) for case in ("serve", "azure")),
 ]
 
 
@@ -45,6 +55,10 @@ UNKNOWN = [
     ("trainjob", "train", "TrainJob"),
     ("gateway", "serve", "InferencePool"),
     ("gateway", "serve", "HTTPRoute"),
+    ("argo_rollouts", "serve", "Rollout"),
+    ("argo_rollouts", "serve", "AnalysisTemplate"),
+    ("kserve", "serve", "ServingRuntime"),
+    ("kserve", "serve", "InferenceService"),
 ]
 
 

@@ -174,6 +174,7 @@ class Model:
     generates: bool
     fetched_bytes: float | None = None  # as the hub has them, which need not be the planned precision
     weights: str = ""  # where they come from: an id of the hub or a path; empty: by `hub`, or a path by name
+    pooled: tuple[str, ...] = ()  # engines that pool what it computes, where it writes no text
 
     @property
     def served(self) -> str:

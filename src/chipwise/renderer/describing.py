@@ -27,6 +27,7 @@ from chipwise.renderer.deployment import (
     Scaling,
     Stand,
 )
+from chipwise.renderer.encoders import poolers
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.hardware import node_of
 from chipwise.renderer.joining import joining
@@ -316,6 +317,7 @@ def _model(work: Common, choice: Choice, known: Known | None, teacher: Learning 
         generates=generates,
         fetched_bytes=known.shape.parameters * 2.0,
         weights=_weights(known, choice, teacher),
+        pooled=() if generates else poolers(known.shape),
     )
 
 

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from chipwise.catalog.tables import ImageRow
 from chipwise.planner.values.split import Split, model_ways
 from chipwise.renderer.deployment import Form, Model, Node, Software
+from chipwise.renderer.encoders import RUNNER, TEI, pooling_engine, tei_words
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch.archive import archive_words
 from chipwise.renderer.launch.timing import drain_seconds, drains
 from chipwise.renderer.layout import machines_at_once, machines_of_copy
 from chipwise.renderer.quoting import dns_name
 from chipwise.workload.common import Common
-from chipwise.workload.kinds import Interactive, Render, Serve, Transcode
+from chipwise.workload.kinds import Batch, Interactive, Render, Serve, Transcode
 from chipwise.workload.program import Engine, Framework, Program
 
 QUANTIZED = ("int8", "int4", "fp4")  # engines do not make these from the hub's weights as they load them
@@ -35,6 +36,7 @@ _ENGINES = {
     "tgi": (8080, "/health"),
     "sglang": (30000, "/health"),
     "triton": (8000, "/v2/health/ready"),
+    TEI: (8080, "/health"),
 }
 
 
@@ -58,7 +60,7 @@ class SoftwareRequest:
 
 def software_of(request: SoftwareRequest, rows: Sequence[ImageRow]) -> Software:
     program = request.work.program or Program()
-    purpose = _purpose(request, program)
+    purpose = _purpose(request, program, rows)
     row = image_row(rows, purpose, request.node)
     if row is None:
         row = _replaced(rows, request.node, purpose, program)
@@ -148,7 +150,7 @@ def _framework(request: SoftwareRequest, program: Program) -> Framework:
     return Framework.MPI if kind == "hpc" and request.machines * max(request.node.chips, 1) > 1 else Framework.NONE
 
 
-def _purpose(request: SoftwareRequest, program: Program) -> str:
+def _purpose(request: SoftwareRequest, program: Program, rows: Sequence[ImageRow]) -> str:
     if program.engine is not None and program.engine is not Engine.OWN:
         return str(program.engine)
     framework = _framework(request, program)
@@ -164,6 +166,8 @@ def _purpose(request: SoftwareRequest, program: Program) -> str:
     if request.model is not None and program.engine is not Engine.OWN and program.command is None:
         if request.model.generates:
             return "vllm"
+        if isinstance(request.work, Serve | Batch) and (engine := _pooling(request, request.model, rows)):
+            return engine
         if isinstance(request.work, Serve) and device_of(request.node) in ("nvidia", "cpu"):
             return "triton"
     if framework in (Framework.PYTORCH, Framework.JAX):
@@ -171,6 +175,12 @@ def _purpose(request: SoftwareRequest, program: Program) -> str:
     if request.model is not None:
         return "pytorch"
     return "cuda" if request.node.kind == "gpu" else "plain"
+
+
+def _pooling(request: SoftwareRequest, model: Model, rows: Sequence[ImageRow]) -> str | None:
+    node = request.node
+    device = device_of(node) if node.accelerated else "cpu"
+    return pooling_engine(model, device, isinstance(request.work, Serve), images_for(rows, node))
 
 
 def _usual(request: SoftwareRequest, purpose: str, port: int | None) -> tuple[str, ...]:
@@ -182,6 +192,9 @@ def _usual(request: SoftwareRequest, purpose: str, port: int | None) -> tuple[st
             return _tgi(request, port)
         case "sglang":
             return _sglang(request, port)
+        case "tei":
+            device = device_of(request.node) if request.node.accelerated else "cpu"
+            return tei_words(_served(request, "TEI"), device, port or _ENGINES[TEI][0], request.slots)
         case "triton":
             return ("tritonserver", "--model-repository=/models", f"--http-port={port or 8000}")
         case "jupyter":
@@ -269,7 +282,7 @@ def _vllm(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
     else:
         served = ("--served-model-name", model.served)
         head = ("vllm", "serve", model.source, *served, "--host", "0.0.0.0", "--port", str(port or 8000))
-    words = [*head, *VLLM_NUMBERS.get(model.precision, ())]
+    words = [*head, *(() if model.generates else RUNNER), *VLLM_NUMBERS.get(model.precision, ())]
     tensor, stages = model_ways(request.split)
     for flag, ways in (("--tensor-parallel-size", tensor * request.node.ways), ("--pipeline-parallel-size", stages)):
         if ways > 1:
@@ -390,7 +403,7 @@ def _planned(request: SoftwareRequest) -> dict[str, str]:
 
 def _settings(request: SoftwareRequest, purpose: str) -> dict[str, str]:
     """Settings by which a program can do what the plan says, and find what it reads and keeps."""
-    own = purpose not in ("vllm", "tgi", "sglang") and request.form is not Form.SESSIONS  # those are told by their flags
+    own = purpose not in ("vllm", "tgi", "sglang", TEI) and request.form is not Form.SESSIONS  # those are told by their flags
     values: dict[str, str] = _planned(request) if own else {}
     program, data = request.work.program, request.work.data
     if program is not None and program.checkpoints:
@@ -399,6 +412,8 @@ def _settings(request: SoftwareRequest, purpose: str) -> dict[str, str]:
         values["DATA_URL"] = data.place
     if request.model is not None and purpose in ("vllm", "tgi", "sglang", "pytorch"):
         values["HF_HOME"] = "/models/hub"
+    if request.model is not None and purpose == TEI:
+        values["HUGGINGFACE_HUB_CACHE"] = "/models/hub"  # which the image sets to /data
     machines = machines_at_once(request.form, request.node, request.machines, request.split)
     together = max(machines, machines_of_copy(request.form, request.node, request.split)) > 1
     if together and request.node.fabric == "efa" and request.node.kind == "gpu":

@@ -37,6 +37,7 @@ class Engine(StrEnum):
     TGI = "tgi"
     SGLANG = "sglang"
     TRITON = "triton"
+    TEI = "tei"
     OWN = "own"
 
 

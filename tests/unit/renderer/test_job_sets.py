@@ -149,3 +149,24 @@ def test_other_frameworks_take_the_set() -> None:
     with pytest.raises(CannotRender) as refused:
         trainjob.render(CASES["tpu"])
     assert "jobset" in str(refused.value)
+
+
+@pytest.mark.parametrize(("target", "resource"), [(jobset, "jobset"), (trainjob, "trainjob")])
+def test_hours_that_no_clock_keeps_are_said(target: Any, resource: str) -> None:
+    planned = replace(TRAIN, opens="0 22 * * *", closes="0 6 * * *", time_zone="Europe/Berlin")
+    text = "".join(file.text for file in target.render(planned))
+    assert "cron, Europe/Berlin: from 0 22 * * * to 0 6 * * *" in text
+    assert f"kubectl patch {resource} {TRAIN.name}" in text
+    assert "cron" not in "".join(file.text for file in target.render(TRAIN))
+
+
+@pytest.mark.parametrize(("purchase", "seconds"), [("spot", "110"), ("on-demand", "290")])
+def test_torchrun_gives_its_processes_the_grace_of_the_pod(purchase: str, seconds: str) -> None:
+    planned = replace(TRAIN, purchase=purchase)
+    settings = {one["name"]: one.get("value") for one in main(planned)["env"]}
+    assert settings["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] == seconds
+
+
+def test_the_deadline_of_a_train_job_is_said_as_its_controller_counts_it() -> None:
+    text = "".join(file.text for file in trainjob.render(TRAIN))
+    assert "from its creation: waiting for machines counts" in text

@@ -99,6 +99,7 @@ def test_silence_of_the_engine_is_an_alert() -> None:
 def test_a_job_is_late_after_the_upper_end_of_its_prediction() -> None:
     alerts = rules(TRAIN)
     assert f"> {TRAIN.predicted.high_s:.0f})" in alerts["JobLate"]["expr"]
+    assert "min_over_time(kube_job_status_start_time{" in alerts["JobLate"]["expr"]  # a restart does not begin anew
     assert {"JobFailed", "PodsWait", "ChipsIdle", "ChipFault", "CostAbovePlan"} <= set(alerts)
     assert not {"RequestsWait", "ReplicasMissing", "MetricsMissing"} & set(alerts)
 

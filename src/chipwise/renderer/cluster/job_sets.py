@@ -91,6 +91,19 @@ def failure_policy(deployment: Deployment) -> Object:
     return {"maxRestarts": Noted(tries, "After failures of the program itself."), "rules": rules}
 
 
+def hours_note(deployment: Deployment, resource: str) -> str:
+    """For a job that may run in some hours only: who pauses it, for these files do not."""
+    if not (deployment.opens and deployment.closes):
+        return ""
+    patch = f"kubectl patch {resource} {deployment.name} -n {namespace_of(deployment)} --type=merge -p"
+    return (
+        f"\nThe plan runs it in some hours only (cron, {deployment.time_zone}: from {deployment.opens} to {deployment.closes})."
+        " No clock is written:\n"
+        f'at the end of them {patch} \'{{"spec": {{"suspend": true}}}}\', then false.\n'
+        "In a queue of Kueue set spec.active of its Workload instead. --to kubernetes writes clocks."
+    )
+
+
 def surroundings(deployment: Deployment) -> list[Yaml]:
     return [
         guards.namespace(deployment),

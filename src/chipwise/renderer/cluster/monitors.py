@@ -7,6 +7,7 @@ from chipwise.renderer.cluster.services import WAITING
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.yaml_text import Noted
 
+PROMETHEUS = "http://prometheus-operated.monitoring.svc:9090"  # of the Prometheus operator, as its chart calls it
 TRITON_METRICS = 8002  # a port beside that of the requests
 
 

@@ -20,6 +20,7 @@ from chipwise.renderer.cluster.accelerators import (
 )
 from chipwise.renderer.deployment import Deployment, Form, Volume
 from chipwise.renderer.launch.health import start_seconds
+from chipwise.renderer.launch.starting import by_torchrun
 from chipwise.renderer.launch.timing import FORGET_S, SPARE_S, before_stop_seconds, drains, grace_seconds
 from chipwise.renderer.layout import candidates, meets, uses_efa
 from chipwise.renderer.limits import KUBERNETES
@@ -29,6 +30,9 @@ from chipwise.units import GIB
 
 USER = 10001  # of the container: nobody on the machine
 SPOT_NOTICE_S = {"aws": 120, "gcp": 30, "azure": 30}
+SAVE_S = 300  # for a job that is told to end, where no machine is taken back
+TORCH_SPARE_S = 10  # between the end of the processes and that of the pod
+TORCH_STOP = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 RENDEZVOUS_PORT = 29500
 AMD_GROUPS = (44, 109)  # video everywhere; render on Ubuntu 22.04
 LOCKED_KIB = 68719476736  # as much as GKE's documentation sets
@@ -174,6 +178,8 @@ def container(deployment: Deployment, command: Yaml) -> Object:
     if uses_efa(deployment) and "FI_EFA_USE_HUGE_PAGE" not in dict(software.env):
         small: Object = {"name": "FI_EFA_USE_HUGE_PAGE", "value": "0"}
         env.append(Noted(small, "Huge pages would have to be asked for, and Karpenter brings no node to a pod that asks."))
+    if deployment.form is Form.JOB and by_torchrun(deployment) and TORCH_STOP not in dict(software.env):
+        env.append(torch_stop(deployment))
     env += [{"name": key, "value": kubernetes(value)} for key, value in software.env]
     env += [_secret(*one) for one in software.secrets]
     fields["env"] = env
@@ -188,6 +194,13 @@ def container(deployment: Deployment, command: Yaml) -> Object:
         {"name": "shm", "mountPath": "/dev/shm"},
     ]
     return KUBERNETES.document(fields)
+
+
+def torch_stop(deployment: Deployment) -> Yaml:
+    """torchrun ends its processes so long after the signal, whatever grace the pod has."""
+    seconds = max(save_seconds(deployment) - TORCH_SPARE_S, TORCH_SPARE_S)
+    reason = "Of the grace below, from PyTorch 2.12 on; older ones kill after 30 s: save within it."
+    return Noted({"name": TORCH_STOP, "value": str(seconds)}, reason)
 
 
 def _secret(setting: str, name: str, key: str) -> Object:
@@ -245,9 +258,13 @@ def _grace(deployment: Deployment) -> Yaml:
         longest = deployment.predicted.longest_s
         answer = f"the longest answer ({longest:.0f} s) and a quarter more" if longest else "an answer"
         return Noted(grace_seconds(deployment), f"{FORGET_S} s for the balancer, {answer}, and {SPARE_S} s to end.")
-    notice = SPOT_NOTICE_S.get(deployment.node.provider, 30) if deployment.spot else 300
     reason = "The notice that a spot machine gets: time to save." if deployment.spot else "Time to save what was done."
-    return Noted(notice, reason)
+    return Noted(save_seconds(deployment), reason)
+
+
+def save_seconds(deployment: Deployment) -> int:
+    """That a job has between the signal and its end."""
+    return SPOT_NOTICE_S.get(deployment.node.provider, 30) if deployment.spot else SAVE_S
 
 
 def _affinity(deployment: Deployment, queued: bool) -> Object:

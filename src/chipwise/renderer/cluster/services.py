@@ -19,6 +19,7 @@ WAITING = {
     "tgi": "tgi_queue_size",
     "sglang": "sglang:num_queue_reqs",
     "triton": "nv_inference_pending_request_count",
+    "tei": "te_queue_size",
 }
 
 
@@ -28,18 +29,51 @@ def deployment_object(deployment: Deployment, queue: str | None = None) -> Objec
         return live.stateful_set(deployment, queue)
     if grouped(deployment):
         return groups.leader_worker_set(deployment, queue)
+    strategy, reason = replacing(deployment)
+    spec: Object = {"strategy": {"type": "RollingUpdate", "rollingUpdate": Noted(strategy, reason)}}
+    metadata = meta(deployment) if queue is None else queued(meta(deployment), queue, deployment)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata,
+        "spec": replicas_spec(deployment, spec, queue is not None),
+    }
+
+
+def replacing(deployment: Deployment) -> tuple[Object, str]:
+    """Replicas that a rollout adds and takes away at a time, and why."""
+    if surge(deployment) > 0:
+        added = "One more chip for the time of a rollout: there is no second replica to lean on."
+        return {"maxSurge": 1, "maxUnavailable": 0}, added
+    return {"maxSurge": 0, "maxUnavailable": 1}, "In place: a rollout needs no chip that is not there."
+
+
+def replicas_spec(deployment: Deployment, strategy: Object, waits: bool = False) -> Object:
+    """Of what holds the replicas of a service. `waits`: in a queue, which says how the machine is bought."""
     scaling = deployment.scaling
     assert scaling is not None
-    spare = surge(deployment) > 0
-    strategy: Object = {"maxSurge": 1, "maxUnavailable": 0} if spare else {"maxSurge": 0, "maxUnavailable": 1}
-    reason = (
-        "One more chip for the time of a rollout: there is no second replica to lean on."
-        if spare
-        else "In place: a rollout needs no chip that is not there."
-    )
-    # Karpenter starts a machine for each copy that is to be apart: not where the plan's machine holds several.
+    apart = spread(deployment)
+    command = [*map(kubernetes, deployment.software.command)]
+    extra: Object = {"topologySpreadConstraints": apart} if apart else {}
+    pod = template(deployment, command, extra, queued=waits)
+    spec: Object = {
+        "selector": {"matchLabels": selector(deployment)},
+        **strategy,
+        "minReadySeconds": STEADY_S,
+        "progressDeadlineSeconds": Noted(
+            progress_seconds(deployment), "One replica ends; then a machine comes, fetches the weights and loads them."
+        ),
+        "revisionHistoryLimit": 5,
+        "template": pod,
+    }
+    return {"replicas": scaling.minimum} | spec if scaling.minimum == scaling.maximum else spec
+
+
+def spread(deployment: Deployment) -> list[Yaml]:
+    """Replicas apart over zones and machines. Karpenter starts a machine for each copy that is to be apart: not where the
+    plan's machine holds several."""
     keys = ("topology.kubernetes.io/zone", "kubernetes.io/hostname") if deployment.per_machine == 1 else ()
-    spread: list[Yaml] = [
+    return [
         {
             "maxSkew": 1,
             "topologyKey": key,
@@ -48,23 +82,6 @@ def deployment_object(deployment: Deployment, queue: str | None = None) -> Objec
         }
         for key in keys
     ]
-    command = [*map(kubernetes, deployment.software.command)]
-    extra: Object = {"topologySpreadConstraints": spread} if spread else {}
-    pod = template(deployment, command, extra, queued=queue is not None)
-    spec: Object = {
-        "selector": {"matchLabels": selector(deployment)},
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": Noted(strategy, reason)},
-        "minReadySeconds": STEADY_S,
-        "progressDeadlineSeconds": Noted(
-            progress_seconds(deployment), "One replica ends; then a machine comes, fetches the weights and loads them."
-        ),
-        "revisionHistoryLimit": 5,
-        "template": pod,
-    }
-    if scaling.minimum == scaling.maximum:
-        spec = {"replicas": scaling.minimum} | spec
-    metadata = meta(deployment) if queue is None else queued(meta(deployment), queue, deployment)
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
 
 
 def service(deployment: Deployment) -> Object:
@@ -109,9 +126,10 @@ def _drained(deployment: Deployment) -> str:
     return "Drains take one replica at a time."
 
 
-def autoscaler(deployment: Deployment) -> Object | None:
+def autoscaler(deployment: Deployment, holder: tuple[str, str] = ("", "")) -> Object | None:
+    """`holder`: the API and the kind of what holds the replicas, where it is not that of `scaled_kind`."""
     scaling = deployment.scaling
-    api, kind = scaled_kind(deployment)
+    api, kind = holder if any(holder) else scaled_kind(deployment)
     assert scaling is not None
     if scaling.minimum == scaling.maximum:
         return None

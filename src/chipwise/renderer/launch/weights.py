@@ -21,7 +21,7 @@ _TALKS = re.compile(
     re.IGNORECASE,
 )
 _TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
-_ENGINES = ("vllm", "tgi", "sglang")
+_ENGINES = ("vllm", "tgi", "sglang", "tei")
 READY_S = 600  # after which vLLM gives up its own engine, unless it is given longer
 READY_KEY = "VLLM_ENGINE_READY_TIMEOUT_S"
 

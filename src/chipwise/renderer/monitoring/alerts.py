@@ -18,6 +18,7 @@ QUEUED = 5  # requests that wait: one more replica is on its way above it, as in
 IDLE = 0.05  # of the time: below it nobody works with the chips
 SLOW_S, WAIT_S = 600, 1800  # goals missed; pods without a machine
 IDLE_S = {Form.JOB: 900, Form.SERVICE: 7200}
+LOOK_BACK = 1.25  # of the predicted time, in which the first start of a job is looked for
 PAID_S = 3600  # more machines than planned for so long: a rollout has one more for a while
 _WORDS = {"ttft": "First tokens", "tpot": "Tokens", "latency": "Answers"}
 _NAMES = {"ttft": "FirstTokenLate", "tpot": "TokensSlow", "latency": "AnswersLate"}
@@ -114,7 +115,8 @@ def _job(deployment: Deployment) -> list[Yaml]:
     )
     late = _alert(
         "JobLate",
-        f"(time() - kube_job_status_start_time{{{inside}}} > {high:.0f}) and on (namespace, job_name)"
+        f"(time() - min_over_time(kube_job_status_start_time{{{inside}}}[{_seen_s(high)}s]) > {high:.0f})"
+        " and on (namespace, job_name)"
         f" kube_job_status_active{{{inside}}} > 0",
         SLOW_S,
         "warning",
@@ -127,7 +129,16 @@ def _job(deployment: Deployment) -> list[Yaml]:
         "warning",
         f"{name}: {{{{ $value }}}} pods have no machine.",
     )
-    return [failed, Noted(late, "The upper end of the predicted time."), waits]
+    reason = (
+        "The upper end of the predicted time, from the first start: a set that begins again, or a queue that pauses it, sets\n"
+        "the time of its start anew. Prometheus must keep as much as the window holds."
+    )
+    return [failed, Noted(late, reason), waits]
+
+
+def _seen_s(high_s: float) -> int:
+    """How far back the first start is looked for: a run before it must be out of sight."""
+    return math.ceil(LOOK_BACK * high_s) + SLOW_S
 
 
 def _hardware(deployment: Deployment) -> list[Yaml]:

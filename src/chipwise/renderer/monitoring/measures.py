@@ -86,12 +86,12 @@ def percentile(goal: str) -> tuple[str, float]:
     return kind, float(rank.removeprefix("p")) / 100.0
 
 
-def time_query(deployment: Deployment, goal: str) -> str | None:
-    """A percentile over all replicas; None: the engine does not publish it."""
+def time_query(deployment: Deployment, goal: str, pods: str = "") -> str | None:
+    """A percentile over all replicas, or over those that a further label chooses; None: the engine does not publish it."""
     engine, (kind, part) = engine_of(deployment), percentile(goal)
     if engine is None or kind not in engine.times:
         return None
-    buckets = f"{engine.times[kind]}_bucket{{{namespace_label(deployment)}}}"
+    buckets = f"{engine.times[kind]}_bucket{{{namespace_label(deployment)}{pods}}}"
     return f"histogram_quantile({part:g}, sum by (le) (rate({buckets}[{WINDOW}])))"
 
 

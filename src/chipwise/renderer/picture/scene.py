@@ -14,7 +14,7 @@ from chipwise.renderer.quoting import one_line
 from chipwise.units import GB
 
 LONGEST = 60
-ENGINES = {"vllm": "vLLM", "tgi": "TGI", "sglang": "SGLang", "triton": "Triton"}
+ENGINES = {"vllm": "vLLM", "tgi": "TGI", "sglang": "SGLang", "triton": "Triton", "tei": "TEI"}
 
 
 class Look(StrEnum):

@@ -26,8 +26,8 @@ class Setting:
         return self.name.replace("-", "_")
 
 
-def generating(deployment: Deployment, engine: str) -> Model:
-    """The model that an engine for text is to serve, or why there is none."""
+def generating(deployment: Deployment, engine: str, pools: str = "") -> Model:
+    """The model that an engine for text is to serve, or why there is none. `pools`: its name as one that also pools."""
     if deployment.form is Form.PIPELINE:
         serving = [stage.title for stage in deployment.stages if stage.model is not None and stage.model.generates]
         raise CannotRender(
@@ -35,7 +35,7 @@ def generating(deployment: Deployment, engine: str) -> Model:
             remedy=f"Use one stage with --stage: {', '.join(serving)}." if serving else "Use --to argo or kubernetes.",
         )
     model = deployment.model
-    if model is None or not model.generates:
+    if model is None or not (model.generates or pools in model.pooled):
         explanation = (
             "this has none with a name that could be fetched" if model is None else f"{model.name} generates none here"
         )
@@ -93,9 +93,16 @@ def room(deployment: Deployment) -> list[Setting]:
     return settings
 
 
+def runner(deployment: Deployment) -> list[Setting]:
+    model = deployment.model
+    assert model is not None
+    reason = "It writes no text: what it computes is pooled, at /v1/embeddings, or /rerank where it ranks."
+    return [] if model.generates else [Setting("runner", "pooling", reason)]
+
+
 def engine_settings(deployment: Deployment) -> list[Setting]:
     """Those of the engine itself, in the order of the command that other targets write."""
-    return [*numbers(deployment), *split(deployment), *room(deployment)]
+    return [*runner(deployment), *numbers(deployment), *split(deployment), *room(deployment)]
 
 
 def promised(deployment: Deployment) -> list[str]:

@@ -21,7 +21,7 @@ def render(deployment: Deployment) -> list[File]:
     runs = (
         "What runs. Needs the JobSet controller (sigs.k8s.io/jobset), 0.12 or newer. With Kueue it waits in its queue:\n"
         "apply queues.yaml of --to kueue first. Without Kueue the label does nothing, and it starts at once."
-    )
+    ) + job_sets.hours_note(deployment, "jobset")
     work = [*guards.claims(deployment), job_set(deployment)]
     return [
         File("namespace.yaml", document(*job_sets.surroundings(deployment), title=heading(deployment, first))),

@@ -29,7 +29,6 @@ API = "keda.sh/v1alpha1"
 QUEUED = 5  # requests or jobs that wait: above it, one more
 IDLE = 0.2  # of what runs: below it, one less
 IDLE_S = 600  # for so long
-PROMETHEUS = "http://prometheus-operated.monitoring.svc:9090"
 
 
 def render(deployment: Deployment) -> list[File]:
@@ -176,7 +175,9 @@ def _triggers(deployment: Deployment, hours: bool) -> list[Yaml]:
 
 def _prometheus(name: str, query: str, threshold: str, reason: str) -> Yaml:
     metadata: Object = {
-        "serverAddress": Noted(PROMETHEUS, "Of the Prometheus operator; put yours.") if name == "waiting" else PROMETHEUS,
+        "serverAddress": Noted(monitors.PROMETHEUS, "Of the Prometheus operator; put yours.")
+        if name == "waiting"
+        else monitors.PROMETHEUS,
         "query": Noted(query, reason),
         "threshold": threshold,
         "ignoreNullValues": Noted("false", "No answer is a failure, not a zero.") if name == "waiting" else "false",

@@ -50,7 +50,7 @@ def render(deployment: Deployment) -> list[File]:
     runs = (
         "What runs. With Kueue it waits in its queue: apply queues.yaml of --to kueue first. Without Kueue the label does\n"
         "nothing, and it starts at once."
-    )
+    ) + job_sets.hours_note(deployment, "trainjob")
     work = [*guards.claims(deployment), train_job(deployment)]
     return [
         File("namespace.yaml", document(*job_sets.surroundings(deployment), title=heading(deployment, first))),
@@ -114,7 +114,10 @@ def train_job(deployment: Deployment) -> Object:
     }
     spec: Object = {"runtimeRef": {"name": deployment.name}, "trainer": trainer}
     if deployment.deadline_s is not None:
-        reason = "The workload's deadline, from its start; waiting in a queue does not count."
+        reason = (
+            "The workload's deadline, from its creation: waiting for machines counts. It begins anew whenever a queue, or\n"
+            "you, let it go on after a suspension."
+        )
         spec["activeDeadlineSeconds"] = Noted(math.ceil(deployment.deadline_s), reason)
     return {
         "apiVersion": API,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chipwise.renderer.deployment import Deployment, Form
+from chipwise.renderer.encoders import VLLM
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.shards import PROGRAM, shard_reason, shards
@@ -13,17 +14,22 @@ from chipwise.renderer.serving import script
 from chipwise.renderer.serving.settings import Setting, engine_settings, generating, promised, weights
 from chipwise.renderer.yaml_text import Noted, document
 
-FITS = "models that generate text, served or in a batch, on one machine each"
+FITS = "models that generate text, or pool it into embeddings and rankings, served or in a batch, on one machine each"
 EXPRESSES = frozenset({"layers", "regions"})  # one machine serves alike however it is bought, and wherever
 WRITES = ("config.yaml",)
 PORT = 8000
 
 
 def render(deployment: Deployment) -> list[File]:
-    model = generating(deployment, "vLLM")
+    model = generating(deployment, "vLLM", VLLM)
     if deployment.node.kind not in ("gpu", "neuron", "tpu", "cpu"):
         raise CannotRender(
             f"vLLM has no build for {deployment.node.chip}.", remedy="Plan with --limit chips=[...] of GPUs, TPUs or Neuron."
+        )
+    if not model.generates and deployment.node.kind not in ("gpu", "cpu"):
+        raise CannotRender(
+            f"vLLM's build for {deployment.node.chip} generates text, and {model.name} generates none here.",
+            remedy="Plan with --limit chips=[...] of GPUs, or take --to kubernetes with a program of your own.",
         )
     software = deployment.software
     if software.is_custom and software.engine == "vllm":

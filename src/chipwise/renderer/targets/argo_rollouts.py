@@ -1,0 +1,178 @@
+"""Argo Rollouts: a new version of a service first on one replica, held against the plan's goals, and taken back by itself.
+
+Without a router of traffic the share of requests is that of the replicas: the Service sends to all of them. What is measured
+is of the new ones alone, whose pods carry the hash of their template in their names.
+"""
+
+from __future__ import annotations
+
+from chipwise.renderer.cluster import devices, guards, monitors, services, storage
+from chipwise.renderer.cluster.accelerators import resource_of
+from chipwise.renderer.cluster.pod import Object, meta
+from chipwise.renderer.deployment import Deployment, Form
+from chipwise.renderer.file import CannotRender, File
+from chipwise.renderer.heading import heading
+from chipwise.renderer.launch import streams
+from chipwise.renderer.launch.timing import progress_seconds
+from chipwise.renderer.layout import grouped
+from chipwise.renderer.monitoring import measures
+from chipwise.renderer.yaml_text import Noted, Yaml, document
+
+FITS = "services: a new version on one replica first, held against the plan's goals, and taken back by itself"
+WRITES = ("rollout.yaml", "analysis.yaml")
+API = "argoproj.io/v1alpha1"
+HASH = "canary-hash"  # argument of the analysis
+HALF = 50  # per cent of the replicas, after the first
+WARM_S = 300  # after the new replicas are ready: their first requests compile kernels and fill caches
+WINDOW_S = 300  # over which measures are taken: that of `measures.WINDOW`
+MEASUREMENTS, EVERY_S = 5, 60
+BAD = 1  # measurements over a goal that are borne: one more, and it is taken back
+ERRORS = 0.01  # of the requests may fail
+_OTHERS = {
+    Form.JOB: ("a job is not replaced while it runs", "kubernetes, kueue or jobset"),
+    Form.SESSIONS: ("notebooks are of people", "jupyterhub"),
+    Form.DEVICES: ("a device at the edge is in no cluster", "compose"),
+}
+
+
+def render(deployment: Deployment) -> list[File]:
+    _check(deployment)
+    resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
+    surroundings = [
+        guards.namespace(deployment),
+        guards.priority_class(deployment),
+        guards.service_account(deployment),
+        guards.quota(deployment),
+        guards.limit_range(deployment),
+        guards.network_policy(deployment),
+        *storage.classes([deployment]),
+    ]
+    scaler = services.autoscaler(deployment, (API, "Rollout"))
+    work = [*guards.claims(deployment), rollout(deployment), services.disruption_budget(deployment)]
+    work += [services.service(deployment)] if deployment.software.port is not None else []
+    work += [scaler] if scaler is not None else []
+    first = "What surrounds it: apply this first."
+    runs = (
+        "What runs, in place of workload.yaml of --to kubernetes. Needs Argo Rollouts (tried: 1.10). Apply analysis.yaml\n"
+        "before it. A change of the template goes to one replica first; `kubectl argo rollouts get rollout` shows how far it\n"
+        "is, and `kubectl argo rollouts retry rollout` tries again what was taken back."
+    )
+    return [
+        File("namespace.yaml", document(*surroundings, title=heading(deployment, first))),
+        File("analysis.yaml", document(analysis(deployment), title=heading(deployment, _about(deployment)))),
+        File("rollout.yaml", document(*work, title=heading(deployment, runs))),
+        *devices.device_files(deployment),
+    ]
+
+
+def _check(deployment: Deployment) -> None:
+    if deployment.form is Form.PIPELINE:
+        names = ", ".join(one.title for one in deployment.stages)
+        raise CannotRender("Argo Rollouts replaces one service.", remedy=f"Take one stage with --stage: {names}.")
+    if deployment.form is not Form.SERVICE:
+        reason, other = _OTHERS[deployment.form]
+        raise CannotRender(f"Argo Rollouts replaces services step by step, and {reason}.", remedy=f"Take --to {other}.")
+    if grouped(deployment) or streams.live(deployment):
+        holder = "a LeaderWorkerSet" if grouped(deployment) else "a StatefulSet, one pod for each group of streams"
+        raise CannotRender(
+            f"Argo Rollouts replaces pods that are alike, and these are {holder}.", remedy="Take --to kubernetes."
+        )
+
+
+def _about(deployment: Deployment) -> str:
+    lines = [
+        "What a new version is held against, on its own pods. Needs Prometheus with the PodMonitor of --to monitoring or keda",
+        "and kube-state-metrics. A measurement without a request says nothing; where all say nothing the rollout waits for you",
+        "(`kubectl argo rollouts promote` or `abort`).",
+    ]
+    if not _goals(deployment):
+        lines.append("No goal of the workload is measured: the program publishes nothing that we know.")
+    return "\n".join(lines)
+
+
+def rollout(deployment: Deployment) -> Object:
+    strategy, reason = services.replacing(deployment)
+    canary: Object = {key: Noted(value, reason) if key == "maxSurge" else value for key, value in strategy.items()}
+    canary["steps"] = steps(deployment)
+    spec = services.replicas_spec(deployment, {"strategy": {"canary": canary}})
+    deadline = "One replica ends; then a machine comes, fetches the weights and loads them."
+    spec["progressDeadlineSeconds"] = Noted(progress_seconds(deployment), deadline)
+    spec["progressDeadlineAbort"] = Noted(True, "A version that does not come up by then is taken back.")
+    order = ("replicas", "selector", "strategy", "minReadySeconds", "progressDeadlineSeconds", "progressDeadlineAbort")
+    listed = {key: spec[key] for key in (*order, "revisionHistoryLimit", "template") if key in spec}
+    return {"apiVersion": API, "kind": "Rollout", "metadata": meta(deployment), "spec": listed}
+
+
+def steps(deployment: Deployment) -> list[Yaml]:
+    """One replica, then half of them, each judged; then all."""
+    scaling = deployment.scaling
+    assert scaling is not None
+    argument: Object = {"name": HASH, "valueFrom": {"podTemplateHashValue": "Latest"}}
+    judged: Object = {"analysis": {"templates": [{"templateName": deployment.name}], "args": [argument]}}
+    wait: Object = {"pause": {"duration": f"{WARM_S}s"}}
+    reason = f"Warm: of {WARM_S // 60} minutes nothing is measured."
+    first: list[Yaml] = [Noted({"setWeight": 1}, "One replica: the controller never takes less."), Noted(wait, reason), judged]
+    if scaling.maximum < 3:  # of two, one is half already
+        return first
+    return [*first, {"setWeight": HALF}, wait, judged]
+
+
+def analysis(deployment: Deployment) -> Object:
+    metrics: list[Yaml] = [*_goals(deployment), *_errors(deployment), _restarts(deployment)]
+    return {
+        "apiVersion": API,
+        "kind": "AnalysisTemplate",
+        "metadata": meta(deployment),
+        "spec": {"args": [{"name": HASH}], "metrics": metrics},
+    }
+
+
+def _pods(deployment: Deployment) -> str:
+    """A further label of a query: the pods of the new version. Braces of an argument, not of a format."""
+    return f',pod=~"{deployment.name}-{{{{args.{HASH}}}}}-.*"'
+
+
+def _goals(deployment: Deployment) -> list[Yaml]:
+    metrics: list[Yaml] = []
+    for goal, seconds in deployment.goals.items():
+        query = measures.time_query(deployment, goal, _pods(deployment))
+        if query is None:
+            continue
+        planned = deployment.predicted.latency.get(goal)
+        expected = f"; the plan expects {planned:g} s" if planned is not None else ""
+        name = goal.replace(" ", "-").replace(".", "-")
+        metrics.append(Noted(_metric(name, query, f"{seconds:g}"), f"The workload's goal for {goal}{expected}."))
+    return metrics
+
+
+def _errors(deployment: Deployment) -> list[Yaml]:
+    """vLLM counts answers by the first digit of their status."""
+    if deployment.software.engine != "vllm" or deployment.software.port is None:
+        return []
+    chosen = f"{measures.namespace_label(deployment)}{_pods(deployment)}"
+    failed = f'sum(rate(http_requests_total{{{chosen},status="5xx"}}[{measures.WINDOW}]))'
+    every = f"sum(rate(http_requests_total{{{chosen}}}[{measures.WINDOW}]))"
+    return [
+        Noted(_metric("errors", f"({failed} or vector(0)) / {every}", f"{ERRORS:g}"), "Answers with a status of 500 and up.")
+    ]
+
+
+def _restarts(deployment: Deployment) -> Yaml:
+    chosen = f"{measures.namespace_label(deployment)}{_pods(deployment)}"
+    query = f"sum(increase(kube_pod_container_status_restarts_total{{{chosen}}}[{measures.WINDOW}]))"
+    return Noted(_metric("restarts", query, "0.5"), "Its container does not come down.")
+
+
+def _metric(name: str, query: str, limit: str) -> Object:
+    known = "len(result) > 0 && !isNaN(result[0])"
+    return {
+        "name": name,
+        "initialDelay": f"{WINDOW_S}s",
+        "interval": f"{EVERY_S}s",
+        "count": MEASUREMENTS,
+        "successCondition": f"{known} && result[0] <= {limit}",
+        "failureCondition": f"{known} && result[0] > {limit}",
+        "failureLimit": BAD,
+        "inconclusiveLimit": MEASUREMENTS - 1,
+        "provider": {"prometheus": {"address": monitors.PROMETHEUS, "query": query}},
+    }

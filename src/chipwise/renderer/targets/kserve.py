@@ -1,0 +1,189 @@
+"""KServe: a runtime with the flags of the plan, and an InferenceService that says how many replicas and by what they scale.
+
+KServe makes the Deployment, its Service and its route (deployment mode Standard, without Knative). Weights come from the hub
+into a volume that all replicas share, as everywhere here: a storageUri would fetch them anew for each pod.
+"""
+
+from __future__ import annotations
+
+from chipwise.renderer.cluster import devices, guards, monitors, services, storage
+from chipwise.renderer.cluster.accelerators import resource_of
+from chipwise.renderer.cluster.pod import Object, labels, meta, template
+from chipwise.renderer.deployment import Deployment, Form
+from chipwise.renderer.file import CannotRender, File
+from chipwise.renderer.heading import heading
+from chipwise.renderer.launch import streams
+from chipwise.renderer.launch.timing import drain_seconds, progress_seconds
+from chipwise.renderer.layout import grouped
+from chipwise.renderer.monitoring import measures
+from chipwise.renderer.quoting import kubernetes
+from chipwise.renderer.yaml_text import Noted, Yaml, document
+
+FITS = "services of models by KServe: a ServingRuntime with the plan's flags, an InferenceService that scales"
+WRITES = ("inference.yaml",)
+API = "serving.kserve.io"
+MAIN = "kserve-container"  # by which KServe finds the container that answers
+WAIT_S = 60  # of a request in the queue of a replica, beside its answer
+KSERVE_S = 600  # that it gives its Deployment to make progress
+# What a ServingRuntime has of a pod; the rest is the InferenceService's.
+_RUNTIME = ("nodeSelector", "affinity", "tolerations", "containers", "volumes")
+_OTHERS = {
+    Form.JOB: ("a job that nobody calls", "kubernetes or kueue"),
+    Form.SESSIONS: ("notebooks of people", "jupyterhub"),
+    Form.DEVICES: ("a device at the edge", "compose"),
+    Form.SERVICE: ("one without a port", "kubernetes"),
+}
+
+
+def render(deployment: Deployment) -> list[File]:
+    _check(deployment)
+    resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
+    surroundings = [
+        guards.namespace(deployment),
+        guards.priority_class(deployment),
+        guards.service_account(deployment),
+        guards.quota(deployment),
+        guards.limit_range(deployment),
+        guards.network_policy(deployment),
+        *storage.classes([deployment]),
+    ]
+    objects = [*guards.claims(deployment), runtime(deployment), inference_service(deployment)]
+    objects.append(services.disruption_budget(deployment))
+    return [
+        File("namespace.yaml", document(*surroundings, title=heading(deployment, "What surrounds it: apply this first."))),
+        File("inference.yaml", document(*objects, title=heading(deployment, _about(deployment)))),
+        *devices.device_files(deployment),
+    ]
+
+
+def _check(deployment: Deployment) -> None:
+    if deployment.form is Form.PIPELINE:
+        names = ", ".join(one.title for one in deployment.stages)
+        raise CannotRender("KServe serves one model, not stages in order.", remedy=f"Take one stage with --stage: {names}.")
+    if deployment.form is not Form.SERVICE or deployment.software.port is None:
+        reason, other = _OTHERS[deployment.form]
+        raise CannotRender(f"KServe answers requests, and this is {reason}.", remedy=f"Take --to {other}.")
+    if grouped(deployment) or streams.live(deployment):
+        raise CannotRender(
+            "This runtime of KServe is one pod for each replica, and the plan has groups of them.",
+            remedy="Take --to kubernetes or kueue.",
+        )
+
+
+def _about(deployment: Deployment) -> str:
+    lines = ["What runs. Needs KServe 0.16 or newer" + (", KEDA and Prometheus." if _counted(deployment) else ".")]
+    needed = progress_seconds(deployment)
+    if needed > KSERVE_S:
+        lines += [
+            f"KServe gives its Deployment {KSERVE_S} s, and a replica may take {needed} s to come: until then conditions call",
+            "it failed, and it comes all the same.",
+        ]
+    return "\n".join(lines)
+
+
+def _format(deployment: Deployment) -> str:
+    return deployment.software.engine or "custom"
+
+
+def runtime(deployment: Deployment) -> Object:
+    pod = _pod(deployment)
+    containers = pod["containers"]
+    assert isinstance(containers, list)
+    [main] = containers
+    named: Object = {"name": Noted(MAIN, "KServe looks for this name.")}
+    fields = {key: pod[key] for key in _RUNTIME if key in pod}
+    fields["containers"] = [named | {key: _literal(value) for key, value in main.items() if key != "name"}]
+    formats: list[Yaml] = [{"name": _format(deployment), "version": "1", "autoSelect": False}]
+    return {
+        "apiVersion": f"{API}/v1alpha1",
+        "kind": "ServingRuntime",
+        "metadata": meta(deployment),
+        "spec": {"supportedModelFormats": Noted(formats, "Taken by whoever names this runtime, and by nobody else."), **fields},
+    }
+
+
+def _literal(value: Yaml) -> Yaml:
+    """KServe fills in the container as a template of Go: what looks like a place for a value is written as text."""
+    match value:
+        case Noted():
+            return Noted(_literal(value.value), value.comment)
+        case str():
+            return value.replace("{{", "{{`{{`}}")
+        case list() | tuple():
+            return [_literal(one) for one in value]
+        case dict():
+            return {key: _literal(one) for key, one in value.items()}
+    return value
+
+
+def _pod(deployment: Deployment) -> Object:
+    spread: list[Yaml] = services.spread(deployment)
+    extra: Object = {"topologySpreadConstraints": spread} if spread else {}
+    spec = template(deployment, [*map(kubernetes, deployment.software.command)], extra)["spec"]
+    assert isinstance(spec, dict)
+    return dict(spec)
+
+
+def inference_service(deployment: Deployment) -> Object:
+    scaling = deployment.scaling
+    assert scaling is not None
+    strategy, reason = services.replacing(deployment)
+    pod = {key: value for key, value in _pod(deployment).items() if key not in _RUNTIME}
+    seconds = drain_seconds(deployment.predicted.longest_s) + WAIT_S
+    predictor: Object = {
+        "minReplicas": Noted(scaling.minimum, scaling.minimum_reason),
+        "maxReplicas": scaling.maximum,
+        **_scaled(deployment),
+        "timeout": Noted(seconds, "Of the route: the longest answer and a quarter more, after a minute in the queue. Else 60."),
+        "deploymentStrategy": {"type": "RollingUpdate", "rollingUpdate": Noted(strategy, reason)},
+        "labels": labels(deployment),
+        **pod,
+        "model": {"modelFormat": {"name": _format(deployment)}, "runtime": deployment.name},
+    }
+    annotations: Object = {
+        f"{API}/deploymentMode": Noted("Standard", "A Deployment: Knative would need leave for volumes and affinity."),
+        f"{API}/autoscalerClass": _class(deployment),
+    }
+    metadata = meta(deployment) | {"annotations": annotations}
+    return {
+        "apiVersion": f"{API}/v1beta1",
+        "kind": "InferenceService",
+        "metadata": metadata,
+        "spec": {"predictor": predictor},
+    }
+
+
+def _counted(deployment: Deployment) -> bool:
+    """The engine counts the requests in work, and the number of replicas is not fixed."""
+    return _class(deployment) == "keda"
+
+
+def _class(deployment: Deployment) -> str:
+    scaling = deployment.scaling
+    assert scaling is not None
+    if scaling.minimum == scaling.maximum:
+        return "none"
+    return "keda" if deployment.software.engine in services.QUEUES and scaling.busy is not None else "hpa"
+
+
+def _scaled(deployment: Deployment) -> Object:
+    scaling = deployment.scaling
+    assert scaling is not None
+    match _class(deployment):
+        case "none":
+            return {}
+        case "hpa":
+            return {"scaleMetric": "cpu", "scaleTarget": 70}
+    query = measures.total(deployment, services.QUEUES[deployment.software.engine])
+    metric: Object = {
+        "type": "External",
+        "external": {
+            "metric": {
+                "backend": "prometheus",
+                "serverAddress": Noted(monitors.PROMETHEUS, "Of the Prometheus operator; put yours."),
+                "query": query,
+            },
+            "target": {"type": "AverageValue", "value": Noted(str(scaling.busy), f"For one replica: {scaling.busy_reason}.")},
+        },
+    }
+    return {"autoScaling": {"metrics": [Noted(metric, "Requests in work, by the PodMonitor of --to monitoring.")]}}

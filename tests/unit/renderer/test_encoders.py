@@ -1,0 +1,163 @@
+"""Models that read text and write none are served by TEI or vLLM's pooling runner, and batches of them by vLLM."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from chipwise.catalog.load import load
+from chipwise.planner.values.split import UNSPLIT, Split
+from chipwise.renderer.deployment import Form, Model, Node, Software
+from chipwise.renderer.encoders import poolers
+from chipwise.renderer.launch.health import check_words
+from chipwise.renderer.software import SoftwareRequest, software_of
+from chipwise.workload.common import Common
+from chipwise.workload.kinds import Batch, Serve
+from chipwise.workload.model.registry import find
+from fixed_deployments import CASES, SERVE
+
+ROWS = load(prices=False).rows("images")
+ARGUMENTS = Path(__file__).parents[2] / "support" / "arguments"
+GPU = Node("aws", "us-east-1", "x", "L40S", "gpu", "NVIDIA", 1, capability=8.9)
+CPU = Node("aws", "us-east-1", "x", "EPYC", "cpu", "AMD", 0)
+BGE = Model("bge-m3", "BAAI/bge-m3", "fp16", None, 1.1e9, False, pooled=("tei", "vllm"))
+ONLINE = Serve.model_validate({"name": "embed", "kind": "serve", "model": "bge-m3", "arrival": {"rate": 10}})
+OFFLINE = Batch.model_validate({"name": "embed", "kind": "batch", "model": "bge-m3", "items": 1000})
+
+
+def chosen(node: Node = GPU, model: Model = BGE, work: Common = ONLINE, split: Split = UNSPLIT) -> Software:
+    form = Form.SERVICE if isinstance(work, Serve) else Form.JOB
+    request = SoftwareRequest(work, form, node, model, 1, split, 16, "embed", longest_s=0.1)
+    return software_of(request, ROWS)
+
+
+def known(name: str) -> set[str]:
+    [path] = ARGUMENTS.glob(f"{name}-[0-9]*.txt")
+    return {line for line in path.read_text().splitlines() if not line.startswith("#")}
+
+
+def flags(words: tuple[str, ...]) -> set[str]:
+    return {word.partition("=")[0] for word in words if word.startswith("-")}
+
+
+@pytest.mark.parametrize(
+    ("capability", "tag"),
+    [
+        (7.5, "turing-1.9"),
+        (8.0, "1.9"),
+        (8.6, "86-1.9"),
+        (8.9, "89-1.9"),
+        (9.0, "hopper-1.9"),
+        (10.0, "100-1.9"),
+        (12.0, "120-1.9"),
+    ],
+)
+def test_a_service_takes_the_build_of_tei_for_its_chip(capability: float, tag: str) -> None:
+    software = chosen(replace(GPU, capability=capability))
+    assert software.engine == "tei"
+    assert software.image == f"ghcr.io/huggingface/text-embeddings-inference:{tag}"
+    assert not software.built
+
+
+def test_tei_is_started_with_arguments_of_its_release() -> None:
+    software = chosen()
+    assert software.command[:3] == ("text-embeddings-router", "--model-id", "BAAI/bge-m3")
+    assert flags(software.command) <= known("tei")
+    assert dict(software.env)["HUGGINGFACE_HUB_CACHE"] == "/models/hub"
+    assert software.command[software.command.index("--hostname") + 1] == "0.0.0.0"
+
+
+@pytest.mark.parametrize(("precision", "number"), [("fp16", "float16"), ("bf16", "float16"), ("fp32", "float32")])
+def test_numbers_are_those_that_tei_has(precision: str, number: str) -> None:
+    command = chosen(model=replace(BGE, precision=precision)).command
+    assert command[command.index("--dtype") + 1] == number
+
+
+def test_a_chip_without_a_build_of_tei_has_vllm_pool() -> None:
+    software = chosen(replace(GPU, chip="V100", capability=7.0))
+    assert software.engine == "vllm"
+    assert software.command[software.command.index("--runner") :][:2] == ("--runner", "pooling")
+    assert chosen(replace(GPU, arch="arm64", capability=9.0)).engine == "vllm"
+
+
+def test_processors_compute_32_bits_by_tei_and_16_by_vllm() -> None:
+    assert chosen(CPU, replace(BGE, precision="fp32")).command[0] == "text-embeddings-router"
+    assert chosen(CPU, replace(BGE, precision="bf16")).command[0] == "vllm"
+
+
+def test_numbers_that_neither_computes_stay_with_triton() -> None:
+    assert chosen(model=replace(BGE, precision="int8")).engine == "triton"
+
+
+def test_a_batch_goes_through_vllm_with_arguments_of_its_release() -> None:
+    software = chosen(work=OFFLINE)
+    assert software.command[:2] == ("vllm", "run-batch")
+    assert "--runner" in software.command
+    assert flags(software.command) <= known("vllm-run-batch")
+
+
+def test_a_service_of_vllm_has_arguments_of_its_release() -> None:
+    software = chosen(model=replace(BGE, pooled=("vllm",)))
+    assert software.command[:3] == ("vllm", "serve", "BAAI/bge-m3")
+    assert flags(software.command) <= known("vllm-serve")
+
+
+@pytest.mark.parametrize("name", ["serve", "wide", "azure"])
+def test_services_of_text_have_arguments_of_the_pinned_release(name: str) -> None:
+    software = CASES[name].software
+    assert software.engine == "vllm"
+    assert flags(software.command) <= known("vllm-serve")
+
+
+def test_tgi_is_started_with_arguments_of_its_release() -> None:
+    text = Model("llama-3-1-8b", "meta-llama/Llama-3.1-8B", "fp8", 8192, 8e9, True)
+    named = {"name": "chat", "kind": "serve", "model": "bge-m3", "arrival": {"rate": 1}, "program": {"engine": "tgi"}}
+    software = chosen(model=text, work=Serve.model_validate(named))
+    assert software.command[0] == "text-generation-launcher"
+    assert flags(software.command) <= known("tgi")
+
+
+@pytest.mark.parametrize(
+    ("name", "engines"),
+    [
+        ("bge-m3", ("tei", "vllm")),
+        ("bert-base", ("tei", "vllm")),
+        ("BAAI/bge-reranker-large", ("tei", "vllm")),
+        ("mpnet-base", ("tei",)),
+        ("distilbert-base", ("tei",)),
+        ("clip-l-text", ()),
+        ("t5-xxl-encoder", ()),
+        ("llama-3.1-8b", ("vllm",)),
+    ],
+)
+def test_engines_pool_the_networks_that_they_know(name: str, engines: tuple[str, ...]) -> None:
+    assert poolers(find(name).shape) == engines
+
+
+class _Answers(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path == "/health" else 503)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_the_health_check_of_tei_runs_without_python_or_curl() -> None:
+    server = HTTPServer(("127.0.0.1", 0), _Answers)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    port = server.server_address[1]
+    try:
+        for path, expected in (("/health", 0), ("/other", 1)):
+            planned = replace(SERVE, software=replace(SERVE.software, engine="tei", port=port, health=path))
+            words = check_words(planned)
+            assert words is not None
+            assert subprocess.run(words, timeout=20).returncode == expected
+    finally:
+        server.shutdown()
+        server.server_close()
