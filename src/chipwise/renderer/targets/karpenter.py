@@ -18,6 +18,7 @@ from chipwise.renderer.yaml_text import Noted, Yaml, document
 FITS = "machines of AWS that come with pending pods and go when they are empty: NodePool and EC2NodeClass"
 EXPRESSES = frozenset({"layers", "regions", "streams", "no run", "groups"})
 WRITES = ("nodes.yaml",)
+MANIFESTS = True
 
 
 _SPOT = (
