@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -24,7 +24,8 @@ from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.describing import describe, describe_pipeline
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.image_checks import checked
-from chipwise.renderer.left_out import refuse_large_copies, with_notes
+from chipwise.renderer.layouts.laying import LAYOUTS, lay_out
+from chipwise.renderer.left_out import refuse_large_copies, refuse_reservation, with_notes
 from chipwise.renderer.limits import bounded
 from chipwise.renderer.sold import WRITERS, writer
 from chipwise.spelling import nearest
@@ -52,6 +53,7 @@ class RenderRequest:
     stage: str | None = None
     out: Path | None = None  # where files are to go, which is looked at before anything is planned
     force: bool = False
+    layout: str | None = None  # kustomize, helm: all environments of the file in one tree
 
 
 @cache
@@ -123,11 +125,37 @@ def render(
     something is cheaper than what is written."""
     modules = {name: target(name) for name in names}  # an unknown name is told before anything is planned
     request = request or RenderRequest()
+    if request.layout is not None:
+        return _laid_out(session, path, modules, request, request.layout)
     work, plan = _planned(session, path, request, names)
     if tell is not None and request.rank is None and isinstance(plan, Plan) and plan.service and plan.winner:
         for line in _instead(plan.service, plan.winner, names):
             tell(line)
     return {name: files(name, module, deployment_from(session, work, plan, request, name)) for name, module in modules.items()}
+
+
+def _laid_out(
+    session: Session, path: str, modules: Mapping[str, ModuleType], request: RenderRequest, layout: str
+) -> dict[str, list[File]]:
+    """Every environment planned by itself; what is named as the request's own is what the others are laid over."""
+    if layout not in LAYOUTS:
+        raise UnknownName("layout", layout, nearest(layout, LAYOUTS), known=LAYOUTS)
+    for name, module in modules.items():
+        if not getattr(module, "MANIFESTS", False):
+            able = [one for one in target_names() if getattr(target(one), "MANIFESTS", False)]
+            raise CannotRender(
+                f"{name} writes no manifests of a cluster, so there is nothing to lay out.",
+                remedy=f"Leave --layout out, or use one of {', '.join(able)}.",
+            )
+    known = check(session, path, request.environment, text=request.text)
+    every = dict.fromkeys((request.environment, *known.parsed.environments))
+    planned = {name: _planned(session, path, replace(request, environment=name, out=None), ()) for name in every}
+    made: dict[str, list[File]] = {}
+    for name, module in modules.items():
+        deployments = {one: deployment_from(session, *planned[one], request, name) for one in every}
+        environments = {one: deployments[one] for one in known.parsed.environments}
+        made[name] = lay_out(layout, partial(files, name, module), deployments[request.environment], environments)
+    return made
 
 
 def render_plan(session: Session, work: Common, found: Plan | PipelinePlan, names: Sequence[str]) -> dict[str, list[File]]:
@@ -138,6 +166,7 @@ def render_plan(session: Session, work: Common, found: Plan | PipelinePlan, name
 def files(name: str, module: ModuleType, deployment: Deployment) -> list[File]:
     expresses = getattr(module, "EXPRESSES", ())
     refuse_large_copies(name, deployment, expresses)
+    refuse_reservation(name, deployment, expresses, getattr(module, "STARTS_MACHINES", False))
     rendered: list[File] = checked(deployment, module.render(with_notes(deployment, expresses)))
     if not rendered:
         raise CannotRender(f"{name} has nothing to write for {deployment.title}.", remedy="Use another target.")

@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 @click.option("--stage", default=None, metavar="NAME", help="One stage of a pipeline.")
 @click.option("--objective", type=click.Choice(("cost", "time", "carbon", "balanced")), default=None, help="As for plan.")
 @click.option("--environment", "-e", default=None, help="An environment of the file, such as prod.")
+@click.option(
+    "--layout",
+    type=click.Choice(("kustomize", "helm")),
+    default=None,
+    help="All environments of the file as one tree: a base with overlays, or a chart with values.",
+)
 @constraining()
 @click.option("--json", "as_json", is_flag=True, help="Files as JSON.")
 def render(
@@ -51,6 +57,7 @@ def render(
       chipwise render --list
       chipwise render workload.yaml --to kubernetes
       chipwise render workload.yaml --to karpenter --cloud aws --out deploy
+      chipwise render workload.yaml --to kubernetes --layout kustomize --out deploy
     """
     from chipwise.api import render as rendering
     from chipwise.api.session.wiring import open_session
@@ -88,6 +95,7 @@ def _request(session: Session, workload: str, constraints: Constraints, settings
         objective=settings["objective"],
         rank=settings["choice"],
         stage=settings["stage"],
+        layout=settings["layout"],
     )
 
 

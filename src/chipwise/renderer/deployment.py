@@ -219,6 +219,18 @@ class Stand:
 
 
 @dataclass(frozen=True, slots=True)
+class Reservation:
+    """Capacity of AWS that is held already, for one machine type in one zone."""
+
+    id: str
+    block: bool  # for a stated time, paid at once
+
+    @property
+    def title(self) -> str:
+        return f"the {'capacity block' if self.block else 'capacity reservation'} {self.id}"
+
+
+@dataclass(frozen=True, slots=True)
 class MachineLayer:
     """Machines that carry a part of a load over time and are bought one way."""
 
@@ -308,6 +320,7 @@ class Deployment:
     host_service: Service | None = None  # what runs it instead of the node, in files of a service; see `sold`
     written_usd: float | None = None  # a month of files that do not keep the plan's hours; None: they do, or there are none
     finetuning: FineTuning | None = None
+    reservation: Reservation | None = None  # machines start in it and nowhere else
     best: str = ""  # the plan's first machines and their price, where they are not the node's
 
     @property

@@ -191,7 +191,8 @@ def candidates(deployment: Deployment) -> tuple[Node, ...]:
     stands in for the chosen one only if it has the same chip: what was predicted then still holds, and only its price differs.
     """
     node, fits = deployment.node, []
-    if len(deployment.layers) == 1 and deployment.layers[0].committed:  # a term is promised for one machine type
+    promised = len(deployment.layers) == 1 and deployment.layers[0].committed
+    if promised or deployment.reservation is not None:  # a term is promised, and capacity held, for one machine type
         return (node,)
     for alternative in deployment.alternatives:
         if (not deployment.spot or deployment.layers) and alternative.chip != node.chip:

@@ -12,7 +12,7 @@ from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch import nodes
 from chipwise.renderer.layout import replica_machines
 
-LAYERS, REGIONS, STREAMS = "layers", "regions", "streams"
+LAYERS, REGIONS, STREAMS, RESERVATIONS = "layers", "regions", "streams", "reservations"
 GROUPS = "groups"  # replicas of a service that stand on several machines
 HOURS, NO_RUN = "hours", "no run"  # what keeps a schedule by clocks of its own; what starts nothing that could run on
 _LAYERED = {"aws": "karpenter, kueue, eksctl or terraform"}  # elsewhere kueue counts them apart
@@ -36,12 +36,54 @@ def refuse_large_copies(target: str, deployment: Deployment, expresses: Collecti
         )
 
 
+def refuse_reservation(target: str, deployment: Deployment, expresses: Collection[str], starts_machines: bool) -> None:
+    """Machines that start beside the capacity that is held for them are paid for twice, or cannot be had."""
+    for stage in (*deployment.stages, *(() if deployment.stages else (deployment,))):
+        held, node = stage.reservation, stage.node
+        if held is None:
+            continue
+        if node.provider != "aws":
+            raise CannotRender(
+                f"The workload names {held.title} of AWS, and the plan takes {node.machine} of {node.provider}.",
+                remedy="Plan with --limit clouds=[aws], or leave `reservation` out.",
+            )
+        if stage.losable or len(stage.rented) > 1:
+            bought = " + ".join(one.title for one in stage.rented) or stage.purchase
+            raise CannotRender(
+                f"The workload names {held.title}, and the plan buys {bought}: a machine is held, or it is spot.",
+                remedy="Plan with --limit purchase=[on-demand], or leave `reservation` out.",
+            )
+        if starts_machines and RESERVATIONS not in expresses:
+            raise CannotRender(
+                f"{target} would start machines beside {held.title}.",
+                remedy="Use --to karpenter, eksctl or terraform, which start them in it.",
+            )
+
+
+def _held(deployment: Deployment) -> tuple[str, ...]:
+    held, node = deployment.reservation, deployment.node
+    if held is None:
+        return ()
+    paid = "paid when it was bought" if held.block else "paid whether machines run in it or not"
+    ends = " EC2 ends its machines 30 minutes before the block does (60 for UltraServers)." if held.block else ""
+    note = (
+        f"Machines start in {held.title} alone, which must be of {node.machine} in {node.region} and of this number, {paid};"
+        f" the price here is that of machines by the hour.{ends}"
+    )
+    return (note,)
+
+
 def with_notes(deployment: Deployment, expresses: Collection[str]) -> Deployment:
     """The deployment with a note on each part of the plan that the target leaves out, and so each stage of a pipeline."""
     noted = replace(deployment, stages=tuple(with_notes(one, expresses) for one in deployment.stages))
     if deployment.form is Form.PIPELINE:
         return noted
-    left = (*_streams(deployment, expresses), *_layers(deployment, expresses), *_regions(deployment, expresses))
+    left = (
+        *_held(deployment),
+        *_streams(deployment, expresses),
+        *_layers(deployment, expresses),
+        *_regions(deployment, expresses),
+    )
     unread = nodes.unread(deployment) if NO_RUN not in expresses else ""
     noted = replace(noted, notes=(*deployment.notes, *left, *((unread,) if unread else ())))
     ends_known = deployment.form is not Form.SERVICE or bool(deployment.stops)

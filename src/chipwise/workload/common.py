@@ -16,6 +16,7 @@ from chipwise.workload.quantity import (
     Seconds,
     WholeNumber,
 )
+from chipwise.workload.reservation import Reservation
 from chipwise.workload.schedule import Always, Schedule
 
 
@@ -48,6 +49,8 @@ class Common(Section):
     limits: Limits = Limits()
     program: Program | None = None
     """What runs: image, command, settings. It changes no plan; `chipwise render` writes it down."""
+    reservation: Reservation | None = None
+    """Capacity of AWS that is held for it already. It changes no plan; rendered files start machines in it alone."""
     measured: Lines | None = None
     """A run of it on a known chip, or a list of them: speeds on other chips follow from it."""
     measured_per: ClassVar[tuple[Per, ...]] = ()  # what a measured time may be for; the first unless it says

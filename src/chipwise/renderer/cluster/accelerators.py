@@ -84,6 +84,9 @@ def capacity_labels(deployment: Deployment) -> tuple[tuple[str, str], ...]:
     if spot and any(one.purchase != "spot" for one in deployment.rented):  # layers of both: a pod takes what there is
         return ()
     match deployment.node.provider:
+        case "aws" if deployment.reservation is not None:
+            bought = "CAPACITY_BLOCK" if deployment.reservation.block else "ON_DEMAND"
+            return (("karpenter.sh/capacity-type", "reserved"), ("eks.amazonaws.com/capacityType", bought))
         case "aws":
             return (
                 ("karpenter.sh/capacity-type", "spot" if spot else "on-demand"),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from chipwise.renderer.cluster.accelerators import Taint, chip_taint
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender
+from chipwise.renderer.layout import meets
 from chipwise.renderer.quoting import one_line, tag_value
 from chipwise.units import GB
 
@@ -15,6 +16,12 @@ IMAGES_GIB = 100  # container images of accelerators take tens of GiB, and the s
 SCRATCH_GIB = 100  # beside them, where the machine has no disk of its own
 MOST_TAGS = 40  # of 50 that a resource may have; eksctl, Karpenter and EKS add some of their own
 PRESENT = "nvidia.com/gpu.present"  # what the chart of NVIDIA's device plugin looks for
+
+
+def placed_together(deployment: Deployment) -> bool:
+    """Machines for which a placement group is named. Those of a capacity block stand close to each other without one."""
+    block = deployment.reservation is not None and deployment.reservation.block
+    return meets(deployment) and deployment.machines > 1 and not block
 
 
 def check(deployment: Deployment, tool: str) -> None:

@@ -21,6 +21,7 @@ from chipwise.units import GIB
 FITS = "jobs in a queue on AWS: single, array, or multi-node on machines at the full price"
 EXPRESSES = frozenset({"hours"})
 WRITES = ("batch_job.py",)
+STARTS_MACHINES = True
 MOST_PARTS = 10_000  # of an array job
 # The main machine has no address of a main machine: it is itself.
 _HEAD = "${AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS:-127.0.0.1}"

@@ -20,6 +20,7 @@ from chipwise.units import GIB
 
 FITS = "jobs and services on EC2 machines without a cluster: boto3 script and AWS CLI, spot with fallback"
 WRITES = ("launch.py",)
+STARTS_MACHINES = True
 SYSTEM_GIB = 100  # of the root disk: the system and container images
 LARGEST_GIB = 16_384
 

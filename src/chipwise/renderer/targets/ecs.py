@@ -22,6 +22,7 @@ from chipwise.renderer.program_files import Setting, python_files
 FITS = "services and jobs of single machines on ECS, with GPUs or Neuron chips"
 EXPRESSES = frozenset({"hours"})
 WRITES = ("task-definition.json",)
+STARTS_MACHINES = True
 
 MOST_TASKS = 100  # of a job, started one by one
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from chipwise.renderer.cluster import buckets
 from chipwise.renderer.cluster.accelerators import resource_of
 from chipwise.renderer.cluster.pod import Object, mounted_volumes
-from chipwise.renderer.deployment import Deployment, Form, Node
+from chipwise.renderer.deployment import Deployment, Form, Node, Reservation
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.layout import bought, candidates, machines_for, meets, most_machines, uses_efa
@@ -14,7 +14,7 @@ from chipwise.renderer.quoting import one_line, shell
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "a cluster on AWS with managed groups of GPU, Trainium, Inferentia or CPU machines: EFA, placement, spot"
-EXPRESSES = frozenset({"layers", "regions", "streams", "no run", "groups"})
+EXPRESSES = frozenset({"layers", "regions", "streams", "no run", "groups", "reservations"})
 WRITES = ("cluster.yaml",)
 # Two of these carry DNS, metrics and controllers, and of larger ones also a hub of notebooks or the head of a Ray cluster
 # (8 GiB). Of the processor that the workload's images are built for: what runs beside it has the same images.
@@ -167,13 +167,20 @@ def _group(deployment: Deployment) -> Object:
         spec["instanceTypes"] = Noted(names, f"The plan's choice first; {reason}.")
     else:
         spec["instanceTypes"] = names
+    if deployment.reservation is not None:
+        spec |= _held(deployment.reservation)
+        if deployment.reservation.block:  # EKS takes the type of a block from the launch template
+            del spec["instanceTypes"]
+            spec["instanceType"] = names[0]
     if deployment.spot:
         spec["spot"] = True
     spec |= _sizes(deployment)
-    if _close(deployment):
+    if deployment.reservation is not None:
+        spec["availabilityZones"] = Noted([_zone(deployment)], "That of the reservation: put its own.")
+    elif _close(deployment):
         zone = Noted([_zone(deployment)], f"One zone, which must have the machine:\n{_offered(deployment)}")
         spec["availabilityZones"] = zone
-    if _close(deployment) and not uses_efa(deployment):
+    if machines.placed_together(deployment) and not uses_efa(deployment):
         spec["placement"] = Noted({"groupName": deployment.name}, _placement(deployment))
     if uses_efa(deployment):
         reason = "eksctl attaches the interfaces, opens the group to itself and installs the plugin; its placement group\n"
@@ -197,9 +204,19 @@ def _group(deployment: Deployment) -> Object:
     return spec
 
 
+def _held(reservation: Reservation) -> Object:
+    """Its id is spelled with a large D: eksctl drops what it does not know, and the target would be empty."""
+    target: Object = {"capacityReservationTarget": {"capacityReservationID": reservation.id}}
+    fields: Object = {"capacityReservation": Noted(target, f"Machines start in {reservation.title} alone.")}
+    if reservation.block:
+        fields["instanceMarketOptions"] = {"marketType": "capacity-block"}
+    return fields
+
+
 def _close(deployment: Deployment) -> bool:
-    """Machines that talk to each other all the time, so they stand in one zone."""
-    return uses_efa(deployment) or (meets(deployment) and deployment.machines > 1)
+    """Machines that stand in one zone: they talk to each other all the time, or are held there."""
+    held = deployment.reservation is not None  # in one zone
+    return held or uses_efa(deployment) or (meets(deployment) and deployment.machines > 1)
 
 
 def _zone(deployment: Deployment) -> str:

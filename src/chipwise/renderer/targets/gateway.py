@@ -18,6 +18,7 @@ from chipwise.renderer.yaml_text import Noted, Yaml, document
 FITS = "services that generate text: a gateway with TLS, and routing by prefix cache and queue (InferencePool)"
 EXPRESSES = frozenset({"layers", "groups", "no run"})  # it leads to what --to kubernetes wrote
 WRITES = ("gateway.yaml", "pool.yaml")
+MANIFESTS = True
 API = "gateway.networking.k8s.io/v1"
 POOLS = "inference.networking.k8s.io"
 # What of an engine's address is let through: not its metrics, nor what changes it while it runs.

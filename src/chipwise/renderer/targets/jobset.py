@@ -12,6 +12,7 @@ from chipwise.renderer.yaml_text import Noted, document
 
 FITS = "training over several machines: pods with names that stay, restarts of all together, a queue of Kueue"
 WRITES = ("workload.yaml",)
+MANIFESTS = True
 
 
 def render(deployment: Deployment) -> list[File]:

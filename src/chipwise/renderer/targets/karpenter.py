@@ -16,8 +16,9 @@ from chipwise.renderer.quoting import label_value, shell
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "machines of AWS that come with pending pods and go when they are empty: NodePool and EC2NodeClass"
-EXPRESSES = frozenset({"layers", "regions", "streams", "no run", "groups"})
+EXPRESSES = frozenset({"layers", "regions", "streams", "no run", "groups", "reservations"})
 WRITES = ("nodes.yaml",)
+MANIFESTS = True
 
 
 _SPOT = (
@@ -108,7 +109,13 @@ def _requirements(deployment: Deployment) -> list[Yaml]:
         "operator": "In",
         "values": ["spot"] if deployment.spot else ["on-demand"],
     }
-    if deployment.purchase not in ("spot", "on-demand"):
+    if deployment.reservation is not None:
+        gate = "Karpenter's feature gate ReservedCapacity must be on."
+        paid = Noted(
+            {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["reserved"]},
+            f"Only {deployment.reservation.title}: add on-demand for when it is full. {gate}",
+        )
+    elif deployment.purchase not in ("spot", "on-demand"):
         paid = Noted(paid, f"A commitment ({label_value(deployment.purchase)}) lowers the bill of on-demand machines.")
     elif not deployment.spot and deployment.form is Form.JOB:
         paid = Noted(paid, "The plan pays by the hour: an interruption would cost more than spot saves.")
@@ -198,6 +205,12 @@ def node_class(deployment: Deployment) -> Object:
         "subnetSelectorTerms": [Noted(selector, "Private subnets: tag no others.")],
         "securityGroupSelectorTerms": [selector],
     }
+    if deployment.reservation is not None:
+        reason = "Of the plan's machine type, in a zone of the subnets above."
+        if deployment.reservation.block:
+            reason += " A block needs Karpenter 1.6 or newer, which drains its\nmachines before EC2 ends them."
+        terms: list[Yaml] = [{"id": deployment.reservation.id}]
+        spec["capacityReservationSelectorTerms"] = Noted(terms, reason)
     if uses_efa(deployment):
         spec["securityGroupSelectorTerms"] = Noted(
             [selector],
@@ -206,7 +219,7 @@ def node_class(deployment: Deployment) -> Object:
         )
         spec["userData"] = Noted(locked_memory.node_config(), f"{locked_memory.REASON}\nKarpenter adds its own part.")
     spec["associatePublicIPAddress"] = False
-    if meets(deployment) and deployment.machines > 1:
+    if machines.placed_together(deployment):
         group = shell(
             [
                 "aws",

@@ -14,6 +14,7 @@ from chipwise.renderer.yaml_text import document
 FITS = "jobs and services on any cluster; multi-node jobs as Indexed Jobs"
 EXPRESSES = frozenset({"streams", "hours", "groups"})
 WRITES = ("workload.yaml",)
+MANIFESTS = True
 
 
 def render(deployment: Deployment) -> list[File]:

@@ -18,6 +18,7 @@ from chipwise.renderer.yaml_text import Noted, Yaml, document, plain
 FITS = "jobs and services that share a cluster's quota: flavors, queues with borrowing, priorities, and the work itself"
 EXPRESSES = frozenset({"layers", "streams", "hours", "groups"})
 WRITES = ("queues.yaml",)
+MANIFESTS = True
 API = "kueue.x-k8s.io/v1beta2"
 COHORT = "accelerators"  # queues of one cohort lend each other what they do not use
 _UNITS = ("", "m", "Mi", "Gi")

@@ -14,6 +14,7 @@ from chipwise.renderer.yaml_text import Yaml, document
 FITS = "jobs and services on a cluster: monitors, alerts from goals and plan, a dashboard with predicted lines"
 EXPRESSES = frozenset({"layers", "streams", "groups", "no run"})  # it watches what other targets wrote
 WRITES = ("rules.yaml", "dashboard.yaml")
+MANIFESTS = True
 
 
 def render(deployment: Deployment) -> list[File]:

@@ -17,6 +17,7 @@ from chipwise.units import GB, GIB
 FITS = "jobs on AWS: a Slurm cluster with the plan's machines, EFA, spot and shared storage, and its batch script"
 EXPRESSES = frozenset({"hours"})
 WRITES = ("cluster.yaml",)
+STARTS_MACHINES = True
 Object = dict[str, Yaml]
 SUBNET = "subnet-00000000000000000"
 BUCKET = "your-bucket"

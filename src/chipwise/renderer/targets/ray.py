@@ -26,6 +26,7 @@ from chipwise.renderer.yaml_text import Noted, Yaml, document
 FITS = "jobs, served text models and shared clusters by KubeRay, on any cluster that has its operator"
 EXPRESSES = frozenset({"hours", "groups"})  # of jobs
 WRITES = ("namespace.yaml",)
+MANIFESTS = True
 LONGEST_NAME = 47  # of a RayJob
 KEPT_S = 3600
 

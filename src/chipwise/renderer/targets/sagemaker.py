@@ -20,6 +20,7 @@ from chipwise.units import GIB
 
 EXPRESSES = frozenset({"hours"})  # of endpoints, as far as they can sleep
 FITS = "one training job over several machines, or an endpoint: real-time, asynchronous or serverless"
+STARTS_MACHINES = True
 LONGEST_WORD, MOST_WORDS = 256, 100  # of a container's entrypoint and arguments
 # The rank of the machine from what SageMaker writes down for every container.
 _RANK = (

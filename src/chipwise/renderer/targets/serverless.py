@@ -14,6 +14,7 @@ from chipwise.renderer.left_out import without_hours
 
 EXPRESSES = frozenset({"no run"})  # nothing is paid while nobody calls
 FITS = "short runs and small services that cost nothing while idle: Lambda, Cloud Run with a GPU, Container Apps"
+STARTS_MACHINES = True
 
 
 def render(deployment: Deployment) -> list[File]:

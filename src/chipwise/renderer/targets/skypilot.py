@@ -34,6 +34,7 @@ from chipwise.units import GIB
 
 FITS = "jobs and services on clouds that SkyPilot rents from, with spot recovery; its names of chips and places"
 WRITES = ("task.yaml",)
+STARTS_MACHINES = True
 Object = dict[str, Yaml]
 _CLOUDS = {
     "aws",

@@ -11,7 +11,7 @@ from chipwise.renderer.left_out import HOURS, REGIONS, STREAMS, with_notes, with
 from chipwise.renderer.terraform import aks, aws, azure, eks, gcp, gke
 
 FITS = "jobs and services on AWS, Google Cloud and Azure: plain machines, and node pools of EKS, GKE and AKS"
-EXPRESSES = frozenset({"layers", "regions", "hours"})
+EXPRESSES = frozenset({"layers", "regions", "hours", "reservations"})
 _PLAIN = {"aws": aws.modules, "gcp": gcp.modules, "azure": azure.modules}
 _POOLS = {"aws": eks.modules, "gcp": gke.modules, "azure": aks.modules}
 

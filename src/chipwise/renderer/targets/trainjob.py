@@ -22,6 +22,7 @@ from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "training with PyTorch by Kubeflow Trainer: a runtime for the machines, a TrainJob for the work"
 WRITES = ("runtime.yaml", "trainjob.yaml")
+MANIFESTS = True
 API = "trainer.kubeflow.org/v1alpha1"
 _STEP: Object = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}  # by which the controller finds what it fills in
 _WORDS = 128  # that a TrainJob holds, and settings

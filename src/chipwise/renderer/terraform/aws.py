@@ -8,7 +8,7 @@ from chipwise.renderer.aws.tags import tags
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import File
 from chipwise.renderer.limits import EC2_PACKED
-from chipwise.renderer.terraform import aws_groups, aws_rights
+from chipwise.renderer.terraform import aws_groups, aws_reserved, aws_rights
 from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, data, output, resource, text_of, variable
 from chipwise.renderer.terraform.module import files, image_variable, region_variable, settings, versions
 from chipwise.renderer.terraform.shape import bucket_volumes, copied, disk_gb, fabric, grouped, machine_types, ports, together
@@ -84,6 +84,7 @@ def _variables(deployment: Deployment) -> list[Block]:
             machine_types(deployment) if grouped(deployment) else [node.machine],
         )
     )
+    blocks += aws_reserved.variables(deployment)
     if grouped(deployment) and deployment.spot:
         blocks.append(
             variable(
@@ -160,7 +161,7 @@ def _main(deployment: Deployment) -> list[Block]:
         *_image(deployment),
         _template(deployment),
     ]
-    if together(deployment):
+    if together(deployment) and not aws_reserved.block(deployment):
         blocks.append(
             resource(
                 "aws_placement_group",
@@ -269,7 +270,8 @@ def _template(deployment: Deployment) -> Block:
     }
     if fabric(deployment):
         body["dynamic"] = cards(deployment, groups, None if grouped(deployment) else Raw("var.subnet_ids[0]"))
-    if together(deployment):
+    body |= aws_reserved.template(deployment)
+    if together(deployment) and not aws_reserved.block(deployment):
         body["placement"] = Nested({"group_name": Raw("aws_placement_group.close.name")})
     marks = [Nested({"resource_type": kind, "tags": Raw("local.tags")}) for kind in ("instance", "volume", "network-interface")]
     body["tag_specifications"] = [

@@ -20,7 +20,7 @@ def blocks(deployment: Deployment) -> list[Block]:
 def _group(deployment: Deployment) -> Block:
     job, counts = deployment.form is Form.JOB, sizes(deployment)
     ranked = job and deployment.machines > 1
-    later = job and bool(deployment.starts)
+    later, held = job and bool(deployment.starts), deployment.reservation is not None
     body: dict[str, Value] = {}
     if ranked:
         body["count"] = deployment.machines
@@ -29,13 +29,14 @@ def _group(deployment: Deployment) -> Block:
         "min_size": Noted(0, "A machine whose work is done leaves for good.") if job else counts.minimum,
         "max_size": 1 if job else counts.maximum,
         "desired_capacity": Noted(0, "The clock starts it.") if later else 1 if job else counts.usual,
-        "vpc_zone_identifier": [Raw("var.subnet_ids[0]")] if together(deployment) else Raw("var.subnet_ids"),
-        "wait_for_capacity_timeout": Noted("0", "Spot may take its time; apply does not wait.") if deployment.spot else None,
+        "vpc_zone_identifier": [Raw("var.subnet_ids[0]")] if together(deployment) or held else Raw("var.subnet_ids"),
+        "wait_for_capacity_timeout": _patience(deployment),
         "health_check_type": None if job else Raw('length(var.target_group_arns) > 0 ? "ELB" : "EC2"'),
         "health_check_grace_period": None if job else Noted(ready_s(deployment), "Seconds: image and weights come first."),
         "target_group_arns": None if job else Raw("var.target_group_arns"),
         "capacity_rebalance": True if deployment.spot and not job else None,
-        "mixed_instances_policy": _mix(deployment),
+        "launch_template": _TEMPLATE if held else None,
+        "mixed_instances_policy": None if held else _mix(deployment),
     }
     if not job:
         body["instance_refresh"] = Nested(
@@ -61,6 +62,17 @@ def _group(deployment: Deployment) -> Block:
         else ""
     )
     return resource("aws_autoscaling_group", "machines", body, reason)
+
+
+_TEMPLATE = Nested(
+    {"id": Raw("aws_launch_template.machines.id"), "version": Raw("aws_launch_template.machines.latest_version")}
+)
+
+
+def _patience(deployment: Deployment) -> Noted | None:
+    if deployment.reservation is not None and deployment.reservation.block:
+        return Noted("0", "Machines come when the block begins; apply does not wait.")
+    return Noted("0", "Spot may take its time; apply does not wait.") if deployment.spot else None
 
 
 def _left_alone(deployment: Deployment) -> Noted:

@@ -12,6 +12,7 @@ from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import File
 from chipwise.renderer.layout import bought, most_machines, part_word
 from chipwise.renderer.nodes import locked_memory
+from chipwise.renderer.terraform import aws_reserved
 from chipwise.renderer.terraform.aws import PROVIDER, cards
 from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, call, data, output, resource, text_of, variable
 from chipwise.renderer.terraform.module import files, region_variable, versions
@@ -81,12 +82,13 @@ def _variables(deployment: Deployment) -> list[Block]:
     return [
         region_variable(deployment),
         variable("cluster_name", "string", "The EKS cluster that the machines join."),
+        *aws_reserved.variables(deployment),
         variable(
             "subnet_ids",
             "list(string)",
             f"Private subnets of the cluster for the machines.{one_zone}",
             check=("length(var.subnet_ids) == 1", "Give one subnet: a placement group stands in one zone.")
-            if together(deployment)
+            if together(deployment) or deployment.reservation is not None
             else ("length(var.subnet_ids) > 0", "Give at least one subnet."),
         ),
     ]
@@ -101,7 +103,7 @@ def _main(deployment: Deployment) -> list[Block]:
         _template(deployment),
         *_program(deployment),
     ]
-    if together(deployment):
+    if together(deployment) and not aws_reserved.block(deployment):
         blocks.append(resource("aws_placement_group", "close", {"name": Raw("local.name"), "strategy": "cluster"}))
     if fabric(deployment):
         group = Raw("aws_security_group.fabric.id")
@@ -228,7 +230,10 @@ def _template(deployment: Deployment) -> Block:
         )
         body = {"name_prefix": body.pop("name_prefix"), "user_data": user_data} | body
         body["dynamic"] = cards(deployment, [*groups, Raw("aws_security_group.fabric.id")], None)
-    if together(deployment):
+    body |= aws_reserved.template(deployment)
+    if aws_reserved.block(deployment):
+        body["instance_type"] = Noted(deployment.node.machine, "Of a block EKS takes it from here.")
+    if together(deployment) and not aws_reserved.block(deployment):
         body["placement"] = Nested({"group_name": Raw("aws_placement_group.close.name")})
     body["tag_specifications"] = [
         Nested({"resource_type": kind, "tags": Raw("local.tags")}) for kind in ("instance", "volume", "network-interface")
@@ -243,7 +248,7 @@ def _label(word: str) -> str:
 def _group(deployment: Deployment, word: str, name: str) -> Block:
     """`word`: of one of several layers, which the load is bought in."""
     counts, service = sizes(deployment), deployment.form is Form.SERVICE
-    taint = chip_taint(deployment.node)
+    taint, block = chip_taint(deployment.node), aws_reserved.block(deployment)
     body: dict[str, Value] = {
         "cluster_name": Raw("data.aws_eks_cluster.this.name"),
         "node_group_name_prefix": text_of(Raw("substr(local.name, 0, 36)"), "-")
@@ -252,8 +257,8 @@ def _group(deployment: Deployment, word: str, name: str) -> Block:
         "node_role_arn": Raw("aws_iam_role.nodes.arn"),
         "subnet_ids": Raw("var.subnet_ids"),
         "ami_type": Noted(ami_type(deployment), _driver(deployment)),
-        "capacity_type": "SPOT" if deployment.spot else "ON_DEMAND",
-        "instance_types": machine_types(deployment),
+        "capacity_type": "CAPACITY_BLOCK" if block else "SPOT" if deployment.spot else "ON_DEMAND",
+        "instance_types": None if block else machine_types(deployment),
         "labels": {"app.kubernetes.io/managed-by": "chipwise", "chipwise.dev/deployment": name},
         "launch_template": Nested(
             {

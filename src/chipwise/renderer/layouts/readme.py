@@ -1,0 +1,158 @@
+"""What stands beside the tree: where things are, how it is applied, and what a GitOps controller is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chipwise.renderer.layouts import shared
+from chipwise.renderer.layouts.variants import Variant, keys
+from chipwise.renderer.quoting import one_line
+from chipwise.renderer.yaml_text import Noted, Yaml, document
+
+REPOSITORY = "https://git.example.com/team/deployments.git"
+
+
+def readme(layout: str, defaults: Variant, environments: Sequence[Variant]) -> str:
+    title = one_line(defaults.deployment.title)
+    every = (defaults, *environments)
+    lines = [f"# {title}", "", "Written by chipwise from the plans of a workload, one for each of its environments.", ""]
+    lines += ["| Environment | Namespace | Machines |", "|---|---|---|"]
+    for one in environments or (defaults,):
+        node = one.deployment.node
+        machines = f"{one.deployment.machines} x {node.machine} ({node.provider} {node.region}, {one.deployment.purchase})"
+        lines.append(f"| {one.name or '(defaults)'} | `{one.namespace}` | {machines} |")
+    lines += ["", *_cluster(layout, every), *(_kustomize(every) if layout == "kustomize" else _helm(every))]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _shown(variants: Sequence[Variant]) -> Variant:
+    return variants[1] if len(variants) > 1 else variants[0]
+
+
+def _code(kind: str, text: str) -> list[str]:
+    return [f"```{kind}", text.rstrip("\n"), "```", ""]
+
+
+def _cluster(layout: str, variants: Sequence[Variant]) -> list[str]:
+    if not shared.stands_apart(variants) or all(key.own for key in keys(variants)):
+        return []
+    flag = "-k" if layout == "kustomize" else "-f"
+    apart, every = shared.of_one(variants), [key for key in keys(variants) if not key.own]
+    lines = ["## Once per cluster", ""]
+    places = ["cluster"] if len(apart) < len(every) else []
+    places += [f"cluster/{_shown(variants).name or 'base'}"] if apart else []
+    lines += _code("sh", "\n".join(f"kubectl apply --server-side {flag} {place}" for place in places))
+    if conflicts := shared.conflicting(variants):
+        shown = ", ".join(f"{key.kind} `{key.name.replace(shared.NAMESPACE, 'NAMESPACE')}`" for key in conflicts[:6])
+        sentence = (
+            f"Environments differ in objects that a cluster has once ({shown}): give each environment a cluster of its own, or"
+            " merge these files where several share one."
+        )
+        lines += [sentence, ""]
+    return lines
+
+
+def _kustomize(variants: Sequence[Variant]) -> list[str]:
+    one = _shown(variants)
+    path = f"overlays/{one.name}" if one.name else "base"
+    image = _main_image(one)
+    lines = ["## Apply and release", ""]
+    lines += _code(
+        "sh",
+        f"kubectl diff -k {path}\nkubectl apply --server-side -k {path}\n"
+        f"# a release: pin what runs there\n(cd {path} && kustomize edit set image {image}@sha256:DIGEST)",
+    )
+    lines += ["## GitOps", "", "Argo CD:", "", *_code("yaml", _argo(one, {"path": path}))]
+    flux: Yaml = {
+        "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
+        "kind": "Kustomization",
+        "metadata": {"name": _release(one), "namespace": "flux-system"},
+        "spec": {
+            "interval": "10m",
+            "path": f"./{path}",
+            "prune": True,
+            "sourceRef": {"kind": "GitRepository", "name": "deployments"},
+            "wait": True,
+            "timeout": "1h",
+        },
+    }
+    return [*lines, "Flux, with a GitRepository `deployments`:", "", *_code("yaml", document(flux))]
+
+
+def _helm(variants: Sequence[Variant]) -> list[str]:
+    one = _shown(variants)
+    values = [] if not one.name else [f"values-{one.name}.yaml"]
+    flags = "".join(f" -f chart/{name}" for name in values)
+    name = one.deployment.name
+    namespace = next(
+        (f"kubectl apply --server-side -f namespaces/{one.name or 'base'}.yaml\n" for key in one.manifests if key.own), ""
+    )
+    lines = ["## Apply and release", ""]
+    lines += _code("sh", f"{namespace}helm upgrade --install {name} chart{flags} --namespace {one.namespace}")
+    source: dict[str, Yaml] = {"path": "chart"}
+    source |= {"helm": {"releaseName": name} | ({"valueFiles": ["values.yaml", *values]} if values else {})}
+    lines += ["## GitOps", "", "Argo CD:", "", *_code("yaml", _argo(one, source, namespace=True))]
+    flux: Yaml = {
+        "apiVersion": "helm.toolkit.fluxcd.io/v2",
+        "kind": "HelmRelease",
+        "metadata": {"name": name, "namespace": one.namespace},
+        "spec": {
+            "interval": "10m",
+            "timeout": "1h",
+            "chart": {
+                "spec": {
+                    "chart": "./chart",
+                    "sourceRef": {"kind": "GitRepository", "name": "deployments", "namespace": "flux-system"},
+                    **({"valuesFiles": ["./chart/values.yaml", *(f"./chart/{name}" for name in values)]} if values else {}),
+                }
+            },
+        },
+    }
+    return [*lines, "Flux, with a GitRepository `deployments`:", "", *_code("yaml", document(flux))]
+
+
+def _release(variant: Variant) -> str:
+    return f"{variant.deployment.name}-{variant.name}" if variant.name else variant.deployment.name
+
+
+def _argo(variant: Variant, source: dict[str, Yaml], namespace: bool = False) -> str:
+    options: list[Yaml] = ["ServerSideApply=true"]
+    policy: dict[str, Yaml] = {"automated": {"prune": True, "selfHeal": True}}
+    if namespace:
+        found = next((one.value for key, one in variant.manifests.items() if key.kind == "Namespace" and key.own), None)
+        if isinstance(found, dict):
+            policy["managedNamespaceMetadata"] = {"labels": found["metadata"]["labels"]}
+            options.append("CreateNamespace=true")
+    spec: dict[str, Yaml] = {
+        "project": "default",
+        "source": {"repoURL": REPOSITORY, "targetRevision": "main", **source},
+        "destination": {"server": "https://kubernetes.default.svc", "namespace": variant.namespace},
+    }
+    if scaled := _scaled_by_clocks(variant):
+        options.append("RespectIgnoreDifferences=true")
+        ignored: list[Yaml] = [{"group": "apps", "kind": kind, "jsonPointers": ["/spec/replicas"]} for kind in scaled]
+        spec["ignoreDifferences"] = Noted(ignored, "Its clocks change the number.")
+    application: Yaml = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": _release(variant), "namespace": "argocd"},
+        "spec": spec | {"syncPolicy": policy | {"syncOptions": options}},
+    }
+    return document(application)
+
+
+def _scaled_by_clocks(variant: Variant) -> list[str]:
+    """Kinds whose number a clock of these files sets, while they state one."""
+    if not (variant.deployment.starts and variant.deployment.stops):
+        return []
+    stated = {key.kind for key, one in variant.manifests.items() if isinstance(_spec(one.value).get("replicas"), int)}
+    return sorted(stated & {"Deployment", "StatefulSet"})
+
+
+def _spec(manifest: Yaml) -> dict[str, Yaml]:
+    spec = manifest.get("spec") if isinstance(manifest, dict) else None
+    return spec if isinstance(spec, dict) else {}
+
+
+def _main_image(variant: Variant) -> str:
+    return variant.deployment.software.image.partition("@")[0].rsplit(":", 1)[0] or "IMAGE"

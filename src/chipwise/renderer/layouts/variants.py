@@ -1,0 +1,130 @@
+"""The objects of every environment side by side: which are its own, and which stand once for a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from chipwise.renderer.cluster.pod import namespace_of
+from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.file import File
+from chipwise.renderer.layouts.commented import read
+from chipwise.renderer.quoting import dns_name
+from chipwise.renderer.yaml_text import Noted, Yaml, plain
+
+# Stands for the namespace while files are compared: no workload has such a name, and what holds it is found again in any text.
+NAMESPACE = "chipwise-namespace-of-the-environment"
+# Fields whose lists Kubernetes merges by a key of their items; other lists are replaced as a whole.
+MERGED = {
+    "containers": ("name",),
+    "initContainers": ("name",),
+    "env": ("name",),
+    "volumes": ("name",),
+    "volumeMounts": ("mountPath",),
+    "ports": ("containerPort", "port"),
+    "imagePullSecrets": ("name",),
+    "topologySpreadConstraints": ("topologyKey",),
+}
+ABSENT = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    api: str
+    kind: str
+    name: str
+    namespace: str
+
+    @property
+    def own(self) -> bool:
+        """Of the workload's namespace, which every environment has one of."""
+        return self.namespace == NAMESPACE or (self.kind == "Namespace" and self.name == NAMESPACE)
+
+    @property
+    def file(self) -> str:
+        return f"{self.kind.lower()}.yaml" if self.name == NAMESPACE else f"{self.kind.lower()}-{self.name}.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    key: Key
+    file: str  # in which the target writes it
+    body: Yaml  # with its comments
+
+    @property
+    def value(self) -> Yaml:
+        return plain(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One environment: what is deployed there, and the objects of it. An empty name is that of the defaults."""
+
+    name: str
+    deployment: Deployment
+    namespace: str
+    manifests: Mapping[Key, Manifest]
+    others: tuple[File, ...]  # no objects: values of a chart, scripts
+    titles: Mapping[str, str]  # of the target's files
+
+
+def variant(name: str, deployment: Deployment, namespace: str, files: Sequence[File]) -> Variant:
+    """`files` were rendered in the namespace `NAMESPACE`."""
+    manifests: dict[Key, Manifest] = {}
+    others, titles = [], {}
+    for file in files:
+        found = _manifests(file)
+        if not found:
+            others.append(file)
+            continue
+        manifests |= {one.key: one for one in found}
+        titles[file.path] = read(file.text).title
+    return Variant(name, deployment, namespace, manifests, tuple(others), titles)
+
+
+def _manifests(file: File) -> list[Manifest]:
+    """None where anything in it is no object."""
+    if not file.path.endswith(".yaml"):
+        return []
+    found = []
+    for body in read(file.text).values:
+        value = plain(body)
+        metadata = value.get("metadata") if isinstance(value, Mapping) else None
+        if not isinstance(value, Mapping) or not isinstance(metadata, Mapping) or not {"apiVersion", "kind"} <= value.keys():
+            return []
+        words = (value["apiVersion"], value["kind"], metadata.get("name", ""), metadata.get("namespace", ""))
+        found.append(Manifest(Key(*map(str, words)), file.path, body))
+    return found
+
+
+def own_namespace(deployment: Deployment, environment: str) -> str:
+    """One for each environment, so that several can stand in one cluster."""
+    space = namespace_of(deployment)
+    return dns_name(f"{space}-{environment}") if environment else space
+
+
+def keys(variants: Iterable[Variant]) -> tuple[Key, ...]:
+    """Of all of them, in the order in which they are written."""
+    return tuple(dict.fromkeys(key for one in variants for key in one.manifests))
+
+
+def placed(value: Yaml, namespace: str) -> Yaml:
+    """The value with the environment's namespace where it belongs."""
+    match value:
+        case Noted():
+            return Noted(placed(value.value, namespace), value.comment.replace(NAMESPACE, namespace))
+        case Mapping():
+            return {key: placed(one, namespace) for key, one in value.items()}
+        case str():
+            return value.replace(NAMESPACE, namespace)
+        case Sequence():
+            return [placed(one, namespace) for one in value]
+    return value
+
+
+def item_key(field: str, items: Sequence[Yaml]) -> str | None:
+    """By what items of this list are told apart, where Kubernetes does so."""
+    for key in MERGED.get(field, ()):
+        if items and all(isinstance(item, Mapping) and key in item for item in items):
+            return key
+    return None
