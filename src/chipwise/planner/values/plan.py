@@ -344,6 +344,7 @@ class Service:
     format_known: bool = True  # the number format of its weights is stated
     certain: bool = True  # its price, and that it is still sold
     retires: str = ""  # ISO date; empty: not announced
+    price_days: int = 0  # since the price was read
 
     @property
     def title(self) -> str:
