@@ -112,7 +112,7 @@ def test_a_report_lists_rivals_that_are_no_better_and_a_front_that_nothing_on_it
 
 
 def test_nothing_is_ported_for_less_than_porting_costs(examples: dict[str, PipelinePlan]) -> None:
-    """As for one workload: a service of a few hundred dollars a month stays on GPUs, above all not on chips on their way out."""
+    """As for one workload: a service of a few hundred dollars a month stays on GPUs, and on none that is on its way out."""
     for objective in ("cost", "balanced"):
         assert not [one.name for one in examples[objective].stages if one.choice.needs_porting]
     assert not [one.choice.machine for found in examples.values() for one in found.stages if "inf1" in one.choice.machine]
