@@ -219,7 +219,7 @@ def _instead(service: Service, best: Choice, names: Sequence[str]) -> Iterator[s
     """What is cheaper than the plan's machines: that is not to be missed."""
     if WRITERS.get(service.name) == SERVERLESS and set(names) == {SERVERLESS}:
         return
-    paid = "by the token" if service.kind != "serverless" else "per use"
+    paid = {"per token": "by the token", "per hour": "by the hour"}.get(service.kind, "per use")
     hardware = f" ({service.hardware})" if service.hardware else ""
     hint = writer(service.kind, service.name)
     if set(names) != {SERVERLESS}:  # files of another service have its own price in their heading

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from typing import NamedTuple
 
 
@@ -14,6 +15,15 @@ class Fact:
     as_of: str  # ISO date, or as much of one as is known: 2025, 2025-04, 2025-04-24
     inferred: tuple[str, ...] = ()
     notes: str = ""
+
+    @property
+    def day(self) -> str:
+        """The date in full: of a month or a year its first day."""
+        year, month, day = (*self.as_of.split("-"), "01", "01")[:3]
+        return f"{year}-{month}-{day}"
+
+    def age_days(self, today: date) -> int:
+        return max((today - date.fromisoformat(self.day)).days, 0) if self.as_of else 0
 
 
 UNKNOWN = Fact((), "")

@@ -19,6 +19,8 @@ from chipwise.text import price
 _STEPS = 100  # steps that are looked at one by one; beyond, two prices are too near to tell apart
 _FIRST_STEPS = 20  # steps that are looked at for a first crossing where there is no lasting one
 _GRID = 12  # rates per step at which a cost that need not rise steadily is looked at
+_DAY_GRID = 60  # rates at which a day is looked at, from `_LOWEST` of the highest on
+_LOWEST = 1e-4
 _ROUNDING = 1e-12  # of a count of replicas: 3.0000000001 needs three
 
 
@@ -129,6 +131,8 @@ def by_curve(rented: Callable[[float], float], least_slope: float, fleet: Replic
     h, f, q, minimum = fleet.usd_per_hour, fleet.fixed_usd_per_hour, fleet.requests_per_s, fleet.minimum
     if least_slope <= 0:
         return BreakEven(None, None, "the service costs nothing")
+    if len(fleet.day) > 1:
+        return _curve_over_a_day(rented, least_slope, fleet)
     if q == inf:
         end = (minimum * h + f) / least_slope
         steps = [(0.0, end, minimum * h + f)]
@@ -158,6 +162,33 @@ def by_curve(rented: Callable[[float], float], least_slope: float, fleet: Replic
         full = "no rate was found" if first is None else "a rate is found, but none from which on it always holds"
         return BreakEven(first, None, f"{full}: a full replica costs {price(h)}/h for {q:.3g} requests/s")
     return BreakEven(always if first is None else first, always, _tell(always))
+
+
+def _curve_over_a_day(rented: Callable[[float], float], least_slope: float, fleet: ReplicaSet) -> BreakEven:
+    """On a grid of rates: replicas of a day step so often that each step is short. From the bound of `_over_a_day` on the
+    machines cost less; where there is none, a first crossing is looked for."""
+    h, q, minimum = fleet.usd_per_hour, fleet.requests_per_s, fleet.minimum
+    margin = least_slope - h / q
+    end = (minimum * h + fleet.fixed_usd_per_hour) / margin if margin > 0 else inf
+    top = min(end, (_STEPS + minimum) * q) if margin > 0 else (_FIRST_STEPS + minimum) * q
+
+    def wins(rate: float) -> bool:
+        usd = fleet.cost(rate)
+        return least_slope * rate >= usd or rented(rate) >= usd
+
+    rates = [top * _LOWEST ** (1 - at / _DAY_GRID) for at in range(_DAY_GRID + 1)]
+    won = [wins(rate) for rate in rates]
+    first: float | None = 0.0 if won[0] else None
+    always = 0.0
+    for left, right, before, after in zip(rates, rates[1:], won, won[1:], strict=False):
+        if before is not after:
+            rate = _bisect(lambda rate, after=after: wins(rate) is after, left, right)  # type: ignore[misc]
+            if after:
+                first, always = rate if first is None else first, rate
+    if not won[-1] or end > top:
+        full = "no rate was found" if first is None else "a rate is found, but none from which on it always holds"
+        return BreakEven(first, None, f"{full}: a full replica costs {price(h)}/h for {q:.3g} requests/s")
+    return BreakEven(first, always, _tell(always))
 
 
 def _bisect(holds: Callable[[float], bool], left: float, right: float) -> float:

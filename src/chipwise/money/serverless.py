@@ -68,6 +68,7 @@ class Service:
     assumed: tuple[str, ...]
     fact: Fact
     regions: tuple[str, ...] = ()  # that the price is of; none: not stated
+    whole_machine: bool = False  # an endpoint on machines by the hour, of which one is always up
 
     @property
     def chip(self) -> str | None:
@@ -220,7 +221,7 @@ def _service(row: ServerlessPrice, on_top: Mapping[tuple[str, str, str], float],
         memory_min_bytes=memory_min,
         memory_max_bytes=memory_max,
         time_limit_s=row.time_limit_s,
-        scale_to_zero="yes" in row.scale_to_zero,
+        scale_to_zero="yes" in row.scale_to_zero and not whole_machine,  # one that answers at once; others queue
         keep_warm_s=keep_warm,
         keep_warm_stated=row.idle_timeout_s is not None,
         cold_start_s=start,
@@ -228,6 +229,7 @@ def _service(row: ServerlessPrice, on_top: Mapping[tuple[str, str, str], float],
         assumed=tuple(assumed),
         fact=row.fact,
         regions=tuple(filter(None, row.regions.split("|"))),
+        whole_machine=whole_machine,
     )
 
 

@@ -38,6 +38,8 @@ IMAGE_BYTES_PER_S = (33e6, 400e6, 5e9)
 # bf16 weights are 16 GB; fast: a concurrent reader from an io2 disk, 7.5 s (NVIDIA Run:ai Model Streamer, 2025-09).
 WEIGHTS_BYTES_PER_S = (330e6, 850e6, 2.1e9)
 BURST_S = 600.0
+Levels = tuple[tuple[float, float], ...]  # of a day: the rate over the mean, and its share of the hours
+ALWAYS: Levels = ((1.0, 1.0),)
 _SLOTS = 4000  # beyond so many, figures per slot no longer change
 _NEGLIGIBLE = 1e-7  # of the requests
 
@@ -177,7 +179,32 @@ def cost(service: Service, traffic: Traffic, container: Container) -> Bill:
     )
 
 
-def break_even(service: Service, fleet: ReplicaSet, traffic: Traffic, container: Container) -> BreakEven:
+def over_a_day(service: Service, traffic: Traffic, container: Container, day: Levels) -> Bill:
+    """Of an hour on average, where the rate is that of `traffic` times each level for its share of the hours."""
+    bills = [
+        (cost(service, replace(traffic, requests_per_s=traffic.requests_per_s * level), container), level, share)
+        for level, share in day
+    ]
+    if len(bills) == 1:
+        return bills[0][0]
+    first = bills[0][0]
+    totals: dict[str, float] = {}
+    for bill, _, share in bills:
+        for line in bill.cost.lines:
+            totals[line.name] = totals.get(line.name, 0.0) + share * line.usd
+    lines = [Line(name, usd, "over the hours of the day") for name, usd in totals.items()]
+    instances = sum(share * bill.instances for bill, _, share in bills)
+    used = sum(share * bill.instances * bill.utilisation for bill, _, share in bills)
+    return replace(
+        first,
+        cost=Cost.of(lines),
+        cold_share=sum(share * level * bill.cold_share for bill, level, share in bills),
+        instances=instances,
+        utilisation=used / instances if instances else 0.0,
+    )
+
+
+def break_even(service: Service, fleet: ReplicaSet, traffic: Traffic, container: Container, day: Levels = ALWAYS) -> BreakEven:
     """The mean rate from which the machines of `fleet`, enough of them for the peak, cost less than the service.
 
     The rate of `traffic` is not looked at.
@@ -186,7 +213,11 @@ def break_even(service: Service, fleet: ReplicaSet, traffic: Traffic, container:
     busy = traffic.seconds_per_request / traffic.concurrency  # a request takes at least its share of an instance
     slope_min = 3600.0 * (busy * service.work_usd_per_second(container.vcpus, memory) + service.usd_per_request)
     sized = replace(fleet, requests_per_s=fleet.requests_per_s / traffic.burstiness)
-    return by_curve(lambda rate: cost(service, replace(traffic, requests_per_s=rate), container).usd_per_hour, slope_min, sized)
+
+    def rented(rate: float) -> float:
+        return over_a_day(service, replace(traffic, requests_per_s=rate), container, day).usd_per_hour
+
+    return by_curve(rented, slope_min, sized)
 
 
 class _State(NamedTuple):

@@ -74,6 +74,9 @@ def assemble(
     if case.goals.objective == "cost" and len(good):
         heads, leading = maker.led(good)
         good = np.concatenate([heads[leading.first : leading.first + 1], good[good != heads[leading.first]]])
+    elif len(good):
+        first = maker.able(good, case.goals.objective)[:1]
+        good = np.concatenate([first, good[good != first[0]]])
     top_rows, optimal = distinct(priced, good)[: max(top, 1)], good[front(values.rows(good))]
     if case.stored is not None and len(good):  # storage may make one of them dearer than another, or than the budget
         optimal = np.array(sorted({*optimal.tolist(), int(good[0])}), dtype=np.intp)

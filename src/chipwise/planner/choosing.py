@@ -20,7 +20,7 @@ from chipwise.planner.defaults import NEARLY
 from chipwise.planner.fleet import Fleet, Index, family_of
 from chipwise.planner.offer_prices import DOUBTFUL
 from chipwise.planner.ordering import ordered_in
-from chipwise.planner.preference import PORTED, Lead, Traits, ended_of, lead, porting_of
+from chipwise.planner.preference import PORTED, Lead, Traits, ended_of, lead, pays, porting_of
 from chipwise.planner.pricing import HOURLY, Priced
 from chipwise.planner.ranking import TIE, Values, order, score
 from chipwise.planner.reasons.goals import OverBudget
@@ -161,7 +161,29 @@ class ChoiceMaker:
             needs_porting=self.porting >= PORTED,
             least_replicas=case.goals.least_replicas,
             leader=self._leader,
+            able=partial(self.able, ranked[:good_count]),
         )
+
+    def able(self, good: Index, objective: str) -> Index:
+        """Of ranked rows that keep the goals those that may lead: none that new software no longer supports; where money counts
+        none whose porting does not pay, nor at a price that is more doubtful than that of the row that leads by cost."""
+        if not len(good):
+            return good
+        moved, ended = self.porting[good] >= PORTED, ended_of(self.fleet, self.priced, good, self.porting)
+        able = ~(moved & ended) if not (moved & ended).all() else np.ones(len(good), dtype=bool)
+        doubt, first = self.priced.prices.doubt[self.priced.offer[good]], int(np.flatnonzero(able)[0])
+        if objective in ("cost", "balanced") and not moved.all():
+            usd = score(values_of(self.case, self.priced, self.unsure).rows(good), "cost")
+            cheapest = good[np.argsort(usd, kind="stable")]
+            first = int(np.flatnonzero(good == self._leader(cheapest))[0])
+            native = float(usd[~moved].min())
+            able &= ~moved | (bool(moved[first]) & pays(usd, native, self.times))
+        return np.asarray(good[able & (doubt <= doubt[first])], dtype=np.intp)
+
+    @property
+    def times(self) -> float:
+        """That the bill is paid while a port pays for itself."""
+        return YEAR / MONTH if self.case.per == "month" else 1.0
 
     def led(self, ranked: Index, stored: bool = True) -> tuple[Index, Lead]:
         """The cheapest of ranked rows, and which of them leads; `stored`: with storage."""
@@ -183,7 +205,7 @@ class ChoiceMaker:
             porting=porting[heads],
             ended=ended_of(self.fleet, priced, heads, porting),
             doubt=priced.prices.doubt[priced.offer[heads]],
-            times=YEAR / MONTH if self.case.per == "month" else 1.0,
+            times=self.times,
             deadline_s=self.case.goals.deadline_s or 0.0,
             enough=2.0 if self.case.kind == "serve" else 1.0,
         )

@@ -89,8 +89,13 @@ def lead(rows: Traits) -> Lead:
 
 
 def _pays(rows: Traits, ported: int, native: int) -> bool:
-    saved = float(rows.usd[native] - rows.usd[ported])
-    return saved >= PORTING_SAVES * float(rows.usd[native]) and saved * rows.times >= PORTING_USD
+    return bool(pays(rows.usd[ported], float(rows.usd[native]), rows.times))
+
+
+def pays(usd: Array, native: float, times: float) -> Mask:
+    """Whether what costs `usd` after porting saves enough of what the cheapest without it costs."""
+    saved = native - usd
+    return np.asarray((saved >= PORTING_SAVES * native) & (saved * times >= PORTING_USD), dtype=bool)
 
 
 def _nearest(rows: Traits, among: Index) -> Lead:

@@ -187,6 +187,7 @@ def _services(known: Known, work: Serve, plan: Plan, path: str) -> tuple[Service
             at_once=offer.concurrency,
             instances=offer.instances,
             price_of=offer.price_of,
+            price_days=offer.price_days,
             unchecked=offer.unchecked,
             certain=offer.certain,
             retires=offer.retires,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -22,6 +22,9 @@ from chipwise.planner.reasons.goals import MissesDeadline, MissesThroughput, Ove
 from chipwise.planner.remedies import Ease
 from chipwise.planner.values.placement import FARTHER, Reach
 from chipwise.planner.values.plan import Choice, Missing, Obstacle
+
+
+AS_SURE = 0.02  # of a probability: what is nearer than that is as probable
 
 
 def bounded(reach: Reach, priced: Priced, fine: Mask) -> Reach:
@@ -120,7 +123,7 @@ def feasible(case: PlanningCase, fleet: Fleet, priced: Priced, layered: Array | 
     masks = [one.fine for one in tests]
     fine = np.logical_and.reduce([np.ones(len(priced), dtype=bool), *masks])
     if fine.any() or not len(priced):
-        return _sensible(case, fleet, priced, fine), ()
+        return _sensible(case, fleet, priced, _surest(case, priced, tests, fine)), ()
     misses = np.sum([~mask for mask in masks], axis=0)
 
     def missing(test: _Test, index: int, together: bool = False) -> Missing:
@@ -143,6 +146,18 @@ def feasible(case: PlanningCase, fleet: Fleet, priced: Priced, layered: Array | 
     row = int(np.argmin(excess))
     missed = [test for test, mask in zip(tests, masks, strict=True) if not mask[row]]
     return fine, tuple(missing(test, row, together=True) for test in missed)
+
+
+def _surest(case: PlanningCase, priced: Priced, tests: Sequence[_Test], fine: Mask) -> Mask:
+    """Where the budget alone keeps out whatever is as sure of the latency goals as asked, the surest that it pays for: who
+    states both has not asked for the cheapest."""
+    if case.chance is None or case.goals.budget_usd is None:
+        return fine
+    chance = case.chance[priced.way]
+    sure, others = chance >= case.goals.confidence, [one.fine for one in tests if one.obstacle is not Obstacle.BUDGET]
+    if (fine & sure).any() or not np.logical_and.reduce([sure, *others]).any():
+        return fine
+    return np.asarray(fine & (chance >= float(chance[fine].max()) - AS_SURE), dtype=bool)
 
 
 def _sensible(case: PlanningCase, fleet: Fleet, priced: Priced, fine: Mask) -> Mask:

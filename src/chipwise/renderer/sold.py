@@ -31,7 +31,7 @@ def sold_as(deployment: Deployment, name: str, hardware: str = "", *words: str) 
     no price."""
     chip = deployment.node.chip if deployment.node.accelerated else None
     for service in deployment.services:
-        matches = (service.kind, service.provider, service.name) == ("serverless", deployment.node.provider, name)
+        matches = (service.provider, service.name) == (deployment.node.provider, name)
         fits = chip in service.chips if chip is not None else not service.chips
         if matches and fits and all(word in service.hardware for word in words):
             return replace(deployment, host_service=service)

@@ -306,7 +306,7 @@ limits: {{clouds: [aws, gcp], large: {large}}}
 def test_a_deadline_asks_for_no_larger_a_fleet_than_keeps_it(session: Session) -> None:
     """Two weeks are kept by one machine; an hour is not kept by 64 of them."""
     slow, large = (
-        asked(session, ARCHIVE.format(items="20000M", deadline="14d", large=large)).winner for large in ("false", "true")
+        asked(session, ARCHIVE.format(items="100000M", deadline="14d", large=large)).winner for large in ("false", "true")
     )
     assert slow is not None
     assert large is not None

@@ -111,6 +111,23 @@ def test_a_report_lists_rivals_that_are_no_better_and_a_front_that_nothing_on_it
     assert not any(all(a < b for a, b in zip(one, other, strict=True)) for one in points for other in points)
 
 
+def test_nothing_is_ported_for_less_than_porting_costs(examples: dict[str, PipelinePlan]) -> None:
+    """As for one workload: a service of a few hundred dollars a month stays on GPUs, and on none that is on its way out."""
+    for objective in ("cost", "balanced"):
+        assert not [one.name for one in examples[objective].stages if one.choice.needs_porting]
+    assert not [one.choice.machine for found in examples.values() for one in found.stages if "inf1" in one.choice.machine]
+
+
+def test_a_small_training_stage_is_not_ported(session: Session) -> None:
+    work = "kind: train, name: learn, model: resnet-50, samples: 1M images, epochs: 40, batch_samples: 1024"
+    alone = plan(session, "workload.yaml", text=f"{work.replace(', ', chr(10))}\nlimits: {{clouds: [aws, gcp]}}\n")
+    assert alone.winner is not None
+    assert not alone.winner.needs_porting
+    assert alone.porting is not None, "what is ported is cheaper"
+    found = planned(session, pipeline(f"{{{work}}}", rest="limits: {clouds: [aws, gcp]}\n"))
+    assert found.stages[0].choice.machine == alone.winner.machine
+
+
 # --- stages and hand-offs
 
 
@@ -190,7 +207,7 @@ def test_storage_is_what_the_planner_chooses_for_the_row(session: Session) -> No
     found = plan(session, "workload.yaml", text=text)
     assert found.rows is not None
     work = check(session, "workload.yaml", text=text).workload
-    at = stage_candidates.machines_of(found)
+    at = stage_candidates.machines_of(found, "cost")
     some = stage_candidates.candidates_of(found, work, at, np.zeros((len(at), 0)), (), stage_candidates.Counts(), {}, set())
     rows = np.linspace(0, len(some.positions) - 1, 40).astype(np.intp)
     some.settle(rows)

@@ -18,12 +18,13 @@ from chipwise.api.verbs import plan
 from chipwise.errors import BadInput
 from chipwise.money.break_even import BreakEven
 from chipwise.planner.explain.reason_words import words
+from chipwise.planner.explain.words import headline
 from chipwise.planner.load.plan import with_recording
 from chipwise.planner.reasons.goals import OverBudget
 from chipwise.planner.reasons.limits import OtherWeights, RuleKind
 from chipwise.planner.reasons.sizes import HoldsTooLittle
 from chipwise.planner.services import offers as planning_services
-from chipwise.planner.services.offers import LISTED, PER_TOKEN, SERVERLESS, ServiceOffer, services_for
+from chipwise.planner.services.offers import LISTED, PER_HOUR, PER_TOKEN, SERVERLESS, ServiceOffer, services_for
 from chipwise.workload.kinds import Serve
 from effort import cases
 
@@ -52,9 +53,9 @@ def by_name(offers: tuple[ServiceOffer, ...]) -> dict[tuple[str, str, str, str],
     return {(one.provider, one.service, one.hardware, one.model + str(one.certain)): one for one in offers}
 
 
-def test_services_of_both_kinds_answer_with_lines_that_sum() -> None:
+def test_services_of_all_kinds_answer_with_lines_that_sum() -> None:
     offers = found(serve())
-    assert {one.kind for one in offers if one.allowed} == {SERVERLESS, PER_TOKEN}
+    assert {one.kind for one in offers if one.allowed} == {SERVERLESS, PER_TOKEN, PER_HOUR}
     for one in offers:
         if one.cost is not None:
             assert one.usd is not None
@@ -172,7 +173,7 @@ def test_a_small_classifier_runs_on_functions_for_cents() -> None:
     offers = found(case("classifier-rare"))
     assert not offers[0].chips
     assert (offers[0].usd or 0.0) < 10
-    assert {one.kind for one in offers} == {SERVERLESS}
+    assert {one.kind for one in offers} == {SERVERLESS, PER_HOUR}
 
 
 def test_from_the_break_even_rate_on_the_machine_is_cheaper() -> None:
@@ -188,14 +189,23 @@ def test_from_the_break_even_rate_on_the_machine_is_cheaper() -> None:
     assert first.told_break_even == f"a dedicated machine is cheaper above {rate:.3g} requests a second"
 
 
-def test_over_a_day_the_break_even_is_that_of_plans_for_other_rates_of_the_same_shape() -> None:
+@pytest.mark.parametrize(
+    ("kind", "provider", "chip", "goals"),
+    [
+        (PER_TOKEN, "aws", "rtx-pro-6000-se", "{ttft: {p90: 1s}, tpot: {p90: 60ms}}"),
+        (SERVERLESS, "runpod", "h100-sxm", "{latency: {p90: 300s}}"),  # of people who wait for a cold start
+    ],
+)
+def test_over_a_day_the_break_even_is_that_of_plans_for_other_rates_of_the_same_shape(
+    kind: str, provider: str, chip: str, goals: str
+) -> None:
     """Planned again at rates around it: below the service costs less than the machines, above the machines do."""
 
     def at(peak: float) -> tuple[float, float, BreakEven]:
         text = (
             f"kind: serve\nname: chat\nmodel: llama-3.1-8b\narrival: {{peak: {peak:g} req/s, low: {peak / 18:g} req/s, "
-            "shape: office-hours}\ninput_tokens: 1000\noutput_tokens: 300\ngoals: {ttft: {p90: 1s}, tpot: {p90: 60ms}}\n"
-            "limits: {clouds: [aws], chips: [rtx-pro-6000-se], interruptible: false}\n"
+            "shape: office-hours}\ninput_tokens: 1000\noutput_tokens: 300\n"
+            f"goals: {goals}\nlimits: {{clouds: [{provider}], chips: [{chip}], interruptible: false}}\n"
         )
         machines = plan(SESSION, "day.yaml", text=text).winner
         assert machines is not None
@@ -203,7 +213,7 @@ def test_over_a_day_the_break_even_is_that_of_plans_for_other_rates_of_the_same_
         assert isinstance(work, Serve)
         work = with_recording(SESSION.known, work, "day.yaml")
         offers = services_for(SESSION.known, work, machines, "day.yaml")
-        service = next(one for one in offers if one.kind == PER_TOKEN and one.provider == "aws")
+        service = next(one for one in offers if one.kind == kind and one.provider == provider)
         assert service.usd is not None
         assert service.break_even is not None
         assert work.arrival.rate is not None
@@ -213,11 +223,37 @@ def test_over_a_day_the_break_even_is_that_of_plans_for_other_rates_of_the_same_
     means: list[float] = []
     *_, crossing = at(9.0)
     assert crossing.first is not None
-    assert crossing.always is not None
     machines_usd, service_usd, _ = at(0.9 * crossing.first * means[0])
     assert service_usd < machines_usd
-    machines_usd, service_usd, _ = at(1.15 * crossing.always * means[0])
+    machines_usd, service_usd, _ = at(1.15 * (crossing.always or crossing.first) * means[0])
     assert machines_usd < service_usd
+
+
+def test_an_endpoint_on_whole_machines_is_no_serverless_service_and_needs_no_more_of_them_than_the_plan() -> None:
+    chat = serve(arrival="20 req/s", input_tokens=1000, output_tokens=300, limits={"clouds": ["aws"]})
+    offers = [one for one in found(chat) if one.hardware.startswith("ml.") and one.cost is not None]
+    assert {one.kind for one in offers} == {PER_HOUR}
+    assert all((one.instances or 0.0) >= 1.0 for one in found(serve()) if one.kind == PER_HOUR and one.cost is not None)
+    text = CHAT.replace("0.01 req/s", "20 req/s").replace("500", "1000").replace("150", "300")
+    for name, chip in (("ml.p4d.24xlarge", "a100-40"), ("ml.g5.12xlarge", "a10g")):
+        same = next(one for one in offers if one.hardware == name)
+        machines = plan(SESSION, "chat.yaml", text=f"{text}limits: {{clouds: [aws], chips: [{chip}]}}\n").choices
+        own = next(one for one in machines if f"ml.{one.machine}" == name)
+        assert same.instances is not None
+        assert same.instances <= own.machines + 0.5
+
+
+def test_a_service_has_the_age_of_its_price_and_an_old_one_says_so_first() -> None:
+    endpoint = next(one for one in found(serve()) if one.hardware.startswith("ml.g5"))
+    assert endpoint.price_days == (date(2026, 11, 15) - date(2025, 1, 26)).days
+    limited = found(serve(limits={"max_price_age": "90d"}))
+    assert not any(one.allowed for one in limited if one.price_days > 90)
+    assert any(one.allowed for one in limited)
+    later = Session(Config(Path("none/config"), Path("none/data")), date(2027, 6, 1), [])
+    answer = plan(later, "chat.yaml", text=CHAT)
+    assert answer.service is not None
+    assert answer.service.price_days > 180
+    assert "old: ask for today's" in headline(answer)
 
 
 def test_a_cheaper_machine_breaks_even_no_later() -> None:

@@ -163,7 +163,8 @@ def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
         likely = "" if chance is None else f", met with a probability of {chance:.0%}"
         first = f"missed by the estimate{likely} ({', '.join(parts)})."
     else:
-        first = f"met ({', '.join(parts)}).{'' if chance is None else _how_surely(chance, winner, targets)}"
+        verdict, doubt = ("met", "") if chance is None else _how_surely(chance, winner, targets)
+        first = f"{verdict} ({', '.join(parts)}).{doubt}"
     slow = [loss.family for loss in plan.losses if loss.choice is None and isinstance(loss.why, TooSlow | NoNetworkPort)]
     rest = f" and {len(slow) - 3} more" if len(slow) > 3 else ""
     if slow:
@@ -171,13 +172,16 @@ def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     return [first, *network] if missed else [first, *network, "No family on offer is too slow."]
 
 
-def _how_surely(chance: float, winner: Choice, targets: Asked) -> str:
-    """Of a request alone, and of all that come: more than the machines carry are late whatever one alone takes."""
-    alone = f" A single request meets them with {likely_words(chance)} probability"
+def _how_surely(chance: float, winner: Choice, targets: Asked) -> tuple[str, str]:
+    """One probability, of what is less sure: that a request alone is fast enough, or that the machines carry all that come. Both
+    follow from one estimate of the speed."""
     carried = _carried(winner, targets)
-    if carried is None:
-        return f"{alone}."
-    return f"{alone}; the machines carry {amount(targets.rate or 0.0)} a second with {likely_words(carried)}."
+    sure = chance if carried is None else min(chance, carried)
+    if sure >= targets.confidence:
+        return f"met with {likely_words(sure)} probability", ""
+    load = f"the machines may not carry {amount(targets.rate or 0.0)} a second"
+    cause = load if carried is not None and carried < chance else "a single request may be too slow"
+    return "expected to be met", f" The probability is {likely_words(sure)}, {targets.confidence:.0%} is asked for: {cause}."
 
 
 def _carried(winner: Choice, targets: Asked) -> float | None:
@@ -290,6 +294,8 @@ def _budget(plan: Plan, winner: Choice, targets: Asked, curve: Sequence[Point]) 
     elif targets.budget_usd:
         share = winner.usd / targets.budget_usd
         sentences = [f"{f'{share:.0%}' if share >= 0.01 else 'Less than 1%'} of the {usd(targets.budget_usd)} a {plan.per}."]
+    if targets.budget_usd and winner.goals_chance is not None and winner.goals_chance < targets.confidence:
+        sentences.append(f"Nothing within it meets the latency goals with {targets.confidence:.0%} probability.")
     if plan.service is not None:
         sentences.append(f"Paid {plan.service.kind}, {plan.service.provider} costs {usd(plan.service.usd)}.")
     if plan.per == "month":

@@ -162,6 +162,8 @@ def _barred(reason: limits.Barred) -> str:
         case limits.RuleKind.CHIP:
             hardware = f"runs on {' or '.join(reason.chips)}" if reason.chips else "which chip it runs on is not stated"
             return f"{hardware}; asked for {', '.join(reason.asked[:4])}"
+        case limits.RuleKind.PRICE_AGE:
+            return f"its price is older than {asked}"
         case limits.RuleKind.AVOIDED_CHIP:
             return f"may run on {' or '.join(reason.chips)}, which is to be avoided"
         case _:

@@ -46,10 +46,11 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
         lost = "downtime" if winner.machines == 1 else f"1 of {winner.machines} missing"
         effect = "so keep checkpoints" if plan.per == "job" else f"each time {lost} for {duration(BOOT_S)} or more"
         yield f"spot machines are taken back{often}, {effect}"
-    if winner.goals_chance is not None and winner.goals_chance < UNSURE:
-        yield f"the latency goals are met with a probability of {winner.goals_chance:.0%}: measure before you rely on them"
-    if plan.unsure_load is not None:
+    alone = 1.0 if winner.goals_chance is None else winner.goals_chance
+    if plan.unsure_load is not None and plan.unsure_load < alone:
         yield f"the machines carry the load with a probability of {plan.unsure_load:.0%} only"
+    elif alone < UNSURE:
+        yield f"the latency goals are met with a probability of {alone:.0%}: measure before you rely on them"
     if winner.needs_porting:
         yield f"{winner.chip} needs porting to {software_of(winner.family)}"
     elif winner.family.startswith("AMD"):

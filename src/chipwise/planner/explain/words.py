@@ -72,11 +72,17 @@ def headline(plan: Plan) -> str:
 
 
 def service_words(service: Service, per: str) -> str:
-    known = [f"price of {service.price_of}"] if service.price_of else []
+    known = [_dated(service)] if service.price_of else []
     known += [] if service.format_known else ["number format not stated"]
     known += ["goals not checked"] if service.unchecked else []
     told = f" ({', '.join(known)})" if known else ""
     return f"Use {service.title}, paid {service.kind}: {usd(service.usd)} a {per}{told}"
+
+
+def _dated(service: Service) -> str:
+    """With its age where it is old: the first line says so of whatever leads."""
+    old = f", {long_age(service.price_days)} old: ask for today's" if service.price_days > OLD_DAYS else ""
+    return f"price of {service.price_of}{old}"
 
 
 def _unchecked(plan: Plan) -> str:
@@ -86,7 +92,8 @@ def _unchecked(plan: Plan) -> str:
     saved = 1.0 - service.usd / max(plan.machines_usd, 1e-9)
     share = "more than 99%" if saved > 0.99 else f"{saved:.0%}"
     less = f" ({share} less)" if saved >= NEARLY else ""
-    cost = f"{usd(service.usd)} a {plan.per}{less}"
+    old = f", {_dated(service)}" if service.price_days > OLD_DAYS else ""
+    cost = f"{usd(service.usd)} a {plan.per}{less}{old}"
     return f" Paid {service.kind}, {service.title} costs {cost}, but its speed is not published: the goals are not checked."
 
 

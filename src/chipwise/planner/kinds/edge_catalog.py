@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from statistics import median
 
 from chipwise.catalog.catalog import Catalog
-from chipwise.catalog.fact import Fact
 from chipwise.catalog.machine import Machine
 from chipwise.catalog.offer import Offer, Offers, Purchase
 from chipwise.catalog.offer_files import append
@@ -90,7 +89,7 @@ def with_devices(catalog: Catalog, use: Use) -> Joined:
                 region=PLACE,
                 purchase=Purchase.OWNED,
                 usd_per_hour=hourly,
-                as_of=_day(row.fact),
+                as_of=row.fact.day,
                 notes=formula,
             )
         )
@@ -101,12 +100,6 @@ def with_devices(catalog: Catalog, use: Use) -> Joined:
 def _middle(row: EdgeDevice) -> float:
     low = row.usd_low or 0.0
     return (low + (row.usd_high or low)) / 2
-
-
-def _day(fact: Fact) -> str:
-    """A date in full: tables state months and years too."""
-    year, month, day = (*fact.as_of.split("-"), "01", "01")[:3]
-    return f"{year}-{month}-{day}"
 
 
 def _joined(catalog: Catalog, machines: Sequence[Machine], region: Region, offers: Sequence[Offer]) -> Catalog:

@@ -93,9 +93,11 @@ class Candidates:
         )
 
 
-def machines_of(plan: Plan) -> Index:
-    """Positions of those that keep the stage's goals, without porting where the stage alone would do without."""
-    return np.zeros(0, np.intp) if plan.rows is None else np.sort(plan.rows.eligible)
+def machines_of(plan: Plan, objective: str) -> Index:
+    """Positions of those that keep the stage's goals and may lead, as of the stage alone by the pipeline's objective."""
+    if plan.rows is None:
+        return np.zeros(0, np.intp)
+    return np.sort(plan.rows.eligible if plan.rows.able is None else plan.rows.able(objective))
 
 
 def candidates_of(

@@ -114,7 +114,7 @@ class Case:
         codes: dict[Place, int] = {}
         own = {EDGE}
         catalog, months = known.catalog, counted_months(work.goals.budget)
-        rows = [machines_of(plan) for plan in plans]
+        rows = [machines_of(plan, wanted.objective) for plan in plans]
         quotas, draws = shared_quotas(known, work.limits, order, plans, flows, rows)
         counts = None if complete else Counts.of(wanted, bool(quotas))
         candidates = [

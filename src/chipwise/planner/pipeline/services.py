@@ -109,6 +109,7 @@ def _as_choice(service: ServiceOffer, plan: Plan) -> Offered:
         memory_share=None,
         provenance="price list",
         price_of=service.price_of,
+        price_days=service.price_days,
         latency={f"{held.goal} p{held.percentile:g}": held.predicted_s for held in service.goals},
     )
     ready = 0.0 if start is None else start.middle

@@ -14,12 +14,16 @@ from chipwise.catalog.offer import Purchase
 from chipwise.planner.limits import Rules
 from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.limits import Barred, Misplaced, RuleKind
+from chipwise.text import duration
+from chipwise.units import DAY
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
 
 
-def barred(known: Known, rules: Rules, provider: str, chips: tuple[str, ...] | None, regions: Sequence[str]) -> list[Reason]:
+def barred(
+    known: Known, rules: Rules, provider: str, chips: tuple[str, ...] | None, regions: Sequence[str], price_days: int
+) -> list[Reason]:
     """Limits that a service breaks or cannot be shown to keep; `chips` None: nobody states them."""
     reasons: list[Reason] = []
     if not rules.rented:
@@ -39,6 +43,8 @@ def barred(known: Known, rules: Rules, provider: str, chips: tuple[str, ...] | N
         reasons.append(Barred(RuleKind.CHIP, provider, tuple(sorted(rules.chips)), chips or ()))
     if chips and (avoided := rules.avoided_chips.intersection(chips)):
         reasons.append(Barred(RuleKind.AVOIDED_CHIP, provider, chips=tuple(sorted(avoided))))
+    if rules.price_days is not None and price_days > rules.price_days:
+        reasons.append(Barred(RuleKind.PRICE_AGE, provider, (duration(rules.price_days * DAY),)))
     return [*reasons, *_misplaced(known, rules, provider, regions)]
 
 

@@ -46,6 +46,7 @@ def _offer(
     cost = price.cost.usd + moving
     hours = seconds / HOUR
     beside = f", and {usd(machines.usd / hours)} on the machines" if machines is not None else ""
+    days = max(row.fact.age_days(known.today) for row in price.rows)
     dates = sorted(row.fact.as_of for row in price.rows)
     assumed = [UNTIMED, *scope(rules, service.provider, service.name)]
     if not price.certain:
@@ -62,7 +63,8 @@ def _offer(
         break_even=f"{usd(cost / hours)} per hour of video{beside}",
         assumed=tuple(assumed),
         price_of=dates[0],
-        refused=tuple(barred(known, rules, service.provider, None, service.regions)),
+        price_days=days,
+        refused=tuple(barred(known, rules, service.provider, None, service.regions, days)),
         unchecked=tuple(f"{goal}: {UNTIMED}" for goal, _ in time_limits(Ask(known, "", "", {}), work)),
         certain=price.certain,
     )

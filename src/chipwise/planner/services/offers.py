@@ -23,7 +23,7 @@ from chipwise.money.break_even import BreakEven, ReplicaSet
 from chipwise.money.cost import Cost, Line
 from chipwise.money.managed import Request, TokenService
 from chipwise.money.serverless import Service, read
-from chipwise.money.serverless_cost import BURST_S, Spread, break_even, cost, phases_of
+from chipwise.money.serverless_cost import BURST_S, Levels, Spread, break_even, over_a_day, phases_of
 from chipwise.planner.defaults import SERVING_PRECISIONS
 from chipwise.planner.limits import Rules
 from chipwise.planner.load.curve import LoadCurve
@@ -35,7 +35,7 @@ from chipwise.planner.reasons.sizes import NeedsChips, ShortContext
 from chipwise.planner.rules import rules_of
 from chipwise.planner.services.limits import barred, region_of, scope
 from chipwise.planner.services.speed import Found, Need, speeds
-from chipwise.planner.services.ways import Demand, Held, Way, best_way, image_bytes, lower_bound
+from chipwise.planner.services.ways import Demand, Held, Way, best_way, by_the_day, image_bytes, lower_bound
 from chipwise.planner.values.plan import Choice
 from chipwise.predictor.kinds.ask import Ask, known_model
 from chipwise.predictor.kinds.latencies import share_of
@@ -46,18 +46,20 @@ from chipwise.workload.kinds import Serve
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
 
+HOURS_OF_A_DAY = 6  # levels at which a bill by use is reckoned
 LEVELS = 24  # of the rate of a day that a break-even looks at
 LISTED = 10  # serverless services that may be used, the cheapest
+ROUNDS = 5  # until the way that a break-even is of is the best there
 COMPARED = 3  # serverless services, the cheapest, whose break-even is looked for; that of managed ones is a formula
 SHARES = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
-SERVERLESS, PER_TOKEN = "serverless", "per token"
+SERVERLESS, PER_TOKEN, PER_HOUR = "serverless", "per token", "per hour"
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceOffer:
     """One service for one workload; money is of a month at the workload's rate and schedule."""
 
-    kind: str  # SERVERLESS or PER_TOKEN
+    kind: str  # SERVERLESS, PER_TOKEN, or PER_HOUR: an endpoint on machines that its provider runs
     provider: str  # as the catalog has it, where it knows the provider
     service: str
     hardware: str
@@ -72,6 +74,7 @@ class ServiceOffer:
     assumed: tuple[str, ...]
     certain: bool  # False: the price is second-hand or needs a commitment
     price_of: str  # ISO date
+    price_days: int  # since then
     concurrency: int | None = None  # requests at a time on one instance
     seconds_per_request: float | None = None  # warm
     warm_instances: int = 0  # never given up
@@ -208,6 +211,7 @@ def _demand(known: Known, work: Serve, name: str, dedicated: Dedicated, path: st
         rate=work.arrival.rate,
         hours=hours,
         peak=peak,
+        day=_levels(curve),
         bursts=bursts,
         need=need,
         goals=goals,
@@ -243,6 +247,17 @@ def _fleets(work: Serve, dedicated: Dedicated, hours: float, curve: LoadCurve) -
     return (replace(following, usd_per_hour=dedicated.usd / hours / up),)  # what starting up costs is in it
 
 
+def _levels(curve: LoadCurve) -> Levels:
+    """A few levels of the day, as many hours each: what is paid by use follows each hour, and its cost bends little between."""
+    order = np.argsort(curve.rate, kind="stable")
+    rates, hours = curve.rate[order], curve.hours[order]
+    middle = (np.cumsum(hours) - hours / 2) / hours.sum()
+    level = np.minimum((middle * HOURS_OF_A_DAY).astype(np.intp), HOURS_OF_A_DAY - 1)
+    total = np.bincount(level, weights=hours, minlength=HOURS_OF_A_DAY)
+    mean = np.bincount(level, weights=hours * rates, minlength=HOURS_OF_A_DAY) / np.maximum(total, 1e-12) / curve.mean
+    return tuple((float(mean[at]), float(total[at] / hours.sum())) for at in np.flatnonzero(total).tolist())
+
+
 def _day(curve: LoadCurve) -> tuple[tuple[float, float], ...]:
     """Of a recording of many steps, the highest of a few levels each: machines are there for it."""
     rates, position = np.unique(curve.rate, return_inverse=True)
@@ -259,12 +274,13 @@ def _day(curve: LoadCurve) -> tuple[tuple[float, float], ...]:
 
 def _serverless(known: Known, demand: Demand, service: Service, fast: Found) -> tuple[ServiceOffer, Way | None]:
     provider = known.names.provider_or_none(service.provider) or service.provider
-    refused = barred(known, demand.rules, provider, service.chips, service.regions)
+    days = service.fact.age_days(known.today)
+    refused = barred(known, demand.rules, provider, service.chips, service.regions, days)
     if service.gpus > demand.most_chips:
         refused.append(NeedsChips(ceil(service.gpus), int(demand.most_chips)))
     way = best_way(demand, service, fast) if isinstance(fast, tuple) else fast
     blank = ServiceOffer(
-        kind=SERVERLESS,
+        kind=PER_HOUR if service.whole_machine else SERVERLESS,
         provider=provider,
         service=service.name,
         hardware=service.hardware,
@@ -279,8 +295,10 @@ def _serverless(known: Known, demand: Demand, service: Service, fast: Found) -> 
         assumed=(*service.assumed, *scope(demand.rules, provider, service.name)),
         certain=service.certain,
         price_of=service.fact.as_of,
+        price_days=days,
         region=region_of(service.regions),
     )
+    way = by_the_day(demand, way) if isinstance(way, Way) else way
     if not isinstance(way, Way):
         return replace(blank, refused=(*refused, way)), None
     month = _month(way.bill.cost, demand.hours)
@@ -351,7 +369,8 @@ def _per_token(known: Known, demand: Demand, service: TokenService) -> ServiceOf
     provider = names.provider_or_none(service.provider) or names.provider_or_none(service.provider.partition(" ")[0])
     need = demand.need
     request = Request(need.input_tokens, need.output_tokens, min(need.prefix_tokens, need.input_tokens))
-    refused = barred(known, demand.rules, provider or service.provider, None, service.regions)
+    days = service.fact.age_days(known.today)
+    refused = barred(known, demand.rules, provider or service.provider, None, service.regions, days)
     if not service.same_weights:
         refused.append(OtherWeights(service.model))
     if service.gone or (service.retires is not None and service.retires <= known.today.isoformat()):
@@ -388,6 +407,7 @@ def _per_token(known: Known, demand: Demand, service: TokenService) -> ServiceOf
         certain="usd" not in " ".join(service.fact.inferred) and not service.doubt,
         retires=(service.retires or "") if not service.gone else "",
         price_of=service.fact.as_of,
+        price_days=days,
         break_even=_earliest(managed.break_even(service, request, fleet) for fleet in demand.fleets),
         region=region_of(service.regions),
     )
@@ -406,24 +426,27 @@ def _compared(demand: Demand, ranked: Iterable[tuple[ServiceOffer, Way | None]])
             yield offer
             continue
         left -= 1
-        able = [_evened(demand, fleet) for fleet in demand.fleets]
-        yield replace(offer, break_even=_earliest(_crossing(way, fleet) for fleet in able))
+        yield replace(offer, break_even=_earliest(_settled(demand, way, fleet) for fleet in demand.fleets))
 
 
-def _evened(demand: Demand, fleet: ReplicaSet) -> ReplicaSet:
-    """One cost of an hour for all hours, as the plan has it on average: a crossing with a curve is looked for step by step.
-    Rates of serverless services are within bursts."""
-    if len(fleet.day) == 1:
-        return replace(fleet, requests_per_s=fleet.requests_per_s * demand.peak * demand.bursts)
-    most = max(ceil(demand.rate * demand.peak / fleet.requests_per_s - 1e-9), fleet.minimum)
-    each = fleet.cost(demand.rate) / most
-    return ReplicaSet(each, fleet.requests_per_s * demand.bursts, fleet.minimum)
+def _settled(demand: Demand, way: Way, fleet: ReplicaSet) -> BreakEven:
+    """With the way that is best at the rate of the crossing: fewer requests are run fewer at a time."""
+    crossing = _crossing(demand, way, fleet)
+    for _ in range(ROUNDS):
+        there = replace(demand, rate=crossing.first) if crossing.first else demand
+        best = best_way(there, way.service, way.options)
+        if not isinstance(best, Way) or (best.speed, best.container) == (way.speed, way.container):
+            break
+        way = by_the_day(there, best)
+        crossing = _crossing(demand, way, fleet)
+    return crossing
 
 
-def _crossing(way: Way, fleet: ReplicaSet) -> BreakEven:
-    crossing = break_even(way.service, fleet, way.traffic, way.container)
-    if crossing.first is None and cost(
-        way.service, replace(way.traffic, requests_per_s=0.0), way.container
-    ).usd_per_hour > fleet.cost(0.0):
+def _crossing(demand: Demand, way: Way, fleet: ReplicaSet) -> BreakEven:
+    """Rates of serverless services are within bursts, those of machines are not."""
+    fleet = replace(fleet, requests_per_s=fleet.requests_per_s * way.traffic.burstiness)
+    crossing = break_even(way.service, fleet, way.traffic, way.container, demand.day)
+    idle = over_a_day(way.service, replace(way.traffic, requests_per_s=0.0), way.container, demand.day)
+    if crossing.first is None and idle.usd_per_hour > fleet.cost(0.0):
         return BreakEven(0.0, crossing.always, "what is kept warm costs more than the machine before the first request comes")
     return crossing

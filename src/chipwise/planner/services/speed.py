@@ -36,7 +36,7 @@ from chipwise.workload.model.shape import DecoderShape, Shape
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
 
-CONCURRENCY = (1, 2, 4, 8, 16, 32)  # requests that one instance may work on at a time
+CONCURRENCY = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # requests that one instance may work on at a time
 X86, ARM = "Xeon-Ice-Lake", "Graviton2"
 VCPU_BYTES = 1769 * MIB  # a function gets one vCPU for so much memory (AWS Lambda, developer guide)
 MOST_VCPUS = 8.0  # of a container without a GPU; platforms state more seldom than not
@@ -111,8 +111,8 @@ def _generation(known: Known, model: str, shape: Shape, need: Need, kinds: Seque
         if not able:
             by_kind[kind] = NoPrecision(need.precisions, chip=" or ".join(chips))
             continue
-        ways = _ways(layer, gpus)
-        rows += [(kind, chip, name, ways, many) for chip in chips for name in able for many in CONCURRENCY]
+        splits = _splits(layer, gpus)
+        rows += [(kind, chip, name, ways, many) for chip in chips for name in able for ways in splits for many in CONCURRENCY]
     if not rows:
         return by_kind
     served = serve(
@@ -142,9 +142,9 @@ def _generation(known: Known, model: str, shape: Shape, need: Need, kinds: Seque
     latencies = percentiles(ask, known.model, served.metrics, need.shares)
     warm = {name: {share: np.broadcast_to(row, count) for share, row in by.items()} for name, by in latencies.items()}
     seconds = np.broadcast_to(served.metrics["latency_ms"].value / 1e3, count)
-    by_way: dict[Kind, dict[tuple[str, int], list[int]]] = {}
-    for index, (kind, _, name, _, concurrency) in enumerate(rows):
-        by_way.setdefault(kind, {}).setdefault((name, concurrency), []).append(index)
+    by_way: dict[Kind, dict[tuple[str, int, int], list[int]]] = {}
+    for index, (kind, _, name, ways, concurrency) in enumerate(rows):
+        by_way.setdefault(kind, {}).setdefault((name, ways, concurrency), []).append(index)
     for kind, groups in by_way.items():
         fitting = {key: places for key, places in groups.items() if all(lack[at] <= 0 for at in places)}
         if not fitting:
@@ -155,13 +155,13 @@ def _generation(known: Known, model: str, shape: Shape, need: Need, kinds: Seque
         by_kind[kind] = tuple(
             Speed(
                 precision=name,
-                concurrency=concurrency * max(int(kind[1] // rows[places[0]][3]), 1),
+                concurrency=concurrency * max(int(kind[1] // ways), 1),  # copies side by side
                 seconds=max(float(seconds[at]) for at in places),
                 warm={metric: {share: float(row[places].max()) for share, row in by.items()} for metric, by in warm.items()},
                 weights_bytes=float(weights[places[0]]),
                 memory_bytes=float(weights[places[0]]),
             )
-            for (name, concurrency), places in fitting.items()
+            for (name, ways, concurrency), places in fitting.items()
         )
     return by_kind
 
@@ -170,10 +170,10 @@ def _runs(part: Part, precision: str) -> bool:
     return precision in ("int8", "int4", "fp32") or part.has(precision)
 
 
-def _ways(layer: Layer, gpus: float) -> int:
-    """The widest split by powers of two that heads and width allow."""
+def _splits(layer: Layer, gpus: float) -> tuple[int, ...]:
+    """By powers of two that heads and width allow: a copy over all chips, or several copies side by side."""
     widest = 2 ** floor(log2(max(min(gpus, WIDEST), 1)))
-    return next((n for n in (8, 4, 2) if n <= widest and layer.heads % n == 0 and layer.hidden % n == 0), 1)
+    return tuple(n for n in (1, 2, 4, 8) if n <= widest and layer.heads % n == 0 and layer.hidden % n == 0)
 
 
 def _samples(known: Known, model: str, shape: Shape, need: Need, kinds: Sequence[Kind]) -> dict[Kind, Found]:

@@ -9,7 +9,7 @@ from operator import itemgetter
 from chipwise.errors import BadInput
 from chipwise.money.break_even import ReplicaSet
 from chipwise.money.serverless import BESIDE_MEMORY_BYTES, BESIDE_VCPUS, Service
-from chipwise.money.serverless_cost import Bill, Container, Traffic, cold_start, cost
+from chipwise.money.serverless_cost import Bill, Container, Levels, Traffic, cold_start, cost, over_a_day
 from chipwise.planner.limits import Rules
 from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.abilities import Unpredicted
@@ -45,6 +45,7 @@ class Demand:
     rate: float
     hours: float  # of a month
     peak: float  # rate in the busiest hours over the mean
+    day: Levels  # the rate of the hours over the mean
     bursts: float  # rate in bursts over that of their hour
     need: Need
     goals: tuple[tuple[str, float, float], ...]  # metric, share, seconds
@@ -72,6 +73,7 @@ class Way:
     goals: tuple[Held, ...]
     missed: tuple[MissesLatency, ...]
     meets_cold: bool  # misses a goal by cold starts
+    options: Sequence[Speed] = ()  # at which it could run too
 
 
 def best_way(demand: Demand, service: Service, fast: Sequence[Speed]) -> Way | Reason:
@@ -95,12 +97,23 @@ def best_way(demand: Demand, service: Service, fast: Sequence[Speed]) -> Way | R
                 best = way
             if not way.meets_cold:
                 break
-    return best or reason or Unpredicted("no way to run it")
+    return replace(best, options=fast) if best else reason or Unpredicted("no way to run it")
 
 
 def lower_bound(demand: Demand, service: Service, fast: Sequence[Speed]) -> Order:
     """No way to run on the service comes before this."""
     return min(_bound(demand, service, one) for one in fast)
+
+
+def by_the_day(demand: Demand, way: Way) -> Way:
+    """With the bill and the cold starts of a whole day in place of those of one hour that is like all others; bursts are within
+    the hours."""
+    if len(demand.day) < 2:
+        return way
+    traffic = replace(way.traffic, burstiness=demand.bursts)
+    bill = over_a_day(way.service, traffic, way.container, demand.day)
+    goals, missed, meets_cold = _against_goals(demand, way.speed, bill)
+    return replace(way, traffic=traffic, bill=bill, goals=goals, missed=missed, meets_cold=meets_cold)
 
 
 Order = tuple[bool, float, float]  # misses a goal, by what factor at most, USD per hour

@@ -24,7 +24,7 @@ class Rival:
     misses: Reason | None  # goal or quota of the whole; None: none
 
 
-BY_USE = frozenset({"serverless", "per token"})  # ways to buy that are no machine's
+BY_USE = frozenset({"serverless", "per token", "per hour"})  # ways to buy that are no machine's
 
 
 def by_use(one: Choice) -> bool:

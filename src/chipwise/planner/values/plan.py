@@ -298,6 +298,7 @@ class Rows:
     least_replicas: int = 1  # that a service must have
     leader: Callable[[Index], int] = lambda rows: int(rows[0])  # of ranked positions the one that would lead alone, by cost
     foresee: Callable[[Index], None] = lambda rows: None  # prepares `choice` of many positions at once
+    able: Callable[[str], Index] | None = None  # by objective: positions that keep the goals and may lead; None: all that do
 
     @property
     def eligible(self) -> Index:
@@ -343,6 +344,7 @@ class Service:
     format_known: bool = True  # the number format of its weights is stated
     certain: bool = True  # its price, and that it is still sold
     retires: str = ""  # ISO date; empty: not announced
+    price_days: int = 0  # since the price was read
 
     @property
     def title(self) -> str:
