@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import ceil, exp, isfinite, sqrt
+from math import ceil, exp, fsum, isfinite, sqrt
 from typing import NamedTuple
 
 from chipwise.errors import InvalidSettings, Problem
@@ -42,6 +42,7 @@ Levels = tuple[tuple[float, float], ...]  # of a day: the rate over the mean, an
 ALWAYS: Levels = ((1.0, 1.0),)
 _SLOTS = 4000  # beyond so many, figures per slot no longer change
 _NEGLIGIBLE = 1e-7  # of the requests
+_LOST = 2.0**-54  # of a sum: too little to change it
 
 
 class Spread(NamedTuple):
@@ -104,11 +105,24 @@ class Container:
             raise InvalidSettings(*problems)
 
 
+class _State(NamedTuple):
+    """Long-run means of one service's instances."""
+
+    working: float
+    idle: float
+    starts: float  # cold, per second
+    joined: float  # requests per second that wait for an instance which another one started
+
+
 @dataclass(frozen=True, slots=True)
 class Bill:
     """Per hour of mean traffic."""
 
-    cost: Cost
+    service: Service
+    requests_per_s: float
+    state: _State
+    prices: tuple[float, float]  # USD per second of an instance at work, and of an idle one
+    amounts: tuple[float, ...]  # USD of each line
     cold_share: float  # of the requests: those that start an instance, and those that wait for one to start
     cold_start_s: Spread
     instances: float  # up on average: at work, starting or kept warm
@@ -117,14 +131,26 @@ class Bill:
 
     @property
     def usd_per_hour(self) -> float:
-        return self.cost.usd
+        return fsum(self.amounts)
+
+    @property
+    def cost(self) -> Cost:
+        """With how each line was reckoned: of many bills few are shown."""
+        state, start, step, (work, idle) = self.state, self.cold_start_s.middle, self.service.min_billed_s, self.prices
+        formulas = (
+            ("work", f"{state.working:.3g} instances at work x ${work:.3g}/s"),
+            ("kept warm", f"{state.idle:.3g} instances idle x ${idle:.3g}/s"),
+            ("cold starts", f"{state.starts * HOUR:.3g}/h x {start:.3g} s"),
+            ("rounding", f"times are rounded up to {duration(step)}" if step else ""),
+            ("requests", f"{self.requests_per_s * HOUR:,.0f} x ${self.service.usd_per_request:.3g}"),
+        )
+        return Cost.of(Line(name, usd, how) for usd, (name, how) in zip(self.amounts, formulas, strict=True))
 
 
-def cold_start(service: Service, container: Container) -> Spread:
+def cold_start(service: Service, image_bytes: float, weights_bytes: float) -> Spread:
     """Seconds from a request that finds no instance to work on it: platform, then image, then weights."""
-    image, weights = container.image_bytes, container.weights_bytes
     slow, middle, fast = (
-        image / pull + weights / load for pull, load in zip(IMAGE_BYTES_PER_S, WEIGHTS_BYTES_PER_S, strict=True)
+        image_bytes / pull + weights_bytes / load for pull, load in zip(IMAGE_BYTES_PER_S, WEIGHTS_BYTES_PER_S, strict=True)
     )
     low, high = service.cold_start_s
     return Spread(low + fast, (low + high) / 2 + middle, high + slow)
@@ -148,7 +174,7 @@ def cost(service: Service, traffic: Traffic, container: Container) -> Bill:
     """The lines of an hour's bill and what the requests live through, at the middle of the cold start's spread."""
     if (problem := unfit(service, container, traffic.seconds_per_request)) is not None:
         raise InvalidSettings(problem)
-    start = cold_start(service, container)
+    start = cold_start(service, container.image_bytes, container.weights_bytes)
     keep_warm = service.keep_warm_s if container.keep_warm_s is None else container.keep_warm_s
     minimum = max(container.minimum_instances, 0 if service.scale_to_zero else 1)
     state = _with_bursts(traffic, start.middle, keep_warm, minimum)
@@ -159,23 +185,29 @@ def cost(service: Service, traffic: Traffic, container: Container) -> Bill:
         rounding = state.working * (ceil(seconds / step - 1e-9) * step / seconds - 1) if step else 0.0
     else:  # once for each time that an instance was up: half a step, and at least the step
         rounding = state.starts * step / 2
-    price = f"${work:.3g}/s"
-    lines = (
-        Line("work", state.working * work * HOUR, f"{state.working:.3g} instances at work x {price}"),
-        Line("kept warm", state.idle * idle * HOUR, f"{state.idle:.3g} instances idle x ${idle:.3g}/s"),
-        Line("cold starts", state.starts * start.middle * work * HOUR, f"{state.starts * HOUR:.3g}/h x {start.middle:.3g} s"),
-        Line("rounding", rounding * work * HOUR, f"times are rounded up to {duration(step)}" if step else ""),
-        Line("requests", rate * service.usd_per_request * HOUR, f"{rate * HOUR:,.0f} x ${service.usd_per_request:.3g}"),
+    amounts = (
+        state.working * work * HOUR,
+        state.idle * idle * HOUR,
+        state.starts * start.middle * work * HOUR,
+        rounding * work * HOUR,
+        rate * service.usd_per_request * HOUR,
     )
     instances = state.working + state.idle + state.starts * start.middle
     offered = rate * seconds / traffic.concurrency
     assumed = service.assumed
     if container.keep_warm_s is None and not service.keep_warm_stated:
         assumed = (*assumed, f"kept warm for {keep_warm:g} s after the last request")
-    share = min(1.0, (state.starts + state.joined) / rate) if rate else 0.0
-    used = min(1.0, offered / instances) if instances else 0.0
     return Bill(
-        cost=Cost.of(lines), cold_share=share, cold_start_s=start, instances=instances, utilisation=used, assumed=assumed
+        service=service,
+        requests_per_s=rate,
+        state=state,
+        prices=(work, idle),
+        amounts=amounts,
+        cold_share=min(1.0, (state.starts + state.joined) / rate) if rate else 0.0,
+        cold_start_s=start,
+        instances=instances,
+        utilisation=min(1.0, offered / instances) if instances else 0.0,
+        assumed=assumed,
     )
 
 
@@ -220,20 +252,11 @@ def break_even(service: Service, fleet: ReplicaSet, traffic: Traffic, container:
     return by_curve(rented, slope_min, sized)
 
 
-class _State(NamedTuple):
-    """Long-run means of one service's instances."""
-
-    working: float
-    idle: float
-    starts: float  # cold, per second
-    joined: float  # requests per second that wait for an instance which another one started
-
-
 def _with_bursts(traffic: Traffic, cold_s: float, keep_warm_s: float, minimum: int) -> _State:
     """On for 1/burstiness of the time at the peak rate; whatever was up when a phase ends idles until it is given up."""
     active_share = 1.0 / traffic.burstiness
     peak = traffic.requests_per_s * traffic.burstiness
-    state = _steady(peak, traffic, cold_s, keep_warm_s, minimum)
+    state = _steady(peak, traffic.seconds_per_request, traffic.concurrency, cold_s, keep_warm_s, minimum)
     if active_share == 1.0:
         return state
     pause = BURST_S * (traffic.burstiness - 1)
@@ -249,16 +272,16 @@ def _with_bursts(traffic: Traffic, cold_s: float, keep_warm_s: float, minimum: i
 
 
 @lru_cache(maxsize=4096)  # services that start and stay alike are asked with the same numbers, again and again
-def _steady(rate: float, traffic: Traffic, cold_s: float, keep_warm_s: float, minimum: int) -> _State:
+def _steady(rate: float, seconds: float, concurrency: int, cold_s: float, keep_warm_s: float, minimum: int) -> _State:
     if rate <= 0:
         return _State(0.0, float(minimum), 0.0, 0.0)
-    slots = rate * traffic.seconds_per_request
+    slots = rate * seconds
     if slots > _SLOTS:  # a larger pool is many pools side by side
         pools = slots / _SLOTS
-        part = _steady(rate / pools, traffic, cold_s, keep_warm_s, ceil(minimum / pools))
+        part = _steady(rate / pools, seconds, concurrency, cold_s, keep_warm_s, ceil(minimum / pools))
         return _State(*(value * pools for value in part))
-    seconds, waited = traffic.seconds_per_request, 0.0
-    state = _pool(rate, seconds, traffic.concurrency, cold_s, keep_warm_s, minimum)
+    waited = 0.0
+    state = _pool(rate, seconds, concurrency, cold_s, keep_warm_s, minimum)
     last: tuple[float, float] | None = None
     for _ in range(40):
         new = (state.starts + state.joined / 2) / rate * cold_s  # who joins comes half-way through the start on average
@@ -268,20 +291,20 @@ def _steady(rate: float, traffic: Traffic, cold_s: float, keep_warm_s: float, mi
         slope = (new - last[1]) / (waited - last[0]) if last is not None and waited != last[0] else 0.0
         last = (waited, new)
         waited = max(waited + (new - waited) / (1 - slope), 0.0) if slope < 0.9 else new
-        state = _pool(rate, seconds + waited, traffic.concurrency, cold_s, keep_warm_s, minimum)
+        state = _pool(rate, seconds + waited, concurrency, cold_s, keep_warm_s, minimum)
     return state._replace(working=max(0.0, state.working - state.starts * cold_s))
 
 
 def _pool(rate: float, seconds: float, concurrency: int, cold_s: float, keep_warm_s: float, minimum: int) -> _State:
     """The ordered instances one by one, until the rest gets nothing. `working` includes their starts."""
     offered = rate * seconds
-    blocked, slot, instance = 1.0, 0, 0
+    blocked, instance = 1.0, 0
     working = idle = starts = joined = 0.0
     while blocked > _NEGLIGIBLE or instance < minimum:
         reaching = blocked
-        for _ in range(concurrency):
-            slot += 1
-            blocked = offered * blocked / (slot + offered * blocked)
+        for slot in range(instance * concurrency + 1, (instance + 1) * concurrency + 1):
+            load = offered * blocked
+            blocked = load / (slot + load)
         instance += 1
         if concurrency == 1:
             empty = 1.0 - offered * (reaching - blocked)
@@ -289,9 +312,7 @@ def _pool(rate: float, seconds: float, concurrency: int, cold_s: float, keep_war
         else:
             empty = _empty(offered * reaching, concurrency)
             woken = rate * reaching * empty
-        given_up = exp(-woken / empty * keep_warm_s) if empty > 0 else 0.0
-        if instance <= minimum:
-            given_up = 0.0
+        given_up = exp(-woken / empty * keep_warm_s) if empty > 0 and instance > minimum else 0.0
         working += 1.0 - empty
         idle += empty * (1.0 - given_up)
         starts += woken * given_up
@@ -304,5 +325,7 @@ def _empty(offered: float, concurrency: int) -> float:
     term = total = 1.0
     for j in range(1, concurrency + 1):
         term *= offered / j
+        if term < _LOST * total:  # and so is every later one: terms fall once they are below the largest
+            break
         total += term
     return 1.0 / total if isfinite(total) else 0.0

@@ -79,7 +79,7 @@ class Coded:
         present, place = _present(self.index * width + right.index, len(self.names) * width)
         return Coded(tuple(f"{self.names[at // width]}|{right.names[at % width]}" for at in present.tolist()), place)
 
-    def rows(self, which: slice) -> Coded:
+    def rows(self, which: slice | Index) -> Coded:
         return self if len(self.index) == 1 else Coded(self.names, self.index[which])
 
     def name_at(self, row: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chipwise.perf.arrays import Array, Coded, column
+from chipwise.perf.arrays import Array, Coded, Index, column
 from chipwise.perf.collective import Network
 from chipwise.perf.part import Part
 
@@ -25,7 +25,7 @@ class Hardware:
     def of(cls, part: Coded, parts: Mapping[str, Part], node: Array | None = None, fabric: Array | None = None) -> Hardware:
         return cls(part, parts, column(0.0) if node is None else node, column(0.0) if fabric is None else fabric)
 
-    def rows(self, selection: slice) -> Hardware:
+    def rows(self, selection: slice | Index) -> Hardware:
         def cut(values: Array) -> Array:
             return values if len(values) == 1 else values[selection]
 

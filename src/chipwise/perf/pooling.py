@@ -56,7 +56,7 @@ class Groups(Mapping[str, Coded]):
     def __len__(self) -> int:
         return len(self.levels)
 
-    def rows(self, selection: slice) -> Groups:
+    def rows(self, selection: slice | Index) -> Groups:
         return self if len(self.index) == 1 else Groups(self.levels, self.index[selection], self._sums)
 
     def sums(self, factors: Factors) -> Array:

@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from chipwise.errors import BadInput
-from chipwise.perf.arrays import Array, Coded, column, combinations, has_nonzero, pick
+from chipwise.perf.arrays import Array, Coded, Index, column, combinations, has_nonzero, pick
 from chipwise.perf.family_inference import FLOORS, TERM_OF, ServingNames, arithmetic, features, levels, settings_of, warmth
 from chipwise.perf.hardware import Hardware
 from chipwise.perf.inference import Serving
@@ -25,7 +25,7 @@ from chipwise.perf.power import Power, power
 from chipwise.perf.published_inference import EAGER as EAGER
 from chipwise.perf.published_inference import answer_kind, usual_engine
 from chipwise.perf.question import Question
-from chipwise.perf.queueing import GRID, Service, Traffic, waits
+from chipwise.perf.queueing import GRID, Service, Traffic, cut, waits
 from chipwise.perf.queueing import in_flight as queued_in_flight
 from chipwise.perf.serving import SCENARIOS, TIMES, Load, answer, bases, full_step, in_flight, unit
 from chipwise.perf.setup import KV_BITS, WEIGHT_BITS, Rows, ServingSetup
@@ -61,19 +61,16 @@ class Generation:
         columns = (self.model.layers, self.name, self.hardware, self.setup, self.scenario, self.rate, self.replicas)
         return max(len(one) for one in columns)
 
-    def rows(self, selection: slice) -> Generation:
-        def cut(values: Array) -> Array:
-            return values if len(values) == 1 else values[selection]
-
+    def rows(self, selection: slice | Index) -> Generation:
         return Generation(
             model=self.model.rows(selection),
             name=self.name.rows(selection),
             hardware=self.hardware.rows(selection),
             setup=self.setup.rows(selection),
             scenario=self.scenario.rows(selection),
-            rate=cut(self.rate),
-            replicas=cut(self.replicas),
-            attention_dp=cut(self.attention_dp),
+            rate=cut(self.rate, selection),
+            replicas=cut(self.replicas, selection),
+            attention_dp=cut(self.attention_dp, selection),
             traffic=self.traffic.rows(selection),
         )
 
@@ -290,9 +287,15 @@ def service(ask: Generation, model: Model, room: Array | None = None) -> Service
     wide = np.broadcast_to(np.maximum(room, 1.0), (count,))
     batches = wide[:, None] ** (np.arange(GRID) / (GRID - 1))
     steps = np.empty((count, GRID))
-    for place in range(GRID):
-        token = _estimates(opened, {"tpot_ms": token_levels}, model, room, run, batches[:, place])["tpot_ms"]
-        steps[:, place] = token.seconds - _prompts(token)
+    together = min(max(CHUNK // count, 1), GRID)
+    for start in range(0, GRID, together):
+        grid = batches[:, start : start + together]
+        every = np.repeat(np.arange(count), grid.shape[1])
+        some = opened.rows(every)
+        token = _estimates(some, {"tpot_ms": token_levels.rows(every)}, model, cut(room, every), replica(some), grid.ravel())[
+            "tpot_ms"
+        ]
+        steps[:, start : start + together] = (token.seconds - _prompts(token)).reshape(grid.shape)
     steps = np.maximum.accumulate(steps, axis=1)
     answer_tokens = np.broadcast_to(np.maximum(ask.setup.output_len, 1.0), (count,))
     own = np.broadcast_to(_prompts(first), (count,))

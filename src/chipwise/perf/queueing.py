@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -49,7 +49,7 @@ class Traffic:
         """What one of so many copies sees of it, each request going to any of them: a part of a burst is steadier."""
         return replace(self, burstiness=share_of_burst(self.burstiness, copies))
 
-    def rows(self, selection: slice) -> Traffic:
+    def rows(self, selection: slice | Index) -> Traffic:
         return Traffic(**{name: cut(values, selection) for name, values in _columns(self).items()})
 
 
@@ -119,13 +119,19 @@ class Waits:
 
     def seconds(self, metric: str, share: float) -> Array:
         """That `share` of the requests stay below; between and beyond the fitted shares straight in -log(1 - share)."""
-        at, known = -np.log1p(-min(max(share, SHARES[0]), 0.99999)), self.values[metric]
-        right = int(np.clip(np.searchsorted(_DEPTH, at), 1, len(_DEPTH) - 1))
-        part = (at - _DEPTH[right - 1]) / (_DEPTH[right] - _DEPTH[right - 1])
+        (right, part), known = _between(share), self.values[metric]
         return np.asarray(known[:, right - 1] + part * (known[:, right] - known[:, right - 1]))
 
     def mean(self, metric: str) -> Array:
         return self.values[metric][:, -1]
+
+
+@lru_cache(maxsize=256)
+def _between(share: float) -> tuple[int, float]:
+    """The place of the fitted share above it, and how far it is from the one below."""
+    at = -np.log1p(-min(max(share, SHARES[0]), 0.99999))
+    right = int(np.clip(np.searchsorted(_DEPTH, at), 1, len(_DEPTH) - 1))
+    return right, float((at - _DEPTH[right - 1]) / (_DEPTH[right] - _DEPTH[right - 1]))
 
 
 def waits(service: Service, rate: Array, metrics: Sequence[str] = METRICS) -> Waits:
@@ -136,7 +142,7 @@ def waits(service: Service, rate: Array, metrics: Sequence[str] = METRICS) -> Wa
     inside = np.minimum(used, MOST_USED)
     features, scales = _features(service, inside * capacity, inside)
     places = [METRICS.index(name) for name in metrics]
-    logs = surface.logs(features, places)
+    logs = surface.logs(features, _last_layer(tuple(places)))
     beyond = np.where(used > MOST_USED, (1.0 - MOST_USED) / (1.0 - used), 1.0)
     own = service.fixed_s + service.extra_prompt_s
     values: dict[str, Array] = {}
@@ -184,7 +190,10 @@ def _features(service: Service, rate: Array, used: Array) -> tuple[Array, tuple[
         np.arcsinh((slots - running) / np.sqrt(running * (1.0 + burst**2) / 2.0 + 1.0)),
         np.log((1.0 + burst**2) / 2.0 / (1.0 - used) / (rate / used) / (service.prompt_s + first)),
     )
-    return np.stack([np.broadcast_to(one, used.shape) for one in columns], axis=1), scales
+    features = np.empty((len(used), len(columns)))
+    for place, values in enumerate(columns):
+        features[:, place] = values
+    return features, scales
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +206,11 @@ class _Surface:
     high: Array
     layers: tuple[tuple[Array, Array], ...]  # (inputs x outputs, outputs)
 
-    def logs(self, features: Array, places: Sequence[int]) -> Array:
-        weights, offsets = self.layers[-1]
-        chosen = np.concatenate([np.arange(place * _WIDTH, (place + 1) * _WIDTH) for place in places])
-        ends, last = np.ascontiguousarray(weights[:, chosen]), offsets[chosen]
+    def logs(self, features: Array, last: tuple[Array, Array]) -> Array:
+        """`last` is the last layer, or what of it is asked for."""
+        weights, offsets = last
         pieces = [features[begin : begin + _PIECE] for begin in range(0, len(features), _PIECE)]
-        return np.concatenate([self._hidden(piece) @ ends + last for piece in pieces])
+        return np.concatenate([self._hidden(piece) @ weights + offsets for piece in pieces])
 
     def _hidden(self, features: Array) -> Array:
         values: Array = (np.clip(features, self.low, self.high) - self.middle) / self.width
@@ -222,6 +230,14 @@ def _surface() -> _Surface:
     layers = tuple((matrix[f"weights {at}"], matrix[f"offsets {at}"][0]) for at in range(count))
     middle, width, low, high = (matrix[name][0] for name in ("middle", "width", "low", "high"))
     return _Surface(middle=middle, width=width, low=low, high=high, layers=layers)
+
+
+@cache
+def _last_layer(places: tuple[int, ...]) -> tuple[Array, Array]:
+    """Its outputs for some of the metrics."""
+    weights, offsets = _surface().layers[-1]
+    chosen = np.concatenate([np.arange(place * _WIDTH, (place + 1) * _WIDTH) for place in places])
+    return np.ascontiguousarray(weights[:, chosen]), offsets[chosen]
 
 
 def _columns(values: Traffic | Service) -> dict[str, Array]:

@@ -88,7 +88,7 @@ class Transformers:
         columns = {name: np.array([getattr(row, name) for row in rows], dtype=np.float64) for name in _NAMES}
         return cls(**{name: values if index is None else values[index] for name, values in columns.items()})
 
-    def rows(self, selection: slice) -> Transformers:
+    def rows(self, selection: slice | Index) -> Transformers:
         columns = {name: getattr(self, name) for name in _NAMES}
         if all(len(values) == 1 for values in columns.values()):
             return self

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from chipwise.perf.arrays import Array, Coded, Index, has_nonzero, pick
 from chipwise.perf.model import Estimate, Model
 from chipwise.perf.predict_serving import CHUNK, Generation, load, replica, service, slots
-from chipwise.perf.queueing import METRICS, UTILISATION, Service, in_flight, selected, waits
+from chipwise.perf.queueing import METRICS, UTILISATION, Service, cut, in_flight, selected, waits
 from chipwise.perf.serving import in_flight as in_flight_of_callers
 
 HALVINGS = 10
@@ -28,16 +28,22 @@ Seconds = dict[str, dict[float, Array]]
 
 
 def percentiles(
-    ask: Generation, model: Model, estimates: Mapping[str, Estimate], shares: Sequence[float], serving: Service | None = None
+    ask: Generation,
+    model: Model,
+    estimates: Mapping[str, Estimate],
+    shares: Sequence[float],
+    serving: Service | None = None,
+    room: Array | None = None,
 ) -> Seconds:
     """Seconds to the first token, per token and in all that `share` of the requests stay below. `estimates` are those of
-    `predict` for the first token and for tokens; `serving` is what `service` gives, where somebody asked before."""
+    `predict` for the first token and for tokens; `serving` and `room` are what `service` and `slots` give, where somebody
+    asked before."""
     opened = ask.scenario.look_up(lambda name: float(name == "open"))
     flowing = (opened > 0) & (ask.rate > 0)
-    of_callers = {} if flowing.all() else _of_callers(ask, estimates["ttft_ms"], estimates["tpot_ms"], shares)
+    of_callers = {} if flowing.all() else _of_callers(ask, estimates, shares, slots(ask) if room is None else room)
     if not has_nonzero(flowing):
         return of_callers
-    loaded = waits(serving or service(ask, model), np.broadcast_to(ask.rate / ask.replicas, (len(ask),)))
+    loaded = waits(serving or service(ask, model, room), np.broadcast_to(ask.rate / ask.replicas, (len(ask),)))
     queued = {name: {share: loaded.seconds(name, share) for share in shares} for name in METRICS}
     if not of_callers:
         return queued
@@ -47,8 +53,9 @@ def percentiles(
     }
 
 
-def _of_callers(ask: Generation, first: Estimate, token: Estimate, shares: Sequence[float]) -> Seconds:
-    running = in_flight_of_callers(replica(ask), load(ask, "ttft_ms", slots(ask)))
+def _of_callers(ask: Generation, estimates: Mapping[str, Estimate], shares: Sequence[float], room: Array) -> Seconds:
+    first, token = estimates["ttft_ms"], estimates["tpot_ms"]
+    running = in_flight_of_callers(replica(ask), load(ask, "ttft_ms", room))
     held_up = first.terms["waiting"] + first.terms["slots"]
     steady = first.seconds - held_up
     prompt = sum((values for name, values in token.terms.items() if name.startswith("prefill")), np.zeros(1))
@@ -94,19 +101,31 @@ class Demand:
     least_replicas: float = 1.0
 
 
-def planned_rate(ask: Generation, model: Model, goals: Goals, demand: Demand) -> Array:
-    """Requests per second that one replica is planned for, of as many as carry the demand: with the headroom on top every goal
-    is met, and it is never more than `UTILISATION` of the capacity; 0: no rate meets the goals."""
-    room = 1.0 + demand.headroom
-    top = min(UTILISATION * room, HIGHEST_USED if goals else 1.0)
-    return np.concatenate([_highest(one, goals, top, demand) / room for one in _services(ask, model)])
+def planned_rates(
+    ask: Generation, model: Model, goals: Goals, demands: Sequence[Demand], room: Array | None = None
+) -> list[Array]:
+    """Of every demand, requests per second that one replica is planned for, of as many as carry it: with the headroom on top
+    every goal is met, and it is never more than `UTILISATION` of the capacity; 0: no rate meets the goals. `room` is what
+    `slots` gives, where somebody asked before."""
+    services = list(_services(ask, model, room))
+    return [np.concatenate([_planned(one, goals, demand) for one in services]) for demand in demands]
 
 
-def _services(ask: Generation, model: Model) -> Iterator[Service]:
+def _planned(serving: Service, goals: Goals, demand: Demand) -> Array:
+    above = 1.0 + demand.headroom
+    top = min(UTILISATION * above, HIGHEST_USED if goals else 1.0)
+    return _highest(serving, goals, top, demand) / above
+
+
+def _services(ask: Generation, model: Model, room: Array | None = None) -> Iterator[Service]:
     opened = replace(ask, scenario=Coded.of("open"))
     count = len(opened)
+    if count <= CHUNK:
+        yield service(opened, model, room)
+        return
     for begin in range(0, count, CHUNK):
-        yield service(opened if count <= CHUNK else opened.rows(slice(begin, begin + CHUNK)), model)
+        piece = slice(begin, begin + CHUNK)
+        yield service(opened.rows(piece), model, None if room is None else cut(room, piece))
 
 
 def _highest(serving: Service, goals: Goals, top: float, demand: Demand | None = None) -> Array:

@@ -16,6 +16,11 @@ WORTH_TELLING = {
 }  # saved at least
 
 
+def may_save(kind: RuleKind, usd: float, winner: Choice | None) -> bool:
+    """Whether a choice that costs so much, or more with its storage, may be worth telling."""
+    return winner is None or 1.0 - usd / max(winner.usd, 1e-9) >= WORTH_TELLING[kind] - 1e-6
+
+
 def alternative(kind: RuleKind, choice: Choice, winner: Choice | None) -> CheaperOption | None:
     """None: it saves too little to be told."""
     saving = 1.0 if winner is None else 1.0 - choice.usd / max(winner.usd, 1e-9)

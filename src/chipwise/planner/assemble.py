@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from chipwise.planner.alternatives import alternative
+from chipwise.planner.alternatives import alternative, may_save
 from chipwise.planner.case import Described, PlanningCase
 from chipwise.planner.choosing import ChoiceMaker, distinct, values_of
-from chipwise.planner.fleet import Fleet, Index, family_of
+from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.limits import Allowed, Mask
 from chipwise.planner.ordering import on_its_grid
-from chipwise.planner.preference import Lead
+from chipwise.planner.preference import Lead, efforts
 from chipwise.planner.pricing import Priced
 from chipwise.planner.ranking import first_of, front, order
 from chipwise.planner.reasons import Reason
@@ -42,23 +43,20 @@ def assemble(
     if case.following is not None and len(priced):
         everything, followed = case.following(everything, fleet, describe)
     priced = everything.only(_among(everything, ok.offers) & ~_narrower(case, everything))
-    maker = ChoiceMaker(
-        case=case,
-        fleet=fleet,
-        priced=priced,
-        describe=describe,
-        grounds=grounds or Grounds(case.goals.rules),
-        followed=followed,
-    )
+    make = partial(ChoiceMaker, fleet=fleet, describe=describe, followed=followed, efforts=efforts(fleet, case.goals.native))
+    grounds = grounds or Grounds(case.goals.rules)
+    layered = None
     if case.layered is not None and case.goals.budget_usd is not None and len(priced):
-        maker.layered = case.layered(maker.rows(np.arange(len(priced)), len(priced)))
-    fine, late = feasible(case, fleet, priced, maker.layered)
+        bare = make(case=case, priced=priced, grounds=grounds)
+        layered = case.layered(bare.rows(np.arange(len(priced)), len(priced)))
+    fine, late = feasible(case, fleet, priced, layered)
     far = np.zeros(len(fine), dtype=bool)
     if case.reach is not None and fine.any():
         reach = bounded(case.reach, priced, fine)
-        maker.case = case = replace(case, reach=reach)
+        case = replace(case, reach=reach)
         near = within_reach(reach, priced)
         fine, far = fine & near, fine & ~near
+    maker = make(case=case, priced=priced, grounds=grounds, layered=layered)
     maker.unsure = case.chance is not None and not (fine & (case.chance[priced.way] >= case.goals.confidence)).any()
     values = values_of(case, priced, maker.unsure)
     ranked = order(values, case.goals.objective)
@@ -84,7 +82,7 @@ def assemble(
         optimal = optimal[case.goals.affords(total.usd, total.seconds)]
         optimal = optimal[front(maker.in_all(optimal, values))]
     families = fleet.shape_of[priced.machine]
-    labels = [family_of(fleet.part(at)) for at in range(len(fleet.shapes))]
+    labels = fleet.families
     codes = {name: at for at, name in enumerate(dict.fromkeys(labels))}
     group = np.array([codes[name] for name in labels], dtype=np.intp)[families]
     leaders = first_of(group, np.concatenate([good, rest]))
@@ -117,7 +115,7 @@ def assemble(
         refused=ok.refused,
         missing=tuple(missing) if choices else (*missing, *late),
         counts=counts,
-        alternatives=_alternatives(case, fleet, everything, describe, ok, choices[0] if choices else None, followed),
+        alternatives=_alternatives(case, make, everything, ok, choices[0] if choices else None),
         near_tie=_near_tie(maker, heads, leading),
         porting=_porting_trade(maker, heads, leading),
         rows=maker.rows(np.concatenate([good, rest]), len(good)),
@@ -148,12 +146,10 @@ def _narrower(case: PlanningCase, priced: Priced) -> Mask:
 
 def _alternatives(
     case: PlanningCase,
-    fleet: Fleet,
+    make: Callable[..., ChoiceMaker],
     everything: Priced,
-    describe: Callable[[int], Described],
     ok: Allowed,
     winner: Choice | None,
-    followed: Mapping[int, Followed],
 ) -> tuple[CheaperOption, ...]:
     """Of every default that keeps offers out, the cheapest of these that keeps the goals, where it saves enough."""
     alternatives = []
@@ -165,13 +161,13 @@ def _alternatives(
         masks[RuleKind.CONFIDENCE] = _among(everything, ok.offers) & ~narrower & unsure
     for kind, mask in masks.items() if case.goals.objective == "cost" else ():
         priced = everything.only(mask)
-        fine = feasible(case, fleet, priced, None)[0]
+        maker = make(case=case, priced=priced, grounds=Grounds(case.goals.rules))
+        fine = feasible(case, maker.fleet, priced, None)[0]
         fine = fine if case.reach is None else fine & within_reach(case.reach, priced)
         rows = np.flatnonzero(fine)
         if len(rows):
-            grounds = Grounds(case.goals.rules)
-            maker = ChoiceMaker(case=case, fleet=fleet, priced=priced, describe=describe, grounds=grounds, followed=followed)
             heads, leading = maker.led(rows[np.argsort(priced.usd[rows], kind="stable")], stored=False)
-            best = maker.choice(int(heads[leading.first]))
-            alternatives.append(alternative(kind, best, winner))
+            best = int(heads[leading.first])
+            if may_save(kind, float(priced.usd[best]), winner):
+                alternatives.append(alternative(kind, maker.choice(best), winner))
     return tuple(sorted((one for one in alternatives if one is not None), key=lambda one: -one.saving))

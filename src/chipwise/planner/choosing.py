@@ -17,7 +17,7 @@ from chipwise.perf.arrays import Array
 from chipwise.planner.case import Described, PlanningCase
 from chipwise.planner.cost_range import Spread, machine_spread, spread_of
 from chipwise.planner.defaults import NEARLY
-from chipwise.planner.fleet import Fleet, Index, family_of
+from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.offer_prices import DOUBTFUL
 from chipwise.planner.ordering import ordered_in
 from chipwise.planner.preference import PORTED, Lead, Traits, ended_of, lead, pays, porting_of
@@ -111,6 +111,8 @@ class ChoiceMaker:
         describe: Callable[[int], Described],
         grounds: Grounds,
         followed: Mapping[int, Followed],
+        efforts: Array,
+        layered: Array | None = None,
     ) -> None:
         self.case, self.fleet, self.priced, self.describe, self.grounds = case, fleet, priced, describe, grounds
         self.followed = followed  # by way
@@ -118,8 +120,9 @@ class ChoiceMaker:
         self.storage_usd: Array = np.full(len(priced), np.nan)  # of `kept`, as far as rows were compared by it
         self.tails: dict[int, tuple[float, float]] = {}  # seconds of nine runs in ten, and with the asked confidence
         self.unsure = False  # nothing that may win is as sure of the latency goals as asked
-        self.layered: Array | None = None  # USD by row, where a budget is held against the load's curve
-        self.porting = porting_of(fleet, priced, case.goals.native)
+        self.layered = layered  # USD by row, where a budget is held against the load's curve
+        self.porting = porting_of(fleet, priced, efforts)
+        self.made: dict[int, Choice] = {}
 
     def _counted(self, row: int) -> str:
         """Why a price counts that is not the listed one."""
@@ -233,10 +236,9 @@ class ChoiceMaker:
     def foresee(self, rows: Index) -> None:
         """How bad one run in ten is, and one more than the asked confidence allows, for many rows at once."""
         picked = np.array(sorted(set(rows.tolist())), dtype=np.intp)
-        quantile, confidence = self.priced.tails.quantile, self.case.goals.confidence
-        nine = quantile(picked, 0.9)
-        surely = nine if confidence == 0.9 else quantile(picked, confidence)
-        pairs = zip(nine.tolist(), np.maximum(surely, self.priced.seconds[picked]).tolist(), strict=True)
+        confidence = self.case.goals.confidence
+        of_shares = self.priced.tails.quantiles(picked, *dict.fromkeys((0.9, confidence)))
+        pairs = zip(of_shares[0].tolist(), np.maximum(of_shares[-1], self.priced.seconds[picked]).tolist(), strict=True)
         self.tails.update(zip(picked.tolist(), pairs, strict=True))
 
     def _tail(self, row: int) -> tuple[float, float]:
@@ -314,6 +316,11 @@ class ChoiceMaker:
         return {name: seconds + (0.0 if name.startswith("tpot") else added) for name, seconds in latency.items()}
 
     def choice(self, row: int) -> Choice:
+        if row not in self.made:
+            self.made[row] = self._choice(row)
+        return self.made[row]
+
+    def _choice(self, row: int) -> Choice:
         priced, catalog = self.priced, self.fleet.catalog
         machine, region = catalog.machines[priced.machine[row]], catalog.regions[priced.region[row]]
         shape = self.fleet.shapes[self.fleet.shape_of[priced.machine[row]]]
@@ -348,16 +355,20 @@ class ChoiceMaker:
             share = followed.share
             always = (Line("compute", compute / share), Line("restarts", restarts / share, interrupted), *other_lines)
             over_time = OverTime(followed.fewest, followed.hours, Cost.of(always), kg / share)
+        spread = self._spread(row, described, count)
+        by_hour = float(priced.compute_usd[row] + priced.restart_usd[row])
+        rest = cost.usd - by_hour
+        purchase, copies = PURCHASES[priced.purchase[row]], described.replicas or 1
         choice = Choice(
             provider=machine.provider,
             machine=machine.name,
             region=region.name,
             country=region.country or ordered_in(self.case, self.fleet.catalog, int(priced.region[row])),
             chip=shape.part,
-            family=family_of(self.fleet.parts[shape.part]),
+            family=self.fleet.families[self.fleet.shape_of[priced.machine[row]]],
             chips=shape.chips,
             machines=count,
-            purchase=str(PURCHASES[priced.purchase[row]]),
+            purchase=str(purchase),
             precision=described.precision,
             split=described.split,
             seconds=float(priced.seconds[row]),
@@ -368,7 +379,7 @@ class ChoiceMaker:
             usd_per_unit=cost.usd / max(self.case.units, 1e-9),
             unit=self.case.unit,
             kg=kg,
-            rate=described.rate,
+            rate=None if described.rate is None else described.rate * copies,
             replicas=described.replicas,
             memory_share=described.memory_share,
             provenance=described.provenance,
@@ -393,7 +404,7 @@ class ChoiceMaker:
             by_s=surely,
             late_share=self._late(row),
             goals_chance=described.goals_chance,
-            planned=described.planned,
+            planned=None if described.planned is None else described.planned * copies,
             at_less=described.at_less,
             work_s=float(priced.tails.risk.work_s[row]),
             boot_s=priced.tails.boot_s,
@@ -404,12 +415,8 @@ class ChoiceMaker:
             making_kg=float(priced.making_kg[row]),
             is_arm=runs_arm(machine, shape.part),
             needs_porting=bool(self.porting[row] >= PORTED),
+            low_usd=rest + by_hour * spread.low,
+            high_usd=rest + by_hour * spread.high,
         )
-        spread = self._spread(row, described, count)
-        by_hour = float(priced.compute_usd[row] + priced.restart_usd[row])
-        rest = cost.usd - by_hour
-        low, high = rest + by_hour * spread.low, rest + by_hour * spread.high
-        choice = replace(choice, low_usd=low, high_usd=high, own=own_costs(machine, choice, by_hour))
-        copies = choice.replicas or 1
-        rate, planned = (None if one is None else one * copies for one in (choice.rate, choice.planned))
-        return replace(choice, rate=rate, planned=planned)
+        own = own_costs(machine, choice, by_hour)
+        return choice if own is None else replace(choice, own=own)

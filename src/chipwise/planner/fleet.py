@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -78,6 +79,11 @@ class Fleet:
     @property
     def parts_of_shapes(self) -> list[Part]:
         return [self.parts[shape.part] for shape in self.shapes]
+
+    @cached_property
+    def families(self) -> tuple[str, ...]:
+        """By shape."""
+        return tuple(family_of(part) for part in self.parts_of_shapes)
 
     def shape_reach(self) -> NDArray[np.float64]:
         """By shape: that of its machine that reaches farthest."""

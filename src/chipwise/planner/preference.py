@@ -131,10 +131,10 @@ def effort(part: Part, native: frozenset[str]) -> int:
     return 0 if part.kind in native else _EFFORT.get(part.kind, 0 if plain else 1)
 
 
-def porting_of(fleet: Fleet, priced: Priced, native: frozenset[str]) -> Array:
-    """By row. Who owns a machine has the software for it."""
+def porting_of(fleet: Fleet, priced: Priced, by_shape: Array) -> Array:
+    """By row, of `efforts`. Who owns a machine has the software for it."""
     owned = priced.purchase == PURCHASES.index(Purchase.OWNED)
-    return np.where(owned, 0.0, efforts(fleet, native)[fleet.shape_of[priced.machine]])
+    return np.where(owned, 0.0, by_shape[fleet.shape_of[priced.machine]])
 
 
 def ended_of(fleet: Fleet, priced: Priced, rows: Index, porting: Array) -> Mask:

@@ -132,8 +132,8 @@ class Tails:
         return self.absent * self.absent_s
 
     @cached_property
-    def _parts(self) -> tuple[_Part, _Part]:
-        """Runs that lose nothing, and those that do."""
+    def _parts(self) -> tuple[Array, Array, Array]:
+        """Share, middle and width of two logarithmic normal laws, by row: of runs that lose nothing, and of those that do."""
         mean, speed = self.mean, np.log(np.maximum(self.stretch, 1.0)) / NINE_IN_TEN
         spared = self.risk.spared(mean.needed_s)
         struck = 1.0 - spared
@@ -144,61 +144,81 @@ class Tails:
         square = (mean.spread_s**2 + mean.expected_s**2 - spared * needed**2) / share
         varied = np.log1p(np.where(rare, 0.0, np.maximum(square / unlucky**2 - 1.0, 0.0)))
         return (
-            _Part(np.where(rare, 1.0, spared), needed, speed),
-            _Part(np.where(rare, 0.0, struck), unlucky * np.exp(-varied / 2), np.sqrt(varied + speed**2)),
+            np.array([np.where(rare, 1.0, spared), np.where(rare, 0.0, struck)]),
+            np.array([needed, unlucky * np.exp(-varied / 2)]),
+            np.array([speed, np.sqrt(varied + speed**2)]),
+        )
+
+    def _law(self, rows: Index) -> _Law:
+        share, middle, width = (part[:, rows] for part in self._parts)
+        return _Law(
+            share=share,
+            middle=middle,
+            width=width,
+            boot_s=self.boot_s,
+            moved=self.moved[rows],
+            absent=self.absent[rows],
+            absent_s=self.absent_s[rows],
         )
 
     def late(self, rows: Index, limit_s: float | Array) -> Array:
         """The probability that it takes longer."""
-        left = limit_s - self.boot_s - self.moved[rows]
-        late = np.zeros(len(rows))
-        for part in self._parts:
-            late += part.share[rows] * self._late(rows, part, left)
-        return np.where(left > 0, late, 1.0)
+        return self._law(rows).late(limit_s)
 
-    def _late(self, rows: Index, part: _Part, left: Array) -> Array:
-        middle, width = part.middle[rows], np.maximum(part.width[rows], _NONE)
-        reached = np.clip(np.log(np.maximum(left, _NONE) / middle) / width, -_FAR, _FAR)
-        late = 1.0 - _below(reached)
-        waits = np.flatnonzero((self.absent[rows] > _NONE) & (self.absent_s[rows] > 0) & (reached > -_FAR))
-        if len(waits):
-            absent, wait_s = self.absent[rows[waits]], self.absent_s[rows[waits]]
-            middle, width, high, left = middle[waits], width[waits], reached[waits], left[waits]
-            with_wait = np.maximum(left - _FADED * wait_s, 0.0)  # of runs that end before this none is late by its wait
-            low = np.log(np.maximum(with_wait, _NONE) / middle) / width
-            low = np.minimum(np.maximum(low, -_FAR), high)
-            step = (high - low)[:, None] / 2
-            deviations = low[:, None] + step * (_NODES + 1.0)
-            spare = np.maximum(left[:, None] - middle[:, None] * np.exp(width[:, None] * deviations), 0.0)
-            density = np.exp(-(deviations**2) / 2 - spare / wait_s[:, None]) / np.sqrt(2 * np.pi)
-            late[waits] += absent * ((density * step) @ _WEIGHTS)
-        return late
-
-    def quantile(self, rows: Index, share: float) -> Array:
-        """Seconds within which so large a share of runs ends."""
-        rest = 1.0 - share
-        fixed = self.boot_s + self.moved[rows]
-
-        def highest(beyond: float) -> Array:
-            deviations = NormalDist().inv_cdf(1.0 - beyond)
-            return np.maximum(*(part.middle[rows] * np.exp(part.width[rows] * deviations) for part in self._parts))
-
-        wait = self.absent_s[rows] * np.log(np.maximum(2 * self.absent[rows] / rest, 1.0))
-        low, high = fixed.copy(), fixed + highest(rest / 2) + wait
+    def quantiles(self, rows: Index, *shares: float) -> Array:
+        """Seconds within which so large a share of runs ends: shares x rows."""
+        law, rest = self._law(np.tile(rows, len(shares))), np.repeat(1.0 - np.array(shares), len(rows))
+        deviations = np.repeat([NormalDist().inv_cdf(1.0 - (1.0 - share) / 2) for share in shares], len(rows))
+        highest = (law.middle * np.exp(law.width * deviations)).max(axis=0)
+        wait = law.absent_s * np.log(np.maximum(2 * law.absent / rest, 1.0))
+        low = law.boot_s + law.moved
+        high = low + highest + wait
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            short = self.late(rows, middle) > rest
+            short = law.late(middle) > rest
             low, high = np.where(short, middle, low), np.where(short, high, middle)
-        return high
+        by_share: Array = high.reshape(len(shares), len(rows))
+        return by_share
 
 
-@dataclass(frozen=True)
-class _Part:
-    """A logarithmic normal law that a share of runs has."""
+@dataclass(frozen=True, slots=True)
+class _Law:
+    """Of some rows; what is of the two laws is 2 x rows."""
 
     share: Array
     middle: Array
     width: Array
+    boot_s: float
+    moved: Array
+    absent: Array
+    absent_s: Array
+
+    def late(self, limit_s: float | Array) -> Array:
+        left = limit_s - self.boot_s - self.moved
+        width = np.maximum(self.width, _NONE)
+        reached = np.clip(np.log(np.maximum(left, _NONE) / self.middle) / width, -_FAR, _FAR)
+        late = 1.0 - _below(reached)
+        waits = (self.absent > _NONE) & (self.absent_s > 0) & (reached > -_FAR)
+        for part, waiting in enumerate(waits):
+            rows = np.flatnonzero(waiting)
+            if len(rows):
+                late[part, rows] += self.absent[rows] * _late_by_wait(
+                    left[rows], self.absent_s[rows], self.middle[part, rows], width[part, rows], reached[part, rows]
+                )
+        return np.where(left > 0, (self.share * late).sum(axis=0), 1.0)
+
+
+def _late_by_wait(left: Array, wait_s: Array, middle: Array, width: Array, high: Array) -> Array:
+    """The probability that a run which would end in time is late by its wait, summed over what it takes without one."""
+    with_wait = np.maximum(left - _FADED * wait_s, 0.0)  # of runs that end before this none is late by its wait
+    low = np.log(np.maximum(with_wait, _NONE) / middle) / width
+    low = np.minimum(np.maximum(low, -_FAR), high)
+    step = (high - low)[:, None] / 2
+    deviations = low[:, None] + step * (_NODES + 1.0)
+    spare = np.maximum(left[:, None] - middle[:, None] * np.exp(width[:, None] * deviations), 0.0)
+    density = np.exp(-(deviations**2) / 2 - spare / wait_s[:, None]) / np.sqrt(2 * np.pi)
+    late: Array = (density * step) @ _WEIGHTS
+    return late
 
 
 def _below(deviations: Array) -> Array:

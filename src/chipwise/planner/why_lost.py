@@ -71,7 +71,8 @@ def _deadline(priced: Priced, deadline_s: float, confidence: float) -> _Test:
 
     @cache
     def surely() -> Array:
-        return np.maximum(priced.tails.quantile(np.arange(len(priced)), confidence), priced.seconds)
+        ends: Array = priced.tails.quantiles(np.arange(len(priced)), confidence)[0]
+        return np.maximum(ends, priced.seconds)
 
     def late(at: int) -> Reason:
         return MissesDeadline(float(surely()[at]), deadline_s, confidence, float(priced.tails.moved[at]))

@@ -105,7 +105,7 @@ def test_cpu_containers_are_made_of_their_parts() -> None:
 
 
 def test_a_cold_start_is_platform_then_image_then_weights() -> None:
-    bare, full = cold_start(H100, Container(1e9)), cold_start(H100, MODEL)
+    bare, full = cold_start(H100, 0.0, 0.0), cold_start(H100, MODEL.image_bytes, MODEL.weights_bytes)
     assert (bare.low, bare.high) == H100.cold_start_s
     assert full.low < full.middle < full.high
     assert full.high - bare.high == pytest.approx(8e9 / 33e6 + 16e9 / 330e6)
@@ -113,8 +113,8 @@ def test_a_cold_start_is_platform_then_image_then_weights() -> None:
 
 @given(st.floats(0, 50e9), st.floats(0, 50e9), st.floats(0, 50e9))
 def test_more_to_load_never_starts_faster(image: float, weights: float, more: float) -> None:
-    before = cold_start(H100, Container(1e9, image, weights))
-    after = cold_start(H100, Container(1e9, image + more, weights + more))
+    before = cold_start(H100, image, weights)
+    after = cold_start(H100, image + more, weights + more)
     assert all(b <= a for b, a in zip(before, after, strict=True))
 
 

@@ -16,7 +16,7 @@ from chipwise.catalog.chip import Chip, ChipKind
 from chipwise.catalog.offer import PURCHASES
 from chipwise.money.carbon import Grids
 from chipwise.perf.arrays import Array
-from chipwise.planner.fleet import Index, family_of
+from chipwise.planner.fleet import Index
 from chipwise.planner.ranking import Values, order
 from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.goals import MissesGoals
@@ -130,7 +130,7 @@ def by_generation(rows: Rows, kwh: Array, losses: Iterable[Loss], vendor: str | 
         if fleet.shape_of[index] >= 0 and chip is not None:
             name = generation_of(chip)
             group[index] = names.setdefault(name, len(names))
-            families.setdefault(name, family_of(fleet.part(int(fleet.shape_of[index]))))
+            families.setdefault(name, fleet.families[fleet.shape_of[index]])
     chips = {generation_of(chip): chip.vendor for chip in catalog.chips.values()}
     generations, years = list(names), _years(catalog.chips)
     cells = _cells(rows, kwh, group[rows.priced.machine], lambda code: (chips[generations[code]], generations[code]))

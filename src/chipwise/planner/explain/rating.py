@@ -34,7 +34,7 @@ from chipwise.perf.seen import FORMULA
 from chipwise.planner.explain.comparing import leaders
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.explain.words import PORTING
-from chipwise.planner.fleet import Index, family_of
+from chipwise.planner.fleet import Index
 from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.goals import MissesGoals
 from chipwise.planner.values.plan import Choice, Rows
@@ -144,7 +144,7 @@ def starred(ratings: Sequence[Rating]) -> list[Rating]:
 
 def _families(rows: Rows) -> tuple[Index, list[str]]:
     """The family of every candidate as a position in the names."""
-    labels = [family_of(rows.fleet.part(at)) for at in range(len(rows.fleet.shapes))]
+    labels = rows.fleet.families
     codes = {name: at for at, name in enumerate(dict.fromkeys(labels))}
     by_shape = np.array([codes[name] for name in labels], dtype=np.intp)
     return by_shape[rows.fleet.shape_of[rows.priced.machine]], list(codes)

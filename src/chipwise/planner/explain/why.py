@@ -16,7 +16,7 @@ import numpy as np
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.machine import Machine
 from chipwise.errors import UnknownName
-from chipwise.planner.fleet import Fleet, family_of
+from chipwise.planner.fleet import Fleet
 from chipwise.planner.limits import Mask, Refused, allowed
 from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.goals import MissesGoals
@@ -162,7 +162,7 @@ def subject_of(known: Known, fleet: Fleet, name: str) -> Subject:
 
 
 def _family(known: Known, fleet: Fleet, text: str) -> tuple[str, Mask]:
-    labels = [family_of(fleet.part(at)) for at in range(len(fleet.shapes))]
+    labels = fleet.families
     wanted = fold(text)
     families = [one for one in dict.fromkeys(labels) if wanted and wanted in fold(one)]
     if not families:

@@ -11,7 +11,7 @@ from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.model import Estimate, Model
 from chipwise.perf.predict_serving import Generation, predict, slots
 from chipwise.perf.queueing import Service
-from chipwise.perf.under_load import Demand, percentiles, planned_rate
+from chipwise.perf.under_load import Demand, percentiles, planned_rates
 from chipwise.planner.chances import chance_within
 from chipwise.planner.generation.job import ServingJob
 from chipwise.planner.limits import Mask
@@ -20,30 +20,33 @@ from chipwise.planner.limits import Mask
 def capacity(job: ServingJob, ask: Generation, model: Model) -> tuple[Array, Array, Array, Array, Coded]:
     """What one replica is planned for in requests per second, how much slower it may be, callers at once, how likely a request
     alone keeps the goals, provenance."""
-    full = predict(ask, model, ("requests_per_s",))["requests_per_s"]
+    room = slots(ask)
+    full = predict(ask, model, ("requests_per_s",), room)["requests_per_s"]
     spread = np.broadcast_to(full.value / np.maximum(full.low, 1e-12), full.value.shape)
     if job.concurrency:
         callers = most_at_once(job, ask, model)
         closed = replace(ask, setup=ask.setup.change(batch=np.maximum(callers, 1.0)), scenario=Coded.of("closed"))
         rate = predict(closed, model, ("requests_per_s",))["requests_per_s"].value
-        return np.where(callers > 0, rate, 0.0), spread, callers, _chance(job, ask, model), full.provenance
+        return np.where(callers > 0, rate, 0.0), spread, callers, _chance(job, ask, model, room), full.provenance
     if not job.goals and not job.rate:
         return full.value, spread, np.zeros(1), np.ones(1), full.provenance
     demand = Demand(job.rate, job.headroom, job.least_replicas)
-    return planned_rate(ask, model, job.goals, demand), spread, np.zeros(1), _chance(job, ask, model), full.provenance
+    (rate,) = planned_rates(ask, model, job.goals, [demand], room)
+    return rate, spread, np.zeros(1), _chance(job, ask, model, room), full.provenance
 
 
-def _chance(job: ServingJob, ask: Generation, model: Model) -> Array:
+def _chance(job: ServingJob, ask: Generation, model: Model, room: Array) -> Array:
     """How likely a request alone on its replica keeps every goal, by how sure its estimate is."""
     if not job.goals:
         return np.ones(1)
     alone = replace(ask, scenario=Coded.of("closed"))
-    estimates = predict(alone, model, ("ttft_ms", "tpot_ms"))
-    prompt = predict(replace(ask, scenario=Coded.of("prefill")), model, ("ttft_ms",))["ttft_ms"]  # no other wait is unsure
+    estimates = predict(alone, model, ("ttft_ms", "tpot_ms"), room)
+    read = replace(ask, scenario=Coded.of("prefill"))
+    prompt = predict(read, model, ("ttft_ms",), room)["ttft_ms"]  # no other wait is unsure
     first, token = estimates["ttft_ms"].seconds, estimates["tpot_ms"].seconds * max(job.output_len - 1.0, 0.0)
     spreads = {"ttft": prompt.high / prompt.value, "tpot": estimates["tpot_ms"].high / estimates["tpot_ms"].value}
     spreads["latency"] = (first * spreads["ttft"] + token * spreads["tpot"]) / (first + token)
-    seconds = goal_seconds(alone, model, estimates, tuple(job.goals))
+    seconds = goal_seconds(alone, model, estimates, tuple(job.goals), room=room)
     chances = [chance_within(column(limit), seconds[name, share], spreads[name]) for (name, share), limit in job.goals.items()]
     return np.asarray(np.minimum.reduce(chances), dtype=np.float64)
 
@@ -79,6 +82,7 @@ def goal_seconds(
     estimates: Mapping[str, Estimate],
     goals: Sequence[tuple[str, float]],
     serving: Service | None = None,
+    room: Array | None = None,
 ) -> dict[tuple[str, float], Array]:
-    seconds = percentiles(ask, model, estimates, sorted({share for _, share in goals}), serving)
+    seconds = percentiles(ask, model, estimates, sorted({share for _, share in goals}), serving, room)
     return {(name, share): np.broadcast_to(seconds[name][share], (len(ask),)) for name, share in goals}

@@ -10,8 +10,8 @@ import numpy as np
 from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.model import Model
 from chipwise.perf.power import power
-from chipwise.perf.predict_serving import Generation, drawn, predict, service
-from chipwise.perf.under_load import Demand, highest_of, planned_rate
+from chipwise.perf.predict_serving import Generation, drawn, predict, service, slots
+from chipwise.perf.under_load import Demand, highest_of, planned_rates
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.generation.capacity import goal_seconds
 from chipwise.planner.generation.job import ServingJob, ask_of
@@ -39,11 +39,12 @@ def at_load(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected
         )
     else:
         ask = replace(ask, rate=np.maximum(job.rate, 1e-6 * replicas), replicas=replicas, scenario=Coded.of("open"))
-    serving, rate = None if job.concurrency else service(ask, model), rows.rate[selected]
+    room = slots(ask)
+    serving, rate = None if job.concurrency else service(ask, model, room), rows.rate[selected]
     if serving is not None:
         rate = np.maximum(highest_of(serving, job.goals), rate)
-    estimates = predict(ask, model, ("ttft_ms", "tpot_ms", "latency_ms"), serving=serving)
-    seconds = goal_seconds(ask, model, estimates, tuple(job.goals) or (("ttft", 0.5), ("tpot", 0.5)), serving)
+    estimates = predict(ask, model, ("ttft_ms", "tpot_ms", "latency_ms"), room, serving)
+    seconds = goal_seconds(ask, model, estimates, tuple(job.goals) or (("ttft", 0.5), ("tpot", 0.5)), serving, room)
     return Loaded(seconds, np.broadcast_to(drawn(ask, estimates).machine, (len(ask),)), rate)
 
 
@@ -55,7 +56,8 @@ def at_less(
         return [()] * len(selected)
     ask = _selected_ask(job, fleet, rows, selected)
     demands = [Demand(load, job.headroom, job.least_replicas) for load in loads]
-    rates = [np.minimum(planned_rate(ask, model, job.goals, one), rows.rate[selected]).tolist() for one in demands]
+    planned = planned_rates(ask, model, job.goals, demands)
+    rates = [np.minimum(one, rows.rate[selected]).tolist() for one in planned]
     return [tuple(zip(loads, each, strict=True)) for each in zip(*rates, strict=True)]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from chipwise.perf.arrays import Array
 from chipwise.planner.defaults import SERVING_PRECISIONS
-from chipwise.planner.fleet import Fleet, Index, family_of
+from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.generation import search as generation
 from chipwise.planner.generation.job import ServingJob, runs
 from chipwise.planner.generation.loaded import lone
@@ -44,7 +44,7 @@ _OBSTACLES = {
 def unable(job: ServingJob, rows: Serving, searched: Searched) -> dict[str, Reason]:
     """Why families that are on offer have no way within the limits, each by the way that comes nearest."""
     fleet = searched.fleet
-    family = {at: family_of(fleet.part(at)) for at in searched.shapes}
+    family = {at: fleet.families[at] for at in searched.shapes}
     able = {family[at] for at in rows.shape[rows.rate > 0].tolist()}
     closed = [at for at in searched.shapes if family[at] not in able]
     if not closed:

@@ -13,7 +13,7 @@ from chipwise.perf.arrays import Array, Coded
 from chipwise.perf.power import power
 from chipwise.planner.assemble import assemble
 from chipwise.planner.case import Described, Following, PlanningCase
-from chipwise.planner.fleet import Fleet, family_of
+from chipwise.planner.fleet import Fleet
 from chipwise.planner.ground import goals_of, stored
 from chipwise.planner.limits import Rules, lacks_own_machines
 from chipwise.planner.missing import missing_data, no_offer_left
@@ -41,7 +41,7 @@ def plan_ways(question: Question, ground: Ground, table: Table, ways_of: Callabl
         count += 1
         outcome = ways_of(index)
         if isinstance(outcome, Cannot):
-            family = family_of(ground.fleet.part(index))
+            family = ground.fleet.families[index]
             if family not in missed or outcome.distance < missed[family].distance:
                 missed[family] = outcome
         else:
@@ -163,7 +163,7 @@ def _apart(ground: Ground, ways: Sequence[Way]) -> dict[str, Reason]:
     """Families that do it on several machines at once only; told where no offer of them can be joined."""
     fewest: dict[str, int] = {}
     for way in ways:
-        family = family_of(ground.fleet.part(way.shape))
+        family = ground.fleet.families[way.shape]
         fewest[family] = min(way.machines, fewest.get(family, way.machines))
     return {family: NeedsNetwork(many) for family, many in fewest.items() if many > 1}
 

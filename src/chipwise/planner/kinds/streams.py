@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from chipwise.catalog.offer import Purchase
 from chipwise.catalog.tables import FpgaRates
@@ -105,6 +106,7 @@ class _Streams:
         self.designs = ground.fleet.catalog.rows("fpga_throughput")
         self.limits = work.goals.latency.limits if work.goals.latency is not None else ()
         self.unmeasured = software.unknown(work)
+        self.cores: dict[str, float] = {}
 
     def ways(self, index: int) -> Ways:
         part = self.ground.fleet.part(index)
@@ -145,11 +147,10 @@ class _Streams:
         if (work.state or 0.0) > part.memory_bytes:
             needed = work.state or 0.0
             return Cannot(HoldsTooLittle(part.name, part.memory_bytes, needed, "the state"), needed / part.memory_bytes, MEMORY)
-        flow = software.flow(work)
-        if (late := self._late(flow.latency, hosted=True)) is not None:
+        flow, late = self._in_software
+        if late is not None:
             return Cannot(TooSlow(*late), late[1] / late[2], TIME)
-        socket = Processors.of([self.ground.known.parts[shape.chip]], "fp32", fleet.catalog.rows("cpus"))
-        cores, most = shape.share * float(socket.cores[0]), self._by_network(door)
+        cores, most = shape.share * self._cores(shape.chip), self._by_network(door)
         busy = software.cores_needed(work, flow)
         machines = machines_within(self.question, shape.chips, self._machines(busy / cores, most))
         if isinstance(machines, Cannot):
@@ -158,6 +159,19 @@ class _Streams:
         use = Utilisation(min(busy * software.BUSY / (machines * cores), 1.0), min(copied, 1.0))
         rates = _Rates(cores * software.BUSY / float(flow.message.total[0]), most, _above(flow.message))
         return [self._way(index, machines, rates, flow.latency, use, UNSPLIT, hosted=True)]
+
+    @cached_property
+    def _in_software(self) -> tuple[software.SoftwareFlow, tuple[str, float, float] | None]:
+        """On any core, and the goal that it misses."""
+        flow = software.flow(self.work)
+        return flow, self._late(flow.latency, hosted=True)
+
+    def _cores(self, chip: str) -> float:
+        """Of one socket."""
+        if chip not in self.cores:
+            parts, rows = self.ground.known.parts, self.ground.fleet.catalog.rows("cpus")
+            self.cores[chip] = float(Processors.of([parts[chip]], "fp32", rows).cores[0])
+        return self.cores[chip]
 
     def _way(
         self, index: int, machines: int, rates: _Rates, latency: Terms, use: Utilisation, split: Split, hosted: bool

@@ -11,8 +11,9 @@ import numpy as np
 from chipwise.perf.kernels import paths, transcode
 from chipwise.perf.kernels.processor import Processors
 from chipwise.perf.kernels.work import Terms
+from chipwise.perf.part import Part
 from chipwise.perf.power import Utilisation
-from chipwise.planner.fleet import split_by
+from chipwise.planner.fleet import Shape, split_by
 from chipwise.planner.ground import ground_for
 from chipwise.planner.kinds.network import lasting, outward
 from chipwise.planner.kinds.planning import plan_ways
@@ -49,9 +50,10 @@ def plan_transcode(question: Question, work: Transcode) -> Plan:
     fleet, networks = split_by(wide.fleet, [outward(one) if live else lasting(one) for one in wide.fleet.catalog.machines])
     ground = ground_on(known, fleet, allowed(fleet, question.rules, wide.market.prices))
     carried = [paths.LINE_SHARE * one / _stream_bytes(work) for one in networks]  # seconds of a stream in a second
+    busy = _Busy(ground, work)
     if work.duration is not None:
         table = Table("transcode", "job", work.duration / HOUR, "hour of video")
-        return plan_ways(question, ground, table, lambda at: _archive(question, ground, work, at, carried[at]))
+        return plan_ways(question, ground, table, lambda at: _archive(question, busy, at, carried[at]))
     streams = float(work.streams or 1)
     notes = [f"Live: engines are kept below {transcode.HEADROOM:.0%} busy, at the balanced preset."]
     if work.goals.latency is not None:
@@ -59,7 +61,7 @@ def plan_transcode(question: Question, work: Transcode) -> Plan:
     table = Table(
         kind="transcode", per="month", units=streams * question.month_s / HOUR, unit="stream hour", notes=tuple(notes)
     )
-    plan = plan_ways(question, ground, table, lambda at: _live(question, ground, work, at, carried[at]))
+    plan = plan_ways(question, ground, table, lambda at: _live(question, busy, at, carried[at]))
     winner = plan.winner
     if winner is None:
         return plan
@@ -76,27 +78,41 @@ def _stream_bytes(work: Transcode) -> float:
     return max(bitrate(work.source)[0], sum(bitrate(one)[0] for one in work.outputs), 1e-9)
 
 
-def _busy(ground: Ground, work: Transcode, index: int) -> Terms | Cannot:
-    """Seconds of one chip of the shape for a second of one stream."""
-    shape, part = ground.fleet.shapes[index], ground.fleet.part(index)
-    chip = ground.fleet.catalog.chips[shape.chip]
-    source, outputs = transcode.ladder_of(work)
-    cores = 1.0
-    if part.kind == "cpu":
-        processors = Processors.of([ground.known.parts[shape.chip]], "fp32", ground.fleet.catalog.rows("cpus"))
-        cores = max(shape.share * float(processors.cores[0]), 1.0)
-    media = transcode.Media.of([chip], [part], cores)
-    terms = transcode.busy(media, source, outputs)
-    if not np.isfinite(terms.total[0]):
-        formats = f"{source.codec} to {', '.join(dict.fromkeys(out.codec for out in outputs))}"
-        have = f"encoders: {media.encoders[0]:g}, decoders: {media.decoders[0]:g}"
-        return Cannot(NoCodec(chip.name, formats, have), passed=FORMAT)
-    return terms if part.kind == "cpu" else terms.times(1.0 / shape.share)  # a slice has its share of the engines' time
+class _Busy:
+    """How long chips are busy with the video, each asked once: machines differ in numbers and networks more than in chips."""
+
+    def __init__(self, ground: Ground, work: Transcode) -> None:
+        self.ground, self.work = ground, work
+        self.ladder = transcode.ladder_of(work)
+        self.made: dict[tuple[str, str, float], Terms | Cannot] = {}
+
+    def of(self, index: int) -> Terms | Cannot:
+        """Seconds of one chip of the shape for a second of one stream."""
+        shape = self.ground.fleet.shapes[index]
+        key = (shape.chip, shape.part, shape.share)
+        if key not in self.made:
+            self.made[key] = self._of(shape, self.ground.fleet.part(index))
+        return self.made[key]
+
+    def _of(self, shape: Shape, part: Part) -> Terms | Cannot:
+        catalog, (source, outputs) = self.ground.fleet.catalog, self.ladder
+        chip = catalog.chips[shape.chip]
+        cores = 1.0
+        if part.kind == "cpu":
+            processors = Processors.of([self.ground.known.parts[shape.chip]], "fp32", catalog.rows("cpus"))
+            cores = max(shape.share * float(processors.cores[0]), 1.0)
+        media = transcode.Media.of([chip], [part], cores)
+        terms = transcode.busy(media, source, outputs)
+        if not np.isfinite(terms.total[0]):
+            formats = f"{source.codec} to {', '.join(dict.fromkeys(out.codec for out in outputs))}"
+            have = f"encoders: {media.encoders[0]:g}, decoders: {media.decoders[0]:g}"
+            return Cannot(NoCodec(chip.name, formats, have), passed=FORMAT)
+        return terms if part.kind == "cpu" else terms.times(1.0 / shape.share)  # a slice has its share of the engines' time
 
 
-def _live(question: Question, ground: Ground, work: Transcode, index: int, network: float) -> Ways:
+def _live(question: Question, times: _Busy, index: int, network: float) -> Ways:
     """`network`: streams that the network of a machine carries."""
-    busy = _busy(ground, work, index)
+    busy, ground, work = times.of(index), times.ground, times.work
     if isinstance(busy, Cannot):
         return busy
     shape, streams = ground.fleet.shapes[index], float(work.streams or 1)
@@ -133,9 +149,9 @@ def _use(ground: Ground, index: int, busy: float) -> Utilisation:
     return Utilisation(busy if part.kind == "cpu" else ENGINES * busy, ENGINES * busy)
 
 
-def _archive(question: Question, ground: Ground, work: Transcode, index: int, network: float) -> Ways:
+def _archive(question: Question, times: _Busy, index: int, network: float) -> Ways:
     """`network`: seconds of video that come and go in a second over the network of a machine."""
-    busy = _busy(ground, work, index)
+    busy, ground, work = times.of(index), times.ground, times.work
     if isinstance(busy, Cannot):
         return busy
     chips = ground.fleet.shapes[index].chips

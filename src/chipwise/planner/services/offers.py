@@ -35,7 +35,7 @@ from chipwise.planner.reasons.sizes import NeedsChips, ShortContext
 from chipwise.planner.rules import rules_of
 from chipwise.planner.services.limits import barred, region_of, scope
 from chipwise.planner.services.speed import Found, Need, speeds
-from chipwise.planner.services.ways import Demand, Held, Way, best_way, by_the_day, image_bytes, lower_bound
+from chipwise.planner.services.ways import Bounded, Demand, Held, Way, best_way, bounded, by_the_day, image_bytes
 from chipwise.planner.values.plan import Choice
 from chipwise.predictor.kinds.ask import Ask, known_model
 from chipwise.predictor.kinds.latencies import share_of
@@ -147,18 +147,19 @@ def _cheapest(
     """The likely cheapest first, until LISTED may be used and none of the others can cost less than they do; those are left
     out. What cannot run it at all is told in any case."""
     able = [
-        (lower_bound(demand, service, way), index)
-        for index, (service, way) in enumerate(zip(offered, fast, strict=True))
+        (service, bounded(demand, service, way))
+        for service, way in zip(offered, fast, strict=True)
         if isinstance(way, tuple) and way
     ]
     yield from (
         _serverless(known, demand, one, way) for one, way in zip(offered, fast, strict=True) if not isinstance(way, tuple)
     )
     costs: list[float] = []
-    for bound, index in sorted(able):
+    for service, ways in sorted(able, key=lambda pair: pair[1][0][0]):
+        bound = ways[0][0]
         if len(costs) >= LISTED and (bound[0] or bound[2] > sorted(costs)[LISTED - 1]):
             return
-        offer = _serverless(known, demand, offered[index], fast[index])
+        offer = _serverless(known, demand, service, ways)
         if offer[0].allowed and offer[1] is not None:
             costs.append(offer[1].bill.usd_per_hour)
         yield offer
@@ -272,13 +273,13 @@ def _day(curve: LoadCurve) -> tuple[tuple[float, float], ...]:
 # -- serverless
 
 
-def _serverless(known: Known, demand: Demand, service: Service, fast: Found) -> tuple[ServiceOffer, Way | None]:
+def _serverless(known: Known, demand: Demand, service: Service, fast: Bounded | Reason) -> tuple[ServiceOffer, Way | None]:
     provider = known.names.provider_or_none(service.provider) or service.provider
     days = service.fact.age_days(known.today)
     refused = barred(known, demand.rules, provider, service.chips, service.regions, days)
     if service.gpus > demand.most_chips:
         refused.append(NeedsChips(ceil(service.gpus), int(demand.most_chips)))
-    way = best_way(demand, service, fast) if isinstance(fast, tuple) else fast
+    way = best_way(demand, service, fast) if isinstance(fast, list) else fast
     blank = ServiceOffer(
         kind=PER_HOUR if service.whole_machine else SERVERLESS,
         provider=provider,
@@ -434,7 +435,7 @@ def _settled(demand: Demand, way: Way, fleet: ReplicaSet) -> BreakEven:
     crossing = _crossing(demand, way, fleet)
     for _ in range(ROUNDS):
         there = replace(demand, rate=crossing.first) if crossing.first else demand
-        best = best_way(there, way.service, way.options)
+        best = best_way(there, way.service, bounded(there, way.service, way.options))
         if not isinstance(best, Way) or (best.speed, best.container) == (way.speed, way.container):
             break
         way = by_the_day(there, best)

@@ -140,7 +140,7 @@ def _generation(known: Known, model: str, shape: Shape, need: Need, kinds: Seque
     )
     weights = np.broadcast_to(weight_bytes(ask.model, ask.setup) * ask.setup.tp, count)
     latencies = percentiles(ask, known.model, served.metrics, need.shares)
-    warm = {name: {share: np.broadcast_to(row, count) for share, row in by.items()} for name, by in latencies.items()}
+    warm = {name: {share: np.broadcast_to(row, count).tolist() for share, row in by.items()} for name, by in latencies.items()}
     seconds = np.broadcast_to(served.metrics["latency_ms"].value / 1e3, count)
     by_way: dict[Kind, dict[tuple[str, int, int], list[int]]] = {}
     for index, (kind, _, name, ways, concurrency) in enumerate(rows):
@@ -157,7 +157,9 @@ def _generation(known: Known, model: str, shape: Shape, need: Need, kinds: Seque
                 precision=name,
                 concurrency=concurrency * max(int(kind[1] // ways), 1),  # copies side by side
                 seconds=max(float(seconds[at]) for at in places),
-                warm={metric: {share: float(row[places].max()) for share, row in by.items()} for metric, by in warm.items()},
+                warm={
+                    metric: {share: max([row[at] for at in places]) for share, row in by.items()} for metric, by in warm.items()
+                },
                 weights_bytes=float(weights[places[0]]),
                 memory_bytes=float(weights[places[0]]),
             )

@@ -76,13 +76,13 @@ class Way:
     options: Sequence[Speed] = ()  # at which it could run too
 
 
-def best_way(demand: Demand, service: Service, fast: Sequence[Speed]) -> Way | Reason:
+def best_way(demand: Demand, service: Service, fast: Bounded) -> Way | Reason:
     """The cheapest that keeps the goals; where none does, the one that comes nearest. What cannot pass the best is not
     reckoned."""
     best: Way | None = None
     reason: Reason | None = None
-    fewest = min(speed.concurrency for speed in fast)
-    for bound, speed in sorted(((_bound(demand, service, one), one) for one in fast), key=itemgetter(0)):
+    fewest = min(speed.concurrency for _, speed in fast)
+    for bound, speed in fast:
         if best is not None and bound > _order(best):
             break
         busy = demand.rate * demand.peak * demand.bursts * speed.seconds
@@ -97,12 +97,7 @@ def best_way(demand: Demand, service: Service, fast: Sequence[Speed]) -> Way | R
                 best = way
             if not way.meets_cold:
                 break
-    return replace(best, options=fast) if best else reason or Unpredicted("no way to run it")
-
-
-def lower_bound(demand: Demand, service: Service, fast: Sequence[Speed]) -> Order:
-    """No way to run on the service comes before this."""
-    return min(_bound(demand, service, one) for one in fast)
+    return replace(best, options=tuple(speed for _, speed in fast)) if best else reason or Unpredicted("no way to run it")
 
 
 def by_the_day(demand: Demand, way: Way) -> Way:
@@ -117,6 +112,11 @@ def by_the_day(demand: Demand, way: Way) -> Way:
 
 
 Order = tuple[bool, float, float]  # misses a goal, by what factor at most, USD per hour
+Bounded = list[tuple[Order, Speed]]  # no way to run at a speed comes before what stands beside it; in this order
+
+
+def bounded(demand: Demand, service: Service, fast: Sequence[Speed]) -> Bounded:
+    return sorted(((_bound(demand, service, one), one) for one in fast), key=itemgetter(0))
 
 
 def _order(way: Way) -> Order:
@@ -129,7 +129,7 @@ def _bound(demand: Demand, service: Service, speed: Speed) -> Order:
     vcpus = BESIDE_VCPUS if speed.vcpus is None else speed.vcpus
     working = demand.rate * speed.seconds / speed.concurrency
     usd = HOUR * (working * service.work_usd_per_second(vcpus, memory) + demand.rate * service.usd_per_request)
-    start = cold_start(service, Container(speed.memory_bytes, image_bytes(service), speed.weights_bytes)).middle
+    start = cold_start(service, image_bytes(service), speed.weights_bytes).middle
     ratio = 0.0
     for metric, share, limit in demand.goals:
         by_share = speed.warm.get(metric)

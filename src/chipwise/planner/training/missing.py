@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from chipwise.planner.fleet import family_of
 from chipwise.planner.missing import Searched
 from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.abilities import GpusOnly, NoPrecision, ServesOnly
@@ -20,7 +19,7 @@ from chipwise.planner.values.plan import Missing, Obstacle
 
 def unable(job: LearningJob, ways: Ways, searched: Searched) -> dict[str, Reason]:
     """Why families that are on offer have no way within the limits, each by the way that comes nearest."""
-    family = {at: family_of(searched.fleet.part(at)) for at in searched.shapes}
+    family = {at: searched.fleet.families[at] for at in searched.shapes}
     able = {family[at] for at in ways.shape[np.isfinite(ways.seconds)].tolist()}
     closed = [at for at in searched.shapes if family[at] not in able]
     wide = ways
