@@ -31,19 +31,30 @@ def session() -> Session:
 
 
 @cache
-def on_few_offers(example: str) -> Deployment:
-    """Planned on the small catalog, for what holds for any deployment."""
+def few_session() -> Session:
+    """On the small catalog, for what holds for any deployment."""
     with few_offers(), patch.dict(os.environ, CHIPWISE_TODAY=TODAY):
-        return deployment_of(open_session(), str(EXAMPLES / example / "workload.yaml"), RenderRequest())
+        return open_session()
 
 
 @cache
 def deployment(example: str, *limits: str, stage: str | None = None, environment: str | None = None) -> Deployment:
     """`limits` as the command line has them: "clouds=[aws]". Then without the budget, for it is about files."""
+    return once_in_run(
+        ("deployment", example, limits, stage, environment), lambda: _planned(session(), example, limits, stage, environment)
+    )
 
-    def make() -> Deployment:
-        path = str(EXAMPLES / example / "workload.yaml")
-        text = with_limits(_BUDGET.sub("", read_text(path)), path, limits) if limits else None
-        return deployment_of(session(), path, RenderRequest(environment=environment, text=text, stage=stage))
 
-    return once_in_run(("deployment", example, limits, stage, environment), make)
+@cache
+def on_few_offers(example: str, *limits: str, stage: str | None = None, environment: str | None = None) -> Deployment:
+    """The same, planned on the small catalog."""
+    return once_in_run(
+        ("on few offers", example, limits, stage, environment),
+        lambda: _planned(few_session(), example, limits, stage, environment),
+    )
+
+
+def _planned(session: Session, example: str, limits: tuple[str, ...], stage: str | None, environment: str | None) -> Deployment:
+    path = str(EXAMPLES / example / "workload.yaml")
+    text = with_limits(_BUDGET.sub("", read_text(path)), path, limits) if limits else None
+    return deployment_of(session, path, RenderRequest(environment=environment, text=text, stage=stage))
