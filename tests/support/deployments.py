@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 from chipwise.api.render import RenderRequest, deployment_of
 from chipwise.api.session.wiring import Session, open_session
+from chipwise.errors import NoResult
 from chipwise.files.source import read_text
 from chipwise.planner.options import with_limits
 from chipwise.renderer.deployment import Deployment
@@ -47,11 +48,15 @@ def deployment(example: str, *limits: str, stage: str | None = None, environment
 
 @cache
 def on_few_offers(example: str, *limits: str, stage: str | None = None, environment: str | None = None) -> Deployment:
-    """The same, planned on the small catalog."""
-    return once_in_run(
-        ("on few offers", example, limits, stage, environment),
-        lambda: _planned(few_session(), example, limits, stage, environment),
-    )
+    """The same, planned on the small catalog; on the whole one where few offers are none that will do."""
+
+    def make() -> Deployment:
+        try:
+            return _planned(few_session(), example, limits, stage, environment)
+        except NoResult:
+            return deployment(example, *limits, stage=stage, environment=environment)
+
+    return once_in_run(("on few offers", example, limits, stage, environment), make)
 
 
 def _planned(session: Session, example: str, limits: tuple[str, ...], stage: str | None, environment: str | None) -> Deployment:
