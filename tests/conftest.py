@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 from unittest.mock import patch
 
@@ -16,6 +17,7 @@ import yaml
 from hypothesis import settings
 
 from effort import cases
+from tables import as_one_test
 
 # Machines are noisy: a law is not broken because a neighbour was busy.
 settings.register_profile("chipwise", deadline=None, max_examples=cases(100))
@@ -108,11 +110,42 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if collection_path == SLOW and "not e2e" in config.option.markexpr else None
 
 
+def _worker(config: pytest.Config) -> int | None:
+    """Its number; None: tests run in this process."""
+    found = getattr(config, "workerinput", None)
+    return int(found["workerid"].removeprefix("gw")) if found else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Every second worker collects from the end: in a fresh copy each compiles half of the files and reads the other half."""
+    report = yield
+    if isinstance(collector, pytest.Directory) and report.result and (_worker(collector.config) or 0) % 2:
+        report.result.reverse()
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Workers must agree on the order."""
+    if _worker(config) is not None:
+        items.sort(key=lambda item: item.nodeid.partition("::")[0])
+
+
 @cache
 def long_tests() -> frozenset[str]:
     """File and function of tests that take long, and nothing of what outside parts do: `make e2e` runs them."""
     lines = LONG.read_text(encoding="utf-8").splitlines() if LONG.exists() else []  # a copy of some tests has none
     return frozenset(line.split()[-1] for line in lines if line.strip() and not line.startswith("#"))
+
+
+def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> pytest.Item | None:
+    """What pytest does around each of thousands of cases takes longer than the case: workers try those of a law in one test."""
+    if not name.startswith("test_") or not isinstance(obj, FunctionType) or not isinstance(collector, pytest.Module):
+        return None
+    if _worker(collector.config) is None or collector.path.is_relative_to(SLOW):
+        return None
+    return None if f"{collector.nodeid}::{name}" in long_tests() else as_one_test(collector, name, obj)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -14,7 +14,8 @@ from chipwise.cli.main import main
 from chipwise.planner.values.mix import Member, Mix
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import GenerationSplit
-from deployments import EXAMPLES, session
+from deployments import EXAMPLES
+from deployments import few_session as session
 
 CHAT = """
 kind: serve

@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 
 FACTOR = 5.0
-_LOOP = 400_000
-_LOOP_S = 0.036  # of CPU, on a core of the kind that limits are written for
+_LOOP = 100_000
+_LOOP_S = 0.009  # of CPU, on a core of the kind that limits are written for
 
 
 def deadline(seconds: float) -> float:

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
-from chipwise.catalog import load
 from chipwise.perf import model as speed
 from chipwise.planner import plan as planning
 from chipwise.planner.pipeline import plan as planning_pipelines
@@ -22,7 +21,7 @@ from chipwise.planner.values.plan import Plan
 from chipwise.predictor.known import Known
 from chipwise.workload.common import Common
 from chipwise.workload.model import registry
-from small_catalog import small_catalog
+from small_catalog import _packaged, small_catalog
 
 _Question = tuple[object, ...]
 _made: dict[_Question, list[tuple[Common, Plan]]] = {}
@@ -55,7 +54,7 @@ def _plan_once(known: Known, path: str, work: Common, objective: str | None, top
 
 def _is_packaged(known: Known) -> bool:
     """Whether nothing of a user is in it."""
-    if known.catalog is not load.load() and known.catalog is not small_catalog():
+    if known.catalog is not _packaged(True) and known.catalog is not small_catalog(True):
         return False
     return known.models.registry is registry.load() and known.model is speed.packaged()
 

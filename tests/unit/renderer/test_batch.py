@@ -14,7 +14,7 @@ from chipwise.planner.values.split import Runs
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.targets import batch
-from deployments import deployment
+from deployments import on_few_offers as deployment
 from hostile import TEXTS, hostile
 from scripts import accepted, constants, literals, loaded, same_files, texts
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chipwise.renderer.deployment import Deployment
-from deployments import deployment
+from deployments import on_few_offers as deployment
 from effort import cases
 
 NASTY = [

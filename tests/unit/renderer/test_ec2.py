@@ -18,7 +18,7 @@ from chipwise.renderer.aws.start import start_script
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.targets import ec2
-from deployments import deployment
+from deployments import on_few_offers as deployment
 from effort import LONG
 from hostile import TEXTS, hostile
 from render_checks import program

@@ -16,7 +16,7 @@ import yaml
 from chipwise.renderer.deployment import Deployment, MachineLayer
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.targets import eksctl
-from deployments import deployment
+from deployments import on_few_offers as deployment
 from layered import ALL, RESERVED_ON_DEMAND, RESERVED_SPOT, layered
 
 AWS = "clouds=[aws]"

@@ -22,7 +22,7 @@ from chipwise.planner.values.split import TrainingSplit
 from chipwise.renderer.launch import finetuning, handing
 from chipwise.renderer.program_files import NOTES
 from chipwise.renderer.targets import dockerfile
-from deployments import deployment
+from deployments import on_few_offers as deployment
 
 MARKS = {"user": 1, "assistant": 2}
 

@@ -12,7 +12,7 @@ from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.layout import pods, surge
 from chipwise.renderer.targets import kueue
-from deployments import deployment
+from deployments import on_few_offers as deployment
 
 AWS = "clouds=[aws]"
 CASES = [

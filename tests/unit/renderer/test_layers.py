@@ -15,7 +15,8 @@ from chipwise.planner.values.plan import Plan
 from chipwise.renderer.deployment import Deployment, MachineLayer
 from chipwise.renderer.describing import describe
 from chipwise.renderer.layout import bought, most_machines, part_word
-from deployments import EXAMPLES, session
+from deployments import EXAMPLES
+from deployments import few_session as session
 from fixed_deployments import CASES
 from layered import ALL, RESERVED_ON_DEMAND, RESERVED_SPOT, layered
 

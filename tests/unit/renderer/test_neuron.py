@@ -10,7 +10,8 @@ import pytest
 from chipwise.api.render import RenderRequest, deployment_of
 from chipwise.renderer.launch.starting import processes
 from chipwise.renderer.layout import run_machines
-from deployments import EXAMPLES, session
+from deployments import EXAMPLES
+from deployments import few_session as session
 from fixed_deployments import CASES
 from once_in_run import once_in_run
 

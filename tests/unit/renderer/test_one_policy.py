@@ -12,7 +12,9 @@ import yaml
 
 from chipwise.api.render import RenderRequest, deployment_of, files, target
 from chipwise.renderer.deployment import Deployment
-from deployments import EXAMPLES, deployment, session
+from deployments import EXAMPLES
+from deployments import few_session as session
+from deployments import on_few_offers as deployment
 from fixed_deployments import CASES
 from once_in_run import once_in_run
 

@@ -71,11 +71,11 @@ def test_a_target_writes_what_its_program_reads_and_no_more(path: Path) -> None:
 
 def long_texts(source: str) -> Iterator[tuple[int, int]]:
     """(line, lines) of each string in code that is longer than a sentence or a small snippet; comments on objects are not."""
-    tree = ast.parse(source)
-    told = {id(one.value) for one in ast.walk(tree) if isinstance(one, ast.Expr)}
-    inner = {id(part) for one in ast.walk(tree) if isinstance(one, ast.JoinedStr) for part in one.values}
-    for one in ast.walk(tree):
-        if id(one) in told | inner or not isinstance(one, ast.Constant | ast.JoinedStr):
+    nodes = list(ast.walk(ast.parse(source)))
+    passed_over = {id(one.value) for one in nodes if isinstance(one, ast.Expr)}
+    passed_over |= {id(part) for one in nodes if isinstance(one, ast.JoinedStr) for part in one.values}
+    for one in nodes:
+        if id(one) in passed_over or not isinstance(one, ast.Constant | ast.JoinedStr):
             continue
         parts = one.values if isinstance(one, ast.JoinedStr) else [one]
         text = "".join(str(part.value) for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str))

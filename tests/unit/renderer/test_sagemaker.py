@@ -16,7 +16,7 @@ from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch.health import start_seconds
 from chipwise.renderer.targets import sagemaker
-from deployments import deployment
+from deployments import on_few_offers as deployment
 from hostile import TEXTS, hostile
 from scripts import accepted, constants, literals, loaded, same_files, texts
 from small_runs import small

@@ -13,7 +13,7 @@ import yaml
 
 from chipwise.api.render import files, target
 from chipwise.renderer.deployment import BUSY, Deployment
-from deployments import deployment
+from deployments import on_few_offers as deployment
 from fixed_deployments import CASES
 
 SERVE = CASES["serve"]

@@ -15,7 +15,7 @@ import yaml
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.targets import serverless
-from deployments import deployment
+from deployments import on_few_offers as deployment
 from hostile import TEXTS, hostile
 from scripts import accepted, constants, literals, same_files, texts
 from small_runs import small
@@ -102,7 +102,7 @@ def test_container_apps_run_a_job_for_each_message() -> None:
     [
         ("train", r"\d machines"),
         ("serve", "10,240 MB"),
-        ("batch", "8 x H200"),
+        ("batch", "8 x {chip}"),
         ("transcode", "do not end"),
         ("hybrid", "no function with an accelerator"),
         ("interactive", "Notebooks"),
@@ -110,8 +110,9 @@ def test_container_apps_run_a_job_for_each_message() -> None:
     ],
 )
 def test_what_does_not_fit_is_refused_with_numbers(name: str, what: str) -> None:
-    with pytest.raises(CannotRender, match=what) as refused:
-        serverless.render(deployment(name, ON_AWS))
+    planned = deployment(name, ON_AWS)
+    with pytest.raises(CannotRender, match=what.format(chip=planned.node.chip)) as refused:
+        serverless.render(planned)
     assert "--to " in str(refused.value.remedy)
 
 

@@ -22,7 +22,7 @@ from chipwise.planner.values.split import GenerationSplit
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.launch import shards
 from chipwise.renderer.launch.starting import part_command
-from deployments import deployment
+from deployments import on_few_offers as deployment
 from fixed_deployments import CASES, SERVE
 from render_checks import program
 from scripts import constants

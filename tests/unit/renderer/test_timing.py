@@ -13,7 +13,7 @@ from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch.health import start_seconds
 from chipwise.renderer.launch.timing import drain_seconds, grace_seconds, progress_seconds, ready_seconds, rollout_seconds
-from deployments import deployment
+from deployments import on_few_offers as deployment
 from fixed_deployments import CASES
 
 SERVE, WIDE, SMALL = CASES["serve"], CASES["wide"], CASES["small"]

@@ -13,7 +13,7 @@ from chipwise.planner.values.split import GenerationSplit
 from chipwise.renderer.deployment import Deployment, Software
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.targets import vllm
-from deployments import deployment
+from deployments import on_few_offers as deployment
 from fixed_deployments import BATCH, PIPELINE, SERVE, TRAIN
 
 

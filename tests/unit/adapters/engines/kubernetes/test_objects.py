@@ -18,7 +18,7 @@ from chipwise.errors import BadInput
 from chipwise.renderer.targets import kubernetes as target
 from chipwise.runner.events import Placed, Submitted, after, first
 from chipwise.runner.job import Job, MachinePlace, Spec
-from deployments import deployment
+from deployments import on_few_offers as deployment
 from engines.kubernetes import job_object
 
 DNS_LABEL = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")

@@ -16,7 +16,7 @@ from chipwise.renderer.cluster.work import work
 from chipwise.renderer.file import CannotRender
 from chipwise.runner.events import Placed, Submitted, after, first
 from chipwise.runner.job import MachinePlace, Needs, Spec
-from deployments import deployment
+from deployments import on_few_offers as deployment
 
 IMAGE = "team/trainer:1.4"
 
