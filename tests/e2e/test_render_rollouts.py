@@ -26,9 +26,15 @@ GOOD = {"time_to_first_token": 0.4, "time_per_output_token": 0.03, "e2e_request_
 
 
 @pytest.fixture(scope="module")
-def controlled(cluster: Cluster) -> Iterator[Cluster]:
+def controller(cluster: Cluster) -> Iterator[None]:
     with rollouts.controller(cluster):
-        yield cluster
+        yield
+
+
+@pytest.fixture
+def controlled(cluster: Cluster, controller: None, namespace: str) -> Iterator[Cluster]:
+    yield cluster
+    cluster.api.empty(API, "Rollout", namespace)  # whose controller would make its pods anew
 
 
 @pytest.fixture
@@ -77,12 +83,9 @@ def versions(cluster: Cluster, namespace: str) -> list[str]:
 def started(cluster: Cluster, namespace: str, prometheus: PlayedPrometheus, made: list[dict[str, Any]]) -> str:
     """The first version, on all replicas; its hash."""
     case = planned(namespace)
-    cluster.fake_node(
-        f"{namespace}-node",
-        has(case.node) | {"nvidia.com/gpu": "8"},
-        {k: v for k, v in labels_of(case).items() if v},
-        taints_of(case),
-    )
+    labels = {key: value for key, value in labels_of(case).items() if value}
+    for number in range(REPLICAS):
+        cluster.fake_node(f"{namespace}-{number}", has(case.node), labels, taints_of(case))
     cluster.must_apply(made)
     wait_for("the first version", lambda: phase(cluster, namespace) == "Healthy", 90)
     [first] = set(versions(cluster, namespace))

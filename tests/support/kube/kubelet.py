@@ -21,6 +21,7 @@ EXIT_CODE = "test.chipwise.dev/exit-code"  # with which it ends then, instead of
 # With which it ends when it is asked to (SIGTERM); "none": it heeds nothing and is ended when its grace is over. Without it, it
 # goes without a word.
 ON_TERM = "test.chipwise.dev/on-term"
+COMES_SECONDS = "test.chipwise.dev/comes-seconds"  # so long it takes from its node to its first answer; without it, no time
 NO_IMAGE = "test.chipwise.dev/no-image"  # its image is not there
 NOT_THERE = ":is-not-there"  # an image with this tag is not there either, for whoever cannot annotate a pod
 NO_START = "test.chipwise.dev/no-start"  # its command is not there
@@ -34,6 +35,7 @@ class PlayedKubelet:
         self._thread = threading.Thread(target=self._tend_all, name="played kubelet", daemon=True)
         self._over = threading.Event()
         self._started: dict[str, float] = {}
+        self._seen: dict[str, float] = {}
         self.others: frozenset[str] = frozenset()  # nodes whose pods somebody else tends
         self.problems: list[str] = []
 
@@ -65,6 +67,8 @@ class PlayedKubelet:
                 report(self._api, pod, "Pending")
         elif phase == "Pending" and NO_START in told:
             report(self._api, pod, "Failed", 128, "StartError")
+        elif phase == "Pending" and self._age(meta["uid"]) < float(told.get(COMES_SECONDS, "0")):
+            pass  # it fetches and loads
         elif phase == "Pending":
             self._started[meta["uid"]] = time.monotonic()
             report(self._api, pod, "Running")
@@ -72,6 +76,10 @@ class PlayedKubelet:
             seconds, code = told.get(RUNS_SECONDS), int(told.get(EXIT_CODE, "0"))
             if seconds is not None and time.monotonic() - self._started.get(meta["uid"], 0.0) >= float(seconds):
                 report(self._api, pod, "Failed" if code else "Succeeded", code)
+
+    def _age(self, uid: str) -> float:
+        """Since the pod was first seen on its node."""
+        return time.monotonic() - self._seen.setdefault(uid, time.monotonic())
 
     def _end(self, pod: Mapping[str, Any], heeds: str | None) -> None:
         """One that is to go: it ends as it does, and is removed when it has."""

@@ -199,7 +199,7 @@ def container(deployment: Deployment, command: Yaml) -> Object:
 def torch_stop(deployment: Deployment) -> Yaml:
     """torchrun ends its processes so long after the signal, whatever grace the pod has."""
     seconds = max(save_seconds(deployment) - TORCH_SPARE_S, TORCH_SPARE_S)
-    reason = "Of the grace below, from PyTorch 2.12 on; older ones kill after 30 s: save within it."
+    reason = "Of the pod's grace, from PyTorch 2.12 on; older ones kill after 30 s, whatever it is: save within it."
     return Noted({"name": TORCH_STOP, "value": str(seconds)}, reason)
 
 
