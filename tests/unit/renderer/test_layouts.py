@@ -120,7 +120,7 @@ def test_a_patch_says_what_goes_and_what_comes() -> None:
         "list": [2],
     }
     assert patch(was, dict(was), merges=True) is ABSENT
-    assert plain(patch(was, wanted, merges=False))["env"] == wanted["env"], "of other kinds kustomize replaces lists"  # type: ignore[index, call-overload]
+    assert plain(patch(was, wanted, merges=False))["env"] == wanted["env"], "of other kinds kustomize replaces lists"  # type: ignore[index]
 
 
 def test_a_chart_has_values_for_what_differs_and_for_images() -> None:
