@@ -10,13 +10,14 @@ from kube.programs import manifests as published
 from kube.rendered import manifests, named
 
 pytestmark = pytest.mark.e2e
-COMPONENTS = ("prometheus-operator", "jobset", "trainer", "gateway-api", "inference-extension")
+COMPONENTS = ("prometheus-operator", "jobset", "trainer", "gateway-api", "inference-extension", "external-secrets")
 WATCHED = ("monitors.yaml", "rules.yaml", "dashboard.yaml")  # exporter.yaml has values of a chart
 WRITTEN: list[tuple[str, str, tuple[str, ...]]] = [
     *(("monitoring", case, WATCHED) for case in ("serve", "wide", "train", "neuron")),
     *(("jobset", case, ()) for case in ("train", "neuron", "tpu")),
     *(("trainjob", case, ()) for case in ("train", "neuron")),
     *(("gateway", case, ("gateway.yaml", "pool.yaml")) for case in ("serve", "wide", "azure")),  # istio.yaml is Istio's
+    *(("external_secrets", case, ()) for case in ("serve", "train")),
 ]
 
 
@@ -45,6 +46,7 @@ UNKNOWN = [
     ("trainjob", "train", "TrainJob"),
     ("gateway", "serve", "InferencePool"),
     ("gateway", "serve", "HTTPRoute"),
+    ("external_secrets", "serve", "ExternalSecret"),
 ]
 
 
