@@ -14,7 +14,7 @@ from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.quoting import shell
-from chipwise.renderer.yaml_text import Noted, Yaml, document
+from chipwise.renderer.yaml_text import Noted, document
 
 FITS = "secrets that a workload names, kept in the store of its cloud: SecretStore and ExternalSecrets for a cluster"
 EXPRESSES = frozenset({"layers", "regions", "streams", "groups", "no run"})  # it runs nothing
@@ -23,6 +23,7 @@ MANIFESTS = True
 
 Wanted = Mapping[str, tuple[str, ...]]  # keys by the name of a secret
 API = "external-secrets.io/v1"
+_ABOUT = "Secrets of the workload from the store of its cloud: apply this after the namespace. Their values are not here."
 DOCKER_KEY = ".dockerconfigjson"  # what Kubernetes and Docker call the login of a registry
 
 
@@ -37,13 +38,14 @@ def render(deployment: Deployment) -> list[File]:
         raise CannotRender(
             f"{deployment.node.chip} stands at the edge, where no operator runs.", remedy="Use --to compose, which reads files."
         )
-    objects: list[Yaml] = []
-    for together in _by_place(stages).values():
+    files, places = [], _by_place(stages)
+    for (provider, region, _), together in places.items():
         first, wanted = together[0], _wanted(*together)
         _check(first, wanted)
-        objects += [store(first, wanted), *(external(first, name, keys) for name, keys in wanted.items())]
-    about = "Secrets of the workload from the store of its cloud: apply this after the namespace. Their values are not here."
-    return [File("secrets.yaml", document(*objects, title=heading(deployment, about)))]
+        objects = [store(first, wanted), *(external(first, name, keys) for name, keys in wanted.items())]
+        place = f"{provider}-{region}/" if len(places) > 1 else ""
+        files.append(File(f"{place}secrets.yaml", document(*objects, title=heading(deployment, _ABOUT))))
+    return files
 
 
 def _by_place(stages: list[Deployment]) -> dict[tuple[str, str, str], list[Deployment]]:
