@@ -18,6 +18,7 @@ COMPONENTS = (
     "inference-extension",
     "argo-rollouts",
     "kserve",
+    "external-secrets",
 )
 WATCHED = ("monitors.yaml", "rules.yaml", "dashboard.yaml")  # exporter.yaml has values of a chart
 WRITTEN: list[tuple[str, str, tuple[str, ...]]] = [
@@ -27,6 +28,7 @@ WRITTEN: list[tuple[str, str, tuple[str, ...]]] = [
     *(("gateway", case, ("gateway.yaml", "pool.yaml")) for case in ("serve", "wide", "azure")),  # istio.yaml is Istio's
     *(("argo_rollouts", case, ("analysis.yaml", "rollout.yaml")) for case in ("serve", "azure")),
     *(("kserve", case, ("inference.yaml",)) for case in ("serve", "azure")),
+    *(("external_secrets", case, ()) for case in ("serve", "train")),
 ]
 
 
@@ -59,6 +61,7 @@ UNKNOWN = [
     ("argo_rollouts", "serve", "AnalysisTemplate"),
     ("kserve", "serve", "ServingRuntime"),
     ("kserve", "serve", "InferenceService"),
+    ("external_secrets", "serve", "ExternalSecret"),
 ]
 
 

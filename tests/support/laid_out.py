@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from chipwise.api.render import files, target, target_names
-from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.layouts.laying import lay_out
 from chipwise.renderer.layouts.variants import MERGED, own_namespace
@@ -28,6 +28,8 @@ def environments(name: str) -> dict[str, Deployment]:
     """Cases that have little in common, as if they were environments of one workload. The first stands for the defaults."""
     found: dict[str, Deployment] = {}
     for case, what in CASES.items():
+        if what.form is Form.PIPELINE:  # stages may stand in several clusters
+            continue
         try:
             files(name, target(name), what)
         except CannotRender:

@@ -94,6 +94,7 @@ class Software:
     engine: str = ""
     cuda: str = ""  # of the image; empty: it has none
     driver: str = ""  # the oldest that runs it
+    pull_secret: str = ""  # by which a cluster pulls the image; empty: anybody may, or the machine's own rights do
     unverified: str = ""  # how its tag is known, where nobody saw it published; empty: it was seen, or is the user's own
 
 

@@ -24,7 +24,6 @@ from chipwise.renderer.deployment import (
     Model,
     Node,
     Predicted,
-    Reservation,
     Scaling,
     Stand,
 )
@@ -44,6 +43,7 @@ from chipwise.renderer.paying import (
     load_of,
     notes_of,
     purchase_of,
+    reservation_of,
     service_of,
     services_of,
 )
@@ -61,7 +61,6 @@ from chipwise.workload.model.decoder import DecoderShape
 from chipwise.workload.model.registry import Model as Known
 from chipwise.workload.model.shape import EncoderDecoderShape
 from chipwise.workload.pipeline import Pipeline
-from chipwise.workload.reservation import Held
 from chipwise.workload.volume import sized
 
 
@@ -165,13 +164,8 @@ def describe(
         best=best_of(plan, chosen),
         streams=(work.streams or 0) if isinstance(work, Transcode) else 0,
         finetuning=_finetuning(work, model),
-        reservation=_reservation(work),
+        reservation=reservation_of(work),
     )
-
-
-def _reservation(work: Common) -> Reservation | None:
-    held = work.reservation
-    return Reservation(held.id, held.kind is Held.CAPACITY_BLOCK) if held is not None else None
 
 
 def describe_pipeline(work: Pipeline, plan: PipelinePlan, catalog: Catalog, models: Mapping[str, Known | None]) -> Deployment:

@@ -13,6 +13,7 @@ from chipwise.renderer.launch import nodes
 from chipwise.renderer.layout import replica_machines
 
 LAYERS, REGIONS, STREAMS, RESERVATIONS = "layers", "regions", "streams", "reservations"
+PULLS = "pulls"  # images of a registry that asks who it is
 GROUPS = "groups"  # replicas of a service that stand on several machines
 HOURS, NO_RUN = "hours", "no run"  # what keeps a schedule by clocks of its own; what starts nothing that could run on
 _LAYERED = {"aws": "karpenter, kueue, eksctl or terraform"}  # elsewhere kueue counts them apart
@@ -80,6 +81,7 @@ def with_notes(deployment: Deployment, expresses: Collection[str]) -> Deployment
         return noted
     left = (
         *_held(deployment),
+        *_pull_secret(deployment, expresses),
         *_streams(deployment, expresses),
         *_layers(deployment, expresses),
         *_regions(deployment, expresses),
@@ -124,6 +126,13 @@ def _streams(deployment: Deployment, expresses: Collection[str]) -> tuple[str, .
         " its own. --to kubernetes, kueue or compose gives each its source and targets, and starts all of them."
     )
     return (note,)
+
+
+def _pull_secret(deployment: Deployment, expresses: Collection[str]) -> tuple[str, ...]:
+    name = deployment.software.pull_secret
+    if not name or PULLS in expresses or NO_RUN in expresses:
+        return ()
+    return (f"Clusters pull the image by the secret {name}; here the machine itself must be signed in to the registry.",)
 
 
 def _layers(deployment: Deployment, expresses: Collection[str]) -> tuple[str, ...]:

@@ -11,9 +11,11 @@ from fractions import Fraction
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.values.load import LoadPlan
 from chipwise.planner.values.plan import Choice, Plan
-from chipwise.renderer.deployment import MachineLayer, Scaling, Service
+from chipwise.renderer.deployment import MachineLayer, Reservation, Scaling, Service
 from chipwise.text import usd
 from chipwise.units import HOUR, MONTH
+from chipwise.workload.common import Common
+from chipwise.workload.reservation import Held
 
 OWNED = "owned"
 WORTH = 0.995  # of the money: what saves less is not told
@@ -155,3 +157,9 @@ def _mix(plan: Plan, chosen: Choice) -> tuple[str, ...]:
         f" ${chosen.usd:,.0f}. For the mix, render each type with --limit chips=[...] and send it the requests of its sizes."
     )
     return (note,)
+
+
+def reservation_of(work: Common) -> Reservation | None:
+    """Capacity that is held already, as the workload names it."""
+    held = work.reservation
+    return Reservation(held.id, held.kind is Held.CAPACITY_BLOCK) if held is not None else None

@@ -89,6 +89,7 @@ def software_of(request: SoftwareRequest, rows: Sequence[ImageRow]) -> Software:
         engine=engine,
         cuda=row.cuda,
         driver=row.driver,
+        pull_secret=program.pull_secret or "",
         unverified=UNVERIFIED.get(row.known, "") if program.image is None else "",
     )
 

@@ -100,6 +100,14 @@ def _secret_place(value: object) -> object:
     return value
 
 
+def _pull_secret(value: object) -> object:
+    """A name as Kubernetes has it: what the secret holds is the login of a registry, by the key that Docker gave it."""
+    part = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
+    if not isinstance(value, str) or len(value) > 253 or not re.fullmatch(rf"{part}(?:\.{part})*", value):
+        raise fault(f"{show_value(value)} is not the name of a secret", "the name of a stored secret, such as registry-login")
+    return value
+
+
 def _path(value: object) -> object:
     if not isinstance(value, str) or not re.fullmatch(r"/[\w./~%?&=+-]{0,199}", value, re.ASCII):
         raise fault(f"{show_value(value)} is not a path of a service", "such as /health")
@@ -178,6 +186,8 @@ class Program(Section):
     """Settings that are no secrets."""
     secrets: Mapping[SettingName, Annotated[str, BeforeValidator(_secret_place)]] = Field(default_factory=dict)
     """Settings that are: where each is kept, as name/key. Their values are never written anywhere."""
+    pull_secret: Annotated[str, BeforeValidator(_pull_secret)] | None = None
+    """The secret by which clusters pull the image from a registry that asks who it is."""
     port: Annotated[int, Field(ge=1, le=65535), BeforeValidator(_port)] | None = None
     """Where a service listens."""
     health: Annotated[str, BeforeValidator(_path)] | None = None
@@ -198,6 +208,8 @@ class Program(Section):
     def flaws(self) -> Iterable[Flaw]:
         if duplicates := sorted(set(self.env) & set(self.secrets)):
             yield Flaw("secrets", f"{', '.join(duplicates)} is in env as well", "each setting once", ("env",))
+        if self.pull_secret in {place.partition("/")[0] for place in self.secrets.values()}:
+            yield Flaw("pull_secret", f"{self.pull_secret} is in secrets as well", "a secret of its own", ("secrets",))
         size = sum(len(text.encode("utf-8", "replace")) for text in (*(self.command or ()), *self.env, *self.env.values()))
         if size > MOST_BYTES:
             yield Flaw("env", f"command and settings have {size:,} bytes", f"at most {MOST_BYTES:,}; put the rest into a file")

@@ -18,6 +18,7 @@ from chipwise.renderer.deployment import Deployment, Scaling
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.layouts.commented import read
 from chipwise.renderer.layouts.helm import difference
+from chipwise.renderer.layouts.holes import differing
 from chipwise.renderer.layouts.kustomize import patch
 from chipwise.renderer.layouts.laying import LAYOUTS, lay_out
 from chipwise.renderer.layouts.variants import ABSENT
@@ -120,7 +121,7 @@ def test_a_patch_says_what_goes_and_what_comes() -> None:
         "list": [2],
     }
     assert patch(was, dict(was), merges=True) is ABSENT
-    assert plain(patch(was, wanted, merges=False))["env"] == wanted["env"], "of other kinds kustomize replaces lists"  # type: ignore[index, call-overload]
+    assert plain(patch(was, wanted, merges=False))["env"] == wanted["env"], "of other kinds kustomize replaces lists"  # type: ignore[index]
 
 
 def test_a_chart_has_values_for_what_differs_and_for_images() -> None:
@@ -206,3 +207,14 @@ def test_every_environment_of_a_file_is_planned_by_itself() -> None:
     request = RenderRequest(layout="kustomize")
     tree = rendering.render(session(), str(EXAMPLES / "serve" / "workload.yaml"), ["kubernetes"], request)["kubernetes"]
     assert {file.path.split("/")[1] for file in tree if file.path.startswith("overlays/")} == {"dev", "test", "prod"}
+
+
+def test_a_mapping_that_one_environment_has_empty_is_one_value() -> None:
+    volume = {"kind": "X", "metadata": {"name": "x"}, "spec": {"kept": 1, "params": {}}}
+    other = {"kind": "X", "metadata": {"name": "x"}, "spec": {"kept": 1, "params": {"a": 1}}}
+    assert list(differing([volume, other], ())) == [("spec", "params")]
+
+
+def test_files_for_several_clusters_are_no_layout() -> None:
+    with pytest.raises(CannotRender, match="several clusters"):
+        made("kustomize", {}, "external-secrets", CASES["pipeline"])

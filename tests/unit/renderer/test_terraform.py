@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -423,3 +424,15 @@ def _paths(files: list[File]) -> Mapping[str, Any]:
 
 def test_the_same_plan_gives_the_same_files() -> None:
     assert _paths(render(CASES["train"])) == _paths(render(CASES["train"]))
+
+
+def test_copies_that_share_a_machine_on_google_cloud_have_a_named_port_each() -> None:
+    serve = CASES["serve"]
+    shared = replace(serve, node=replace(serve.node, provider="gcp", region="europe-west4", machine="g2-standard-24", chips=2))
+    assert _named_ports(shared) == ["8000", "8001"]
+    assert _named_ports(replace(shared, chips_each=2)) == ["8000"]
+
+
+def _named_ports(what: Deployment) -> list[str]:
+    text = next(file.text for file in render(what) if file.path == "main.tf")
+    return re.findall(r'named_port \{\s*name\s*= "[^"]+"\s*port\s*= (\d+)', text)

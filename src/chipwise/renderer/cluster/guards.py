@@ -37,13 +37,17 @@ def _level(deployment: Deployment) -> Yaml:
 
 
 def service_account(deployment: Deployment) -> Object:
-    rights = buckets.needed(deployment)
-    return {
+    rights, pulls = buckets.needed(deployment), deployment.software.pull_secret
+    account: Object = {
         "apiVersion": "v1",
         "kind": Noted("ServiceAccount", rights) if rights else "ServiceAccount",
         "metadata": meta(deployment),
         "automountServiceAccountToken": False,
     }
+    if pulls:
+        reason = "Of the type kubernetes.io/dockerconfigjson; --to external-secrets keeps it in step with the cloud's store."
+        account["imagePullSecrets"] = [Noted({"name": pulls}, reason)]
+    return account
 
 
 def priority_class(deployment: Deployment) -> Object:

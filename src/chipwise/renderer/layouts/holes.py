@@ -45,7 +45,7 @@ class Holes:
         for key in wanted:
             bodies = [one.manifests[key].body if key in one.manifests else ABSENT for one in variants]
             there = [body for body in bodies if body is not ABSENT]
-            found = list(_differing(there, ()))
+            found = list(differing(there, ()))
             if len(there) < len(bodies):
                 self._optional.add(key)
             if not found and len(there) == len(bodies):
@@ -139,7 +139,7 @@ def at(body: Yaml, steps: Steps) -> Yaml:
     return body
 
 
-def _differing(values: Sequence[Yaml], steps: Steps) -> Iterator[Steps]:
+def differing(values: Sequence[Yaml], steps: Steps) -> Iterator[Steps]:
     """The highest places below which it makes no sense to tell apart, where the values are not all the same."""
     bare = [_bare(one) for one in values]
     field = next((step for step in reversed(steps) if isinstance(step, str)), "")
@@ -148,7 +148,9 @@ def _differing(values: Sequence[Yaml], steps: Steps) -> Iterator[Steps]:
     alike = all(plain(one) == plain(values[0]) for one in values)
     if alike and not _has_images(values[0]):
         return
-    if len(maps) == len(bare) and field not in WHOLE:
+    # Without a common key nothing might be left between the holes, which is no mapping.
+    common = len(maps) == len(bare) and bool(set(maps[0]).intersection(*maps[1:]))
+    if common and field not in WHOLE:
         for key in dict.fromkeys(key for one in maps for key in one):
             inner = [one.get(key, ABSENT) for one in maps]
             if any(one is ABSENT for one in inner):
@@ -156,10 +158,10 @@ def _differing(values: Sequence[Yaml], steps: Steps) -> Iterator[Steps]:
             elif key == "image" and isinstance(_bare(inner[0]), str):
                 yield (*steps, "image")
             else:
-                yield from _differing(inner, (*steps, str(key)))
+                yield from differing(inner, (*steps, str(key)))
     elif len(lists) == len(bare) and field not in WHOLE and _parallel(field, lists):
         for index in range(len(lists[0])):
-            yield from _differing([one[index] for one in lists], (*steps, index))
+            yield from differing([one[index] for one in lists], (*steps, index))
     elif not alike:
         yield steps
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from chipwise.renderer.cluster.pod import namespace_of
 from chipwise.renderer.deployment import Deployment
-from chipwise.renderer.file import File
+from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.layouts.commented import read
 from chipwise.renderer.quoting import dns_name
 from chipwise.renderer.yaml_text import Noted, Yaml, plain
@@ -77,6 +77,11 @@ def variant(name: str, deployment: Deployment, namespace: str, files: Sequence[F
         if not found:
             others.append(file)
             continue
+        if twice := next((one.key for one in found if one.key in manifests), None):
+            raise CannotRender(
+                f"{twice.kind} {twice.name} is in several of the files, which are for several clusters.",
+                remedy="Leave --layout out, or take one stage with --stage.",
+            )
         manifests |= {one.key: one for one in found}
         titles[file.path] = read(file.text).title
     return Variant(name, deployment, namespace, manifests, tuple(others), titles)

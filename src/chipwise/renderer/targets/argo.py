@@ -19,7 +19,7 @@ from chipwise.renderer.workflow.stages import RUN_LABEL, applied, check, stage_t
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "pipelines as workflows, one for each place; single jobs too, also on a clock"
-EXPRESSES = frozenset({"hours"})
+EXPRESSES = frozenset({"hours", "pulls"})
 WRITES = ("workflow.yaml",)
 LONGEST_NAME = 30  # a run's name and a stage's are put behind it
 KEPT_S = 7 * 86400

@@ -11,6 +11,7 @@ from chipwise.renderer.heading import heading
 from chipwise.renderer.yaml_text import Noted, document
 
 FITS = "training over several machines: pods with names that stay, restarts of all together, a queue of Kueue"
+EXPRESSES = frozenset({"pulls"})
 WRITES = ("workload.yaml",)
 MANIFESTS = True
 

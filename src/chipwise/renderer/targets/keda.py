@@ -25,7 +25,7 @@ from chipwise.renderer.yaml_text import Noted, Yaml, document
 FITS = "services that scale on their queue, load and hours, and jobs that a queue of messages starts"
 WRITES = ("scaling.yaml",)
 MANIFESTS = True
-EXPRESSES = frozenset({"streams", "hours", "groups"})  # it scales what --to kubernetes wrote
+EXPRESSES = frozenset({"streams", "hours", "groups", "pulls"})  # it scales what --to kubernetes wrote
 API = "keda.sh/v1alpha1"
 QUEUED = 5  # requests or jobs that wait: above it, one more
 IDLE = 0.2  # of what runs: below it, one less

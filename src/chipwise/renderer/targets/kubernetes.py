@@ -12,7 +12,7 @@ from chipwise.renderer.layout import meets
 from chipwise.renderer.yaml_text import document
 
 FITS = "jobs and services on any cluster; multi-node jobs as Indexed Jobs"
-EXPRESSES = frozenset({"streams", "hours", "groups"})
+EXPRESSES = frozenset({"streams", "hours", "groups", "pulls"})
 WRITES = ("workload.yaml",)
 MANIFESTS = True
 

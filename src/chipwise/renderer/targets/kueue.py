@@ -16,7 +16,7 @@ from chipwise.renderer.quoting import dns_name, label_value
 from chipwise.renderer.yaml_text import Noted, Yaml, document, plain
 
 FITS = "jobs and services that share a cluster's quota: flavors, queues with borrowing, priorities, and the work itself"
-EXPRESSES = frozenset({"layers", "streams", "hours", "groups"})
+EXPRESSES = frozenset({"layers", "streams", "hours", "groups", "pulls"})
 WRITES = ("queues.yaml",)
 MANIFESTS = True
 API = "kueue.x-k8s.io/v1beta2"

@@ -24,7 +24,7 @@ from chipwise.renderer.serving.settings import engine_settings, generating, weig
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "jobs, served text models and shared clusters by KubeRay, on any cluster that has its operator"
-EXPRESSES = frozenset({"hours", "groups"})  # of jobs
+EXPRESSES = frozenset({"hours", "groups", "pulls"})  # of jobs
 WRITES = ("namespace.yaml",)
 MANIFESTS = True
 LONGEST_NAME = 47  # of a RayJob

@@ -21,6 +21,7 @@ from chipwise.renderer.quoting import kubernetes
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "training with PyTorch by Kubeflow Trainer: a runtime for the machines, a TrainJob for the work"
+EXPRESSES = frozenset({"pulls"})
 WRITES = ("runtime.yaml", "trainjob.yaml")
 MANIFESTS = True
 API = "trainer.kubeflow.org/v1alpha1"

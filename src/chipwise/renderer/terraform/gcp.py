@@ -5,7 +5,7 @@ from __future__ import annotations
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.limits import GOOGLE_MACHINE
-from chipwise.renderer.terraform.gcp_access import access, storage
+from chipwise.renderer.terraform.gcp_access import access, named_ports, storage, watched
 from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, output, resource, text_of, variable
 from chipwise.renderer.terraform.module import files, image_variable, label_key, label_text, region_variable, settings, versions
 from chipwise.renderer.terraform.shape import (
@@ -260,7 +260,7 @@ def _group(deployment: Deployment) -> list[Block]:
     }
     span = ports(deployment)
     if span is not None:
-        body["named_port"] = Nested({"name": "http", "port": span[0]})
+        body["named_port"] = named_ports(span)
     health = deployment.software.health if span is not None else None
     blocks: list[Block] = []
     if span is not None and health is not None:
@@ -279,7 +279,7 @@ def _group(deployment: Deployment) -> list[Block]:
                     "check_interval_sec": 15,
                     "timeout_sec": 5,
                     "unhealthy_threshold": 4,
-                    "http_health_check": Nested({"port": span[0], "request_path": health}),
+                    "http_health_check": Nested({"port": watched(span), "request_path": health}),
                 },
             )
         )

@@ -1,9 +1,9 @@
-"""The service account of machines on Google Cloud, its rights, and the buckets and disks that they use."""
+"""The service account of machines on Google Cloud and its rights, their buckets and disks, and ports by their names."""
 
 from __future__ import annotations
 
 from chipwise.renderer.deployment import Deployment, Form
-from chipwise.renderer.terraform.hcl import Block, Nested, Raw, resource, text_of
+from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, resource, text_of
 from chipwise.renderer.terraform.shape import bucket_volumes, grouped, kept_words, place, saved
 from chipwise.renderer.yaml_text import Noted
 
@@ -119,3 +119,22 @@ def storage(deployment: Deployment) -> list[Block]:
             kept_words(deployment),
         )
     ]
+
+
+def named_ports(span: tuple[int, int]) -> Value:
+    """One for each copy that a machine holds: a backend service sends to one port by its name."""
+    first, *rest = [
+        Nested({"name": "http" if port == span[0] else f"http-{port - span[0]}", "port": port})
+        for port in range(span[0], span[1] + 1)
+    ]
+    if not rest:
+        return first
+    reason = (
+        f"A machine holds {len(rest) + 1} copies: give each name a backend service, and the balancer's route equal weights."
+    )
+    return [Noted(first, reason), *rest]
+
+
+def watched(span: tuple[int, int]) -> Value:
+    alone = span[0] == span[1]
+    return span[0] if alone else Noted(span[0], "Of the first copy; checks of the backend services watch each.")
