@@ -152,9 +152,20 @@ def test_remedies_speak_of_keywords(session: cw.Session) -> None:
     assert "--" not in str(caught.value)
 
 
+def test_what_would_change_a_plan_is_said_as_keywords(session: cw.Session) -> None:
+    plan = session.plan("llama-3.1-70b", serve=True, rps=1, input=100, output=100)
+    said = f"{plan.turns!r} {plan.answers!r} {plan.headline} {plan.risks} {plan.notes}"
+    assert "--" not in said
+    assert 'market="any"' in said
+    nothing = session.plan("llama-3.1-70b", serve=True, rps=1, input=100, output=100, budget="1/month")
+    assert "--" not in str(nothing)
+    assert "--" not in f"{nothing.missing!r}"
+
+
 @pytest.mark.parametrize(
     ("option", "keyword"),
     [
+        ("Gone within a month: --market any", 'Gone within a month: market="any"'),
         ("Use --to argo or kubernetes.", 'Use to="argo" or kubernetes.'),
         ("--chips 8 is not --tp x --pp.", "chips=8 is not tp x pp."),
         ("Write --on CHIP,STAGE=CHIP.", 'Write on="CHIP,STAGE=CHIP".'),
@@ -165,7 +176,7 @@ def test_remedies_speak_of_keywords(session: cw.Session) -> None:
     ],
 )
 def test_options_become_keywords(option: str, keyword: str) -> None:
-    known = ("to", "chips", "tp", "pp", "on", "tokens", "samples", "limits")
+    known = ("to", "chips", "tp", "pp", "on", "tokens", "samples", "limits", "market")
     assert in_python(cw.BadInput(option), known).message == keyword
 
 
