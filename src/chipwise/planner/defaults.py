@@ -6,6 +6,7 @@ Defaults of the fields themselves (epochs, optimiser, objective) stand with the 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from chipwise.perf.arrays import Array
@@ -41,11 +42,15 @@ MACHINE_CHIPS = 8  # of a usual machine: a pod or a rack counts as so many of th
 # quality, which is for whoever asks to accept: it is shown beside, with what it saves.
 SERVING_PRECISIONS = {"": ("bf16", "fp16"), "fp8": ("fp8", "bf16", "fp16"), "fp4": ("fp4", "fp8", "bf16", "fp16")}
 NARROWER = {"": ("fp8",)}
-ANY_PRECISION = ("bf16", "fp16", "fp8", "fp4", "int8", "int4")
 DEVICE_UTILISATION = 0.9  # of a device's time: one answer comes after the other, and nobody shares it
 HOURS_PER_WEEK = 168.0  # in which a service is on: always
 NOTEBOOK_IDLE_S = HOUR / 2  # after which a notebook could be stopped; what stopping would save is told, not assumed
 DEVICE_LIFETIME_S = 3 * YEAR  # over which an edge device is written off
+
+
+def serving_formats(allowed: Sequence[str]) -> tuple[str, ...]:
+    """Of formats that may be used: nf4 only where it is the only one. It is made for fine-tuning, and unpacked at every step."""
+    return tuple(one for one in allowed if one != "nf4") or tuple(allowed)
 
 
 def within_headroom(at_once: Array, headroom: float, goals: bool) -> Array:

@@ -23,7 +23,6 @@ from chipwise.planner.remedies import Ease
 from chipwise.planner.values.placement import FARTHER, Reach
 from chipwise.planner.values.plan import Choice, Missing, Obstacle
 
-
 AS_SURE = 0.02  # of a probability: what is nearer than that is as probable
 
 

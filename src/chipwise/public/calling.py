@@ -25,7 +25,7 @@ _PLURAL = {"label": "labels", "secret": "secrets", "stage_engine": "stage_engine
 _OPTION = re.compile(
     r"(?<![\w-])--(?P<name>[a-z][a-z0-9]*(?:-[a-z0-9]+)*)"
     r"(?: (?P<value>[\w.]+=(?:\[[^\]]*\]|\{[^}]*\}|[^\s;]*[^\s,;.])"  # clouds=[aws]
-    r"|\$?\d[\w.%]*\b|[A-Z]{2,}[A-Z=,]*\b|(?<=--to )[a-z][a-z0-9-]*))?"  # 50k, CHIP, kubernetes
+    r"|\$?\d[\w.%]*\b|[A-Z]{2,}[A-Z=,]*\b|(?:(?<=--to )|(?<=--market )|(?<=--commit )|(?<=--precision ))[a-z][a-z0-9-]*))?"  # 50k, CHIP, kubernetes, any
 )
 
 
@@ -93,19 +93,21 @@ def in_python(error: ChipwiseError, known: Iterable[str]) -> ChipwiseError:
     if isinstance(error, InvalidFile | InvalidSettings):
         error.problems = tuple(_problem(problem, names) for problem in error.problems)
         error.remedy = error.remedy or CORRECT
-    error.message = _as_keywords(error.message, names)
-    error.remedy = None if error.remedy is None else _as_keywords(error.remedy, names)
+    error.message = as_keywords(error.message, names)
+    error.remedy = None if error.remedy is None else as_keywords(error.remedy, names)
     error.args = (error.message, *error.args[1:])
     return error
 
 
 def _problem(problem: Problem, names: frozenset[str]) -> Problem:
-    allowed = None if problem.allowed is None else _as_keywords(problem.allowed, names)
-    field, message = (_as_keywords(text, names) for text in (problem.field, problem.message))
+    allowed = None if problem.allowed is None else as_keywords(problem.allowed, names)
+    field, message = (as_keywords(text, names) for text in (problem.field, problem.message))
     return replace(problem, field=field, message=message, allowed=allowed)
 
 
-def _as_keywords(text: str, names: frozenset[str]) -> str:
+def as_keywords(text: str, names: frozenset[str]) -> str:
+    """A sentence that names options, with the keywords that are in `names` instead."""
+
     def keyword(option: re.Match[str]) -> str:
         name, value = option["name"].replace("-", "_"), option["value"]
         name = _PLURAL.get(name, name)

@@ -12,9 +12,11 @@ from dataclasses import replace
 from datetime import date, datetime, time
 from enum import Enum
 from pathlib import PurePath
-from typing import Any, Self
+from textwrap import shorten
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 
 from chipwise.errors import BadInput, InvalidFile, InvalidSettings
 from chipwise.planner.options import flat
@@ -22,6 +24,11 @@ from chipwise.public.calling import CORRECT
 from chipwise.workload import kinds, pipeline
 from chipwise.workload.data import Name
 from chipwise.workload.parse import parse
+
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass as _Metaclass
+else:
+    _Metaclass = type(BaseModel)
 
 _DURATIONS = ("ttft", "tpot")
 
@@ -62,7 +69,31 @@ def _with_units(fields: Any, name: str = "") -> Any:
     return fields
 
 
-class OwnErrors(BaseModel):
+class _Described(_Metaclass):
+    """What `help()` and `dir()` show of a workload: its fields, and not what every model of pydantic has."""
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        from chipwise.workload.schema import field_texts
+
+        texts = field_texts(self)
+        fields = ((name, field) for name, field in self.model_fields.items() if name != "kind")
+        lines = [f"  {_field_line(name, field, texts.get(name, ''))}" for name, field in fields]
+        return "\n".join([vars(self).get("__doc__") or "", "", "Fields, as in a workload file (docs/workloads.md):", *lines])
+
+    def __dir__(self) -> list[str]:
+        return sorted(self.model_fields)
+
+
+def _field_line(name: str, field: FieldInfo, text: str) -> str:
+    """`output_tokens  Tokens of an answer.`, with what is taken where it is not stated."""
+    default = field.get_default()
+    is_told = not field.is_required() and isinstance(default, int | float | str) and not isinstance(default, bool)
+    stated = " (required)" if field.is_required() else f" (default {default})" if is_told else ""
+    return f"{name:<22}{shorten(text, 90 - len(stated), placeholder=' ...')}{stated}".rstrip()
+
+
+class OwnErrors(BaseModel, metaclass=_Described):
     """Says what is wrong with a workload as a workload file would be told: all of it at once, in the package's own error."""
 
     @model_validator(mode="wrap")

@@ -76,13 +76,14 @@ def _describe(model: type[Section], definition: JsonSchema | None) -> None:
     if definition is None:
         return
     full = definition if "properties" in definition else definition["anyOf"][-1]
-    for name, text in _field_texts(model).items():
+    for name, text in field_texts(model).items():
         full["properties"][model.model_fields[name].alias or name]["description"] = text
     if "kind" in full["properties"]:
         full["required"] = ["kind", *(name for name in full.get("required", []) if name != "kind")]
 
 
-def _field_texts(model: type[Section]) -> dict[str, str]:
+def field_texts(model: type[Section]) -> dict[str, str]:
+    """The strings under the fields, by field."""
     texts: dict[str, str] = {}
     for owner in reversed(model.__mro__):
         if not issubclass(owner, Section) or owner is Section:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pydoc
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -152,9 +153,22 @@ def test_remedies_speak_of_keywords(session: cw.Session) -> None:
     assert "--" not in str(caught.value)
 
 
+def test_what_would_change_a_plan_is_said_as_keywords(session: cw.Session) -> None:
+    plan = session.plan("llama-3.1-70b", serve=True, rps=1, input=100, output=100)
+    assert isinstance(plan, cw.Plan)
+    said = f"{plan.turns!r} {plan.answers!r} {plan.headline} {plan.risks} {plan.notes}"
+    assert "--" not in said
+    assert 'market="any"' in said
+    nothing = session.plan("llama-3.1-70b", serve=True, rps=1, input=100, output=100, budget="1/month")
+    assert isinstance(nothing, cw.NoPlan)
+    assert "--" not in str(nothing)
+    assert "--" not in f"{nothing.missing!r}"
+
+
 @pytest.mark.parametrize(
     ("option", "keyword"),
     [
+        ("Gone within a month: --market any", 'Gone within a month: market="any"'),
         ("Use --to argo or kubernetes.", 'Use to="argo" or kubernetes.'),
         ("--chips 8 is not --tp x --pp.", "chips=8 is not tp x pp."),
         ("Write --on CHIP,STAGE=CHIP.", 'Write on="CHIP,STAGE=CHIP".'),
@@ -165,7 +179,7 @@ def test_remedies_speak_of_keywords(session: cw.Session) -> None:
     ],
 )
 def test_options_become_keywords(option: str, keyword: str) -> None:
-    known = ("to", "chips", "tp", "pp", "on", "tokens", "samples", "limits")
+    known = ("to", "chips", "tp", "pp", "on", "tokens", "samples", "limits", "market")
     assert in_python(cw.BadInput(option), known).message == keyword
 
 
@@ -194,3 +208,12 @@ def test_a_cost_in_python_keeps_its_interval(session: cw.Session) -> None:
     cost = plan.best.usd_interval
     assert cost.low <= plan.best.usd <= cost.high
     assert cost.unit == "USD"
+
+
+@pytest.mark.parametrize("kind", [cw.Serve, cw.Train, cw.Pipeline])
+def test_help_of_a_workload_is_its_fields(kind: type[Any]) -> None:
+    lines = pydoc.plain(pydoc.render_doc(kind)).splitlines()
+    assert len(lines) <= 60
+    listed = {line.split()[1] for line in lines if line.startswith(" |    ") and len(line.split()) > 1}
+    assert set(kind.model_fields) - {"kind"} <= listed
+    assert not any("pydantic_" in line for line in lines)

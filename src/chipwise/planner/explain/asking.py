@@ -173,15 +173,19 @@ def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
 
 
 def _how_surely(chance: float, winner: Choice, targets: Asked) -> tuple[str, str]:
-    """One probability, of what is less sure: that a request alone is fast enough, or that the machines carry all that come. Both
-    follow from one estimate of the speed."""
+    """One probability, of what is less sure: that a request alone is fast enough, or that the machines carry all that come.
+    Both follow from one estimate of the speed."""
     carried = _carried(winner, targets)
     sure = chance if carried is None else min(chance, carried)
     if sure >= targets.confidence:
         return f"met with {likely_words(sure)} probability", ""
     load = f"the machines may not carry {amount(targets.rate or 0.0)} a second"
     cause = load if carried is not None and carried < chance else "a single request may be too slow"
-    return "expected to be met", f" The probability is {likely_words(sure)}, {targets.confidence:.0%} is asked for: {cause}."
+    near = targets.confidence - sure < 0.01
+    return (
+        "expected to be met",
+        f" The probability is {f'{sure:.1%}' if near else f'{sure:.0%}'}, {targets.confidence:.0%} is asked for: {cause}.",
+    )
 
 
 def _carried(winner: Choice, targets: Asked) -> float | None:

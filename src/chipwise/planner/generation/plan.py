@@ -18,7 +18,7 @@ from chipwise.planner import missing
 from chipwise.planner.assemble import assemble
 from chipwise.planner.case import Described, PlanningCase
 from chipwise.planner.counts import chip_limits, machine_counts
-from chipwise.planner.defaults import HOURS_PER_WEEK, NARROWER, SERVING_PRECISIONS, with_spot_default
+from chipwise.planner.defaults import HOURS_PER_WEEK, NARROWER, SERVING_PRECISIONS, serving_formats, with_spot_default
 from chipwise.planner.explain.quality import with_quality
 from chipwise.planner.fleet import Index, family_of
 from chipwise.planner.generation import search as generation
@@ -103,7 +103,7 @@ def _formats(work: Serve | Batch, published: str) -> tuple[str, ...]:
     if work.precision is not None:
         return _served("precision", (str(work.precision),), WEIGHT_BITS)
     if work.limits.precision:
-        return _served("limits.precision", tuple(map(str, work.limits.precision)), WEIGHT_BITS)
+        return _served("limits.precision", serving_formats([*map(str, work.limits.precision)]), WEIGHT_BITS)
     return SERVING_PRECISIONS.get(published, SERVING_PRECISIONS[""])
 
 

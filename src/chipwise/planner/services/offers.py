@@ -24,7 +24,7 @@ from chipwise.money.cost import Cost, Line
 from chipwise.money.managed import Request, TokenService
 from chipwise.money.serverless import Service, read
 from chipwise.money.serverless_cost import BURST_S, Levels, Spread, break_even, over_a_day, phases_of
-from chipwise.planner.defaults import SERVING_PRECISIONS
+from chipwise.planner.defaults import SERVING_PRECISIONS, serving_formats
 from chipwise.planner.limits import Rules
 from chipwise.planner.load.curve import LoadCurve
 from chipwise.planner.load.plan import arrivals
@@ -199,7 +199,7 @@ def _demand(known: Known, work: Serve, name: str, dedicated: Dedicated, path: st
         output_tokens=lengths[1],
         prefix_tokens=float(work.shared_prefix_tokens or 0.0),
         context=max(float(work.context or 0.0), sum(longest)),
-        precisions=tuple(precisions) or SERVING_PRECISIONS[""],
+        precisions=serving_formats(precisions) or SERVING_PRECISIONS[""],
         asked=bool(precisions),
         kv_precision=str(work.kv_precision) if work.kv_precision else None,
         shares=tuple(sorted({*SHARES, *(share for _, share, _ in goals)})),
