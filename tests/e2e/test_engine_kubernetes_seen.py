@@ -57,7 +57,7 @@ def test_an_image_that_does_not_exist_is_told_and_not_waited_for_long(
     engine.do(Start(job))
     told = until(engine, job, lambda one: "ErrImagePull" in one.reason)
     assert told.state is State.PENDING
-    assert told.reason == "its image example.com/none:1 cannot be had: ErrImagePull: example.com/none:1: not found"
+    assert told.reason == "its image example.com/none:1 cannot be pulled: ErrImagePull: example.com/none:1: not found"
     assert told.held_since is not None  # its machine is there, and paid for
     later = engine.look([job], time.time() + 600).attempts[(job.id, 1)]
     assert (later.state, later.code) == (State.EXITED, 127)

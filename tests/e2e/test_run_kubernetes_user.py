@@ -135,7 +135,7 @@ def test_a_service_says_where_it_serves_and_what_ails_it_and_leaves_nothing_when
     assert f"holds      1 GPU, {cpus} CPUs" in shown
     assert "kubernetes" in user.shown("top", "--once").out
     _crash(cluster, pod)
-    user.told(id, "it ends again and again: started 4 times, and ended last with code 2")
+    user.told(id, "it keeps crashing: started 4 times, last ended with code 2")
     assert "lacks" in user.shown("describe", id).out
     cluster.api.delete("v1", "Pod", pod["metadata"]["name"], user.namespace, at_once=True)
     user.told(id, "waits: started; it does not answer its check yet")
@@ -269,7 +269,7 @@ def test_an_image_that_is_not_there_is_told_and_its_job_can_be_stopped(cluster: 
     cluster.fake_node(f"{namespace}-a", {})
     image = f"team/trainer{kubelet.NOT_THERE}"
     id = user.submit("--image", image, "--", "train")["id"]
-    user.told(id, f"its image {image} cannot be had: ErrImagePull")
+    user.told(id, f"its image {image} cannot be pulled: ErrImagePull")
     assert f"its image {image}"[:12] in user.shown("ps").out
     user.kill_controller()
     assert user.run("stop", "--wait", id).code == 0

@@ -286,7 +286,7 @@ PENDING = {
         None,
         "its volume does not exist: nothing provides the claim (kubectl get pvc, storageclass)",
     ),
-    "a machine comes": ("none", ("Nominated", _COMING), f"a machine is coming: {_COMING}"),
+    "a machine comes": ("none", ("Nominated", _COMING), f"a machine is being provisioned: {_COMING}"),
 }
 
 
@@ -308,7 +308,7 @@ def test_an_image_that_cannot_be_had_is_waited_for_a_while_and_then_no_more(reas
     pod = _pod("p", "Pending")
     pod["spec"]["nodeName"] = "n"
     pod["status"]["containerStatuses"] = [{"image": "i:1", "state": {"waiting": {"reason": reason, "message": "not found"}}}]
-    assert _must(_see(_job(), pod)).reason == f"its image i:1 cannot be had: {reason}: not found"
+    assert _must(_see(_job(), pod)).reason == f"its image i:1 cannot be pulled: {reason}: not found"
     picture = Picture()
     picture.put(JOB, _job())
     picture.put(POD, pod)
@@ -316,7 +316,7 @@ def test_an_image_that_cannot_be_had_is_waited_for_a_while_and_then_no_more(reas
     assert lacks_image(part)
     later = _must(sight(picture, part, JOB_1, Times(NOW, NOW, given_up=True)))
     assert (later.state, later.code) == (State.EXITED, 127)
-    assert "cannot be had" in later.reason
+    assert "cannot be pulled" in later.reason
 
 
 def test_quantities_are_read_as_the_api_writes_them() -> None:
