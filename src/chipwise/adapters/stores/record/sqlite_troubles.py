@@ -12,7 +12,7 @@ from pathlib import Path
 from chipwise.errors import BadInput, ChipwiseError, NotAllowed, NotFound, OutsideFailed, TryLater
 
 _ELSEWHERE = "Name another file, or use a PostgreSQL record (postgresql://user@host/database)."
-_COPY = "Put back a copy, or move it away and begin a new record; `sqlite3 FILE .recover` may save what is in it."
+_COPY = "Restore a backup, or move it away and begin a new record; `sqlite3 FILE .recover` may save what is in it."
 
 # By the beginning of the code's name, the longest first.
 TROUBLES: tuple[tuple[str, Callable[..., ChipwiseError], str, str], ...] = (
@@ -44,7 +44,7 @@ _SYSTEM: tuple[tuple[type[OSError], Callable[..., ChipwiseError], str], ...] = (
     (NotADirectoryError, BadInput, "is inside something that is not a folder"),
     (IsADirectoryError, BadInput, "is a folder"),
     (FileExistsError, BadInput, "is inside something that is not a folder"),
-    (FileNotFoundError, NotFound, "is not there any more"),
+    (FileNotFoundError, NotFound, "no longer exists"),
 )
 # Write-ahead logging shares memory between processes, which no network file system does; their locks fail silently, too.
 _NETWORK = frozenset(

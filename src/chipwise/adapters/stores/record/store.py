@@ -290,7 +290,7 @@ def _put(tx: Transaction, drafts: Sequence[tuple[int, Draft]]) -> None:
 def _changes(tx: Transaction) -> int:
     rows = tx.rows("SELECT value FROM meta WHERE name = 'mark'")
     if not rows or not isinstance(rows[0][0], int):
-        raise OutsideFailed("The record has lost its counter of changes.", remedy="Put back a copy of it.")
+        raise OutsideFailed("The record has lost its counter of changes.", remedy="Restore a backup.")
     return rows[0][0]
 
 

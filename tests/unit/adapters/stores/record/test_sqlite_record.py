@@ -179,7 +179,7 @@ def test_a_record_that_was_removed_or_replaced_is_not_written_into_the_void(tmp_
     path = filled(tmp_path / "jobs.db")
     record = connect(str(path))
     path.rename(tmp_path / "moved.db")
-    with pytest.raises(NotFound, match="is not there any more"):
+    with pytest.raises(NotFound, match="no longer exists"):
         record.submit([("b", SPEC)], 1.0)
     path.write_bytes(b"")
     with pytest.raises(OutsideFailed, match="was replaced by another file"):
