@@ -161,7 +161,7 @@ def test_a_row_older_than_its_events_keeps_no_other_job_waiting_and_is_not_start
     stored.submit([("b", spec("b"))], 20.0)
     following = Controller(stored, engine, "next")
     turns = [following.turn(at) for at in (20.0, 30.0)]
-    assert all(one.startswith("a: The record") for turn in turns for one in turn.trouble)
+    assert all(one.startswith("a: The database") for turn in turns for one in turn.trouble)
     assert all(turn.trouble for turn in turns)
     assert (other := stored.job("b")) is not None
     assert other.phase is Phase.RUNNING

@@ -122,7 +122,7 @@ def test_a_service_says_where_it_serves_and_what_ails_it_and_leaves_nothing_when
     path.write_text(CHAT)
     id = user.submit(str(path))["id"]
     user.told(id, "no node fits")
-    assert "asks for" in user.shown("describe", id).out, "nothing is held while nothing came"
+    assert "requests" in user.shown("describe", id).out, "nothing is held while nothing came"
     user.bring_what_it_waits_for(id)
     user.wait(id, "running")
     service = f"{id}-a1"
@@ -132,11 +132,11 @@ def test_a_service_says_where_it_serves_and_what_ails_it_and_leaves_nothing_when
     assert f"svc/{service} 8080:80" in " ".join(shown.split())
     [pod] = user.pods()
     cpus = pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]
-    assert f"holds      1 GPU, {cpus} CPUs" in shown
+    assert f"uses       1 GPU, {cpus} CPUs" in shown
     assert "kubernetes" in user.shown("top", "--once").out
     _crash(cluster, pod)
     user.told(id, "it keeps crashing: started 4 times, last ended with code 2")
-    assert "lacks" in user.shown("describe", id).out
+    assert "problem" in user.shown("describe", id).out
     cluster.api.delete("v1", "Pod", pod["metadata"]["name"], user.namespace, at_once=True)
     user.told(id, "waits: started; it does not pass its health check yet")
     [other] = user.pods()

@@ -58,7 +58,7 @@ def test_one_that_is_leaving_tells_until_when_it_has_time(machine: Machine) -> N
     job = machine.until(id, "leaving")
     assert 20.0 < job["leave_by"] - time.time() <= 30.0
     until = time.strftime("%m-%d %H:%M:%S", time.localtime(job["leave_by"]))
-    assert re.search(rf"leaves +by {until}, in [\d.]+ s; then it is killed", machine("describe", id).stdout)
+    assert re.search(rf"exits +by {until}, in [\d.]+ s; then it is killed", machine("describe", id).stdout)
     machine("stop", "--now", "--wait", id)
     assert machine.job(id)["leave_by"] is None
 

@@ -51,5 +51,5 @@ def test_a_pipeline_is_played_stage_by_stage_on_the_machines_of_its_plan(chipwis
     assert played["seconds"] > 30 * 86400
     assert "Data transfers between stages are not simulated" in played["not_played"][0]
     text = chipwise("run", "--simulate", "p.yaml", cwd=tmp_path).out
-    assert "All 3 jobs are over after 30 d" in text
+    assert "All 3 jobs finished after 30 d" in text
     assert "Machine-hours:" in text

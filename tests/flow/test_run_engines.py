@@ -47,7 +47,7 @@ def test_what_cannot_be_reached_is_told_and_leaves_no_job(chipwise: Chipwise, ar
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("box: {kind: kubernets}", "box.kind: 'kubernets' is no kind of engine"),
+        ("box: {kind: kubernets}", "box.kind: 'kubernets' is not a kind of engine"),
         ("local: {kind: kubernetes}", "local.kind"),
         ("box: 3", "box: is not a mapping of fields"),
         ("- box", "engines.yaml"),

@@ -58,8 +58,8 @@ class Damaged:
         waits = "" if self.job.phase.over else "; until then it is neither started nor stopped"
         who = f"the controller of {self.job.spec.place} or an admin of the database gives" if self.is_shared else "give"
         return (
-            f"If a newer chipwise wrote it, use that version; otherwise restore a backup of the database, or {who} the job up with "
-            f"`chipwise forget {self.job.id} --damaged`{waits}."
+            f"If a newer chipwise wrote it, use that version; otherwise restore a backup of the database, or {who} the job up "
+            f"with `chipwise forget {self.job.id} --damaged`{waits}."
         )
 
     def __str__(self) -> str:

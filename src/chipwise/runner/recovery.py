@@ -262,7 +262,11 @@ def _exit_reason(outcome: Outcome, sight: Sight) -> str:
     signal = sight.code - 128 if sight.code > 128 else 0
     if signal == 9 and outcome in (Outcome.FAILED, Outcome.LOST):  # of others we ended it ourselves
         return _KILLED_REASON
-    return f"ended by signal {SIGNALS.get(signal, signal)}" if signal else f"exit code {sight.code}"
+    return (
+        f"killed by {f'SIG{SIGNALS[signal]}' if signal in SIGNALS else f'signal {signal}'}"
+        if signal
+        else f"exit code {sight.code}"
+    )
 
 
 def _over_budget(job: Job, now: float) -> str:

@@ -195,7 +195,7 @@ def test_want_of_memory_is_not_blamed_for_what_its_owner_or_its_time_ended() -> 
     asked = added(running(queued()), Wished(Wish.END, "mia"))
     for job in (asked, leaving(running(queued()), LeaveReason.OVERDUE, 5.0)):
         [ended] = [one for one in after_end(job, exited(137), 10.0) if isinstance(one, Ended)]
-        assert ended.reason == "ended by signal KILL"
+        assert ended.reason == "killed by SIGKILL"
 
 
 def test_one_failure_is_not_counted() -> None:

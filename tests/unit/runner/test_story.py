@@ -55,8 +55,8 @@ def test_why_an_attempt_ended_is_told_once() -> None:
 
 
 def test_one_that_was_killed_is_not_said_to_have_saved() -> None:
-    killed = event_sentence(Ended(1, Outcome.LEFT, 137, "ended by signal KILL"))
-    assert killed == "attempt 1 did not exit in time: ended by signal KILL"
+    killed = event_sentence(Ended(1, Outcome.LEFT, 137, "killed by SIGKILL"))
+    assert killed == "attempt 1 did not exit in time: killed by SIGKILL"
     assert event_sentence(Ended(1, Outcome.LEFT, 75, step=4)) == "attempt 1 saved and exited at step 4"
 
 

@@ -111,7 +111,7 @@ def of_team(record: Record, spec: Spec) -> Spec:
         yours = f"Yours: {listed}; an" if teams else "An"
         add = f"chipwise members add {record.login} --team {shlex.quote(spec.team)}"
         raise NotAllowed(
-            f"{record.login} is not in team {spec.team}.", remedy=f"{yours} admin of the record adds people with `{add}`."
+            f"{record.login} is not in team {spec.team}.", remedy=f"{yours} admin of the database adds people with `{add}`."
         )
     if len(teams) > 1:
         raise BadInput(f"{record.login} is in several teams: {listed}.", remedy="Choose one with --team.")
