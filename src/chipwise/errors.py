@@ -14,7 +14,7 @@
          |- NotFound                 the outside thing does not exist
          `- TryLater                 throttled, timed out, unreachable
 
-Anything else that reaches the top is our own mistake: exit code 70, and the message asks for a report.
+Anything else that reaches the top is a bug in chipwise: exit code 70, and the message asks for a report.
 """
 
 from __future__ import annotations

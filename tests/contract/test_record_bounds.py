@@ -99,7 +99,7 @@ def test_a_poisoned_row_is_set_aside_and_can_be_cleared(
     harm("events", "body = '[' WHERE job = 'bad' AND version = 1")
     controller = Controller(stored, Machine(), "me")
     trouble = [line for now in range(2, 8) for line in controller.turn(float(now)).trouble]
-    assert any("The record of bad is damaged" in line for line in trouble)
+    assert any("The database row of bad is damaged" in line for line in trouble)
     done = stored.job(good.id)
     assert done is not None
     assert done.phase is Phase.DONE

@@ -68,7 +68,7 @@ def test_one_that_its_events_do_not_give_either_is_told_with_a_remedy_and_the_ot
     job, other = stored.submit([("a", spec("a", gpus=1)), ("b", spec("b"))], 1.0)
     moved(stored, job)
     damage(harm, "a")
-    with pytest.raises(Unread, match=r"The record of a is damaged: neither its row .* nor its events") as told:
+    with pytest.raises(Unread, match=r"The database row of a is damaged: neither its row .* nor its events") as told:
         stored.job("a")
     assert "chipwise forget a --damaged" in str(told.value)
     assert stored.jobs(Wanted()) == [other]
@@ -122,10 +122,10 @@ def test_a_controller_leads_the_others_and_leaves_what_is_damaged_alone(stored: 
     devices = [set(stay.attempt.devices) for stay in engine.history]
     assert devices[0].isdisjoint(devices[1])
     assert [one.job.phase for one in stored.damaged(Wanted())] == [Phase.RUNNING]
-    assert all("The record of a is damaged" in turn.trouble[0] and turn.live for turn in turns[3:])
+    assert all("The database row of a is damaged" in turn.trouble[0] and turn.live for turn in turns[3:])
     late = stored.job("late")
     assert late is not None
-    assert late.waiting == "a, which comes before, cannot be read in the record"
+    assert late.waiting == "a, which comes before, cannot be read in the database"
     [left] = stored.damaged(Wanted())
     stored.give_up(left, "given up", 70.0)
     following.turn(80.0)
@@ -161,7 +161,7 @@ def test_a_row_older_than_its_events_keeps_no_other_job_waiting_and_is_not_start
     stored.submit([("b", spec("b"))], 20.0)
     following = Controller(stored, engine, "next")
     turns = [following.turn(at) for at in (20.0, 30.0)]
-    assert all(one.startswith("a: The record") for turn in turns for one in turn.trouble)
+    assert all(one.startswith("a: The database") for turn in turns for one in turn.trouble)
     assert all(turn.trouble for turn in turns)
     assert (other := stored.job("b")) is not None
     assert other.phase is Phase.RUNNING

@@ -115,7 +115,7 @@ def test_a_server_that_is_away_is_told_after_a_bounded_time(postgres: Server, na
     with cutting(postgres.port, b"never said") as proxy:
         store = Store(PostgresDatabase(_address(postgres.url(name, port=proxy.port)), patience_s=0.5))
         store.submit([("one", SPEC)], 1.0)
-    with pytest.raises(TryLater, match=rf"The record postgresql://admin@127.0.0.1:{proxy.port}/{name} cannot be reached"):
+    with pytest.raises(TryLater, match=rf"The database postgresql://admin@127.0.0.1:{proxy.port}/{name} cannot be reached"):
         store.submit([("two", SPEC)], 1.0)
     store.close()
     with pytest.raises(TryLater, match="Check that the server runs"):

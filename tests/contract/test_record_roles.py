@@ -286,7 +286,9 @@ def test_of_a_job_that_cannot_be_read_it_is_said_who_gives_it_up_and_how(team: T
         admin.execute("UPDATE events SET body = '[' WHERE job = %s", (id,))
     with pytest.raises(Unread) as raised:
         team.by("alice").job(id)
-    who = f"the controller of {job.spec.place} or an admin of the record gives the job up with `chipwise forget {id} --damaged`"
+    who = (
+        f"the controller of {job.spec.place} or an admin of the database gives the job up with `chipwise forget {id} --damaged`"
+    )
     assert who in str(raised.value.remedy)
     with pytest.raises(NotAllowed) as refused:
         team.by("alice").give_up(raised.value.damaged, "", 5.0)

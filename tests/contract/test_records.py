@@ -64,7 +64,7 @@ def test_a_submitted_job_is_found_again(record: Record) -> None:
 
 def test_jobs_are_submitted_all_or_none(record: Record) -> None:
     submitted(record, "b")
-    with pytest.raises(Stale, match="Job b is in the record already"):
+    with pytest.raises(Stale, match="Job b is in the database already"):
         submitted(record, "a", "b", "c")
     with pytest.raises(Stale, match="One id was given to two jobs"):
         submitted(record, "d", "d")

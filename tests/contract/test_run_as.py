@@ -172,7 +172,7 @@ def test_a_controller_that_cannot_change_users_or_lost_its_configuration_does_no
     own = {"CHIPWISE_DATA_DIR": str(shared.home / "eve" / "data"), "CHIPWISE_RECORD": ""}
     for words in (("control",), ("run", "-d", "--", "true")):
         said = shared("eve", *words, code=2, env=own)
-        assert "Only a controller of root can run jobs as another system user" in said
+        assert "Only a root controller can run jobs as another system user" in said
     closed = shared.home / "closed"
     closed.mkdir(mode=0o700)
     own = {"CHIPWISE_DATA_DIR": str(closed / "data"), "CHIPWISE_RECORD": "", "CHIPWISE_CONFIG_DIR": str(config.parent)}

@@ -95,7 +95,7 @@ def test_people_of_a_team_run_see_and_stop_what_their_roles_allow(as_login: Call
     story = [line["text"] for line in alice("describe", job["id"], "--json").json["story"]]
     assert any("carol" in line for line in story)
     assert admin("members", "remove", "bob", "--team", "vision").code == 0
-    assert "is no member of vision" in admin("members", "remove", "bob", "--team", "vision").err
+    assert "has no role member of vision" in admin("members", "remove", "bob", "--team", "vision").err
     assert bob("ps").code == 3
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -29,5 +30,20 @@ def test_a_count_on_a_page_is_right(page: str) -> None:
             assert int(shown.replace(",", "")) == count, f"{page} says {shown} {what}; the catalog has {count:,}"
 
 
+@pytest.mark.parametrize("page", ["README.md", "SCOPE.md"])
+def test_a_page_counts_the_targets(page: str) -> None:
+    targets = [path for path in (ROOT / "src/chipwise/renderer/targets").glob("*.py") if path.stem != "__init__"]
+    assert f"{len(targets)} targets" in (ROOT / page).read_text()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/questions.md"])
+def test_a_page_counts_the_dependencies(page: str) -> None:
+    required = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    words = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+    assert f"{words[len(required)]} dependencies" in (ROOT / page).read_text()
+
+
 def test_the_readme_says_how_much_there_is() -> None:
-    assert f"{len(CATALOG.offers):,} offers" in (ROOT / "README.md").read_text()
+    readme = (ROOT / "README.md").read_text()
+    assert f"{len(CATALOG.offers):,} offers" in readme
+    assert f"{len({machine.provider for machine in CATALOG.machines})} providers" in " ".join(readme.split())

@@ -139,7 +139,7 @@ def test_a_run_records_what_was_predicted_and_what_happened(bench: Bench) -> Non
     assert rows["usd"]["measured"] > 0
     shown = bench("describe", "stand-in")[0]
     assert re.search(r"tokens/s +[\d,]+ +[\d,]+ +[\d,]+ +[\d,]+ +\d", shown)
-    assert "measured of a part of the work" in shown
+    assert "measured (part of the work)" in shown
 
 
 def test_a_machine_that_nobody_knows_is_measured_and_not_predicted(bench: Bench) -> None:
@@ -201,7 +201,7 @@ def test_checkpoints_that_the_file_names_are_kept_apart(bench: Bench) -> None:
     ("words", "told"),
     [
         (("--on", "lokal"), "No engine is called 'lokal'. Did you mean local?"),
-        (("--on", "local", "--on", "local:gpus=2"), "--on local:gpus=2 asks for 2 GPUs, and this machine gives 0."),
+        (("--on", "local", "--on", "local:gpus=2"), "--on local:gpus=2 asks for 2 GPUs, and this machine has 0."),
         (("--on", "local", "--out", "missing/runs.csv"), "cannot be written"),
         (("--on", "local", "--steps", "0"), "--steps"),
     ],

@@ -66,7 +66,7 @@ def test_a_job_is_queued_admitted_gets_a_machine_loses_it_and_is_done(
             assert begun.attempts[0].where.usd_per_hour == 1.5
             wait_for("all of its pods", lambda: len(running(cluster, namespace, "first")) == machines or None, 30)
             told = " | ".join(led.waited("first"))
-            assert "no node fits" in told or "machine is coming" in told, told
+            assert "no node fits" in told or "machine is being provisioned" in told, told
 
             led.submit("second", objects=worked(rendered, seconds=1.0), places=(place,))
             led.until("the second to wait", "second", lambda job: "in use" in job.waiting)
@@ -197,7 +197,7 @@ def test_an_image_that_does_not_exist_ends_the_job_with_one_sentence_and_leaves_
     cluster.fake_node(f"{namespace}-node", {})
     led.submit("typo", objects=(job_object({kubelet.NO_IMAGE: "yes"}),))
     failed = led.until("it to be given up", "typo", lambda job: job.phase is Phase.FAILED)
-    told = "its image example.com/none:1 cannot be had: ErrImagePull: example.com/none:1: not found"
+    told = "its image example.com/none:1 cannot be pulled: ErrImagePull: example.com/none:1: not found"
     assert failed.reason == told
     assert told in led.waited("typo")  # said while it was still waited for
     assert len(failed.attempts) == 1

@@ -90,7 +90,7 @@ def test_what_a_stopped_job_wrote_is_kept_though_its_pods_are_removed_at_once(
     job = placed("one", job_object({kubelet.ON_TERM: "75"}))
     engine.do(Start(job))
     until(engine, job, lambda one: one.state is State.RUNNING)
-    engine.do(Leave(job, time.time() + 20, "its owner stops it"))
+    engine.do(Leave(job, time.time() + 20, "requested by its owner"))
     until(engine, job, lambda one: one.state is State.EXITED)
     wait_for("its pod to go", lambda: not cluster.pods(namespace), 20)
     assert b"".join(engine.logs(job, 1)).startswith(b"step 1 of one-a1-0-")

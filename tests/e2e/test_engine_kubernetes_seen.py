@@ -57,7 +57,7 @@ def test_an_image_that_does_not_exist_is_told_and_not_waited_for_long(
     engine.do(Start(job))
     told = until(engine, job, lambda one: "ErrImagePull" in one.reason)
     assert told.state is State.PENDING
-    assert told.reason == "its image example.com/none:1 cannot be had: ErrImagePull: example.com/none:1: not found"
+    assert told.reason == "its image example.com/none:1 cannot be pulled: ErrImagePull: example.com/none:1: not found"
     assert told.held_since is not None  # its machine is there, and paid for
     later = engine.look([job], time.time() + 600).attempts[(job.id, 1)]
     assert (later.state, later.code) == (State.EXITED, 127)
@@ -83,7 +83,7 @@ def test_a_service_runs_when_a_replica_answers_and_stays_until_it_is_stopped(
         "another", lambda: {one["metadata"]["uid"] for one in cluster.pods(namespace)} - {pod["metadata"]["uid"]} or None, 20
     )
     until(engine, job, lambda one: one.state is State.RUNNING)
-    engine.do(Leave(job, time.time() + 30, "its owner stops it"))
+    engine.do(Leave(job, time.time() + 30, "requested by its owner"))
     ended = until(engine, job, lambda one: one.state is State.EXITED)
     engine.do(Clear(ended.handle))
     wait_for("all of it to go", lambda: not any(counts(cluster, namespace).values()), 30)
@@ -135,7 +135,7 @@ def test_a_job_with_a_cunning_id_and_objects_reaches_nothing_of_another(
     engine.do(End(cunning))
     until(engine, cunning, lambda one: one.state in (State.LOST, State.ABSENT))
     assert seen(engine, theirs).state is State.RUNNING
-    with pytest.raises(BadInput, match="are none that a cluster takes"):
+    with pytest.raises(BadInput, match="are not valid Kubernetes objects"):
         engine.do(Start(placed("odd", {**job_object({}), "metadata": None})))
 
 

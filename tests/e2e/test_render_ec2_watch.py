@@ -216,7 +216,7 @@ def test_it_waits_where_there_is_no_capacity_and_takes_the_next_machine_type(aws
     launch.says("running:")
     aws.refuse = lambda action, form: "InsufficientInstanceCapacity" if action == "RunInstances" else None
     launch.lose(launch.running(1)[0]["InstanceId"], "taken")
-    launch.says("Only 0 of 1 machines were to be had")
+    launch.says("Only 0 of 1 machines were available")
     own = PARTS.node.machine
     aws.refuse = lambda action, form: (
         "InsufficientInstanceCapacity" if action == "RunInstances" and form["InstanceType"] == own else None

@@ -46,12 +46,14 @@ def test_a_damaged_job_is_told_and_stands_in_nobodys_way(machine: Machine) -> No
     assert "running" in row
     assert "damaged" in row
     remedy = f"`chipwise forget {broken} --damaged`"
-    assert listed.stderr.count(f"The record of {broken} is damaged") == 1
+    assert listed.stderr.count(f"The database row of {broken} is damaged") == 1
     assert remedy in listed.stderr
     described = machine("describe", broken)
-    assert "its record is damaged" in described.stdout
+    assert "its database row is damaged" in described.stdout
     assert remedy in " ".join(described.stdout.split())
-    assert json.loads(machine("describe", "--json", broken).stdout)["damaged"].startswith(f"The record of {broken} is damaged")
+    assert json.loads(machine("describe", "--json", broken).stdout)["damaged"].startswith(
+        f"The database row of {broken} is damaged"
+    )
     for words in (("stop", broken), ("logs", broken), ("retry", broken)):
         assert remedy in machine(*words, code=3).stderr
     assert remedy in (machine.home / "data" / "run" / "controller.log").read_text()
@@ -66,7 +68,7 @@ def test_a_damaged_job_is_told_and_stands_in_nobodys_way(machine: Machine) -> No
     assert machine("logs", broken).stdout == "runs\n"
     machine.until(both, "done")
     refused = machine("retry", broken, code=2).stderr
-    assert "What it was to run is not known any more" in refused
+    assert "Its command is no longer known" in refused
 
 
 def test_one_that_its_controller_still_knows_is_over_too_when_it_is_given_up(machine: Machine) -> None:
@@ -95,7 +97,7 @@ def test_one_that_is_ended_at_once_has_no_grace(machine: Machine) -> None:
     assert time.monotonic() - begun < 20
     for id in (asked, plain):
         assert machine.job(id)["phase"] == "stopped"
-        assert "is ended at once, without time to save" in machine("describe", id).stdout
+        assert "is killed at once, without time to save" in machine("describe", id).stdout
 
 
 def _until(found: Callable[[], bool], seconds: float = 30) -> None:

@@ -61,7 +61,7 @@ def test_a_folder_of_this_machine_goes_along(account: Account, tmp_path: Path) -
     account.wait(id, "done")
     assert account.run("logs", id).out == "brought along\n"
     refused = account.run("run", "--engine", "ec2", "--machine", "g6.xlarge", "--folder", "/nowhere", "--", "true")
-    assert (refused.code, "The folder /nowhere is not there." in refused.err) == (2, True)
+    assert (refused.code, "The folder /nowhere does not exist." in refused.err) == (2, True)
     assert account.gone()
 
 
@@ -92,7 +92,7 @@ def test_what_a_lost_record_left_running_is_found_and_ended(account: Account) ->
     assert account.living()
     assert {one["kind"] for one in account.run("reap", "--engine", "ec2", "--json").json} == {"machine", "launch template"}
     assert account.gone()
-    assert account.run("reap", "--engine", "ec2").out == "Nothing is left over.\n"
+    assert account.run("reap", "--engine", "ec2").out == "No leftovers.\n"
 
 
 def test_without_keys_nothing_is_recorded(account: Account) -> None:

@@ -118,7 +118,7 @@ def test_a_job_that_loses_its_machines_goes_on_in_another_region_with_the_same_r
     assert np.array_equal(np.load(tmp_path / "moved.npy"), np.load(tmp_path / "alone.npy"))
     told = " ".join(world.account.run("describe", "train").out.split())
     assert OTHER in told
-    assert "AWS took the spot machine back" in told
+    assert "AWS reclaimed the spot machine" in told
     assert world.account.gone()
     assert world.account.run("reap", "--json").json == []
 

@@ -133,7 +133,7 @@ def test_two_then_four_then_killed_then_done_and_nobody_can_tell(machine: Machin
     ran = [line.split() for line in (tmp_path / "result.json.worlds").read_text().splitlines()]
     assert ran == [["2", held[0]], ["4", held[1]], ["4", held[2]]], "torchrun's variables are those of the number given"
     story = machine.told("wide")
-    assert "starts with 2 of 4 GPUs: the other 2 are held by other" in story
+    assert "starts with 2 of 4 GPUs: the other 2 are in use by other" in story
     assert "2 more GPUs are free: it continues with 4 of 4" in story
     assert [one.event.devices for one in machine.record.events("wide") if isinstance(one.event, Placed)] == [
         one.devices for one in job.attempts

@@ -89,7 +89,7 @@ def test_a_planned_workload_waits_for_the_machine_of_its_plan_and_is_stopped(
     ("words", "said"),
     [
         (("--", "true"), "--image"),
-        (("--image", "no image", "--", "true"), "is no image"),
+        (("--image", "no image", "--", "true"), "is not an image"),
         (("--image", "a:1", "--namespace", "nowhere", "--", "true"), "There is no namespace nowhere"),
         (("--image", "a:1", "--context", "nowhere", "--", "true"), "nowhere"),
         (("--image", "a:1", "--queue", "nowhere", "--", "true"), "no queue nowhere"),

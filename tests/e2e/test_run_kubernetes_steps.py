@@ -132,7 +132,7 @@ def test_a_job_that_fails_three_times_at_one_step_has_a_bug(
     kubelet.node(f"{namespace}-a")
     id = submitted(user, "--retries", "9", "--checkpoints", str(tmp_path / "kept"), "--", "python", written(tmp_path, FAILS))
     found = user.wait(id, "failed")
-    assert found["reason"] == "exit code 1; 3 times at step 17: a bug, not bad luck", kubelet.output()
+    assert found["reason"] == "exit code 1; 3 times at step 17: a bug in the program", kubelet.output()
     assert [one["step"] for one in found["attempts"]] == [17, 17, 17]
 
 

@@ -122,7 +122,7 @@ def test_a_service_says_where_it_serves_and_what_ails_it_and_leaves_nothing_when
     path.write_text(CHAT)
     id = user.submit(str(path))["id"]
     user.told(id, "no node fits")
-    assert "asks for" in user.shown("describe", id).out, "nothing is held while nothing came"
+    assert "requests" in user.shown("describe", id).out, "nothing is held while nothing came"
     user.bring_what_it_waits_for(id)
     user.wait(id, "running")
     service = f"{id}-a1"
@@ -132,13 +132,13 @@ def test_a_service_says_where_it_serves_and_what_ails_it_and_leaves_nothing_when
     assert f"svc/{service} 8080:80" in " ".join(shown.split())
     [pod] = user.pods()
     cpus = pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]
-    assert f"holds      1 GPU, {cpus} CPUs" in shown
+    assert f"uses       1 GPU, {cpus} CPUs" in shown
     assert "kubernetes" in user.shown("top", "--once").out
     _crash(cluster, pod)
-    user.told(id, "it ends again and again: started 4 times, and ended last with code 2")
-    assert "lacks" in user.shown("describe", id).out
+    user.told(id, "it keeps crashing: started 4 times, last ended with code 2")
+    assert "problem" in user.shown("describe", id).out
     cluster.api.delete("v1", "Pod", pod["metadata"]["name"], user.namespace, at_once=True)
-    user.told(id, "waits: started; it does not answer its check yet")
+    user.told(id, "waits: started; it does not pass its health check yet")
     [other] = user.pods()
     assert other["metadata"]["name"] != pod["metadata"]["name"]
     assert len(user.look(id)["attempts"]) == 1, "its Deployment replaced the pod; the attempt goes on"
@@ -155,7 +155,7 @@ def test_a_stage_on_the_cluster_comes_in_its_turn_and_its_failure_ends_the_pipel
     done = user.run("run", "-d", "--stage-engine", "tune=cluster", "--retries", "0", str(path))
     assert done.code == 0, done.err
     prepare, tune, score = done.out.split()
-    assert f"{tune}: adapter.bin is on no volume that outlives its pod" in " ".join(done.err.split())
+    assert f"{tune}: adapter.bin is not on a persistent volume" in " ".join(done.err.split())
     user.wait(prepare, "done")
     user.bring_what_it_waits_for(tune)
     begun = user.wait(tune, "running")["attempts"][0]["begun"]
@@ -183,7 +183,7 @@ def test_a_command_that_can_do_with_fewer_machines_goes_on_with_as_many_as_came_
     user.told(id, "3 of 4 pods run; no node fits: of 1 node 1 Insufficient nvidia.com/gpu")
     assert user.look(id)["phase"] == "starting", "pods wait for each other"
     story = user.told(id, "attempt 2 starts (continues with 3 of 4 machines, since no more came)")
-    assert "attempt 1 is asked to save and leave: 3 of 4 machines came in" in story
+    assert "attempt 1 is asked to save and exit: 3 of 4 machines came in" in story
     user.wait(id, "running")
     assert "on each of 3 of 4 machines" in user.shown("describe", id).out
     assert "3 x 2" in user.shown("ps").out
@@ -225,7 +225,7 @@ def test_a_planned_workload_goes_on_with_fewer_machines_than_its_plan_takes_wher
     path = tmp_path / "big.yaml"
     path.write_text(BIG)
     done = user.run("run", "--engine", "cluster", "--machines", "3-", str(path))
-    assert (done.code, "takes 2 machines by its plan, and 3 are to be the least" in done.err) == (2, True), done.err
+    assert (done.code, "has 2 machines, fewer than the minimum of 3" in done.err) == (2, True), done.err
     id = user.submit("--machines", "1-", "--patience", "45s", str(path))["id"]
     user.bring_what_it_waits_for(id)
     story = user.told(id, "continues with 1 of 2 machines, since no more came)")
@@ -269,7 +269,7 @@ def test_an_image_that_is_not_there_is_told_and_its_job_can_be_stopped(cluster: 
     cluster.fake_node(f"{namespace}-a", {})
     image = f"team/trainer{kubelet.NOT_THERE}"
     id = user.submit("--image", image, "--", "train")["id"]
-    user.told(id, f"its image {image} cannot be had: ErrImagePull")
+    user.told(id, f"its image {image} cannot be pulled: ErrImagePull")
     assert f"its image {image}"[:12] in user.shown("ps").out
     user.kill_controller()
     assert user.run("stop", "--wait", id).code == 0
@@ -298,7 +298,7 @@ def test_a_job_is_watched_stopped_resumed_and_tried_again_from_other_shells_whoe
             assert attached.stdout.readline() == b"first 20\n", "what was shown is not shown again"
             written.over |= {first, second}
             assert user.run("stop", "--wait", id).err.endswith("stopped\n")
-            assert attached.stdout.read() == f"{id} stopped: as asked\n".encode()
+            assert attached.stdout.read() == f"{id} stopped: on request\n".encode()
             assert attached.wait(30) == 1
             assert followed.communicate(timeout=30)[0] == b"second 0\nsecond 1\n"
         user.must_leave_nothing()
@@ -308,7 +308,7 @@ def test_a_job_is_watched_stopped_resumed_and_tried_again_from_other_shells_whoe
         user.wait(id, "running")
         user.end_pods(4)
         assert "pod 1 of 2 ended with code 4" in user.wait(id, "failed")["reason"]
-        assert user.run("retry", id).err == f"{id} starts again\n"
+        assert user.run("retry", id).err == f"{id} restarts\n"
         user.wait(id, "running")
         user.end_pods()
         assert [one["outcome"] for one in user.wait(id, "done")["attempts"]] == ["stopped", "failed", "done"]

@@ -174,8 +174,8 @@ def test_a_secret_stored_by_name_is_found_when_the_job_starts(machine: Machine) 
     [
         (("run",), 2, "nothing to run"),
         (("run", "--", "no-such-program"), 3, "'no-such-program' was not found"),
-        (("run", "--gpus", "3", "--", "true"), 2, "needs 3 GPUs, and this machine gives 2"),
-        (("run", "--folder", "/no/such", "--", "true"), 2, "/no/such is not there"),
+        (("run", "--gpus", "3", "--", "true"), 2, "needs 3 GPUs, and this machine has 2"),
+        (("run", "--folder", "/no/such", "--", "true"), 2, "/no/such does not exist"),
         (("run", "--engine", "locall", "--", "true"), 2, "Did you mean local?"),
         (("run", "--env", "A B", "--", "true"), 2, "is no setting"),
         (("run", "--secret", "NOT_SET_ANYWHERE", "--", "true"), 2, "is not set here"),
@@ -233,7 +233,7 @@ def test_a_notice_of_the_cloud_is_in_the_story_and_nothing_starts_after_it(machi
         job = machine.until(id, "queued")
         assert job["attempts"][0]["outcome"] == "left"
         assert machine("logs", id).stdout == "runs\nsaved\n"
-        assert "AWS takes the spot machine back" in machine("describe", id).stdout
+        assert "AWS is reclaiming the spot machine" in machine("describe", id).stdout
         other = machine.submitted("--", "true")
         time.sleep(1.5)
         assert machine.job(id)["phase"] == machine.job(other)["phase"] == "queued"
@@ -256,8 +256,8 @@ def test_forget_makes_room_and_the_record_still_knows(machine: Machine) -> None:
     assert sorted(one.name for one in at.iterdir()) == ["ended.json", "state.json"]
     assert machine.job(done)["phase"] == "done"
     assert "x" not in machine("logs", done, code=None).stdout
-    assert "nothing of it is on this machine" in machine("forget", done).stdout
-    assert "Nothing says which" in machine("forget", code=2).stderr
+    assert "it has no files on this machine" in machine("forget", done).stdout
+    assert "No jobs are given" in machine("forget", code=2).stderr
     machine("stop", "--wait", runs)
 
 

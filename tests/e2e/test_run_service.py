@@ -39,13 +39,13 @@ def test_a_service_that_does_not_answer_yet_is_told_so_and_when_it_did(machine: 
     )
     id = machine.submitted("echo.yaml")
     url = f"http://127.0.0.1:{port}/health"
-    _until(lambda: machine.job(id)["waiting"] == f"it does not answer its check yet ({url}: Connection refused)")
-    assert "it does not answer its check yet" in machine("ps", env={"COLUMNS": "200"}).stdout
+    _until(lambda: machine.job(id)["waiting"] == f"it does not pass its health check yet ({url}: Connection refused)")
+    assert "it does not pass its health check yet" in machine("ps", env={"COLUMNS": "200"}).stdout
     shown = machine("describe", id, env={"COLUMNS": "200"}).stdout
-    assert re.search(rf"waits +it does not answer its check yet \({url}: Connection refused\), for [\d.]+ s\n", shown)
+    assert re.search(rf"waits +it does not pass its health check yet \({url}: Connection refused\), for [\d.]+ s\n", shown)
     (machine.home / "work" / "go").touch()
     _until(lambda: machine.job(id)["waiting"] == "")
-    assert machine("describe", id).stdout.count("it answers its check") == 1
+    assert machine("describe", id).stdout.count("it passes its health check") == 1
     assert "check" not in machine("ps", env={"COLUMNS": "200"}).stdout
     machine("stop", "--now", "--wait", id)
 
@@ -58,7 +58,7 @@ def test_one_that_is_leaving_tells_until_when_it_has_time(machine: Machine) -> N
     job = machine.until(id, "leaving")
     assert 20.0 < job["leave_by"] - time.time() <= 30.0
     until = time.strftime("%m-%d %H:%M:%S", time.localtime(job["leave_by"]))
-    assert re.search(rf"leaves +by {until}, in [\d.]+ s; then it is ended", machine("describe", id).stdout)
+    assert re.search(rf"exits +by {until}, in [\d.]+ s; then it is killed", machine("describe", id).stdout)
     machine("stop", "--now", "--wait", id)
     assert machine.job(id)["leave_by"] is None
 

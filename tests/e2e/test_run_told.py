@@ -90,7 +90,7 @@ def test_a_stopped_job_keeps_its_checkpoints_and_forgotten_output_is_said_to_be(
     assert kept.is_file()
     for words in ((), ("-f",), ("--tail", "1")):
         gone = machine("logs", *words, id, code=3)
-        assert f"What {id} printed was forgotten." in gone.stderr
+        assert f"What {id} printed was deleted." in gone.stderr
         assert gone.stdout == ""
     machine("forget", "--older-than", "1ms", "--checkpoints")
     assert not kept.exists()

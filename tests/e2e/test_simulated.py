@@ -19,7 +19,7 @@ def test_the_tutorial_of_the_simulated_engine_is_true(chipwise: Chipwise) -> Non
     commands = [shlex.split(line.partition("#")[0].partition(">")[0]) for line in script.strip().splitlines()]
     first, other, as_json, stages, command = (chipwise(*words[1:]) for words in commands)
     assert [one.code for one in (first, other, as_json, stages, command)] == [0, 0, 0, 0, 0]
-    assert all(re.search(r"played: .* interruptions? \([\d.]+\s+predicted\)", one.out, re.DOTALL) for one in (first, other))
+    assert all(re.search(r"simulated: .* interruptions? \([\d.]+\s+predicted\)", one.out, re.DOTALL) for one in (first, other))
     assert stages.out != first.out
     assert "done after 6 h" in command.out
     assert as_json.json
@@ -49,7 +49,7 @@ def test_a_pipeline_is_played_stage_by_stage_on_the_machines_of_its_plan(chipwis
     assert all(machine in text for machine, text in zip(machines, told, strict=True))
     assert played["usd"] == pytest.approx(sum(one["usd"] for one in played["jobs"]), abs=1e-3)
     assert played["seconds"] > 30 * 86400
-    assert "Hand-offs between stages are not played" in played["not_played"][0]
+    assert "Data transfers between stages are not simulated" in played["not_played"][0]
     text = chipwise("run", "--simulate", "p.yaml", cwd=tmp_path).out
-    assert "All 3 jobs are over after 30 d" in text
+    assert "All 3 jobs finished after 30 d" in text
     assert "Machine-hours:" in text

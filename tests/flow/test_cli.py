@@ -209,7 +209,7 @@ def test_our_own_mistake_ends_with_seventy_and_asks_for_a_report(tmp_path: Path)
     code += "sys.exit(m.main(['chips']))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 70
-    assert "our own mistake" in done.stderr
+    assert "a bug in chipwise" in done.stderr
     assert "--debug" in done.stderr
 
 

@@ -133,7 +133,7 @@ def test_it_starts_with_two_grows_to_four_when_the_other_ends_and_loses_nothing(
     assert first.ended <= second.attempts[0].ended <= first.ended + 60.0
     assert done.lost_work_s == 0.0
     text = story(done)
-    assert "starts with 2 of 4 GPUs: the other 2 are held by other" in text
+    assert "starts with 2 of 4 GPUs: the other 2 are in use by other" in text
     assert "2 more GPUs are free: it continues with 4 of 4" in text
 
 
@@ -149,7 +149,7 @@ def test_a_lost_one_goes_on_with_what_others_left_of_its_gpus_and_says_so() -> N
     assert min(len(attempt.devices) for attempt in a.attempts) == 1
     assert a.phase is Phase.DONE
     placed = [one.event for one in play.record.events("a") if isinstance(one.event, Placed)]
-    assert any("continues with 1 of 4 GPUs: the other 3 are held by late" in one.reason for one in placed)
+    assert any("continues with 1 of 4 GPUs: the other 3 are in use by late" in one.reason for one in placed)
 
 
 @settings(max_examples=cases(40), deadline=None)

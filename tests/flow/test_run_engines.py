@@ -32,7 +32,7 @@ def engines(chipwise: Chipwise, text: str) -> None:
         (f"--stage-engine train {TRAIN}", 2, "Write --stage-engine STAGE=ENGINE."),
         ("--stage-engine a=local -- true", 2, "A command has no stages."),
         ("--machine g5.xlarge examples/run/heat.yaml", 2, "--machine does not apply to this machine."),
-        (f"--simulate --engine kubernetes {TRAIN}", 2, "A simulation runs on no engine"),
+        (f"--simulate --engine kubernetes {TRAIN}", 2, "A simulation uses no engine"),
     ],
 )
 def test_what_cannot_be_reached_is_told_and_leaves_no_job(chipwise: Chipwise, arguments: str, code: int, said: str) -> None:
@@ -47,13 +47,13 @@ def test_what_cannot_be_reached_is_told_and_leaves_no_job(chipwise: Chipwise, ar
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("box: {kind: kubernets}", "box.kind: 'kubernets' is no kind of engine"),
+        ("box: {kind: kubernets}", "box.kind: 'kubernets' is not a kind of engine"),
         ("local: {kind: kubernetes}", "local.kind"),
-        ("box: 3", "box: stands where fields belong"),
+        ("box: 3", "box: is not a mapping of fields"),
         ("- box", "engines.yaml"),
         ("ec2: {region: eu-west-1, kep: s3://b/x}", "Did you mean keep?"),
         ("ec2: {region: eu-west-1, keep: s3://b/x, root_gib: big}", "ec2.root_gib"),
-        ("ec2: {region: eu-west-1, keep: b/x}", "is no place in S3"),
+        ("ec2: {region: eu-west-1, keep: b/x}", "is not a place in S3"),
         ("ec2: {region: eu-west-1, keep: 's3://b/x', idle_minutes: 0.1}", "less than a minute"),
         ("ec2: {region: eu-west-1, keep: s3://b/x, regions: 3}", "ec2.regions"),
         ("ec2: {region: eu-west-1, keep: s3://b/x, regions: {eu-north-1: {subnts: [a]}}}", "Did you mean subnets?"),
@@ -61,7 +61,7 @@ def test_what_cannot_be_reached_is_told_and_leaves_no_job(chipwise: Chipwise, ar
         ("ec2: {region: eu-west-1, keep: s3://b/x, regions: {eu-west-1: {image: ami-1}}}", "eu-west-1 is named twice"),
         ("ec2: {region: eu-west-1, keep: s3://b/x, regions: ['a.example/x?']}", "a region is written like eu-west-1"),
         ("ec2: {region: eu-west-1, keep: s3://b/x, regions: ['']}", "a region is written like eu-west-1"),
-        ("ec2: {region: ../x, keep: s3://b/x}", "ec2.region: '../x' will not do: a region is written like eu-west-1"),
+        ("ec2: {region: ../x, keep: s3://b/x}", "ec2.region: '../x' is not valid: a region is written like eu-west-1"),
         ("ec2: {region: eu-west-1, keep: s3://b/x, regions: [eu-north-1, 3]}", "names of regions belong here"),
         ("ec2: {region: [", "engines.yaml:1: not valid YAML"),
         ("\x00", ""),

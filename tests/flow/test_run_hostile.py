@@ -28,11 +28,11 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     ("arguments", "code", "said"),
     [
         (["--", ""], 3, "The command '' was not found."),
-        (["--secret", "a/../../b=x/y", "--", "true"], 2, "'a/../../b' is no setting."),
-        (["--secret", "=x", "--", "true"], 2, "'' is no setting."),
-        (["--secret", "KEY=/etc/hostname", "--", "true"], 2, "cannot be kept as '/etc/hostname'"),
-        (["--secret", "KEY=../../hostname", "--", "true"], 2, "cannot be kept as '../../hostname'"),
-        (["--secret", "KEY=kept/../../hostname", "--", "true"], 2, "cannot be kept as"),
+        (["--secret", "a/../../b=x/y", "--", "true"], 2, "'a/../../b' is not a variable."),
+        (["--secret", "=x", "--", "true"], 2, "'' is not a variable."),
+        (["--secret", "KEY=/etc/hostname", "--", "true"], 2, "cannot be stored under '/etc/hostname'"),
+        (["--secret", "KEY=../../hostname", "--", "true"], 2, "cannot be stored under '../../hostname'"),
+        (["--secret", "KEY=kept/../../hostname", "--", "true"], 2, "cannot be stored under"),
         (["--name", "two\nlines", "--", "true"], 2, "--name is 'two\\nlines'."),
         (["--team", "red\x1b[31m", "--", "true"], 2, "--team is"),
         (["--project", "x" * 100_000, "--", "true"], 2, "at most 200 characters"),
@@ -48,7 +48,7 @@ def test_what_cannot_be_is_refused_and_leaves_nothing(chipwise: Chipwise, argume
     done = chipwise("run", "--detach", *arguments)
     assert done.code == code
     assert said in done.err
-    assert "our own mistake" not in done.err
+    assert "a bug in chipwise" not in done.err
     assert chipwise("ps", "--all", "--json").json == []
 
 
@@ -79,7 +79,7 @@ def test_an_unknown_option_points_to_the_help_of_its_command(chipwise: Chipwise)
         ("[" * 100_000, "nested more than"),
         ("patience: soon", "patience: 'soon' is not a duration"),
         ("patience: -1h", "patience: it is below zero"),
-        ("teams: {a: {gpus: -1}}", "teams.a.gpus: -1 is no number of devices"),
+        ("teams: {a: {gpus: -1}}", "teams.a.gpus: -1 is not a number of devices"),
         ("teams: [", "not valid YAML"),
         ("- teams", "a mapping of fields"),
         ("\x00", "NUL bytes"),
@@ -122,7 +122,7 @@ def test_a_note_of_a_place_that_was_cut_off_is_passed_over(chipwise: Chipwise, t
     home.mkdir(parents=True)
     (home / "reach.json").write_text(text)
     assert engines.places(session) in ([], ["x"])
-    with pytest.raises(NotFound, match="How to reach ec2:1:eu-west-1 is not known"):
+    with pytest.raises(NotFound, match="This machine has no settings for ec2:1:eu-west-1"):
         engines.of_place(session, "ec2:1:eu-west-1")
 
 
@@ -156,12 +156,12 @@ def test_a_job_that_cannot_be_read_is_told_in_words_and_the_others_as_ever(chipw
     record.close()
     assert {row["id"]: bool(row["damaged"]) for row in chipwise("ps", "--json").json} == {"j1": True, "j2": False}
     told = chipwise("ps")
-    assert "The record of j1 is damaged" in told.err
-    assert "The record of j2" not in told.err
+    assert "The database row of j1 is damaged" in told.err
+    assert "The database row of j2" not in told.err
     for words in (["describe", "j1"], ["describe", "--json", "j1"]):
         assert "chipwise forget j1 --damaged" in " ".join(chipwise(*words).out.split())
     refused = chipwise("stop", "j1")
-    assert (refused.code, "our own mistake" in refused.err) == (3, False)
+    assert (refused.code, "a bug in chipwise" in refused.err) == (3, False)
     assert "chipwise forget j1 --damaged" in refused.err
     assert chipwise("forget", "j1", "--damaged").code == 0
     assert {row["id"]: row["phase"] for row in chipwise("ps", "--json").json} == {"j1": "failed", "j2": "queued"}
@@ -171,5 +171,5 @@ def test_a_secret_of_a_cloud_keeps_the_name_that_it_has_there() -> None:
     kept = "arn:aws:secretsmanager:eu-west-1:1:secret:token-Ab12"
     assert secrets_of(["A=ssm:/team/token", f"B={kept}", "C"], is_local=False) == {"A": "ssm:/team/token", "B": kept, "C": ""}
     assert secrets_of(["A=hub/token", "C"], is_local=True) == {"A": "hub/token", "C": ""}
-    with pytest.raises(BadInput, match="cannot be kept as"):
+    with pytest.raises(BadInput, match="cannot be stored under"):
         secrets_of(["A=ssm:/team/token"], is_local=True)

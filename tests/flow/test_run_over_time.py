@@ -41,9 +41,9 @@ def test_a_deadline_that_is_over_is_refused_and_nothing_is_recorded(
     workload.write_text(WORKLOAD % (datetime.now(UTC) - timedelta(hours=30)).isoformat(timespec="seconds"))
     done = chipwise("run", *more, str(workload))
     assert done.code == 2, done.err
-    assert "late is to be finished by" in done.err
+    assert "late should finish by" in done.err
     assert "ago" in done.err
-    assert "Give goals.finish_by a time that is still to come, or leave it out." in done.err
+    assert "Give goals.finish_by a time in the future, or leave it out." in done.err
     assert chipwise("ps", "--all", "--json").json == []
 
 

@@ -258,7 +258,7 @@ def test_stages_run_one_after_the_other() -> None:
 def test_what_can_never_start_does_not_hold_up_the_play() -> None:
     done = simulate([("j1", spec(needs=Needs(9, 1)))], World(gpus=8, cpus=8))
     assert not done.is_over
-    assert "1 job would not be over" in lines(done)[-1]
+    assert "1 job would not have finished" in lines(done)[-1]
 
 
 # The play itself
@@ -294,7 +294,7 @@ def test_a_play_is_told_in_words_and_values() -> None:
     _, done = one(replace(on_spot, deadline=3 * HOUR), replace(pools(), losses=(Loss(1000.0, 120.0),)))
     text = "\n".join(lines(done))
     assert "attempt 1 on 1 x aws g6.xlarge in eu-west-1a, spot" in text
-    assert "1 interruption, 0 s of work done again" in text
+    assert "1 interruption, 0 s of work repeated" in text
     assert "before its deadline" in text
     assert "Machine-hours: 1." in text
     shown = view(done)
@@ -318,7 +318,7 @@ def test_a_workload_is_played_with_its_own_steps_and_one_start(chipwise: Chipwis
     told = [event["text"] for event in done.json["story"]]
     assert "attempt 1 is done at step 300" in told
     [compared] = [line for line in told if "predicted" in line]
-    assert compared.startswith("played: ")
+    assert compared.startswith("simulated: ")
     assert "measured" not in compared
     took, thought = re.findall(r"([\d.]+) (?:min|h)\b", compared)[:2]
     assert float(took) == pytest.approx(float(thought), rel=0.15), "within a tick"
@@ -348,4 +348,4 @@ def test_a_pipeline_of_which_a_stage_fits_nowhere_says_so(chipwise: Chipwise, tm
     (tmp_path / "p.yaml").write_text(PIPELINE + "limits: {clouds: [ovh], chips: [tpu-v5e]}\n")
     done = chipwise("run", "--simulate", "p.yaml", cwd=tmp_path)
     assert done.code in (1, 2)
-    assert "our own mistake" not in done.err
+    assert "a bug in chipwise" not in done.err

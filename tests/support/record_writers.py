@@ -22,7 +22,7 @@ from chipwise.runner.record import Change, Record, Stale
 LIFE: tuple[tuple[Event, ...], ...] = (
     (Placed(1, MachinePlace(), cpus=(0,)),),
     (Begun(1, "a"),),
-    (Ended(1, Outcome.LOST), Again(0.0, "its machine went away")),
+    (Ended(1, Outcome.LOST), Again(0.0, "its machine was removed")),
     (Placed(2, MachinePlace(), cpus=(1,)), Begun(2, "b")),
     (Ended(2, Outcome.DONE, 0), Over(Phase.DONE, "")),
 )

@@ -27,7 +27,7 @@ def names(package: str, group: str) -> tuple[str, ...]:
 
 
 def load(package: str, group: str, name: str) -> ModuleType | None:
-    """None: nothing is called so. Ours comes first, so that no other package takes its place."""
+    """None: there is no such key. Ours comes first, so that no other package takes its place."""
     if typed(name) in own(package):
         return import_module(f"{package}.{typed(name).replace('-', '_')}")
     entry = _installed(group).get(typed(name))

@@ -25,7 +25,7 @@ def check(path: Path, workload: str | None, force: bool = False) -> None:
     from chipwise.report.page import plotly_script
 
     if path.is_dir() or not path.parent.is_dir():
-        raise BadInput(f"{path} cannot be written.", remedy="Give the name of a file in a directory that is there.")
+        raise BadInput(f"{path} cannot be written.", remedy="Give the name of a file in an existing directory.")
     if workload is not None and path.exists() and Path(workload).exists() and path.samefile(workload):
         raise BadInput(f"{path} is the workload's own file.", remedy="Give the report another name.")
     whole.check_named(path, force)

@@ -125,7 +125,7 @@ def _in_words(detail: Any, field: FieldPath) -> tuple[str, tuple[str, ...]]:
             return str(detail["msg"]).removeprefix("Value error, "), ()
         case _:
             message = str(detail["msg"])
-            return f"{str(detail['input'])[:40]!r} will not do: {message[0].lower()}{message[1:]}", ()
+            return f"{str(detail['input'])[:40]!r} is not valid: {message[0].lower()}{message[1:]}", ()
 
 
 def read_chips(files: Sequence[Source]) -> list[Chip]:

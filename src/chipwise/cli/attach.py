@@ -13,11 +13,10 @@ LINES = 10  # of what was printed before
 @click.argument("job", metavar="JOB")
 @click.pass_context
 def attach(ctx: click.Context, job: str) -> None:
-    """Show the last lines that a job printed, follow it, and pass on its exit code. Ctrl-C leaves it running.
+    """Show the last lines of a job's output, follow it, and exit with its exit code.
 
-    Of a stage of a pipeline, stages before it that are not over are followed first.
-
-    A job has no standard input: what is typed here does not reach it.
+    Ctrl-C detaches: the job keeps running. For a stage of a pipeline, unfinished stages before it are followed first. A job has
+    no standard input, so typed text does not reach it.
     """
     from chipwise.api.running import asking, jobs, stages, waiting
     from chipwise.api.session.wiring import open_session

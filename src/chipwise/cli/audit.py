@@ -16,12 +16,12 @@ import click
 def audit(ctx: click.Context, /, path: str | None, listed: bool, as_json: bool) -> None:
     """Check manifests, Terraform, Dockerfiles and Compose files: each finding with its line and a fix.
 
-    Exits with 1 when there is one of high or medium weight. Terraform files need the extra: pip install 'chipwise[audit]'.
+    Exits with 1 if a finding has high or medium weight. Terraform files need the extra: pip install 'chipwise[audit]'.
 
     \b
     Examples:
       chipwise audit deploy/
-      chipwise render examples/serve/workload.yaml --to kubernetes | chipwise audit -
+      chipwise render workload.yaml --to kubernetes | chipwise audit -
     """
     from chipwise.api.audit import audit as ask
     from chipwise.api.audit import every_rule
@@ -37,7 +37,7 @@ def audit(ctx: click.Context, /, path: str | None, listed: bool, as_json: bool) 
     if not result.audited and not result.findings:
         note = f" Skipped: {'; '.join(result.skipped[:3])}." if result.skipped else ""
         raise BadInput(
-            f"{path} holds nothing that we know.{note}", remedy="YAML, Terraform, Dockerfiles and Compose files are read."
+            f"{path} contains no file of a known type.{note}", remedy="YAML, Terraform, Dockerfiles and Compose files are read."
         )
     grave = [one for one in result.findings if one.weight != "low"]
     if as_json:

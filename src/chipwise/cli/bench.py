@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     multiple=True,
     required=True,
     metavar="PLACE",
-    help="Where to run it: {names}, or a name of engines.yaml; repeat for several.",
+    help="Run here: {names}, or a name of engines.yaml; may be repeated.",
 )
-@click.option("--repeat", type=WholeNumber(1, 100), default=1, help="Runs at each place; their spread is shown.")
-@click.option("--steps", type=WholeNumber(1, 10**9), default=None, help="Of chipwise.job to do in each run; all unless given.")
-@click.option("--longest", type=Duration(), default=None, help="That one run is watched, as 2m; then it is stopped.")
-@click.option("--environment", "-e", default=None, help="An environment of the workload file, such as prod.")
+@click.option("--repeat", type=WholeNumber(1, 100), default=1, help="Run this many times at each place.")
+@click.option("--steps", type=WholeNumber(1, 10**9), default=None, help="Do this many steps of chipwise.job; default: all.")
+@click.option("--longest", type=Duration(), default=None, help="Stop each run after this time: 2m.")
+@click.option("--environment", "-e", default=None, help="Use this environment of the file: prod.")
 @click.option(
     "--out", type=click.Path(path_type=Path), default=None, help="Write rows that `chipwise calibrate` reads, as CSV."
 )
 @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
-@click.option("--json", "as_json", is_flag=True, help="All figures of all runs as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print all figures of all runs as JSON.")
 def bench(
     workload: str,
     on: tuple[str, ...],
@@ -50,13 +50,13 @@ def bench(
     """Run the same work on several machines, one after the other, and compare measured speed and cost with the prediction.
 
     A PLACE is local, local:gpus=1, local:cpus=2, kubernetes, kubernetes:CONTEXT, ec2:INSTANCE_TYPE, a name of engines.yaml, or
-    simulated, which is a formula and no measurement. Speed is counted from the steps that the program tells (chipwise.job),
+    simulated, which is no measurement. Speed is counted from the steps that the program reports (chipwise.job),
     without those of its first second. An interrupt (Ctrl-C) stops what was started.
 
     \b
     Examples:
       chipwise bench workload.yaml --on local:cpus=1 --on local:cpus=2
-      chipwise bench workload.yaml --on local:gpus=1 --steps 200 --repeat 3 --out runs.csv
+      chipwise bench workload.yaml --on local:gpus=1 --steps 200 --out runs.csv
       chipwise calibrate runs.csv
     """
     from chipwise.api.measure import bench as benching
@@ -122,7 +122,7 @@ def _check(out: Path | None, force: bool) -> None:
     from chipwise.errors import BadInput
 
     if out is not None and (out.is_dir() or not out.absolute().parent.is_dir()):
-        raise BadInput(f"{out} cannot be written.", remedy="Give a file in a folder that is there.")
+        raise BadInput(f"{out} cannot be written.", remedy="Give a file in an existing folder.")
     if out is not None:
         from chipwise.api.measure.profile import check_out
 

@@ -16,7 +16,7 @@ _ROW_LIMIT = 12
 
 @click.command()
 @click.argument("path", metavar="[MEASURED.csv]", required=False)
-@click.option("--dry-run", is_flag=True, help="Say what the runs tell, and store nothing.")
+@click.option("--dry-run", is_flag=True, help="Show the result; store nothing.")
 @click.option("--force", is_flag=True, help="Store it even if held-out runs come out worse.")
 @click.option("--forget", is_flag=True, help="Remove the stored calibration.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")

@@ -201,7 +201,7 @@ def status(as_json: bool) -> None:
 @click.option("--limit", "-n", type=click.IntRange(min=0), default=20, show_default=True, help="Rows to show; 0 for all.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON array of all matches.")
 def show(table: str | None, words: tuple[str, ...], limit: int, as_json: bool) -> None:
-    """Look into TABLE, keeping rows that hold all WORDS; without TABLE list the tables.
+    """Show the rows of TABLE that contain all WORDS; without TABLE list the tables.
 
     \b
     Examples:

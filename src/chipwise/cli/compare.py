@@ -27,7 +27,7 @@ _BUY = {"reserved-1y": "1 year", "reserved-3y": "3 years", "reserved-1y-upfront"
     help="What rows are grouped by.",
 )
 @click.option("--vendor", default=None, help="With --by generation: of this vendor only, as nvidia.")
-@click.option("--environment", "-e", default=None, help="An environment of the file, such as prod.")
+@click.option("--environment", "-e", default=None, help="Use this environment of the file: prod.")
 @constraining()
 @click.option("--top", type=WholeNumber(1, 10000), default=20, show_default=True, help="How many regions to show.")
 @csv_option("CSV of all rows, with a header line.")

@@ -10,10 +10,10 @@ from chipwise.cli.parameter_types import Duration
 
 
 @click.command(hidden=True)
-@click.option("--idle", type=Duration(), default=None, help="How long to stay without any job.")
-@click.option("--place", default="", help="Another than this machine: a cluster, or an account in a region.")
+@click.option("--idle", type=Duration(), default=None, help="Exit after this time without a job: 1h.")
+@click.option("--place", default="", help="Control another place: a cluster, or an account.")
 def control(idle: float | None, place: str) -> None:
-    """Carry out the jobs of this machine, or of another place, until none is left."""
+    """Run the controller of this machine, or of another place, until no job is left."""
     from chipwise.api.running import controlling, leading
     from chipwise.api.session.wiring import open_session
 

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("job", metavar="JOB")
-@click.option("--json", "as_json", is_flag=True)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def describe(job: str, as_json: bool) -> None:
-    """Show a job in detail: what was asked for, why it waits, where it ran, how each attempt ended, and what it cost.
+    """Show a job in detail: its spec, why it waits, where it ran, its history and its cost.
 
-    What was predicted stands beside what was measured, with the ratio.
+    Measured figures are shown next to the predicted ones, with their ratio.
     """
     from chipwise.api.running import asking, jobs, place, sightings
     from chipwise.api.running.installed import runs_here
@@ -63,10 +63,10 @@ def describe(job: str, as_json: bool) -> None:
         ("folder", spec.folder),
         ("place", spec.place if elsewhere else ""),
         ("serves at" if target.phase is Phase.RUNNING else "will serve", jobs.serves_at(target)),
-        ("lacks" if target.phase is Phase.RUNNING and away else "waits", _waits(target, description.waiting, now)),
-        ("leaves", _leaves(target, now)),
-        ("holds" if _has(target) else "asks for", _holds(target)),
-        ("for", ", ".join(filter(None, owners))),
+        ("problem" if target.phase is Phase.RUNNING and away else "waits", _waits(target, description.waiting, now)),
+        ("exits", _leaves(target, now)),
+        ("uses" if _has(target) else "requests", _holds(target)),
+        ("owner", ", ".join(filter(None, owners))),
         ("checkpoints", spec.checkpoints),
         ("produces", ", ".join(target.spec.produces)),
         ("ran", elapsed(target.runtime_s(counted)) if any(each.begun is not None for each in target.attempts) else ""),
@@ -95,7 +95,7 @@ def _show_damaged(damaged: Damaged, story: Sequence[tuple[float, str]], as_json:
             {"id": job.id, "phase": str(job.phase), "place": job.spec.place, "damaged": str(damaged), "story": events}
         )
         return
-    text.show_title(f"{job.id}: {job.phase}, and its record is damaged")
+    text.show_title(f"{job.id}: {job.phase}, and its database row is damaged")
     text.show_lines(str(damaged))
     _show_story(story)
 
@@ -124,7 +124,11 @@ def _leaves(job: Job, now: float) -> str:
         return "at once, without time to save"
     until = time.strftime("%m-%d %H:%M:%S", time.localtime(job.leave_by))
     left = job.leave_by - now
-    return f"by {until}, in {elapsed(left)}; then it is ended" if left > 0 else f"by {until}, which is over: it is being ended"
+    return (
+        f"by {until}, in {elapsed(left)}; then it is killed"
+        if left > 0
+        else f"by {until}, which has passed: it is being killed"
+    )
 
 
 def _has(job: Job) -> bool:

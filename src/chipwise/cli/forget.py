@@ -9,21 +9,21 @@ from chipwise.cli.parameter_types import Duration
 
 @click.command()
 @click.argument("jobs", nargs=-1, metavar="[JOB...]")
-@click.option("--older-than", type=Duration(), default=None, help="Only those that ended so long ago, such as 30d.")
-@click.option("--checkpoints", is_flag=True, help="Also those of failed and stopped jobs, which can then not go on.")
-@click.option("--damaged", is_flag=True, help="Give up jobs whose record is damaged: end what runs, and call them failed.")
-@click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@click.option("--older-than", type=Duration(), default=None, help="Select jobs that ended at least this long ago: 30d.")
+@click.option("--checkpoints", is_flag=True, help="Also delete checkpoints of failed and stopped jobs.")
+@click.option("--damaged", is_flag=True, help="Give up damaged jobs: kill them, mark them failed.")
+@click.option("--dry-run", is_flag=True, help="List what would be deleted; delete nothing.")
 def forget(jobs: tuple[str, ...], older_than: float | None, checkpoints: bool, damaged: bool, dry_run: bool) -> None:
-    """Remove logs, checkpoints and folders of jobs that are over from this machine.
+    """Delete logs, checkpoints and folders of finished jobs from this machine.
 
-    JOB is an id, the beginning of one, or the name of the newest that is called so; without any, all jobs that ended longer ago
-    than --older-than are meant. Jobs that are not over are left alone. A job that failed or was stopped can go on, so its
-    checkpoints stay unless it is named or --checkpoints is given. Checkpoints that a job keeps elsewhere (run --checkpoints)
-    are not touched, and the record still lists the job: costs and hours are computed from it.
+    JOB is an id, the beginning of an id, or a name (the newest job of that name). Without JOB, --older-than selects the jobs.
+    Jobs that are not finished are skipped. A failed or stopped job can be resumed, so its checkpoints are kept, unless it is
+    named or --checkpoints is given. Checkpoints stored elsewhere (run --checkpoints) are not touched. The database still lists
+    the job, with its cost and hours.
 
-    With --damaged the named jobs, whose record is damaged, are given up instead: what still runs of them is ended, and they
-    are listed as failed. What they left on this machine stays until it is forgotten. What belongs to another machine or to
-    another system user is named, and is ended by the controller of its place.
+    With --damaged the named jobs, whose database rows are damaged, are given up instead: their processes are killed, and they
+    are listed as failed. Their files stay until you forget them. Processes on another machine or of another system user are
+    listed, and the controller of their place kills them.
     """
     from chipwise.api.running import forgetting
     from chipwise.api.session.wiring import open_session

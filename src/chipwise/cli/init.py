@@ -25,7 +25,7 @@ class Kind(click.ParamType[str]):
 @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
 @click.option("--list", "listed", is_flag=True, help="List the kinds.")
 def init(kind: str, out: str, force: bool, listed: bool) -> None:
-    """Write a workload file with comments, to change and then plan. KIND is serve unless given.
+    """Write a commented workload file to edit and plan. KIND defaults to serve.
 
     \b
     Kinds:

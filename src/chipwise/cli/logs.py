@@ -11,16 +11,14 @@ from chipwise.cli.parameter_types import WholeNumber
 
 @click.command()
 @click.argument("job", metavar="JOB")
-@click.option("--follow", "-f", is_flag=True, help="Go on as it grows, until the job is over.")
-@click.option("--attempt", type=WholeNumber(1, 10**6), default=None, help="Of one attempt only.")
-@click.option(
-    "--rank", type=WholeNumber(0, 10**5), default=None, help="Of one machine or pod only, where there are several elsewhere."
-)
-@click.option("--tail", type=WholeNumber(0, 10**7), default=None, metavar="LINES", help="The last lines only.")
+@click.option("--follow", "-f", is_flag=True, help="Follow the output until the job ends.")
+@click.option("--attempt", type=WholeNumber(1, 10**6), default=None, help="Show one attempt only.")
+@click.option("--rank", type=WholeNumber(0, 10**5), default=None, help="Show one machine or pod of several.")
+@click.option("--tail", type=WholeNumber(0, 10**7), default=None, metavar="LINES", help="Show only the last lines.")
 def logs(job: str, follow: bool, attempt: int | None, rank: int | None, tail: int | None) -> None:
-    """Show what a job printed, all attempts in order.
+    """Show the output of a job, all attempts in order.
 
-    With -f of a stage of a pipeline, what the stages before it print comes first, each under its name.
+    With -f on a stage of a pipeline, the output of the stages before it comes first, each under its name.
     """
     from chipwise.api.running import asking, following, jobs, stages
     from chipwise.api.session.wiring import open_session

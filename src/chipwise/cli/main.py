@@ -20,7 +20,7 @@ from chipwise.errors import ChipwiseError
 
 # The file name is the name the user types. Short help is here so that `--help` imports nothing.
 COMMANDS = {
-    "init": "Write a workload file with comments, to start from.",
+    "init": "Write a commented workload file to start from.",
     "check": "Check a workload file and list all its problems.",
     "plan": "Choose hardware for a workload, with price and reasons.",
     "compare": "Compare providers, regions or chip generations.",
@@ -44,8 +44,8 @@ COMMANDS = {
     "describe": "Show a job in detail: why it waits, where it ran.",
     "stop": "Stop jobs, and let them save first.",
     "resume": "Continue jobs that were stopped.",
-    "retry": "Start failed jobs again.",
-    "attach": "Follow a job's output; leaving does not stop it.",
+    "retry": "Restart failed jobs.",
+    "attach": "Follow a job's output; Ctrl-C does not stop it.",
     "top": "Watch jobs and the devices that they use.",
     "forget": "Delete logs and folders of finished jobs.",
     "prepare": "Set up an AWS account for jobs on EC2.",
@@ -225,8 +225,8 @@ def main(args: list[str] | None = None) -> int:
         if os.environ.get("CHIPWISE_DEBUG"):
             raise
         return _tell(
-            f"our own mistake: {type(error).__name__}: {str(error)[:300]}\n"
-            "Run it again with `chipwise --debug ...` and report the traceback, please.",
+            f"a bug in chipwise: {type(error).__name__}: {str(error)[:300]}\n"
+            "Run it again with `chipwise --debug ...` and please report the traceback.",
             70,
         )
 

@@ -13,20 +13,20 @@ PLACE = click.option("--place", default="", help="Of a controller: the only plac
 
 
 @click.group(invoke_without_command=True)
-@click.option("--json", "as_json", is_flag=True, help="The list as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def members(ctx: click.Context, as_json: bool) -> None:
-    """List who is what in a team's record, or change it.
+    """List or change the roles of people in a team's database.
 
-    The record is that of CHIPWISE_RECORD, a PostgreSQL database, and people are its logins. A member sees and stops their own
-    jobs, a lead those of the team, a controller acts for a place, an admin decides who is what. What the server still needs so
-    that no member can hold up the others is said, too.
+    CHIPWISE_RECORD names the PostgreSQL database; people are its logins. A member sees and stops their own jobs, a lead those
+    of the team. A controller runs the jobs of a place, and an admin assigns roles. The list also shows privileges that the
+    server needs so that no member can block the others.
 
     \b
     Examples:
       chipwise members
       chipwise members add mia --team vision
-      chipwise members add robot --role controller --place kubernetes:10.0.0.1:6443/train
+      chipwise members add robot --role controller --place kubernetes:HOST/train
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -72,7 +72,7 @@ def add(login: str, **role: Any) -> None:
 @ROLE
 @PLACE
 def remove(login: str, **role: Any) -> None:
-    """Take a role away from a person."""
+    """Remove a role from a person."""
     from chipwise.api.running import membership
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text

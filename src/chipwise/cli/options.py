@@ -220,42 +220,46 @@ def constraining(file: str = "the file's") -> Callable[[F], F]:
                 raise by_flag(error, constraints, settings) from error
 
         options = (
-            listed("--cloud", "clouds", complete="provider", help="Only these clouds: aws,gcp."),
+            listed("--cloud", "clouds", complete="provider", help="Use only these clouds: aws,gcp."),
             listed(
                 "--region",
                 "regions",
                 complete="region",
                 metavar="NAME,...",
-                help="Only these regions or countries: eu-west-1, DE, EU.",
+                help="Use only these regions or countries: eu-west-1, DE, EU.",
             ),
             listed(
-                "--country", "countries", complete="country", metavar="NAME,...", help="Only these countries: DE, Japan, EU."
+                "--country",
+                "countries",
+                complete="country",
+                metavar="NAME,...",
+                help="Use only these countries: DE, Japan, EU.",
             ),
-            listed("--chip", "chips", complete="chip", help="Only these chips: h100,a100."),
-            click.option("--on-demand", is_flag=True, help="Only machines paid by the hour, without commitment."),
-            click.option("--spot", is_flag=True, help="Only spot machines: cheaper, can be taken away at any time."),
+            listed("--chip", "chips", complete="chip", help="Use only these chips: h100,a100."),
+            click.option("--on-demand", is_flag=True, help="Use only on-demand machines, without commitment."),
+            click.option("--spot", is_flag=True, help="Use only spot machines: cheaper, but interruptible."),
             click.option(
                 "--market",
                 default=None,
                 type=click.Choice(["durable", "any"]),
                 metavar="durable|any",
-                help="any: also marketplaces and single listings, which are often gone within a month.",
+                help="Add marketplaces and single listings (any), which are often gone within a month.",
             ),
             click.option(
                 "--commit",
                 default=None,
                 type=click.Choice(["none", "1y", "3y", "any"]),
                 metavar="none|1y|3y|any",
-                help="The longest commitment that may be made for a lower price; without it none.",
+                help="Allow commitments up to this term; default: none.",
             ),
-            click.option("--max-price-age", default=None, metavar="TIME", help="Only prices read within this time: 90d."),
-            click.option("--large", is_flag=True, help="More than 64 machines, also where no goal asks for them."),
+            click.option("--max-price-age", default=None, metavar="TIME", help="Use only prices at most this old: 90d."),
+            click.option("--large", is_flag=True, help="Allow more than 64 machines, even if no goal needs them."),
             click.option(
                 "--limit",
                 "limits",
                 multiple=True,
                 metavar="KEY=VALUE",
-                help=f"Any other limit, in place of {file}: chip_count.max=8.",
+                help=f"Set any other limit, in place of {file}: chip_count.max=8.",
             ),
         )
         command_with: Any = gathered

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("workloads", metavar="WORKLOAD.yaml...", nargs=-1, required=True)
-@click.option("--environment", "-e", default=None, help="An environment of the files, such as prod.")
+@click.option("--environment", "-e", default=None, help="Use this environment of the files: prod.")
 @constraining("the files'")
 @click.option("--json", "as_json", is_flag=True, help="JSON, everything.")
 def pack(workloads: tuple[str, ...], environment: str | None, within: Constraints, as_json: bool) -> None:

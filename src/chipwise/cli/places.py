@@ -6,18 +6,18 @@ from dataclasses import asdict
 
 import click
 
-USER = click.option("--user", "login", default="", help="A login of the record.")
-TEAM = click.option("--team", default="", help="Everybody of this team.")
+USER = click.option("--user", "login", default="", help="Select a database login.")
+TEAM = click.option("--team", default="", help="Select everyone in this team.")
 
 
 @click.group(invoke_without_command=True)
-@click.option("--json", "as_json", is_flag=True, help="The list as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def places(ctx: click.Context, as_json: bool) -> None:
-    """List where you may run jobs of a team's record, or let others run jobs at a place of yours.
+    """List places where you may run jobs of a team, or let others run jobs at your place.
 
     A place is a machine with a data directory, a cluster, or an account in a region; `chipwise describe JOB` shows its name.
-    Its controller runs jobs as its own system user (or as run_as says), so nobody runs jobs there whom it was not opened to.
+    Jobs run as the system user of its controller (or as run_as says), so others need permission to run jobs there.
 
     \b
     Examples:
@@ -37,7 +37,9 @@ def places(ctx: click.Context, as_json: bool) -> None:
         text.show_json([asdict(grant) for grant in grants])
         return
     if not grants:
-        text.show_lines("No place is opened to you. Its controller can do it: chipwise places allow PLACE --user YOU")
+        text.show_lines(
+            "You may not run jobs at any place. Its controller can allow it: chipwise places allow PLACE --user YOU"
+        )
         return
     columns = [text.Column("place", flexible=True), text.Column("user"), text.Column("team"), text.Column("secrets")]
     text.show_table(columns, [[grant.place, grant.login, grant.team, ", ".join(grant.secrets)] for grant in grants])
@@ -47,9 +49,11 @@ def places(ctx: click.Context, as_json: bool) -> None:
 @click.argument("place")
 @USER
 @TEAM
-@click.option("--secret", "secrets", multiple=True, metavar="NAME", help="A stored secret that their jobs may read; repeat it.")
+@click.option(
+    "--secret", "secrets", multiple=True, metavar="NAME", help="Let their jobs read a stored secret; may be repeated."
+)
 def allow(place: str, login: str, team: str, secrets: tuple[str, ...]) -> None:
-    """Let a user or a team run jobs at a place for which you act."""
+    """Let a user or a team run jobs at a place that you control."""
     from chipwise.api.running import membership
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
@@ -67,7 +71,7 @@ def allow(place: str, login: str, team: str, secrets: tuple[str, ...]) -> None:
 @USER
 @TEAM
 def refuse(place: str, login: str, team: str) -> None:
-    """Take that right away again. Jobs that run go on; those that wait stay where they are."""
+    """Withdraw that permission. Running jobs continue; waiting jobs stay in the queue."""
     from chipwise.api.running import membership
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text

@@ -61,7 +61,7 @@ from chipwise.text import duration, gib
 )
 @click.option("--clip", "clip_s", type=Duration(), default=None, help="Speech: length of a clip, such as 10s.")
 @click.option("--compiled/--eager", default=None, help="Networks in PyTorch: torch.compile, or line by line.")
-@click.option("--environment", "-e", default=None, help="An environment of the file, such as prod.")
+@click.option("--environment", "-e", default=None, help="Use this environment of the file: prod.")
 @click.option("--json", "as_json", is_flag=True, help="JSON, all terms and lines.")
 @click.pass_context
 def predict(

@@ -8,18 +8,18 @@ import click
 
 
 @click.command()
-@click.option("--engine", default="ec2", show_default=True, help="Its name in engines.yaml.")
-@click.option("--region", default=None, help="Where machines are to start, where engines.yaml does not say it.")
-@click.option("--keep", default=None, metavar="s3://...", help="Where orders, logs and checkpoints are to be kept.")
-@click.option("--dry-run", is_flag=True, help="Only say what is missing.")
-@click.option("--policy", is_flag=True, help="Show the policy for people who start jobs, as JSON.")
-@click.option("--json", "as_json", is_flag=True)
+@click.option("--engine", default="ec2", show_default=True, help="Set up this engine of engines.yaml.")
+@click.option("--region", default=None, help="Start machines here, unless engines.yaml says.")
+@click.option("--keep", default=None, metavar="s3://...", help="Store job specs, logs and checkpoints here.")
+@click.option("--dry-run", is_flag=True, help="List what is missing; create nothing.")
+@click.option("--policy", is_flag=True, help="Print the IAM policy for people who run jobs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def prepare(ctx: click.Context, /, engine: str, dry_run: bool, policy: bool, as_json: bool, **options: Any) -> None:
     """Set up an account before the first job: bucket, roles, security group, event queue.
 
-    Run again, it creates what is missing and leaves the rest as it is. It needs
-    permissions that people who run jobs do not need.
+    A second run creates only what is missing. It needs permissions that people who
+    run jobs do not need.
 
     \b
     Examples:

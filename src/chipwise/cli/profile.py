@@ -16,13 +16,13 @@ _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0,
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="Half a minute and fewer sizes instead of three minutes.")
-@click.option("--seconds", type=click.FloatRange(1, 86400), help="About how long to measure.")
+@click.option("--quick", is_flag=True, help="Measure fewer sizes, for half a minute instead of three.")
+@click.option("--seconds", type=click.FloatRange(1, 86400), help="Measure for about this long.")
 @click.option(
-    "--device", type=click.Choice(("auto", "cuda", "cpu")), default="auto", show_default=True, help="What to measure."
+    "--device", type=click.Choice(("auto", "cuda", "cpu")), default="auto", show_default=True, help="Measure this device."
 )
-@click.option("--chip", help="The catalog's name of the chip, where the driver's does not tell.")
-@click.option("--out", type=click.Path(path_type=Path), help="Write the profile here, too.")
+@click.option("--chip", help="Give the chip's catalog name, if the driver does not.")
+@click.option("--out", type=click.Path(path_type=Path), help="Also write the profile here.")
 @click.option("--picture", type=click.Path(path_type=Path), help="Write the roofline as SVG.")
 @click.option("--force", is_flag=True, help="Overwrite these files if they exist.")
 @click.option(
@@ -65,7 +65,7 @@ def profile(
 
     for path in (out, picture):
         if path is not None and (path.is_dir() or not path.parent.is_dir()):
-            raise BadInput(f"{path} cannot be written.", remedy="Give the name of a file in a directory that is there.")
+            raise BadInput(f"{path} cannot be written.", remedy="Give the name of a file in an existing directory.")
         if path is not None:
             profiling.check_out(path, force)
     session = open_session()

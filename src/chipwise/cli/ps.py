@@ -21,20 +21,20 @@ DAY_S = 86_400.0
 
 
 @click.command()
-@click.option("--all", "-a", "everything", is_flag=True, help="Also those that ended long ago, and without a limit.")
-@listed("--phase", "only", metavar="PHASE,...", help="Only those that are queued, running, done, failed, stopped.")
-@click.option("--owner", default=None)
-@click.option("--team", default=None)
-@click.option("--project", default=None)
-@click.option("--limit", type=WholeNumber(1, 10**6), default=50, show_default=True, help="How many.")
-@click.option("--json", "as_json", is_flag=True)
+@click.option("--all", "-a", "everything", is_flag=True, help="Also list older jobs, without a limit.")
+@listed("--phase", "only", metavar="PHASE,...", help="Filter: queued, running, done, failed, stopped.")
+@click.option("--owner", default=None, help="Filter by owner.")
+@click.option("--team", default=None, help="Filter by team.")
+@click.option("--project", default=None, help="Filter by project.")
+@click.option("--limit", type=WholeNumber(1, 10**6), default=50, show_default=True, help="List at most this many.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def ps(
     everything: bool, only: tuple[str, ...], owner: str | None, team: str | None, project: str | None, limit: int, as_json: bool
 ) -> None:
-    """List jobs: those that wait or run, and those that ended within a day.
+    """List jobs that wait or run, and jobs that ended within a day.
 
-    Jobs of this machine are looked at: one that is recorded as running and is gone is shown as lost or ended. A phase with a
-    question mark is what was seen last, by a controller that does not answer now.
+    The processes of jobs on this machine are checked: a job that is recorded as running and is gone is shown as lost or ended.
+    A question mark after a phase means that its controller does not answer; the phase is the last one seen.
 
     \b
     Examples:
@@ -93,7 +93,7 @@ def _show(
     from chipwise.cli import text
 
     if not rows:
-        text.show_lines("No job." if everything else "No job; --all shows those that ended long ago.")
+        text.show_lines("No job." if everything else "No jobs; --all lists older ones.")
         return
     columns = [
         text.Column("job"),
@@ -105,7 +105,7 @@ def _show(
         text.Column("team"),
         text.Column("reason", flexible=True),
     ]
-    waits |= {row.id: (str(row.gpus), "its record is damaged") for row in rows if row.id in unread}
+    waits |= {row.id: (str(row.gpus), "its database row is damaged") for row in rows if row.id in unread}
     cells = []
     for row in rows:
         gpus, reason = waits.get(row.id, (_per_machine(row, row.gpus), row.reason))

@@ -17,7 +17,7 @@ _TITLES = {"performance": "speed", "cost": "cost", "energy": "energy", "framewor
 
 @click.command()
 @click.argument("workloads", metavar="WORKLOAD.yaml...", nargs=-1, required=True)
-@click.option("--environment", "-e", default=None, help="An environment of the files, such as prod.")
+@click.option("--environment", "-e", default=None, help="Use this environment of the files: prod.")
 @constraining()
 @click.option("--why", is_flag=True, help="Also the numbers behind each star.")
 @click.option("--json", "as_json", is_flag=True, help="JSON, everything.")

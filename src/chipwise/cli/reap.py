@@ -16,16 +16,16 @@ from chipwise.cli.options import CatalogName, Listing, reached
     names=reached,
     type=CatalogName("engine"),
     default=None,
-    help="Only of this one ({names}); else of all that jobs of this record went to.",
+    help="Check only this engine ({names}); default: all that your jobs used.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be ended.")
-@click.option("--json", "as_json", is_flag=True)
+@click.option("--dry-run", is_flag=True, help="List what would be deleted; delete nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def reap(ctx: click.Context, /, engine: str | None, dry_run: bool, as_json: bool) -> None:
-    """End machines and objects that belong to no live job.
+    """Delete machines and Kubernetes objects that belong to no live job.
 
-    Looks for what carries the mark of this record of jobs, at clusters and in accounts, and ends what no job that runs holds.
-    What others' records hold is not touched.
+    Searches clusters and accounts for resources that are tagged with this database. Resources of other databases are not
+    touched.
 
     \b
     Examples:
@@ -39,7 +39,7 @@ def reap(ctx: click.Context, /, engine: str | None, dry_run: bool, as_json: bool
     result = reaping.reap(open_session(), engine, dry_run=dry_run)
     leftovers = result.left
     for reason in result.not_reached:
-        text.say(f"Not looked at: {reason}")
+        text.say(f"Not checked: {reason}")
     if as_json:
         text.show_json([asdict(one) for one in leftovers])
     elif leftovers:
@@ -47,5 +47,5 @@ def reap(ctx: click.Context, /, engine: str | None, dry_run: bool, as_json: bool
         text.show_table(columns, [[one.kind, one.name, one.type, one.region, one.job, one.place] for one in leftovers])
         text.say(f"{text.plural(len(leftovers), 'thing')} {'would be' if dry_run else 'were'} ended.")
     elif not result.not_reached:
-        text.show_lines("Nothing is left over.")
+        text.show_lines("No leftovers.")
     ctx.exit(3 if result.not_reached else 0)

@@ -20,21 +20,23 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("workload", metavar="WORKLOAD.yaml", required=False)
-@click.option("--to", "targets", multiple=True, metavar="TARGET", help="What to write for; may be given several times.")
+@click.option("--to", "targets", multiple=True, metavar="TARGET", help="Write for this target; may be repeated.")
 @click.option("--list", "listed", is_flag=True, help="List the targets; with a workload, which of them fit it.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where to write; left out, files are shown.")
-@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Write to this directory; default: print the files."
+)
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option(
     "--choice", type=WholeNumber(1, 1000), default=None, help="Which of the plan's machines, by rank; the first unless given."
 )
 @click.option("--stage", default=None, metavar="NAME", help="One stage of a pipeline.")
 @click.option("--objective", type=click.Choice(("cost", "time", "carbon", "balanced")), default=None, help="As for plan.")
-@click.option("--environment", "-e", default=None, help="An environment of the file, such as prod.")
+@click.option("--environment", "-e", default=None, help="Use this environment of the file: prod.")
 @click.option(
     "--layout",
     type=click.Choice(("kustomize", "helm")),
     default=None,
-    help="All environments of the file as one tree: a base with overlays, or a chart with values.",
+    help="Write all environments of the file as one tree: a base with overlays, or a chart with values.",
 )
 @constraining()
 @click.option("--json", "as_json", is_flag=True, help="Files as JSON.")
@@ -50,7 +52,7 @@ def render(
 ) -> None:
     """Write the plan of a workload as deployment files: Kubernetes, Terraform, Dockerfile, boto3 and others.
 
-    Nothing is contacted and nothing is started. Files are written all or none; those that are there stay, unless --force.
+    Nothing is contacted and nothing is started. Either all files are written or none; existing files are kept without --force.
 
     \b
     Examples:

@@ -8,10 +8,10 @@ import click
 @click.command()
 @click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
 def resume(jobs: tuple[str, ...]) -> None:
-    """Go on with jobs that were stopped, from their newest checkpoint.
+    """Continue stopped jobs from their newest checkpoint.
 
-    JOB is an id, the beginning of one, or the name of the newest that is called so. The name of a pipeline stands for all
-    stages of its newest run that were stopped or failed, in their order.
+    JOB is an id, the beginning of an id, or a name (the newest job of that name). The name of a pipeline selects all stages of
+    its newest run that were stopped or failed, in order.
     """
     from chipwise.api.running import asking
     from chipwise.api.session.wiring import open_session

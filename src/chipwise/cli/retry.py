@@ -8,10 +8,10 @@ import click
 @click.command()
 @click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
 def retry(jobs: tuple[str, ...]) -> None:
-    """Start jobs again that failed or were stopped, with a clean slate of tries.
+    """Restart failed or stopped jobs, and reset their retry counter.
 
-    JOB is an id, the beginning of one, or the name of the newest that is called so. The name of a pipeline stands for all
-    stages of its newest run that failed or were stopped, in their order.
+    JOB is an id, the beginning of an id, or a name (the newest job of that name). The name of a pipeline selects all stages of
+    its newest run that failed or were stopped, in order.
     """
     from chipwise.api.running import asking
     from chipwise.api.session.wiring import open_session
@@ -21,4 +21,4 @@ def retry(jobs: tuple[str, ...]) -> None:
     session = open_session()
     ids = asking.ask(session, jobs, Wish.RUN)
     for id in ids:
-        text.say(f"{id} starts again")
+        text.say(f"{id} restarts")

@@ -33,48 +33,54 @@ class _WithCommand(click.Command):
 
 @click.command(cls=_WithCommand)
 @click.argument("words", nargs=-1, metavar="WORKLOAD.yaml | -- COMMAND...", type=click.UNPROCESSED)
-@click.option("--name", default=None, help="What to call it; left out, after the command or as the workload says.")
+@click.option("--name", default=None, help="Name the job; default: from the command or file.")
 @click.option(
     "--engine",
     cls=Listing,
     names=engines,
     type=CatalogName("engine"),
     default=None,
-    help="What carries it out: {names}, or a name of engines.yaml.",
+    help="Run on {names}, or on a name of engines.yaml.",
 )
-@click.option("--stage-engine", "stages", multiple=True, metavar="STAGE=ENGINE", help="Of one stage of a pipeline.")
-@click.option("--context", default=None, help="Of the kubeconfig.")
-@click.option("--namespace", default=None, help="Of the cluster.")
-@click.option("--queue", default=None, help="Of Kueue, in that namespace.")
-@click.option("--image", default=None, help="In which a command runs, where it does not run here.")
-@click.option("--machine", default=None, help="On which it runs at a cloud, instead of planned: g5.xlarge.")
+@click.option(
+    "--stage-engine", "stages", multiple=True, metavar="STAGE=ENGINE", help="Run one stage of a pipeline on this engine."
+)
+@click.option("--context", default=None, help="Use this context of the kubeconfig.")
+@click.option("--namespace", default=None, help="Use this namespace of the cluster.")
+@click.option("--queue", default=None, help="Use this Kueue queue of the namespace.")
+@click.option("--image", default=None, help="Run the command in this container image.")
+@click.option("--machine", default=None, help="Rent this type, without a plan: g5.xlarge.")
 @constraining()
-@click.option("--gpus", default=None, metavar="N|N-M", help="GPUs that it holds for itself; or the least and the most.")
-@click.option("--machines", default=None, metavar="N|N-M|N-", help="Elsewhere; of a workload the least that will do.")
-@click.option("--cpus", type=WholeNumber(1, 4096), default=None, help="CPUs that it holds for itself.")
-@click.option("--processes", type=WholeNumber(1, 1024), default=1, help="Processes of the job; each gets its rank.")
-@click.option("--team", default=None, help="The team whose share it uses.")
-@click.option("--project", default=None)
-@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE")
-@click.option("--priority", type=int, default=0, help="The higher, the sooner.")
-@click.option("--env", "settings", multiple=True, metavar="NAME[=VALUE]", help="A setting for it.")
-@click.option("--secret", "secrets", multiple=True, metavar="NAME[=KEPT/KEY]", help="A setting that is recorded nowhere.")
-@click.option("--folder", type=click.Path(path_type=Path), default=None, help="Where it runs; here unless given.")
-@click.option("--longest", type=Duration(), default=None, help="That one attempt may take, as 2h.")
-@click.option("--expected", type=Duration(), default=None, help="That it will take: others may use a gap that it leaves.")
-@click.option("--retries", type=WholeNumber(0, 1000), default=None, help="Starts after own failures: 0, and 2 for a workload.")
-@click.option("--patience", type=Duration(), default=None, help="Without machines, until others or fewer are tried: 10m.")
-@click.option("--recover", default=None, metavar="MOVE,...", help="After a loss: same, zone, region, purchase, fewer, more.")
-@click.option("--grace", type=Duration(), default=None, help="To save and leave when asked.")
-@click.option("--budget", type=AboveZero(), default=None, help="US dollars after which it is stopped.")
-@click.option("--checkpoints", default=None, metavar="URL", help="Where its checkpoints are; a separate folder unless given.")
-@click.option("--after", multiple=True, metavar="JOB", help="A job that must be done before.")
-@click.option("--produces", multiple=True, metavar="FILE|URL", help="What must be there when it is done.")
-@click.option("--environment", "-e", default=None, help="An environment of the workload file, such as prod.")
-@click.option("--simulate", is_flag=True, help="Say what would happen, by a virtual clock; nothing is started.")
-@click.option("--seed", type=WholeNumber(0, 10**9), default=0, help="Of the simulation's chance.")
-@click.option("--detach", "-d", is_flag=True, help="Print its id alone and return.")
-@click.option("--json", "as_json", is_flag=True, help="The job as JSON; implies --detach.")
+@click.option("--gpus", default=None, metavar="N|N-M", help="Reserve GPUs: a number, or a minimum-maximum.")
+@click.option("--machines", default=None, metavar="N|N-M|N-", help="Use machines; N-: a minimum, for a workload.")
+@click.option("--cpus", type=WholeNumber(1, 4096), default=None, help="Reserve CPUs.")
+@click.option("--processes", type=WholeNumber(1, 1024), default=1, help="Start this many processes, each with a rank.")
+@click.option("--team", default=None, help="Charge the share of this team.")
+@click.option("--project", default=None, help="Record this project.")
+@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="Record a label; may be repeated.")
+@click.option("--priority", type=int, default=0, help="Set the priority; higher runs sooner.")
+@click.option("--env", "settings", multiple=True, metavar="NAME[=VALUE]", help="Set or pass on an environment variable.")
+@click.option(
+    "--secret", "secrets", multiple=True, metavar="NAME[=STORED/KEY]", help="Pass a secret: never stored, redacted in logs."
+)
+@click.option("--folder", type=click.Path(path_type=Path), default=None, help="Run in this folder; default: the current one.")
+@click.option("--longest", type=Duration(), default=None, help="Stop an attempt after this time: 2h.")
+@click.option("--expected", type=Duration(), default=None, help="State how long it takes, for backfill: 2h.")
+@click.option("--retries", type=WholeNumber(0, 1000), default=None, help="Retry failures; default: 0, for a workload 2.")
+@click.option("--patience", type=Duration(), default=None, help="Wait for machines before other moves: 10m.")
+@click.option(
+    "--recover", default=None, metavar="MOVE,...", help="Try after a loss: same, zone, region, purchase, fewer, more."
+)
+@click.option("--grace", type=Duration(), default=None, help="Allow this time to save and exit: 30s.")
+@click.option("--budget", type=AboveZero(), default=None, help="Stop after spending this many US dollars.")
+@click.option("--checkpoints", default=None, metavar="URL", help="Keep checkpoints here; default: its own folder.")
+@click.option("--after", multiple=True, metavar="JOB", help="Start after this job is done.")
+@click.option("--produces", multiple=True, metavar="FILE|URL", help="Fail unless this exists at the end.")
+@click.option("--environment", "-e", default=None, help="Use this environment of the file: prod.")
+@click.option("--simulate", is_flag=True, help="Simulate the job; start nothing.")
+@click.option("--seed", type=WholeNumber(0, 10**9), default=0, help="Seed the random losses of the simulation.")
+@click.option("--detach", "-d", is_flag=True, help="Print only the job's id and return.")
+@click.option("--json", "as_json", is_flag=True, help="Print the job as JSON; implies --detach.")
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -89,9 +95,9 @@ def run(
 ) -> None:
     """Run a command or a workload as a job.
 
-    The job outlives this command: a supervisor watches over it. It waits for devices where there are none, is started again
-    when it is lost, and goes on from its newest checkpoint. Unless detached its output is shown, and its exit code is passed
-    on; an interrupt (Ctrl-C) stops it.
+    A supervisor keeps the job running after this command returns. The job waits in a queue until its devices are free. If it is
+    lost, it restarts from its newest checkpoint. Without --detach this command shows the output and exits with the job's exit
+    code; Ctrl-C stops the job.
 
     \b
     Examples:
@@ -168,10 +174,8 @@ def _followed(session: Session, id: str, before: Sequence[str]) -> int:
                 sys.stdout.buffer.write(chunk)
                 sys.stdout.buffer.flush()
         except KeyboardInterrupt:
-            subject, whom = (
-                (f"{id} is", "it to itself") if not before else (f"{id} and the stages before it are", "them to themselves")
-            )
-            text.say(f"\n{subject} asked to save and stop; a second interrupt leaves {whom}.")
+            subject, whom = (f"{id} is", "it") if not before else (f"{id} and the stages before it are", "them")
+            text.say(f"\n{subject} asked to save and stop; press Ctrl-C again to detach from {whom}.")
             return _stopped(runtime, [*before, id])
         job = runtime.job(id)
         text.say(*watched.news(job))

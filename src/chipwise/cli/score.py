@@ -25,7 +25,7 @@ _ROW_LIMIT = 8  # names of a column, and reasons; --json has all
     type=click.Choice(("group", "configuration", "chip", "source")),
     help="Answer each row as if its model on its chip, its configuration, its chip or its source had never been seen.",
 )
-@click.option("--folds", type=click.IntRange(2, 1000), help="Fits that --leave-out makes; 6, 5, 8 or 10 unless given.")
+@click.option("--folds", type=click.IntRange(2, 1000), help="Set the number of fits of --leave-out; default: 6, 5, 8 or 10.")
 @click.option("--no-own", is_flag=True, help="Leave your own calibration and profiles out.")
 @click.option("--json", "as_json", is_flag=True, help="Print all figures as JSON; errors and shares are fractions.")
 def score(

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
-@click.option("--now", is_flag=True, help="End them at once, without time to save: what they did since a checkpoint is lost.")
-@click.option("--wait", is_flag=True, help="Return when they have ended.")
+@click.option("--now", is_flag=True, help="Kill at once; work since a checkpoint is lost.")
+@click.option("--wait", is_flag=True, help="Return when the jobs have ended.")
 def stop(jobs: tuple[str, ...], now: bool, wait: bool) -> None:
-    """Ask jobs to save and end: each has its grace, then it is ended. With --now it has none.
+    """Ask jobs to save and exit, and kill them after their grace period.
 
-    JOB is an id, the beginning of one, or the name of the newest that is called so and is not over. The name of a pipeline
-    stands for all stages that are not over, of the newest run that has any.
+    JOB is an id, the beginning of an id, or a name (the newest unfinished job of that name). The name of a pipeline selects all
+    unfinished stages, of the newest run that has any.
     """
     from chipwise.api.running import asking
     from chipwise.api.session.wiring import open_session
@@ -30,7 +30,7 @@ def stop(jobs: tuple[str, ...], now: bool, wait: bool) -> None:
     silences = asking.silences(session, ids)
     for id in ids:
         silence = f"; {silences[id]}" if id in silences else ""
-        text.say(f"{id} asked to {'end at once' if now else 'stop'}{silence}")
+        text.say(f"{id} asked to {'be killed at once' if now else 'stop'}{silence}")
     for error in damaged[1:]:
         text.say(str(error))
     if damaged:

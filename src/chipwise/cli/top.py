@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--every", type=Duration(), default=2.0, help="How often to look.")
-@click.option("--once", is_flag=True, help="Look once and return.")
-@click.option("--json", "as_json", is_flag=True, help="One look, as JSON.")
+@click.option("--every", type=Duration(), default=2.0, help="Refresh at this interval.")
+@click.option("--once", is_flag=True, help="Print once and exit.")
+@click.option("--json", "as_json", is_flag=True, help="Print once, as JSON.")
 def top(every: float, once: bool, as_json: bool) -> None:
-    """Watch jobs and the devices they hold: processor, memory, GPU, steps.
+    """Watch running jobs and what they use: CPU, memory, GPU, steps.
 
-    GPU use and memory are as nvidia-smi reports them for a job's GPUs; blank: it reports none. What jobs on a cluster or
-    a cloud use is not visible here: for them the machines and GPUs that they have or asked for are shown.
+    nvidia-smi reports GPU use and memory; blank means that it reports none. For jobs on a cluster or in a cloud the use is not
+    known; their requested or assigned machines and GPUs are shown.
     """
     from rich.console import Console
     from rich.live import Live

@@ -67,7 +67,7 @@ class UpkeepVerbs(JobVerbs):
         from chipwise.api.running import reaping
 
         reaped = reaping.reap(self.api, engine, dry_run=dry_run)
-        return Table(map(asdict, reaped.left), notes=[f"Not looked at: {reason}" for reason in reaped.not_reached])
+        return Table(map(asdict, reaped.left), notes=[f"Not checked: {reason}" for reason in reaped.not_reached])
 
     def members(self) -> Table:
         """Who is what in a team's record.

@@ -48,7 +48,7 @@ class Sight:
     until: float | None = None  # ended
     step: int | None = None
     handle: str = ""
-    leave_by: float | None = None  # its machine goes away: a notice came
+    leave_by: float | None = None  # its machine is being removed: a notice came
     place: MachinePlace | None = None  # the machine that it really got
     saved: int | None = None  # the step from which another attempt would go on, where it is known
     held_since: float | None = None  # since when its machines are there and paid for, also while it is PENDING

@@ -37,7 +37,7 @@ def find(record: Record, text: str) -> Job:
         raise BadInput(f"{text} is a pipeline; the stages of its newest run are {ids}.", remedy="Name one of them.")
     if rows:
         ids = _listing([row.id for row in rows])
-        raise BadInput(f"{len(rows)} jobs begin with {text!r}: {ids}.", remedy="Write more of it.")
+        raise BadInput(f"{len(rows)} jobs begin with {text!r}: {ids}.", remedy="Give more characters of the id.")
     known = [row.id for row in record.rows(Wanted(newest=500))]
     raise UnknownName("job", text, nearest(text, known), remedy="`chipwise ps --all` lists all.")
 
@@ -145,7 +145,7 @@ def allowed(job: Job, wish: Wish) -> None:
         raise BadInput(
             f"{job.id} is {job.phase}; it does not need to be started again.", remedy="`chipwise describe` shows what happened."
         )
-    if wish is Wish.RUN and not (job.spec.command or job.spec.objects or job.spec.places):  # its record was damaged
-        raise BadInput(f"{job.id}: What it was to run is not known any more.", remedy=ANEW)
+    if wish is Wish.RUN and not (job.spec.command or job.spec.objects or job.spec.places):  # its database row was damaged
+        raise BadInput(f"{job.id}: Its command is no longer known.", remedy=ANEW)
     if wish is Wish.RUN and job.phase is Phase.DONE:
         raise BadInput(f"{job.id} is done.", remedy=ANEW)

@@ -40,7 +40,7 @@ class Wish(StrEnum):
     """What its owner wants of it."""
 
     RUN = "run"
-    STOP = "stop"  # save and leave, within its grace
+    STOP = "stop"  # save and exit, within its grace
     END = "end"  # at once, without any
 
     @property
@@ -51,9 +51,9 @@ class Wish(StrEnum):
 class LeaveReason(StrEnum):
     """Why an attempt was asked to leave, which decides what becomes of the job."""
 
-    WISH = "wish"  # its owner stops it
-    END = "end"  # its owner ends it: there is no time to save
-    NOTICE = "notice"  # its machine goes away
+    WISH = "wish"  # requested by its owner
+    END = "end"  # requested by its owner: there is no time to save
+    NOTICE = "notice"  # its machine is being removed
     MOVE = "move"  # a policy wants it elsewhere
     OVERDUE = "overdue"  # longer than one attempt may take
     BUDGET = "budget"
@@ -192,7 +192,7 @@ class Spec:
     priority: int = 0  # the higher, the sooner
     retry: Retry = Retry()
     recover: tuple[Move, ...] = RECOVER  # what may be tried after a loss, in this order
-    grace_s: float = 30.0  # to save and leave
+    grace_s: float = 30.0  # to save and exit
     longest_s: float | None = None  # that one attempt may take
     expected_s: float | None = None  # what was predicted: for backfill and for comparing
     deadline: float | None = None  # as a time

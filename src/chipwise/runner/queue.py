@@ -22,7 +22,7 @@ from chipwise.runner.engine import Room
 from chipwise.runner.job import Job, Move, Phase, Wish
 from chipwise.text import plural
 
-NEXT = "waits for its turn, which is next"
+NEXT = "next in the queue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,15 +200,15 @@ def _holders(placed: Sequence[Job], seats: Sequence[Seat]) -> str:
     holding = [job.spec.name for job in placed if job.attempts[-1].devices] + [one.job.spec.name for one in seats if one.gpus]
     names = list(dict.fromkeys(holding))
     suffix = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"held by {', '.join(names[:3])}{suffix}" if names else "not there"
+    return f"in use by {', '.join(names[:3])}{suffix}" if names else "not there"
 
 
 def _reserved_for(reservation: _Reservation | None) -> str:
-    return f"kept for {reservation.job.spec.name}" if reservation is not None else ""
+    return f"reserved for {reservation.job.spec.name}" if reservation is not None else ""
 
 
 def _beyond(job: Job) -> str:
-    return f"more than {f'team {job.spec.team}' if job.spec.team else 'who has no team'} may hold now"
+    return f"more than {f'team {job.spec.team}' if job.spec.team else 'jobs without a team'} may use now"
 
 
 def ever_fits(job: Job, room: Room) -> bool:
@@ -240,7 +240,7 @@ def _reason(job: Job, jobs: Sequence[Job], room: Room, rules: Rules, now: float,
     if before := [one.spec.name for one in jobs if one.id in job.spec.after and one.phase is not Phase.DONE]:
         return f"waits for {', '.join(before)}"
     if room.gpus is None and room.cpus is None:
-        return job.waiting or "its engine looks for machines"
+        return job.waiting or "its engine is looking for machines"
     placed = [one for one in jobs if one.phase.placed]
     usage = _usage(placed)
     turn = _turn(_ahead(job, jobs, usage, rules, now)) if ahead else ""
@@ -270,7 +270,7 @@ def _turn(count: int) -> str:
 
 def _over_quota(job: Job, usage: Mapping[str, tuple[int, int]], rules: Rules) -> str:
     share, used, fewest = rules.share(job.spec.team), usage.get(job.spec.team, (0, 0)), least_gpus(job)
-    team = f"team {job.spec.team}" if job.spec.team else "who has no team"
+    team = f"team {job.spec.team}" if job.spec.team else "jobs without a team"
     for resource, limit, has, wanted in (
         ("GPU", share.gpus, used[0], fewest),
         ("CPU", share.cpus, used[1], job.spec.needs.cpus),
@@ -279,8 +279,8 @@ def _over_quota(job: Job, usage: Mapping[str, tuple[int, int]], rules: Rules) ->
             continue
         needed = f"{wanted} {'is' if wanted == 1 else 'are'} needed"
         if wanted > limit:
-            return f"{team} may have {plural(limit, resource)}, and {needed}: it cannot start until that is raised"
-        return f"{team} has {has} of {plural(limit, resource)}, and {needed}"
+            return f"{team} may use {plural(limit, resource)}, and {needed}: it cannot start until that is raised"
+        return f"{team}: {has} of {plural(limit, resource)} in use, and {needed}"
     return ""
 
 

@@ -51,15 +51,15 @@ class Damaged:
 
     @property
     def sentence(self) -> str:
-        return f"The record of {self.job.id} is damaged: {self.reason}."
+        return f"The database row of {self.job.id} is damaged: {self.reason}."
 
     @property
     def remedy(self) -> str:
-        waits = "" if self.job.phase.over else "; until then it is neither started nor ended"
-        who = f"the controller of {self.job.spec.place} or an admin of the record gives" if self.is_shared else "give"
+        waits = "" if self.job.phase.over else "; until then it is neither started nor stopped"
+        who = f"the controller of {self.job.spec.place} or an admin of the database gives" if self.is_shared else "give"
         return (
-            f"If a newer chipwise wrote it, take that one; else put back a copy of the record, or {who} the job up with "
-            f"`chipwise forget {self.job.id} --damaged`{waits}."
+            f"If a newer chipwise wrote it, use that version; otherwise restore a backup of the database, or {who} the job up "
+            f"with `chipwise forget {self.job.id} --damaged`{waits}."
         )
 
     def __str__(self) -> str:

@@ -152,15 +152,13 @@ def _next(job: Job, ended: Ended, begun: float | None, now: float) -> Event:
             return Over(Phase.DONE, "")
         case Outcome.STOPPED:
             budget = job.leaving is LeaveReason.BUDGET and not job.wish.stops
-            return Over(Phase.FAILED if budget else Phase.STOPPED, _over_budget(job, now) if budget else "as asked")
+            return Over(Phase.FAILED if budget else Phase.STOPPED, _over_budget(job, now) if budget else "on request")
         case Outcome.OVERDUE:
             return Over(Phase.FAILED, f"longer than the {job.spec.longest_s or 0:g} s that one attempt may take")
         case Outcome.LOST | Outcome.LEFT:
             interruptions = [one for one in tries if one.outcome in (Outcome.LOST, Outcome.LEFT) and one.begun is not None]
             if len(interruptions) > retry.losses:
-                return Over(
-                    Phase.FAILED, f"interrupted {_often(len(interruptions))}, more than the {retry.losses} that are allowed"
-                )
+                return Over(Phase.FAILED, f"interrupted {_often(len(interruptions))}, more than the {retry.losses} allowed")
             if (in_vain := _never_begun(tries)) > UNBEGUN:
                 return Over(Phase.FAILED, f"{ended.reason}; {_often(in_vain)} in a row")
             stuck = 0 if job.leaving is LeaveReason.MOVE else _in_a_row(job, tries, (Outcome.LOST, Outcome.LEFT)) - 1
@@ -184,7 +182,7 @@ def _next(job: Job, ended: Ended, begun: float | None, now: float) -> Event:
         times = f"; failed {_often(stuck if place else count)}{place}" if count > 1 else ""
         return Over(Phase.FAILED, f"{ended.reason}{times}")
     if stuck > retry.same_step and not job.spec.service:
-        return Over(Phase.FAILED, f"{ended.reason}; {_often(stuck)} at step {ended.step}: a bug, not bad luck")
+        return Over(Phase.FAILED, f"{ended.reason}; {_often(stuck)} at step {ended.step}: a bug in the program")
     return Again(now + _wait(job, _in_a_row(job, tries, (Outcome.FAILED,))), f"{ended.outcome}: {ended.reason}")
 
 
@@ -256,7 +254,7 @@ def _exit_reason(outcome: Outcome, sight: Sight) -> str:
     if sight.code is None:
         return "its machine or supervisor is gone" if outcome is Outcome.LOST else ""
     if sight.code == 0 and outcome is Outcome.FAILED:
-        return "a service that ended by itself"
+        return "a service exited"
     if sight.code in NO_USE:
         return NO_USE[sight.code]
     if outcome is Outcome.DONE or (outcome is Outcome.LEFT and sight.code in (LEFT, 0)):
@@ -264,7 +262,11 @@ def _exit_reason(outcome: Outcome, sight: Sight) -> str:
     signal = sight.code - 128 if sight.code > 128 else 0
     if signal == 9 and outcome in (Outcome.FAILED, Outcome.LOST):  # of others we ended it ourselves
         return _KILLED_REASON
-    return f"ended by signal {SIGNALS.get(signal, signal)}" if signal else f"exit code {sight.code}"
+    return (
+        f"killed by {f'SIG{SIGNALS[signal]}' if signal in SIGNALS else f'signal {signal}'}"
+        if signal
+        else f"exit code {sight.code}"
+    )
 
 
 def _over_budget(job: Job, now: float) -> str:

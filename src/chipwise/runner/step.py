@@ -19,8 +19,8 @@ from chipwise.runner.policy import Decision, NeverLate, Policy
 from chipwise.runner.queue import Rules, Seat, admit, grown
 
 ABSENT = Sight(State.ABSENT)
-UNREAD = "which comes before, cannot be read in the record"
-NO_PLACE = "none of its places has a machine that is worth taking now"
+UNREAD = "which comes before, cannot be read in the database"
+NO_PLACE = "none of its places has a suitable machine now"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def _under_way(job: Job, sight: Sight, offers: Sequence[MachinePlace] | None, no
     begun = Begun(number=attempt.number, handle=sight.handle, at=sight.since, held=sight.held_since, where=sight.place)
     events: tuple[Event, ...] = (begun,) if job.phase is Phase.STARTING and not pending else ()
     if job.wish is Wish.END and job.leaving is not LeaveReason.END:  # whatever grace it had until now
-        return Act(job, (*events, Leaving(attempt.number, now, LeaveReason.END, "its owner ends it")), (End(job),))
+        return Act(job, (*events, Leaving(attempt.number, now, LeaveReason.END, "requested by its owner")), (End(job),))
     if job.phase is Phase.LEAVING:
         assert job.leave_by is not None
         overstays = now >= job.leave_by if sight.overstays is None else sight.overstays
@@ -125,7 +125,9 @@ def _under_way(job: Job, sight: Sight, offers: Sequence[MachinePlace] | None, no
     waiting = sight.reason if pending or lacks else ""
     if events or waiting == job.waiting:
         return Act(job, events)
-    well = "it answers its check" if job.lack is Lack.CHECK else "the trouble is over: its replicas serve, or are starting"
+    well = (
+        "it passes its health check" if job.lack is Lack.CHECK else "the trouble is over: its replicas serve, or are starting"
+    )
     again = () if waiting or pending or not job.spec.service else (Told(attempt.number, well),)
     return Act(job, (Waiting(waiting, sight.lack if waiting else None), *again))
 
@@ -135,9 +137,9 @@ def _leaves(job: Job, sight: Sight, now: float) -> tuple[LeaveReason, float, str
     spec, attempt, grace = job.spec, job.attempts[-1], now + job.spec.grace_s
     pending = sight.state is State.PENDING
     if job.wish.stops:
-        return LeaveReason.WISH, grace, "its owner stops it"
+        return LeaveReason.WISH, grace, "requested by its owner"
     if sight.leave_by is not None:
-        return LeaveReason.NOTICE, sight.leave_by, sight.reason or "its machine goes away"
+        return LeaveReason.NOTICE, sight.leave_by, sight.reason or "its machine is being removed"
     lasted_s = now - attempt.begun if sight.lasted_s is None and attempt.begun is not None else sight.lasted_s
     if spec.longest_s is not None and not pending and lasted_s is not None and lasted_s > spec.longest_s:
         return LeaveReason.OVERDUE, grace, f"one attempt may take {spec.longest_s:g} s"
@@ -145,7 +147,7 @@ def _leaves(job: Job, sight: Sight, now: float) -> tuple[LeaveReason, float, str
         return (
             LeaveReason.BUDGET,
             grace,
-            f"${job.usd(now):,.2f} of ${spec.budget_usd:,.2f} are spent, and leaving takes a while",
+            f"${job.usd(now):,.2f} of ${spec.budget_usd:,.2f} are spent, and exiting takes a while",
         )
     fewer = spec.needs.fewest_machines < job.machines and Move.FEWER in spec.recover
     elsewhere = len(spec.places) > 1 or fewer
@@ -165,13 +167,13 @@ def _moves(
         return None
     decided = next_machine.decision(job, policy, now, offers, sight.saved if sight.saved is not None else sight.step)
     if purchase is Purchase.SPOT and decided is Decision.ON_DEMAND:
-        return LeaveReason.MOVE, grace, "the deadline needs machines that stay"
+        return LeaveReason.MOVE, grace, "the deadline needs non-spot machines"
     known = offers is not None or job.spec.deadline is not None  # else it is here because there was no spot machine
     if purchase is Purchase.ON_DEMAND and decided is Decision.SPOT and sight.state is State.RUNNING and known:
         spot = [one for one in next_machine.to_be_had(job, offers) if one.purchase is Purchase.SPOT]
         if next_machine.barren(job, spot, now):  # on offer, and yet none came
             return None
-        return LeaveReason.MOVE, grace, "there is time enough for spot machines"
+        return LeaveReason.MOVE, grace, "there is enough time for spot machines"
     return None
 
 
@@ -186,7 +188,7 @@ def _clearing(sight: Sight, events: Iterable[Event]) -> tuple[Order, ...]:
 def _not_now(job: Job, before: Iterable[Job | None]) -> Act | None:
     """What ends a job before it runs."""
     if job.wish.stops:
-        return Act(job, (Over(Phase.STOPPED, "as asked"),))
+        return Act(job, (Over(Phase.STOPPED, "on request"),))
     if fault := job.spec.needs.fault:  # an older chipwise let it in
         return Act(job, (Over(Phase.FAILED, fault),))
     for predecessor in before:

@@ -30,7 +30,7 @@ def event_sentence(event: Event) -> str:
             command = f": {_cut(' '.join(spec.command))}" if spec.command else ""
             return f"submitted by {spec.owner or 'an unnamed user'}{command}"
         case Wished(wish, author, reason):
-            request = {Wish.STOP: "asked to stop", Wish.END: "asked to end at once", Wish.RUN: "asked to run again"}[wish]
+            request = {Wish.STOP: "asked to stop", Wish.END: "asked to be killed at once", Wish.RUN: "asked to run again"}[wish]
             return f"{request}{f' by {author}' if author else ''}{f': {reason}' if reason else ''}"
         case Waiting(_, Lack.TURN):
             return ""  # it changes with every start; where the job stands now is told beside its story
@@ -39,16 +39,16 @@ def event_sentence(event: Event) -> str:
         case Placed(number, place, devices, cpus, machines, reason):
             return f"attempt {number} {_placement(place, devices, cpus, machines)}{f' ({reason})' if reason else ''}"
         case Begun(number, _):
-            return f"attempt {number} runs"
+            return f"attempt {number} is running"
         case Told(_, text):
             return text
         case Leaving(number, _, LeaveReason.END, reason):
-            return f"attempt {number} is ended at once, without time to save: {reason}"
+            return f"attempt {number} is killed at once, without time to save: {reason}"
         case Leaving(number, _, _, reason):
-            return f"attempt {number} is asked to save and leave: {reason}"
+            return f"attempt {number} is asked to save and exit: {reason}"
         case Ended(number, Outcome.LEFT, code, reason, None, _) if code is not None and code > 128:
             # A signal ended it, and it tells no steps that it could have saved.
-            return f"attempt {number} did not leave in time: {reason}"
+            return f"attempt {number} did not exit in time: {reason}"
         case Ended(number, outcome, code, reason, step, _):
             # Of one that is lost or killed the last word counts, and it may have come further.
             position = ", last seen at step" if outcome is Outcome.LOST or code == KILLED else " at step"
@@ -85,7 +85,7 @@ def _compared(predicted: Mapping[str, object], measured: Mapping[str, object], c
         comparison = f" ({show(float(prediction))} predicted)" if isinstance(prediction, int | float) else ""
         parts.append(f"{show(float(value))}{label}{comparison}")
     scope = (
-        " on fewer workers at times" if "least_share_of_workers" in measured else "" if complete else " of a part of the work"
+        " (on fewer workers at times)" if "least_share_of_workers" in measured else "" if complete else " (part of the work)"
     )
     return f"measured{scope}: {', '.join(parts)}"
 
@@ -107,7 +107,7 @@ def _ending(outcome: Outcome) -> str:
         Outcome.DONE: "is done",
         Outcome.FAILED: "failed",
         Outcome.LOST: "was lost",
-        Outcome.LEFT: "saved and left",
+        Outcome.LEFT: "saved and exited",
         Outcome.STOPPED: "was stopped",
         Outcome.OVERDUE: "took too long",
     }[outcome]

@@ -51,7 +51,7 @@ def story(played: Played, limit: int = _STORY_LINES) -> list[tuple[str, str]]:
 def _event_text(event: Event) -> str:
     """Nobody measured anything."""
     text = event_sentence(event)
-    return f"played{text.removeprefix('measured')}" if isinstance(event, Measured) else text
+    return f"simulated{text.removeprefix('measured')}" if isinstance(event, Measured) else text
 
 
 def _an_hour(seconds: float) -> str:
@@ -97,7 +97,7 @@ def _course(course: Course, played: Played) -> str:
     reason = f" ({job.reason or job.waiting})" if job.reason or job.waiting else ""
     parts = [f"{job.spec.name}: {ended}{reason}", plural(len(job.attempts), "attempt")]
     if course.interruptions:
-        parts.append(f"{plural(course.interruptions, 'interruption')}, {span(course.lost_work_s)} of work done again")
+        parts.append(f"{plural(course.interruptions, 'interruption')}, {span(course.lost_work_s)} of work repeated")
     if course.late_s is not None:
         parts.append(f"{span(abs(course.late_s))} {'after' if course.late_s > 0 else 'before'} its deadline")
     return "; ".join(parts)
@@ -109,10 +109,10 @@ def _sum(played: Played) -> Iterator[str]:
         yield f"Machine-hours: {machine}{f'; {spent(played.usd)}' if played.usd else ''}."
     ends = [one.job.ended for one in played.courses if one.job.ended is not None]
     if played.is_over and len(ends) > 1:
-        yield f"All {len(ends)} jobs are over after {span(max(ends) - played.begins)}."
+        yield f"All {len(ends)} jobs finished after {span(max(ends) - played.begins)}."
     if not played.is_over:
         open_ = sum(not one.job.phase.over for one in played.courses)
-        yield f"{plural(open_, 'job')} would not be over after {span(played.until - played.begins)}."
+        yield f"{plural(open_, 'job')} would not have finished after {span(played.until - played.begins)}."
 
 
 def _bought(purchase: Purchase) -> str:

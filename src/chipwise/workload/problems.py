@@ -193,7 +193,7 @@ def _from_detail(
             allowed = context["expected"].replace("'", "")
             message, near = f"{value} is not one of the choices", nearest(str(content), re.split(r", | or ", allowed))
         case _ if kind.startswith(("int_", "float_", "greater_", "less_", "finite")):
-            message = f"{value} will not do: {message[0].lower()}{message[1:]}"
+            message = f"{value} is not valid: {message[0].lower()}{message[1:]}"
     place, spot = spot_of(loc, layered.spots, keep_last=keep_last)
     return place, (), Problem(field=spot.field, message=message, line=spot.line, allowed=allowed, nearest=near)
 

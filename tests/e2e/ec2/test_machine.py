@@ -76,7 +76,7 @@ def test_a_notice_becomes_a_file_and_a_signal_and_the_word_of_the_job_is_told(be
     bench.hall.metadata.interrupt("i-1")
     ended = over(bench)
     assert ended["name"] == "ended-0-75"
-    assert "takes the spot machine back" in ended["reason"]
+    assert "is reclaiming the spot machine" in ended["reason"]
     assert ended["noticed"]["by"] > time.time() + 60
     notice = json.loads((bench.hall.folder("i-1") / "run" / "notice.json").read_text())
     assert notice["until"] < ended["noticed"]["by"]

@@ -29,7 +29,7 @@ def test_a_warning_is_told_once_and_kept_over_a_restart(aws: Aws, between: Fault
         sqs.send_message(QueueUrl=url, MessageBody=one)
     sight = see(engine, placed())
     assert sight.leave_by is not None
-    assert "takes the spot machine back" in sight.reason
+    assert "is reclaiming the spot machine" in sight.reason
     assert sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]["ApproximateNumberOfMessages"] == "0"
     assert see(connect(engine.config), placed()).leave_by == sight.leave_by
 

@@ -187,7 +187,7 @@ def test_each_region_has_a_queue_of_its_own(aws: Aws, engine: Ec2, clients_north
     both.do(Start(job(NORTH)))
     [one] = north(aws)
     sqs.send_message(QueueUrl=url, MessageBody=warning(one["InstanceId"]))
-    assert see(both, job(NORTH)).reason == "AWS takes the spot machine back"
+    assert see(both, job(NORTH)).reason == "AWS is reclaiming the spot machine"
 
 
 def test_what_is_left_over_is_found_in_all_regions(aws: Aws, both: Ec2) -> None:

@@ -93,7 +93,7 @@ def test_a_job_starts_with_what_was_made(asked: Config, aws: Aws) -> None:
     assert set(closed.values()) == {True}
 
 
-@pytest.mark.parametrize(("kind", "word"), [(WARNING, "takes the spot machine back"), (REBALANCE, "rebalance")])
+@pytest.mark.parametrize(("kind", "word"), [(WARNING, "is reclaiming the spot machine"), (REBALANCE, "rebalance")])
 def test_an_event_of_ec2_comes_by_the_rule_and_the_queue_to_the_job(asked: Config, aws: Aws, kind: str, word: str) -> None:
     done = prepare(asked)
     engine, job = connect(done.config), placed()

@@ -90,7 +90,7 @@ def running(cluster: Cluster, namespace: str, id: str = "") -> list[Mapping[str,
 
 
 def worked(made: Sequence[Mapping[str, Any]], seconds: float | None = None) -> tuple[Mapping[str, Any], ...]:
-    """Objects as a job holds them, whose pods save and leave when they are asked."""
+    """Objects as a job holds them, whose pods save and exit when they are asked."""
     objects = copy.deepcopy(list(made))
     for one in objects:
         if one["kind"] == "Job":

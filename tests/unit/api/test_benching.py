@@ -243,5 +243,5 @@ def test_devices_that_are_not_there_are_refused_before_the_first_run(session: Se
     monkeypatch.setattr(asking, "run", lambda *_: pytest.fail("it started something"))
     monkeypatch.setenv("CHIPWISE_GPUS", "none")
     places = (BenchPlace("local", "local"), BenchPlace("local:gpus=1", "local", gpus=1))
-    with pytest.raises(BadInput, match="asks for 1 GPUs, and this machine gives 0"):
+    with pytest.raises(BadInput, match="asks for 1 GPUs, and this machine has 0"):
         benching.bench(session, wanted(session, TINY, *places), lambda *_: None)

@@ -33,7 +33,7 @@ def session(tmp_path: Path) -> Session:
 def test_secrets_stay_while_their_job_lives_or_is_being_submitted(session: Session, tmp_path: Path) -> None:
     record = connect(place.record_url(session))
     over, _ = record.submit([("over", Spec(("true",), "over")), ("lives", Spec(("true",), "lives"))], 0.0)
-    record.write([Change(over, (Over(Phase.STOPPED, "as asked"),))], 1.0)
+    record.write([Change(over, (Over(Phase.STOPPED, "on request"),))], 1.0)
     for id in ("over", "lives", "young", "old"):
         (tmp_path / "passing" / id).mkdir(parents=True)
     long_ago = time.time() - 2.0 * leading.SUBMITTED_WITHIN_S
@@ -47,7 +47,7 @@ def test_secrets_that_were_taken_over_go_with_their_job_though_its_controller_di
     """As those that still wait to be taken over do."""
     record = connect(place.record_url(session))
     over, _ = record.submit([("over", Spec(("true",), "over")), ("lives", Spec(("true",), "lives"))], 0.0)
-    record.write([Change(over, (Over(Phase.STOPPED, "as asked"),))], 1.0)
+    record.write([Change(over, (Over(Phase.STOPPED, "on request"),))], 1.0)
     for id in ("over", "lives"):
         (tmp_path / "taken" / id).mkdir(parents=True)
         (tmp_path / "taken" / id / "TOKEN").write_text("hush")

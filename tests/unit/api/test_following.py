@@ -30,7 +30,7 @@ def test_what_is_no_file_is_told_and_not_waited_for(tmp_path: Path, reader: str,
         os.mkfifo(folder / "log")
     else:
         (folder / "log").symlink_to("/dev/zero")
-    with pytest.raises(OutsideFailed, match="is no file"):
+    with pytest.raises(OutsideFailed, match="is not a file"):
         list(READERS[reader](tmp_path))
 
 
@@ -47,5 +47,5 @@ def test_a_link_in_place_of_a_log_is_not_followed(tmp_path: Path) -> None:
     """It may lead to a file of whoever reads the log."""
     (tmp_path / "private").write_text("key")
     (tmp_path / "log").symlink_to(tmp_path / "private")
-    with pytest.raises(OutsideFailed, match="is no file"):
+    with pytest.raises(OutsideFailed, match="is not a file"):
         following._opened(tmp_path / "log")

@@ -117,7 +117,7 @@ def test_of_all_jobs_those_forgotten_before_are_not_told_again(session: Session,
     assert (gone.id, gone.bytes, gone.left) == ("a", 100, "")
     assert forgetting.forget(session, [], 0.0) == []
     [named] = forgetting.forget(session, ["a"])
-    assert named.left == "nothing of it is on this machine"
+    assert named.left == "it has no files on this machine"
 
 
 def test_one_that_its_controller_wrote_anew_meanwhile_is_ended_as_one_that_can_be_read(
@@ -137,7 +137,7 @@ def test_one_that_its_controller_wrote_anew_meanwhile_is_ended_as_one_that_can_b
 
     monkeypatch.setattr(giving_up, "_end", controller_writes)
     [one] = giving_up.give_up(session, ["a"])
-    assert one.instead == "is ended, and can be read again: its controller knew all of it"
+    assert one.instead == "is being killed, and is no longer damaged: its controller wrote it again"
     kept = record.job("a")
     assert kept is not None
     assert kept.wish is Wish.END, "else it would be started again"
@@ -167,7 +167,7 @@ def test_what_a_controller_that_does_not_answer_was_asked_is_told_as_asked(
     monkeypatch.setattr(wiring, "open_session", lambda: session)
     said = CliRunner().invoke(stop, ["--now", "a"], catch_exceptions=False)
     assert said.exit_code == 0
-    assert "a asked to end at once; the controller (process 7) has not answered for 12" in " ".join(said.output.split())
+    assert "a asked to be killed at once; the controller (process 7) has not answered for 12" in " ".join(said.output.split())
     assert "is ended" not in said.output
 
 
@@ -203,7 +203,7 @@ def test_a_damaged_row_of_a_machine_that_is_gone_is_cleared_all_the_same(session
     assert (
         cleared.left
         == dry.left
-        == "what may still run of it at local:gone:/srv/chipwise is left to the controller there; its files (run/jobs/a) stay"
+        == "the controller of local:gone:/srv/chipwise will kill its remaining processes; its files (run/jobs/a) stay"
     )
     [row] = record.rows(Wanted())
     assert row.phase is Phase.FAILED
@@ -219,7 +219,7 @@ def test_a_damaged_row_whose_files_are_another_users_is_cleared_and_they_are_nam
 
     monkeypatch.setattr(folder, "lock", refused)
     [cleared] = giving_up.give_up(session, ["a"])
-    assert f"{session.config.run_dir}/jobs/a/1/lock may not be written to by you" in cleared.left
+    assert f"you may not write to {session.config.run_dir}/jobs/a/1/lock" in cleared.left
     [row] = record.rows(Wanted())
     assert row.phase is Phase.FAILED
 
@@ -238,6 +238,6 @@ def test_a_phase_counts_from_when_it_began(session: Session, record: Record) -> 
     assert waiting.phase_since(record, record.rows(Wanted())) == {}
     assert since(Placed(1, MachinePlace(), (), (0,)), at=200.0) == 200.0
     assert since(Ended(1, Outcome.LOST), Again(260.0, "was lost"), at=250.0) == 250.0
-    assert since(Over(Phase.STOPPED, "as asked"), at=300.0) is None
+    assert since(Over(Phase.STOPPED, "on request"), at=300.0) is None
     assert since(Wished(Wish.RUN), at=400.0) == 400.0
     assert since(Placed(2, MachinePlace(), (), (0,)), at=410.0) == 410.0

@@ -180,7 +180,9 @@ def test_the_name_of_a_pipeline_is_told_as_such_where_one_job_is_wanted(session:
 
 def test_of_many_jobs_that_begin_alike_the_rest_is_counted(record: Record) -> None:
     record.submit([(f"same-{n}", Spec(("true",), "x")) for n in range(7)], 1.0)
-    with pytest.raises(BadInput, match=r"7 jobs begin with 'same': same-6, .*, same-2 and 2 more\. Write more of it\."):
+    with pytest.raises(
+        BadInput, match=r"7 jobs begin with 'same': same-6, .*, same-2 and 2 more\. Give more characters of the id\."
+    ):
         jobs.find(record, "same")
 
 

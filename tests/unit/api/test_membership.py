@@ -31,10 +31,10 @@ def test_a_member_of_a_team_is_removed_with_the_team_and_who_leaves_it_out_is_to
 ) -> None:
     members = Listed(Member("mia", "vision"), Member("mia", "", "controller", "her place"), Member("ada"))
     monkeypatch.setattr(membership, "_members", lambda session: closing(members))
-    with pytest.raises(NotFound, match="mia is no member without a team") as refused:
+    with pytest.raises(NotFound, match="mia has no role member without a team") as refused:
         membership.remove(session, "mia", "", "member", "")
     assert "`chipwise members remove mia --team vision`" in str(refused.value)
     assert "`chipwise members remove mia --role controller --place 'her place'`" in str(refused.value)
-    with pytest.raises(NotFound, match="bob is no member that you may remove"):
+    with pytest.raises(NotFound, match="bob has no role member that you may remove"):
         membership.remove(session, "bob", "", "member", "")
     membership.remove(session, "ada", "", "member", "")

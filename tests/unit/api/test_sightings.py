@@ -100,7 +100,7 @@ def test_of_a_place_whose_controller_does_not_answer_it_is_said_when_somebody_lo
 
 def test_a_place_that_nobody_leads_is_said_to_be_so(session: Session, record: Record) -> None:
     submitted(record, CLUSTER)
-    assert known(session, record) == Sighting("running", None, "no controller leads it now", is_certain=False)
+    assert known(session, record) == Sighting("running", None, "it has no controller now", is_certain=False)
 
 
 def test_a_controller_that_cannot_see_its_jobs_says_since_when(session: Session, record: Record) -> None:
@@ -237,7 +237,7 @@ def test_of_a_controller_of_another_user_it_is_said_who_can_end_it(
     submitted(record, place.this_place(session), "local", runs=False)
     monkeypatch.setattr(waking, "silence", lambda lock: SILENT)
     monkeypatch.setattr(place, "is_ours", lambda session: False)
-    sentence = "the controller of robot (process 4711) has not answered for 1 min 10 s; only robot can end it"
+    sentence = "the controller of robot (process 4711) has not answered for 1 min 10 s; only robot can kill it"
     assert known(session, record).note == sentence
 
 
@@ -254,7 +254,7 @@ def test_jobs_that_wait_while_no_controller_runs_say_so(session: Session, record
     submitted(record, place.this_place(session), "local", runs=False)
     assert known(session, record) == Sighting("queued", None, sightings.NOBODY)
     shown = CliRunner().invoke(ps, [], catch_exceptions=False)
-    assert "No controller runs; one is started now." in shown.stderr
+    assert "No controller is running; starting one." in shown.stderr
 
 
 def test_json_says_why_a_job_waits_as_the_table_does(session: Session, record: Record, monkeypatch: pytest.MonkeyPatch) -> None:

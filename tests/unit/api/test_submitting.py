@@ -25,11 +25,11 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OnThisMachine:
 
 
 def test_one_is_one_and_two_are_two(engine: OnThisMachine) -> None:
-    with pytest.raises(BadInput, match="a needs 1 GPU, and this machine gives 0"):
+    with pytest.raises(BadInput, match="a needs 1 GPU, and this machine has 0"):
         submitting.checked(Spec(("true",), "a", needs=Needs(1)), engine, Rules())
-    with pytest.raises(BadInput, match="a needs 2 GPUs, and this machine gives 0"):
+    with pytest.raises(BadInput, match="a needs 2 GPUs, and this machine has 0"):
         submitting.checked(Spec(("true",), "a", needs=Needs(2)), engine, Rules())
-    with pytest.raises(BadInput, match="a needs 1 CPU, and team x may hold 0"):
+    with pytest.raises(BadInput, match="a needs 1 CPU, and team x may use 0"):
         submitting.checked(Spec(("true",), "a", team="x"), engine, Rules({"x": Share(cpus=0)}))
 
 

@@ -76,7 +76,7 @@ def test_a_simulation_plays_the_machines_of_the_plan(session: Session, one: str)
 
 
 def test_of_a_simulation_the_least_is_not_more_than_is_planned(session: Session, one: str, flow: str) -> None:
-    with pytest.raises(BadInput, match=r"small takes 1 machine by its plan, and 3 are to be the least\. Write --machines 1-"):
+    with pytest.raises(BadInput, match=r"The plan of small has 1 machine, fewer than the minimum of 3\. Write --machines 1-"):
         asking.simulate(session, wanted.RunRequest((one,), False, machines="3-"), 0)
     played = asking.simulate(session, wanted.RunRequest((flow,), False, machines="3-"), 0)  # as much as each stage can do
     assert [course.job.spec.needs.machines_least for course in played.courses] == [None, None]

@@ -48,7 +48,7 @@ def test_what_is_held_is_told_while_it_is(needs: Needs, attempt: Attempt | None,
         ("waits for make", None, "for make"),
         ("waiting: vision has 8 of 8 GPUs in use", None, "vision has 8 of 8 GPUs in use"),
         ("1 GPU is needed", None, "1 GPU is needed"),
-        ("it does not answer its check yet (here)", Lack.CHECK, "it does not answer its check yet (here), for 90 s"),
+        ("it does not pass its health check yet (here)", Lack.CHECK, "it does not pass its health check yet (here), for 90 s"),
         ("", None, ""),
     ],
 )
@@ -62,8 +62,8 @@ def test_behind_its_label_the_reason_stands_alone(reason: str, lack: Lack | None
 def test_one_that_is_leaving_is_told_with_its_time() -> None:
     job = Job("a", Spec(("true",), "a"), 0.0, phase=Phase.LEAVING, leave_by=130.0, leaving=LeaveReason.WISH)
     at = time.strftime("%m-%d %H:%M:%S", time.localtime(130.0))
-    assert _leaves(job, 100.0) == f"by {at}, in 30 s; then it is ended"
-    assert _leaves(job, 131.0) == f"by {at}, which is over: it is being ended"
+    assert _leaves(job, 100.0) == f"by {at}, in 30 s; then it is killed"
+    assert _leaves(job, 131.0) == f"by {at}, which has passed: it is being killed"
     assert _leaves(replace(job, leaving=LeaveReason.END), 100.0) == "at once, without time to save"
     assert _leaves(replace(job, phase=Phase.RUNNING), 100.0) == ""
 

@@ -49,7 +49,7 @@ def test_the_plan_says_the_most_and_who_asks_the_least(tmp_path: Path, least: in
 
 
 def test_more_than_the_plan_takes_cannot_be_the_least(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"takes 2 machines by its plan, and 3 are to be the least\. Write --machines 1-"):
+    with pytest.raises(BadInput, match=r"has 2 machines, fewer than the minimum of 3\. Write --machines 1-"):
         _planned(tmp_path / "big.yaml", BIG, 3)
 
 
@@ -65,7 +65,7 @@ def test_the_least_is_written_with_an_open_end(text: str, least: int) -> None:
 
 @pytest.mark.parametrize("text", ["2", "2-4", "-", "-2", "", "two-", "2--", "٢-"])
 def test_of_a_workload_nothing_else_is_taken(text: Any) -> None:
-    with pytest.raises(BadInput, match=r"its plan says\. Leave it out, or write the least"):
+    with pytest.raises(BadInput, match=r"but the plan sets the number for a workload\. Leave it out, or give a minimum"):
         ranges.minimum_workers(text, "--machines")
 
 

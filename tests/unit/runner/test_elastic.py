@@ -124,7 +124,7 @@ def test_it_takes_what_is_free_and_says_who_has_the_rest() -> None:
     other = running(asking("other", 2), gpus=(0, 1), cpus=(0,))
     [seat] = admit([other, elastic("wide", 2, 4)], FOUR, Rules(), 0.0)
     assert seat.gpus == (2, 3)
-    assert seat.short == "starts with 2 of 4 GPUs: the other 2 are held by other"
+    assert seat.short == "starts with 2 of 4 GPUs: the other 2 are in use by other"
     [alone] = admit([elastic("wide", 2, 4)], FOUR, Rules(), 0.0)
     assert (alone.gpus, alone.short) == ((0, 1, 2, 3), "")
 
@@ -132,7 +132,7 @@ def test_it_takes_what_is_free_and_says_who_has_the_rest() -> None:
 def test_its_team_may_hold_no_more_and_that_is_what_is_said() -> None:
     [seat] = admit([elastic("wide", 2, 4, team="a")], FOUR, RULES, 0.0)
     assert len(seat.gpus) == 3
-    assert seat.short == "starts with 3 of 4 GPUs: the other is more than team a may hold now"
+    assert seat.short == "starts with 3 of 4 GPUs: the other is more than team a may use now"
 
 
 def test_below_its_least_it_waits_and_says_what_it_needs() -> None:
@@ -148,7 +148,7 @@ def test_what_is_kept_for_one_that_waits_is_not_taken_by_one_that_could_do_witho
     big = asking("big", 7, priority=1)
     [seat] = admit([long, big, elastic("wide", 1, 4, at=1.0)], ROOM, Rules(), 0.0)
     assert (seat.job.id, len(seat.gpus)) == ("wide", 1)
-    assert "the other 3 are kept for big" in seat.short
+    assert "the other 3 are reserved for big" in seat.short
     short = elastic("brief", 1, 2, at=1.0, expected_s=50.0)
     [brief] = admit([long, big, short], ROOM, Rules(), 0.0)
     assert len(brief.gpus) == 2
@@ -167,7 +167,7 @@ def test_after_a_loss_fewer_are_taken_only_where_that_may_be_tried() -> None:
 
     held = running(asking("other", 3), gpus=(0, 1, 2), cpus=(0,))
     [seat] = admit([held, lost()], FOUR, Rules(), 0.0)
-    assert seat.short == "continues with 1 of 4 GPUs: the other 3 are held by other"
+    assert seat.short == "continues with 1 of 4 GPUs: the other 3 are in use by other"
     kept = lost(recover=(Move.SAME,))
     assert least_gpus(kept) == 3
     assert admit([held, kept], FOUR, Rules(), 0.0) == []
@@ -219,7 +219,7 @@ def test_when_more_are_free_for_a_while_it_is_asked_to_leave_for_them() -> None:
     [event] = act.events
     assert event == Leaving(1, 330.0, LeaveReason.MOVE, "2 more GPUs are free: it continues with 4 of 4")
     assert [type(order) for order in act.orders] == [Leave]
-    assert "asked to save and leave: 2 more GPUs are free" in event_sentence(event)
+    assert "asked to save and exit: 2 more GPUs are free" in event_sentence(event)
     gone = added(after(small(), event, 300.0), Ended(1, Outcome.LEFT, 75), at=310.0)
     [again] = turn([gone], 310.0)
     assert [order.job.attempts[-1].devices for order in again.orders if isinstance(order, Start)] == [(0, 1, 2, 3)]
@@ -312,7 +312,7 @@ def test_a_run_on_fewer_workers_is_not_held_against_what_was_predicted_of_all() 
     assert measured.measured["least_share_of_workers"] == 0.5
     assert "steps_per_s" not in measured.measured
     assert not measured.whole
-    assert event_sentence(measured).startswith("measured on fewer workers at times: 100 s")
+    assert event_sentence(measured).startswith("measured (on fewer workers at times): 100 s")
     full = running(elastic("wide", 2, 4, predicted={"seconds": 50.0}), gpus=(0, 1, 2, 3), cpus=(0,))
     [measured] = [event for event in after_end(full, done, 100.0) if isinstance(event, Measured)]
     assert measured.whole

@@ -55,7 +55,7 @@ def test_the_next_attempt_has_as_many_as_came_and_never_fewer_than_it_can_do_wit
 
 def test_whoever_starts_it_anew_asks_for_all_again() -> None:
     fewer = added(_wide(), Ended(1, Outcome.LOST), Placed(2, MachinePlace(), machines=4), Begun(2), at=5.0)
-    stopped = added(fewer, Ended(2, Outcome.STOPPED), Over(Phase.STOPPED, "as asked"), Wished(Wish.RUN), at=6.0)
+    stopped = added(fewer, Ended(2, Outcome.STOPPED), Over(Phase.STOPPED, "on request"), Wished(Wish.RUN), at=6.0)
     found = choose(stopped, NeverLate(), 7.0)
     assert found is not None
     assert (found.machines, found.reason) == (8, "all 8 machines again")
@@ -71,10 +71,10 @@ def test_a_service_tells_why_some_of_it_does_not_serve_and_when_that_is_over() -
 
 
 def test_when_a_service_answers_its_check_for_the_first_time_is_told() -> None:
-    silent = "it does not answer its check yet (http://127.0.0.1:8000/health)"
+    silent = "it does not pass its health check yet (http://127.0.0.1:8000/health)"
     job = added(queued(wanted=spec("chat", service=True)), Placed(1, MachinePlace()), Begun(1))
     [act] = step({job.id: job}, _see(job, Sight(State.RUNNING, reason=silent, lack=Lack.CHECK)), 9.0)
     assert act.events == (Waiting(silent, Lack.CHECK),)
     waits = added(job, *act.events)
     [act] = step({job.id: waits}, _see(waits, Sight(State.RUNNING)), 9.0)
-    assert act.events == (Waiting(""), Told(1, "it answers its check"))
+    assert act.events == (Waiting(""), Told(1, "it passes its health check"))

@@ -239,20 +239,20 @@ def test_a_full_quota_is_told_with_its_numbers() -> None:
     ahead = [asking(f"x{n}", 1, team="a", at=float(n)) for n in range(2)]
     waits = asking("j", 2, team="a", at=50.0)
     assert why(waits, held, *ahead, rules=rules, room=Room(tuple(range(16)), tuple(range(32)))) == (
-        "team a has 8 of 8 GPUs, and 2 are needed; 2 jobs ahead"
+        "team a: 8 of 8 GPUs in use, and 2 are needed; 2 jobs ahead"
     )
 
 
 def test_the_quota_that_is_full_is_the_one_that_is_told() -> None:
     rules = Rules({"a": Share(gpus=8, cpus=4)})
     held = running(asking("held", 1, 4, team="a"), gpus=(0,), cpus=range(4))
-    assert why(asking("j", 1, 1, team="a"), held, rules=rules) == "team a has 4 of 4 CPUs, and 1 is needed"
+    assert why(asking("j", 1, 1, team="a"), held, rules=rules) == "team a: 4 of 4 CPUs in use, and 1 is needed"
 
 
 def test_what_can_never_start_is_told() -> None:
     assert why(asking("j", 16)) == "16 GPUs are needed, and there are 8: it cannot start here"
     assert why(asking("j", 1, team="none"), rules=RULES) == (
-        "team none may have 0 GPUs, and 1 is needed: it cannot start until that is raised"
+        "team none may use 0 GPUs, and 1 is needed: it cannot start until that is raised"
     )
 
 
@@ -262,7 +262,7 @@ def test_what_is_missing_is_told() -> None:
 
 
 def test_turns_retries_and_jobs_before_are_told() -> None:
-    assert why(asking("j")) == "waits for its turn, which is next"
+    assert why(asking("j")) == "next in the queue"
     assert why(asking("j", at=5.0), asking("x")) == "1 job ahead"
     failed = replace(asking("j"), not_before=105.0, waiting="failed: exit code 1")
     assert why(failed) == "tried again in 5 s: failed: exit code 1"
@@ -270,7 +270,7 @@ def test_turns_retries_and_jobs_before_are_told() -> None:
 
 
 def test_an_engine_that_finds_machines_says_itself_why_one_waits() -> None:
-    assert why(asking("j", 2), room=Room()) == "its engine looks for machines"
+    assert why(asking("j", 2), room=Room()) == "its engine is looking for machines"
     assert why(replace(asking("j", 2), waiting="no spot"), room=Room()) == "no spot"
 
 

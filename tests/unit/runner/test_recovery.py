@@ -170,7 +170,7 @@ def test_a_service_that_ends_is_started_again_for_ever_with_longer_and_longer_wa
     seen = again(queued(wanted=spec(service=True)), exited(0), 30)
     assert len(seen) == 30
     assert seen[-1].phase is Phase.QUEUED
-    assert seen[0].waiting == "failed: a service that ended by itself"
+    assert seen[0].waiting == "failed: a service exited"
     assert seen[-1].not_before - (seen[-1].attempts[-1].ended or 0.0) == 600.0
 
 
@@ -195,7 +195,7 @@ def test_want_of_memory_is_not_blamed_for_what_its_owner_or_its_time_ended() -> 
     asked = added(running(queued()), Wished(Wish.END, "mia"))
     for job in (asked, leaving(running(queued()), LeaveReason.OVERDUE, 5.0)):
         [ended] = [one for one in after_end(job, exited(137), 10.0) if isinstance(one, Ended)]
-        assert ended.reason == "ended by signal KILL"
+        assert ended.reason == "killed by SIGKILL"
 
 
 def test_one_failure_is_not_counted() -> None:
@@ -247,7 +247,7 @@ def test_a_speed_is_that_of_the_steps_once_they_were_warm() -> None:
 def test_a_part_of_the_work_is_not_held_against_a_prediction_of_all_of_it() -> None:
     found = measured_of(spec(work=TOKENS, predicted={"throughput": 40.0, "seconds": 50.0}), done(20, 5.0))
     assert not found.whole
-    assert "of a part of the work" in event_sentence(found)
+    assert "(part of the work)" in event_sentence(found)
     assert "50 s predicted" not in event_sentence(found)
     assert "40 predicted" in event_sentence(found)  # its speed can be compared all the same
 
@@ -362,7 +362,7 @@ def test_a_retry_of_its_owner_forgives_kills() -> None:
 
 
 def test_supervisors_that_end_before_they_begin_again_and_again_fail_the_job() -> None:
-    job, sight = queued(), Sight(State.LOST, reason="its supervisor was ended before it started anything: ValueError")
+    job, sight = queued(), Sight(State.LOST, reason="its supervisor was killed before it started anything: ValueError")
     for now in range(20):
         job = end(starting(job, cpus=(0,), at=float(now)), sight, float(now))
         if job.phase.over:

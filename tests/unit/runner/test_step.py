@@ -152,7 +152,7 @@ def test_one_that_is_asked_to_leave_is_ended_when_its_time_is_up_and_not_before(
 def test_a_stop_leaves_the_grace_that_was_asked_for() -> None:
     job = stopped(running(queued(wanted=spec(grace_s=45.0))))
     [event] = act(job, Sight(State.RUNNING), 100.0).events
-    assert event == Leaving(1, 145.0, LeaveReason.WISH, "its owner stops it")
+    assert event == Leaving(1, 145.0, LeaveReason.WISH, "requested by its owner")
 
 
 def test_what_only_waits_for_a_machine_is_ended_at_once() -> None:
@@ -165,8 +165,8 @@ def test_what_only_waits_for_a_machine_is_ended_at_once() -> None:
 
 def test_a_notice_becomes_an_order_to_leave_within_its_time() -> None:
     found = act(PHASES[Phase.RUNNING], Sight(State.RUNNING, leave_by=70.0))
-    assert found.events == (Leaving(1, 70.0, LeaveReason.NOTICE, "its machine goes away"),)
-    assert found.orders == (Leave(PHASES[Phase.RUNNING], 70.0, "its machine goes away"),)
+    assert found.events == (Leaving(1, 70.0, LeaveReason.NOTICE, "its machine is being removed"),)
+    assert found.orders == (Leave(PHASES[Phase.RUNNING], 70.0, "its machine is being removed"),)
 
 
 def test_one_attempt_may_not_take_longer_than_it_may() -> None:
@@ -363,4 +363,4 @@ def test_one_that_its_owner_ends_gets_no_grace_whatever_it_was_doing(
 
 def test_one_that_waits_is_over_at_once_when_its_owner_ends_it() -> None:
     found = act(added(queued(), Wished(Wish.END)))
-    assert found.events == (Over(Phase.STOPPED, "as asked"),)
+    assert found.events == (Over(Phase.STOPPED, "on request"),)

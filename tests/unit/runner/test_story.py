@@ -43,9 +43,9 @@ def test_figures_are_those_that_people_read(name: str, value: float, shown: str)
 
 
 def test_a_story_says_that_there_was_no_time_to_save() -> None:
-    assert event_sentence(Wished(Wish.END, "alice")) == "asked to end at once by alice"
-    assert event_sentence(Leaving(2, 5.0, LeaveReason.END, "its owner ends it")) == (
-        "attempt 2 is ended at once, without time to save: its owner ends it"
+    assert event_sentence(Wished(Wish.END, "alice")) == "asked to be killed at once by alice"
+    assert event_sentence(Leaving(2, 5.0, LeaveReason.END, "requested by its owner")) == (
+        "attempt 2 is killed at once, without time to save: requested by its owner"
     )
 
 
@@ -55,9 +55,9 @@ def test_why_an_attempt_ended_is_told_once() -> None:
 
 
 def test_one_that_was_killed_is_not_said_to_have_saved() -> None:
-    killed = event_sentence(Ended(1, Outcome.LEFT, 137, "ended by signal KILL"))
-    assert killed == "attempt 1 did not leave in time: ended by signal KILL"
-    assert event_sentence(Ended(1, Outcome.LEFT, 75, step=4)) == "attempt 1 saved and left at step 4"
+    killed = event_sentence(Ended(1, Outcome.LEFT, 137, "killed by SIGKILL"))
+    assert killed == "attempt 1 did not exit in time: killed by SIGKILL"
+    assert event_sentence(Ended(1, Outcome.LEFT, 75, step=4)) == "attempt 1 saved and exited at step 4"
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ _EVENTS = "/metadata/scheduledevents?api-version=2020-07-01"
 _NAME = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
 _HEADERS = {"Metadata": "true"}
 _REASONS = {
-    "Preempt": "Azure takes the spot machine back",
+    "Preempt": "Azure is reclaiming the spot machine",
     "Terminate": "Azure deletes the machine",
     "Reboot": "Azure restarts the machine",
     "Redeploy": "Azure moves the machine to another host",

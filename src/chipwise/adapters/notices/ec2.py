@@ -18,9 +18,9 @@ BASE = "http://169.254.169.254"
 AHEAD_S = 120.0
 _TOKEN_S = 3600
 _ACTIONS = {
-    "terminate": "AWS takes the spot machine back",
-    "stop": "AWS takes the spot machine back, and stops it",
-    "hibernate": "AWS takes the spot machine back, and hibernates it",
+    "terminate": "AWS is reclaiming the spot machine",
+    "stop": "AWS is reclaiming the spot machine, and stops it",
+    "hibernate": "AWS is reclaiming the spot machine, and hibernates it",
 }
 
 
@@ -28,7 +28,7 @@ def interruption(text: str, now: float) -> Notice | None:
     """From the answer of spot/instance-action."""
     try:
         action = json.loads(text)
-        reason = _ACTIONS.get(action["action"], f"AWS takes the spot machine back ({action['action']:.40})")
+        reason = _ACTIONS.get(action["action"], f"AWS is reclaiming the spot machine ({action['action']:.40})")
     except (ValueError, KeyError, TypeError):
         return None
     try:
@@ -44,7 +44,7 @@ def rebalance(text: str, now: float) -> Notice | None:
         json.loads(text)["noticeTime"]
     except (ValueError, KeyError, TypeError):
         return None
-    return Notice("AWS recommends to leave the machine (rebalance)", now + AHEAD_S - SPARE_S)
+    return Notice("AWS sent a rebalance recommendation", now + AHEAD_S - SPARE_S)
 
 
 class Ec2:

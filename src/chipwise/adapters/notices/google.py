@@ -22,14 +22,14 @@ def preemption(text: str, now: float) -> Notice | None:
     """From the answer of instance/preempted."""
     if text.strip().upper() != "TRUE":
         return None
-    return Notice("Google takes the spot machine back", now + PREEMPTED_AHEAD_S - SPARE_S)
+    return Notice("Google is reclaiming the spot machine", now + PREEMPTED_AHEAD_S - SPARE_S)
 
 
 def maintenance(text: str, now: float) -> Notice | None:
     """From the answer of instance/maintenance-event."""
     if text.strip() != "TERMINATE_ON_HOST_MAINTENANCE":
         return None
-    return Notice("Google ends the machine for maintenance of its host", now + MAINTENANCE_AHEAD_S - SPARE_S)
+    return Notice("Google stops the machine for host maintenance", now + MAINTENANCE_AHEAD_S - SPARE_S)
 
 
 class Google:

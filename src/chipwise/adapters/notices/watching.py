@@ -53,10 +53,10 @@ class Watch:
                 pause = min(2.0 * pause, LONGEST_PAUSE_S)
                 if str(error) != message:
                     message = str(error)
-                    _tell(f"No word from the metadata of the machine: {message}")
+                    _tell(f"The metadata service does not answer: {message}")
             except Exception as error:  # a thread that ends here would be missed by nobody
                 pause = LONGEST_PAUSE_S
-                _tell(f"Looking for notices failed: {error!r}")
+                _tell(f"Polling for notices failed: {error!r}")
             time.sleep(max(pause - (time.monotonic() - begun), 0.1))
 
 

@@ -32,7 +32,7 @@ class MemoryRecord:
         if len(ids) < len(specs):
             raise Stale("One id was given to two jobs that were submitted together.")
         if duplicates := ids & self._jobs.keys():
-            raise Stale(f"Job {min(duplicates)} is in the record already.", remedy="Submit it under another id.")
+            raise Stale(f"Job {min(duplicates)} is in the database already.", remedy="Submit it under another id.")
         jobs = []
         for id, spec in specs:
             event = Submitted(spec)

@@ -79,7 +79,7 @@ def _check_devices(runtime: Runtime, wanted: BenchRequest) -> None:
         for device, count, available in (("GPUs", place.gpus, config.gpus), ("CPUs", place.cpus, config.cpus)):
             if (count or 0) > len(available):
                 raise BadInput(
-                    f"--on {place.text} asks for {count} {device}, and this machine gives {len(available)}.",
+                    f"--on {place.text} asks for {count} {device}, and this machine has {len(available)}.",
                     remedy="Ask for fewer.",
                 )
 

@@ -47,7 +47,7 @@ def run(session: Session, request: RunRequest, say: Callable[[str], None] = lamb
         for job in jobs:
             runtime.awake(job)
             if passing := _passing(job.spec):
-                say(f"{job.id}: {passing} is on no volume that outlives its pod: it is checked, and then deleted with the pod.")
+                say(f"{job.id}: {passing} is not on a persistent volume: it is checked, and then deleted with the pod.")
     return jobs
 
 
@@ -89,7 +89,7 @@ def simulate(session: Session, request: RunRequest, seed: int) -> Played:
     ]
     if engines:
         raise BadInput(
-            "A simulation runs on no engine: it plays the machines of the plan.", remedy=f"Leave {' and '.join(engines)} out."
+            "A simulation uses no engine: it simulates the machines of the plan.", remedy=f"Leave {' and '.join(engines)} out."
         )
     with opened(session) as runtime:
         specs = wanted.named_specs(session, request, runtime)
@@ -110,7 +110,7 @@ def short(runtime: Runtime, job: Job) -> str:
     if job.phase is Phase.QUEUED and job.waiting and job.attempts and job.lack is not Lack.TURN:
         return f"{job.id} goes back to the queue: {job.waiting}"
     if job.phase is Phase.STARTING and len(job.attempts) > 1:
-        return f"{job.id} starts again, attempt {len(job.attempts)}"
+        return f"{job.id} restarts, attempt {len(job.attempts)}"
     if job.phase is Phase.RUNNING and job.waiting and not job.spec.service:  # it ended, and what it made is looked for
         return f"{job.id}: {job.waiting}"
     return ""

@@ -73,7 +73,7 @@ class Unanswered:
     @property
     def sentence(self) -> str:
         outlook = f"it is replaced after {self.limit_s:.0f} s" if self.seconds < self.limit_s else "it is being replaced"
-        remedy = f"only {self.owner} can end it" if self.owner else outlook
+        remedy = f"only {self.owner} can kill it" if self.owner else outlook
         return f"{self._name} has not answered for {span(self.seconds)}; {remedy}"
 
     @property

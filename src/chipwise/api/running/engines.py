@@ -68,7 +68,7 @@ def kind_of(session: Session, name: str) -> str:
         return configured[name][0]
     if kind not in choices():
         if kind in names():
-            raise BadInput(f"Nothing really runs on {kind}.", remedy=f"Use --simulate, or one of {', '.join(choices())}.")
+            raise BadInput(f"Jobs cannot run on {kind}.", remedy=f"Use --simulate, or one of {', '.join(choices())}.")
         known = (*choices(), *(one for one in configured if one not in choices()))
         raise UnknownName("engine", name, nearest(name, known), remedy=f"There are: {', '.join(known)}.")
     return kind
@@ -124,7 +124,7 @@ def of_place(session: Session, place: str) -> Engine:
             return engine
     kind = place.partition(":")[0]
     raise NotFound(
-        f"How to reach {place} is not known on this machine.",
+        f"This machine has no settings for {place}.",
         remedy=f"Name it in {session.config.engines}: {{{kind}: {{...}}}}.",
     )
 
@@ -175,14 +175,14 @@ def _configured(session: Session) -> dict[str, tuple[str, dict[str, Any]]]:
             value = {}
         if not isinstance(value, Mapping):
             problems.append(
-                Problem(str(name), "stands where fields belong", allowed="such as {kind: kubernetes, context: prod}")
+                Problem(str(name), "is not a mapping of fields", allowed="such as {kind: kubernetes, context: prod}")
             )
             continue
         fields = {str(key): each for key, each in value.items()}
         kind = plugins.typed(str(fields.pop("kind", name)))
         if kind not in configurable():
             allowed = ", ".join(configurable())
-            problems.append(Problem(f"{name}.kind", f"{kind[:40]!r} is no kind of engine to be named here", allowed=allowed))
+            problems.append(Problem(f"{name}.kind", f"{kind[:40]!r} is not a kind of engine", allowed=allowed))
             continue
         engines[str(name)] = (kind, fields)
     if problems:
@@ -211,7 +211,7 @@ def _checked(kind: str, fields: Mapping[str, Any], path: str, name: str) -> Base
                     message, near = "is required", ()
                 case _:
                     message, near = (
-                        f"{str(detail['input'])[:60]!r} will not do: {detail['msg'][0].lower()}{detail['msg'][1:]}",
+                        f"{str(detail['input'])[:60]!r} is not valid: {detail['msg'][0].lower()}{detail['msg'][1:]}",
                         (),
                     )
             if all(each.field != f"{name}.{field}" for each in problems):

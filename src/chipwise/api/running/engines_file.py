@@ -56,11 +56,11 @@ def field_problems(engine: str, fields: object) -> list[Problem]:
     if fields is None:
         return []
     if not isinstance(fields, Mapping):
-        return [Problem(engine, "stands where fields belong", allowed=f"such as {{{FIELD}: NAME}}")]
+        return [Problem(engine, "is not a mapping of fields", allowed=f"such as {{{FIELD}: NAME}}")]
     problems = [Problem(f"{engine}.{name}", f"is not a field of {engine}", allowed=FIELD) for name in fields.keys() - {FIELD}]
     users = fields.get(FIELD)
     named = list(users.values()) if isinstance(users, Mapping) else [] if users is None else [users]
     unnamed = isinstance(users, Mapping) and (not users or "" in users)
     if unnamed or not all(isinstance(name, str) and name for name in named):
-        problems.append(Problem(f"{engine}.{FIELD}", f"{users!r:.60} will not do", allowed=_FORM))
+        problems.append(Problem(f"{engine}.{FIELD}", f"{users!r:.60} is not valid", allowed=_FORM))
     return problems

@@ -113,9 +113,7 @@ def _opened(path: Path) -> int:
 
 
 def _no_log(path: Path) -> OutsideFailed:
-    return OutsideFailed(
-        f"{path} is no file, so nothing of it is shown.", remedy="Its program put something else in its place; look there."
-    )
+    return OutsideFailed(f"{path} is not a file, so it is not shown.", remedy="The program replaced it; check the path.")
 
 
 def _closed(handle: int | None) -> None:
@@ -223,7 +221,7 @@ def _logs(runtime: Runtime, job: Job) -> TellsLogs | None:
     engine = runtime.engine_of(job)
     if engine is not None and not isinstance(engine, TellsLogs):
         raise NotFound(
-            f"{job.spec.engine} does not tell what jobs print.", remedy="Let the job write it where you can read it."
+            f"{job.spec.engine} does not provide the output of jobs.", remedy="Let the job write it where you can read it."
         )
     return engine
 
@@ -276,10 +274,12 @@ def _still_here(runtime: Runtime, job: Job, number: int | None) -> None:
     if not job.phase.over or not folders or any((one / ORDER).exists() or parts(one) for one in folders):
         return
     if not is_here(runtime.session, job.spec):
-        raise NotFound(f"What {job.id} printed is not on this machine.", remedy=f"It ran at {job.spec.place}: ask there.")
+        raise NotFound(
+            f"What {job.id} printed is not on this machine.", remedy=f"It ran at {job.spec.place}: run the command there."
+        )
     if not any(one.begun is not None for one in job.attempts):
         reason = f": {job.reason}" if job.reason else ""
         raise NotFound(
-            f"{job.id} never started, and printed nothing{reason}.", remedy=f"`chipwise describe {job.id}` tells why."
+            f"{job.id} never started, and printed nothing{reason}.", remedy=f"`chipwise describe {job.id}` shows why."
         )
-    raise NotFound(f"What {job.id} printed was forgotten.", remedy=f"`chipwise describe {job.id}` still shows what happened.")
+    raise NotFound(f"What {job.id} printed was deleted.", remedy=f"`chipwise describe {job.id}` still shows what happened.")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
 
 
-NOTHING = "nothing of it is on this machine"
+NOTHING = "it has no files on this machine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def forget(
     where one of the named is not, nothing is removed at all. A job that failed or was stopped is over and can go on all the
     same: its checkpoints go when it is named, or with `checkpoints`. A damaged one is left alone."""
     if not names and older_s is None:
-        raise BadInput("Nothing says which jobs to forget.", remedy="Name them, or give --older-than, such as 30d.")
+        raise BadInput("No jobs are given.", remedy="Name them, or give --older-than, such as 30d.")
     roots = [session.config.run_dir / "jobs", session.config.run_dir / "kubernetes-logs"]
     record = place.open_record(session)
     chosen: dict[str, Job] = {}
@@ -64,7 +64,7 @@ def forget(
                 try:
                     candidate = record.job(id)
                 except Unread as error:
-                    unread.append(Forgotten(id, 0, "its record is damaged", phase=error.damaged.job.phase))
+                    unread.append(Forgotten(id, 0, "its database row is damaged", phase=error.damaged.job.phase))
                     continue
                 if candidate is not None and candidate.phase.over and _old(candidate, older_s):
                     chosen[candidate.id] = candidate
@@ -98,7 +98,7 @@ def _forgotten(job: Job, roots: Sequence[Path], older_s: float | None, checkpoin
         except OSError as error:
             raise OutsideFailed(f"{job.id}: {error.filename or root} could not be removed: {error.strerror}.") from error
         if freed is None:
-            return Forgotten(job.id, removed, "something of it still runs", phase=job.phase)
+            return Forgotten(job.id, removed, "some of its processes still run", phase=job.phase)
         removed += freed
     remaining = 0 if checkpoints else sum(forgetting.checkpoints_of(root, job.id) for root in roots)
     left = "" if removed else "only its checkpoints are here" if remaining else NOTHING

@@ -39,7 +39,7 @@ class GivenUp:
 def give_up(session: Session, names: Sequence[str], *, dry_run: bool = False) -> list[GivenUp]:
     """All are found before the first is given up."""
     if not names:
-        raise BadInput("Nothing says which jobs to give up.", remedy="Name them; `chipwise ps` tells which are damaged.")
+        raise BadInput("No jobs are given.", remedy="Name them; `chipwise ps` shows which are damaged.")
     with opened(session) as runtime:
         damaged = [_damaged(runtime, name) for name in names]
         return [GivenUp(one, left=_elsewhere(runtime, one)) if dry_run else _given_up(runtime, one) for one in damaged]
@@ -49,7 +49,7 @@ def _given_up(runtime: Runtime, damaged: Damaged) -> GivenUp:
     left = _elsewhere(runtime, damaged) or _end(runtime, damaged)
     author = runtime.record.login or submitting.submitter()
     try:
-        runtime.record.give_up(damaged, f"its record was damaged, and {author} gave it up", time.time())
+        runtime.record.give_up(damaged, f"its database row was damaged, and {author} gave it up", time.time())
     except Stale as error:
         return GivenUp(damaged, _ended_as_read(runtime, damaged, author, error))
     return GivenUp(damaged, left=left)
@@ -60,9 +60,7 @@ def _damaged(runtime: Runtime, name: str) -> Damaged:
         job = jobs.find(runtime.record, name)
     except Unread as error:
         return error.damaged
-    raise BadInput(
-        f"The record of {job.id} can be read.", remedy="Leave --damaged out; `chipwise stop` ends a job that is not over."
-    )
+    raise BadInput(f"{job.id} is not damaged.", remedy="Leave --damaged out; `chipwise stop` stops a job.")
 
 
 def _ended_as_read(runtime: Runtime, damaged: Damaged, author: str, error: Stale) -> str:
@@ -75,10 +73,10 @@ def _ended_as_read(runtime: Runtime, damaged: Damaged, author: str, error: Stale
     if job is None:
         raise TryLater(f"{damaged.id} changed in the meantime, and was not given up.", remedy="Try again.") from error
     with suppress(BadInput):  # over already
-        job = jobs.ask(runtime.record, job, Wish.END, author, "its record was damaged")
+        job = jobs.ask(runtime.record, job, Wish.END, author, "its database row was damaged")
         runtime.awake(job)
-    stands = f"is {job.phase}" if job.phase.over else "is ended"
-    return f"{stands}, and can be read again: its controller knew all of it"
+    stands = f"is {job.phase}" if job.phase.over else "is being killed"
+    return f"{stands}, and is no longer damaged: its controller wrote it again"
 
 
 def _elsewhere(runtime: Runtime, damaged: Damaged) -> str:
@@ -86,7 +84,7 @@ def _elsewhere(runtime: Runtime, damaged: Damaged) -> str:
     job = damaged.job
     if job.phase.over or not job.attempts or not runs_here(job.spec.engine) or place.is_here(runtime.session, job.spec):
         return ""
-    return f"what may still run of it at {job.spec.place} is left to the controller there; its files (run/jobs/{job.id}) stay"
+    return f"the controller of {job.spec.place} will kill its remaining processes; its files (run/jobs/{job.id}) stay"
 
 
 def _end(runtime: Runtime, damaged: Damaged) -> str:
@@ -101,10 +99,10 @@ def _end(runtime: Runtime, damaged: Damaged) -> str:
         try:
             engine.do(End(job))
         except PermissionError as error:  # the data directory is another system user's
-            return f"what may still run of it is left to its controller, since {error.filename} may not be written to by you"
+            return f"its controller will kill its remaining processes, since you may not write to {error.filename}"
         sight = engine.look([starting], time.time()).attempts[(job.id, len(job.attempts))]
         if sight.state not in (State.PENDING, State.RUNNING):
             return ""
         if time.monotonic() > until:
-            raise TryLater(f"Something of {job.id} still runs, so it was not given up.", remedy="Try again.")
+            raise TryLater(f"Some processes of {job.id} still run, so it was not given up.", remedy="Try again.")
         time.sleep(LOOKS_S)

@@ -41,7 +41,7 @@ def ask(record: Record, job: Job, wish: Wish, author: str = "", reason: str = ""
             raise UnknownName("job", job.id)
         job = again
         time.sleep(0.01)
-    raise TryLater(f"{job.id} changes too fast to be asked anything.", remedy="Try again.")
+    raise TryLater(f"{job.id} is being changed by other programs.", remedy="Try again.")
 
 
 @dataclass(frozen=True, slots=True)

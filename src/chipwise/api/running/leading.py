@@ -49,7 +49,7 @@ def control(session: Session, idle_s: float = IDLE_S, place: str = "") -> None:
     if lock is None:
         raise TryLater(
             f"A controller {_number(home / 'controller.lock')}leads {place or 'this machine'} already.",
-            remedy="One is enough: a service manager that starts this one waits until that one has gone.",
+            remedy="One is enough: let the service manager wait before it starts another.",
         )
     with suppress(OSError):  # for people who look; a full disk must not matter
         os.truncate(lock, 0)

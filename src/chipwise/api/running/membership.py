@@ -47,11 +47,9 @@ def remove(session: Session, login: str, team: str, role: str, place: str) -> No
         if not members.remove(Member(login, team, role, place)):
             roles = [_removal(one) for one in members.all() if one.login == login]
             raise NotFound(
-                f"{login} is no {role}{f' of {team}' if team else ' without a team' if roles else ''}"
+                f"{login} has no role {role}{f' of {team}' if team else ' without a team' if roles else ''}"
                 f"{f' at {place}' if place else ''} that you may remove.",
-                remedy=f"What they are is taken away with {' and '.join(roles)}."
-                if roles
-                else "chipwise members lists who is what.",
+                remedy=f"Their roles are removed with {' and '.join(roles)}." if roles else "chipwise members lists the roles.",
             )
 
 
@@ -87,6 +85,6 @@ def refuse(session: Session, place: str, login: str, team: str) -> None:
     with _grants(session) as granted:
         if not granted.refuse(Grant(place, login, team)):
             raise NotFound(
-                f"{place} is not opened to {login or f'team {team}'}, or you do not act for it.",
-                remedy="chipwise places lists what is opened to whom.",
+                f"{login or f'Team {team}'} has no permission at {place}, or you do not control it.",
+                remedy="chipwise places lists the permissions.",
             )

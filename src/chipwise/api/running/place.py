@@ -163,14 +163,14 @@ def rules(session: Session) -> Rules:
     from chipwise.files.source import FileKind, read_text, read_yaml
     from chipwise.units import parse_seconds
 
-    kind = FileKind("queue", "It holds patience, teams and others; or move it away.", 100_000)
+    kind = FileKind("queue", "Allowed keys are patience, teams and others.", 100_000)
     text = read_text(path, kind)
     if all(line.lstrip().startswith("#") for line in text.splitlines() if line.strip()):
         return Rules()
     document = read_yaml(text, str(path), kind)
     data, problems = document.data, list(document.problems)
     problems += [
-        Problem(str(name), "nothing is called so", allowed="patience, teams, others")
+        Problem(str(name), "there is no such key", allowed="patience, teams, others")
         for name in data.keys() - {"patience", "teams", "others"}
     ]
     teams = data.get("teams") or {}
@@ -199,18 +199,18 @@ def _share(field: str, value: object, problems: list[Problem]) -> Share:
         problems.append(Problem(field, "it is not a mapping", allowed="gpus, cpus, weight"))
         return Share()
     problems += [
-        Problem(f"{field}.{key}", "nothing is called so", allowed="gpus, cpus, weight")
+        Problem(f"{field}.{key}", "there is no such key", allowed="gpus, cpus, weight")
         for key in value.keys() - {"gpus", "cpus", "weight"}
     ]
     for key in ("gpus", "cpus"):
         count = value.get(key)
         if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
             problems.append(
-                Problem(f"{field}.{key}", f"{count!r:.60} is no number of devices", allowed="a whole number, 0 or more")
+                Problem(f"{field}.{key}", f"{count!r:.60} is not a number of devices", allowed="a whole number, 0 or more")
             )
     weight = value.get("weight", 1.0)
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < 1e9:
-        problems.append(Problem(f"{field}.weight", f"{weight!r:.60} is no weight", allowed="a number above 0"))
+        problems.append(Problem(f"{field}.weight", f"{weight!r:.60} is not a weight", allowed="a number above 0"))
         weight = 1.0
     if any(problem.field.startswith(field) for problem in problems):
         return Share()

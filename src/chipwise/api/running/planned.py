@@ -23,7 +23,7 @@ SEARCHED_CHOICES = 50
 def with_plan(session: Session, path: str, environment: str | None, spec: Spec, now: float) -> Spec:
     """Of one workload, which is no pipeline."""
     if isinstance(check(session, path, environment).workload, Pipeline):
-        raise BadInput(f"{path} is a pipeline, of which stages are planned together.", remedy="Give one stage as a workload.")
+        raise BadInput(f"{path} is a pipeline, whose stages are planned together.", remedy="Give one stage as a workload.")
     return with_plans(session, path, environment, [("", spec)], now).specs[0][1]
 
 

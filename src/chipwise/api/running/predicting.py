@@ -59,12 +59,12 @@ def _of_gpus(session: Session, needs: Needs) -> Allocation | Unknown:
     if chip is None:
         names = sorted(set(gpu_names().values()))
         if not names:
-            return Unknown(f"no driver says what its GPUs are; {CHIP} may name the chip")
+            return Unknown(f"no driver reports its GPUs; set {CHIP} to the chip")
         if len(names) > 1:
-            return Unknown(f"its GPUs differ ({', '.join(names)}); {CHIP} may name the one that is meant")
+            return Unknown(f"its GPUs differ ({', '.join(names)}); set {CHIP} to one of them")
         chip = session.names.chip_within(names[0])
         if chip is None or session.catalog.chips[chip].kind.value not in ACCELERATORS:
-            return Unknown(f"the GPU {names[0]} is not in the catalog; {CHIP} may name one that is like it")
+            return Unknown(f"the GPU {names[0]} is not in the catalog; set {CHIP} to a similar one")
     return Allocation(chip, float(needs.gpus), usd_per_hour=_cost(session, chip, needs))
 
 
@@ -76,7 +76,7 @@ def _of_processor(session: Session, needs: Needs) -> Allocation | Unknown:
         detected = processor()
         chips = session.names.chips_or_none(detected.known_as or detected.name) or ()
         if len(chips) != 1 or chips[0].kind is not ChipKind.CPU:  # "Intel Xeon" is a line of many, and says nothing
-            return Unknown(f"the processor {detected.name} is not in the catalog; {CHIP} may name one that is like it")
+            return Unknown(f"the processor {detected.name} is not in the catalog; set {CHIP} to a similar one")
         chip = chips[0].name
     cores = next((row.cores for row in session.catalog.rows("cpus") if row.name == chip and row.cores), None)
     cores = cores or os.cpu_count() or 1  # a chip of the user's own is this machine's

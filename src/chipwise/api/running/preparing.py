@@ -19,7 +19,7 @@ def prepare(session: Session, name: str, options: Mapping[str, str], *, dry_run:
     kind = package(engines.kind_of(session, name))
     if not isinstance(kind, Prepares):
         raise BadInput(
-            f"Nothing is to be prepared for {name}.",
-            remedy="A cluster's part is docs/running/kubernetes-role.yaml, for kubectl.",
+            f"The engine {name} needs no preparation.",
+            remedy="For a cluster, apply docs/running/kubernetes-role.yaml with kubectl.",
         )
     return kind.prepare(engines.reach(session, name, options).settings, dry_run=dry_run)

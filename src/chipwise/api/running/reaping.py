@@ -65,7 +65,7 @@ def _engines(session: Session, name: str | None) -> Iterator[Callable[[], Engine
         return
     reach = engines.reach(session, name)
     if reach.is_local:
-        raise BadInput("The controller of this machine clears up after its jobs itself.", remedy="Name another engine.")
+        raise BadInput("The controller of this machine cleans up after its jobs itself.", remedy="Name another engine.")
     yield partial(engines.connect, session, reach)
 
 

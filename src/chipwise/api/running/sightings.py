@@ -31,7 +31,7 @@ FRESH_S = 1.0  # that a look at this machine may be old when it is told
 STALE_S = 3.0  # that reading rows and all about them may take before they are read again
 READINGS = 3
 T = TypeVar("T")
-NOBODY = "no controller runs; one is started now"
+NOBODY = "no controller is running; starting one"
 UNSEEN_S = 2.0 * LEASE_S  # without a look that succeeded, after which a controller that lives does not see its jobs
 
 
@@ -148,7 +148,7 @@ def _by_controller(session: Session, record: Record, site: str, now: float) -> _
     if lives and last_look is not None:
         return _Known(seen, "its engine does not answer" if now - last_look > UNSEEN_S else "", "")
     if lease is None:
-        return _Known(seen, "no controller leads it now", "", lives)
+        return _Known(seen, "it has no controller now", "", lives)
     return _Known(seen, "its controller does not answer" if now > lease.until else "", "", lives)
 
 

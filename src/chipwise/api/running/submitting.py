@@ -55,12 +55,12 @@ def environment(
     for setting in settings:
         name, equals, value = setting.partition("=")
         if not _SETTING.fullmatch(name):
-            raise BadInput(f"{setting[:60]!r} is no setting.", remedy="Write NAME=VALUE, or NAME to pass on its value.")
+            raise BadInput(f"{setting[:60]!r} is not a variable.", remedy="Write NAME=VALUE, or NAME to pass on its value.")
         if not equals and name not in env:
             raise BadInput(f"{name} is not set here.", remedy=f"Write --env {name}=VALUE, or set it.")
         values[name] = value if equals else env[name]
     if any("\0" in value for value in values.values()):
-        raise BadInput("A setting holds the character NUL.", remedy="Give text without it.")
+        raise BadInput("A variable contains the character NUL.", remedy="Give text without it.")
     return values
 
 
@@ -71,10 +71,11 @@ def secrets_of(texts: Sequence[str], *, is_local: bool) -> dict[str, str]:
     for text in texts:
         name, equals, key = text.partition("=")
         if not _SETTING.fullmatch(name):
-            raise BadInput(f"{name[:60]!r} is no setting.", remedy="Write --secret NAME, or --secret NAME=KEPT/KEY.")
+            raise BadInput(f"{name[:60]!r} is not a variable.", remedy="Write --secret NAME, or --secret NAME=STORED/KEY.")
         if equals and not (_STORED_NAME.fullmatch(key) if is_local else key and key.isprintable()):
             raise BadInput(
-                f"The secret {name} cannot be kept as {key[:60]!r}.", remedy="Write names with a slash between: KEPT/KEY."
+                f"The secret {name} cannot be stored under {key[:60]!r}.",
+                remedy="Write names with a slash between: STORED/KEY.",
             )
         keys[name] = key
     return keys
@@ -95,17 +96,17 @@ def checked(spec: Spec, engine: OnThisMachine, rules: Rules) -> Spec:
     ):
         if wanted > len(available):
             raise BadInput(
-                f"{spec.name} needs {plural(wanted, device)}, and this machine gives {len(available)}.",
+                f"{spec.name} needs {plural(wanted, device)}, and this machine has {len(available)}.",
                 remedy=f"Ask for fewer with --{setting}, or take another engine.",
             )
         limit = getattr(rules.share(spec.team), setting)
         if limit is not None and wanted > limit:
             team = f"team {spec.team}" if spec.team else "a job without a team"
             raise BadInput(
-                f"{spec.name} needs {plural(wanted, device)}, and {team} may hold {limit}.", remedy="Raise it in queue.yaml."
+                f"{spec.name} needs {plural(wanted, device)}, and {team} may use {limit}.", remedy="Raise it in queue.yaml."
             )
     if spec.folder and not Path(spec.folder).is_dir():
-        raise BadInput(f"The folder {spec.folder} is not there.", remedy="Give one that is with --folder.")
+        raise BadInput(f"The folder {spec.folder} does not exist.", remedy="Give an existing one with --folder.")
     if os.path.isabs(spec.checkpoints) or "://" in spec.checkpoints:  # another path lies below a folder
         from chipwise.job.opening import directory
 
@@ -120,7 +121,7 @@ def checked_elsewhere(id: str, spec: Spec, engine: Engine) -> None:
     for name, key in spec.secrets.items():
         if not key:
             raise BadInput(
-                f"The secret {name} is kept on this machine, and {spec.engine} cannot read it.",
+                f"The secret {name} is stored on this machine, and {spec.engine} cannot read it.",
                 remedy=f"Store it there, and write --secret {name}=NAME/KEY.",
             )
     if not isinstance(engine, Checks):
@@ -205,7 +206,7 @@ def _give(handle: int, controller: int | None, rights: int, folder: Path) -> Non
         give_to(handle, controller, rights)
     except OSError as error:
         raise OutsideFailed(
-            f"A secret cannot be handed to the controller alone: {error.strerror} ({folder.parent}).",
-            remedy="Keep the data directory on a file system with access lists, or let the controller's user store the secret,"
+            f"A secret cannot be passed to the controller privately: {error.strerror} ({folder.parent}).",
+            remedy="Keep the data directory on a file system with ACLs, or let the controller's user store the secret,"
             " and write --secret NAME=STORED.",
         ) from error

@@ -219,7 +219,7 @@ def _folder(request: RunRequest, engine: Engine) -> str:
     if not folder or not isinstance(engine, BringsFolders) or folder.startswith("s3:/"):
         return folder
     if not Path(folder).is_dir():
-        raise BadInput(f"The folder {folder} is not there.", remedy="Give one that is with --folder.")
+        raise BadInput(f"The folder {folder} does not exist.", remedy="Give an existing one with --folder.")
     return str(Path(folder).absolute())
 
 
@@ -231,7 +231,7 @@ def _bare(runtime: Runtime, request: RunRequest, reach: Reach, spec: Spec) -> Sp
 
         return on_rented(runtime.session.known, spec, request.machine, request.spot, request.image or "", market_of(reach))
     if request.machine or request.spot:
-        raise BadInput("Which machines a cluster has, its nodes say.", remedy="Leave --machine and --spot out.")
+        raise BadInput("A cluster runs jobs on its own nodes.", remedy="Leave --machine and --spot out.")
     queue = _queues(runtime, spec.place)(spec.team, reach.setting("queue"))
     kind, image = package(reach.kind), request.image or reach.setting("image")
     return replace(spec, objects=tuple(kind.plain_objects(spec, image, queue))) if isinstance(kind, AppliesObjects) else spec

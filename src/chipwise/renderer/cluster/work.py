@@ -64,7 +64,7 @@ def _runnable(deployment: Deployment) -> None:
         raise CannotRender(f"{deployment.title} is a StatefulSet of live streams.", remedy=f"{apply}.")
     if deployment.starts or deployment.opens:
         raise CannotRender(
-            f"{deployment.title} runs by a schedule, and its clocks are the cluster's own.",
+            f"{deployment.title} has a schedule, which needs CronJobs in the cluster.",
             remedy=f"{apply}, or take the schedule out of the workload.",
         )
 

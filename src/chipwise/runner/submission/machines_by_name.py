@@ -31,7 +31,7 @@ def on_rented(known: Known, spec: Spec, machine: str | None, spot: bool, image: 
         )
     index = known.catalog.machine_index.get((cloud, machine))
     if index is None and (spec.budget_usd is not None or not _TYPE.fullmatch(machine)):
-        notice = "Without a price no budget can be held. " if spec.budget_usd is not None else ""
+        notice = "Without a price no budget can be enforced. " if spec.budget_usd is not None else ""
         raise UnknownName(
             f"machine of {cloud}", machine, known.names.nearest_machines(machine), remedy=f"{notice}See chipwise machines."
         )

@@ -48,10 +48,10 @@ def stages_placed(plan: PipelinePlan, path: str, specs: Sequence[tuple[str, Spec
     seconds, cost = sum(one.seconds for one in plan.hand_offs), sum(one.usd for one in plan.hand_offs if one.per == "once")
     asides = []
     if seconds or cost:
-        by_plan = f"by the plan they take {elapsed(seconds)} and cost {spent(cost)}"
-        asides.append(f"Hand-offs between stages are not played: {by_plan}.")
+        by_plan = f"the plan estimates {elapsed(seconds)} and {spent(cost)}"
+        asides.append(f"Data transfers between stages are not simulated; {by_plan}.")
     if serves:
-        asides.append(f"Services have no end: they are stopped {elapsed(MONTH_S)} after all else should be done.")
+        asides.append(f"Services run until they are stopped: here {elapsed(MONTH_S)} after all else should be done.")
     return Planned(tuple(placed), plan.totals.seconds + MONTH_S if serves else None, tuple(asides))
 
 
@@ -61,9 +61,7 @@ def _stage(stage: Placed, spec: Spec, path: str) -> Spec:
     if by_use(best):
         machines = [one for one in stage.plan.choices if not by_use(one)]
         if not machines:
-            raise NoResult(
-                f"{path}: {stage.name} is paid by use, and nothing of it runs on machines.", remedy="Play the others alone."
-            )
+            raise NoResult(f"{path}: {stage.name} is paid per use and runs on no machine.", remedy="Simulate only the others.")
         best = machines[0]
     return _placed(spec, [best, *stage.plan.choices], best)
 
@@ -87,10 +85,10 @@ def with_minimum(spec: Spec, machines: int, title: str, serves: bool) -> Needs:
     if minimum is None or (spec.pipeline and minimum >= machines):
         return exact
     if serves:
-        raise BadInput(f"{title} is a service, of which replicas come and go by themselves.", remedy="Leave --machines out.")
+        raise BadInput(f"{title} is a service, whose number of replicas changes automatically.", remedy="Leave --machines out.")
     if minimum > machines:
         raise BadInput(
-            f"{title} takes {machines} machine{'' if machines == 1 else 's'} by its plan, and {minimum} are to be the least.",
+            f"The plan of {title} has {machines} machine{'' if machines == 1 else 's'}, fewer than the minimum of {minimum}.",
             remedy=f"Write --machines {max(machines // 2, 1)}-, or leave it out.",
         )
     return replace(exact, machines_least=minimum)

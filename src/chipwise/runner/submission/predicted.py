@@ -104,8 +104,8 @@ def predict(known: Known, path: str, work: Common, allocation: Allocation | Unkn
         return values
     except ChipwiseError as error:
         return {"why_not": str(error)}
-    except Exception as error:  # our own mistake, and no reason to keep somebody's job from running
-        return {"why_not": f"our own mistake: {type(error).__name__}: {str(error)[:200]}"}
+    except Exception as error:  # a bug in chipwise, and no reason to keep somebody's job from running
+        return {"why_not": f"a bug in chipwise: {type(error).__name__}: {str(error)[:200]}"}
 
 
 def figures(predicted: Prediction, work: Work, allocation: Allocation) -> Figures:

@@ -15,11 +15,11 @@ def workers(text: str, option: str) -> tuple[int, int | None]:
     """The number that is wanted, and the least that will do: None where it is to be exactly as many."""
     match = re.fullmatch(r"\s*(\d{1,40})\s*(?:-\s*(\d{1,40})\s*)?", text, re.ASCII)
     if match is None:
-        raise BadInput(f"{option} is {text[:40]!r}.", remedy=f"Write a number, or the least and the most: {option} 2-4.")
+        raise BadInput(f"{option} is {text[:40]!r}.", remedy=f"Write a number, or a minimum and a maximum: {option} 2-4.")
     minimum, maximum = int(match[1]), int(match[2] or match[1])
     if minimum > maximum:
         raise BadInput(
-            f"{option} is {text.strip()}: the least is more than the most.", remedy=f"Write {option} {maximum}-{minimum}."
+            f"{option} is {text.strip()}: the minimum is above the maximum.", remedy=f"Write {option} {maximum}-{minimum}."
         )
     return _limited(maximum, option), (minimum if match[2] is not None and minimum < maximum else None)
 
@@ -29,8 +29,8 @@ def minimum_workers(text: str, option: str) -> int:
     match = re.fullmatch(r"\s*(\d{1,40})\s*-\s*", text, re.ASCII)
     if match is None:
         raise BadInput(
-            f"{option} is {text[:40]!r}, and how many a workload takes, its plan says.",
-            remedy=f"Leave it out, or write the least that it can do with: {option} 2-.",
+            f"{option} is {text[:40]!r}, but the plan sets the number for a workload.",
+            remedy=f"Leave it out, or give a minimum: {option} 2-.",
         )
     return _limited(int(match[1]), option)
 

@@ -68,8 +68,8 @@ def check_deadline(path: str, spec: Spec, now: float) -> None:
     if spec.deadline is not None and spec.deadline <= now:
         moment, ago = datetime.fromtimestamp(spec.deadline, UTC), elapsed(now - spec.deadline)
         raise BadInput(
-            f"{path}: {spec.name} is to be finished by {moment:%Y-%m-%d %H:%M} UTC, which is {ago} ago.",
-            remedy="Give goals.finish_by a time that is still to come, or leave it out.",
+            f"{path}: {spec.name} should finish by {moment:%Y-%m-%d %H:%M} UTC, which is {ago} ago.",
+            remedy="Give goals.finish_by a time in the future, or leave it out.",
         )
 
 
@@ -89,7 +89,7 @@ def check_budget(request: RunRequest, spec: Spec, *, holds_budget: bool, host: s
     if leaving >= spec.budget_usd:  # it would be asked to leave before it does anything
         raise BadInput(
             f"{spec.name} may spend {spent(spec.budget_usd)}, and at {spent(hourly)} an hour the {spec.grace_s:g} s that it "
-            f"has to save and leave cost {spent(leaving)} alone.",
+            f"has to save and exit cost {spent(leaving)} alone.",
             remedy=f"Raise the budget well above {spent(leaving)}, or give it less time to leave with --grace.",
         )
 
@@ -111,10 +111,10 @@ def of_team(record: Record, spec: Spec) -> Spec:
         yours = f"Yours: {listed}; an" if teams else "An"
         add = f"chipwise members add {record.login} --team {shlex.quote(spec.team)}"
         raise NotAllowed(
-            f"{record.login} is not in team {spec.team}.", remedy=f"{yours} admin of the record adds people with `{add}`."
+            f"{record.login} is not in team {spec.team}.", remedy=f"{yours} admin of the database adds people with `{add}`."
         )
     if len(teams) > 1:
-        raise BadInput(f"{record.login} is in several teams: {listed}.", remedy="Say for which it runs, with --team.")
+        raise BadInput(f"{record.login} is in several teams: {listed}.", remedy="Choose one with --team.")
     return replace(spec, team=listed)
 
 
@@ -150,7 +150,7 @@ def needs_of(request: RunRequest, engine: str, *, is_local: bool) -> Needs:
         machines_least = None  # of a pipeline: this stage is on one machine, others may be on several
     if gpus_least is not None and not is_local:
         raise BadInput(
-            f"{engine} gives each machine its GPUs whole.", remedy="Give a range of machines instead: --machines 2-4."
+            f"{engine} cannot split the GPUs of a machine.", remedy="Give a range of machines instead: --machines 2-4."
         )
     cpus = request.cpus if request.cpus is not None else 1
     return Needs(

@@ -72,7 +72,7 @@ def test_ec2_names_the_time_of_an_interruption(aws: StandIn) -> None:
     cloud = ec2.connect(aws.url)
     assert cloud.look() is None
     aws.say("spot/instance-action", '{"action": "terminate", "time": "2023-11-14T22:15:20Z"}')
-    assert cloud.look() == Notice("AWS takes the spot machine back", NOW + 120 - SPARE_S)
+    assert cloud.look() == Notice("AWS is reclaiming the spot machine", NOW + 120 - SPARE_S)
     assert aws.asked.count(("PUT", "/latest/api/token")) == 1
 
 
@@ -83,7 +83,7 @@ def test_ec2_is_asked_for_another_token_when_the_old_one_is_refused(aws: StandIn
     aws.say("spot/instance-action", '{"action": "stop", "time": "2023-11-14T22:15:20Z"}')
     found = cloud.look()
     assert found is not None
-    assert found.reason == "AWS takes the spot machine back, and stops it"
+    assert found.reason == "AWS is reclaiming the spot machine, and stops it"
 
 
 def test_a_rebalance_recommendation_counts_from_when_it_was_first_seen(aws: StandIn) -> None:
@@ -104,7 +104,7 @@ def test_a_rebalance_recommendation_may_be_ignored(aws: StandIn, monkeypatch: py
 
 def test_an_interruption_without_a_time_has_the_time_that_it_always_has() -> None:
     for text in ('{"action": "terminate"}', '{"action": "terminate", "time": "soon"}', '{"action": "terminate", "time": null}'):
-        assert ec2.interruption(text, NOW) == Notice("AWS takes the spot machine back", NOW + 120 - SPARE_S)
+        assert ec2.interruption(text, NOW) == Notice("AWS is reclaiming the spot machine", NOW + 120 - SPARE_S)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_google_is_heard_the_moment_it_takes_a_machine_back(gcp: StandIn, monkey
     found = cloud.look()  # waits for the change
     assert 0.3 < time.monotonic() - begun < 1.8
     assert found is not None
-    assert found.reason == "Google takes the spot machine back"
+    assert found.reason == "Google is reclaiming the spot machine"
     assert found.deadline == pytest.approx(time.time() + 30 - SPARE_S, abs=5)
     assert cloud.look() is not None
 

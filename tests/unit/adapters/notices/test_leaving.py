@@ -1,4 +1,4 @@
-"""Real jobs on a machine whose cloud (a stand-in for its metadata server) takes it away: they save and leave in time."""
+"""Real jobs on a machine whose cloud (a stand-in for its metadata server) takes it away: they save and exit in time."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ TAKES: dict[str, Callable[[StandIn], None]] = {
     "google": lambda server: server.say("preempted", "TRUE"),
     "azure": _azure_takes,
 }
-REASONS = {"ec2": "AWS takes", "google": "Google takes", "azure": "Azure takes"}
+REASONS = {"ec2": "AWS is reclaiming", "google": "Google is reclaiming", "azure": "Azure is reclaiming"}
 each_cloud = pytest.mark.parametrize("cloud", list(TAKES), indirect=True)
 on_ec2 = pytest.mark.parametrize("cloud", ["ec2"], indirect=True)
 

@@ -38,7 +38,7 @@ LEFT_OUT = frozenset(
 def packed(folder: Path) -> bytes:
     """The same bytes for the same files, whoever owns them and whenever they were written."""
     if not folder.is_dir():
-        raise NotFound(f"The folder {folder} is not there.", remedy="Give one that is with --folder.")
+        raise NotFound(f"The folder {folder} does not exist.", remedy="Give an existing one with --folder.")
     raw, total = io.BytesIO(), 0
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path in _files(folder):

@@ -97,7 +97,7 @@ def check(config: Config) -> None:
     if not config.region:
         problems.append(Problem("region", "No region is given", allowed="a region of AWS, such as eu-west-1"))
     if not config.keep.startswith("s3://") or not config.bucket:
-        problems.append(Problem("keep", f"{config.keep[:80]!r} is no place in S3", allowed="s3://bucket/prefix"))
+        problems.append(Problem("keep", f"{config.keep[:80]!r} is not a place in S3", allowed="s3://bucket/prefix"))
     regions = [config.region, *(one.region for one in config.other_regions)]
     twice = sorted({one for one in regions if regions.count(one) > 1})
     problems += [Problem("regions", f"{one} is named twice", allowed="each region once") for one in twice]

@@ -98,7 +98,7 @@ class Ec2:
         if seen.state is not State.ABSENT:
             return seen
         if self.store.is_over(key):
-            return Sight(State.LOST, reason="it was ended before it had machines")
+            return Sight(State.LOST, reason="it was stopped before it had machines")
         return Sight(State.ABSENT)
 
     def _take_notices(
@@ -249,7 +249,7 @@ class Ec2:
             if not isinstance(failure, TryLater):
                 raise failure
             reasons.append(_no_machine(error))
-        return list(dict.fromkeys(reasons)) or [f"only {len(ids)} of {count} machines were to be had"]
+        return list(dict.fromkeys(reasons)) or [f"only {len(ids)} of {count} machines were available"]
 
     def _refuse(self, key: Key, reason: str, cloud: Cloud | None = None) -> NoReturn:
         self.store.put(key, "refused", reason=reason)

@@ -33,22 +33,22 @@ TABLE: dict[str, tuple[type[OutsideFailed], str, str]] = {
     **dict.fromkeys(REFUSED_KEYS, (NotAllowed, "AWS refuses the credentials", KEYS)),
     **dict.fromkeys(NO_RIGHT, (NotAllowed, "AWS does not allow {action}", POLICY)),
     **dict.fromkeys((*BUSY, "ResponseParserError"), (TryLater, "AWS cannot answer {action} now", LATER)),
-    "ProfileNotFound": (NotAllowed, "The AWS profile is not there", "Check ~/.aws/config and AWS_PROFILE."),
+    "ProfileNotFound": (NotAllowed, "The AWS profile does not exist", "Check ~/.aws/config and AWS_PROFILE."),
     "NoRegionError": (NotAllowed, "No region is set", "Set the engine's region, such as eu-west-1."),
-    "InvalidAMIID.NotFound": (NotFound, "The machine image is not there", "Check the engine's image in this region."),
-    "InvalidAMIID.Malformed": (NotFound, "The machine image is none", "An image is written like ami-0123456789abcdef0."),
+    "InvalidAMIID.NotFound": (NotFound, "The machine image does not exist", "Check the engine's image in this region."),
+    "InvalidAMIID.Malformed": (NotFound, "The machine image is not valid", "An image is written like ami-0123456789abcdef0."),
     "InvalidAMIID.Unavailable": (NotFound, "The machine image cannot be used", "Check the engine's image in this region."),
-    "ParameterNotFound": (NotFound, "The SSM parameter of the machine image is not there", "Set the engine's image."),
-    "InvalidSubnetID.NotFound": (NotFound, "A subnet is not there", "Check the engine's subnets in this region."),
-    "InvalidSubnetID.Malformed": (NotFound, "A subnet is none", "A subnet is written like subnet-0123456789abcdef0."),
-    "InvalidGroup.NotFound": (NotFound, "A security group is not there", "Check the engine's security groups."),
-    "InvalidGroupId.Malformed": (NotFound, "A security group is none", "A group is written like sg-0123456789abcdef0."),
-    "InvalidIamInstanceProfile.NotFound": (NotFound, "The instance profile is not there", POLICY),
-    "InvalidInstanceType": (NotFound, "A machine type is not there", "Check the job's places."),
+    "ParameterNotFound": (NotFound, "The SSM parameter of the machine image does not exist", "Set the engine's image."),
+    "InvalidSubnetID.NotFound": (NotFound, "A subnet does not exist", "Check the engine's subnets in this region."),
+    "InvalidSubnetID.Malformed": (NotFound, "A subnet is not valid", "A subnet is written like subnet-0123456789abcdef0."),
+    "InvalidGroup.NotFound": (NotFound, "A security group does not exist", "Check the engine's security groups."),
+    "InvalidGroupId.Malformed": (NotFound, "A security group is not valid", "A group is written like sg-0123456789abcdef0."),
+    "InvalidIamInstanceProfile.NotFound": (NotFound, "The instance profile does not exist", POLICY),
+    "InvalidInstanceType": (NotFound, "A machine type does not exist", "Check the job's places."),
     "InvalidParameterValue": (NotFound, "AWS does not take a setting", "Check image, profile, subnets and machine types."),
     "InvalidParameterCombination": (NotFound, "AWS does not take these settings together", "Check image and machine types."),
-    "NoSuchBucket": (NotFound, "The bucket is not there", "Create it, or set the engine's keep."),
-    "QueueDoesNotExist": (NotFound, "The queue of interruption events is not there", "Check the engine's queue_url."),
+    "NoSuchBucket": (NotFound, "The bucket does not exist", "Create it, or set the engine's keep."),
+    "QueueDoesNotExist": (NotFound, "The queue of interruption events does not exist", "Check the engine's queue_url."),
 }
 TABLE["AWS.SimpleQueueService.NonExistentQueue"] = TABLE["QueueDoesNotExist"]
 
@@ -91,7 +91,7 @@ def of_code(code: str, message: str, action: str, machine: str = "", spot: bool 
         return NoCapacity(f"{code}: {message}", remedy=LATER)
     if code.isdecimal() and code.startswith("5"):
         code = "503"
-    kind_of, meaning, remedy = TABLE.get(code, (OutsideFailed, "AWS did not do {action}", ""))
+    kind_of, meaning, remedy = TABLE.get(code, (OutsideFailed, "AWS failed on {action}", ""))
     return kind_of(f"{meaning.format(action=action)}: {message or code}", remedy=remedy or None)
 
 
@@ -120,7 +120,7 @@ def translated(action: str, ignoring: Sequence[str] = ()) -> Iterator[None]:
     except ChipwiseError:
         raise
     except RecursionError:  # its client follows redirects without counting them
-        raise NotFound(f"The address for {action} sends its callers in a circle.", remedy="Check the endpoint.") from None
+        raise NotFound(f"The address for {action} redirects in a loop.", remedy="Check the endpoint.") from None
     except ValueError as error:  # an address or a region that cannot be one
         raise NotFound(f"AWS's client refuses its settings: {_short(error)}", remedy="Check region and endpoint.") from error
 

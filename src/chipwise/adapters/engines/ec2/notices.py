@@ -20,8 +20,8 @@ AHEAD_S = 120.0  # that a warning comes before the end
 YOUNG_S = 120.0  # in which EC2 may not show a machine yet
 _READS = 20  # of ten messages each, at one look
 _REASONS = {
-    WARNING: "AWS takes the spot machine back",
-    REBALANCE: "AWS recommends to leave the machine (rebalance)",
+    WARNING: "AWS is reclaiming the spot machine",
+    REBALANCE: "AWS sent a rebalance recommendation",
 }
 
 

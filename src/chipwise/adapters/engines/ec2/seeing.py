@@ -23,14 +23,14 @@ KNOWN_S = 300.0  # after which EC2 shows every machine that it started
 _ENDED = re.compile(r"ended-(\d+)-(\d+)")
 _TIMESTAMP = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
 _REASONS = {
-    "Server.SpotInstanceTermination": "AWS took the spot machine back",
-    "Server.SpotInstanceShutdown": "AWS took the spot machine back",
+    "Server.SpotInstanceTermination": "AWS reclaimed the spot machine",
+    "Server.SpotInstanceShutdown": "AWS reclaimed the spot machine",
     "Server.InsufficientInstanceCapacity": "there was no machine of this type in its zone",
     "Server.InternalError": "AWS could not start the machine",
     "Client.VolumeLimitExceeded": "the quota for disks is used up",
     "Client.InternalError": "the machine could not start: check the rights to the key of its encrypted disk",
     "Client.UserInitiatedShutdown": "its machine was ended",
-    "Client.InstanceInitiatedShutdown": "its machine shut itself down without a word",
+    "Client.InstanceInitiatedShutdown": "its machine shut itself down without a message",
 }
 
 Reading = Callable[[str], Mapping[str, Any]]
@@ -113,7 +113,7 @@ def _seen(job: Job, machines: Sequence[Instance], marks: Mapping[str, str], read
     begun = _has_begun(job, marks)
     state = State.RUNNING if begun else State.PENDING
     if any(one.state == "shutting-down" for one in left) or (lost and len(lost) > len(ended)):
-        reason = next((one.reason for one in (*lost, *left) if one.reason), "its machine goes away")
+        reason = next((one.reason for one in (*lost, *left) if one.reason), "its machine is being removed")
         deadline = now + job.spec.grace_s if len(left) > sum(one.state == "shutting-down" for one in left) else None
         return Sight(state, reason=reason, leave_by=deadline)
     return _noticed(state, marks, read) or Sight(state, reason="" if begun else _waits(left, count))
@@ -165,17 +165,17 @@ def _exited(ended: Mapping[int, tuple[int, str]], read: Reading) -> Sight:
 
 def _without_machines(marks: Mapping[str, str], read: Reading, now: float) -> Sight:
     if "refused" in marks:
-        return Sight(State.LOST, reason=str(read("refused").get("reason", "")) or "there was no machine to be had")
+        return Sight(State.LOST, reason=str(read("refused").get("reason", "")) or "no machine was available")
     if "fleet" in marks:
         if now - _time(read("fleet")) < KNOWN_S:
-            return Sight(State.PENDING, reason="its machines were asked for")
+            return Sight(State.PENDING, reason="its machines were requested")
         return Sight(State.LOST, reason="EC2 no longer knows its machines")
     return Sight(State.ABSENT)  # an order of which no answer came: it is given again, and gives the same machines
 
 
 def _waits(left: Sequence[Instance], many: int) -> str:
     coming = sum(one.state == "pending" for one in left)
-    return f"{coming} of {many} machines are on their way" if coming else "its machines boot and load what they need"
+    return f"{coming} of {many} machines are starting" if coming else "its machines are booting"
 
 
 def _begun(job: Job, marks: Mapping[str, str], read: Reading) -> float | None:

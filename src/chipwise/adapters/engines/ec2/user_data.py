@@ -90,7 +90,7 @@ def _check(job: Job) -> None:
         raise BadInput(f"{job.id} has no command.", remedy="Give one after --, such as: -- python train.py")
     for name in (*spec.env, *spec.secrets):
         if not _NAME.fullmatch(name):
-            raise BadInput(f"{name[:60]!r} is no name of a setting.", remedy="Use letters, digits and _, such as BATCH_SIZE.")
+            raise BadInput(f"{name[:60]!r} is not a variable name.", remedy="Use letters, digits and _, such as BATCH_SIZE.")
     for setting, secret in spec.secrets.items():
         if not secret:
             raise BadInput(

@@ -216,7 +216,9 @@ def _error(status: int, message: str, verb: str, kind: ObjectKind, connection: C
     action = f"{verb} {kind.plural}{f'.{kind.group}' if kind.group else ''}"
     match status:
         case 401:
-            return NotAllowed(f"{connection.server} does not know who asks.", remedy="Log in again, or take another --context.")
+            return NotAllowed(
+                f"{connection.server} rejects the credentials.", remedy="Log in again, or take another --context."
+            )
         case 403 if "exceeded quota" in message:
             return TryLater(f"The namespace is full: {message}")
         case 403 if "admission webhook" in message or ("is forbidden: " in message and "User " not in message):

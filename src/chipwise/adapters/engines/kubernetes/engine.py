@@ -159,7 +159,7 @@ class Kubernetes:
             for pod in pods:
                 self.picture.put(POD, pod)
             requested = job.phase is Phase.LEAVING  # and then ended, since it had nothing to save or took too long
-            reason = "it was ended, as asked" if requested else f"its {kind.name} is gone from the cluster"
+            reason = "it was stopped, as requested" if requested else f"its {kind.name} is gone from the cluster"
             lost = Sight(State.LOST, reason=reason, handle=name_of(key))
             return self._sight(job, now) or with_steps(lost, part_of(self.picture, key, kind))
 

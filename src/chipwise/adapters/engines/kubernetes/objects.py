@@ -108,7 +108,7 @@ def attempt_objects(job: Job, namespace: str, record: str) -> AttemptObjects:
         return _attempt_objects(job, namespace, record)
     except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
         raise BadInput(
-            f"The objects of {job.spec.name} are none that a cluster takes: {type(error).__name__}: {str(error)[:200]}.",
+            f"The objects of {job.spec.name} are not valid Kubernetes objects: {type(error).__name__}: {str(error)[:200]}.",
             remedy="Render the workload again.",
         ) from error
 
@@ -182,7 +182,7 @@ def _kind(body: Object, name: str) -> ObjectKind:
             return kind
     if body.get("kind") in ("CronJob", "Role", "RoleBinding"):
         raise BadInput(
-            f"{name} runs by a schedule, and its clocks are the cluster's own.",
+            f"{name} has a schedule, which needs CronJobs in the cluster.",
             remedy="Render it and kubectl apply the files, or take the schedule out of the workload.",
         )
     raise BadInput(
@@ -325,7 +325,7 @@ def _container(
         secret, _, field = reference.partition("/")
         if not field:
             raise BadInput(
-                f"The secret {name} is kept nowhere that the cluster can read.",
+                f"The secret {name} is not stored where the cluster can read it.",
                 remedy=f"kubectl create secret generic NAME --from-literal=KEY=..., and --secret {name}=NAME/KEY.",
             )
         settings[name] = {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": field}}}

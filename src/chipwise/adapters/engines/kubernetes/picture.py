@@ -220,7 +220,7 @@ def lost_words(pod: Object) -> str:
     """Why its machine took it along; empty where it did not."""
     status = pod.get("status") or {}
     if (target := condition(pod, "DisruptionTarget")) is not None:
-        return f"{pod['metadata']['name']}: {target.get('message') or target.get('reason') or 'its machine is taken away'}"
+        return f"{pod['metadata']['name']}: {target.get('message') or target.get('reason') or 'its machine is being removed'}"
     if status.get("phase") == "Failed" and status.get("reason") in (
         "Evicted",
         "NodeLost",

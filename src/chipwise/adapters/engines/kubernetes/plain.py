@@ -33,7 +33,7 @@ def command_objects(spec: Spec, image: str, queue: str = "", device: str = GPU) 
             remedy="Name one with --image, such as --image pytorch/pytorch:latest.",
         )
     if not _IMAGE.fullmatch(image):
-        raise BadInput(f"{image[:80]!r} is no image.", remedy="Write it as team/trainer:1.4.")
+        raise BadInput(f"{image[:80]!r} is not an image name.", remedy="Write it as team/trainer:1.4.")
     if spec.needs.processes > 1:
         raise BadInput(
             f"{spec.name} asks for {spec.needs.processes} processes, and a pod starts one.",

@@ -309,7 +309,9 @@ def _of_service(picture: Picture, part: AttemptView, job: Job, times: Times) -> 
     if (trouble := condition(main, "ReplicaFailure")) is not None and not part.living:
         return _under_way(picture, part, job, State.PENDING, f"its pods are refused: {short(trouble.get('message', ''))}")
     waiting = [one for one in part.living if one not in part.running]
-    reason = why_waiting(picture, main, waiting) if waiting or not part.running else "started; it does not answer its check yet"
+    reason = (
+        why_waiting(picture, main, waiting) if waiting or not part.running else "started; it does not pass its health check yet"
+    )
     return _under_way(picture, part, job, State.PENDING, commonest_reason([ends_again(one) for one in part.running]) or reason)
 
 

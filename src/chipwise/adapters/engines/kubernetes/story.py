@@ -54,7 +54,7 @@ def why_waiting(picture: Picture, main: Object, pods: Sequence[Object]) -> str:
     event = picture.event("Job", main["metadata"]["name"])
     if not pods and event is not None and event["reason"] == "FailedCreate":
         return f"its pods are refused: {short(event['message'])}"
-    return "its pods are being made" if not pods else "starting"
+    return "its pods are being created" if not pods else "starting"
 
 
 def of_pod(picture: Picture, pod: Object) -> str:
@@ -66,7 +66,7 @@ def of_pod(picture: Picture, pod: Object) -> str:
     if not (pod.get("spec") or {}).get("nodeName"):
         scheduled = condition(pod, "PodScheduled", "False")
         if event is not None and event["reason"] in ("Nominated", "TriggeredScaleUp"):
-            return f"a machine is coming: {short(event['message'])}"
+            return f"a machine is being provisioned: {short(event['message'])}"
         if scheduled is None:
             return "waiting for the scheduler"
         if scheduled.get("reason") == "SchedulingGated":
@@ -81,14 +81,14 @@ def of_pod(picture: Picture, pod: Object) -> str:
         if waiting.get("reason") in NO_IMAGE:
             return no_image(container, waiting, event)
         if waiting.get("reason") in NO_START:
-            return f"its container cannot be made: {waiting['reason']}: {short(waiting.get('message', ''))}"
+            return f"its container cannot be created: {waiting['reason']}: {short(waiting.get('message', ''))}"
         if waiting.get("reason") == "CrashLoopBackOff":
-            return f"it ends again and again: {short(waiting.get('message', ''))}"
+            return f"it keeps crashing: {short(waiting.get('message', ''))}"
     if event is not None and event["reason"] == "Pulling":
         return f"pulling its image: {short(event['message'])}"
     if event is not None and event["reason"] in ("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox"):
         return f"{event['reason']}: {short(event['message'])}"
-    return "its containers are being made"
+    return "its containers are being created"
 
 
 def troubled(picture: Picture, pod: Object) -> str:
@@ -109,7 +109,7 @@ def ends_again(pod: Object) -> str:
             reason = (
                 "it used more memory than its limit" if last.get("reason") == "OOMKilled" else f"code {last.get('exitCode')}"
             )
-            return f"it ends again and again: started {times + 1} times, and ended last with {reason}"
+            return f"it keeps crashing: started {times + 1} times, last ended with {reason}"
     return ""
 
 
@@ -123,7 +123,7 @@ def no_image(container: Mapping[str, Any], waiting: Mapping[str, Any], event: Ob
     message = str(waiting.get("message", ""))
     if event is not None and event["reason"] == "Failed" and len(str(event["message"])) > len(message):
         message = event["message"]
-    return f"its image {container.get('image', '')} cannot be had: {waiting['reason']}: {short(message)}"
+    return f"its image {container.get('image', '')} cannot be pulled: {waiting['reason']}: {short(message)}"
 
 
 def stuck_image(pod: Object) -> bool:
@@ -146,7 +146,7 @@ def _in_queue(picture: Picture, queue: str, uid: str) -> str:
     if workload is None:
         return f"waiting for Kueue to take it into queue {queue}"
     if condition(workload, "Admitted"):
-        return f"let in by queue {queue}; about to start"
+        return f"admitted by queue {queue}; about to start"
     if (eviction := condition(workload, "Evicted")) is not None and condition(workload, "QuotaReserved") is None:
         return f"put back into queue {queue}: {short(eviction.get('message', ''))}"
     if condition(workload, "QuotaReserved"):

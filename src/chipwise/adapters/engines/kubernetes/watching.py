@@ -70,7 +70,7 @@ class Watch:
                 self.trouble = error
                 self._stopped.wait(_wait(failures))
             except Exception as error:
-                # Whatever a closed client raises in the middle of a read, and our own mistakes: none may end the thread, for
+                # Whatever a closed client raises in the middle of a read, and a bug in chipwises: none may end the thread, for
                 # the picture would stand still and nobody would know.
                 if self._stopped.is_set():
                     return

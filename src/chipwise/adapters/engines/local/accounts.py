@@ -48,11 +48,9 @@ def account(name: str) -> Account:
     try:
         user = pwd.getpwnam(name)
     except KeyError:
-        raise BadInput(
-            f"There is no system user {name[:60]}, as whom jobs are to run.", remedy="Make it, or name another."
-        ) from None
+        raise BadInput(f"There is no system user {name[:60]}, to run jobs as.", remedy="Make it, or name another.") from None
     if user.pw_uid == 0:
-        raise BadInput(f"Jobs cannot run as {name}, who is root.", remedy="Name a system user that owns nothing else.")
+        raise BadInput(f"Jobs cannot run as {name}, which is root.", remedy="Name a system user that owns nothing else.")
     groups = tuple(os.getgrouplist(name, user.pw_gid))
     return Account(name, user.pw_uid, user.pw_gid, groups, home=user.pw_dir, shell=user.pw_shell)
 
@@ -76,7 +74,7 @@ def check(run_as: Mapping[str, str], root: Path) -> None:
         return
     if os.geteuid() != 0:
         raise BadInput(
-            "Only a controller of root can run jobs as another system user, as run_as in engines.yaml wants.",
+            "Only a root controller can run jobs as another system user, which run_as in engines.yaml asks for.",
             remedy="Start it as root; or take run_as out, and jobs run as the controller's own user.",
         )
     for user in {name: account(name) for name in run_as.values()}.values():

@@ -37,7 +37,7 @@ from .logfile import refuse_short
 STARTS_WITHIN_S = 10.0  # a supervisor, on a busy machine; after that another is started, and one of them gets the lock
 STARTS_AT_MOST = 10  # of a supervisor that says nothing, after which it is the job's failure
 ORPHANED = "its supervisor is gone"
-STOPPED = "its supervisor is stopped (SIGSTOP), and sees neither its end nor a wish"
+STOPPED = "its supervisor is stopped (SIGSTOP), and sees neither its exit nor a request"
 NOTES_WITHIN_S = 3.0  # a supervisor, what it started, where it can
 LISTENS_WITHIN_S = 10.0  # a supervisor that is asked to end all now
 SUPERVISOR = (sys.executable, "-P", "-m", __package__)
@@ -157,8 +157,8 @@ class Local:
         elif processes.end_marked(_mark(id, number, self.config.root), _sessions(state)):
             with suppress(OSError):
                 os.utime(path / folder.LOCK)  # seen alive, though without its supervisor
-            return Sight(State.RUNNING, reason=f"{ORPHANED}; what is left of it is being ended", since=begun, **progress)
-        seen, reason = folder.last_seen(path, begun, now), "its supervisor was ended"
+            return Sight(State.RUNNING, reason=f"{ORPHANED}; its remaining processes are being killed", since=begun, **progress)
+        seen, reason = folder.last_seen(path, begun, now), "its supervisor was killed"
         if not folder.has_begun(state, path):
             begun, reason = None, f"{reason} before it started anything{folder.last_words(path)}"
         return Sight(state=State.LOST, reason=reason, since=begun, until=seen, handle=str(path), **progress)
@@ -321,7 +321,7 @@ class Local:
         try:
             if (path / folder.STATE).exists():
                 return False
-            folder.write(path, folder.ENDED, {"code": None, "reason": "ended before it began", "at": time.time()})
+            folder.write(path, folder.ENDED, {"code": None, "reason": "stopped before it started", "at": time.time()})
             return True
         finally:
             os.close(lock)
@@ -378,7 +378,7 @@ def _unanswered(path: Path) -> str:
     if health is None or folder.number(health, "answered") is not None:
         return ""
     detail = ": ".join(filter(None, (folder.words(health, "url"), folder.words(health, "instead"))))
-    return f"it does not answer its check yet{f' ({detail[:300]})' if detail else ''}"
+    return f"it does not pass its health check yet{f' ({detail[:300]})' if detail else ''}"
 
 
 def _ended(ended: Mapping[str, Any], begun: float | None, path: Path, notice: tuple[float | None, str]) -> Sight:

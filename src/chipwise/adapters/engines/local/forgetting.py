@@ -22,7 +22,7 @@ CHECKPOINTS = "checkpoints"
 
 
 def forget(root: Path, id: str, *, checkpoints: bool = True, dry_run: bool = False) -> int | None:
-    """The bytes that were removed, or would be in a dry run; None: something of it still runs, and nothing was touched.
+    """The bytes that were removed, or would be in a dry run; None: some of its processes still run, and nothing was touched.
     Without `checkpoints` those stay."""
     home = root / id  # ids come from a record that others may write to
     if not is_file_name(id) or home.is_symlink() or not home.is_dir():

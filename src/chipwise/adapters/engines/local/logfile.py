@@ -75,8 +75,8 @@ def refuse_short(setting: str, value: str) -> None:
     """Raises where a value could not be hidden in what a job prints. An empty one is no secret."""
     if 0 < len(value) < SHORTEST_SECRET:
         raise BadInput(
-            f"The secret {setting} is too short to be hidden: it has fewer than {SHORTEST_SECRET} characters.",
-            remedy=f"Use a longer one, or give it as a setting that need not be hidden: --env {setting}.",
+            f"The secret {setting} is too short to redact: it has fewer than {SHORTEST_SECRET} characters.",
+            remedy=f"Use a longer one, or pass it as a plain variable: --env {setting}.",
         )
 
 

@@ -302,7 +302,7 @@ class Supervisor:
     def _sweep(self) -> None:
         """Whatever is left of it: processes that went into the background, however they hide."""
         if left := processes.end_below(self.order["mark"], self._reap, SWEEPS_S, spares=self.account is None):
-            self.log.write(f"These processes could not be ended: {', '.join(str(one.pid) for one in left)}\n".encode())
+            self.log.write(f"These processes could not be killed: {', '.join(str(one.pid) for one in left)}\n".encode())
 
     # Ending well or not
 
@@ -329,12 +329,12 @@ class Supervisor:
 def _impossible(command: list[Any], env: dict[str, str]) -> str:
     """What no program can be given: the system ends texts at a NUL, and names at an equals sign. Values are never repeated."""
     if any("\0" in str(word) for word in command):
-        return "its command holds a NUL character, which no program can be given"
+        return "its command contains a NUL character, which cannot be passed to a program"
     for name, value in env.items():
         if not name or "=" in name or "\0" in name:
             return f"{name[:60]!r} cannot be the name of a setting"
         if "\0" in str(value):
-            return f"the setting {name[:60]} holds a NUL character, which no program can be given"
+            return f"the setting {name[:60]} contains a NUL character, which cannot be passed to a program"
     return ""
 
 

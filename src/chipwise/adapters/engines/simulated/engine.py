@@ -205,7 +205,7 @@ class Simulated:
                 stay.lost, stay.notice, stay.announced = self.now + loss.notice_s, self.now, loss.announced
                 stay.stamp += 1
                 if not loss.announced:
-                    stay.reason = "its supervisor is gone; what is left of it is being ended"
+                    stay.reason = "its supervisor is gone; its remaining processes are being killed"
                 self._push(stay.next_at, stay)
 
     def _outage(self, operation: Fails) -> None:

@@ -62,7 +62,7 @@ class Stay:
         """What `next_at` announced happens. A machine that goes takes with it what would have been saved at that moment."""
         self.stamp += 1
         if self.lost <= now:
-            self.end(now, State.LOST, None, "its machine went away" if self.announced else "its supervisor is gone")
+            self.end(now, State.LOST, None, "its machine was removed" if self.announced else "its supervisor is gone")
         elif self.state is State.PENDING:
             self.state = State.RUNNING
         elif self.leaves <= now:
@@ -119,6 +119,6 @@ class Stay:
         if not self.lives or self.state is not State.PENDING:
             return ""
         if self.arrived is not None:
-            return "its machine boots"
+            return "its machine is booting"
         place = self.pool.place
-        return f"no {place.purchase} machine is to be had in {place.zone or place.region or 'the pool'}"
+        return f"no {place.purchase} machine is available in {place.zone or place.region or 'the pool'}"

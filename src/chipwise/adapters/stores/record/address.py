@@ -61,12 +61,12 @@ def whole_url(url: str) -> str:
 
 def read_address(url: str) -> File | Server:
     if not url.strip() or "\0" in url:
-        raise BadInput("The URL of the record is empty or holds a NUL character.", remedy=_FORMS)
+        raise BadInput("The URL of the database is empty or holds a NUL character.", remedy=_FORMS)
     kind, colon, rest = url.partition(":")
     if not colon or "/" in kind or (len(kind) == 1 and kind.isalpha()):  # a path; C:\record.db too
         if _means_a_server(url):
             raise BadInput(
-                "The record is neither a path nor a URL: it looks like the login of a server, without postgresql:// before it.",
+                "The database is neither a path nor a URL: it looks like a server's login, without postgresql:// before it.",
                 remedy=f"{_FORMS} A path with such characters begins with / or ./, and a : before an @ in it is written as in"
                 " sqlite:///a%3Ab%40c/file.db.",
             )
@@ -76,11 +76,11 @@ def read_address(url: str) -> File | Server:
         near = nearest(kind.lower(), KINDS) if shown else ()
         hint = f"Did you mean {' or '.join(near)}? " if near else ""
         begins = f"begins with {kind!r}" if shown else "does not begin with sqlite:// or postgresql://"
-        raise BadInput(f"A record cannot be kept at a URL that {begins}.", remedy=hint + _FORMS)
+        raise BadInput(f"The database cannot be at a URL that {begins}.", remedy=hint + _FORMS)
     if kind.lower() == "sqlite":
         return _file(rest)
     if not _SERVER.fullmatch(rest):
-        raise BadInput("The URL of the record cannot be read, and is not repeated here.", remedy=f"{_ENCODED} {_FORMS}")
+        raise BadInput("The URL of the database cannot be read, and is not repeated here.", remedy=f"{_ENCODED} {_FORMS}")
     return Server(f"{kind.lower()}:{rest}", _without_secrets(url))
 
 
@@ -96,11 +96,11 @@ def _means_a_server(path: str) -> bool:
 def _file(rest: str) -> File:
     """Three slashes begin an absolute path on this machine; a host before it would be another machine's."""
     if not rest.startswith("///"):
-        raise BadInput("A SQLite record is a file of this machine: three slashes come before its path.", remedy=_FORMS)
+        raise BadInput("A SQLite database is a file of this machine: three slashes come before its path.", remedy=_FORMS)
     path, _, query = rest[2:].partition("?")
     if _means_a_server(path) or "@" in query:
         raise BadInput(
-            "The URL of the record looks like the login of a server, and a SQLite record is a file.",
+            "The URL of the database looks like the login of a server, and a SQLite database is a file.",
             remedy=f"{_FORMS} In the name of a file @ is written as %40, and : as %3A.",
         )
     options = dict(parse_qsl(query, keep_blank_values=True))
@@ -109,7 +109,7 @@ def _file(rest: str) -> File:
         names = [name for name in sorted(options) if f"{name}=" in query and _SCHEME.fullmatch(name)]
         wrong = ", ".join(names) or ("" if options else f"synchronous={synchronous}")
         raise BadInput(
-            f"The URL of the record has an option that is not known{f': {wrong[:60]}' if wrong else ''}.",
+            f"The URL of the database has an option that is not known{f': {wrong[:60]}' if wrong else ''}.",
             remedy="There is synchronous=full and synchronous=normal; `decisions` is the default.",
         )
     return File(_path("/" + os.fsdecode(unquote_to_bytes(path)).lstrip("/")), synchronous)
@@ -118,9 +118,9 @@ def _file(rest: str) -> File:
 def _path(text: str) -> Path:
     path = Path(os.path.expanduser(text))  # of the text, since `./~` is no home
     if text.startswith("~") and str(path).startswith("~"):
-        raise BadInput("The path of the record begins in a home directory that is not known.", remedy=_FORMS)
+        raise BadInput("The path of the database begins in a home directory that is not known.", remedy=_FORMS)
     if path.name in ("", "..") or text.endswith("/"):
-        raise BadInput(f"{text[:200]} is a folder; a record is a file.", remedy=_FORMS)
+        raise BadInput(f"{text[:200]} is a folder; the database is a file.", remedy=_FORMS)
     return path.absolute()
 
 

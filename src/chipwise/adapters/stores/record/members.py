@@ -92,7 +92,7 @@ def team_database(url: str) -> Database:
     address = read_address(url)
     if isinstance(address, File):
         raise BadInput(
-            f"The record {address} is a file: everyone who can read it sees everything.", remedy="A team uses PostgreSQL."
+            f"The database {address} is a file: everyone who can read it sees everything.", remedy="A team uses PostgreSQL."
         )
     from chipwise.adapters.stores.record.postgres import PostgresDatabase
 

@@ -69,7 +69,7 @@ class Pool(Generic[C]):
         loan = object()
         with self._gate:
             if self._closed:
-                raise BadInput("The record was closed.")
+                raise BadInput("The database was closed.")
             connection = self._idle.pop() if self._idle else None
             self._busy[loan] = (threading.get_ident(), connection)
         return loan, connection

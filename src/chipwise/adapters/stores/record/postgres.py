@@ -80,7 +80,7 @@ class PostgresDatabase:
         except psycopg.ProgrammingError:
             # Its message repeats a part of the URL, which may be of a password: neither it nor its cause is kept.
             raise BadInput(
-                f"The URL of the record {self.shown} cannot be read by libpq.",
+                f"The URL of the database {self.shown} cannot be read by libpq.",
                 remedy="Characters like @ / % in a name or password are written as %40 %2F %25.",
             ) from None
         self._pool = Pool(self._opened, _ended)
@@ -128,7 +128,7 @@ class PostgresDatabase:
                 return False
             if time.monotonic() > until:
                 raise TryLater(
-                    f"The record {self.shown} stopped answering during a write, and it may or may not have happened.",
+                    f"The database {self.shown} stopped answering during a write, and it may or may not have happened.",
                     remedy="Look at the job again before you repeat what you did.",
                 )
             time.sleep(wait)
@@ -178,7 +178,7 @@ class PostgresDatabase:
                     connection.execute(cast(Any, statement))
                 except psycopg.errors.InsufficientPrivilege as error:
                     raise NotAllowed(
-                        f"The record {self.shown} is not set up for this version, and {self.login} may not do it.",
+                        f"The database {self.shown} is not set up for this version, and {self.login} may not do it.",
                         remedy="Let the owner of the database connect once with this version of chipwise.",
                     ) from error
             connection.execute("COMMIT")
@@ -205,10 +205,10 @@ def _past_stalled(connection: psycopg.Connection[Any], act: Callable[[psycopg.Co
 def _check_server(connection: psycopg.Connection[Any], label: str) -> None:
     version, encoding = connection.info.server_version, connection.info.parameter_status("server_encoding")
     if version < OLDEST:
-        raise OutsideFailed(f"The record {label} is on PostgreSQL {version // 10000}; 13 or newer is needed.")
+        raise OutsideFailed(f"The database {label} is on PostgreSQL {version // 10000}; 13 or newer is needed.")
     if encoding != "UTF8":
         raise BadInput(
-            f"The record {label} is in a database with the encoding {encoding}; it needs UTF8.",
+            f"The database {label} is in a database with the encoding {encoding}; it needs UTF8.",
             remedy="Create the database with ENCODING 'UTF8'.",
         )
 

@@ -12,7 +12,7 @@ import psycopg
 from chipwise.errors import BadInput, ChipwiseError, NotAllowed, NotFound, OutsideFailed, TryLater
 from chipwise.runner.record import Stale
 
-_ASK = "Ask an admin of the record; `chipwise.members` in the database says who may do what."
+_ASK = "Ask an admin of the database; `chipwise.members` in the database says who may do what."
 _LOGIN = "Check the login, and its password in PGPASSWORD, ~/.pgpass or the service file."
 
 _HOARD = (
@@ -38,7 +38,7 @@ TROUBLES: tuple[tuple[str, Callable[..., ChipwiseError], str, str], ...] = (
     ("53200", TryLater, "has no room for locks left: {said}", _HOARD),
     ("53300", TryLater, "has no connection left", "Try again, or raise max_connections on the server."),
     ("53", TryLater, "has run out of something: {said}", "Try again."),
-    ("54", BadInput, "takes nothing that large: {said}", "Keep large things in files, and their names in the record."),
+    ("54", BadInput, "takes nothing that large: {said}", "Keep large things in files, and their names in the database."),
     (
         "55P03",
         TryLater,
@@ -73,12 +73,14 @@ def translated_error(error: psycopg.Error, label: str, login: str) -> ChipwiseEr
     for begins, kind, text, remedy in TROUBLES:
         if code.startswith(begins):
             ours = error.diag.message_hint if code == "42501" else None  # of our own triggers
-            return kind(f"The record {label} {text.format(said=message, login=login)}.", remedy=ours or remedy)
+            return kind(f"The database {label} {text.format(said=message, login=login)}.", remedy=ours or remedy)
     if isinstance(error, psycopg.DataError):
-        return BadInput(f"The record {label} takes no such value: {message}.")
+        return BadInput(f"The database {label} takes no such value: {message}.")
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return TryLater(f"The record {label} does not answer: {message}.", remedy="Check that the server runs, and try again.")
-    return OutsideFailed(f"The record {label} failed: {message} ({code or type(error).__name__}).")
+        return TryLater(
+            f"The database {label} does not answer: {message}.", remedy="Check that the server runs, and try again."
+        )
+    return OutsideFailed(f"The database {label} failed: {message} ({code or type(error).__name__}).")
 
 
 def of_connecting(error: psycopg.Error, label: str, login: str) -> ChipwiseError:
@@ -88,9 +90,9 @@ def of_connecting(error: psycopg.Error, label: str, login: str) -> ChipwiseError
     for words, kind, text, remedy in _BEFORE:
         wanted = all if words[0].endswith(" ") else any
         if wanted(word in message for word in words):
-            return kind(f"The record {label} {text.format(login=login)}.", remedy=remedy)
+            return kind(f"The database {label} {text.format(login=login)}.", remedy=remedy)
     return TryLater(
-        f"The record {label} cannot be reached: {_short(_of_libpq(message)) or type(error).__name__}.",
+        f"The database {label} cannot be reached: {_short(_of_libpq(message)) or type(error).__name__}.",
         remedy="Check that the server runs, and try again.",
     )
 

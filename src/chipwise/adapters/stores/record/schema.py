@@ -90,9 +90,9 @@ def missing(current: int, migrations: Sequence[Migration], label: str) -> list[s
     known = len(migrations)
     if current > known:
         raise BadInput(
-            f"The record {label} was written by a newer chipwise: "
+            f"The database {label} was written by a newer chipwise: "
             f"its tables have version {current}, and this one knows {known}.",
-            remedy="Upgrade chipwise, or name another record.",
+            remedy="Upgrade chipwise, or use another database.",
         )
     steps = [statement for migration in migrations[current:] for statement in migration]
     return [*steps, f"UPDATE meta SET value = {known} WHERE name = 'schema'"] if steps else []

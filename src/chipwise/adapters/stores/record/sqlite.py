@@ -75,7 +75,7 @@ class SqliteDatabase:
     def __init__(self, address: File, *, wait_s: float = 10.0, migrations: Sequence[schema.Migration] | None = None) -> None:
         self.path, self._synchronous, self._wait_s = address.path, address.synchronous, wait_s
         if sqlite3.sqlite_version_info < OLDEST:
-            raise OutsideFailed(f"This Python has SQLite {sqlite3.sqlite_version}; a record needs 3.35 or newer.")
+            raise OutsideFailed(f"This Python has SQLite {sqlite3.sqlite_version}; 3.35 or newer is needed.")
         refuse_network(self.path)
         self._inode = _create_file(self.path)
         self._pool = Pool(self._opened, Connection.close)
@@ -139,7 +139,7 @@ class SqliteDatabase:
         """0 for a file in which nothing is yet."""
         recognised = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
         if not recognised and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            raise BadInput(f"{self.path} is a SQLite database of something else.", remedy="Name another file for the record.")
+            raise BadInput(f"{self.path} is a SQLite database of something else.", remedy="Name another file.")
         if not recognised:
             return 0
         row = connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
@@ -155,7 +155,7 @@ class SqliteDatabase:
             raise of_system(error, self.path) from error
         if (status.st_dev, status.st_ino) != self._inode:
             raise OutsideFailed(
-                f"The record {self.path} was replaced by another file while it was in use.", remedy="Start again."
+                f"The database {self.path} was replaced by another file while it was in use.", remedy="Start again."
             )
 
 
@@ -189,6 +189,6 @@ def _log_ahead(connection: Connection, path: Path, wait_s: float) -> None:
             continue
         if mode != "wal":
             raise OutsideFailed(
-                f"The record {path} is on a disk where write-ahead logging does not work.", remedy="Use a local disk."
+                f"The database {path} is on a disk where write-ahead logging does not work.", remedy="Use a local disk."
             )
         return

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from chipwise.errors import BadInput, ChipwiseError, NotAllowed, NotFound, OutsideFailed, TryLater
 
-_ELSEWHERE = "Name another file, or use a PostgreSQL record (postgresql://user@host/database)."
-_COPY = "Put back a copy, or move it away and begin a new record; `sqlite3 FILE .recover` may save what is in it."
+_ELSEWHERE = "Name another file, or use a PostgreSQL database (postgresql://user@host/database)."
+_COPY = "Restore a backup, or move it away and start a new one; `sqlite3 FILE .recover` may save what is in it."
 
 # By the beginning of the code's name, the longest first.
 TROUBLES: tuple[tuple[str, Callable[..., ChipwiseError], str, str], ...] = (
@@ -28,23 +28,28 @@ TROUBLES: tuple[tuple[str, Callable[..., ChipwiseError], str, str], ...] = (
         "cannot be opened, or the files that SQLite keeps next to it (-wal, -shm) cannot",
         "Check that the file and its folder can be written by you.",
     ),
-    ("SQLITE_CONSTRAINT_TRIGGER", NotAllowed, "refuses: {said}", "What happened is never changed in a record."),
+    ("SQLITE_CONSTRAINT_TRIGGER", NotAllowed, "refuses: {said}", "Recorded events are never changed."),
     ("SQLITE_CORRUPT", OutsideFailed, "is damaged or cut off", _COPY),
     ("SQLITE_FULL", OutsideFailed, "cannot grow: the disk is full", "Free some space; nothing was half written."),
     ("SQLITE_IOERR", OutsideFailed, "could not be read or written by the system ({code})", f"Look at the disk. {_ELSEWHERE}"),
     ("SQLITE_LOCKED", TryLater, "is held by another part of this process", "Try again."),
     ("SQLITE_NOTADB", BadInput, "is not a SQLite database", _ELSEWHERE),
     ("SQLITE_PERM", NotAllowed, "may not be used by you", _ELSEWHERE),
-    ("SQLITE_PROTOCOL", OutsideFailed, "is on a disk where locks do not work", f"A record needs a local disk. {_ELSEWHERE}"),
+    (
+        "SQLITE_PROTOCOL",
+        OutsideFailed,
+        "is on a disk where locks do not work",
+        f"The database needs a local disk. {_ELSEWHERE}",
+    ),
     ("SQLITE_READONLY", NotAllowed, "can only be read", "Give yourself the right to write the file and its folder."),
-    ("SQLITE_TOOBIG", BadInput, "takes no text of that length", "Keep large things in files, and their names in the record."),
+    ("SQLITE_TOOBIG", BadInput, "takes no text of that length", "Keep large things in files, and their names in the database."),
 )
 _SYSTEM: tuple[tuple[type[OSError], Callable[..., ChipwiseError], str], ...] = (
     (PermissionError, NotAllowed, "may not be made by you"),
     (NotADirectoryError, BadInput, "is inside something that is not a folder"),
     (IsADirectoryError, BadInput, "is a folder"),
     (FileExistsError, BadInput, "is inside something that is not a folder"),
-    (FileNotFoundError, NotFound, "is not there any more"),
+    (FileNotFoundError, NotFound, "no longer exists"),
 )
 # Write-ahead logging shares memory between processes, which no network file system does; their locks fail silently, too.
 _NETWORK = frozenset(
@@ -75,17 +80,17 @@ def translated_error(error: sqlite3.Error, path: Path, wait_s: float) -> Chipwis
     code = getattr(error, "sqlite_errorname", None) or ""
     for begins, kind, text, remedy in TROUBLES:
         if code.startswith(begins):
-            return kind(f"The record {path} {text.format(wait=wait_s, said=error, code=code)}.", remedy=remedy)
-    return OutsideFailed(f"The record {path} failed: {error} ({code or type(error).__name__}).")
+            return kind(f"The database {path} {text.format(wait=wait_s, said=error, code=code)}.", remedy=remedy)
+    return OutsideFailed(f"The database {path} failed: {error} ({code or type(error).__name__}).")
 
 
 def of_system(error: OSError, path: Path) -> ChipwiseError:
     if error.errno == errno.EROFS:
-        return NotAllowed(f"The record {path} is on a read-only file system.", remedy=_ELSEWHERE)
+        return NotAllowed(f"The database {path} is on a read-only file system.", remedy=_ELSEWHERE)
     for family, kind, text in _SYSTEM:
         if isinstance(error, family):
-            return kind(f"The record {path} {text}.", remedy=_ELSEWHERE)
-    return OutsideFailed(f"The record {path} could not be made: {error.strerror or error}.", remedy=_ELSEWHERE)
+            return kind(f"The database {path} {text}.", remedy=_ELSEWHERE)
+    return OutsideFailed(f"The database {path} could not be created: {error.strerror or error}.", remedy=_ELSEWHERE)
 
 
 def refuse_network(path: Path, mounts: str | None = None) -> None:
@@ -106,6 +111,6 @@ def refuse_network(path: Path, mounts: str | None = None) -> None:
             deepest, kind = mount, parts[2]
     if kind in _NETWORK:
         raise BadInput(
-            f"The record {path} is on a network file system ({kind} at {deepest}), where SQLite can lose what is written.",
-            remedy=f"A record needs a local disk. {_ELSEWHERE}",
+            f"The database {path} is on a network file system ({kind} at {deepest}), where SQLite can lose what is written.",
+            remedy=f"The database needs a local disk. {_ELSEWHERE}",
         )

@@ -64,7 +64,7 @@ class Store:
         def work(tx: Transaction) -> None:
             mark = tx.marks(len(jobs)) - len(jobs)
             if duplicates := _versions(tx, [job.id for job in jobs], ""):
-                raise Stale(f"Job {min(duplicates)} is in the record already.", remedy="Submit it under another id.")
+                raise Stale(f"Job {min(duplicates)} is in the database already.", remedy="Submit it under another id.")
             tx.execute_many(r.INSERT_JOB, [(*line, mark + n, 1, mark + n, body) for n, (line, body) in enumerate(lines, 1)])
             tx.execute_many(r.INSERT_EVENT, events)
 
@@ -269,7 +269,7 @@ def _versions(tx: Transaction, ids: Sequence[str], lock: str) -> dict[str, int]:
 def _stale(job: Job, versions: dict[str, int]) -> Stale | None:
     has = versions.get(job.id)
     if has is None:
-        return Stale(f"Job {job.id} is not in the record, or not for you to see.")
+        return Stale(f"Job {job.id} is not in the database, or not for you to see.")
     return (
         None
         if has == job.version
@@ -290,7 +290,7 @@ def _put(tx: Transaction, drafts: Sequence[tuple[int, Draft]]) -> None:
 def _changes(tx: Transaction) -> int:
     rows = tx.rows("SELECT value FROM meta WHERE name = 'mark'")
     if not rows or not isinstance(rows[0][0], int):
-        raise OutsideFailed("The record has lost its counter of changes.", remedy="Put back a copy of it.")
+        raise OutsideFailed("The database has lost its counter of changes.", remedy="Restore a backup.")
     return rows[0][0]
 
 

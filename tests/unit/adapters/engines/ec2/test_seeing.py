@@ -78,13 +78,13 @@ def test_one_that_ended_after_a_notice_says_until_when_it_had_time() -> None:
 
 
 def test_where_one_of_several_machines_is_lost_the_others_are_to_leave() -> None:
-    lost = replace(RUNS, id="i-2", state="terminated", reason="AWS took the spot machine back")
+    lost = replace(RUNS, id="i-2", state="terminated", reason="AWS reclaimed the spot machine")
     found = seen(job(2), [RUNS, lost], begun_0={"value": 1}, begun_1={"value": 2})
-    assert (found.state, found.leave_by, found.reason) == (State.RUNNING, NOW + 30.0, "AWS took the spot machine back")
+    assert (found.state, found.leave_by, found.reason) == (State.RUNNING, NOW + 30.0, "AWS reclaimed the spot machine")
 
 
 def test_a_machine_that_could_not_work_is_lost_with_its_own_words() -> None:
-    gone = replace(RUNS, state="terminated", reason="its machine shut itself down without a word")
+    gone = replace(RUNS, state="terminated", reason="its machine shut itself down without a message")
     found = seen(job(), [gone], broken_i_1={"reason": "a machine does not hear its own metadata"})
     assert (found.state, found.reason) == (State.LOST, "a machine does not hear its own metadata")
 
@@ -118,7 +118,7 @@ def test_the_time_at_which_a_machine_ended_is_read(word: str) -> None:
         "StateTransitionReason": f"Service initiated (1970-01-01 01:00:00 {word})",
     }
     found = machine(told)
-    assert (found.until, found.reason, found.spot) == (3600.0, "AWS took the spot machine back", True)
+    assert (found.until, found.reason, found.spot) == (3600.0, "AWS reclaimed the spot machine", True)
     assert seen(job(), [found]).until == 3600.0
 
 

@@ -123,7 +123,7 @@ def test_a_scratch_volume_is_no_place_for_checkpoints() -> None:
 
 
 def test_a_secret_that_only_the_submitter_has_is_refused_and_its_name_alone_is_told() -> None:
-    with pytest.raises(BadInput, match=r"TOKEN is kept nowhere.*kubectl create secret"):
+    with pytest.raises(BadInput, match=r"TOKEN is not stored where.*kubectl create secret"):
         _made(_job(job_object({}), secrets={"TOKEN": ""}))
 
 

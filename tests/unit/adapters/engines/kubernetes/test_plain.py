@@ -80,7 +80,7 @@ def test_a_queued_command_waits_until_kueue_lets_it_in() -> None:
 
 @pytest.mark.parametrize(
     ("image", "needs", "told"),
-    [("", Needs(), "--image"), ("a b", Needs(), "is no image"), (IMAGE, Needs(processes=8), "torchrun --nproc-per-node 8")],
+    [("", Needs(), "--image"), ("a b", Needs(), "is not an image"), (IMAGE, Needs(processes=8), "torchrun --nproc-per-node 8")],
 )
 def test_a_command_that_a_pod_cannot_run_is_refused_with_a_way_out(image: str, needs: Needs, told: str) -> None:
     with pytest.raises(BadInput, match=told):

@@ -115,7 +115,7 @@ def test_a_lost_machine_is_told_from_a_failure_of_the_program() -> None:
 
 
 def test_pods_that_a_job_removes_when_one_has_failed_are_not_taken_for_the_reason() -> None:
-    """They end later, with 143, or with 75 where they save and leave."""
+    """They end later, with 143, or with 75 where they save and exit."""
     meta = {"deletionTimestamp": AT.format(9), "deletionGracePeriodSeconds": 5}
     removed = [_pod(f"r{n}", "Failed", code, index=n, meta=meta) for n, code in ((1, 143), (2, 75))]
     lost = _must(_see(_job(FAILED, completions=3), _pod("p", "Failed", 137, lost="node n is shutting down"), *removed))
@@ -286,7 +286,7 @@ PENDING = {
         None,
         "its volume does not exist: nothing provides the claim (kubectl get pvc, storageclass)",
     ),
-    "a machine comes": ("none", ("Nominated", _COMING), f"a machine is coming: {_COMING}"),
+    "a machine comes": ("none", ("Nominated", _COMING), f"a machine is being provisioned: {_COMING}"),
 }
 
 
@@ -308,7 +308,7 @@ def test_an_image_that_cannot_be_had_is_waited_for_a_while_and_then_no_more(reas
     pod = _pod("p", "Pending")
     pod["spec"]["nodeName"] = "n"
     pod["status"]["containerStatuses"] = [{"image": "i:1", "state": {"waiting": {"reason": reason, "message": "not found"}}}]
-    assert _must(_see(_job(), pod)).reason == f"its image i:1 cannot be had: {reason}: not found"
+    assert _must(_see(_job(), pod)).reason == f"its image i:1 cannot be pulled: {reason}: not found"
     picture = Picture()
     picture.put(JOB, _job())
     picture.put(POD, pod)
@@ -316,7 +316,7 @@ def test_an_image_that_cannot_be_had_is_waited_for_a_while_and_then_no_more(reas
     assert lacks_image(part)
     later = _must(sight(picture, part, JOB_1, Times(NOW, NOW, given_up=True)))
     assert (later.state, later.code) == (State.EXITED, 127)
-    assert "cannot be had" in later.reason
+    assert "cannot be pulled" in later.reason
 
 
 def test_quantities_are_read_as_the_api_writes_them() -> None:
@@ -374,4 +374,4 @@ def test_numbers_that_change_for_a_thousand_waiting_jobs_are_told_a_few_dozen_ti
         told.append(last.text)
     assert 50 < len(set(told)) < 150
     assert told[6] != told[0]  # soon at first
-    assert next_message(last, "let in by queue team-a", 100_000.0).text == "let in by queue team-a"
+    assert next_message(last, "admitted by queue team-a", 100_000.0).text == "admitted by queue team-a"

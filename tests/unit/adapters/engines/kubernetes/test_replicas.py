@@ -68,7 +68,7 @@ def _deployment(replicas: int, serve: int) -> dict[str, Any]:
 
 
 def test_a_replica_that_ends_again_and_again_is_told_though_its_pod_is_said_to_run() -> None:
-    again = "it ends again and again: started 4 times, and ended last with code 2"
+    again = "it keeps crashing: started 4 times, last ended with code 2"
     none = _see(_starting(service=True), _deployment(1, 0), _pod("1", LOOPS))
     assert (none.state, none.reason) == (State.PENDING, again)
     some = _see(_starting(service=True), _deployment(2, 1), _runs("1"), _pod("2", LOOPS))

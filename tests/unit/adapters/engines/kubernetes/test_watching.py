@@ -213,7 +213,7 @@ def test_what_may_not_be_read_is_done_without_unless_it_is_needed(
 _NO_RIGHT = 'jobs.batch is forbidden: User "u" cannot list resource "jobs"'
 _UNKNOWN = "failed to create typed patch object (x)"
 ERRORS: dict[str, tuple[Answer, type[ChipwiseError], str]] = {
-    "nobody": (_status(401, "Unauthorized"), NotAllowed, "does not know who asks"),
+    "nobody": (_status(401, "Unauthorized"), NotAllowed, "rejects the credentials"),
     "a right": (_status(403, _NO_RIGHT), NotAllowed, "You may not list jobs.batch in namespace here"),
     "another right": (_status(403, _NO_RIGHT.replace("cannot list", "cannot create")), NotAllowed, "may not create jobs.batch"),
     "a quota": (_status(403, "jobs.batch is forbidden: exceeded quota: q, requested: 1"), TryLater, "namespace is full"),

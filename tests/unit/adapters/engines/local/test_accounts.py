@@ -27,7 +27,7 @@ def test_nobody_named_is_the_controllers_own_user_and_an_owner_who_is_not_named_
 
 
 def test_jobs_never_run_as_root_or_as_nobody_who_is_there() -> None:
-    with pytest.raises(BadInput, match="who is root"):
+    with pytest.raises(BadInput, match="which is root"):
         accounts.account("root")
     with pytest.raises(BadInput, match="There is no system user"):
         accounts.account("no-such-user-here")
@@ -55,7 +55,7 @@ def test_a_program_has_the_home_of_its_own_user() -> None:
 
 def test_who_is_not_root_cannot_run_jobs_as_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(BadInput, match="Only a controller of root"):
+    with pytest.raises(BadInput, match="Only a root controller"):
         local.connect(local.Config(tmp_path / "run" / "jobs", run_as={"": "nobody"})).ready()
 
 

@@ -104,7 +104,7 @@ def test_a_stored_secret_that_could_not_be_hidden_is_refused_and_a_pipe_is_none(
     (tmp_path / "secrets" / "pin").write_text("12\n")
     os.mkfifo(tmp_path / "secrets" / "pipe")
     engine = local.connect(local.Config(tmp_path / "jobs", place="here", secrets=tmp_path / "secrets"))
-    with pytest.raises(BadInput, match="too short to be hidden"):
+    with pytest.raises(BadInput, match="too short to redact"):
         engine._secrets(Job("j1", Spec(name="j", command=("true",), secrets={"PIN": "pin"}), 1.0))
     assert engine._secret(Job("j1", Spec(("true",), "j"), 1.0), "PIN", "pipe") is None
 

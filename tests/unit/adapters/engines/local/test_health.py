@@ -51,10 +51,10 @@ def test_what_is_no_address_is_a_failure_and_does_not_end_the_asking() -> None:
     ("told", "said"),
     [
         (None, ""),
-        ({"url": URL, "answered": None, "instead": ""}, f"it does not answer its check yet ({URL})"),
-        ({"url": URL, "answered": None, "instead": "status 503"}, f"it does not answer its check yet ({URL}: status 503)"),
+        ({"url": URL, "answered": None, "instead": ""}, f"it does not pass its health check yet ({URL})"),
+        ({"url": URL, "answered": None, "instead": "status 503"}, f"it does not pass its health check yet ({URL}: status 503)"),
         ({"url": URL, "answered": 7.0, "instead": ""}, ""),
-        ({"url": 3, "answered": "x", "instead": []}, "it does not answer its check yet"),
+        ({"url": 3, "answered": "x", "instead": []}, "it does not pass its health check yet"),
     ],
 )
 def test_a_service_that_runs_and_does_not_answer_is_seen_so(tmp_path: Path, told: dict[str, object] | None, said: str) -> None:

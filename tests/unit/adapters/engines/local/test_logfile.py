@@ -56,7 +56,7 @@ def test_no_secret_that_is_taken_is_printed_as_a_word(value: str) -> None:
 
 @pytest.mark.parametrize("value", ["a", "12", "abc", "äöü"])
 def test_what_is_too_short_to_be_hidden_is_not_taken_as_a_secret(value: str) -> None:
-    with pytest.raises(BadInput, match="too short to be hidden") as refused:
+    with pytest.raises(BadInput, match="too short to redact") as refused:
         refuse_short("PIN", value)
     assert repr(value) not in f"{refused.value}"
     refuse_short("PIN", "")  # an option that is not set

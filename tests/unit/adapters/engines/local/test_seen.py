@@ -126,7 +126,7 @@ def test_a_supervisor_that_died_before_it_started_anything_says_why(engine: Loca
     (path / "supervisor.log").write_text("Traceback ...\nMemoryError: no room\n\n")
     sight = engine.look([job], 1000.0).attempts[job.id, 1]
     assert (sight.state, sight.since) == (State.LOST, None)
-    assert sight.reason == "its supervisor was ended before it started anything: MemoryError: no room"
+    assert sight.reason == "its supervisor was killed before it started anything: MemoryError: no room"
 
 
 def test_a_supervisor_that_never_begins_is_not_started_for_ever(
@@ -197,4 +197,4 @@ def test_what_ended_before_it_began_did_not_run(engine: Local) -> None:
     engine.do(End(job))
     sight = engine.look([job], 102.15).attempts[job.id, 1]
     over = added(replace(job, wish=Wish.STOP), *after_end(replace(job, wish=Wish.STOP), sight, 102.15), at=102.15)
-    assert (over.attempts[-1].reason, over.runtime_s(200.0)) == ("ended before it began", 0.0)
+    assert (over.attempts[-1].reason, over.runtime_s(200.0)) == ("stopped before it started", 0.0)

@@ -101,10 +101,10 @@ def test_of_two_supervisors_at_once_one_runs_it(attempt: Attempt, tmp_path: Path
 @pytest.mark.parametrize(
     ("command", "more", "secret", "reason"),
     [
-        (("true",), {}, "half\0other", "the setting KEY holds a NUL character"),
+        (("true",), {}, "half\0other", "the setting KEY contains a NUL character"),
         (("true",), {"env": {"A=B": "x"}}, "", "'A=B' cannot be the name of a setting"),
         (("true",), {"env": {"": "x"}}, "", "'' cannot be the name of a setting"),
-        (("true", "a\0b"), {}, "", "its command holds a NUL character"),
+        (("true", "a\0b"), {}, "", "its command contains a NUL character"),
         ((), {}, "", "it has no command to run"),
     ],
 )

@@ -30,9 +30,9 @@ GUESSES = "\n\tThis probably means the server terminated abnormally\n\tbefore or
 def test_a_server_that_cannot_be_reached_is_told_in_one_sentence(said: str, told: str) -> None:
     error = postgres_troubles.of_connecting(psycopg.OperationalError(said), "HERE", "mia")
     assert isinstance(error, TryLater)
-    assert str(error) == f"The record HERE cannot be reached: {told}. Check that the server runs, and try again."
+    assert str(error) == f"The database HERE cannot be reached: {told}. Check that the server runs, and try again."
 
 
 def test_a_connection_that_breaks_is_told_in_one_sentence() -> None:
     error = postgres_troubles.translated_error(psycopg.OperationalError(CLOSED + GUESSES), "HERE", "mia")
-    assert str(error) == f"The record HERE does not answer: {CLOSED}. Check that the server runs, and try again."
+    assert str(error) == f"The database HERE does not answer: {CLOSED}. Check that the server runs, and try again."

@@ -179,7 +179,7 @@ def test_a_record_that_was_removed_or_replaced_is_not_written_into_the_void(tmp_
     path = filled(tmp_path / "jobs.db")
     record = connect(str(path))
     path.rename(tmp_path / "moved.db")
-    with pytest.raises(NotFound, match="is not there any more"):
+    with pytest.raises(NotFound, match="no longer exists"):
         record.submit([("b", SPEC)], 1.0)
     path.write_bytes(b"")
     with pytest.raises(OutsideFailed, match="was replaced by another file"):
@@ -229,7 +229,7 @@ def test_a_full_disk_gets_one_sentence_and_what_was_told_stays(tmp_path: Path) -
     told, kept = on_a_disk_of_its_own(tmp_path / "small", '"$python" -c "$1" "$record"; "$python" -c "$2" "$record"')
     where = tmp_path / "small" / "jobs.db"
     assert told == (
-        f"OutsideFailed The record {where} cannot grow: the disk is full. Free some space; nothing was half written."
+        f"OutsideFailed The database {where} cannot grow: the disk is full. Free some space; nothing was half written."
     )
     assert int(kept) > 10
 
@@ -238,8 +238,8 @@ def test_a_record_that_can_only_be_read_gets_one_sentence(tmp_path: Path) -> Non
     again = '"$python" -c "$1" "$record"; '
     frozen = f'mount -o remount,ro "{tmp_path}/small"; '
     _, old, new = on_a_disk_of_its_own(tmp_path / "small", again + frozen + again + again.replace("$record", "$record.new"))
-    assert old.startswith(f"NotAllowed The record {tmp_path}/small/jobs.db can")
-    assert new.startswith(f"NotAllowed The record {tmp_path}/small/jobs.db.new is on a read-only file system.")
+    assert old.startswith(f"NotAllowed The database {tmp_path}/small/jobs.db can")
+    assert new.startswith(f"NotAllowed The database {tmp_path}/small/jobs.db.new is on a read-only file system.")
 
 
 MOUNTS = """\

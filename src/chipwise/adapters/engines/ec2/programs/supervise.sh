@@ -136,7 +136,7 @@ gone() { # somebody shuts the machine down: EC2 says so, and no word of ours may
   exit 0
 }
 
-tell() { # reason, until: save and leave; once
+tell() { # reason, until: save and exit; once
   [ -z "$TOLD" ] || return 0
   TOLD=yes WHY=$1 UNTIL=$2
   printf '{"reason": "%s", "until": %s}\n' "$(plain "$1")" "$2" >"$RUN/notice.new"
@@ -158,9 +158,9 @@ notice() { # reason, until: AWS wants the machine back; who watches is told too
 take_notice() {
   if said=$(metadata spot/instance-action); then
     at=$(printf '%s' "$said" | sed -n 's/.*"time"[^"]*"\([^"]*\)".*/\1/p')
-    notice "AWS takes the spot machine back" "$(date -d "$at" +%s 2>/dev/null || echo $(($(now) + 120)))"
+    notice "AWS is reclaiming the spot machine" "$(date -d "$at" +%s 2>/dev/null || echo $(($(now) + 120)))"
   elif [ "$REBALANCE" = yes ] && metadata events/recommendations/rebalance >/dev/null; then
-    notice "AWS recommends to leave the machine (rebalance)" "$(($(now) + (GRACE > 120 ? GRACE : 120)))"
+    notice "AWS sent a rebalance recommendation" "$(($(now) + (GRACE > 120 ? GRACE : 120)))"
   fi
 }
 
