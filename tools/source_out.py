@@ -24,11 +24,12 @@ from chipwise.calibration.crossvalidate import NOISE, Sample, samples
 from chipwise.calibration.families import VISION
 from chipwise.calibration.measurements import DATA as MEASUREMENTS
 from chipwise.calibration.measurements import packaged, read
+from chipwise.calibration.random_effects import Rows, intervals
 from chipwise.calibration.sources import source_of
 from chipwise.calibration.without import Residuals, fold_of, inside, residuals
 from chipwise.catalog.load import load
 from chipwise.perf import bands, published_vision
-from chipwise.perf.arrays import Array, Coded
+from chipwise.perf.arrays import Array
 from chipwise.perf.blocks import blocks, fitted
 from chipwise.perf.fitting import fit
 from chipwise.perf.part import Parts
@@ -39,8 +40,9 @@ from chipwise.perf.tables import DATA
 from chipwise.perf.tables import rows as table_rows
 
 FOLDS, ROUNDS = 5, 5  # of networks
-# Kinds of answers, and into how many bins by spread their rows are sorted: those of few sources are not.
-KINDS = {"vision": 4, "encoder": 3, "vision training": 1, "diffusion": 1, "speech": 1}
+# Kinds of answers, and into how many bins by spread their rows are sorted. Three sources have none: their intervals come from how
+# much sources differ (`random_effects`), for the rows of two tell little of the next.
+KINDS = {"vision": 4, "encoder": 3, "vision training": 1, "diffusion": 1, "speech": 0}
 _DOMAINS = {"bert": "encoder", "diffusion": "diffusion"}
 HEADER = ("Domain", "rows", "sources", "median", "90th", "inside", "width")
 # What the kinds of answers of generation are called where they are reported.
@@ -116,13 +118,18 @@ def left_out(sample: Sample, fold: NDArray[np.intp]) -> tuple[Array, Array]:
     return residual, spread
 
 
-def tables(sample: Sample, fold: NDArray[np.intp], residual: Array, spread: Array) -> Iterator[list[str]]:
-    kind = Coded.of([VISION.kind_of(case) for case in sample.cases])
-    kinds, domains = np.array(kind.texts()), np.array([domain_of(row) for row in sample.rows])
-    used = sample.weight > 0
+def left_out_rows(sample: Sample, fold: NDArray[np.intp], residual: Array, spread: Array) -> Rows:
+    kinds = np.array([VISION.kind_of(case) for case in sample.cases])
+    sources = np.array([source_of(row) for row in sample.rows])
+    return Rows(kinds, np.full(len(kinds), ""), sources, fold, residual, spread)
+
+
+def tables(sample: Sample, errors: Rows) -> Iterator[list[str]]:
+    fold, kinds, residual, spread = errors.fold, errors.kind, errors.residual, errors.spread
+    domains, used = np.array([domain_of(row) for row in sample.rows]), sample.weight > 0
     low, high = np.full(len(fold), np.nan), np.full(len(fold), np.nan)
     for number in range(FOLDS):
-        made = calibrated(kinds, spread, residual, used & (fold != number))
+        made = calibrated(errors, used & (fold != number))
         for name in set(kinds):
             rows = (fold == number) & (kinds == name)
             low[rows], high[rows] = made[name].limits(spread[rows])
@@ -142,11 +149,14 @@ def tables(sample: Sample, fold: NDArray[np.intp], residual: Array, spread: Arra
         ]
 
 
-def calibrated(kinds: NDArray[np.str_], spread: Array, residual: Array, rows: NDArray[np.bool_]) -> dict[str, bands.Band]:
-    return {
-        str(name): bands.calibrate(spread[rows & (kinds == name)], residual[rows & (kinds == name)], KINDS[str(name)])
-        for name in sorted(set(kinds))
-    }
+def calibrated(errors: Rows, rows: NDArray[np.bool_]) -> dict[str, bands.Band]:
+    by_source = intervals(errors, rows)
+
+    def band(name: str) -> bands.Band:
+        members = rows & (errors.kind == name)
+        return bands.calibrate(errors.spread[members], errors.residual[members], KINDS[name])
+
+    return {name: band(name) if KINDS[name] else by_source[name] for name in sorted(set(errors.kind.tolist()))}
 
 
 def write(sample: Sample, made: Mapping[str, bands.Band]) -> None:
@@ -207,11 +217,11 @@ def networks(wanted: bool) -> None:
     sample = sample_of([*packaged(), *read(MEASUREMENTS / "networks.jsonl").rows])
     fold = fold_of(sample.rows, FOLDS)
     residual, spread = left_out(sample, fold)
-    show(tables(sample, fold, residual, spread))
+    errors = left_out_rows(sample, fold, residual, spread)
+    show(tables(sample, errors))
     if wanted:
-        kinds = np.array([VISION.kind_of(case) for case in sample.cases])
         write_best_shares(sample)
-        write(sample, calibrated(kinds, spread, residual, sample.weight > 0))
+        write(sample, calibrated(errors, sample.weight > 0))
 
 
 if __name__ == "__main__":

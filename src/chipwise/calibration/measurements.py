@@ -212,6 +212,7 @@ def packaged() -> tuple[Row, ...]:
             "network_rows.csv",
             "own.jsonl",
             "variants.jsonl",
+            "trainers.jsonl",
         )
     )
     return tuple(row for table in tables for row in table.rows)

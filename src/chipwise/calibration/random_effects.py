@@ -3,8 +3,8 @@
 A residual of row j of a source i that the fit has not seen is r_ij = m + b_i + e_ij: a shift that all sources share, what
 sets this source apart, and the rest. Of every kind of answer, and within it of every class of provenance, the spread t of the
 b_i and s of the e_ij are estimated robustly (from the 80th percentile of their absolute values, as intervals are for four of
-five), and shrunk towards those of their kin by the number of sources that speak: with n of them a share n / (n + PRIOR) is
-their own. A class takes from its kind, a kind from kinds like it. The interval is m -+ z sqrt(t^2 + s^2), with z of Student's t
+five), and shrunk towards those of their kin by the number of sources that speak: with n of them a share of
+(n - 1) / (n - 1 + PRIOR) is their own. A class takes from its kind, a kind from kinds like it. The interval is m -+ z sqrt(t^2 + s^2), with z of Student's t
 for as many sources, times what it takes to hold four times of five on folds that had no part in it. So it is narrow where
 sources agree and wide where they do not, and never narrower further away from measurements (classes out of order share
 their mean).
@@ -27,6 +27,7 @@ CROWD = 0.4  # a source of n rows counts n ** (1 - CROWD) times one row
 SHARE, DEVIATIONS = 0.8, 1.2816  # of rows inside, and what that is in standard deviations
 DRAWN = (0.7, 1.05)  # how far intervals may be drawn in or out to hold their share; more would count few sources twice
 FEWEST_ROWS = 20  # that such a judgement takes
+SHIFTS_APART = 0.15  # standard deviation of the shifts of kinds and classes, which fits know nothing of
 KINDS_APART = 0.5  # standard deviation of kinds of answers that are kin, shared out over the sources of the one
 NARROWEST = 0.03  # what an interval has on either side
 _OWN, _NEURON = " own", " neuron"
@@ -54,7 +55,7 @@ class Effects(NamedTuple):
 
     @property
     def half_width(self) -> float:
-        return max(_student(self.sources + PRIOR) * float(np.hypot(self.between, self.row_spread)), NARROWEST)
+        return max(_student(max(self.sources - 1.0, 0.0) + PRIOR) * float(np.hypot(self.between, self.row_spread)), NARROWEST)
 
 
 def _student(degrees: float) -> float:
@@ -96,7 +97,7 @@ def _effects(table: Rows, rows: Chosen) -> dict[tuple[str, str], Effects]:
     for kind in sorted({str(name) for name in table.kind}):
         members = rows & (table.kind == kind)
         of_kind = _shrunk(table, members, by_kin[kin_of(kind)])
-        if _KIN.get(kind):  # what is lent by kin may not hold for it
+        if kind.removesuffix(_OWN) != kin_of(kind):  # what is lent by kin may not hold for it
             apart = KINDS_APART / np.sqrt(of_kind.sources + 1.0)
             of_kind = of_kind._replace(between=float(np.hypot(of_kind.between, apart)))
         by_class = [_shrunk(table, members & (table.near == name), of_kind) for name in CLASSES]
@@ -116,24 +117,33 @@ def _shrunk(table: Rows, rows: Chosen, kin: Effects) -> Effects:
     residual = table.residual[rows]
     middle = np.array([np.median(residual[place == at]) for at in range(len(names))])
     size = counts.astype(np.float64) ** (1.0 - CROWD)
-    shift = _percentile(middle, size, 0.5)
-    between = _percentile(np.abs(middle - shift), size, SHARE) / DEVIATIONS
     repeated = counts[place] >= 3
-    own = len(names) / (len(names) + PRIOR)
+    own = _share(len(names))
+    own_shift = _percentile(middle, size, 0.5)
+    apart = mixed(own, _percentile(np.abs(middle - own_shift), size, SHARE) / DEVIATIONS, kin.between)
+    trusted = SHIFTS_APART**2 / (SHIFTS_APART**2 + apart**2 / len(names))
+    shift = kin.shift + trusted * (own_shift - kin.shift)
+    between = _percentile(np.abs(middle - shift), size, SHARE) / DEVIATIONS
     row_spread = kin.row_spread
     if repeated.any():
-        apart = np.abs(residual - middle[place])[repeated]
-        row_spread = _percentile(apart, (size / counts)[place][repeated], SHARE) / DEVIATIONS
-
-    def mixed(mine: float, theirs: float) -> float:
-        return float(np.sqrt(own * mine**2 + (1.0 - own) * theirs**2))
-
+        rest = np.abs(residual - middle[place])[repeated]
+        row_spread = _percentile(rest, (size / counts)[place][repeated], SHARE) / DEVIATIONS
+    unsure = (1.0 - trusted) * SHIFTS_APART**2  # what the sources leave open about the shift
     return Effects(
-        shift=own * shift + (1.0 - own) * kin.shift,
-        between=mixed(between, kin.between),
-        row_spread=mixed(row_spread, kin.row_spread),
+        shift=shift,
+        between=float(np.sqrt(mixed(own, between, kin.between) ** 2 + unsure)),
+        row_spread=mixed(own, row_spread, kin.row_spread),
         sources=float(len(names)),
     )
+
+
+def _share(sources: int) -> float:
+    """What a deviation takes from its own sources: one of them is spent on the middle, so a single one says nothing."""
+    return (sources - 1.0) / (sources - 1.0 + PRIOR)
+
+
+def mixed(own: float, mine: float, theirs: float) -> float:
+    return float(np.sqrt(own * mine**2 + (1.0 - own) * theirs**2))
 
 
 def _drawn(table: Rows, rows: Chosen) -> dict[str, float]:

@@ -13,7 +13,7 @@ from chipwise.perf.collective import Network
 from chipwise.perf.inference import Serving
 from chipwise.perf.operators import COMPUTE_EFFICIENCY, MEMORY_EFFICIENCY
 from chipwise.perf.part import Part
-from chipwise.perf.published_inference import FORMATS, InferenceCase
+from chipwise.perf.published_inference import APART, FORMATS, FUSED, PLAIN, InferenceCase, read_bytes
 from chipwise.perf.question import Question
 from chipwise.perf.serving import EQUAL_WAVES, WAVES, Load, answer, bases, full_step, in_flight, unit
 from chipwise.perf.transformer import Transformers
@@ -28,6 +28,7 @@ TERM_OF = {
     "decode_cache": "cache",
     "decode_link": "communication",
     "layer_host": "launches",
+    "launch_host": "launches",
     "step_host": "engine",
     "sequence_host": "sequences",
     "request_host": "fixed",
@@ -145,7 +146,7 @@ def question(run: Serving, load: Load, names: ServingNames, parts: dict[str, Par
     scale, power = unit(load)
     return Question(
         bases=work,
-        compose=partial(answer, load, sequences, graphs=run.graphs, full=full_step(run, load, work, sequences)),
+        compose=partial(answer, load, sequences, full=full_step(run, load, work, sequences)),
         scale=np.where(power < 0, scale * replicas, scale),
         power=power,
         levels=levels(names, parts),
@@ -173,10 +174,13 @@ def question_of(cases: Sequence[InferenceCase]) -> Question:
         tp=column("tp"),
         dp=column("dp"),
         pp=column("pp"),
-        weight_bytes=np.array([FORMATS[case.weights][0] for case in cases]),
+        weight_bytes=np.array([read_bytes(case.engine, case.weights, FORMATS[case.weights][0]) for case in cases]),
         head_bytes=np.array([FORMATS[case.weights][1] for case in cases]),
         cache_bytes=np.array([cache_bytes(case.cache) for case in cases]),
         graphs=column("graphs"),
+        fused=np.array([float(case.engine in FUSED) for case in cases]),
+        plain=np.array([float(case.engine in PLAIN) for case in cases]),
+        apart=np.array([float(case.engine in APART) for case in cases]),
     )
     replicas = column("replicas")
     load = Load(

@@ -28,6 +28,7 @@ TERM_OF = {
     "expert": "communication",
     "dispatch": "elementwise",
     "unpack": "unpack",
+    "adapters": "elementwise",
     "host": "host",
 }
 # Of the bare formula's time: products at 95% of the peak and reads at 95% of the bandwidth are the fastest there is.
@@ -161,6 +162,9 @@ def steps_of(cases: Sequence[TrainingCase]) -> Steps:
         recompute=column("recompute"),
         norms_again=np.ceil(column("recompute")),
         frozen=np.array([float(case.method != "full") for case in cases]),
+        adapted=column("adapted"),
+        loose=column("loose"),
+        dropout=column("dropout"),
         weight_bytes=np.array([WEIGHT_BYTES.get(name, 2.0) for name in precision]),
         packed=np.array([float(name in ("nf4", "int4")) for name in precision]),
         filled=column("filled"),

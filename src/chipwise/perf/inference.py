@@ -6,6 +6,8 @@ one after the other, B sequences, c tokens of context, n new prompt tokens:
   decode   every weight the B tokens meet is read once (of E experts, those that B tokens reach), the cache of B c tokens is
            read once, 2 all-reduces of B rows per layer, launches per layer, the engine's own work per step and per sequence;
            without CUDA graphs launches hide behind kernels that take longer, and show where these are short
+A plain loop (`plain`: Hugging Face's generate) launches from Python, one expert after the other, and its attention neither
+splits a context over the chip nor shares the cache between heads, after it copied the cache to make room for one token more.
 Each is a dictionary of bases: seconds of one kind of work, which fitted factors scale and `serving.py` puts together.
 Limits: balanced routing; no speculative decoding; caches that fit.
 """
@@ -32,6 +34,7 @@ BASES = (
     "decode_cache",
     "decode_link",
     "layer_host",
+    "launch_host",
     "step_host",
     "sequence_host",
     "request_host",
@@ -42,8 +45,13 @@ LAYER_HOST_S = 12e-6  # gaps between the kernels of one layer, replayed as a gra
 STEP_HOST_S = 600e-6  # scheduling, sampling and bookkeeping of an engine, per step
 _STEP_HOST = np.array([STEP_HOST_S])
 SEQUENCE_HOST_S = 4e-6  # and for each sequence in it
-EAGER_LAYER_S = 150e-6  # launches of one layer without a graph, hidden while its kernels are long (`serving` joins them)
-_REPLAYED, _LAUNCHED = np.array([LAYER_HOST_S]), np.array([EAGER_LAYER_S])
+# Launches of one layer without a graph, hidden while its kernels are long (`serving` joins them): of compiled or fused layers,
+# of an engine's own Python (on our H200 590 us), and of a plain loop, 45 kernels and the modules around them.
+FUSED_LAYER_S, EAGER_LAYER_S, PLAIN_LAYER_S = 150e-6, 500e-6, 850e-6
+PLAIN_EXPERT_S = 85e-6  # of every expert of a layer in a plain loop: nine kernels
+COPIES = 2.0  # the cache is read and written to grow by a token
+BLOCKS = 108.0  # pieces of attention that a chip works on at once
+_REPLAYED, _NOTHING = np.array([LAYER_HOST_S]), np.zeros(1)
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,9 @@ class Serving:
     head_bytes: Array  # per weight of the head
     cache_bytes: Array  # per cached value
     graphs: Array = field(default_factory=lambda: np.ones(1))  # 1: decode steps are replayed as a graph, 0: launched one by one
+    fused: Array = field(default_factory=lambda: np.zeros(1))  # 1: layers without a graph are few kernels
+    plain: Array = field(default_factory=lambda: np.zeros(1))  # 1: a loop in Python over the layers of a library
+    apart: Array = field(default_factory=lambda: np.zeros(1))  # 1: each prompt is a pass of its own
 
     @cached_property
     def tensor_group(self) -> Group:
@@ -82,7 +93,7 @@ def prefill(run: Serving, tokens: Array, length: Array, sequences: Array, cached
         "prefill_attention": layers * attention(flop, moved, run.half_peak, run.bandwidth),
         "prefill_element": layers * element,
         "prefill_link": _links(run, tokens, rows),
-        "prefill_host": layers * EAGER_LAYER_S,
+        "prefill_host": layers * _launches(run),
     }
 
 
@@ -95,14 +106,35 @@ def decode(run: Serving, sequences: Array, context: Array) -> dict[str, Array]:
     scores = seen * (2.0 / 0.4 * model.score_width) / run.tp
     moved = {
         "decode_matrix": _products(run, sequences, rows, rows),
-        "decode_cache": layers * np.maximum(passes(cache, run.bandwidth), scores / run.half_peak),
+        "decode_cache": layers * np.maximum(passes(cache, run.bandwidth) * _reads(run, rows), scores / run.half_peak),
         "decode_link": _links(run, sequences, rows),
     }
     return moved | {
-        "layer_host": layers * pick(run.graphs > 0, _REPLAYED, _LAUNCHED),
+        "layer_host": layers * pick(run.graphs > 0, _REPLAYED, _NOTHING),
+        "launch_host": layers * pick(run.graphs > 0, _NOTHING, _launches(run)),
         "step_host": _STEP_HOST,
         "sequence_host": SEQUENCE_HOST_S * sequences,
     }
+
+
+def _launches(run: Serving) -> Array:
+    """Of one layer, kernel by kernel."""
+    launches = pick((run.graphs > 0) | (run.fused > 0), np.array([FUSED_LAYER_S]), np.array([EAGER_LAYER_S]))
+    if not has_nonzero(run.plain):
+        return launches
+    experts = pick(run.model.has_experts, PLAIN_EXPERT_S * run.model.experts * run.model.expert_layers, _NOTHING)
+    return pick(run.plain > 0, PLAIN_LAYER_S + experts, launches)
+
+
+def _reads(run: Serving, rows: Array) -> Array:
+    """How many times the time of one reading a step spends on the cache."""
+    if not has_nonzero(run.plain):
+        return np.ones(1)
+    model = run.model
+    heads = np.maximum(model.query_width * 2.0 * model.kv_heads / np.maximum(model.kv_width, 1.0), 1.0)
+    shared = np.maximum(heads / np.maximum(model.kv_heads, 1.0), 1.0)
+    idle = np.maximum(BLOCKS * run.tp / (heads * rows), 1.0)
+    return pick(run.plain > 0, shared * idle + COPIES, np.ones(1))
 
 
 def _products(run: Serving, tokens: Array, rows: Array, ends: Array) -> Array:

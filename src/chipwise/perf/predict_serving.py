@@ -23,7 +23,7 @@ from chipwise.perf.part import Part
 from chipwise.perf.pooling import Groups
 from chipwise.perf.power import Power, power
 from chipwise.perf.published_inference import EAGER as EAGER
-from chipwise.perf.published_inference import answer_kind, usual_engine
+from chipwise.perf.published_inference import APART, FUSED, PLAIN, answer_kind, read_bytes, usual_engine
 from chipwise.perf.question import Question
 from chipwise.perf.queueing import GRID, Service, Traffic, cut, waits
 from chipwise.perf.queueing import in_flight as queued_in_flight
@@ -97,11 +97,19 @@ def replica(ask: Generation) -> Serving:
         tp=setup.tp / ask.attention_dp,
         dp=ask.attention_dp,
         pp=setup.pp,
-        weight_bytes=weights.look_up(lambda name: WEIGHT_BITS.get(name, 16.0) / 8),
+        weight_bytes=setup.engine.cross(weights).look_up(_read_bytes),
         head_bytes=weights.look_up(lambda name: _HEAD_BYTES.get(name, 2.0)),
         cache_bytes=setup.precision_kv.look_up(lambda name: KV_BITS.get(name, 16.0) / 8),
         graphs=setup.cuda_graphs * setup.engine.look_up(lambda name: float(name not in EAGER)),
+        fused=setup.engine.look_up(lambda name: float(name in FUSED)),
+        plain=setup.engine.look_up(lambda name: float(name in PLAIN)),
+        apart=setup.engine.look_up(lambda name: float(name in APART)),
     )
+
+
+def _read_bytes(pair: str) -> float:
+    engine, _, weights = pair.partition("|")
+    return read_bytes(engine, weights, WEIGHT_BITS.get(weights, 16.0) / 8)
 
 
 def _arithmetic(weights: str, part: Part) -> str:
@@ -336,7 +344,7 @@ def _estimates(
         scale, power = unit(metric_load)
         question = Question(
             bases=work,
-            compose=partial(answer, metric_load, sequences, graphs=run.graphs, full=full),
+            compose=partial(answer, metric_load, sequences, full=full),
             scale=pick(power < 0, scale * ask.replicas, scale),
             power=power,
             levels=common,

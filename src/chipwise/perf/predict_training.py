@@ -27,6 +27,7 @@ from chipwise.perf.model import Estimate, Joining, Model
 from chipwise.perf.part import Part
 from chipwise.perf.pooling import Groups
 from chipwise.perf.power import Power, power
+from chipwise.perf.published_training import is_loose
 from chipwise.perf.question import Question
 from chipwise.perf.seen import CLASSES, FORMULA
 from chipwise.perf.setup import TrainingSetup
@@ -49,8 +50,6 @@ FRAMEWORKS = {
     "sharded": "composer",
     "one": "pytorch",
 }
-# Stacks that run blocks kernel by kernel, so that every operation keeps its inputs.
-EAGER_FRAMEWORKS = frozenset({"hf-trainer", "llama-factory", "deepspeed", "fsdp-qlora"})
 _STACKS = tuple(dict.fromkeys(FRAMEWORKS.values()))
 _PLACE = {name: float(at) for at, name in enumerate(_STACKS)}
 
@@ -131,6 +130,9 @@ def steps(ask: Training) -> Steps:
         recompute=np.array(RECOMPUTED)[setup.recompute.astype(np.intp)],
         norms_again=np.array(NORMS_AGAIN)[setup.recompute.astype(np.intp)],
         frozen=frozen,
+        adapted=frozen * setup.targets,
+        loose=(ask.framework or usual_framework(ask)).look_up(lambda name: float(is_loose(name))),
+        dropout=np.zeros(1),
         weight_bytes=setup.precision.look_up(lambda name: WEIGHT_BYTES.get(name, 2.0)),
         packed=setup.method.look_up(lambda name: float(name == "qlora")),
         filled=_UNIT,

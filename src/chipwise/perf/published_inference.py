@@ -45,7 +45,13 @@ BENCHMARKS = {
 }
 _SHAREGPT = (225.0, 235.0)
 _CHAT = 200.0  # tokens of a short prompt whose length is not printed
-EAGER = ("transformers", "accelerate", "deepspeed", "autoawq")  # engines that launch kernels one by one
+EAGER = ("transformers", "accelerate", "deepspeed", "autoawq")  # engines that launch kernels one by one:
+PLAIN = ("transformers", "accelerate")  # those that loop in Python over the layers of a library,
+FUSED = ("deepspeed", "autoawq")  # and those that put kernels of their own in the place of layers
+APART = ("tgi",)  # engines that compute every prompt in a pass of its own
+# Bytes that eight bits of a weight cost in a step: written out in 16 bits and read again (DeepSpeed), or as slow as 16 bits,
+# for rows are quantised and what is far out is multiplied in 16 bits (LLM.int8).
+_UNFUSED_INT8 = {"deepspeed": 5.0, "transformers": 2.0, "accelerate": 2.0}
 AT_ONCE = {"tensorrt-llm": 2048.0, "sglang": 1024.0}  # sequences that engines run together by default; 256 for others
 _DRAFTED = 1.7  # tokens of a step with one drafted token, where nobody says how many were accepted
 
@@ -95,6 +101,11 @@ def weight_format(text: str) -> str:
     if "float32" in lowered:
         return "fp32"
     return "fp16"
+
+
+def read_bytes(engine: str, weights: str, stored: float) -> float:
+    """Bytes of memory traffic for each weight that a step meets; `stored` are those it is kept in."""
+    return _UNFUSED_INT8.get(engine, stored) if weights == "int8" else stored
 
 
 def engine_family(text: str, part: Part) -> tuple[str, str]:
@@ -187,6 +198,8 @@ def case_of(row: Row, part: Part) -> InferenceCase:
     batch = row.number("batch_or_concurrency", 0.0)
     offered = re.search(r"offered rate (\S+) req/s", notes)
     rate = float(offered[1]) if offered and offered[1].upper() != "INF" else row.number("rate_rps", 0.0)
+    few = re.search(r"only (\d+) requests", notes)  # fewer than were allowed at once
+    batch = min(batch, float(few[1])) if few else batch
     at_once = row.text("rate_rps").lower() in ("inf", "infinity")
     sent = batch if at_once and batch else 500.0 if offered or rate or at_once else math.inf
     batch = 0.0 if at_once else batch

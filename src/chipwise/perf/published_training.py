@@ -21,6 +21,8 @@ from chipwise.perf.transformer import Layer
 TRAINING_TASKS = ("pretrain", "sft", "finetune", "lora", "qlora", "train")
 METRICS = ("tokens_per_s_per_chip", "step_time_s", "samples_per_s", "model_tflops_per_chip", "mfu")
 _RECOMPUTE = {"none": 0.0, "selective": 0.3, "full": 1.0, "minimal": 0.3, "qkv_proj_offloaded": 0.7}
+# Stacks that run blocks kernel by kernel, so that every operation keeps its inputs.
+EAGER_STACKS = frozenset({"hf-trainer", "llama-factory", "deepspeed", "fsdp-qlora"})
 # Words in notes that tell which software or setting was used; the first that is found names the variant.
 _VARIANTS = (
     "unsloth",
@@ -77,6 +79,9 @@ class TrainingCase:
     interleave: float
     recompute: float  # share of the forward pass done again
     method: str  # full, lora, qlora
+    adapted: float  # adapters beside no matrices (0), those of attention (1), all (2)
+    loose: float  # 1: kernel by kernel
+    dropout: float  # 1: of adapters
     stack: str
     variant: str
     metric: str
@@ -99,7 +104,7 @@ def _stack(row: Row) -> Mapping[str, str]:
     if source.startswith("mlcommons/training_results"):
         task = "lora" if row.text("task") == "lora" else "bert" if "bert" in model else "gpt3" if "gpt" in model else "llama"
         return {"stack": f"mlperf-{task}", "recompute": "none", "shard": "1"}
-    if source in known:
+    if source in known and not row.text("framework"):
         stack = known[source]
         return {**stack, "stack": f"{stack['stack']}-xl"} if model.startswith("transformer-xl") else stack
     software = (row.text("framework") or row.text("engine")).lower()
@@ -220,6 +225,9 @@ def case_of(row: Row, parts: Parts, part: Part) -> TrainingCase:
         interleave=interleave if pp > 1 else 1.0,
         recompute=recompute,
         method=method,
+        adapted=0.0 if method == "full" else 1.0 if _attention_only(row, notes, stack) else 2.0,
+        loose=float(is_loose(stack["stack"], variant, row.text("compiled"))),
+        dropout=float(stack.get("dropout", "") == "yes" or re.search(r"dropout 0\.\d", notes) is not None),
         stack=stack["stack"],
         variant=variant,
         metric=row.text("metric_name"),
@@ -229,6 +237,17 @@ def case_of(row: Row, parts: Parts, part: Part) -> TrainingCase:
         offload=float("offload" in row.text("dp_or_fsdp").lower()),
         guessed=guessed + (1 if assumed else 0),
     )
+
+
+def _attention_only(row: Row, notes: str, stack: Mapping[str, str]) -> bool:
+    """Whether adapters are beside the matrices of attention alone, as in MLPerf's benchmark."""
+    stated = "adapters on attention" in notes or stack.get("adapters", "") == "attention"
+    return stated or row.text("source_repo").startswith("mlcommons/")
+
+
+def is_loose(stack: str, variant: str = "", compiled: str = "") -> bool:
+    """Whether a stack runs its blocks kernel by kernel."""
+    return (stack in EAGER_STACKS and variant not in ("fused", "unsloth")) or compiled.startswith("eager")
 
 
 def _usual_split(layer: Layer, part: Part, chips: float, method: str, stack: str, tp: float, pp: float) -> tuple[float, float]:

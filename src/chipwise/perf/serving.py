@@ -174,7 +174,7 @@ class Pace(NamedTuple):
 def pace(run: Serving, load: Load) -> Pace:
     alone = _sum(prefill(run, load.fresh, load.input_len, _UNIT, load.prefix))
     steps = (decode(run, count, load.input_len + load.output_len / 2) for count in (_UNIT, load.capacity))
-    step, full = (_sum(_decode_terms(one, run.graphs)) for one in steps)
+    step, full = (_sum(_decode_terms(one)) for one in steps)
     return Pace(alone, step, (full - step) / np.maximum(load.capacity - 1.0, 1.0))
 
 
@@ -197,6 +197,7 @@ def bases(run: Serving, load: Load, sequences: Array) -> dict[str, Array]:
     """Seconds of each kind of work, whatever is asked: prefill of one request or of the whole static batch, one decode step."""
     batched = load.weights.together > 0
     together = np.minimum(np.maximum(np.floor(CHUNK / load.fresh), 1.0) * run.dp, sequences)
+    together = pick(run.apart > 0, np.minimum(run.dp, sequences), together)
     prompts = pick(batched, sequences, together)
     share = 1.0 / pick(batched, _UNIT, prompts)
     seconds = prefill(run, prompts * load.fresh, load.input_len, prompts, load.prefix)
@@ -228,12 +229,10 @@ def unit(load: Load) -> tuple[Array, Array]:
     return pick(weights.time > 0, _MILLI, amount), pick(weights.time > 0, _UNIT, -_UNIT)
 
 
-def answer(
-    load: Load, sequences: Array, base: dict[str, Array], graphs: Array, full: Mapping[str, Array] | None = None
-) -> dict[str, Array]:
-    """Terms in seconds of what is asked; `graphs` are those of the replica, `full` is `full_step` of the same work."""
+def answer(load: Load, sequences: Array, base: dict[str, Array], full: Mapping[str, Array] | None = None) -> dict[str, Array]:
+    """Terms in seconds of what is asked; `full` is `full_step` of the same work."""
     weights, out = load.weights, load.out
-    pres, stepped = _prefill_terms(base), _decode_terms(base, graphs)
+    pres, stepped = _prefill_terms(base), _decode_terms(base)
     tokens = weights.steps + weights.steps_per_token * out
     steps = tokens / load.accepted
     neighbours = np.maximum(sequences - 1.0, 0.0)
@@ -324,13 +323,12 @@ def _prefill_terms(base: dict[str, Array]) -> dict[str, Array]:
     }
 
 
-def _decode_terms(base: dict[str, Array], graphs: Array) -> dict[str, Array]:
+def _decode_terms(base: dict[str, Array]) -> dict[str, Array]:
     """Launches of a replayed graph leave gaps; those made one by one show by as much as they take longer than the kernels."""
     launches = base["layer_host"]
-    if has_nonzero(graphs <= 0):
+    if has_nonzero(base["launch_host"]):
         device = base["decode_matrix"] + base["decode_cache"] + base["decode_link"]
-        shown = device * (soft_one(launches / np.maximum(device, 1e-12)) - 1.0)
-        launches = pick(graphs > 0, launches, shown)
+        launches = launches + device * (soft_one(base["launch_host"] / np.maximum(device, 1e-12)) - 1.0)
     return {
         "weights": base["decode_matrix"],
         "cache": base["decode_cache"],

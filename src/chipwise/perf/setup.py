@@ -27,6 +27,8 @@ Rows = NDArray[np.bool_]
 NONE, SELECTIVE, FULL = 0, 1, 2  # recompute
 RECOMPUTE = {"none": NONE, "selective": SELECTIVE, "full": FULL}
 METHODS = ("full", "lora", "qlora")
+ATTENTION_ONLY, ALL_LINEAR = 1, 2  # matrices with adapters
+TARGETS = {"attention": ATTENTION_ONLY, "all-linear": ALL_LINEAR}
 ENDS = 2.0  # the embedding and the head may take the place of a layer each in a pipeline, as Llama 3 did
 TRAINING_PRECISIONS = ("bf16", "fp16", "fp8", "mxfp8", "fp4", "fp32", "tf32")
 # How weights and states are kept: fp32 weights that autocast copies to 16 bits at each use; 16-bit weights beside an
@@ -226,6 +228,7 @@ class TrainingSetup(_Columns):
     sequence_parallel: Array = field(default_factory=partial(column, 0))  # norms and residuals split over tp too
     method: Coded = field(default_factory=partial(Coded.of, "full"))
     rank: Array = field(default_factory=partial(column, 16))  # of adapters
+    targets: Array = field(default_factory=partial(column, ALL_LINEAR))  # matrices with adapters: 1 those of attention, 2 all
     precision: Coded = field(default_factory=partial(Coded.of, "bf16"))  # of matrix products
     states: Coded = field(default_factory=partial(Coded.of, "autocast"))
     optimizer: Coded = field(default_factory=partial(Coded.of, "adamw"))
@@ -254,6 +257,7 @@ class TrainingSetup(_Columns):
         "shard": (0, 1, 2, 3),
         "recompute": (NONE, SELECTIVE, FULL),
         "sequence_parallel": (0, 1),
+        "targets": (ATTENTION_ONLY, ALL_LINEAR),
         "flash": (0, 1),
         "compiled": (0, 1),
     }

@@ -7,7 +7,8 @@ With b sequences of s tokens per micro-batch, m micro-batches, t tensor, p pipel
                equivalents, 4 with full recomputation, 2 + r with frozen weights (LoRA: no gradient of the base);
                selective recomputation repeats norms and activation functions only, as the memory model keeps the rest
   attention    forward scores x (1 + 2.5 for the backward pass) (Dao 2023, arXiv:2307.08691)
-  elementwise  norms, activations, residuals, and sorting token copies by expert: bytes over bandwidth
+  elementwise  norms, activations, residuals, sorting token copies by expert, and what adapters read and write beside their
+               matrices (`_adapters`): bytes over bandwidth
   communication  tensor: 4 all-reduces of n h values per layer and micro-batch; data: gradients once, or FSDP gathers per
                micro-batch, over all chips that hold the same weights, less what hides behind computation; experts: 4
                all-to-alls; context: ring of keys and values, mostly hidden
@@ -42,6 +43,7 @@ BASES = (
     "expert",
     "dispatch",
     "unpack",
+    "adapters",
     "host",
 )  # what a fit can scale
 _BACKWARD_ATTENTION = 2.5
@@ -49,6 +51,13 @@ EXPOSED_TENSOR, EXPOSED_NEAR, EXPOSED_FAR = 0.25, 0.2, 0.5  # what tuned stacks 
 EXPOSED_TENSOR_FAR = 0.75  # of all-reduces between machines: every layer waits for them
 _SCORE_PASSES = 5.0  # scores, mask, softmax, dropout and back, where each is a kernel
 _DISPATCH_BYTES = 48.0  # per value of a token copy sent to an expert: sorted, joined and back, forward and backward
+# Bytes per value that goes into a matrix with an adapter and comes out of it, forward and backward. Into: read by the small
+# product (2); its two gradients and the sum of both paths (10). Out: the small product's result and the sum (8); its two
+# gradients (4). Kernel by kernel also two casts of 6 bytes in between (adapters have 32 bits, products 16) either way, and the
+# scaling (4) either way. Dropout reads, writes and keeps a mask.
+_INTO, _OUT_OF, _CASTS, _SCALES = (2.0, 10.0), (8.0, 4.0), 12.0, 4.0
+_DROPOUT, _DROPOUT_CAST = 5.0, 4.0  # of 16 bits, and what 32 bits add
+_ADAPTER_LAUNCHES, _CAST_LAUNCHES = 2.0, 4.0  # kernels beside a matrix, forward; and where nothing is fused
 _LAUNCHES = 60.0  # kernels of one layer's forward pass, uncompiled
 _LAUNCH_S = 9e-6
 HOST_BYTES_PER_S = 15e9  # per chip, optimiser on the processor
@@ -78,6 +87,9 @@ class Steps:
     recompute: Array  # share of the forward products, attention and exchanges that is done again
     norms_again: Array  # share of the forward element-wise work that is
     frozen: Array  # 1: weights have no gradient (LoRA)
+    adapted: Array  # adapters beside no matrices (0), those of attention (1), all (2)
+    loose: Array  # 1: kernel by kernel, so that casts and sums of adapters are passes of their own
+    dropout: Array  # 1: adapters drop some of their inputs
     weight_bytes: Array  # per stored weight element read in a pass
     unfused: Array  # 1: scores are written to memory and read again, as before fused attention
     packed: Array  # 1: frozen weights are stored in 4 bits and unpacked at each use
@@ -138,6 +150,10 @@ def bases(run: Steps) -> dict[str, Array]:
     unpack: Array = np.zeros(1)
     if has_nonzero(run.packed):
         unpack = pick(run.packed > 0, worked / layers * passes(stored * 4.6, run.bandwidth), unpack)
+    adapters, launches = np.zeros(1), np.array([_LAUNCHES])
+    if has_nonzero(run.adapted):
+        adapters, more = _adapters(run, rows, layers)
+        launches = launches + more
     return {
         "matrix": worked * _products(run, rows, tokens * model.headed, width),
         "attention": layers * _attention(run, rows, width),
@@ -148,8 +164,26 @@ def bases(run: Steps) -> dict[str, Array]:
         "expert": expert,
         "dispatch": dispatch,
         "unpack": unpack,
-        "host": worked * (_LAUNCHES * _LAUNCH_S) * model.sublayers,
+        "adapters": adapters,
+        "host": worked * (launches * _LAUNCH_S) * model.sublayers,
     }
+
+
+def _adapters(run: Steps, rows: Array, layers: Array) -> tuple[Array, Array]:
+    """Seconds that adapters add beside their matrices, whose small products wait for memory, and kernels of a layer's pass."""
+    model = run.model
+    everywhere = (run.adapted > 1) & ~model.has_experts
+    matrices = np.where(everywhere, model.mlp_weights / np.maximum(model.hidden * model.mlp_width, 1.0), 0.0)
+    mlp = matrices > 0
+    into = 3.0 * model.hidden + model.query_width + mlp * ((matrices - 1.0) * model.hidden + model.mlp_width)
+    out_of = model.query_width + model.kv_width + model.hidden + mlp * ((matrices - 1.0) * model.mlp_width + model.hidden)
+    fixed = _CASTS * run.loose + run.dropout * (_DROPOUT + _DROPOUT_CAST * run.loose)
+    scaled = _SCALES * run.loose
+    forward, backward = (into * (_INTO[at] + fixed) + out_of * (_OUT_OF[at] + scaled) for at in (0, 1))
+    moved = rows * (forward * (1.0 + run.recompute) + backward) / np.maximum(run.tp, 1.0)
+    some = run.adapted > 0
+    launches = (4.0 + matrices) * (_ADAPTER_LAUNCHES + _CAST_LAUNCHES * run.loose)
+    return some * layers * model.sublayers * passes(moved, run.bandwidth), some * launches
 
 
 def _products(run: Steps, rows: Array, headed: Array, width: Array) -> Array:
@@ -219,7 +253,7 @@ def _shared(run: Steps, stored: Array, trained: Array, group: Group) -> Array:
 def compose(run: Steps, base: dict[str, Array]) -> dict[str, Array]:
     """Terms of one step from scaled bases: overlap, bubble, and waiting for the host."""
     micro_batches = run.micro_batches
-    element = base["elementwise"] + base["dispatch"]
+    element = base["elementwise"] + base["dispatch"] + base["adapters"]
     chip = base["unpack"] + base["matrix"] + base["attention"] + element
     sent = base["tensor"] + base["expert"]
     busy = chip + sent

@@ -28,7 +28,8 @@ from chipwise.perf.model import Estimate, Model
 from chipwise.perf.part import Part
 from chipwise.perf.power import Power
 from chipwise.perf.predict_serving import Generation
-from chipwise.perf.predict_training import EAGER_FRAMEWORKS, Training, TrainingEstimate
+from chipwise.perf.predict_training import Training, TrainingEstimate
+from chipwise.perf.published_training import EAGER_STACKS
 from chipwise.perf.queueing import Traffic
 from chipwise.perf.setup import FULL, NONE, SELECTIVE, ServingSetup, TrainingSetup, Values, all_true, is_whole
 from chipwise.perf.transformer import Transformers
@@ -142,7 +143,7 @@ def train(
         settings["seq"] = min(USUAL_SEQUENCE, float(stated_context(known, model) or USUAL_SEQUENCE))
     if "precision" not in settings:
         settings["precision"] = hardware.part.map(lambda name: usual_format(hardware.parts[name]))
-    if framework in EAGER_FRAMEWORKS:
+    if framework in EAGER_STACKS:
         settings.setdefault("compiled", 0.0)
     setup, notes = _training_setup(counts("chips", chips), accumulate, settings)
     setup.check(shape)

@@ -7,7 +7,7 @@ import pytest
 
 from chipwise.catalog.load import load
 from chipwise.perf.family_inference import question_of
-from chipwise.perf.inference import EAGER_LAYER_S, LAYER_HOST_S
+from chipwise.perf.inference import BLOCKS, COPIES, EAGER_LAYER_S, FUSED_LAYER_S, LAYER_HOST_S, PLAIN_EXPERT_S, PLAIN_LAYER_S
 from chipwise.perf.part import Parts
 from chipwise.perf.published_inference import InferenceCase, case_of
 from chipwise.perf.rows import Row
@@ -75,7 +75,43 @@ def test_engines_without_graphs_wait_for_their_launches() -> None:
     cells = {"model": "Qwen2.5-0.5B", "batch_or_concurrency": "1", "metric_name": "tpot_ms"}
     eager, replayed = (terms(**cells, engine=name)["launches"] for name in ("transformers", "vllm"))
     assert replayed < 24.5 * LAYER_HOST_S
-    assert 0.5 * EAGER_LAYER_S * 24 < eager < EAGER_LAYER_S * 24
+    assert 0.5 * PLAIN_LAYER_S * 24 < eager < PLAIN_LAYER_S * 24
+    for name, seconds in (("deepspeed", FUSED_LAYER_S), ("tgi", EAGER_LAYER_S)):
+        launches = terms(**cells, engine=name, compiled="eager, flash attention")["launches"]
+        assert 0.5 * seconds * 24 < launches < seconds * 24
+
+
+def test_a_plain_loop_launches_every_expert_by_itself() -> None:
+    cells = {"model": "Mixtral-8x7B", "chips": "2", "tp": "1", "pp": "2", "batch_or_concurrency": "1", "metric_name": "tpot_ms"}
+    asked = question_of([case(**cells, engine="transformers")])
+    assert asked.bases["launch_host"] == pytest.approx(32 * (PLAIN_LAYER_S + 8 * PLAIN_EXPERT_S))
+
+
+def test_a_plain_loop_reads_its_cache_once_for_every_head_and_copies_it() -> None:
+    """Eight key heads for 32, whose attention fills 32 of a chip's blocks; with four sequences it fills all of them."""
+    cells = {"task": "llm-decode", "metric_name": "tpot_ms", "input_len": "30000", "output_len": "1"}
+    for sequences, times in (("1", 4 * BLOCKS / 32 + COPIES), ("4", 4 + COPIES)):
+        plain, paged = (
+            terms(**cells, batch_or_concurrency=sequences, engine=name)["cache"] for name in ("transformers", "vllm")
+        )
+        assert plain == pytest.approx(times * paged, rel=0.01)
+
+
+@pytest.mark.parametrize(("engine", "times"), [("vllm", 0.5), ("accelerate", 1.0), ("deepspeed", 2.5)])
+def test_eight_bits_are_faster_only_where_kernels_read_them(engine: str, times: float) -> None:
+    cells = {"task": "llm-decode", "metric_name": "tpot_ms", "engine": engine, "batch_or_concurrency": "1"}
+    narrow, wide = (terms(**cells, precision_weights=name)["weights"] for name in ("int8", "fp16"))
+    assert narrow == pytest.approx(times * wide, rel=0.1)
+
+
+def test_prompts_in_passes_of_their_own_stretch_steps_more() -> None:
+    cells = {"input_len": "11", "output_len": "50", "metric_name": "tpot_ms"}
+    apart, together = (prompts(terms(**cells, engine=name)) for name in ("tgi", "vllm"))
+    assert apart > 5 * together
+
+
+def test_no_more_requests_are_in_flight_than_were_sent() -> None:
+    assert case(batch_or_concurrency="1024", notes="random 2048/512; only 400 requests").batch == 400.0
 
 
 def test_a_prompt_that_a_client_timed_has_what_a_server_adds() -> None:
@@ -103,5 +139,5 @@ def test_launches_never_make_a_longer_step_shorter() -> None:
     lengths = ("1000", "4000", "16000", "64000", "120000")
     cells = {"engine": "transformers", "metric_name": "tpot_ms", "batch_or_concurrency": "1"}
     question = question_of([case(**cells, input_len=length) for length in lengths])
-    seconds = question.log_time({"layer_host": np.array([1.5])})
+    seconds = question.log_time({"launch_host": np.array([1.5])})
     assert np.all(np.diff(seconds) > 0)

@@ -12,6 +12,7 @@ import pytest
 from chipwise.api.session.wiring import Session, open_session
 from chipwise.errors import BadInput
 from chipwise.perf.memory_training import training_memory
+from chipwise.perf.setup import ALL_LINEAR
 from chipwise.planner.training.splits import LearningJob, setup_of
 from chipwise.planner.values.split import TrainingSplit
 from chipwise.predictor.named import layer_named
@@ -188,6 +189,7 @@ def test_a_split_needs_the_memory_that_a_plan_counts_for_it(tp: int) -> None:
         batch=64,
         method="full",
         rank=16,
+        targets=ALL_LINEAR,
         optimizer="adamw",
         precisions=("bf16",),
     )

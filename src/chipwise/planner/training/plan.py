@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from chipwise.errors import BadInput
 from chipwise.perf.arrays import column
 from chipwise.perf.rows import model_key
-from chipwise.perf.setup import RECOMPUTE
+from chipwise.perf.setup import ALL_LINEAR, RECOMPUTE, TARGETS
 from chipwise.perf.transformer import layer_of, pair_layer
 from chipwise.planner import missing
 from chipwise.planner.assemble import assemble
@@ -56,6 +56,7 @@ def plan_learning(known: Known, path: str, work: Learning, objective: str | None
         batch=batch,
         method=work.method.value if isinstance(work, Finetune) else "full",
         rank=int(work.rank or LORA_RANK) if isinstance(work, Finetune) else LORA_RANK,
+        targets=TARGETS[work.targets] if isinstance(work, Finetune) else ALL_LINEAR,
         optimizer=work.optimizer.value,
         precisions=(work.precision.value,),
         recompute=(RECOMPUTE[work.recompute.value],) if work.recompute is not None else (0, 1, 2),

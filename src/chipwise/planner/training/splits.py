@@ -34,6 +34,7 @@ class LearningJob:
     batch: int  # sequences per optimiser step
     method: str
     rank: int
+    targets: int  # matrices with adapters
     optimizer: str
     precisions: tuple[str, ...]
     recompute: tuple[int, ...] = (NONE, SELECTIVE, FULL)
@@ -155,6 +156,7 @@ def setup_of(job: LearningJob, table: Array, precision: str | Coded) -> Training
         global_batch=float(job.batch),
         method=job.method,
         rank=float(job.rank),
+        targets=float(job.targets),
         precision=precision,
         optimizer=job.optimizer,
         sequence_parallel=(columns["tp"] > 1).astype(float),

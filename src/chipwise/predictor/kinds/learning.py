@@ -14,7 +14,7 @@ from chipwise.perf.arrays import Coded, column
 from chipwise.perf.feeding import Feeding, feed
 from chipwise.perf.fits import fits
 from chipwise.perf.part import Part
-from chipwise.perf.setup import RECOMPUTE
+from chipwise.perf.setup import RECOMPUTE, TARGETS
 from chipwise.predictor.kinds.ask import Ask, by_samples, known_model
 from chipwise.predictor.kinds.goals import whole_job
 from chipwise.predictor.known import Known
@@ -52,7 +52,7 @@ def predict_learning(ask: Ask, work: Learning) -> TrainingPrediction | SamplePre
     chosen: dict[str, Any] = {"precision": precision, "optimizer": work.optimizer.value}
     lengths = {"seq": seq} if pairs is None else {"seq": float(pairs.inputs[0]), "target": float(pairs.targets[0])}
     if isinstance(work, Finetune):
-        chosen |= {"method": work.method.value, "rank": float(work.rank or 16)}
+        chosen |= {"method": work.method.value, "rank": float(work.rank or 16), "targets": float(TARGETS[work.targets])}
     chosen |= {name: options[key] for key, name in LEARNING_OPTIONS.items() if key in options} | lengths
     recompute = options.get("recompute") or (work.recompute.value if work.recompute is not None else None)
     if recompute is not None:
