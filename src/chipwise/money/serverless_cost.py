@@ -114,13 +114,16 @@ class _State(NamedTuple):
     joined: float  # requests per second that wait for an instance which another one started
 
 
+LINES = ("work", "kept warm", "cold starts", "rounding", "requests")  # of a bill
+
+
 @dataclass(frozen=True, slots=True)
 class Bill:
     """Per hour of mean traffic."""
 
     service: Service
     requests_per_s: float
-    state: _State
+    state: _State | None  # none of a day, whose hours differ
     prices: tuple[float, float]  # USD per second of an instance at work, and of an idle one
     amounts: tuple[float, ...]  # USD of each line
     cold_share: float  # of the requests: those that start an instance, and those that wait for one to start
@@ -137,14 +140,16 @@ class Bill:
     def cost(self) -> Cost:
         """With how each line was reckoned: of many bills few are shown."""
         state, start, step, (work, idle) = self.state, self.cold_start_s.middle, self.service.min_billed_s, self.prices
+        if state is None:
+            return Cost.of(Line(name, usd, "over the hours of the day") for usd, name in zip(self.amounts, LINES, strict=True))
         formulas = (
-            ("work", f"{state.working:.3g} instances at work x ${work:.3g}/s"),
-            ("kept warm", f"{state.idle:.3g} instances idle x ${idle:.3g}/s"),
-            ("cold starts", f"{state.starts * HOUR:.3g}/h x {start:.3g} s"),
-            ("rounding", f"times are rounded up to {duration(step)}" if step else ""),
-            ("requests", f"{self.requests_per_s * HOUR:,.0f} x ${self.service.usd_per_request:.3g}"),
+            f"{state.working:.3g} instances at work x ${work:.3g}/s",
+            f"{state.idle:.3g} instances idle x ${idle:.3g}/s",
+            f"{state.starts * HOUR:.3g}/h x {start:.3g} s",
+            f"times are rounded up to {duration(step)}" if step else "",
+            f"{self.requests_per_s * HOUR:,.0f} x ${self.service.usd_per_request:.3g}",
         )
-        return Cost.of(Line(name, usd, how) for usd, (name, how) in zip(self.amounts, formulas, strict=True))
+        return Cost.of(Line(name, usd, how) for usd, name, how in zip(self.amounts, LINES, formulas, strict=True))
 
 
 def cold_start(service: Service, image_bytes: float, weights_bytes: float) -> Spread:
@@ -220,16 +225,13 @@ def over_a_day(service: Service, traffic: Traffic, container: Container, day: Le
     if len(bills) == 1:
         return bills[0][0]
     first = bills[0][0]
-    totals: dict[str, float] = {}
-    for bill, _, share in bills:
-        for line in bill.cost.lines:
-            totals[line.name] = totals.get(line.name, 0.0) + share * line.usd
-    lines = [Line(name, usd, "over the hours of the day") for name, usd in totals.items()]
+    amounts = zip(*([share * usd for usd in bill.amounts] for bill, _, share in bills), strict=True)
     instances = sum(share * bill.instances for bill, _, share in bills)
     used = sum(share * bill.instances * bill.utilisation for bill, _, share in bills)
     return replace(
         first,
-        cost=Cost.of(lines),
+        state=None,
+        amounts=tuple(fsum(of_line) for of_line in amounts),
         cold_share=sum(share * level * bill.cold_share for bill, level, share in bills),
         instances=instances,
         utilisation=used / instances if instances else 0.0,
