@@ -57,17 +57,21 @@ class RenderRequest:
 
 
 @cache
+def _own_targets() -> frozenset[str]:
+    return frozenset(module.name.replace("_", "-") for module in pkgutil.iter_modules(targets.__path__))
+
+
+@cache
 def target_names() -> tuple[str, ...]:
     """As the user types them."""
-    own = [module.name.replace("_", "-") for module in pkgutil.iter_modules(targets.__path__)]
-    return tuple(sorted({*own, *(entry.name for entry in entry_points(group=GROUP))}))
+    return tuple(sorted({*_own_targets(), *(entry.name for entry in entry_points(group=GROUP))}))
 
 
 def target(name: str) -> ModuleType:
     name = SPELLED.get(name, name)
     if name not in target_names():
         raise UnknownName("target", name, nearest(name, target_names()), remedy="`chipwise render --list` shows all.")
-    if name.replace("-", "_") in {module.name for module in pkgutil.iter_modules(targets.__path__)}:
+    if name in _own_targets():
         return import_module(f"chipwise.renderer.targets.{name.replace('-', '_')}")
     entry_point = next(iter(entry_points(group=GROUP, name=name)))
     module = entry_point.load()

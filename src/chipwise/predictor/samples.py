@@ -181,9 +181,10 @@ class Sampled:
         if self.part.kind == "edge":
             estimate = _of_terms(self._frame(batches), self.chips * column(batches), metric)
             return self.fitted.by_formula(estimate, self.part, -1.0 if metric == "samples_per_s" else 1.0)
-        question = family_vision.question_of(self.cases(batches, metric))
+        cases = self.cases(batches, metric)
+        question = family_vision.question_of(cases)
         if self.alike:
-            kind = family_vision.answer_kind(self.case(batches[0], metric))
+            kind = family_vision.answer_kind(cases[0])
             return self.fitted.estimate("vision", question, Coded.of(kind))
         estimate = self.fitted.estimate("vision", question, Coded.of("never measured"))  # the widest interval
         near = estimate.provenance.map(lambda name: FORMULA if name == INTERPOLATED else name)

@@ -93,5 +93,5 @@ def is_hub_id(text: str) -> bool:
 
 def one_line(text: str) -> str:
     """For comments: no character that ends a line, none that hides, and no more than a line holds."""
-    flat = "".join(sign if sign.isprintable() else " " for sign in text)
+    flat = text if text.isprintable() else "".join(sign if sign.isprintable() else " " for sign in text)
     return " ".join(flat.split())[:160]

@@ -106,15 +106,15 @@ def _scalar(value: Yaml) -> str:
     return _string(value) if isinstance(value, str) else _dumped(value)
 
 
-@lru_cache(maxsize=4096, typed=True)
 def _string(value: str) -> str:
-    """Keys and words come again and again, in a file and in the next; PyYAML sets up a whole stream for each."""
     text = _dumped(value)
     if "\n" in text or not value.isprintable():
         text = yaml.safe_dump(value, width=2**30, allow_unicode=False, default_style='"').strip()
     return text
 
 
+@lru_cache(maxsize=4096, typed=True)
 def _dumped(value: Yaml) -> str:
+    """Words and numbers come again and again, in a file and in the next; PyYAML sets up a whole stream for each."""
     text: str = yaml.safe_dump(value, width=2**30, allow_unicode=True, default_flow_style=True)
     return text.removesuffix("\n").removesuffix("\n...")

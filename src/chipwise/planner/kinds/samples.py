@@ -184,6 +184,7 @@ def serving_ways(
     speeds: dict[tuple[str, float], tuple[float, float, float, float | None]] = {}
     curves: dict[tuple[str, float], Curve] = {}
     fewer: dict[tuple[str, float], AtLess] = {}
+    passes: dict[tuple[str, float, float], Estimate] = {}
 
     def ways_of(index: int) -> Ways:
         shape = ground.fleet.shapes[index]
@@ -213,7 +214,9 @@ def serving_ways(
         settled = curve.settled(rate / (machines * most_copies) * curve.copies)
         batch = float(curve.batches[-1]) if settled is None else float(max(round(settled), 1))
         share = None if ask.part.name in ON_CHIP else sum(ask.memory(1.0).values()) / ask.part.memory_bytes
-        speed = ask.passes([batch / ask.together], "samples_per_s")
+        if (*place, batch) not in passes:
+            passes[*place, batch] = ask.passes([batch / ask.together], "samples_per_s")
+        speed = passes[*place, batch]
         copies = Copies(machines * most_copies, int(ask.table_ways))
         answers = Answers(planned, capacity, float(speed.value[0] / max(speed.low[0], 1e-12)), chance)
         use = ask.utilisation(batch / ask.together, float(speed.value[0]))
