@@ -85,7 +85,7 @@ cluster: $(VENV)/bin/python
 	@$(BIN)/python tools/cluster/build.py
 
 e2e: $(DEV)
-	$(PYTEST) -n 3 --dist loadfile -m e2e --no-other-skips $(LONGEST)
+	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m e2e --no-other-skips $(LONGEST)
 	CHIPWISE_TESTS=long $(PYTEST) -n auto --dist worksteal -m "(chance or long) and not e2e" $(LONGEST)
 
 bench: $(DEV)

@@ -201,7 +201,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """A test that replaces a part of the program, or is a slow proof of the whole, wants plans made by what it has then."""
     from plans_once import each_plan_anew
 
-    each_plan_anew("monkeypatch" in getattr(item, "fixturenames", ()) or item.get_closest_marker("e2e") is not None)
+    proof = item.get_closest_marker("e2e") is not None and item.get_closest_marker("plans_once") is None
+    each_plan_anew(proof or "monkeypatch" in getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture

@@ -17,7 +17,27 @@ from kube.process_kubelet import ProcessKubelet, process_kubelet
 from kube.user import User, user_of
 
 RUNNING = pytest.StashKey[Cluster]()
+# Files that take minutes are begun first, so that no worker is left with one of them when the others are done.
+LONGEST = (
+    "test_render_karpenter",
+    "test_every_command",
+    "test_base_install",
+    "test_run_ec2_moves",
+    "test_render_terraform",
+    "test_render_layers",
+    "test_run_kubernetes_user",
+    "test_render_more",
+    "test_run_local",
+    "test_machine",
+    "test_hostile_member",
+    "test_bench",
+)
 StartKarpenter = Callable[[Sequence[karpenter.MachineType]], None]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The order of `--dist loadfile --no-loadscope-reorder`."""
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from command import Chipwise
 from every_command import COMMANDS, PLANNING, PURCHASES, Cell, fault, workload_files
 from small_catalog import few_offers
 
+pytestmark = pytest.mark.plans_once
 SIMULATED = 9  # one file in so many is played: the clock of a simulation goes through every month of a service
 OWN_COMMAND = (None, Engine.VLLM, Engine.OWN)  # engines that are also tried with a command of the user's own
 PAIRED = 3  # purchase options of each file, in turn, so that every option meets every engine in some file
