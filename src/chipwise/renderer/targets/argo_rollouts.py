@@ -28,7 +28,7 @@ WINDOW_S = 300  # over which measures are taken: that of `measures.WINDOW`
 MEASUREMENTS, EVERY_S = 5, 60
 BAD = 1  # measurements over a goal that are borne: one more, and it is taken back
 ERRORS = 0.01  # of the requests may fail
-_OTHERS = {
+_REFUSED = {
     Form.JOB: ("a job is not replaced while it runs", "kubernetes, kueue or jobset"),
     Form.SESSIONS: ("notebooks are of people", "jupyterhub"),
     Form.DEVICES: ("a device at the edge is in no cluster", "compose"),
@@ -70,8 +70,8 @@ def _check(deployment: Deployment) -> None:
         names = ", ".join(one.title for one in deployment.stages)
         raise CannotRender("Argo Rollouts replaces one service.", remedy=f"Take one stage with --stage: {names}.")
     if deployment.form is not Form.SERVICE:
-        reason, other = _OTHERS[deployment.form]
-        raise CannotRender(f"Argo Rollouts replaces services step by step, and {reason}.", remedy=f"Take --to {other}.")
+        reason, remedy_target = _REFUSED[deployment.form]
+        raise CannotRender(f"Argo Rollouts replaces services step by step, and {reason}.", remedy=f"Take --to {remedy_target}.")
     if grouped(deployment) or streams.live(deployment):
         holder = "a LeaderWorkerSet" if grouped(deployment) else "a StatefulSet, one pod for each group of streams"
         raise CannotRender(
@@ -151,9 +151,9 @@ def _errors(deployment: Deployment) -> list[Yaml]:
         return []
     chosen = f"{measures.namespace_label(deployment)}{_pods(deployment)}"
     failed = f'sum(rate(http_requests_total{{{chosen},status="5xx"}}[{measures.WINDOW}]))'
-    every = f"sum(rate(http_requests_total{{{chosen}}}[{measures.WINDOW}]))"
+    answers = f"sum(rate(http_requests_total{{{chosen}}}[{measures.WINDOW}]))"
     return [
-        Noted(_metric("errors", f"({failed} or vector(0)) / {every}", f"{ERRORS:g}"), "Answers with a status of 500 and up.")
+        Noted(_metric("errors", f"({failed} or vector(0)) / {answers}", f"{ERRORS:g}"), "Answers with a status of 500 and up.")
     ]
 
 

@@ -6,6 +6,8 @@ into a volume that all replicas share, as everywhere here: a storageUri would fe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from chipwise.renderer.cluster import devices, guards, monitors, services, storage
 from chipwise.renderer.cluster.accelerators import resource_of
 from chipwise.renderer.cluster.pod import Object, labels, meta, template
@@ -27,7 +29,7 @@ WAIT_S = 60  # of a request in the queue of a replica, beside its answer
 KSERVE_S = 600  # that it gives its Deployment to make progress
 # What a ServingRuntime has of a pod; the rest is the InferenceService's.
 _RUNTIME = ("nodeSelector", "affinity", "tolerations", "containers", "volumes")
-_OTHERS = {
+_REFUSED = {
     Form.JOB: ("a job that nobody calls", "kubernetes or kueue"),
     Form.SESSIONS: ("notebooks of people", "jupyterhub"),
     Form.DEVICES: ("a device at the edge", "compose"),
@@ -61,8 +63,8 @@ def _check(deployment: Deployment) -> None:
         names = ", ".join(one.title for one in deployment.stages)
         raise CannotRender("KServe serves one model, not stages in order.", remedy=f"Take one stage with --stage: {names}.")
     if deployment.form is not Form.SERVICE or deployment.software.port is None:
-        reason, other = _OTHERS[deployment.form]
-        raise CannotRender(f"KServe answers requests, and this is {reason}.", remedy=f"Take --to {other}.")
+        reason, remedy_target = _REFUSED[deployment.form]
+        raise CannotRender(f"KServe answers requests, and this is {reason}.", remedy=f"Take --to {remedy_target}.")
     if grouped(deployment) or streams.live(deployment):
         raise CannotRender(
             "This runtime of KServe is one pod for each replica, and the plan has groups of them.",
@@ -90,9 +92,10 @@ def runtime(deployment: Deployment) -> Object:
     containers = pod["containers"]
     assert isinstance(containers, list)
     [main] = containers
-    named: Object = {"name": Noted(MAIN, "KServe looks for this name.")}
+    title: Object = {"name": Noted(MAIN, "KServe looks for this name.")}
     fields = {key: pod[key] for key in _RUNTIME if key in pod}
-    fields["containers"] = [named | {key: _literal(value) for key, value in main.items() if key != "name"}]
+    main = main | {"securityContext": _rights(pod, main)}
+    fields["containers"] = [title | {key: _literal(value) for key, value in main.items() if key != "name"}]
     formats: list[Yaml] = [{"name": _format(deployment), "version": "1", "autoSelect": False}]
     return {
         "apiVersion": f"{API}/v1alpha1",
@@ -100,6 +103,14 @@ def runtime(deployment: Deployment) -> Object:
         "metadata": meta(deployment),
         "spec": {"supportedModelFormats": Noted(formats, "Taken by whoever names this runtime, and by nobody else."), **fields},
     }
+
+
+def _rights(pod: Object, main: Mapping[str, Yaml]) -> Object:
+    """Of the container, with the user of the pod: whoever names this runtime without it runs no root either."""
+    user, own = pod["securityContext"], main["securityContext"]
+    assert isinstance(user, dict)
+    assert isinstance(own, dict)
+    return {key: user[key] for key in ("runAsNonRoot", "runAsUser", "runAsGroup") if key in user} | own
 
 
 def _literal(value: Yaml) -> Yaml:
