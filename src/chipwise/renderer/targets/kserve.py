@@ -1,7 +1,7 @@
 """KServe: a runtime with the flags of the plan, and an InferenceService that says how many replicas and by what they scale.
 
 KServe makes the Deployment, its Service and its route (deployment mode Standard, without Knative). Weights come from the hub
-into a volume that all replicas share, as everywhere here: a storageUri would fetch them anew for each pod.
+into a volume that all replicas share, as everywhere here: a storageUri would fetch them again for each pod.
 """
 
 from __future__ import annotations
@@ -101,12 +101,12 @@ def runtime(deployment: Deployment) -> Object:
         "apiVersion": f"{API}/v1alpha1",
         "kind": "ServingRuntime",
         "metadata": meta(deployment),
-        "spec": {"supportedModelFormats": Noted(formats, "Taken by whoever names this runtime, and by nobody else."), **fields},
+        "spec": {"supportedModelFormats": Noted(formats, "Only for services that name this runtime."), **fields},
     }
 
 
 def _rights(pod: Object, main: Mapping[str, Yaml]) -> Object:
-    """Of the container, with the user of the pod: whoever names this runtime without it runs no root either."""
+    """Of the container, with the user of the pod: a service that names this runtime without it runs no root either."""
     user, own = pod["securityContext"], main["securityContext"]
     assert isinstance(user, dict)
     assert isinstance(own, dict)
