@@ -82,8 +82,8 @@ def _check(deployment: Deployment) -> None:
 def _about(deployment: Deployment) -> str:
     lines = [
         "What a new version is measured against, on its own pods. Needs Prometheus with the PodMonitor of --to monitoring or",
-        "keda, and kube-state-metrics. A measurement without a request says nothing; where all say nothing the rollout waits for you",
-        "(`kubectl argo rollouts promote` or `abort`).",
+        "keda, and kube-state-metrics. A measurement without a request says nothing; where all say nothing the rollout waits",
+        "for you (`kubectl argo rollouts promote` or `abort`).",
     ]
     if not _goals(deployment):
         lines.append("No goal of the workload is measured: the program publishes nothing that we know.")
