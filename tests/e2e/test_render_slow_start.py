@@ -49,7 +49,7 @@ def test_a_service_that_takes_longer_than_ten_minutes_to_come_is_not_given_up(
         nonlocal given_up
         seen = cluster.api.get("apps/v1", "Deployment", namespace, namespace)
         given_up = given_up or exceeded(seen)
-        return (seen or {}).get("status", {}).get("availableReplicas") == REPLICAS
+        return bool((seen or {}).get("status", {}).get("availableReplicas") == REPLICAS)
 
     with disks(cluster, made):
         cluster.must_apply(made)

@@ -167,8 +167,8 @@ def _purpose(request: SoftwareRequest, program: Program, rows: Sequence[ImageRow
     if request.model is not None and program.engine is not Engine.OWN and program.command is None:
         if request.model.generates:
             return "vllm"
-        if isinstance(request.work, Serve | Batch) and (engine := _pooling(request, request.model, rows)):
-            return engine
+        if isinstance(request.work, Serve | Batch) and (pooler := _pooling(request, request.model, rows)):
+            return pooler
         if isinstance(request.work, Serve) and device_of(request.node) in ("nvidia", "cpu"):
             return "triton"
     if framework in (Framework.PYTORCH, Framework.JAX):

@@ -12,10 +12,12 @@ import pytest
 
 from chipwise.catalog.load import load
 from chipwise.planner.values.split import UNSPLIT, Split
+from chipwise.renderer.cluster import services
 from chipwise.renderer.deployment import Form, Model, Node, Software
 from chipwise.renderer.encoders import poolers
 from chipwise.renderer.launch.health import check_words
 from chipwise.renderer.software import SoftwareRequest, software_of
+from chipwise.renderer.yaml_text import plain
 from chipwise.workload.common import Common
 from chipwise.workload.kinds import Batch, Serve
 from chipwise.workload.model.registry import find
@@ -137,6 +139,12 @@ def test_tgi_is_started_with_arguments_of_its_release() -> None:
 )
 def test_engines_pool_the_networks_that_they_know(name: str, engines: tuple[str, ...]) -> None:
     assert poolers(find(name).shape) == engines
+
+
+@pytest.mark.parametrize(("engine", "metric"), [("tei", "te_queue_size"), ("triton", "nv_inference_pending_request_count")])
+def test_an_engine_that_counts_those_that_wait_is_scaled_by_them(engine: str, metric: str) -> None:
+    scaler = services.autoscaler(replace(SERVE, software=replace(SERVE.software, engine=engine)))
+    assert f"'name': '{metric}'" in str(plain(scaler))
 
 
 class _Answers(BaseHTTPRequestHandler):

@@ -36,7 +36,9 @@ def test_runtime_and_service_together_are_the_pod_of_a_deployment(case: str) -> 
     pod = plain["spec"]["template"]["spec"]
     runtime, service = made(planned, "ServingRuntime")["spec"], predictor(planned)
     [main], [other] = runtime["containers"], pod["containers"]
-    assert main == other | {"name": "kserve-container"}
+    user = {key: pod["securityContext"][key] for key in ("runAsNonRoot", "runAsUser", "runAsGroup")}
+    rights = other["securityContext"] | user  # also here: another service may name the runtime
+    assert main == other | {"name": "kserve-container", "securityContext": rights}
     for key in pod:
         assert (runtime if key in runtime else service)[key] == pod[key] or key == "containers", key
     assert service["labels"] == plain["spec"]["template"]["metadata"]["labels"]

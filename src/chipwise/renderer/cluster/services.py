@@ -13,6 +13,7 @@ from chipwise.renderer.yaml_text import Noted, Yaml
 
 # What an engine publishes about requests that it works on, and waits for.
 QUEUES = {"vllm": "vllm:num_requests_running", "tgi": "tgi_batch_current_size", "sglang": "sglang:num_running_reqs"}
+QUEUED = 5  # requests that wait: above it, one more
 # What engines publish about requests that wait.
 WAITING = {
     "vllm": "vllm:num_requests_waiting",
@@ -171,6 +172,19 @@ def _metric(deployment: Deployment) -> Yaml:
         return Noted(
             metric,
             f"Requests in work per replica: {scaling.busy_reason}."
+            "\nNeeds the Prometheus adapter (or KEDA: `--to keda`), which publishes it under this name.",
+        )
+    if (waiting := WAITING.get(deployment.software.engine)) is not None and name is None:
+        queue: Object = {
+            "type": "Pods",
+            "pods": {
+                "metric": {"name": waiting.replace(":", "_")},
+                "target": {"type": "AverageValue", "averageValue": str(QUEUED)},
+            },
+        }
+        return Noted(
+            queue,
+            "Requests that wait per replica: above it, one more."
             "\nNeeds the Prometheus adapter (or KEDA: `--to keda`), which publishes it under this name.",
         )
     resource: Object = {

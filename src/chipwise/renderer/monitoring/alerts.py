@@ -130,8 +130,8 @@ def _job(deployment: Deployment) -> list[Yaml]:
         f"{name}: {{{{ $value }}}} pods have no machine.",
     )
     reason = (
-        "The upper end of the predicted time, from the first start: a set that begins again, or a queue that pauses it, sets\n"
-        "the time of its start anew. Prometheus must keep as much as the window holds."
+        "The upper end of the predicted time, from the first start: restarts and pauses reset the start time of a Job.\n"
+        "Prometheus must keep as much as the window holds."
     )
     return [failed, Noted(late, reason), waits]
 

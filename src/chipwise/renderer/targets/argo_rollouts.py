@@ -1,4 +1,4 @@
-"""Argo Rollouts: a new version of a service first on one replica, held against the plan's goals, and taken back by itself.
+"""Argo Rollouts: a new version of a service on one replica first, measured against the plan's goals, and rolled back.
 
 Without a router of traffic the share of requests is that of the replicas: the Service sends to all of them. What is measured
 is of the new ones alone, whose pods carry the hash of their template in their names.
@@ -18,7 +18,7 @@ from chipwise.renderer.layout import grouped
 from chipwise.renderer.monitoring import measures
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
-FITS = "services: a new version on one replica first, held against the plan's goals, and taken back by itself"
+FITS = "services: a new version on one replica first, measured against the plan's goals, and rolled back automatically"
 WRITES = ("rollout.yaml", "analysis.yaml")
 API = "argoproj.io/v1alpha1"
 HASH = "canary-hash"  # argument of the analysis
@@ -26,9 +26,9 @@ HALF = 50  # per cent of the replicas, after the first
 WARM_S = 300  # after the new replicas are ready: their first requests compile kernels and fill caches
 WINDOW_S = 300  # over which measures are taken: that of `measures.WINDOW`
 MEASUREMENTS, EVERY_S = 5, 60
-BAD = 1  # measurements over a goal that are borne: one more, and it is taken back
+BAD = 1  # measurements over a goal that are borne: one more, and it is rolled back
 ERRORS = 0.01  # of the requests may fail
-_OTHERS = {
+_REFUSED = {
     Form.JOB: ("a job is not replaced while it runs", "kubernetes, kueue or jobset"),
     Form.SESSIONS: ("notebooks are of people", "jupyterhub"),
     Form.DEVICES: ("a device at the edge is in no cluster", "compose"),
@@ -55,7 +55,7 @@ def render(deployment: Deployment) -> list[File]:
     runs = (
         "What runs, in place of workload.yaml of --to kubernetes. Needs Argo Rollouts (tried: 1.10). Apply analysis.yaml\n"
         "before it. A change of the template goes to one replica first; `kubectl argo rollouts get rollout` shows how far it\n"
-        "is, and `kubectl argo rollouts retry rollout` tries again what was taken back."
+        "is, and `kubectl argo rollouts retry rollout` tries again what was rolled back."
     )
     return [
         File("namespace.yaml", document(*surroundings, title=heading(deployment, first))),
@@ -70,8 +70,8 @@ def _check(deployment: Deployment) -> None:
         names = ", ".join(one.title for one in deployment.stages)
         raise CannotRender("Argo Rollouts replaces one service.", remedy=f"Take one stage with --stage: {names}.")
     if deployment.form is not Form.SERVICE:
-        reason, other = _OTHERS[deployment.form]
-        raise CannotRender(f"Argo Rollouts replaces services step by step, and {reason}.", remedy=f"Take --to {other}.")
+        reason, remedy_target = _REFUSED[deployment.form]
+        raise CannotRender(f"Argo Rollouts replaces services step by step, and {reason}.", remedy=f"Take --to {remedy_target}.")
     if grouped(deployment) or streams.live(deployment):
         holder = "a LeaderWorkerSet" if grouped(deployment) else "a StatefulSet, one pod for each group of streams"
         raise CannotRender(
@@ -81,9 +81,9 @@ def _check(deployment: Deployment) -> None:
 
 def _about(deployment: Deployment) -> str:
     lines = [
-        "What a new version is held against, on its own pods. Needs Prometheus with the PodMonitor of --to monitoring or keda",
-        "and kube-state-metrics. A measurement without a request says nothing; where all say nothing the rollout waits for you",
-        "(`kubectl argo rollouts promote` or `abort`).",
+        "What a new version is measured against, on its own pods. Needs Prometheus with the PodMonitor of --to monitoring or",
+        "keda, and kube-state-metrics. A measurement without a request says nothing; where all say nothing the rollout waits",
+        "for you (`kubectl argo rollouts promote` or `abort`).",
     ]
     if not _goals(deployment):
         lines.append("No goal of the workload is measured: the program publishes nothing that we know.")
@@ -97,7 +97,7 @@ def rollout(deployment: Deployment) -> Object:
     spec = services.replicas_spec(deployment, {"strategy": {"canary": canary}})
     deadline = "One replica ends; then a machine comes, fetches the weights and loads them."
     spec["progressDeadlineSeconds"] = Noted(progress_seconds(deployment), deadline)
-    spec["progressDeadlineAbort"] = Noted(True, "A version that does not come up by then is taken back.")
+    spec["progressDeadlineAbort"] = Noted(True, "A version that is not up by then is rolled back.")
     order = ("replicas", "selector", "strategy", "minReadySeconds", "progressDeadlineSeconds", "progressDeadlineAbort")
     listed = {key: spec[key] for key in (*order, "revisionHistoryLimit", "template") if key in spec}
     return {"apiVersion": API, "kind": "Rollout", "metadata": meta(deployment), "spec": listed}
@@ -151,9 +151,9 @@ def _errors(deployment: Deployment) -> list[Yaml]:
         return []
     chosen = f"{measures.namespace_label(deployment)}{_pods(deployment)}"
     failed = f'sum(rate(http_requests_total{{{chosen},status="5xx"}}[{measures.WINDOW}]))'
-    every = f"sum(rate(http_requests_total{{{chosen}}}[{measures.WINDOW}]))"
+    answers = f"sum(rate(http_requests_total{{{chosen}}}[{measures.WINDOW}]))"
     return [
-        Noted(_metric("errors", f"({failed} or vector(0)) / {every}", f"{ERRORS:g}"), "Answers with a status of 500 and up.")
+        Noted(_metric("errors", f"({failed} or vector(0)) / {answers}", f"{ERRORS:g}"), "Answers with a status of 500 and up.")
     ]
 
 

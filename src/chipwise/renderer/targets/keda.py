@@ -12,7 +12,7 @@ from __future__ import annotations
 from chipwise.renderer.cluster import groups, guards, jobs, monitors
 from chipwise.renderer.cluster.accelerators import resource_of
 from chipwise.renderer.cluster.pod import Object, meta, namespace_of, template
-from chipwise.renderer.cluster.services import QUEUES, WAITING, scaled_kind
+from chipwise.renderer.cluster.services import QUEUED, QUEUES, WAITING, scaled_kind
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
@@ -27,7 +27,6 @@ WRITES = ("scaling.yaml",)
 MANIFESTS = True
 EXPRESSES = frozenset({"streams", "hours", "groups", "pulls"})  # it scales what --to kubernetes wrote
 API = "keda.sh/v1alpha1"
-QUEUED = 5  # requests or jobs that wait: above it, one more
 IDLE = 0.2  # of what runs: below it, one less
 IDLE_S = 600  # for so long
 

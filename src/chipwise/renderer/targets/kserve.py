@@ -1,10 +1,12 @@
 """KServe: a runtime with the flags of the plan, and an InferenceService that says how many replicas and by what they scale.
 
 KServe makes the Deployment, its Service and its route (deployment mode Standard, without Knative). Weights come from the hub
-into a volume that all replicas share, as everywhere here: a storageUri would fetch them anew for each pod.
+into a volume that all replicas share, as everywhere here: a storageUri would fetch them again for each pod.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from chipwise.renderer.cluster import devices, guards, monitors, services, storage
 from chipwise.renderer.cluster.accelerators import resource_of
@@ -27,7 +29,7 @@ WAIT_S = 60  # of a request in the queue of a replica, beside its answer
 KSERVE_S = 600  # that it gives its Deployment to make progress
 # What a ServingRuntime has of a pod; the rest is the InferenceService's.
 _RUNTIME = ("nodeSelector", "affinity", "tolerations", "containers", "volumes")
-_OTHERS = {
+_REFUSED = {
     Form.JOB: ("a job that nobody calls", "kubernetes or kueue"),
     Form.SESSIONS: ("notebooks of people", "jupyterhub"),
     Form.DEVICES: ("a device at the edge", "compose"),
@@ -61,8 +63,8 @@ def _check(deployment: Deployment) -> None:
         names = ", ".join(one.title for one in deployment.stages)
         raise CannotRender("KServe serves one model, not stages in order.", remedy=f"Take one stage with --stage: {names}.")
     if deployment.form is not Form.SERVICE or deployment.software.port is None:
-        reason, other = _OTHERS[deployment.form]
-        raise CannotRender(f"KServe answers requests, and this is {reason}.", remedy=f"Take --to {other}.")
+        reason, remedy_target = _REFUSED[deployment.form]
+        raise CannotRender(f"KServe answers requests, and this is {reason}.", remedy=f"Take --to {remedy_target}.")
     if grouped(deployment) or streams.live(deployment):
         raise CannotRender(
             "This runtime of KServe is one pod for each replica, and the plan has groups of them.",
@@ -90,16 +92,25 @@ def runtime(deployment: Deployment) -> Object:
     containers = pod["containers"]
     assert isinstance(containers, list)
     [main] = containers
-    named: Object = {"name": Noted(MAIN, "KServe looks for this name.")}
+    title: Object = {"name": Noted(MAIN, "KServe looks for this name.")}
     fields = {key: pod[key] for key in _RUNTIME if key in pod}
-    fields["containers"] = [named | {key: _literal(value) for key, value in main.items() if key != "name"}]
+    main = main | {"securityContext": _rights(pod, main)}
+    fields["containers"] = [title | {key: _literal(value) for key, value in main.items() if key != "name"}]
     formats: list[Yaml] = [{"name": _format(deployment), "version": "1", "autoSelect": False}]
     return {
         "apiVersion": f"{API}/v1alpha1",
         "kind": "ServingRuntime",
         "metadata": meta(deployment),
-        "spec": {"supportedModelFormats": Noted(formats, "Taken by whoever names this runtime, and by nobody else."), **fields},
+        "spec": {"supportedModelFormats": Noted(formats, "Only for services that name this runtime."), **fields},
     }
+
+
+def _rights(pod: Object, main: Mapping[str, Yaml]) -> Object:
+    """Of the container, with the user of the pod: a service that names this runtime without it runs no root either."""
+    user, own = pod["securityContext"], main["securityContext"]
+    assert isinstance(user, dict)
+    assert isinstance(own, dict)
+    return {key: user[key] for key in ("runAsNonRoot", "runAsUser", "runAsGroup") if key in user} | own
 
 
 def _literal(value: Yaml) -> Yaml:

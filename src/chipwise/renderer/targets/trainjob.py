@@ -117,7 +117,7 @@ def train_job(deployment: Deployment) -> Object:
     spec: Object = {"runtimeRef": {"name": deployment.name}, "trainer": trainer}
     if deployment.deadline_s is not None:
         reason = (
-            "The workload's deadline, from its creation: waiting for machines counts. It begins anew whenever a queue, or\n"
+            "The workload's deadline, from its creation: waiting for machines counts. It starts again whenever a queue, or\n"
             "you, let it go on after a suspension."
         )
         spec["activeDeadlineSeconds"] = Noted(math.ceil(deployment.deadline_s), reason)
