@@ -25,7 +25,14 @@ from chipwise.public.opened import Opened
 from chipwise.public.records import Record, Sentences, Table, Why, plain, with_plain_names
 from chipwise.text import usd
 
-RENDER_OPTIONS = ("to", "stage", "choice", "objective", "environment")  # of `cw.render`, which messages of targets name
+RENDER_OPTIONS = (
+    "to",
+    "stage",
+    "choice",
+    "objective",
+    "environment",
+    "layout",
+)  # of `cw.render`, which messages of targets name
 _DATA = "compliance data"  # what is missing where a plan stopped although something may fit
 _COLUMNS = ("where", "chips", "buy", "speed", "time", "cost", "CO2e")
 

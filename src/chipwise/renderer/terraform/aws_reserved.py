@@ -16,7 +16,8 @@ def variables(deployment: Deployment) -> list[Block]:
     held = deployment.reservation
     if held is None:
         return []
-    about = f"Where machines start: {held.title}, of {deployment.node.machine}. The first subnet must be in its zone."
+    begun = " Apply it when the block has begun." if held.block else ""
+    about = f"Where machines start: {held.title}, of {deployment.node.machine}. The first subnet must be in its zone.{begun}"
     check = ('startswith(var.capacity_reservation_id, "cr-")', "Give the id of a capacity reservation, cr-...")
     return [variable("capacity_reservation_id", "string", about, held.id, check)]
 
