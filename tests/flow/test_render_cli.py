@@ -117,3 +117,14 @@ def test_an_audit_of_nothing_is_told(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_the_rules_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", "--rules"]) == 0
     assert "spot-without-checkpoint" in capsys.readouterr().out
+
+
+def test_all_environments_are_written_as_one_tree(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(file).write_text(FILE + "environments:\n  dev: {arrival: {rate: 0.1 req/s}}\n  prod: {}\n")
+    out = tmp_path / "deploy"
+    assert main(["render", file, "--to", "kubernetes", "--layout", "kustomize", "--out", str(out)]) == 0
+    assert {one.name for one in (out / "overlays").iterdir()} == {"dev", "prod"}
+    assert yaml.safe_load((out / "overlays/prod/kustomization.yaml").read_text())["namespace"] == "chat-prod"
+    capsys.readouterr()
+    assert main(["render", file, "--to", "terraform", "--layout", "helm"]) == 2
+    assert "no manifests" in capsys.readouterr().err

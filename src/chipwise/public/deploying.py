@@ -71,13 +71,14 @@ class DeployVerbs(Opened):
         stage: str | None = None,
         objective: str | None = None,
         environment: str | None = None,
+        layout: str | None = None,
         **limits: Unpack[LimitOptions],
     ) -> Files:
         """The plan of a workload as deployment files for one or more targets: kubernetes, terraform, dockerfile, ...
 
         Targets are named after the workload, or as `to`; `cw.targets()` lists them. `choice` takes another choice by
-        rank, `stage` one stage of a pipeline. Of a plan, its own objective and environment count. Nothing is written until
-        `write`.
+        rank, `stage` one stage of a pipeline; `layout` (kustomize, helm) writes all environments as one tree. Of a plan, its
+        own objective and environment count. Nothing is written until `write`.
 
         >>> cw.render("workload.yaml", "kubernetes").write("deploy")
         """
@@ -86,7 +87,16 @@ class DeployVerbs(Opened):
             environment = environment or workload.request.environment
         source = within(self, read_workload(workload), limits)
         targets = (*targets, *((to,) if isinstance(to, str) else to))
-        return rendered(self, source, targets, environment=environment, objective=objective, choice=choice, stage=stage)
+        return rendered(
+            self,
+            source,
+            targets,
+            environment=environment,
+            objective=objective,
+            choice=choice,
+            stage=stage,
+            layout=layout,
+        )
 
     def init(self, kind: str = "serve") -> str:
         """A workload file of a kind with comments, as text to change and then plan: serve, train, finetune, batch, ...

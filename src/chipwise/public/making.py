@@ -110,6 +110,7 @@ def rendered(
     objective: str | None = None,
     choice: int | None = None,
     stage: str | None = None,
+    layout: str | None = None,
 ) -> Files:
     """Files of the workload's plan; several targets get a folder each."""
     from chipwise.api import render as rendering
@@ -117,7 +118,7 @@ def rendered(
     if not targets:
         raise BadInput("No target is named.", remedy=f"Use one of {', '.join(rendering.target_names())}.")
     notes: list[str] = []
-    request = rendering.RenderRequest(environment=environment, objective=objective, rank=choice, stage=stage)
+    request = rendering.RenderRequest(environment=environment, objective=objective, rank=choice, stage=stage, layout=layout)
     files_by_target = rendering.render(session.api, source, tuple(dict.fromkeys(targets)), request, notes.append)
     files = [
         RenderedFile(target, f"{target}/{file.path}" if len(files_by_target) > 1 else file.path, file.text, file.executable)

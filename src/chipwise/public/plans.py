@@ -26,7 +26,7 @@ from chipwise.public.records import Record, Sentences, Table, Why, plain, with_p
 from chipwise.public.workloads import LimitOptions, WorkloadOptions
 from chipwise.text import usd
 
-RENDER_OPTIONS = ("to", "stage", "choice", "objective", "environment")  # of `cw.render`, which messages of targets name
+RENDER_OPTIONS = ("to", "stage", "choice", "objective", "environment", "layout")  # of `cw.render`, which targets' messages name
 _OPTIONS = frozenset({*WorkloadOptions.__annotations__, *LimitOptions.__annotations__})
 _DATA = "compliance data"  # what is missing where a plan stopped although something may fit
 _COLUMNS = ("where", "chips", "buy", "speed", "time", "cost", "CO2e")

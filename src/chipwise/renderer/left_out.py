@@ -40,36 +40,36 @@ def refuse_large_copies(target: str, deployment: Deployment, expresses: Collecti
 def refuse_reservation(target: str, deployment: Deployment, expresses: Collection[str], starts_machines: bool) -> None:
     """Machines that start beside the capacity that is held for them are paid for twice, or cannot be had."""
     for stage in (*deployment.stages, *(() if deployment.stages else (deployment,))):
-        held, node = stage.reservation, stage.node
-        if held is None:
+        reservation, node = stage.reservation, stage.node
+        if reservation is None:
             continue
         if node.provider != "aws":
             raise CannotRender(
-                f"The workload names {held.title} of AWS, and the plan takes {node.machine} of {node.provider}.",
+                f"The workload names {reservation.title} of AWS, and the plan takes {node.machine} of {node.provider}.",
                 remedy="Plan with --limit clouds=[aws], or leave `reservation` out.",
             )
         if stage.losable or len(stage.rented) > 1:
             bought = " + ".join(one.title for one in stage.rented) or stage.purchase
             raise CannotRender(
-                f"The workload names {held.title}, and the plan buys {bought}: a machine is held, or it is spot.",
+                f"The workload names {reservation.title}, and the plan buys {bought}: a machine is held, or it is spot.",
                 remedy="Plan with --limit purchase=[on-demand], or leave `reservation` out.",
             )
         if starts_machines and RESERVATIONS not in expresses:
             raise CannotRender(
-                f"{target} would start machines beside {held.title}.",
+                f"{target} would start machines beside {reservation.title}.",
                 remedy="Use --to karpenter, eksctl or terraform, which start them in it.",
             )
 
 
-def _held(deployment: Deployment) -> tuple[str, ...]:
-    held, node = deployment.reservation, deployment.node
-    if held is None:
+def _reservation(deployment: Deployment) -> tuple[str, ...]:
+    reservation, node = deployment.reservation, deployment.node
+    if reservation is None:
         return ()
-    paid = "paid when it was bought" if held.block else "paid whether machines run in it or not"
-    ends = " EC2 ends its machines 30 minutes before the block does (60 for UltraServers)." if held.block else ""
+    paid = "paid when it was bought" if reservation.block else "paid whether machines run in it or not"
+    ends = " EC2 ends its machines 30 minutes before the block does (60 for UltraServers)." if reservation.block else ""
     note = (
-        f"Machines start in {held.title} alone, which must be of {node.machine} in {node.region} and of this number, {paid};"
-        f" the price here is that of machines by the hour.{ends}"
+        f"Machines start in {reservation.title} alone, which must be of {node.machine} in {node.region} and of this number,"
+        f" {paid}; the price here is that of machines by the hour.{ends}"
     )
     return (note,)
 
@@ -80,7 +80,7 @@ def with_notes(deployment: Deployment, expresses: Collection[str]) -> Deployment
     if deployment.form is Form.PIPELINE:
         return noted
     left = (
-        *_held(deployment),
+        *_reservation(deployment),
         *_pull_secret(deployment, expresses),
         *_streams(deployment, expresses),
         *_layers(deployment, expresses),

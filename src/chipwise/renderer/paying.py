@@ -15,7 +15,7 @@ from chipwise.renderer.deployment import MachineLayer, Reservation, Scaling, Ser
 from chipwise.text import usd
 from chipwise.units import HOUR, MONTH
 from chipwise.workload.common import Common
-from chipwise.workload.reservation import Held
+from chipwise.workload.reservation import ReservationKind
 
 OWNED = "owned"
 WORTH = 0.995  # of the money: what saves less is not told
@@ -161,5 +161,5 @@ def _mix(plan: Plan, chosen: Choice) -> tuple[str, ...]:
 
 def reservation_of(work: Common) -> Reservation | None:
     """Capacity that is held already, as the workload names it."""
-    held = work.reservation
-    return Reservation(held.id, held.kind is Held.CAPACITY_BLOCK) if held is not None else None
+    reservation = work.reservation
+    return Reservation(reservation.id, reservation.kind is ReservationKind.CAPACITY_BLOCK) if reservation is not None else None

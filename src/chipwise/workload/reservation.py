@@ -11,7 +11,7 @@ from pydantic import BeforeValidator
 from chipwise.workload.part import EnumChoice, Section, fault, show_value
 
 
-class Held(StrEnum):
+class ReservationKind(StrEnum):
     """How it is held: for as long as it is paid for by the hour, or for a stated time that was paid at once."""
 
     ON_DEMAND = "on-demand"
@@ -31,7 +31,8 @@ class Reservation(Section):
 
     id: Annotated[str, BeforeValidator(_id)]
     """Of the reservation, such as cr-0123456789abcdef0."""
-    kind: Annotated[Held, EnumChoice(Held, "a kind of reservation", (("odcr", "on-demand"), ("block", "capacity-block")))] = (
-        Held.ON_DEMAND
-    )
+    kind: Annotated[
+        ReservationKind,
+        EnumChoice(ReservationKind, "a kind of reservation", (("odcr", "on-demand"), ("block", "capacity-block"))),
+    ] = ReservationKind.ON_DEMAND
     """on-demand (the default), or capacity-block."""

@@ -49,6 +49,12 @@ def test_pods_run_on_what_is_held() -> None:
     ]
 
 
+def test_pods_of_a_block_are_told_before_it_ends() -> None:
+    kept = objects("kubernetes", replace(TRAIN, reservation=HELD))["Job"]["spec"]["template"]["metadata"]
+    assert kept["annotations"] == {"karpenter.sh/do-not-disrupt": "true"}
+    assert "annotations" not in objects("kubernetes", TRAIN)["Job"]["spec"]["template"]["metadata"]
+
+
 def test_no_other_machine_type_stands_in() -> None:
     alike = replace(TRAIN, alternatives=(replace(TRAIN.node, machine="p5.4xlarge"),))
     assert len(candidates(replace(alike, reservation=None))) == 2

@@ -82,7 +82,10 @@ def template(deployment: Deployment, command: Yaml, extra: Mapping[str, Yaml] | 
     """The `template` of a Job, a Deployment or a StatefulSet. `command` is ready for Kubernetes (`quoting.kubernetes`);
     `extra` goes over the pod's own fields; `queued`: a queue says how the machine is bought."""
     annotations: Object = {}
-    if deployment.form is Form.JOB and not deployment.losable:  # with it Karpenter sends no signal when a machine is taken back
+    ends = deployment.reservation is not None and deployment.reservation.block
+    if (
+        deployment.form is Form.JOB and not deployment.losable and not ends
+    ):  # with it Karpenter sends no signal when a machine is taken back
         annotations["karpenter.sh/do-not-disrupt"] = Noted(
             "true", "Consolidation may wait: a restart costs work since the last checkpoint."
         )

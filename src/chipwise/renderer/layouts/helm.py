@@ -24,11 +24,11 @@ _RELEASE = "{{ .Release.Namespace }}"
 
 
 def render(defaults: Variant, environments: Sequence[Variant]) -> list[File]:
-    every = (defaults, *environments)
-    apart = shared.stands_apart(every)
-    wanted = [key for key in keys(every) if (key.own and key.kind != "Namespace") or not apart]
-    holes = Holes(every, wanted)
-    values = {one.name: holes.values(one) for one in every}
+    variants = (defaults, *environments)
+    apart = shared.stands_apart(variants)
+    wanted = [key for key in keys(variants) if (key.own and key.kind != "Namespace") or not apart]
+    holes = Holes(variants, wanted)
+    values = {variant.name: holes.values(variant) for variant in variants}
     files = [
         File(f"{CHART}/Chart.yaml", _chart(defaults)),
         File(
@@ -36,14 +36,16 @@ def render(defaults: Variant, environments: Sequence[Variant]) -> list[File]:
             _values(values[""], defaults, "Values of the defaults: the workload without an environment."),
         ),
     ]
-    for one in environments:
-        about = f"The environment {one.name}: what its own plan says otherwise than values.yaml."
-        files.append(File(f"{CHART}/values-{one.name}.yaml", _values(difference(values[""], values[one.name]), one, about)))
+    for variant in environments:
+        about = f"The environment {variant.name}: what its own plan says otherwise than values.yaml."
+        files.append(
+            File(f"{CHART}/values-{variant.name}.yaml", _values(difference(values[""], values[variant.name]), variant, about))
+        )
     files.append(File(f"{CHART}/values.schema.json", _schema(list(values.values()))))
     for name in dict.fromkeys(holes.holder(key).manifests[key].file for key in wanted):
         inside = [key for key in wanted if holes.holder(key).manifests[key].file == name]
         files.append(File(f"{CHART}/templates/{name}", _template(inside, holes)))
-    return [*files, *_namespaces(defaults, environments), *shared.files(every, None)]
+    return [*files, *_namespaces(defaults, environments), *shared.files(variants, None)]
 
 
 def _chart(defaults: Variant) -> str:
@@ -76,8 +78,8 @@ def _template(inside: Sequence[Key], holes: Holes) -> str:
     return "---\n".join(texts)
 
 
-def _expression(found: re.Match[str], holes: Holes) -> str:
-    indent, dashes, before, number = found[1], found[2], found[3], int(found[4])
+def _expression(place: re.Match[str], holes: Holes) -> str:
+    indent, dashes, before, number = place[1], place[2], place[3], int(place[4])
     hole = holes.numbered(number)
     inner = len(indent) + len(dashes) + 2
     if not hole.optional:
@@ -153,11 +155,11 @@ def _type(value: Yaml) -> str:
 
 def _namespaces(defaults: Variant, environments: Sequence[Variant]) -> list[File]:
     """Helm keeps its own record in the namespace of the release, so that this is there before the release."""
-    made = []
-    for one in environments or (defaults,):
-        found = [manifest for key, manifest in one.manifests.items() if key.kind == "Namespace" and key.own]
-        if found:
+    files = []
+    for variant in environments or (defaults,):
+        namespaces = [manifest for key, manifest in variant.manifests.items() if key.kind == "Namespace" and key.own]
+        if namespaces:
             title = "The namespace of the release: helm install --create-namespace would make it without these rules."
-            body = placed(found[0].body, one.namespace)
-            made.append(File(f"namespaces/{one.name or 'base'}.yaml", document(body, title=title)))
-    return made
+            body = placed(namespaces[0].body, variant.namespace)
+            files.append(File(f"namespaces/{variant.name or 'base'}.yaml", document(body, title=title)))
+    return files

@@ -11,7 +11,7 @@ from chipwise.renderer.yaml_text import Noted, Yaml, plain
 
 ENABLED = "enabled"  # of an object that not every environment has
 # Values that people replace as a whole: half of an affinity or of a command means nothing.
-WHOLE = frozenset(
+REPLACED_WHOLE = frozenset(
     {"affinity", "tolerations", "resources", "nodeSelector", "hard", "command", "args", "env", "metrics", "ingress", "egress"}
 )
 Steps = tuple[str | int, ...]
@@ -44,20 +44,20 @@ class Holes:
         count = 0
         for key in wanted:
             bodies = [one.manifests[key].body if key in one.manifests else ABSENT for one in variants]
-            there = [body for body in bodies if body is not ABSENT]
-            found = list(differing(there, ()))
-            if len(there) < len(bodies):
+            present = [body for body in bodies if body is not ABSENT]
+            places = list(differing(present, ()))
+            if len(present) < len(bodies):
                 self._optional.add(key)
-            if not found and len(there) == len(bodies):
+            if not places and len(present) == len(bodies):
                 continue
-            several = sum(other.kind == key.kind for other in wanted) > 1
-            self._names[key] = _name(key, variants[0].deployment.name if several else key.name)
-            fields = _fields(found)
+            is_repeated = sum(other.kind == key.kind for other in wanted) > 1
+            self._names[key] = _name(key, variants[0].deployment.name if is_repeated else key.name)
+            fields = _fields(places)
             self._holes[key] = [
-                _hole(count + index, steps, self._names[key], fields[steps], [at(body, steps) for body in there])
-                for index, steps in enumerate(found)
+                _hole(count + index, steps, self._names[key], fields[steps], [value_at(body, steps) for body in present])
+                for index, steps in enumerate(places)
             ]
-            count += len(found)
+            count += len(places)
 
     def holder(self, key: Key) -> Variant:
         """Who has it first: the defaults, or an environment of which it is a part."""
@@ -82,33 +82,33 @@ class Holes:
 
     def values(self, variant: Variant) -> dict[str, Yaml]:
         """What the variant has in each hole. Of an object that it has not, what its first holder has."""
-        made: dict[str, Yaml] = {}
+        values: dict[str, Yaml] = {}
         for key, name in self._names.items():
             has = key in variant.manifests
             body = (variant if has else self.holder(key)).manifests[key].body
             fields: dict[str, Yaml] = {ENABLED: has} if key in self._optional else {}
             for hole in self._holes[key]:
-                if (value := at(body, hole.steps)) is not ABSENT:
+                if (value := value_at(body, hole.steps)) is not ABSENT:
                     fields[hole.field] = _for_tpl(value) if hole.names_space else value
-            made[name] = fields
-        return made
+            values[name] = fields
+        return values
 
 
-def _agreed(body: Yaml, others: Sequence[Yaml]) -> Yaml:
+def _agreed(body: Yaml, other_bodies: Sequence[Yaml]) -> Yaml:
     """Without comments that another has otherwise at the same place: they are about numbers of one environment."""
     inner = _bare(body)
     if isinstance(inner, Mapping):
-        inner = {
-            key: _agreed(one, [other for other in (at(other, (str(key),)) for other in others) if other is not ABSENT])
-            for key, one in inner.items()
-        }
+        inner = {key: _agreed(entry, _all_at(other_bodies, str(key))) for key, entry in inner.items()}
     elif isinstance(inner, list):
-        inner = [
-            _agreed(one, [other for other in (at(other, (index,)) for other in others) if other is not ABSENT])
-            for index, one in enumerate(inner)
-        ]
-    same = isinstance(body, Noted) and all(isinstance(one, Noted) and one.comment == body.comment for one in others)
-    return Noted(inner, body.comment) if isinstance(body, Noted) and same else inner
+        inner = [_agreed(entry, _all_at(other_bodies, index)) for index, entry in enumerate(inner)]
+    comments = {body.comment if isinstance(body, Noted) else "" for body in (body, *other_bodies)}
+    return Noted(inner, body.comment) if isinstance(body, Noted) and len(comments) == 1 else inner
+
+
+def _all_at(bodies: Sequence[Yaml], step: str | int) -> list[Yaml]:
+    """Of those that have something there."""
+    entries = (value_at(body, (step,)) for body in bodies)
+    return [entry for entry in entries if entry is not ABSENT]
 
 
 def _for_tpl(value: Yaml) -> Yaml:
@@ -128,12 +128,12 @@ def _bare(value: Yaml) -> Yaml:
     return value.value if isinstance(value, Noted) else value
 
 
-def at(body: Yaml, steps: Steps) -> Yaml:
+def value_at(body: Yaml, steps: Steps) -> Yaml:
     """With its comment; ABSENT where there is nothing."""
     for step in steps:
         inner = _bare(body)
-        found = range(len(inner)) if isinstance(inner, list) else inner if isinstance(inner, Mapping) else ()
-        if step not in found:
+        indices = range(len(inner)) if isinstance(inner, list) else inner if isinstance(inner, Mapping) else ()
+        if step not in indices:
             return ABSENT
         body = inner[step]  # type: ignore[index]
     return body
@@ -150,7 +150,7 @@ def differing(values: Sequence[Yaml], steps: Steps) -> Iterator[Steps]:
         return
     # Without a common key nothing might be left between the holes, which is no mapping.
     common = len(maps) == len(bare) and bool(set(maps[0]).intersection(*maps[1:]))
-    if common and field not in WHOLE:
+    if common and field not in REPLACED_WHOLE:
         for key in dict.fromkeys(key for one in maps for key in one):
             inner = [one.get(key, ABSENT) for one in maps]
             if any(one is ABSENT for one in inner):
@@ -159,7 +159,7 @@ def differing(values: Sequence[Yaml], steps: Steps) -> Iterator[Steps]:
                 yield (*steps, "image")
             else:
                 yield from differing(inner, (*steps, str(key)))
-    elif len(lists) == len(bare) and field not in WHOLE and _parallel(field, lists):
+    elif len(lists) == len(bare) and field not in REPLACED_WHOLE and _parallel(field, lists):
         for index in range(len(lists[0])):
             yield from differing([one[index] for one in lists], (*steps, index))
     elif not alike:
@@ -202,13 +202,13 @@ def _name(key: Key, known: str) -> str:
     return key.kind[0].lower() + key.kind[1:] + "".join(word[0].upper() + word[1:] for word in words)
 
 
-def _fields(found: Sequence[Steps]) -> dict[Steps, str]:
+def _fields(places: Sequence[Steps]) -> dict[Steps, str]:
     """The last word of each place, with as many of those above it as tell it apart."""
     names: dict[Steps, str] = {}
-    for steps in found:
+    for steps in places:
         words = [step for step in steps if isinstance(step, str)]
         size = 1
-        while size < len(words) and any(_joined(words, size) == _joined(other, size) for other in _others(found, steps)):
+        while size < len(words) and any(_joined(words, size) == _joined(other, size) for other in _other_words(places, steps)):
             size += 1
         name = _joined(words, size)
         while name in names.values():
@@ -217,8 +217,8 @@ def _fields(found: Sequence[Steps]) -> dict[Steps, str]:
     return names
 
 
-def _others(found: Sequence[Steps], steps: Steps) -> list[list[str]]:
-    return [[step for step in other if isinstance(step, str)] for other in found if other != steps]
+def _other_words(places: Sequence[Steps], steps: Steps) -> list[list[str]]:
+    return [[step for step in steps_there if isinstance(step, str)] for steps_there in places if steps_there != steps]
 
 
 def _joined(words: Sequence[str], size: int) -> str:

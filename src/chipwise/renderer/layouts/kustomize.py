@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from chipwise.renderer.file import File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.layouts import shared
-from chipwise.renderer.layouts.variants import ABSENT, Key, Manifest, Variant, item_key, placed
+from chipwise.renderer.layouts.variants import ABSENT, ClusterObject, Key, Variant, item_key, placed
 from chipwise.renderer.yaml_text import Noted, Yaml, document, plain
 
 KUSTOMIZATION: dict[str, Yaml] = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
 COUNTED = ("Deployment", "StatefulSet")  # what `replicas` of a kustomization knows
 # Groups whose lists kustomize merges by key; of other kinds it knows no schema, and replaces lists.
 _BUILT_IN = ("v1", "apps/v1", "batch/v1", "policy/v1")
-_SHOWN = 60  # characters of a value of the base beside one that replaces it
+LONGEST_SHOWN = 60  # characters of a value of the base beside one that replaces it
 
 
 def render(defaults: Variant, environments: Sequence[Variant]) -> list[File]:
@@ -29,7 +29,7 @@ def render(defaults: Variant, environments: Sequence[Variant]) -> list[File]:
     return files
 
 
-def _own(variant: Variant, every: Sequence[Variant]) -> dict[Key, Manifest]:
+def _own(variant: Variant, every: Sequence[Variant]) -> dict[Key, ClusterObject]:
     apart = shared.stands_apart(every)
     return {key: one for key, one in variant.manifests.items() if key.own or not apart}
 
@@ -50,8 +50,8 @@ def _listed(names: Iterable[str], title: str) -> str:
     return document(KUSTOMIZATION | {"resources": list(names)}, title=title)
 
 
-def _overlay(defaults: Variant, environment: Variant, every: Sequence[Variant]) -> list[File]:
-    below, above = _own(defaults, every), _own(environment, every)
+def _overlay(defaults: Variant, environment: Variant, variants: Sequence[Variant]) -> list[File]:
+    below, above = _own(defaults, variants), _own(environment, variants)
     folder = f"overlays/{environment.name}"
     files: list[File] = []
     patches: list[Yaml] = []
@@ -60,15 +60,15 @@ def _overlay(defaults: Variant, environment: Variant, every: Sequence[Variant]) 
     for key, base in below.items():
         identity = _identity(key, defaults.namespace)
         if key not in above:
-            gone = identity | {"$patch": "delete"}
+            deletion = identity | {"$patch": "delete"}
             patches.append({"path": key.file})
-            files.append(File(f"{folder}/{key.file}", document(gone, title=f"{environment.name} has no such object.")))
+            files.append(File(f"{folder}/{key.file}", document(deletion, title=f"{environment.name} has no such object.")))
             continue
         was, wanted = placed(base.body, defaults.namespace), placed(above[key].body, environment.namespace)
         was, wanted = _renamed(was, wanted, key, environment.namespace)
         if key.kind in COUNTED and (count := _count(was, wanted)) is not None:
             replicas.append({"name": key.name, "count": count})
-            was = _with(was, count, "spec", "replicas")
+            was = _replaced(was, count, "spec", "replicas")
         images |= _images(was, wanted)
         difference = patch(_with_images(was, images), wanted, key.api in _BUILT_IN)
         if difference is not ABSENT:
@@ -106,7 +106,7 @@ def _identified(identity: dict[str, Yaml], difference: dict[str, Yaml]) -> Yaml:
 def _renamed(was: Yaml, wanted: Yaml, key: Key, namespace: str) -> tuple[Yaml, Yaml]:
     """What the kustomization's `namespace` changes by itself counts as changed already."""
     field = "name" if key.kind == "Namespace" else "namespace"
-    return (_with(was, namespace, "metadata", field) if key.own else was), wanted
+    return (_replaced(was, namespace, "metadata", field) if key.own else was), wanted
 
 
 def _count(was: Yaml, wanted: Yaml) -> int | None:
@@ -114,12 +114,12 @@ def _count(was: Yaml, wanted: Yaml) -> int | None:
     return second if isinstance(first, int) and isinstance(second, int) and first != second else None
 
 
-def _with(value: Yaml, wanted: Yaml, *names: str) -> Yaml:
+def _replaced(value: Yaml, wanted: Yaml, *names: str) -> Yaml:
     """The value with another one at the place of these names."""
     if not names:
         return wanted
     fields = _fields(value)
-    return {**fields, names[0]: _with(fields[names[0]], wanted, *names[1:])}
+    return {**fields, names[0]: _replaced(fields[names[0]], wanted, *names[1:])}
 
 
 def _field(value: Yaml, *names: str) -> Yaml:
@@ -132,8 +132,8 @@ def _images(was: Yaml, wanted: Yaml) -> dict[str, str]:
     """Names of images by those that stand in their place, container by container."""
     before, after = dict(_containers(plain(was))), dict(_containers(plain(wanted)))
     changed = {before[name]: after[name] for name in before if name in after and before[name] != after[name]}
-    kept = {before[name] for name in before if name in after and before[name] == after[name]}
-    return {old: new for old, new in changed.items() if old not in kept}
+    unchanged = {before[name] for name in before if name in after and before[name] == after[name]}
+    return {old: new for old, new in changed.items() if old not in unchanged}
 
 
 def _containers(value: Yaml) -> Iterable[tuple[str, str]]:
@@ -203,8 +203,8 @@ def patch(was: Yaml, wanted: Yaml, merges: bool, field: str = "") -> Yaml:
         merge_key = item_key(field, [*before, *after])
         if merge_key is not None:
             return _items(was, wanted, merge_key)
-    if isinstance(before, str | int | float) and len(shown := str(before)) <= _SHOWN:
-        return Noted(after, f"base: {shown}")
+    if isinstance(before, str | int | float) and len(base_text := str(before)) <= LONGEST_SHOWN:
+        return Noted(after, f"base: {base_text}")
     return wanted
 
 

@@ -30,8 +30,8 @@ def lay_out(layout: str, render: Render, defaults: Deployment, environments: Map
     ]
     if not any(one.manifests for one in variants):
         raise CannotRender("There is no manifest in these files.", remedy="Leave --layout out.")
-    made: list[File] = import_module(f"chipwise.renderer.layouts.{layout}").render(variants[0], variants[1:])
-    return [File("README.md", readme(layout, variants[0], variants[1:])), *made]
+    files: list[File] = import_module(f"chipwise.renderer.layouts.{layout}").render(variants[0], variants[1:])
+    return [File("README.md", readme(layout, variants[0], variants[1:])), *files]
 
 
 def _in_namespace(deployment: Deployment) -> Deployment:

@@ -14,18 +14,20 @@ REPOSITORY = "https://git.example.com/team/deployments.git"
 
 def readme(layout: str, defaults: Variant, environments: Sequence[Variant]) -> str:
     title = one_line(defaults.deployment.title)
-    every = (defaults, *environments)
+    variants = (defaults, *environments)
     lines = [f"# {title}", "", "Written by chipwise from the plans of a workload, one for each of its environments.", ""]
     lines += ["| Environment | Namespace | Machines |", "|---|---|---|"]
-    for one in environments or (defaults,):
-        node = one.deployment.node
-        machines = f"{one.deployment.machines} x {node.machine} ({node.provider} {node.region}, {one.deployment.purchase})"
-        lines.append(f"| {one.name or '(defaults)'} | `{one.namespace}` | {machines} |")
-    lines += ["", *_cluster(layout, every), *(_kustomize(every) if layout == "kustomize" else _helm(every))]
+    for variant in environments or (defaults,):
+        node = variant.deployment.node
+        machines = (
+            f"{variant.deployment.machines} x {node.machine} ({node.provider} {node.region}, {variant.deployment.purchase})"
+        )
+        lines.append(f"| {variant.name or '(defaults)'} | `{variant.namespace}` | {machines} |")
+    lines += ["", *_cluster(layout, variants), *(_kustomize(variants) if layout == "kustomize" else _helm(variants))]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _shown(variants: Sequence[Variant]) -> Variant:
+def _example(variants: Sequence[Variant]) -> Variant:
     return variants[1] if len(variants) > 1 else variants[0]
 
 
@@ -37,15 +39,15 @@ def _cluster(layout: str, variants: Sequence[Variant]) -> list[str]:
     if not shared.stands_apart(variants) or all(key.own for key in keys(variants)):
         return []
     flag = "-k" if layout == "kustomize" else "-f"
-    apart, every = shared.of_one(variants), [key for key in keys(variants) if not key.own]
+    apart, cluster_keys = shared.not_common(variants), [key for key in keys(variants) if not key.own]
     lines = ["## Once per cluster", ""]
-    places = ["cluster"] if len(apart) < len(every) else []
-    places += [f"cluster/{_shown(variants).name or 'base'}"] if apart else []
+    places = ["cluster"] if len(apart) < len(cluster_keys) else []
+    places += [f"cluster/{_example(variants).name or 'base'}"] if apart else []
     lines += _code("sh", "\n".join(f"kubectl apply --server-side {flag} {place}" for place in places))
     if conflicts := shared.conflicting(variants):
-        shown = ", ".join(f"{key.kind} `{key.name.replace(shared.NAMESPACE, 'NAMESPACE')}`" for key in conflicts[:6])
+        names = ", ".join(f"{key.kind} `{key.name.replace(shared.NAMESPACE, 'NAMESPACE')}`" for key in conflicts[:6])
         sentence = (
-            f"Environments differ in objects that a cluster has once ({shown}): give each environment a cluster of its own, or"
+            f"Environments differ in objects that a cluster has once ({names}): give each environment a cluster of its own, or"
             " merge these files where several share one."
         )
         lines += [sentence, ""]
@@ -53,20 +55,20 @@ def _cluster(layout: str, variants: Sequence[Variant]) -> list[str]:
 
 
 def _kustomize(variants: Sequence[Variant]) -> list[str]:
-    one = _shown(variants)
-    path = f"overlays/{one.name}" if one.name else "base"
-    image = _main_image(one)
+    variant = _example(variants)
+    path = f"overlays/{variant.name}" if variant.name else "base"
+    image = _main_image(variant)
     lines = ["## Apply and release", ""]
     lines += _code(
         "sh",
         f"kubectl diff -k {path}\nkubectl apply --server-side -k {path}\n"
         f"# a release: pin what runs there\n(cd {path} && kustomize edit set image {image}@sha256:DIGEST)",
     )
-    lines += ["## GitOps", "", "Argo CD:", "", *_code("yaml", _argo(one, {"path": path}))]
+    lines += ["## GitOps", "", "Argo CD:", "", *_code("yaml", _argo(variant, {"path": path}))]
     flux: Yaml = {
         "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
         "kind": "Kustomization",
-        "metadata": {"name": _release(one), "namespace": "flux-system"},
+        "metadata": {"name": _release(variant), "namespace": "flux-system"},
         "spec": {
             "interval": "10m",
             "path": f"./{path}",
@@ -80,22 +82,23 @@ def _kustomize(variants: Sequence[Variant]) -> list[str]:
 
 
 def _helm(variants: Sequence[Variant]) -> list[str]:
-    one = _shown(variants)
-    values = [] if not one.name else [f"values-{one.name}.yaml"]
+    variant = _example(variants)
+    values = [] if not variant.name else [f"values-{variant.name}.yaml"]
     flags = "".join(f" -f chart/{name}" for name in values)
-    name = one.deployment.name
+    name = variant.deployment.name
     namespace = next(
-        (f"kubectl apply --server-side -f namespaces/{one.name or 'base'}.yaml\n" for key in one.manifests if key.own), ""
+        (f"kubectl apply --server-side -f namespaces/{variant.name or 'base'}.yaml\n" for key in variant.manifests if key.own),
+        "",
     )
     lines = ["## Apply and release", ""]
-    lines += _code("sh", f"{namespace}helm upgrade --install {name} chart{flags} --namespace {one.namespace}")
+    lines += _code("sh", f"{namespace}helm upgrade --install {name} chart{flags} --namespace {variant.namespace}")
     source: dict[str, Yaml] = {"path": "chart"}
     source |= {"helm": {"releaseName": name} | ({"valueFiles": ["values.yaml", *values]} if values else {})}
-    lines += ["## GitOps", "", "Argo CD:", "", *_code("yaml", _argo(one, source, namespace=True))]
+    lines += ["## GitOps", "", "Argo CD:", "", *_code("yaml", _argo(variant, source, namespace=True))]
     flux: Yaml = {
         "apiVersion": "helm.toolkit.fluxcd.io/v2",
         "kind": "HelmRelease",
-        "metadata": {"name": name, "namespace": one.namespace},
+        "metadata": {"name": name, "namespace": variant.namespace},
         "spec": {
             "interval": "10m",
             "timeout": "1h",
@@ -119,9 +122,11 @@ def _argo(variant: Variant, source: dict[str, Yaml], namespace: bool = False) ->
     options: list[Yaml] = ["ServerSideApply=true"]
     policy: dict[str, Yaml] = {"automated": {"prune": True, "selfHeal": True}}
     if namespace:
-        found = next((one.value for key, one in variant.manifests.items() if key.kind == "Namespace" and key.own), None)
-        if isinstance(found, dict):
-            policy["managedNamespaceMetadata"] = {"labels": found["metadata"]["labels"]}
+        namespace_object = next(
+            (one.value for key, one in variant.manifests.items() if key.kind == "Namespace" and key.own), None
+        )
+        if isinstance(namespace_object, dict):
+            policy["managedNamespaceMetadata"] = {"labels": namespace_object["metadata"]["labels"]}
             options.append("CreateNamespace=true")
     spec: dict[str, Yaml] = {
         "project": "default",

@@ -46,7 +46,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class ClusterObject:
     key: Key
     file: str  # in which the target writes it
     body: Yaml  # with its comments
@@ -63,43 +63,50 @@ class Variant:
     name: str
     deployment: Deployment
     namespace: str
-    manifests: Mapping[Key, Manifest]
-    others: tuple[File, ...]  # no objects: values of a chart, scripts
+    manifests: Mapping[Key, ClusterObject]
+    other_files: tuple[File, ...]  # no objects: values of a chart, scripts
     titles: Mapping[str, str]  # of the target's files
 
 
 def variant(name: str, deployment: Deployment, namespace: str, files: Sequence[File]) -> Variant:
     """`files` were rendered in the namespace `NAMESPACE`."""
-    manifests: dict[Key, Manifest] = {}
-    others, titles = [], {}
+    manifests: dict[Key, ClusterObject] = {}
+    other_files, titles = [], {}
     for file in files:
-        found = _manifests(file)
-        if not found:
-            others.append(file)
+        manifests_here = _manifests(file)
+        if not manifests_here:
+            other_files.append(file)
             continue
-        if twice := next((one.key for one in found if one.key in manifests), None):
+        if twice := next((one.key for one in manifests_here if one.key in manifests), None):
             raise CannotRender(
                 f"{twice.kind} {twice.name} is in several of the files, which are for several clusters.",
                 remedy="Leave --layout out, or take one stage with --stage.",
             )
-        manifests |= {one.key: one for one in found}
+        manifests |= {one.key: one for one in manifests_here}
         titles[file.path] = read(file.text).title
-    return Variant(name, deployment, namespace, manifests, tuple(others), titles)
+    return Variant(
+        name=name,
+        deployment=deployment,
+        namespace=namespace,
+        manifests=manifests,
+        other_files=tuple(other_files),
+        titles=titles,
+    )
 
 
-def _manifests(file: File) -> list[Manifest]:
+def _manifests(file: File) -> list[ClusterObject]:
     """None where anything in it is no object."""
     if not file.path.endswith(".yaml"):
         return []
-    found = []
+    manifests_here = []
     for body in read(file.text).values:
         value = plain(body)
         metadata = value.get("metadata") if isinstance(value, Mapping) else None
         if not isinstance(value, Mapping) or not isinstance(metadata, Mapping) or not {"apiVersion", "kind"} <= value.keys():
             return []
         words = (value["apiVersion"], value["kind"], metadata.get("name", ""), metadata.get("namespace", ""))
-        found.append(Manifest(Key(*map(str, words)), file.path, body))
-    return found
+        manifests_here.append(ClusterObject(Key(*map(str, words)), file.path, body))
+    return manifests_here
 
 
 def own_namespace(deployment: Deployment, environment: str) -> str:

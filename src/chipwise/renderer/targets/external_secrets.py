@@ -59,11 +59,11 @@ def _by_place(stages: list[Deployment]) -> dict[tuple[str, str, str], list[Deplo
 def _wanted(*deployments: Deployment) -> dict[str, tuple[str, ...]]:
     """Keys by the name of the secret."""
     names: dict[str, list[str]] = {}
-    for one in deployments:
-        for _, name, key in one.software.secrets:
+    for deployment in deployments:
+        for _, name, key in deployment.software.secrets:
             names.setdefault(name, []).append(key)
-        if one.software.pull_secret:
-            names.setdefault(one.software.pull_secret, []).append(DOCKER_KEY)
+        if deployment.software.pull_secret:
+            names.setdefault(deployment.software.pull_secret, []).append(DOCKER_KEY)
     return {name: tuple(dict.fromkeys(keys)) for name, keys in names.items()}
 
 

@@ -13,12 +13,15 @@ def block(deployment: Deployment) -> bool:
 
 
 def variables(deployment: Deployment) -> list[Block]:
-    held = deployment.reservation
-    if held is None:
+    reservation = deployment.reservation
+    if reservation is None:
         return []
-    about = f"Where machines start: {held.title}, of {deployment.node.machine}. The first subnet must be in its zone."
+    begun = " Apply it when the block has begun." if reservation.block else ""
+    about = (
+        f"Where machines start: {reservation.title}, of {deployment.node.machine}. The first subnet must be in its zone.{begun}"
+    )
     check = ('startswith(var.capacity_reservation_id, "cr-")', "Give the id of a capacity reservation, cr-...")
-    return [variable("capacity_reservation_id", "string", about, held.id, check)]
+    return [variable("capacity_reservation_id", "string", about, reservation.id, check)]
 
 
 def template(deployment: Deployment) -> dict[str, Value]:

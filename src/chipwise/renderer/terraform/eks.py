@@ -78,6 +78,7 @@ def modules(deployment: Deployment) -> list[File]:
 
 
 def _variables(deployment: Deployment) -> list[Block]:
+    one_place = "a placement group" if deployment.reservation is None else "what is held"
     one_zone = " One only: machines that work together stand in one zone." if together(deployment) else ""
     return [
         region_variable(deployment),
@@ -87,7 +88,7 @@ def _variables(deployment: Deployment) -> list[Block]:
             "subnet_ids",
             "list(string)",
             f"Private subnets of the cluster for the machines.{one_zone}",
-            check=("length(var.subnet_ids) == 1", "Give one subnet: a placement group stands in one zone.")
+            check=("length(var.subnet_ids) == 1", f"Give one subnet: {one_place} stands in one zone.")
             if together(deployment) or deployment.reservation is not None
             else ("length(var.subnet_ids) > 0", "Give at least one subnet."),
         ),
@@ -268,10 +269,8 @@ def _group(deployment: Deployment, word: str, name: str) -> Block:
         ),
         "scaling_config": Nested(
             {
-                "min_size": counts.minimum
-                if service and not deployment.stops
-                else Noted(0, "Nothing is paid for while it does not run: the Cluster Autoscaler takes empty machines away."),
-                "desired_size": counts.usual,
+                "min_size": counts.minimum if service and not deployment.stops else Noted(0, _empty(deployment)),
+                "desired_size": counts.usual if not block else Noted(counts.usual, "0 until the block begins."),
                 "max_size": max(most_machines(deployment), counts.usual),
             }
         ),
@@ -292,6 +291,12 @@ def _group(deployment: Deployment, word: str, name: str) -> Block:
     )
     body["depends_on"] = [Raw("aws_iam_role_policy_attachment.nodes")]
     return resource("aws_eks_node_group", _label(word), body, _layer(deployment) if word else "")
+
+
+def _empty(deployment: Deployment) -> str:
+    if deployment.reservation is not None:
+        return "The Cluster Autoscaler takes empty machines away; what is held is paid for all the same."
+    return "Nothing is paid for while it does not run: the Cluster Autoscaler takes empty machines away."
 
 
 def _layer(deployment: Deployment) -> str:
