@@ -85,7 +85,10 @@ def _described(kind: type[Section], about: str) -> str:
     """Read when it is asked for: the strings under the fields are found in the source."""
     from chipwise.workload.schema import field_texts
 
-    texts = field_texts(kind)
+    try:
+        texts = field_texts(kind)
+    except (OSError, TypeError, KeyError):  # a class that somebody typed, or no source beside the bytecode
+        texts = {}
     fields = ((name, field) for name, field in kind.model_fields.items() if name != "kind")
     lines = [f"  {_field_line(name, field, texts.get(name, ''))}" for name, field in fields]
     return "\n".join([about, "", "Fields, as in a workload file (docs/workloads.md):", *lines])
