@@ -9,7 +9,6 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 BASE := $(VENV)/.base-installed
-REPORT := $(VENV)/.report-installed
 DEV := $(VENV)/.dev-installed
 # CI runs the few tests that failed once more, alone: PYTEST='.venv/bin/python tools/run_tests.py'.
 PYTEST ?= $(BIN)/python -m pytest
@@ -46,12 +45,7 @@ $(DEV): $(BASE)
 	@$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]' >&2
 	@touch $@
 
-$(REPORT): $(BASE)
-	@echo "adding what reports need ..." >&2
-	@$(PIP) install --quiet --constraint constraints.txt --editable '.[report]' >&2
-	@touch $@
-
-demo: $(REPORT)
+demo: $(BASE)
 	@$(BIN)/python examples/demo.py
 
 test: $(DEV)

@@ -76,11 +76,10 @@ def test_measuring_without_pytorch_names_the_line_that_installs_it(installed: Pa
     assert "pip install 'chipwise[torch]'" in done.stderr
 
 
-def test_a_report_without_plotly_names_the_line_that_installs_it(installed: Path) -> None:
+def test_a_report_needs_nothing_else_and_is_small(installed: Path) -> None:
     done = run(installed, "plan", f"{ROOT}/examples/train/workload.yaml", "--html", "report.html")
-    assert done.returncode == 3
-    assert "pip install 'chipwise[report]'" in done.stderr
-    assert not (installed / "report.html").exists()
+    assert done.returncode == 0, done.stderr
+    assert (installed / "report.html").stat().st_size < 300_000
 
 
 def test_the_whole_catalog_is_in_the_wheel(installed: Path) -> None:

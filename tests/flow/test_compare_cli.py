@@ -63,7 +63,6 @@ def test_csv_has_a_line_for_every_cell(chipwise: Chipwise, by: str) -> None:
 
 @pytest.mark.parametrize("limit", ["clouds=[aws]", "chips=t4"])
 def test_a_page_is_written_whole_and_overwrites_nothing_unasked(chipwise: Chipwise, tmp_path: Path, limit: str) -> None:
-    pytest.importorskip("plotly")
     path = tmp_path / "compare.html"
     done = chipwise("compare", TRAIN, "--limit", limit, "--html", str(path))
     assert done.err == f"Written: {path}\n"

@@ -196,7 +196,6 @@ def test_pack_says_that_budgets_are_not_held(ask: Asked) -> None:
 def test_an_interrupted_report_leaves_the_old_one_and_nothing_else(
     ask: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("plotly")
     (tmp_path / "report.html").write_text("old")
 
     def interrupted(_: int) -> None:

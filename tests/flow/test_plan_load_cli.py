@@ -47,7 +47,6 @@ def test_layers_regions_and_advice_are_shown_within_80_columns(chipwise: Chipwis
 
 
 def test_json_and_the_page_carry_the_same_layers(chipwise: Chipwise, chat: Path, tmp_path: Path) -> None:
-    pytest.importorskip("plotly")
     done = chipwise("plan", str(chat), "--json", "--html", str(tmp_path / "report.html"))
     assert done.code == 0, done.err
     load = json.loads(done.out[: done.out.rindex("}") + 1])["load"]

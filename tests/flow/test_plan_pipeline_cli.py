@@ -81,7 +81,6 @@ def test_what_tells_of_one_workload_is_refused_with_the_stages(chipwise: Chipwis
 
 
 def test_a_report_is_one_page_with_every_stage(chipwise: Chipwise, tmp_path: Path) -> None:
-    pytest.importorskip("plotly")
     path = tmp_path / "report.html"
     done = chipwise("plan", EXAMPLE, "--short", "--html", str(path))
     assert done.code == 0, done.err

@@ -13,7 +13,6 @@ from command import Chipwise
 
 pytestmark = pytest.mark.real_catalog
 
-pytest.importorskip("plotly")
 ROOT = Path(__file__).resolve().parents[2]
 TRAIN = f"{ROOT}/examples/train/workload.yaml"
 

@@ -133,7 +133,6 @@ def test_csv_has_a_line_for_everything_that_owning_is_held_against(chipwise: Chi
 
 
 def test_a_page_is_written_whole_and_overwrites_nothing_unasked(chipwise: Chipwise, tmp_path: Path) -> None:
-    pytest.importorskip("plotly")
     path = tmp_path / "tco.html"
     done = chipwise("tco", *ASKED, "--html", str(path))
     assert (done.code, done.err) == (0, f"Written: {path}\n")

@@ -22,14 +22,12 @@ TOP = 1000  # choices a report asks for: the ranking can be filtered, and the ma
 def check(path: Path, workload: str | None, force: bool = False) -> None:
     """Raises what `write` would raise for reasons that are known beforehand. `workload`: the file that is read, if any."""
     from chipwise.adapters.stores import whole
-    from chipwise.report.page import plotly_script
 
     if path.is_dir() or not path.parent.is_dir():
         raise BadInput(f"{path} cannot be written.", remedy="Give the name of a file in an existing directory.")
     if workload is not None and path.exists() and Path(workload).exists() and path.samefile(workload):
         raise BadInput(f"{path} is the workload's own file.", remedy="Give the report another name.")
     whole.check_named(path, force)
-    plotly_script()
 
 
 def write_pipeline(plan: PipelinePlan, path: Path, today: date, force: bool = False) -> None:

@@ -49,7 +49,7 @@ DEVICE_LIFETIME_S = 3 * YEAR  # over which an edge device is written off
 
 
 def serving_formats(allowed: Sequence[str]) -> tuple[str, ...]:
-    """Of formats that may be used: nf4 only where it is the only one. It is made for fine-tuning, and unpacked at every step."""
+    """Of formats that may be used: nf4 only where it is the only one. It is made for fine-tuning, and slow to serve."""
     return tuple(one for one in allowed if one != "nf4") or tuple(allowed)
 
 

@@ -13,7 +13,7 @@ from datetime import date, datetime, time
 from enum import Enum
 from pathlib import PurePath
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from pydantic import BaseModel, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic.fields import FieldInfo
@@ -24,6 +24,7 @@ from chipwise.public.calling import CORRECT
 from chipwise.workload import kinds, pipeline
 from chipwise.workload.data import Name
 from chipwise.workload.parse import parse
+from chipwise.workload.part import Section
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass as _Metaclass
@@ -74,15 +75,23 @@ class _Described(_Metaclass):
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
-        from chipwise.workload.schema import field_texts
-
-        texts = field_texts(self)
-        fields = ((name, field) for name, field in self.model_fields.items() if name != "kind")
-        lines = [f"  {_field_line(name, field, texts.get(name, ''))}" for name, field in fields]
-        return "\n".join([vars(self).get("__doc__") or "", "", "Fields, as in a workload file (docs/workloads.md):", *lines])
+        return _described(cast(type[Section], self), vars(self).get("__doc__") or "")
 
     def __dir__(self) -> list[str]:
-        return sorted(self.model_fields)
+        return sorted(cast(type[Section], self).model_fields)
+
+
+def _described(kind: type[Section], about: str) -> str:
+    """Read when it is asked for: the strings under the fields are found in the source."""
+    from chipwise.workload.schema import field_texts
+
+    try:
+        texts = field_texts(kind)
+    except (OSError, TypeError, KeyError):  # a class that somebody typed, or no source beside the bytecode
+        texts = {}
+    fields = ((name, field) for name, field in kind.model_fields.items() if name != "kind")
+    lines = [f"  {_field_line(name, field, texts.get(name, ''))}" for name, field in fields]
+    return "\n".join([about, "", "Fields, as in a workload file (docs/workloads.md):", *lines])
 
 
 def _field_line(name: str, field: FieldInfo, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Charts as plain values that plotly's script draws: `data` and `layout`, nothing of plotly's own is needed to make them."""
+"""Charts as plain values, which `svg` draws: `data` and `layout`, by the names that plotting libraries use."""
 
 from __future__ import annotations
 

@@ -29,7 +29,6 @@ _KEYS = {
 
 
 def compare_page(comparison: Comparison, today: date) -> str:
-    """Raises MissingExtra where plotly is not installed."""
     plan = comparison.plan
     good = sorted((one for one in comparison.cells if one.fits and one.choice is not None), key=_usd)
     chart = _chart(good, plan)
@@ -49,7 +48,7 @@ def compare_page(comparison: Comparison, today: date) -> str:
         _missed(comparison),
         section("notes", "Notes", tag("ul", *(tag("li", text(one)) for one in plan.notes))) if plan.notes else "",
     ]
-    return document(plan.workload, _header(comparison), inside, charts, today, "compare")
+    return document(plan.workload, _header(comparison), inside, today, "compare")
 
 
 def _usd(cell: Cell) -> float:

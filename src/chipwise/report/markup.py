@@ -6,12 +6,7 @@ characters, lone surrogates, marks that turn the direction of writing) becomes a
 
 from __future__ import annotations
 
-import json
-import math
 from html import escape
-from typing import Any
-
-Json = Any  # what json.dumps takes
 
 
 def plain(text: str) -> str:
@@ -23,7 +18,7 @@ def text(value: object) -> str:
 
 
 def label(value: object) -> str:
-    """For a chart: plotly reads a few tags and entities in its texts, so they must not be in a name."""
+    """For a chart, whose texts are markup."""
     return escape(plain(str(value)), quote=False)
 
 
@@ -33,19 +28,3 @@ def tag(name: str, *inside: str, **attributes: object) -> str:
         f' {key.rstrip("_").replace("_", "-")}="{text(value)}"' for key, value in attributes.items() if value is not None
     )
     return f"<{name}{written}>{''.join(inside)}</{name}>"
-
-
-def data(value: Json) -> str:
-    """JSON that may stand inside a script element; numbers that JSON has no way to write become null."""
-    encoded = json.dumps(_finite(value), separators=(",", ":"), allow_nan=False)
-    return encoded.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _finite(value: Json) -> Json:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    return value

@@ -1,4 +1,4 @@
-"""The whole page: one text that holds its style, its script, plotly's script and its data, and asks nobody for more.
+"""The whole page: one text that holds its style, its script, its charts and its data, and asks nobody for more.
 
 The page's own policy forbids every request and every script but those whose digests it names, so a name that slipped through
 as markup could neither run nor load anything. What a plan does not hold gets no section.
@@ -7,14 +7,12 @@ as markup could neither run nor load anything. What a plan does not hold gets no
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import date
 from hashlib import sha256
-from importlib import import_module
 from pathlib import Path
 
 from chipwise.catalog.price_tables import PriceHistory
-from chipwise.errors import MissingExtra
 from chipwise.planner import quotas
 from chipwise.planner.explain.reason_words import missing_words, nothing_words, remedy_words
 from chipwise.planner.explain.risks import risk_line
@@ -26,41 +24,38 @@ from chipwise.report.charts import TOP, Chart, costs, memory, pareto
 from chipwise.report.flowchart import flowchart
 from chipwise.report.history_chart import price_history
 from chipwise.report.load_chart import day_chart, duration, load_table, load_told, regions_table
-from chipwise.report.markup import data, tag, text
+from chipwise.report.markup import tag, text
 from chipwise.report.questions import questions
 from chipwise.report.roofline import points_text as roofline_told
 from chipwise.report.roofline import roofline
+from chipwise.report.svg import drawings
 from chipwise.report.tables import cost_lines, losses, matrix, pairs, ranking, refusals, services, simple
 from chipwise.report.tiles import tiles
 from chipwise.report.words import rated
 
 _CAUTION = "Speeds and carbon are estimates; prices are those of the day that each row names."
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'; script-src"
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; script-src"
 QUOTAS = 10  # first choices whose quotas are told: of all others in the ranking that would be a page of its own
 _STATIC = Path(__file__).parent / "static"
 
 
 def page(plan: Plan, today: date, limits: Roofline | None = None, history: Iterable[PriceHistory] = ()) -> str:
-    """`history`: what chips cost by the month. Raises MissingExtra where plotly is not installed."""
+    """`history`: what chips cost by the month."""
     known = (against(plan), day_chart(plan), pareto(plan), costs(plan), memory(plan), roofline(limits), duration(plan))
     charts = [chart for chart in known if chart is not None]
     if plan.winner is not None and (past := price_history(plan.winner, history, today)) is not None:
         charts.append(past)
     inside = _answer(plan, charts, limits) if plan.winner is not None else _nothing(plan)
-    return document(plan.workload, _header(plan), inside, charts, today)
+    return document(plan.workload, _header(plan), inside, today)
 
 
-def document(
-    title: str, header: str, inside: Iterable[str], charts: Sequence[Chart], today: date, command: str = "plan"
-) -> str:
-    """The page around what a plan says. Raises MissingExtra where plotly is not installed."""
-    plotly = plotly_script()
-    own = (_STATIC / "report.js").read_text(encoding="utf-8")
+def document(title: str, header: str, inside: Iterable[str], today: date, command: str = "plan") -> str:
+    """The page around what a plan says."""
+    script = (_STATIC / "report.js").read_text(encoding="utf-8")
     style = (_STATIC / "report.css").read_text(encoding="utf-8")
-    scripts = [plotly, own] if charts else [own]
     head = [
         '<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{_policy(scripts)}">',
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<link rel="icon" href="data:,">',
         tag("title", text(f"{title}: chipwise {command}")),
@@ -70,28 +65,13 @@ def document(
         header,
         tag("main", *inside),
         tag("footer", text(f"Made by chipwise on {today.isoformat()}. {_CAUTION}")),
-        *(f'<script type="application/json" class="chart" data-for="{one.name}">{_figure(one)}</script>' for one in charts),
-        *(f"<script>{script}</script>" for script in scripts),
+        f"<script>{script}</script>",
     ]
     return "\n".join(["<!DOCTYPE html>", '<html lang="en">', tag("head", *head), tag("body", *body), "</html>", ""])
 
 
-def plotly_script() -> str:
-    """Plotly's own bundle, from where pip put it."""
-    try:
-        script = import_module("plotly.offline").get_plotlyjs()
-    except ImportError as error:
-        raise MissingExtra("An HTML report", "report") from error
-    return str(script).replace("</script", "<\\/script")
-
-
-def _policy(scripts: Iterable[str]) -> str:
-    known = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts)
-    return f"{_POLICY} {known}"
-
-
-def _figure(chart: Chart) -> str:
-    return data({"data": chart.data, "layout": chart.layout})
+def _policy(script: str) -> str:
+    return f"{_POLICY} 'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
 
 
 def _header(plan: Plan) -> str:
@@ -107,13 +87,11 @@ def section(name: str, title: str, *inside: str, told: str = "") -> str:
 
 
 def drawn(charts: Iterable[Chart], name: str, title: str, caption: str) -> str:
-    """A section for the chart of that name, if there is one. Its place is kept free, so that nothing jumps."""
+    """A section for the chart of that name, if there is one."""
     chart = next((one for one in charts if one.name == name), None)
     if chart is None:
         return ""
-    place = tag("div", id=f"chart-{name}", class_="plot", style=f"height:{chart.height}px", role="img", aria_label=title)
-    missing = tag("noscript", tag("p", "The charts need JavaScript; the tables do not."))
-    return section(name, title, place, missing, told=caption)
+    return section(name, title, tag("div", drawings(chart, title), id=f"chart-{name}", class_="plot"), told=caption)
 
 
 def _answer(plan: Plan, charts: list[Chart], limits: Roofline | None) -> list[str]:
@@ -156,8 +134,7 @@ def _answer(plan: Plan, charts: list[Chart], limits: Roofline | None) -> list[st
             charts,
             "pareto",
             f"Cost against {against}",
-            "Large points with a dark rim are on the front: nothing else is better in cost, time and carbon at once. "
-            "A click on the legend hides a way to buy.",
+            "Large points with a dark rim are on the front: nothing else is better in cost, time and carbon at once.",
         ),
         tag(
             "div",

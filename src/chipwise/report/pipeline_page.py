@@ -21,9 +21,8 @@ from chipwise.text import duration, usd
 
 
 def pipeline_page(plan: PipelinePlan, today: date) -> str:
-    """Raises MissingExtra where plotly is not installed."""
     if plan.totals is None:
-        return document(plan.workload, _header(plan), _nothing(plan), [], today)
+        return document(plan.workload, _header(plan), _nothing(plan), today)
     charts = [one for one in (stage_costs(plan), stage_times(plan), stage_front(plan)) if one is not None]
     picture = section(
         "stages",
@@ -57,7 +56,7 @@ def pipeline_page(plan: PipelinePlan, today: date) -> str:
         else "",
         _notes(plan),
     ]
-    return document(plan.workload, _header(plan), inside, charts, today)
+    return document(plan.workload, _header(plan), inside, today)
 
 
 def _header(plan: PipelinePlan) -> str:

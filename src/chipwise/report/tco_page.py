@@ -33,7 +33,6 @@ _OWNING, _RENTING, _BAND = "#1a7f37", "#0072b2", "rgba(0, 114, 178, 0.18)"
 
 
 def tco_page(result: Tco, today: date) -> str:
-    """Raises MissingExtra where plotly is not installed."""
     charts = [one for one in (_totals_chart(result), _cash_chart(result)) if one is not None]
     inside = [
         tiles(_tiles(result)),
@@ -57,7 +56,7 @@ def tco_page(result: Tco, today: date) -> str:
         section("notes", "Notes", tag("ul", *(tag("li", text(one)) for one in result.notes))),
     ]
     title = f"{result.request.chips}x {result.chip}, owned or rented"
-    return document(title, _header(result, title), inside, charts, today, "tco")
+    return document(title, _header(result, title), inside, today, "tco")
 
 
 def _span(result: Tco) -> str:

@@ -6,8 +6,6 @@ import re
 from dataclasses import replace
 from datetime import date
 
-import pytest
-
 import plans
 from chipwise.catalog.fact import UNKNOWN
 from chipwise.catalog.price_tables import PriceHistory
@@ -148,8 +146,7 @@ def test_near_duplicates_are_folded_below_the_best_of_them() -> None:
     assert "<details" not in ranking(plans.plan())
 
 
-def test_the_order_is_numbers_chart_ranking_and_then_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "plotly_script", lambda: "var Plotly = {};")
+def test_the_order_is_numbers_chart_ranking_and_then_the_rest() -> None:
     found = Read(pages.page(plans.plan(), TODAY))
     wanted = ["numbers", "against", "choices", "how", "money"]
     assert [one["id"] for _, one in found.elements if one.get("id") in wanted] == wanted

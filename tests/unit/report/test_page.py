@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import re
-import sys
 from base64 import b64encode
 from datetime import date
 from hashlib import sha256
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import plans
-from chipwise.errors import MissingExtra
 from chipwise.planner.reasons.abilities import Unpredicted
 from chipwise.planner.remedies import Advice
 from chipwise.planner.values.plan import Missing, Obstacle, Plan
 from chipwise.report import page as pages
-from chipwise.report.markup import data, label, tag, text
+from chipwise.report.markup import label, tag, text
 from page_reading import Read
 
 TODAY = date(2026, 11, 15)
 
 
 def read(plan: Plan) -> Read:
-    """With a stand-in for plotly's script: five megabytes need not be parsed in every test."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pages, "plotly_script", lambda: "var Plotly = {};")
-        return Read(pages.page(plan, TODAY))
+    return Read(pages.page(plan, TODAY))
 
 
 def test_a_plan_gets_all_its_sections() -> None:
@@ -76,21 +71,12 @@ def test_hostile_names_are_shown_and_not_run() -> None:
     found = read(plans.hostile())
     elements = {name for name, _ in found.elements}
     assert "img" not in elements
-    assert sum(name == "title" for name, _ in found.elements) == 1
+    assert len(found.scripts) == 1
     assert "<script>window.hurt=1</script>" in found.shown
     assert "\u202e" not in found.shown
-    figures = [json.loads(code) for attributes, code in found.scripts if attributes.get("type") == "application/json"]
-    assert figures
-    for shown in _strings(figures):
-        assert "<script" not in shown
-        assert "<img" not in shown
-
-
-def _strings(value: object) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [one for part in inside for one in _strings(part)]
+    drawn = [attributes for name, attributes in found.elements if name in ("text", "rect", "circle", "polygon", "svg")]
+    assert drawn
+    assert not [one for attributes in drawn for one in attributes if one.startswith("on")]
 
 
 @given(st.text())
@@ -103,30 +89,18 @@ def test_any_text_survives_as_text(told: str) -> None:
     assert "<" not in label(told)
 
 
-@given(st.recursive(st.text() | st.floats() | st.none() | st.booleans(), st.lists))
-def test_data_ends_no_script_and_is_json(value: object) -> None:
-    written = data(value)
-    assert not set(written) & set("<>&\u2028\u2029")
-    json.loads(written)
-
-
-def test_plotly_comes_from_the_installed_package_and_ends_no_script() -> None:
-    pytest.importorskip("plotly")
-    script = pages.plotly_script()
-    assert len(script) > 1_000_000
-    assert "</script" not in script.lower()
-
-
-def test_without_plotly_the_pip_line_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "plotly", None)
-    monkeypatch.setitem(sys.modules, "plotly.offline", None)
-    with pytest.raises(MissingExtra) as told:
-        pages.page(plans.plan(), TODAY)
-    assert "pip install 'chipwise[report]'" in str(told.value)
+@pytest.mark.parametrize("plan", [plans.plan(), plans.service(), plans.hostile()])
+def test_a_page_is_small_and_every_chart_is_drawn_broad_and_slim(plan: Plan) -> None:
+    written = pages.page(plan, TODAY)
+    assert len(written) < 150_000
+    charts = written.count('class="plot"')
+    assert charts == written.count("main-svg broad") == written.count("main-svg slim") >= 2
+    for drawing in re.findall(r"<svg.*?</svg>", written, flags=re.DOTALL):
+        assert "nan" not in drawing
+        ElementTree.fromstring(drawing)  # well-formed
 
 
 def test_a_plan_makes_the_same_page_twice() -> None:
-    pytest.importorskip("plotly")
     assert pages.page(plans.plan(), TODAY) == pages.page(plans.plan(), TODAY)
 
 

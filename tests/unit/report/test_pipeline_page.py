@@ -9,19 +9,12 @@ from html import unescape
 import pytest
 
 import pipeline_plans
-from chipwise.errors import MissingExtra
 from chipwise.planner.values.pipeline import PipelinePlan
-from chipwise.report import page as pages
 from chipwise.report.pipeline_charts import stage_costs, stage_front, stage_times
 from chipwise.report.pipeline_page import pipeline_page
 from chipwise.report.stage_flow import BELOW, HIGH, HORIZONTAL_GAP, WIDE, stage_flow, width_of
 
 TODAY = date(2026, 11, 15)
-
-
-@pytest.fixture(autouse=True)
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "plotly_script", lambda: "var Plotly = {};")
 
 
 def shown(plan: PipelinePlan) -> str:
@@ -65,15 +58,6 @@ def test_names_are_shown_as_they_are_and_run_nothing() -> None:
     assert "<script>window.hurt" not in page
     assert "<img" not in page
     assert "window.hurt=1" in shown(pipeline_plans.hostile())
-
-
-def test_without_plotly_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing() -> str:
-        raise MissingExtra("An HTML report", "report")
-
-    monkeypatch.setattr(pages, "plotly_script", missing)
-    with pytest.raises(MissingExtra, match="report"):
-        pipeline_page(pipeline_plans.chain(), TODAY)
 
 
 # --- the picture

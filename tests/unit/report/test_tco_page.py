@@ -6,15 +6,12 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-import pytest
-
 import plans
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import tco
 from chipwise.money.tco import compare, owned_cash, rented_cash
 from chipwise.money.tco_values import Rent, Tco, TcoRequest
-from chipwise.report import page as pages
 from chipwise.report.tco_page import tco_page
 from page_reading import Read
 
@@ -24,9 +21,7 @@ RESULT = tco(SESSION, TcoRequest("h100", machines=4, years=3, utilisation=0.6, c
 
 
 def read(result: Tco) -> Read:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pages, "plotly_script", lambda: "var Plotly = {};")
-        return Read(tco_page(result, TODAY))
+    return Read(tco_page(result, TODAY))
 
 
 def test_the_page_says_what_the_command_says() -> None:

@@ -33,6 +33,9 @@ PRECISIONS = ("int4", "int8", "fp16", "bf16", "fp32")
 IDLE_SHARE, LOWEST_CLOCK = 0.25, 0.3
 LIMIT_C, ABOVE_AMBIENT_C, KNEE_C, HOTTEST = 97.0, 20.0, 25.0, 0.5
 CALL_S = 0.5e-3  # a frame's pre- and post-processing and the start of the compiled graph
+GPU_CALL_S = 1.8e-3  # on a module's GPU: some hundred kernels, started one by one by a small processor
+GPU_CALL_SPREAD = 0.8  # between 0.8 and 3.5 ms in 39 published runs of two sources
+TF32_ARCHITECTURES = ("Ampere", "Blackwell")  # of modules: engines multiply FP32 in TF32 there
 TOKEN_CALL_S = 1.5e-3  # a token's kernels and sampling
 USABLE_MEMORY = 0.7  # the system, the camera and the program live in the same memory
 FP16_OVER_INT8 = 1 / 3
@@ -83,7 +86,7 @@ class Devices:
         if not parts:
             raise BadInput("parts: there are none.", remedy="Give at least one part.")
         share = fractions()[("vision", "edge")][0]
-        chips = [ON_CHIP.get(part.name) or OnChip(np.inf, part.pcie, share, share) for part in parts]
+        chips = [ON_CHIP.get(part.name) or OnChip(np.inf, part.pcie, share, share, GPU_CALL_S) for part in parts]
         return cls(
             precision=name,
             rate=pick([_rate(part, name) for part in parts], index),
@@ -101,6 +104,8 @@ class Devices:
 
 def _rate(part: Part, precision: str) -> float:
     int8_rate = part.rates.get("int8")
+    if precision == "fp32" and int8_rate is not None and part.architecture in TF32_ARCHITECTURES:
+        return max(part.rate("fp32"), _rate(part, "fp16") / 2)
     if precision == "fp32" or int8_rate is None:
         return part.rate(precision)
     if precision == "int8":
@@ -163,7 +168,7 @@ def _pass(devices: Devices, now: Mode, kernel: _Kernel, flop: Array, moved: Arra
             "compute": (compute, kernel.spread),
             "memory": (memory, kernel.spread),
             "streaming": (streamed, 0.5),
-            "call": (kernel.call_s / now.clock, 0.5),
+            "call": (kernel.call_s / now.clock, np.where(has_on_chip, 0.5, GPU_CALL_SPREAD)),
         },
         shared_spread=np.hypot(devices.spread, now.spread),
     )

@@ -1,23 +1,7 @@
 "use strict";
-// Draws the charts from the data in the page, and makes the ranking sortable and filterable. Nothing is fetched.
+// Makes the ranking sortable and filterable. Nothing is fetched.
 (function () {
   document.documentElement.classList.add("js");
-  var PRINTED = 690; // pixels that an A4 page has between its margins
-
-  var settings = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"] };
-  var plots = [];
-  document.querySelectorAll("script.chart").forEach(function (held) {
-    var figure = JSON.parse(held.textContent);
-    var place = document.getElementById("chart-" + held.dataset.for);
-    Plotly.newPlot(place, figure.data, figure.layout, settings);
-    plots.push(place);
-  });
-  window.addEventListener("beforeprint", function () {
-    plots.forEach(function (place) { Plotly.relayout(place, { width: PRINTED }); });
-  });
-  window.addEventListener("afterprint", function () {
-    plots.forEach(function (place) { Plotly.relayout(place, { width: null, autosize: true }); });
-  });
 
   var table = document.getElementById("ranking");
   if (!table) return;
