@@ -35,6 +35,22 @@ BANNED = {  # a pattern, and what to write
     r"handed on": "passed on, moved",
     r"cannot be\.": "is not possible.",
     r"lies (?:in|on|where|at|there)": "is in, is on",
+    r"blot(?:s|ted|ting)?(?: \w+)? out": "redact",
+    r"job'?s story|stor(?:y|ies) of (?:a|the) job": "history",
+    r"(?:go(?:es)?|brought) along": "is uploaded, is included",
+    r"ask(?:s|ed)? of": "requested from, read from",
+    r"who (?:came|comes) first": "the oldest",
+    r"as whom": "the user that it runs as",
+    r"goes? away": "is removed, is reclaimed",
+    r"(?:takes?|took|wants?) (?:a|the)(?: spot)? machines? back": "reclaim",
+    r"without a word": "without notice, without a message",
+    r"our own mistake": "a bug in chipwise",
+    r"(?:bad )?luck|clean slate": "chance; reset",
+    r"heed(?:s|ed|ing)?": "react to, respect",
+    r"whence": "where from",
+    r"for ever": "forever, indefinitely",
+    r"will not do": "is not valid",
+    r"hand(?:s|ed)? in": "pass, submit",
 }
 PATTERN = re.compile(rf"\b(?:{'|'.join(BANNED)})(?!\w)", re.IGNORECASE)
 PROGRAM_LINES = 4  # a literal of more lines is a program or a file for another tool

@@ -103,7 +103,7 @@ def _show(result: Calibration) -> None:
     else:
         text.show_lines(_trial_text(result.trial), "Not stored.")
     if result.why_not and result.why_not != "a dry run":
-        text.show_lines("The packaged factors do better on runs they have not seen; --force stores yours all the same.")
+        text.show_lines("The packaged factors do better on runs they have not seen; --force stores yours anyway.")
 
 
 def _sentence(said: str) -> str:

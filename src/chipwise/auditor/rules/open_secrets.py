@@ -1,4 +1,4 @@
-"""A secret in a file is in every clone of the repository for ever."""
+"""A secret in a file is in every clone of the repository forever."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A port on which nobody listens: probes fail and restart the pod for ever, and a service answers with connection refused."""
+"""A port on which nobody listens: probes fail and restart the pod forever, and a service answers with connection refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job that asks for more than its queue may ever give waits for ever, and Kueue says so only in its status."""
+"""A job that asks for more than its queue may ever give waits forever, and Kueue says so only in its status."""
 
 from __future__ import annotations
 

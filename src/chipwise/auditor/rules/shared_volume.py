@@ -1,4 +1,4 @@
-"""A disk is attached to one machine: pods on others that claim it wait for ever."""
+"""A disk is attached to one machine: pods on others that claim it wait forever."""
 
 from __future__ import annotations
 

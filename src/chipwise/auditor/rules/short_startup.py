@@ -1,4 +1,4 @@
-"""A model that loads longer than its probe allows is killed while it loads, and begins again, for ever.
+"""A model that loads longer than its probe allows is killed while it loads, and begins again, forever.
 
 The time is a lower bound: a minute for the program, and the weights (by the parameters in the model's name) at 1 GB/s."""
 

@@ -89,7 +89,7 @@ def _of_node(picture: Picture, pod: Object, soon: float) -> NodeNotice | None:
         if key.startswith(GOING):
             value = str(taint.get("value", ""))
             is_time = value.isascii() and value.isdigit() and len(value) == 10
-            return NodeNotice(float(value) if is_time else soon, f"node {name} goes away: {key}")
+            return NodeNotice(float(value) if is_time else soon, f"node {name} is about to be removed: {key}")
     if node["metadata"].get("deletionTimestamp"):
         return NodeNotice(soon, f"node {name} is being removed")
     return None

@@ -148,6 +148,6 @@ def give(folder: Path, user: Account) -> None:
         os.chown(folder, user.uid, user.gid, follow_symlinks=False)
     elif not stat.S_ISDIR(state.st_mode) or state.st_uid != user.uid:
         raise BadInput(
-            f"{folder} belongs to another system user than {user.name}, as whom the job is to run.",
+            f"{folder} does not belong to {user.name}, the system user of the job.",
             remedy=f"chown -R {user.name} {folder}, and `chipwise retry` it.",
         )

@@ -187,7 +187,7 @@ def test_a_node_that_will_go_gives_notice(taint: str) -> None:
     node = {"metadata": {"name": "n", "uid": "n"}, "spec": {"taints": [{"key": taint, "effect": "NoSchedule"}]}}
     found = _must(_see(_job(), _pod("p", "Running"), extra=((NODE, node),)))
     assert (found.state, found.leave_by) == (State.RUNNING, NOW + 30.0)
-    assert "node n goes away" in found.reason
+    assert "node n is about to be removed" in found.reason
     alone = _must(_see(_job(backoffLimitPerIndex=3), _pod("p", "Running"), extra=((NODE, node),)))
     assert alone.leave_by is None  # its pods do not need each other: the Job replaces the one
 

@@ -70,7 +70,7 @@ def test_a_folder_that_is_somebody_elses_is_not_given_away(tmp_path: Path) -> No
     (tmp_path / "full" / "checkpoint").touch()
     (tmp_path / "link").symlink_to(tmp_path / "new")
     for name in ("full", "link"):
-        with pytest.raises(BadInput, match="belongs to another system user"):
+        with pytest.raises(BadInput, match="does not belong to nobody"):
             accounts.give(tmp_path / name, nobody)
 
 
