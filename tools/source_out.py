@@ -40,8 +40,8 @@ from chipwise.perf.tables import DATA
 from chipwise.perf.tables import rows as table_rows
 
 FOLDS, ROUNDS = 5, 5  # of networks
-# Kinds of answers, and into how many bins by spread their rows are sorted. Three sources have none: their intervals come from how
-# much sources differ (`random_effects`), for the rows of two tell little of the next.
+# Kinds of answers, and into how many bins by spread their rows are sorted. Three sources have none: their intervals come from
+# how much sources differ (`random_effects`), for the rows of two tell little of the next.
 KINDS = {"vision": 4, "encoder": 3, "vision training": 1, "diffusion": 1, "speech": 0}
 _DOMAINS = {"bert": "encoder", "diffusion": "diffusion"}
 HEADER = ("Domain", "rows", "sources", "median", "90th", "inside", "width")

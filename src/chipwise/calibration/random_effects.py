@@ -4,10 +4,10 @@ A residual of row j of a source i that the fit has not seen is r_ij = m + b_i + 
 sets this source apart, and the rest. Of every kind of answer, and within it of every class of provenance, the spread t of the
 b_i and s of the e_ij are estimated robustly (from the 80th percentile of their absolute values, as intervals are for four of
 five), and shrunk towards those of their kin by the number of sources that speak: with n of them a share of
-(n - 1) / (n - 1 + PRIOR) is their own. A class takes from its kind, a kind from kinds like it. The interval is m -+ z sqrt(t^2 + s^2), with z of Student's t
-for as many sources, times what it takes to hold four times of five on folds that had no part in it. So it is narrow where
-sources agree and wide where they do not, and never narrower further away from measurements (classes out of order share
-their mean).
+(n - 1) / (n - 1 + PRIOR) is their own. A class takes from its kind, a kind from kinds like it. The shift moves from that of its
+kin by as much as n sources can tell it from chance. The interval is m -+ z sqrt(t^2 + s^2), with z of Student's t for as many
+sources, times what it takes to hold four times of five on folds that had no part in it. So it is narrow where sources agree and
+wide where they do not, and never narrower further away from measurements (classes out of order share their mean).
 """
 
 from __future__ import annotations

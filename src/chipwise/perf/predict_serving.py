@@ -22,8 +22,8 @@ from chipwise.perf.model import Estimate, Joining, Model
 from chipwise.perf.part import Part
 from chipwise.perf.pooling import Groups
 from chipwise.perf.power import Power, power
-from chipwise.perf.published_inference import EAGER as EAGER
 from chipwise.perf.published_inference import APART, FUSED, PLAIN, answer_kind, read_bytes, usual_engine
+from chipwise.perf.published_inference import EAGER as EAGER
 from chipwise.perf.question import Question
 from chipwise.perf.queueing import GRID, Service, Traffic, cut, waits
 from chipwise.perf.queueing import in_flight as queued_in_flight
