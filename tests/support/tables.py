@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 Law = Callable[..., None]
-Case = tuple[str, dict[str, Any]]
+Case = tuple[str | None, dict[str, Any]]  # its id, where it has one
 _APART = frozenset({"record", "request", "seed", "url"})  # what a mark of its own hangs on, or asks which case it is
 
 
@@ -47,13 +47,13 @@ def _over(rows: Sequence[Case], law: Law) -> Law:
     def test(**shared: object) -> None:
         failed: list[BaseException] = []
         skipped: list[BaseException] = []
-        for label, row in rows:
+        for given, row in rows:
             try:
                 law(**row, **shared)
             except pytest.skip.Exception as reason:
                 skipped.append(reason)
             except (Exception, pytest.fail.Exception) as why:
-                why.add_note(f"case: {label}")
+                why.add_note(f"case: {given or ', '.join(f'{name}={value!r}' for name, value in row.items())}")
                 failed.append(why)
         if len(failed) > 1:
             raise BaseExceptionGroup(f"{len(failed)} of {len(rows)} cases", failed)
@@ -79,9 +79,10 @@ def _cases(table: pytest.Mark) -> list[Case] | None:
         chosen = one.id if one else None
         if chosen is None and ids is not None and not callable(ids):
             chosen = list(ids)[index]
-        found.append((str(chosen) if chosen is not None else ", ".join(f"{name}={row[name]!r}" for name in columns), row))
+        found.append((None if chosen is None else str(chosen), row))
     return found
 
 
 def _joined(parts: Sequence[Case]) -> Case:
-    return ", ".join(label for label, _ in parts), {name: value for _, row in parts for name, value in row.items()}
+    ids = [given for given, _ in parts if given is not None]
+    return ", ".join(ids) if len(ids) == len(parts) else None, {name: row[name] for _, row in parts for name in row}
