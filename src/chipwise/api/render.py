@@ -152,14 +152,14 @@ def _laid_out(
                 remedy=f"Leave --layout out, or use one of {', '.join(able)}.",
             )
     known = check(session, path, request.environment, text=request.text)
-    every = dict.fromkeys((request.environment, *known.parsed.environments))
-    planned = {name: _planned(session, path, replace(request, environment=name, out=None), ()) for name in every}
-    made: dict[str, list[File]] = {}
+    environments_asked = dict.fromkeys((request.environment, *known.parsed.environments))
+    planned = {name: _planned(session, path, replace(request, environment=name, out=None), ()) for name in environments_asked}
+    by_target: dict[str, list[File]] = {}
     for name, module in modules.items():
-        deployments = {one: deployment_from(session, *planned[one], request, name) for one in every}
+        deployments = {one: deployment_from(session, *planned[one], request, name) for one in environments_asked}
         environments = {one: deployments[one] for one in known.parsed.environments}
-        made[name] = lay_out(layout, partial(files, name, module), deployments[request.environment], environments)
-    return made
+        by_target[name] = lay_out(layout, partial(files, name, module), deployments[request.environment], environments)
+    return by_target
 
 
 def render_plan(session: Session, work: Common, found: Plan | PipelinePlan, names: Sequence[str]) -> dict[str, list[File]]:

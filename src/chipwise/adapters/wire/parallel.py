@@ -38,11 +38,11 @@ def run_parallel(keys: Iterable[K], work: Callable[[K], T], progress: Progress, 
         return {}
     progress.expect(len(ordered))
     results: dict[int, T] = {}
-    numbers, over = count(), threading.Event()
+    numbers, ended = count(), threading.Event()
     finished: SimpleQueue[tuple[int, BaseException | None]] = SimpleQueue()
 
     def serve() -> None:
-        while not over.is_set() and (number := next(numbers)) < len(ordered):
+        while not ended.is_set() and (number := next(numbers)) < len(ordered):
             try:
                 results[number] = work(ordered[number])
                 finished.put((number, None))
@@ -59,5 +59,5 @@ def run_parallel(keys: Iterable[K], work: Callable[[K], T], progress: Progress, 
                 raise failure
             progress.step(f"{ordered[number]}: {subject}")
     finally:
-        over.set()  # after success nothing is left; after a failure nobody waits
+        ended.set()  # after success nothing is left; after a failure nobody waits
     return {key: results[number] for number, key in enumerate(ordered)}

@@ -19,17 +19,17 @@ def explain(session: Session, text: str, wanted: Mapping[str, str]) -> list[Mean
     """All meanings of a name; UnknownName with the nearest of every sort when there is none."""
     if not text.strip():
         raise BadInput("The name is empty.", remedy="Try: chipwise explain h100")
-    found: list[Meaning] = [*meanings(session.names, text, wanted, session.year_ago)]
-    if not found:
+    all_meanings: list[Meaning] = [*meanings(session.names, text, wanted, session.year_ago)]
+    if not all_meanings:
         try:
-            found.append(session.models.find(text))
+            all_meanings.append(session.models.find(text))
         except UnknownName:
             raise UnknownName("chip, machine, region, provider or model", text, nearest(text, _known(session))) from None
-    if wanted and not any(isinstance(meaning, ChipMeaning | MachineMeaning) for meaning in found):
+    if wanted and not any(isinstance(meaning, ChipMeaning | MachineMeaning) for meaning in all_meanings):
         raise BadInput(
             f"--with asks about a chip or a machine, and {text!r} is neither.", remedy="Try: explain h100 --with cuda=12.4"
         )
-    return found
+    return all_meanings
 
 
 def _known(session: Session) -> tuple[str, ...]:

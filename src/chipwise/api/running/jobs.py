@@ -61,8 +61,8 @@ def describe(record: Record, job: Job, room: Room, rules: Rules, trouble: str = 
         waiting = trouble
     elif job.phase is Phase.QUEUED and (before := earlier(record, job)):  # stages may run at other places than this one
         waiting = why_short(job, before, Room(), rules, now)
-    elif job.phase is Phase.QUEUED and (said := said_by_controller(record, job, now, here=here)):
-        waiting = said
+    elif job.phase is Phase.QUEUED and (known := said_by_controller(record, job, now, here=here)):
+        waiting = known
     elif job.phase is Phase.QUEUED and runs_here(job.spec.engine):
         live = record.jobs(Wanted(phases=LIVE, place=job.spec.place))
         waiting = why_waiting(job, live, room, rules, now)

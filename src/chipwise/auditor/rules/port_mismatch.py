@@ -57,23 +57,23 @@ def _own(pod: Pod) -> Iterator[Finding]:
         if flag and own and flag.value not in own and _is_server([str(container.get("image")), *(word.text for word in words)]):
             message = f"{title_of(pod, container)} listens on {flag.value} and declares {_list(own)}"
             yield _finding(pod.owner.path, flag.line, message, f"Declare containerPort {flag.value}, or change the flag.")
-        asked = {
+        probed_ports = {
             (probe, method): port
             for probe, method in product(_PROBES, _METHODS)
             if ports and (port := look(container, probe, method, "port")) is not None
         }
         if (
-            len(asked) > 1
-            and len(set(map(str, asked.values()))) == 1
+            len(probed_ports) > 1
+            and len(set(map(str, probed_ports.values()))) == 1
             and flag is None
-            and whole_number(next(iter(asked.values())))
+            and whole_number(next(iter(probed_ports.values())))
         ):
             continue  # all of them ask one port that is not declared: declaring ports is a habit, and no condition
-        for (probe, method), port in asked.items():
+        for (probe, method), port in probed_ports.items():
             if not _is_open(port, numbers, names):
                 line = line_of(container, probe, method, "port")
                 message = f"{title_of(pod, container)}: {probe} asks port {port}, and {_list(numbers)} are declared"
-                weight = Weight.MEDIUM if len(asked) > 1 or flag or not whole_number(port) else Weight.LOW
+                weight = Weight.MEDIUM if len(probed_ports) > 1 or flag or not whole_number(port) else Weight.LOW
                 yield _finding(pod.owner.path, line, message, "Ask the port that the program listens on.", weight)
 
 

@@ -38,14 +38,14 @@ def below(pid: int, spared: Callable[[int], bool] = lambda pid: False) -> list[i
 
 def children(pid: int) -> list[int]:
     """Of all its threads."""
-    found: list[int] = []
+    pids: list[int] = []
     try:
         for thread in os.listdir(PROC / str(pid) / "task"):
             with suppress(FileNotFoundError, ProcessLookupError):
-                found += map(int, (PROC / str(pid) / "task" / thread / "children").read_bytes().split())
+                pids += map(int, (PROC / str(pid) / "task" / thread / "children").read_bytes().split())
     except OSError:
         return []
-    return found if found or _has_lists() else _by_parent(pid)
+    return pids if pids or _has_lists() else _by_parent(pid)
 
 
 def _has_lists() -> bool:

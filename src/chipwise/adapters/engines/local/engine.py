@@ -166,7 +166,7 @@ class Local:
     def living(self) -> list[tuple[str, int]]:
         """Those that have begun: asking for the lock of another would be in the way of its supervisor. What is left of one
         without a supervisor may have closed the lock."""
-        found, tags = [], descendants.tags()
+        keys, tags = [], descendants.tags()
         for lock in self.config.root.glob(f"*/[0-9]*/{folder.LOCK}"):
             path = lock.parent
             if not path.name.isdecimal() or not (path / folder.STATE).exists() or (path / folder.ENDED).exists():
@@ -174,8 +174,8 @@ class Local:
             key = (path.parent.name, int(path.name))
             tag = process_tag.tag_of(_mark(*key, self.config.root))
             if folder.locked(lock) or (tag in tags and descendants.living(descendants.with_tag(tag))):
-                found.append(key)
-        return found
+                keys.append(key)
+        return keys
 
     def processes_of(self, id: str, number: int) -> list[psutil.Process]:
         mark, supervisor = _mark(id, number, self.config.root), self.supervisor_of(id, number)

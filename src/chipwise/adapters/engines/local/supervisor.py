@@ -162,9 +162,9 @@ class Supervisor:
         elif directory and str(getattr(error, "filename", "")) == str(
             directory
         ):  # so it is told where the folder is what fails
-            there = not isinstance(error, FileNotFoundError | NotADirectoryError)
+            exists = not isinstance(error, FileNotFoundError | NotADirectoryError)
             cause = getattr(error, "strerror", None) or error
-            trouble = f"cannot be entered by {user_name(os.geteuid())}: {cause}" if there else "is not there"
+            trouble = f"cannot be entered by {user_name(os.geteuid())}: {cause}" if exists else "is not there"
             self.reason = f"the folder {directory} {trouble}"
         elif isinstance(error, FileNotFoundError):
             self.verdict, self.reason = NOT_FOUND, f"the command {command[0]!r} was not found"

@@ -72,10 +72,10 @@ def read_address(url: str) -> File | Server:
             )
         return File(_path(url))
     if kind.lower() not in KINDS:
-        shown = rest.startswith("//") and _SCHEME.fullmatch(kind)  # else it may be a login, or a part of a password
-        near = nearest(kind.lower(), KINDS) if shown else ()
+        repeatable = rest.startswith("//") and _SCHEME.fullmatch(kind)  # else it may be a login, or a part of a password
+        near = nearest(kind.lower(), KINDS) if repeatable else ()
         hint = f"Did you mean {' or '.join(near)}? " if near else ""
-        begins = f"begins with {kind!r}" if shown else "does not begin with sqlite:// or postgresql://"
+        begins = f"begins with {kind!r}" if repeatable else "does not begin with sqlite:// or postgresql://"
         raise BadInput(f"The database cannot be at a URL that {begins}.", remedy=hint + _FORMS)
     if kind.lower() == "sqlite":
         return _file(rest)
