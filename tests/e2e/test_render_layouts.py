@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,3 +55,26 @@ def test_a_value_that_no_object_has_is_refused(tmp_path: Path) -> None:
     code, text = said([program("helm"), "template", "x", str(tmp_path / "chart"), "--set", "job.unheard=1"])
     assert code != 0
     assert "unheard" in text
+
+
+HOSTILE = '{{ fail "no" }} {{- .Values.x -}} ${HOME} $(id) "quoted" \'too\' # : | > \\ chipwiseHole0x\nline: two\n'
+
+
+def test_text_of_a_user_is_no_template_and_no_yaml(tmp_path: Path) -> None:
+    first, second = list(environments("kubernetes").values())[:2]
+    software = replace(first.software, env=(("A", HOSTILE), ("B", "1e6")), command=("run", HOSTILE))
+    other = replace(software, env=(("A", HOSTILE), ("B", f"{HOSTILE}{{")), command=("run", HOSTILE, "{{"))
+    every = {"one": replace(first, software=software), "two": replace(first, software=other), "three": second}
+    for layout in ("kustomize", "helm"):
+        lay(layout, "kubernetes", every, tmp_path / layout)
+    chart = tmp_path / "helm" / "chart"
+    for environment, what in every.items():
+        wanted = without_layout("kubernetes", what, environment)
+        code, built = said([program("kustomize"), "build", str(tmp_path / "kustomize" / "overlays" / environment)])
+        assert code == 0, built
+        assert objects([built, *cluster_texts(tmp_path / "kustomize", environment)]) == wanted
+        values = ["--values", str(chart / f"values-{environment}.yaml"), "--namespace", own_namespace(what, environment)]
+        code, text = said([program("helm"), "template", what.name, str(chart), *values])
+        assert code == 0, text
+        namespace = (tmp_path / "helm" / "namespaces" / f"{environment}.yaml").read_text()
+        assert objects([text, namespace, *cluster_texts(tmp_path / "helm", environment)]) == wanted

@@ -5,6 +5,7 @@ PyYAML writes every scalar, so that hostile text stays text; only the layout is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,6 +14,8 @@ import yaml
 
 from chipwise.renderer.quoting import one_line
 
+# What PyYAML leaves bare and the parsers of Kubernetes, kustomize and Helm take for a number or a truth value.
+_NO_TEXT_FOR_GO = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?0[oO][0-7_]+|[yYnN]")
 Yaml = object  # None, bool, int, float, str, and mappings, sequences and `Noted` of them
 
 
@@ -108,6 +111,8 @@ def _scalar(value: Yaml) -> str:
 
 def _string(value: str) -> str:
     text = _dumped(value)
+    if text == value and _NO_TEXT_FOR_GO.fullmatch(value):
+        return f"'{value}'"
     if "\n" in text or not value.isprintable():
         text = yaml.safe_dump(value, width=2**30, allow_unicode=False, default_style='"').strip()
     return text

@@ -86,7 +86,7 @@ def test_ten_thousand_characters_stay_one_value() -> None:
 
 
 def test_a_script_stands_as_it_was_written() -> None:
-    assert document({"run": "set -e\npython a.py\n", "n": 1}) == "run: |\n  set -e\n  python a.py\nn: 1\n"
+    assert document({"run": "set -e\npython a.py\n", "count": 1}) == "run: |\n  set -e\n  python a.py\ncount: 1\n"
 
 
 @given(TEXT)
@@ -131,3 +131,13 @@ def test_terraform_strings_hold_no_template(text: str) -> None:
     assert "%{" not in written.replace("%%{", "")
     if "\\U" not in written:
         assert json.loads(written.replace("$${", "${").replace("%%{", "%{")) == text
+
+
+@pytest.mark.parametrize("text", ["1e6", "12E4", "+3e-2", "0o17", "y", "N"])
+def test_text_that_other_parsers_take_for_a_number_or_a_truth_value_is_quoted(text: str) -> None:
+    assert document({"value": text}) == f"value: '{text}'\n"
+
+
+@pytest.mark.parametrize("text", ["1e6a", "0.0.0.0", "1.2.3", "yn", "e6", "v1e6"])
+def test_text_that_looks_like_no_number_stays_bare(text: str) -> None:
+    assert document({"value": text}) == f"value: {text}\n"
