@@ -154,8 +154,8 @@ def _surest(case: PlanningCase, priced: Priced, tests: Sequence[_Test], fine: Ma
     if case.chance is None or case.goals.budget_usd is None:
         return fine
     chance = case.chance[priced.way]
-    sure, others = chance >= case.goals.confidence, [one.fine for one in tests if one.obstacle is not Obstacle.BUDGET]
-    if (fine & sure).any() or not np.logical_and.reduce([sure, *others]).any():
+    sure, remaining = chance >= case.goals.confidence, [one.fine for one in tests if one.obstacle is not Obstacle.BUDGET]
+    if (fine & sure).any() or not np.logical_and.reduce([sure, *remaining]).any():
         return fine
     return np.asarray(fine & (chance >= float(chance[fine].max()) - AS_SURE), dtype=bool)
 

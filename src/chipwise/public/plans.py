@@ -166,7 +166,7 @@ class Plan:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return _spoken(tuple(self.data["notes"]))
+        return tuple(map(_spoken, self.data["notes"]))
 
     def why(self, name: str) -> Why:
         """The best that a machine, chip, provider or region could do, and what it lost by: `plan.why("h100")`."""
@@ -259,7 +259,7 @@ class NoPlan:
     def missing(self) -> tuple[Missing, ...]:
         """What stood in the way of everything, and the smallest change that would help."""
         return tuple(
-            Missing(view["what"], *_spoken((view["how_much"], view["remedy"])), view.get("stage"))
+            Missing(view["what"], _spoken(view["how_much"]), _spoken(view["remedy"]), view.get("stage"))
             for view in self.data["missing"]
         )
 
@@ -275,7 +275,7 @@ class NoPlan:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return _spoken(tuple(self.data["notes"]))
+        return tuple(map(_spoken, self.data["notes"]))
 
     def _nothing(self) -> NoResult:
         remedy = " ".join(map(str, self.missing)) or "See `refused`."

@@ -98,8 +98,8 @@ def _dates(days: Sequence[float]) -> Scale:
     low, high = days[0], days[-1] + 0.03 * (days[-1] - days[0] or 30.0)
     months = list(_months(date.fromordinal(int(low)), date.fromordinal(int(high))))
     apart = next((one for one in (1, 2, 3, 6, 12, 24) if len(months) / one <= 7), 24)
-    kept = [day for day in months if (day.month - 1) % min(apart, 12) == 0 and (apart <= 12 or day.year % (apart // 12) == 0)]
-    ticks = (Tick(day.isoformat(), f"{day.year}" if apart >= 12 else f"{day.year}-{day.month:02d}") for day in kept)
+    firsts = [day for day in months if (day.month - 1) % min(apart, 12) == 0 and (apart <= 12 or day.year % (apart // 12) == 0)]
+    ticks = (Tick(day.isoformat(), f"{day.year}" if apart >= 12 else f"{day.year}-{day.month:02d}") for day in firsts)
     return Scale(low, high, tuple(ticks))
 
 

@@ -64,7 +64,7 @@ def _drawing(chart: Chart, width: int, kind: str, title: str) -> str:
     margin = layout["margin"]
     inner = float(layout["height"]) - margin["t"] - margin["b"]
     height = top + inner + bottom + (0.0 if above else _LEGEND * len(legend) + 6.0 * bool(legend))
-    frame = _Frame(left, top, width - left - right, inner, scales["x"], scales["y"], second)
+    frame = _Frame(left=left, top=top, width=width - left - right, height=inner, x=scales["x"], y=scales["y"], y2=second)
     parts = [
         *_axes(frame, layout, width),
         *_colour_bar(layout, frame, chart.name, kind),
@@ -83,8 +83,8 @@ def _drawing(chart: Chart, width: int, kind: str, title: str) -> str:
 def _axes(frame: _Frame, layout: dict[str, Any], width: int) -> Iterable[str]:
     foot = frame.top + frame.height
     room = frame.width / max(max((marks.text_width(tick.text, _TICK) for tick in frame.x.ticks), default=1.0) + 8.0, 1.0)
-    every = math.ceil(len(frame.x.ticks) / max(room, 1.0)) if frame.x.ticks else 1
-    for tick in frame.x.ticks[::every]:
+    apart = math.ceil(len(frame.x.ticks) / max(room, 1.0)) if frame.x.ticks else 1
+    for tick in frame.x.ticks[::apart]:
         x = frame.at_x(tick.value)
         yield marks.line(x, frame.top, x, foot, _GRID)
         at_edge = "end" if x + marks.text_width(tick.text, _TICK) / 2 > width else "middle"
@@ -94,9 +94,9 @@ def _axes(frame: _Frame, layout: dict[str, Any], width: int) -> Iterable[str]:
         if not frame.y.names:
             yield marks.line(frame.left, y, frame.left + frame.width, y, _GRID)
         lines = tick.text.split("<br>")
-        for at, line in enumerate(lines):
-            shift = _LINE * (at - (len(lines) - 1) / 2) + 4
-            yield marks.text(frame.left - 6, y + shift, line, size=_TICK, anchor="end", fill=_QUIET if at else _INK)
+        for index, line in enumerate(lines):
+            shift = _LINE * (index - (len(lines) - 1) / 2) + 4
+            yield marks.text(frame.left - 6, y + shift, line, size=_TICK, anchor="end", fill=_QUIET if index else _INK)
     for tick in frame.y2.ticks if frame.y2 is not None else ():
         yield marks.text(frame.left + frame.width + 6, frame.at_y(tick.value, second=True) + 4, tick.text, size=_TICK)
     yield marks.line(frame.left, foot, frame.left + frame.width, foot, _QUIET)
@@ -140,8 +140,8 @@ def _traces(chart: Chart, frame: _Frame) -> Iterable[str]:
 def _flat_bars(trace: Trace, frame: _Frame, below: dict[Any, float]) -> Iterable[str]:
     high = 0.65 * frame.height / max(len(frame.y.names), 1)
     error = trace.get("error_x")
-    for at, (place, value) in enumerate(zip(trace["y"], trace["x"], strict=True)):
-        start = trace["base"][at] if "base" in trace else below.get(place, 0.0)
+    for index, (place, value) in enumerate(zip(trace["y"], trace["x"], strict=True)):
+        start = trace["base"][index] if "base" in trace else below.get(place, 0.0)
         below[place] = start + value
         x, end, middle = frame.at_x(start), frame.at_x(start + value), frame.at_y(place)
         yield marks.rect(
@@ -149,11 +149,11 @@ def _flat_bars(trace: Trace, frame: _Frame, below: dict[Any, float]) -> Iterable
             middle - high / 2,
             abs(end - x),
             high,
-            marks.each(trace["marker"]["color"], at),
-            marks.tip_of(trace, at),
+            marks.item_of(trace["marker"]["color"], index),
+            marks.tip_of(trace, index),
         )
-        if error is not None and error["array"][at] + error["arrayminus"][at] > 0:
-            low, top = frame.at_x(value - error["arrayminus"][at]), frame.at_x(value + error["array"][at])
+        if error is not None and error["array"][index] + error["arrayminus"][index] > 0:
+            low, top = frame.at_x(value - error["arrayminus"][index]), frame.at_x(value + error["array"][index])
             yield marks.line(low, middle, top, middle, _INK, 1.5)
             yield from (marks.line(one, middle - 5, one, middle + 5, _INK, 1.5) for one in (low, top))
 
@@ -169,23 +169,23 @@ def _lines(trace: Trace, frame: _Frame, floor: Sequence[float]) -> Iterable[str]
     style, second = trace["line"], trace.get("yaxis") == "y2"
     runs: list[list[tuple[float, float]]] = [[]]
     lifted = "stackgroup" in trace
-    for at, (x, y) in enumerate(zip(trace["x"], trace["y"], strict=True)):
+    for index, (x, y) in enumerate(zip(trace["x"], trace["y"], strict=True)):
         if y is None:
             runs.append([])
         else:
-            runs[-1].append((frame.at_x(x), frame.at_y(y + floor[at] if lifted else y, second)))
+            runs[-1].append((frame.at_x(x), frame.at_y(y + floor[index] if lifted else y, second)))
     runs = [list(_stepped(run, style.get("shape", "linear"))) for run in runs if run]
     if lifted or "fill" in trace:
         foot = [(frame.at_x(x), frame.at_y(y)) for x, y in zip(trace["x"], floor, strict=True)]
         area = [*runs[0], *reversed(list(_stepped(foot, style.get("shape", "linear"))))]
-        name = marks.told(trace.get("name", ""))
+        name = marks.tip_element(trace.get("name", ""))
         yield f'<polygon points="{marks.joined(area)}" fill="{trace["fillcolor"]}">{name}</polygon>'
     if not style.get("width"):
         return
     dash = f' stroke-dasharray="{_DASHES[style["dash"]]}"' if style.get("dash") in _DASHES else ""
     stroke = f'fill="none" stroke="{style.get("color", _INK)}" stroke-width="{style["width"]}"{dash}'
     for run in runs:
-        yield f'<polyline points="{marks.joined(run)}" {stroke}>{marks.told(trace.get("name", ""))}</polyline>'
+        yield f'<polyline points="{marks.joined(run)}" {stroke}>{marks.tip_element(trace.get("name", ""))}</polyline>'
 
 
 def _stepped(run: Sequence[tuple[float, float]], shape: str) -> Iterable[tuple[float, float]]:
@@ -203,16 +203,22 @@ def _stepped(run: Sequence[tuple[float, float]], shape: str) -> Iterable[tuple[f
 
 def _points(trace: Trace, frame: _Frame, layout: dict[str, Any]) -> Iterable[str]:
     marker = trace["marker"]
-    for at, (x, y) in enumerate(zip(trace["x"], trace["y"], strict=True)):
+    for index, (x, y) in enumerate(zip(trace["x"], trace["y"], strict=True)):
         if x is None or y is None:
             continue
-        colour = marks.each(marker["color"], at)
+        colour = marks.item_of(marker["color"], index)
         if "coloraxis" in marker:
             colour = _shade(colour, layout["coloraxis"])
         line = marker.get("line", {})
-        rim = (line.get("color", _INK), marks.each(line.get("width", 0.5), at))
+        rim = (line.get("color", _INK), marks.item_of(line.get("width", 0.5), index))
         yield marks.symbol(
-            frame.at_x(x), frame.at_y(y), marker["symbol"], marks.each(marker["size"], at), colour, rim, marks.tip_of(trace, at)
+            frame.at_x(x),
+            frame.at_y(y),
+            marker["symbol"],
+            marks.item_of(marker["size"], index),
+            colour,
+            rim,
+            marks.tip_of(trace, index),
         )
 
 
@@ -221,8 +227,8 @@ def _shade(tone: float | None, axis: dict[str, Any]) -> str:
     if tone is None:
         return "#c0c4c8"
     share = (1.0 - min(max((tone - axis["cmin"]) / (axis["cmax"] - axis["cmin"]), 0.0), 1.0)) * (len(_VIRIDIS) - 1)
-    at = min(int(share), len(_VIRIDIS) - 2)
-    mixed = (a + (b - a) * (share - at) for a, b in zip(_VIRIDIS[at], _VIRIDIS[at + 1], strict=True))
+    index = min(int(share), len(_VIRIDIS) - 2)
+    mixed = (a + (b - a) * (share - index) for a, b in zip(_VIRIDIS[index], _VIRIDIS[index + 1], strict=True))
     return "#" + "".join(f"{round(one):02x}" for one in mixed)
 
 
@@ -231,8 +237,8 @@ def _colour_bar(layout: dict[str, Any], frame: _Frame, name: str, kind: str) -> 
     if axis is None:
         return
     top, key = frame.top - 50.0, f"{name}-{kind.split()[-1]}"
-    tones = [axis["cmin"] + (axis["cmax"] - axis["cmin"]) * at / 4 for at in range(5)]
-    stops = "".join(f'<stop offset="{at / 4}" stop-color="{_shade(tone, axis)}"/>' for at, tone in enumerate(tones))
+    tones = [axis["cmin"] + (axis["cmax"] - axis["cmin"]) * index / 4 for index in range(5)]
+    stops = "".join(f'<stop offset="{index / 4}" stop-color="{_shade(tone, axis)}"/>' for index, tone in enumerate(tones))
     yield f'<defs><linearGradient id="{key}">{stops}</linearGradient></defs>'
     yield marks.text(frame.left, top + 10, axis["colorbar"]["title"]["text"])
     yield f'<rect x="{frame.left:.1f}" y="{top + 15:.1f}" width="{frame.width:.1f}" height="8" fill="url(#{key})"/>'
@@ -249,12 +255,12 @@ def _shapes(layout: dict[str, Any], frame: _Frame) -> Iterable[str]:
 
 
 def _annotations(layout: dict[str, Any], frame: _Frame) -> Iterable[str]:
-    for one in layout.get("annotations", ()):
-        x = frame.left + one["x"] * frame.width if one.get("xref") == "paper" else frame.at_x(one["x"])
-        anchor = "end" if one["xanchor"] == "right" else "start"
-        colour = one["font"].get("color", _INK)
+    for note in layout.get("annotations", ()):
+        x = frame.left + note["x"] * frame.width if note.get("xref") == "paper" else frame.at_x(note["x"])
+        anchor = "end" if note["xanchor"] == "right" else "start"
+        colour = note["font"].get("color", _INK)
         yield marks.text(
-            x + one["xshift"], frame.at_y(one["y"]) + 4, one["text"], anchor=anchor, fill=colour, halo=colour == _INK
+            x + note["xshift"], frame.at_y(note["y"]) + 4, note["text"], anchor=anchor, fill=colour, halo=colour == _INK
         )
 
 
@@ -282,17 +288,17 @@ def _legend_rows(chart: Chart, width: int) -> list[list[_Entry]]:
 
 
 def _legend(rows: Sequence[Sequence[_Entry]], top: float) -> Iterable[str]:
-    for at, row in enumerate(rows):
-        y = top + _LEGEND * at
+    for index, row in enumerate(rows):
+        y = top + _LEGEND * index
         for trace, name, shift in row:
             x, marker = 8.0 + shift, trace.get("marker", {})
             if "symbol" in marker:
-                rim = (marker.get("line", {}).get("color", _INK), marks.each(marker.get("line", {}).get("width", 1.0), 0))
-                size = min(marks.each(marker["size"], 0), 14)
-                yield marks.symbol(x + 10, y - 4, marker["symbol"], size, marks.each(marker["color"], 0), rim, "")
+                rim = (marker.get("line", {}).get("color", _INK), marks.item_of(marker.get("line", {}).get("width", 1.0), 0))
+                size = min(marks.item_of(marker["size"], 0), 14)
+                yield marks.symbol(x + 10, y - 4, marker["symbol"], size, marks.item_of(marker["color"], 0), rim, "")
             elif trace["type"] == "bar" or "fillcolor" in trace:
                 yield marks.rect(
-                    x + 2, y - 10, 16, 11, trace.get("fillcolor") or marks.each(marker["color"], 0), "", kind="sign"
+                    x + 2, y - 10, 16, 11, trace.get("fillcolor") or marks.item_of(marker["color"], 0), "", kind="sign"
                 )
             else:
                 style = trace["line"]

@@ -19,13 +19,13 @@ _CORNERS = {  # of symbols, as parts of their size
     "diamond": ((0, -1.25), (1.25, 0), (0, 1.25), (-1.25, 0)),
     "triangle-up": ((0, -1.2), (1.1, 0.8), (-1.1, 0.8)),
     "triangle-down": ((0, 1.2), (1.1, -0.8), (-1.1, -0.8)),
-    "hexagon": tuple((math.sin(at * math.pi / 3), math.cos(at * math.pi / 3)) for at in range(6)),
+    "hexagon": tuple((math.sin(corner * math.pi / 3), math.cos(corner * math.pi / 3)) for corner in range(6)),
     "star": tuple(
         (
-            (1.3 if at % 2 == 0 else 0.55) * math.sin(at * math.pi / 5),
-            -(1.3 if at % 2 == 0 else 0.55) * math.cos(at * math.pi / 5),
+            (1.3 if corner % 2 == 0 else 0.55) * math.sin(corner * math.pi / 5),
+            -(1.3 if corner % 2 == 0 else 0.55) * math.cos(corner * math.pi / 5),
         )
-        for at in range(10)
+        for corner in range(10)
     ),
 }
 
@@ -34,21 +34,21 @@ def symbol(x: float, y: float, name: str, size: float, colour: str, rim: tuple[s
     fill, stroke = ("none", colour) if name.endswith("-open") else (colour, rim[0])
     style = f'class="point" fill="{fill}" stroke="{stroke}" stroke-width="{rim[1]}"'
     if name not in _CORNERS:
-        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size / 2:.1f}" {style}>{told(tip)}</circle>'
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size / 2:.1f}" {style}>{tip_element(tip)}</circle>'
     corners = joined([(x + dx * size / 2, y + dy * size / 2) for dx, dy in _CORNERS[name]])
-    return f'<polygon points="{corners}" {style}>{told(tip)}</polygon>'
+    return f'<polygon points="{corners}" {style}>{tip_element(tip)}</polygon>'
 
 
-def each(value: Any, at: int) -> Any:
+def item_of(value: Any, at: int) -> Any:
     return value[at] if isinstance(value, list | tuple) else value
 
 
 def tip_of(trace: Trace, at: int) -> str:
     tips = trace.get("hovertext", "")
-    return str(each(tips, at)) if trace.get("hoverinfo") == "text" else ""
+    return str(item_of(tips, at)) if trace.get("hoverinfo") == "text" else ""
 
 
-def told(tip: str) -> str:
+def tip_element(tip: str) -> str:
     return f"<title>{tip.replace('<br>', chr(10))}</title>" if tip else ""
 
 
@@ -68,7 +68,7 @@ def line(x: float, y: float, end_x: float, end_y: float, colour: str, width: flo
 
 def rect(x: float, y: float, width: float, height: float, colour: str, tip: str, kind: str = "point") -> str:
     box = f'x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{max(height, 0):.1f}"'
-    return f'<rect class="{kind}" {box} fill="{colour}" stroke="{_INK}" stroke-width="0.5">{told(tip)}</rect>'
+    return f'<rect class="{kind}" {box} fill="{colour}" stroke="{_INK}" stroke-width="0.5">{tip_element(tip)}</rect>'
 
 
 def text(
@@ -86,7 +86,5 @@ def text(
     if wide and x + text_width(words, size) / 2 > wide - 4:
         x, anchor = wide - 4.0, "end"
     turned = f' transform="rotate({turn} {x:.1f} {y:.1f})"' if turn else ""
-    shown = ' class="halo"' if halo else ""
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{fill}"{shown}{turned}>{words}</text>'
-    )
+    look = ' class="halo"' if halo else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{fill}"{look}{turned}>{words}</text>'

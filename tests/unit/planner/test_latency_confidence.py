@@ -117,11 +117,12 @@ def test_goals_that_are_not_surely_met_are_not_called_met() -> None:
 
 def test_a_budget_does_not_replace_the_confidence() -> None:
     """Where it pays for nothing as sure as asked, the surest that it pays for leads, and the answer says so."""
-    work = CHAT | {"goals": {"tpot": "20ms", "confidence": 0.995}}
+    goals: dict[str, Any] = {"tpot": "20ms", "confidence": 0.995}
+    work = CHAT | {"goals": goals}
     free = plan(open_session(), "case.yaml", None, text=yaml.safe_dump(work)).winner
     assert free is not None
     assert (free.goals_chance or 0.0) >= 0.995
-    work["goals"] |= {"budget": f"${0.8 * free.usd:.0f}/month"}
+    goals["budget"] = f"${0.8 * free.usd:.0f}/month"
     found = plan(open_session(), "case.yaml", None, text=yaml.safe_dump(work))
     assert found.rows is not None
     assert found.winner is not None

@@ -434,11 +434,11 @@ def _settled(demand: Demand, way: Way, fleet: ReplicaSet) -> BreakEven:
     """With the way that is best at the rate of the crossing: fewer requests are run fewer at a time."""
     crossing = _crossing(demand, way, fleet)
     for _ in range(ROUNDS):
-        there = replace(demand, rate=crossing.first) if crossing.first else demand
-        best = best_way(there, way.service, bounded(there, way.service, way.options))
+        lower = replace(demand, rate=crossing.first) if crossing.first else demand
+        best = best_way(lower, way.service, bounded(lower, way.service, way.options))
         if not isinstance(best, Way) or (best.speed, best.container) == (way.speed, way.container):
             break
-        way = by_the_day(there, best)
+        way = by_the_day(lower, best)
         crossing = _crossing(demand, way, fleet)
     return crossing
 
