@@ -11,7 +11,15 @@ import fsspec
 import pytest
 
 from chipwise.adapters import hand_offs
-from chipwise.adapters.hand_offs import AGAIN_S, ANSWERS_WITHIN_S, AT_ONCE, PATIENCE_S, TOLD_AFTER_S, HandOffs
+from chipwise.adapters.hand_offs import (
+    AGAIN_S,
+    ANSWERS_WITHIN_S,
+    AT_ONCE,
+    LOST_OF_ONE_OWNER,
+    PATIENCE_S,
+    TOLD_AFTER_S,
+    HandOffs,
+)
 from chipwise.errors import BadInput, MissingExtra, NotAllowed, TryLater
 from chipwise.runner.engine import Room, Seen, Sight, State
 from chipwise.runner.events import Placed, Submitted, Wished, after, first
@@ -22,8 +30,9 @@ from chipwise.runner.step import step
 ENDED = Sight(State.EXITED, 0, since=1.0, until=2.0)
 
 
-def _job(*produces: str, id: str = "j", engine: str = "kubernetes") -> Job:
-    return after(first(id, Submitted(Spec(("x",), "j", engine, produces=produces)), 0.0), Placed(1, MachinePlace()), 0.0)
+def _job(*produces: str, id: str = "j", engine: str = "kubernetes", owner: str = "") -> Job:
+    spec = Spec(("x",), "j", engine, produces=produces, owner=owner)
+    return after(first(id, Submitted(spec), 0.0), Placed(1, MachinePlace()), 0.0)
 
 
 def _seen(sight: Sight = ENDED, id: str = "j") -> Seen:
@@ -37,6 +46,13 @@ def _answer(made: HandOffs, job: Job) -> Sight:
         assert time.monotonic() < until
         time.sleep(0.01)
     return found
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
 
 
 def test_what_is_there_is_done_and_what_is_not_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +69,14 @@ def test_what_is_there_is_done_and_what_is_not_is_a_failure(monkeypatch: pytest.
 
 @pytest.mark.parametrize(
     "url",
-    ["file:///etc/shadow", "local:///etc/shadow", "s3://b::file:///etc/shadow", "reference://x::file:///tmp/x", "zip://a"],
+    [
+        "file:///etc/shadow",
+        "local:///etc/shadow",
+        "s3://b::file:///etc/shadow",
+        "reference://x::file:///tmp/x",
+        "zip://a",
+        "s3://[bad",
+    ],
 )
 def test_a_controller_looks_at_no_file_of_its_own_whatever_the_record_says(url: str) -> None:
     """A member can write a job by direct SQL; its reason would tell which files are there that only the controller can see."""
@@ -180,7 +203,7 @@ def test_looks_that_never_come_back_are_given_up_one_by_one_and_keep_no_other_fr
     assert told[("h0", 1)].reason == "it ended well; looks for what it made: no answer within 60 s"
     stopped = after(hung[0], Wished(Wish.STOP), 1.0)
     assert made.checked([stopped, *hung[1:]], seen).attempts[("h0", 1)].code == CODE
-    clock[0] += PATIENCE_S
+    clock[0] += PATIENCE_S + 1
     given_up = made.checked(hung, seen).attempts
     assert {given_up[(job.id, 1)].code for job in hung} == {CODE}
     go.set()
@@ -200,6 +223,60 @@ def test_a_store_that_hangs_for_hundreds_of_jobs_takes_no_look_from_another(cloc
         clock[0] += ANSWERS_WITHIN_S + 1
         made.checked([hung], _seen(id=hung.id))
     assert _answer(made, _job("s3://b/k")) == ENDED
+    go.set()
+
+
+def test_one_member_whose_many_stores_hang_keeps_no_other_from_being_looked_for(clock: list[float]) -> None:
+    """Each at a port of its own: as a store, none of them is asked twice."""
+    go = threading.Event()
+    asked: list[str] = []
+
+    def look(url: str) -> str:
+        asked.append(url)
+        assert "hangs" not in url or go.wait(30)
+        return ""
+
+    made = HandOffs(look, lambda: clock[0])
+    hung = [_job(f"webhdfs://hangs:{port}/x", id=f"h{port}", owner="mallory") for port in range(100)]
+    good = _job("s3://b/k", id="good", owner="alice")
+    seen = Seen(3.0, {(job.id, 1): ENDED for job in (*hung, good)})
+    _until(lambda: made.checked([*hung, good], seen).attempts[("good", 1)] == ENDED)
+    for _ in range(40):  # also when as many threads were lost as one may lose
+        clock[0] += ANSWERS_WITHIN_S + 1
+        made.checked(hung, seen)
+    assert len(asked) - 1 == LOST_OF_ONE_OWNER
+    _until(lambda: made.checked([*hung, good], seen).attempts[("good", 1)] == ENDED)
+    given_up = made.checked(hung, seen).attempts
+    assert given_up[("h0", 1)].reason == "it ended well, but its output could not be checked: no answer within 60 s"
+    assert given_up[("h99", 1)].reason == (
+        "it ended well, but its output could not be checked: its store was not asked: "
+        f"{LOST_OF_ONE_OWNER} earlier looks at what jobs of mallory made never came back"
+    )
+    go.set()
+
+
+def test_members_who_wait_come_in_turn_and_nobody_fails_before_its_store_was_asked(clock: list[float]) -> None:
+    go = threading.Event()
+
+    def look(url: str) -> str:
+        assert "hangs" not in url or go.wait(30)
+        return ""
+
+    made = HandOffs(look, lambda: clock[0])
+    hung = [_job(f"webhdfs://hangs:{at}/x", id=f"h{at}", owner=f"m{at % 4}") for at in range(40)]
+    good = _job("s3://b/k", id="good", owner="alice")
+    seen = Seen(3.0, {(job.id, 1): ENDED for job in (*hung, good)})
+    made.checked(hung, seen)  # they take all places
+    found = made.checked([*hung, good], seen).attempts[("good", 1)]
+    assert (found.state, found.code) == (State.RUNNING, None)
+    clock[0] += TOLD_AFTER_S + 1
+    stopped = made.checked([*hung, after(good, Wished(Wish.STOP), 1.0)], seen).attempts[("good", 1)]
+    assert stopped.reason == (
+        "it ended well, but its output could not be checked: its store was not asked: others are looked at before it"
+    )
+    clock[0] += PATIENCE_S
+    assert made.checked([*hung, good], seen).attempts[("good", 1)].code != CODE, "nobody had asked its store"
+    _until(lambda: made.checked([*hung, good], seen).attempts[("good", 1)] == ENDED)
     go.set()
 
 
