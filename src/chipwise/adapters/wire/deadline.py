@@ -23,10 +23,10 @@ def within(limit_s: float, name: str, work: Callable[[Report], T], report: Repor
     results: list[T] = []
     raised: list[BaseException] = []
 
-    def step(steps_done: int, total: int | None, subject: str) -> None:
+    def step(done: int, total: int | None, what: str) -> None:
         if time.monotonic() > ends:
             raise late
-        report(steps_done, total, subject)
+        report(done, total, what)
 
     def act() -> None:
         try:
