@@ -58,7 +58,7 @@ def test_a_damaged_job_is_told_and_stands_in_nobodys_way(machine: Machine) -> No
         assert remedy in machine(*words, code=3).stderr
     assert remedy in (machine.home / "data" / "run" / "controller.log").read_text()
     assert supervisor.is_running()
-    assert "can be read" in machine("forget", other, "--damaged", code=2).stderr
+    assert "is not damaged" in machine("forget", other, "--damaged", code=2).stderr
     assert "would be given up" in machine("forget", broken, "--damaged", "--dry-run").stdout
     assert supervisor.is_running()
     assert f"{broken} given up" in machine("forget", broken, "--damaged").stdout
