@@ -58,7 +58,7 @@ def test_a_damaged_job_is_told_and_stands_in_nobodys_way(machine: Machine) -> No
         assert remedy in machine(*words, code=3).stderr
     assert remedy in (machine.home / "data" / "run" / "controller.log").read_text()
     assert supervisor.is_running()
-    assert "can be read" in machine("forget", other, "--damaged", code=2).stderr
+    assert "is not damaged" in machine("forget", other, "--damaged", code=2).stderr
     assert "would be given up" in machine("forget", broken, "--damaged", "--dry-run").stdout
     assert supervisor.is_running()
     assert f"{broken} given up" in machine("forget", broken, "--damaged").stdout
@@ -77,7 +77,7 @@ def test_one_that_its_controller_still_knows_is_over_too_when_it_is_given_up(mac
     machine.until(id, "running")
     damage(machine, id)
     told = machine("forget", id, "--damaged").stdout
-    assert f"{id} given up" in told or f"{id} is ended, and can be read again" in told
+    assert f"{id} given up" in told or f"{id} is being killed, and is no longer damaged" in told
     assert machine.until(id, "failed", "stopped")["attempts"][-1]["number"] == 1
     after = machine.submitted("--cpus", "4", *python("print('ran')"))
     assert machine.until(after, "done"), "its devices are free"

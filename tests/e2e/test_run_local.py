@@ -71,9 +71,9 @@ def test_a_job_that_waits_says_why(machine: Machine) -> None:
     machine.until(first, "running")
     second = machine.submitted("--gpus", "1", "--team", "vision", "--", "true")
     time.sleep(0.5)
-    assert "team vision has 1 of 1 GPU, and 1 is needed" in machine("describe", second).stdout
+    assert "team vision: 1 of 1 GPU in use, and 1 is needed" in machine("describe", second).stdout
     refused = machine("run", "--gpus", "2", "--team", "vision", "--", "true", code=2).stderr
-    assert "needs 2 GPUs, and team vision may hold 1" in refused
+    assert "needs 2 GPUs, and team vision may use 1" in refused
     machine("stop", "--wait", first)
     machine.until(second, "done")
 
@@ -272,7 +272,7 @@ def test_who_sets_other_devices_is_heard_though_a_controller_lives(machine: Mach
     shown = ("run", "--gpus", "2", "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES")
     machine("run", "--", "true", env={"CHIPWISE_GPUS": "none"})
     unset = {"CHIPWISE_GPUS": "", "CHIPWISE_CPUS": ""}
-    assert "gives 0" in machine(*shown, env=unset, code=2).stderr  # as the controller that lives says
+    assert "has 0" in machine(*shown, env=unset, code=2).stderr  # as the controller that lives says
     assert machine(*shown, env={"CHIPWISE_GPUS": "2,3"}).stdout == "2,3\n"
     assert machine(*shown, env=unset).stdout == "2,3\n"
 
