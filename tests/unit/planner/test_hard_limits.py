@@ -356,7 +356,7 @@ def test_the_changes_that_are_told_help_each_alone() -> None:
     assert rows is not None
     usd, seconds = (
         rows.priced.usd,
-        np.maximum(rows.priced.tails.quantile(np.arange(len(rows.priced)), 0.9), rows.priced.seconds),
+        np.maximum(rows.priced.tails.quantiles(np.arange(len(rows.priced)), 0.9)[0], rows.priced.seconds),
     )
     budget, deadline = round(float(usd.min()) * 1.01, 2), round(float(seconds.min()) * 1.01)
     assert not np.any((usd <= budget) & (seconds <= deadline))
