@@ -25,6 +25,7 @@ from chipwise.job.errors import CannotRestore
 from chipwise.job.local import Local
 from chipwise.job.manifest import Damaged, Manifest
 from chipwise.job.opening import open_store
+from chipwise.job.progress import Progress
 from chipwise.job.resharding import Split
 from chipwise.job.store import Store
 from chipwise.job.tree import Snapshot
@@ -75,6 +76,7 @@ class Checkpoints:
         self.keep = keep
         self.saved_step: int | None = None  # of the newest checkpoint known to be committed
         self.save_seconds: float | None = None  # a running mean
+        self.progress: Progress | None = None  # where checkpoints are reported; that of `steps()` counts steps too
         self.skipped = 0  # periodic saves that found two others under way
         self.outline: list[list[str]] = []
         self._process = os.getpid()
@@ -166,6 +168,7 @@ class Checkpoints:
         self.claim()
         manifest = writing.in_folder(self.store, self.writer, step, fill, mark or fresh_mark(), together or (lambda: None))
         self.saved_step = step
+        self._report(step)
         if manifest is not None:
             sweeping.prune(self.store, self.writer, manifest, self.keep, self._damaged)
 
@@ -210,6 +213,11 @@ class Checkpoints:
         with writing.save_errors(self.store, None):
             claiming.come(self.store, self.writer)
 
+    def _report(self, step: int) -> None:
+        if self.progress is None:
+            self.progress = Progress(None, None, self.writer.rank)
+        self.progress.committed(step, self.save_seconds)
+
     def _resume(self, manifest: Manifest, damaged: frozenset[str]) -> None:
         self.saved_step = self._origin = manifest.step
         self._damaged = damaged
@@ -250,6 +258,7 @@ class Checkpoints:
             duration if self.save_seconds is None else self.save_seconds + _SMOOTHING * (duration - self.save_seconds)
         )
         self.saved_step = step
+        self._report(step)
         if manifest is not None:
             sweeping.prune(self.store, self.writer, manifest, self.keep, self._damaged)
             self._damaged = frozenset()

@@ -4,7 +4,8 @@ checkpoint is there), by rank 0.
 {"step", "total", "at", "saved_step", "save_seconds", "rate", "steady"}: steps done, of how many, unix time, the newest
 committed checkpoint, what saving takes, steps per second of late, and steps per second of this process since it was warm: its
 first steps compile, fill caches and wait for data, and say little about those that follow. It is renamed into place, so that a
-reader never sees half of it.
+reader never sees half of it. A checkpoint is reported by whoever commits it, at once: a program that is killed in the next step
+goes on from there. One that saves by hand, without `steps()`, reports no step of its own ("step" is null), only the saved one.
 
 In a pod nobody reads that file. There `$CHIPWISE_TERMINATION_MESSAGE` names the one that the kubelet reads when the container
 has ended, and shows as the container's message: a pod needs no right for that. It is a mount, so it can only be written in
@@ -20,6 +21,7 @@ import json
 import logging
 import os
 import stat
+import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -33,13 +35,19 @@ _MESSAGE_BYTES = 512  # of 4096 that a kubelet reads; those of ours are about 25
 _FORM = 1  # of the message: a reader knows by it what it reads
 
 Content = Mapping[str, float | None]
+_has_loop = False  # whether steps are counted in this process: checkpoints that are saved beside them are not reported
 
 
 class Progress:
-    def __init__(self, total: int | None, step: int, rank: int) -> None:
+    def __init__(self, total: int | None, step: int | None, rank: int) -> None:
+        """`step`: None where nobody counts steps."""
+        global _has_loop
+        _has_loop = _has_loop or step is not None
         self._writers = _writers() if rank == 0 else []
+        self._lock = threading.Lock()  # a checkpoint is committed in a thread of its own
         self._total = total
-        self._last = (time.monotonic(), step)
+        self._step = step
+        self._last = (time.monotonic(), step or 0)
         self._saved: int | None = None  # the checkpoint that was told last: whoever is killed tells nothing more
         self.rate: float | None = None
         self._begun = self._last
@@ -48,23 +56,34 @@ class Progress:
 
     def count(self, step: int) -> None:
         """At the end of every step: a save that follows is no part of it, and one between two steps is."""
-        now = time.monotonic()
+        now, self._step = time.monotonic(), step
         if self._warm is not None:
             self.steady = (step - self._warm[1]) / max(now - self._warm[0], 1e-9)
         elif step - self._begun[1] >= _WARM_STEPS and now - self._begun[0] >= _WARM_S:
             self._warm = (now, step)
 
     def tell(self, step: int, saved_step: int | None, save_seconds: float | None, *, now: bool = False) -> None:
-        elapsed = time.monotonic() - self._last[0]
-        if elapsed < _EVERY_S and not now and saved_step in (None, self._saved):
+        with self._lock:
+            elapsed = time.monotonic() - self._last[0]
+            if elapsed < _EVERY_S and not now and saved_step in (None, self._saved):
+                return
+            if elapsed > 0 and step > self._last[1]:
+                rate = (step - self._last[1]) / elapsed
+                self.rate = rate if self.rate is None else self.rate + _SMOOTHING * (rate - self.rate)
+            self._last, self._step = (time.monotonic(), step), step
+            self._write(saved_step, save_seconds)
+
+    def committed(self, saved_step: int, save_seconds: float | None) -> None:
+        """As soon as a checkpoint is there, in the middle of a step."""
+        if self._step is None and _has_loop:
             return
+        with self._lock:
+            self._write(saved_step, save_seconds)
+
+    def _write(self, saved_step: int | None, save_seconds: float | None) -> None:
         self._saved = saved_step
-        if elapsed > 0 and step > self._last[1]:
-            rate = (step - self._last[1]) / elapsed
-            self.rate = rate if self.rate is None else self.rate + _SMOOTHING * (rate - self.rate)
-        self._last = (time.monotonic(), step)
         content = {
-            "step": step,
+            "step": self._step,
             "total": self._total,
             "at": time.time(),
             "saved_step": saved_step,

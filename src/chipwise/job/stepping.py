@@ -162,7 +162,7 @@ class _Clock:
 def _run(
     state: Any, total: int | None, first: int, checkpoints: Checkpoints, clock: _Clock, agreement: Agreement, signals: bool
 ) -> Iterator[int]:
-    progress = Progress(total, first, checkpoints.writer.rank)
+    progress = checkpoints.progress = Progress(total, first, checkpoints.writer.rank)
     completed = first
     saved = first if checkpoints.saved_step == first else -1
     try:

@@ -178,11 +178,12 @@ def _next(job: Job, ended: Ended, begun: float | None, now: float) -> Event:
     stuck = _at_one_step(tries)
     if (spent or len(failures) > retry.failures) and not job.spec.service:
         count = len(failures) + len(excused)
-        place = f" at step {ended.step}" if ended.code == KILLED and stuck > 1 else ""
+        place = f" after step {_reached(last)}" if ended.code == KILLED and stuck > 1 else ""
         times = f"; failed {_often(stuck if place else count)}{place}" if count > 1 else ""
         return Over(Phase.FAILED, f"{ended.reason}{times}")
     if stuck > retry.same_step and not job.spec.service:
-        return Over(Phase.FAILED, f"{ended.reason}; {_often(stuck)} at step {ended.step}: a bug in the program")
+        word = "after" if ended.code == KILLED else "at"  # of one that was killed the last report counts
+        return Over(Phase.FAILED, f"{ended.reason}; {_often(stuck)} {word} step {_reached(last)}: a bug in the program")
     return Again(now + _wait(job, _in_a_row(job, tries, (Outcome.FAILED,))), f"{ended.outcome}: {ended.reason}")
 
 
@@ -203,11 +204,16 @@ def _excused(tries: Sequence[Attempt], most: int) -> list[Attempt]:
     steps: set[int | None] = set()
     for attempt in tries:
         if attempt.outcome is Outcome.FAILED:
-            further = attempt.saved is not None and attempt.step not in steps
+            further = attempt.saved is not None and _reached(attempt) not in steps
             if attempt.code == KILLED and further and len(excused) < most:
                 excused.append(attempt)
-            steps.add(attempt.step)
+            steps.add(_reached(attempt))
     return excused
+
+
+def _reached(attempt: Attempt) -> int | None:
+    """How far it came: a program that saves by hand reports only what it saved."""
+    return attempt.saved if attempt.step is None else attempt.step
 
 
 def _often(times: int) -> str:
@@ -216,7 +222,7 @@ def _often(times: int) -> str:
 
 def _at_one_step(tries: Sequence[Attempt]) -> int:
     """Failures at the end of the row, machines lost in between aside, that came no further than the first of them."""
-    failed = [one.step for one in tries if one.outcome is Outcome.FAILED]
+    failed = [_reached(one) for one in tries if one.outcome is Outcome.FAILED]
     count = 0
     for step in reversed(failed):
         if step is None or step != failed[-1]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -193,3 +196,51 @@ def test_each_checkpoint_is_told_at_once_since_whoever_is_killed_tells_nothing_m
         told.tell(step, step // 5 * 5 or None, 0.001)
     written = json.loads((tmp_path / "progress.json").read_text())
     assert (written["step"], written["saved_step"]) == (20, 20)
+
+
+KILLED_IN_THE_STEP_AFTER = """
+for step in job.steps({"n": 0}, total=9, every=2, directory=place):
+    if step == 2:
+        until_there(), os.kill(os.getpid(), signal.SIGKILL)
+"""
+KILLED_AFTER_A_SAVE_BY_HAND = """
+job.Checkpoints(place).save(2, {"n": 0}, wait=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+PREPARED = """
+import os, pathlib, signal, sys, time
+import chipwise.job as job
+place = pathlib.Path(sys.argv[1])
+def until_there():
+    while not list(place.glob("*.manifest.json")):
+        time.sleep(0.01)
+    time.sleep(0.5)  # the manifest is there a moment before its report
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "step"),
+    [(KILLED_IN_THE_STEP_AFTER, 2), (KILLED_AFTER_A_SAVE_BY_HAND, None)],
+    ids=["in the next step", "by hand"],
+)
+def test_a_checkpoint_is_reported_when_it_is_committed_and_not_a_step_later(
+    tmp_path: Path, program: str, step: int | None
+) -> None:
+    """Whoever saves by hand reports no step: such programs end with 0 also when they were asked to save and go."""
+    command = [sys.executable, "-c", PREPARED + program, str(tmp_path / "kept")]
+    ended = subprocess.run(
+        command, env={**os.environ, "CHIPWISE_RUN_DIR": str(tmp_path)}, timeout=60, capture_output=True, text=True
+    )
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    written = json.loads((tmp_path / "progress.json").read_text())
+    assert (written["saved_step"], written["step"]) == (2, step)
+
+
+def test_saves_by_hand_beside_a_loop_do_not_replace_what_the_loop_reports(tmp_path: Path, message: Path) -> None:
+    best = Checkpoints(tmp_path / "best")
+    for step in job.steps({"n": 0}, total=5, every=2, directory=tmp_path / "kept"):
+        best.save(100 + step, {"n": 0}, wait=True)
+    best.save(200, {"n": 0}, wait=True)
+    found = json.loads(message.read_text())
+    assert (found["step"], found["saved_step"]) == (5, 5)
+    best.close()

@@ -310,9 +310,21 @@ def test_a_program_that_is_killed_and_saved_nothing_is_not_started_over() -> Non
 def test_a_program_that_is_killed_again_at_the_same_step_has_failed() -> None:
     job = kill_at([40, 40])
     assert job.phase is Phase.FAILED
-    assert "2 times at step 40" in job.reason
+    assert "2 times after step 40" in job.reason
     assert kill_at([40, 60]).phase is Phase.QUEUED
     assert kill_at([40, 60, 40]).phase is Phase.FAILED
+
+
+def test_a_program_that_saves_by_hand_is_continued_as_long_as_it_saves_more() -> None:
+    job = queued(wanted=spec(retry=COMMAND))
+    for saved in (20, 40):
+        job = end(running(job), killed(None, saved))
+        assert job.phase is Phase.QUEUED
+        assert f"from step {saved}" in job.waiting
+    assert end(running(job), killed(None, None)).phase is Phase.FAILED
+    job = end(running(job), killed(None, 40))
+    assert job.phase is Phase.FAILED
+    assert "2 times after step 40" in job.reason
 
 
 @given(st.integers(0, 12), st.integers(0, 5))

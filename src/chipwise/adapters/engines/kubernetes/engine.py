@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from chipwise.errors import OutsideFailed, TryLater
+from chipwise.errors import BadInput, OutsideFailed, TryLater
 from chipwise.runner.engine import Clear, End, Leave, Order, Seen, Sight, Start, State
 from chipwise.runner.job import Job, Phase
 
@@ -129,6 +129,8 @@ class Kubernetes:
     def _sight(self, job: Job, now: float) -> Sight | None:
         key = key_of_job(job)
         part = part_of(self.picture, key, kind_of(job))
+        if any(self._is_of_another(job, item) for item in (part.main, *part.pods)):
+            return None
         given_up = False
         if lacks_image(part):
             given_up = now - _first(self._imageless, key, now) >= self.config.image_patience_s
@@ -187,6 +189,13 @@ class Kubernetes:
     def _is_own(self, item: Object) -> bool:
         return (item["metadata"].get("labels") or {}).get(RECORD) == self.config.record
 
+    def _is_of_another(self, job: Job, item: Object | None) -> bool:
+        """Whether another record made it, whose job has the same id. One that ran for us once is ours whatever its label
+        says: a record may have been given another address since."""
+        label = ((item or {}).get("metadata", {}).get("labels") or {}).get(RECORD)
+        unknown = all(attempt.begun is None for attempt in job.attempts)
+        return bool(label and self.config.record and label != self.config.record and unknown)
+
     def _old(self, one: Object, now: float) -> bool:
         return now - (seconds(one["metadata"].get("creationTimestamp")) or now) >= self.config.stray_after_s
 
@@ -195,18 +204,21 @@ class Kubernetes:
         pod, the first unless another is named, until the attempt is over."""
         key, logs = (slug(job.id), number), Logs(self.connection, self.config.logs)
         if not follow:
-            return logs.of(key, self._pods(key), rank)
+            return logs.of(key, self._own_pods(job, key), rank)
 
         def look() -> tuple[Sequence[Object], bool]:
             main = self.connection.get(kind_of(job), name_of(key))  # first: whoever is over makes no more pods
             finished = main is None or condition(main, "Complete") or condition(main, "Failed") or LEAVE in _notes(main)
-            pods = self._pods(key)
+            pods = self._own_pods(job, key)
             return pods, bool(finished) and all((one.get("status") or {}).get("phase") in FINAL_PHASES for one in pods)
 
         return logs.follow(key, look, rank)
 
     def _pods(self, key: Key) -> list[Object]:
         return self.connection.list(POD, f"{JOB_LABEL}={key[0]},{ATTEMPT}={key[1]}")[0]
+
+    def _own_pods(self, job: Job, key: Key) -> list[Object]:
+        return [pod for pod in self._pods(key) if not self._is_of_another(job, pod)]
 
     # Asking beforehand
 
@@ -239,9 +251,13 @@ class Kubernetes:
         objects = attempt_objects(job, self.connection.namespace, self.config.record)
         kind, main = objects.main
         with self.picture.reading():
-            if self.picture.by_name(kind, name_of(key)) is not None:
-                return
+            present = self.picture.by_name(kind, name_of(key))
+        if present is not None:
+            self._refuse_of_another(job, present)
+            return
         entry = self._gate().enter(key)
+        if entry is not gate.Entry.FIRST:
+            self._refuse_of_another(job, self.connection.get(CONFIG_MAP, gate.gate_name(key[0])))
         if entry is gate.Entry.SHUT:
             return
         applied = self.connection.get(kind, name_of(key)) if entry is gate.Entry.AGAIN else None
@@ -256,6 +272,13 @@ class Kubernetes:
             self.connection.apply(extra, owned_by(body, kind, applied))
         self.picture.put(kind, applied)  # the watch will say the same, a moment later
 
+    def _refuse_of_another(self, job: Job, item: Object | None) -> None:
+        if self._is_of_another(job, item):
+            raise BadInput(
+                f"A job of another database has the id {job.id} in the namespace {self.connection.namespace}.",
+                remedy="Submit it again: it gets another id.",
+            )
+
     def _create(self, kind: ObjectKind, body: Object) -> None:
         with suppress(Exists):
             self.connection.create(kind, body)
@@ -263,7 +286,7 @@ class Kubernetes:
     def _leave(self, job: Job, deadline: float, reason: str) -> None:
         key, kind = key_of_job(job), kind_of(job)
         main = self._main(kind, key)
-        if main is None or condition(main, "Complete") or condition(main, "Failed"):
+        if main is None or condition(main, "Complete") or condition(main, "Failed") or self._is_of_another(job, main):
             return
         if LEAVE in _notes(main):
             return
@@ -291,6 +314,8 @@ class Kubernetes:
         main = self._main(kind, key)
         if main is not None and (condition(main, "Complete") or condition(main, "Failed")) and not self._living(key):
             return
+        if self._is_of_another(job, main):
+            return
         with self.picture.reading():
             shut = gate.stand(self.picture.by_name(CONFIG_MAP, gate.gate_name(key[0]))).newest_over >= key[1]
         if not shut:
@@ -298,7 +323,9 @@ class Kubernetes:
         if main is not None:
             self.connection.delete(kind, name_of(key))
         left = [
-            one for one in self._pods(key) if one["metadata"].get("deletionGracePeriodSeconds", END_GRACE_S + 1) > END_GRACE_S
+            pod
+            for pod in self._own_pods(job, key)
+            if pod["metadata"].get("deletionGracePeriodSeconds", END_GRACE_S + 1) > END_GRACE_S
         ]
         Logs(self.connection, self.config.logs).keep(key, left)
         for pod in left:

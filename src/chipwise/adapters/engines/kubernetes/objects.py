@@ -42,6 +42,7 @@ ID = "chipwise.dev/job-id"  # an annotation: the id as it is
 BELONGING = "chipwise.dev/belonging"  # an annotation: what else was made for it
 LONGEST_ID = 45  # of a name: -a<number>, and the index and suffix that a pod's name gets, must fit into 63
 _DIGEST = 10  # letters of it that an id gets which is no name; ids that are end in seven of their own
+_LIKE_A_DIGEST = re.compile(rf"-[0-9a-f]{{{_DIGEST}}}$")
 _LIKE_AN_ATTEMPT = re.compile(r"-a[0-9]")
 QUEUE = "kueue.x-k8s.io/queue-name"
 NAME = "app.kubernetes.io/name"
@@ -82,7 +83,7 @@ class AttemptObjects:
 
 def slug(id: str) -> str:
     """Of any id another: whoever chooses one must not get the names of another's job."""
-    if dns_name(id, LONGEST_ID) == id:
+    if dns_name(id, LONGEST_ID) == id and not _LIKE_A_DIGEST.search(id):
         return id
     digest = hashlib.sha256(id.encode(errors="surrogatepass")).hexdigest()[:_DIGEST]
     return f"{dns_name(id, LONGEST_ID - _DIGEST - 1)}-{digest}"

@@ -24,7 +24,7 @@ MESSAGE_BYTES = 4096  # that a kubelet reads
 
 @dataclass(frozen=True, slots=True)
 class ProgressReport:
-    step: int
+    step: int | None  # None: its program saves by hand and counts no steps
     saved: int | None = None
     rate: float | None = None
 
@@ -39,8 +39,8 @@ def parse_report(message: object, attempt: int) -> ProgressReport | None:
         return None
     if not isinstance(report, dict) or _integer(report.get("chipwise")) != FORM or _integer(report.get("attempt")) != attempt:
         return None
-    step = _integer(report.get("step"))
-    return None if step is None else ProgressReport(step, _integer(report.get("saved_step")), _rate(report.get("steady")))
+    step, saved = _integer(report.get("step")), _integer(report.get("saved_step"))
+    return None if step is None and saved is None else ProgressReport(step, saved, _rate(report.get("steady")))
 
 
 def latest_report(pod: Object, attempt: int) -> ProgressReport | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chipwise.adapters.engines.kubernetes.kinds import DEPLOYMENT, JOB
@@ -190,6 +190,13 @@ def test_ids_that_differ_only_in_signs_or_case_are_of_different_jobs() -> None:
     ]
     assert slug(ids[0]) == ids[0]
     assert len(set(map(slug, ids))) == len(ids)
+
+
+@given(st.lists(st.text(max_size=60) | st.from_regex(r"[a-z0-9-]{1,50}(-[0-9a-f]{10})?", fullmatch=True), max_size=6))
+@example(["3d-pwvzqes"])
+def test_no_id_gives_the_name_of_another_not_even_one_that_is_that_name(ids: list[str]) -> None:
+    chosen = {*ids, *map(slug, ids), *(slug(slug(id)) for id in ids)}
+    assert len(set(map(slug, chosen))) == len(chosen)
 
 
 @pytest.mark.parametrize(("id", "number", "own"), [("train", 2, "-bcdef-a1"), ("train", 1, "1"), ("train", 1, "-x-a11")])
