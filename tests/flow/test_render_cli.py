@@ -107,7 +107,7 @@ def test_an_audit_reads_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 def test_an_audit_of_nothing_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", str(tmp_path)]) == 2
-    assert "nothing that we know" in capsys.readouterr().err
+    assert "no file of a known type" in capsys.readouterr().err
     assert main(["audit", str(tmp_path / "none")]) == 2
     (tmp_path / "large.json").write_text(" " * 5_000_001)
     assert main(["audit", str(tmp_path)]) == 2

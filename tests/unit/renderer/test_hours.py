@@ -18,7 +18,8 @@ SERVE, TRAIN, BATCH = CASES["serve"], CASES["train"], CASES["batch"]
 ALWAYS = "around the clock, as these files run it"
 KEEP = {"ecs", "keda", "kubernetes", "kueue", "terraform"}  # by clocks of their own
 PASSIVE = {  # they start nothing
-    "diagram", "dockerfile", "eksctl", "gateway", "github-actions", "karpenter", "mlflow", "monitoring", "serverless",
+    "diagram", "dockerfile", "eksctl", "external-secrets", "gateway", "github-actions", "karpenter", "mlflow", "monitoring",
+    "serverless",
 }  # fmt: skip
 AT_NIGHT = "0 22 * * 1,2,3,4,5"
 
