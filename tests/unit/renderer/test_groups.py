@@ -20,8 +20,8 @@ from fixed_deployments import CASES
 
 WIDE = CASES["wide"]
 EXPRESS = {
-    "diagram", "dockerfile", "eksctl", "external-secrets", "gateway", "github-actions", "karpenter", "keda", "kubernetes", "kueue",
-    "mlflow", "monitoring", "ray",
+    "diagram", "dockerfile", "eksctl", "external-secrets", "gateway", "github-actions", "karpenter", "keda", "kubernetes",
+    "kueue", "mlflow", "monitoring", "ray",
 }  # fmt: skip
 
 
