@@ -53,7 +53,7 @@ def ps(
     for phase in [one for one in only if one not in list(Phase)]:
         raise UnknownName("phase", phase, nearest(phase, list(Phase)), remedy=f"There are: {', '.join(Phase)}.")
     session = open_session()
-    record = place.open_record(session)
+    record = place.open_record(session, only_reads=True)
     try:
         phases = frozenset(map(Phase, only))
         wanted = Wanted(

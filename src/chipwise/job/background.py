@@ -1,6 +1,7 @@
 """One thread that writes, one snapshot that may wait for it: memory is never more than two states beside the living one.
 
 A third is refused or waited for, as the caller wishes. What goes wrong in the thread is kept, and raised by the next call.
+Nobody waits for it without limit: after that the thread is given up, and every later call says so at once.
 """
 
 from __future__ import annotations
@@ -12,6 +13,15 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 Work = TypeVar("Work")
+SAYS_AFTER_S = 30.0
+
+
+class GivenUp(Exception):
+    """Nothing came of what is being written within the limit."""
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(f"nothing within {limit_s:g} s")
+        self.limit_s = limit_s
 
 
 @dataclass(slots=True)
@@ -26,8 +36,13 @@ class Ticket(Generic[Work]):
 
 
 class Background(Generic[Work]):
-    def __init__(self, write: Callable[[Work], None], name: str) -> None:
+    def __init__(
+        self, write: Callable[[Work], None], name: str, limit_s: Callable[[], float], say: Callable[[float], None]
+    ) -> None:
+        """`limit_s`: of one wait; `say`: called once in a wait that is long, with its limit."""
         self._write = write
+        self._limit_s, self._say = limit_s, say
+        self.given_up: GivenUp | None = None
         self._name = name
         self._change = threading.Condition()
         self._waiting: Ticket[Work] | None = None
@@ -40,10 +55,9 @@ class Background(Generic[Work]):
     def offer(self, make: Callable[[], Work], *, block: bool) -> Ticket[Work] | None:
         """`make` takes the snapshot, and is called only where there is room for it; None where there is none."""
         with self._change:
-            while self._waiting is not None or self._reserved:
-                if not block:
-                    return None
-                self._change.wait()
+            if not block and (self._waiting is not None or self._reserved):
+                return None
+            self._wait(lambda: self._waiting is None and not self._reserved)
             self._reserved = True
         try:
             start = time.monotonic()
@@ -69,8 +83,8 @@ class Background(Generic[Work]):
 
     def result(self, ticket: Ticket[Work]) -> None:
         """Wait for it; its error is raised here and not again."""
-        ticket.finished.wait()
         with self._change:
+            self._wait(ticket.finished.is_set)
             if self._failed is ticket:
                 self._failed = None
         if ticket.error is not None:
@@ -79,10 +93,25 @@ class Background(Generic[Work]):
     def idle(self) -> None:
         """Until nothing is waiting or being written."""
         with self._change:
-            while self._busy or self._waiting is not None:
-                self._change.wait()
+            self._wait(lambda: not self._busy and self._waiting is None)
+
+    def _wait(self, over: Callable[[], bool]) -> None:
+        """Under the lock, which is free meanwhile."""
+        limit_s, begun, said = self._limit_s(), time.monotonic(), False
+        while not over():
+            waited = time.monotonic() - begun
+            if self.given_up is None and waited >= limit_s:
+                self.given_up = GivenUp(limit_s)
+            if self.given_up is not None:
+                raise self.given_up
+            if waited >= SAYS_AFTER_S and not said:
+                said = True
+                self._say(limit_s)
+            self._change.wait(min(limit_s - waited, SAYS_AFTER_S))
 
     def close(self) -> None:
+        if self.given_up is not None:  # a daemon: it goes with the process
+            return
         with self._change:
             self._closing = True
             self._change.notify_all()

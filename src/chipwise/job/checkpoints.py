@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import atexit
 import logging
+import math
 import os
+import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -20,8 +23,8 @@ from typing import Any, Literal
 
 from chipwise.errors import BadInput, InvalidSettings, Problem
 from chipwise.job import claiming, reading, resharding, restoring, sweeping, tree, writing
-from chipwise.job.background import Background
-from chipwise.job.errors import CannotRestore
+from chipwise.job.background import Background, GivenUp
+from chipwise.job.errors import CannotRestore, CannotSave
 from chipwise.job.local import Local
 from chipwise.job.manifest import Damaged, Manifest
 from chipwise.job.opening import open_store
@@ -33,6 +36,8 @@ from chipwise.job.writer import Writer, fresh_mark, ranks, whole_number
 
 log = logging.getLogger("chipwise.job")
 Reshard = Callable[[list[Any], int, int], Any]  # (states of all ranks, our rank, our world) -> our state
+SAVE_WITHIN_S = 600.0  # that one waits for a checkpoint to be written, or
+SAVE_TIMES = 10.0  # what saving takes, so many times
 _SMOOTHING = 0.3  # weight of the newest save in the measured save time
 _open: weakref.WeakSet[Checkpoints] = weakref.WeakSet()
 
@@ -82,10 +87,13 @@ class Checkpoints:
         self._process = os.getpid()
         self._reshard = reshard
         self._patience_s = patience_s
+        self._save_within_s = _save_within()
         self._session: str | None = None
         self._origin = 0
         self._damaged: frozenset[str] = frozenset()
-        self._background: Background[tuple[int, Snapshot]] = Background(self._write, "chipwise-checkpoints")
+        self._background: Background[tuple[int, Snapshot]] = Background(
+            self._write, "chipwise-checkpoints", self._limit_s, self._say_waiting
+        )
         _open.add(self)
 
     def claim(self) -> None:
@@ -113,13 +121,15 @@ class Checkpoints:
                 writing.await_commit(self.store, self.writer, step, self._patience_s)
             return True
         block = wait or when_busy == "wait" or self.writer.sharded  # ranks must not skip different steps
-        ticket = self._background.offer(lambda: (step, tree.snapshot(state, self.outline)), block=block)
+        with self._waiting():
+            ticket = self._background.offer(lambda: (step, tree.snapshot(state, self.outline)), block=block)
         if ticket is None:
             self.skipped += 1
             log.info("The checkpoint of step %d was skipped: two others are under way (%d so far)", step, self.skipped)
             return False
         if wait:
-            self._background.result(ticket)
+            with self._waiting():
+                self._background.result(ticket)
         return True
 
     def load(self, into: Any = None) -> Loaded | None:
@@ -185,7 +195,8 @@ class Checkpoints:
 
     def flush(self) -> None:
         """Wait for what is being written, and raise what went wrong."""
-        self._background.idle()
+        with self._waiting():
+            self._background.idle()
         if (error := self._background.failure()) is not None:
             raise error
 
@@ -197,9 +208,9 @@ class Checkpoints:
             self.flush()
         finally:
             self._background.close()
-            if self._session is not None:
+            if self._session is not None and self._background.given_up is None:  # else the store would be asked once more
                 claiming.let_go(self.store, self.writer)
-                self._session = None
+            self._session = None
             _open.discard(self)
 
     def __enter__(self) -> Checkpoints:
@@ -212,6 +223,26 @@ class Checkpoints:
         self.flush()
         with writing.save_errors(self.store, None):
             claiming.come(self.store, self.writer)
+
+    def _limit_s(self) -> float:
+        """How long one waits for a checkpoint to be written: other ranks may be late, and a large state takes long."""
+        if self._save_within_s is not None:
+            return self._save_within_s
+        late_s = self._patience_s if self.writer.world > 1 else 0.0
+        return max(SAVE_WITHIN_S, SAVE_TIMES * (self.save_seconds or 0.0)) + late_s
+
+    def _say_waiting(self, limit_s: float) -> None:
+        log.warning("Still saving a checkpoint to %s; given up after %.0f s", self.store.location, limit_s)
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        try:
+            yield
+        except GivenUp as error:
+            raise CannotSave(
+                f"{self.store.location} did not take a checkpoint within {error.limit_s:g} s. Earlier ones are untouched.",
+                remedy="Is the store reachable? Set CHIPWISE_SAVE_WITHIN_S to wait longer.",
+            ) from error
 
     def _report(self, step: int) -> None:
         if self.progress is None:
@@ -272,6 +303,19 @@ def _writer(rank: int | None, world: int | None, attempt: int | None, replicated
     if problems:
         raise InvalidSettings(*problems)
     return writer
+
+
+def _save_within() -> float | None:
+    text = os.environ.get("CHIPWISE_SAVE_WITHIN_S")
+    if not text:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < threading.TIMEOUT_MAX:
+        raise InvalidSettings(Problem("CHIPWISE_SAVE_WITHIN_S", f"is {text!r:.40}", allowed="a number of seconds above 0"))
+    return seconds
 
 
 @atexit.register

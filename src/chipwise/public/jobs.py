@@ -253,7 +253,7 @@ class JobVerbs(Opened):
         for name in wanted:
             if name not in list(Phase):
                 raise UnknownName("phase", name, nearest(name, list(Phase)), remedy=f"There are: {', '.join(Phase)}.")
-        record = place.open_record(self.api)
+        record = place.open_record(self.api, only_reads=True)
         try:
             selection = Wanted(
                 phases=frozenset(map(Phase, wanted)),

@@ -7,12 +7,15 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+import chipwise
 from chipwise.adapters.stores.record import connect
 from chipwise.adapters.stores.record.address import File, read_address
 from chipwise.api.running import controlling, place
 from chipwise.api.session.config import Config, read_config
 from chipwise.api.session.wiring import Session
+from chipwise.cli.ps import ps
 from chipwise.errors import BadInput, NotAllowed
 
 TODAY = date(2026, 11, 15)
@@ -116,3 +119,14 @@ def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(Path, "mkdir", refused)  # root may write everywhere
     with pytest.raises(NotAllowed, match="may not be made by you"):
         connect(place.record_url(session))
+
+
+def test_listing_jobs_makes_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CHIPWISE_RECORD", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("CHIPWISE_DATA_DIR", "there")
+    result = CliRunner().invoke(ps, [])
+    assert (result.exit_code, result.output.partition(";")[0]) == (0, "No jobs")
+    assert not list(chipwise.ps())
+    assert os.listdir(tmp_path) == []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 from chipwise.errors import InvalidSettings
+from chipwise.job import background
 from chipwise.job.checkpoints import Checkpoints
 from chipwise.job.errors import CannotKeep, CannotSave
 from chipwise.job.local import Files, Local
@@ -256,3 +259,50 @@ print(kept.load().step)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "file too large" in done.stdout
     assert done.stdout.splitlines()[-1] == "1"
+
+
+HANGS = """
+import pathlib, sys, threading
+import chipwise.job as job
+from chipwise.job.local import Local
+class Hangs(Local):
+    def put(self, name, *words, **named):
+        threading.Event().wait() if name.endswith(".state") else super().put(name, *words, **named)
+checkpoints = job.Checkpoints(store=Hangs(pathlib.Path(sys.argv[1])))
+for step in job.steps({"n": 0}, total=3, every=100, checkpoints=checkpoints):
+    pass
+"""
+
+
+def test_a_store_that_hangs_is_given_up_and_the_program_ends_with_an_error(tmp_path: Path) -> None:
+    """Its devices would be held for ever, without a word."""
+    ended = subprocess.run(
+        [sys.executable, "-c", HANGS, str(tmp_path / "kept")],
+        env={**os.environ, "CHIPWISE_SAVE_WITHIN_S": "0.5"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert ended.returncode == 1
+    assert "did not take a checkpoint within 0.5 s" in ended.stderr
+
+
+def test_a_wait_that_is_long_is_said_in_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(background, "SAYS_AFTER_S", 0.05)
+    go = threading.Event()
+    kept = Checkpoints(tmp_path)
+    monkeypatch.setattr(kept._background, "_write", lambda work: go.wait(20))
+    kept.save(1, {"n": 0})
+    threading.Timer(0.3, go.set).start()
+    kept.flush()
+    assert [record.message for record in caplog.records] == [f"Still saving a checkpoint to {tmp_path}; given up after 600 s"]
+    kept.close()
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "soon"])
+def test_a_limit_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("CHIPWISE_SAVE_WITHIN_S", text)
+    with pytest.raises(InvalidSettings, match="CHIPWISE_SAVE_WITHIN_S"):
+        Checkpoints(tmp_path)

@@ -30,11 +30,19 @@ DEVICES = "devices.json"  # beside the lock of the controller: what it gives out
 LOOKED = "looked"  # beside the lock of a controller of elsewhere: its time is that of the last look that succeeded
 
 
-def open_record(session: Session) -> Record:
-    """The team's database where one is set, else a file of the user's own."""
+def open_record(session: Session, *, only_reads: bool = False) -> Record:
+    """The team's database where one is set, else a file of the user's own. Whoever only reads makes no such file."""
     from chipwise.adapters.stores.record import connect
+    from chipwise.adapters.stores.record.address import File, read_address
 
-    return connect(record_url(session))
+    url = record_url(session)
+    if only_reads:
+        address = read_address(url)
+        if isinstance(address, File) and not os.path.lexists(address.path):
+            from chipwise.adapters.stores.memory_record import MemoryRecord
+
+            return MemoryRecord()
+    return connect(url)
 
 
 def record_url(session: Session) -> str:
