@@ -271,7 +271,7 @@ def start(
         attempt_list = ", ".join(f"{kind} ({purchase})" for kind, purchase, _, _ in attempts(options))
         hint = "" if attempts(options) == ATTEMPTS else " With --or-on-demand it takes them at the full price."
         raise NoMachines(
-            f"Only {len(ranks) - len(missing)} of {len(ranks)} machines were to be had. Tried: {attempt_list}.{hint}"
+            f"Only {len(ranks) - len(missing)} of {len(ranks)} machines were available. Tried: {attempt_list}.{hint}"
         )
 
 
