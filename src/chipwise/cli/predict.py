@@ -173,6 +173,7 @@ def _show_training(view: dict[str, Any]) -> None:
 
 def _show_serving(view: dict[str, Any]) -> None:
     from chipwise.cli import text
+    from chipwise.cli.predict_other import highest
     from chipwise.views.words import PROVENANCE
 
     setup = view["setup"]
@@ -185,7 +186,7 @@ def _show_serving(view: dict[str, Any]) -> None:
     text.show_title(
         f"{view['model']} on {view['chips']:g}x {view['chip']}: {view['engine']}, weights {setup['weights']}, {mode}"
     )
-    pairs = []
+    pairs = [("highest rate", highest(view))] if "highest_rate_per_s" in view else []
     for name, label in (("ttft_ms", "first token"), ("tpot_ms", "per token"), ("latency_ms", "whole answer")):
         if name in view and view["scenario"] != "full":
             pairs.append((label, span(view[name], "ms")))
@@ -264,7 +265,10 @@ def show_memory(view: dict[str, Any]) -> None:
     if fit and capacity and (reserve := capacity - memory["total_bytes"] - fit["spare_bytes"]) > 0.003 * capacity:
         rows.append(["left free by the engine", gib(reserve, 2), ""])
     text.show_lines("")
-    text.show_table([text.Column("memory per chip"), text.Column("", right=True), text.Column("", right=True)], rows)
+    # Under a load the cache grows with what is in flight, up to what memory holds; the lines are of so many as they say.
+    loaded = view.get("scenario") in ("open", "full")
+    title = f"memory per chip, with {text.plural(view['setup']['batch'], 'sequence')}" if loaded else "memory per chip"
+    text.show_table([text.Column(title), text.Column("", right=True), text.Column("", right=True)], rows)
     if fit and capacity:
         show_fit(fit)
 

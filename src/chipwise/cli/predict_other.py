@@ -43,8 +43,8 @@ def show_extra(view: View) -> None:
         lines += _for_deadline(view)
     if view.get("feeding"):
         lines += _feeding(view["feeding"])
-    if "highest_rate_per_s" in view:
-        lines.append(("highest rate", _highest(view)))
+    if "highest_rate_per_s" in view and view["task"] != "serve":  # of a server it is said first
+        lines.append(("highest rate", highest(view)))
     if view.get("steadiness") and view["task"] != "pipeline":
         steady = view["steadiness"]
         lines.append(
@@ -78,7 +78,7 @@ def _feeding(fed: View) -> Pairs:
     return [("data", summary), ("", needed.get(fed["bottleneck"], "the link to the chip is too slow"))]
 
 
-def _highest(view: View) -> str:
+def highest(view: View) -> str:
     rate, needs = view["highest_rate_per_s"], view.get("needs") or {}
     if not rate:
         return "none: the goals are missed however few requests come"
