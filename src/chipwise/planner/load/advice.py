@@ -100,7 +100,7 @@ def _promise(options: tuple[Option, ...], curve: LoadCurve) -> str:
     hourly = min((one.usd_per_hour for one in options if not one.committed), default=0.0)
     commitment = min((one for one in options if one.committed), key=lambda one: one.usd_per_hour, default=None)
     if commitment is None or hourly <= 0:
-        return "no commitment is offered for this machine here"
+        return "the catalog has no commitment for this machine here"
     share, used = commitment.usd_per_hour / hourly, curve.on_hours / HOURS_PER_WEEK
     if share >= 1:
         return f"{commitment.name} costs more than an hour by the hour"
