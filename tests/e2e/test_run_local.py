@@ -177,7 +177,7 @@ def test_a_secret_stored_by_name_is_found_when_the_job_starts(machine: Machine) 
         (("run", "--gpus", "3", "--", "true"), 2, "needs 3 GPUs, and this machine has 2"),
         (("run", "--folder", "/no/such", "--", "true"), 2, "/no/such does not exist"),
         (("run", "--engine", "locall", "--", "true"), 2, "Did you mean local?"),
-        (("run", "--env", "A B", "--", "true"), 2, "is no setting"),
+        (("run", "--env", "A B", "--", "true"), 2, "is not a variable"),
         (("run", "--secret", "NOT_SET_ANYWHERE", "--", "true"), 2, "is not set here"),
         (("run", "--after", "nobody", "--", "true"), 2, "No job is called 'nobody'"),
         (("run", "missing.yaml"), 2, "missing.yaml"),

@@ -66,7 +66,7 @@ def test_a_pipeline_is_stopped_and_tried_again_by_its_name(machine: Machine) -> 
     assert [machine.job(id)["phase"] for id in ids] == ["done", "stopped", "done", "stopped"]
     assert f"{ids[1]} is stopped" in machine("stop", "mine", code=2).stderr
     (machine.home / "work" / "go").touch()
-    assert machine("retry", "mine").stderr == f"{ids[1]} starts again\n{ids[3]} starts again\n"
+    assert machine("retry", "mine").stderr == f"{ids[1]} restarts\n{ids[3]} restarts\n"
     machine.until(ids[3], "done")
 
 
