@@ -56,7 +56,8 @@ def test_replicas_follow_requests_in_work_by_keda() -> None:
     assert service["metadata"]["annotations"]["serving.kserve.io/autoscalerClass"] == "keda"
     [metric] = service["spec"]["predictor"]["autoScaling"]["metrics"]
     assert SERVE.scaling is not None
-    assert metric["external"]["target"]["value"] == str(SERVE.scaling.busy)
+    target = {"type": "Value", "value": str(SERVE.scaling.busy)}  # its webhook refuses AverageValue with `value`
+    assert metric["external"]["target"] == target
     assert metric["external"]["metric"]["query"] == 'sum(vllm:num_requests_running{namespace="chat-api"})'
 
 

@@ -29,6 +29,7 @@ WAIT_S = 60  # of a request in the queue of a replica, beside its answer
 KSERVE_S = 600  # that it gives its Deployment to make progress
 # What a ServingRuntime has of a pod; the rest is the InferenceService's.
 _RUNTIME = ("nodeSelector", "affinity", "tolerations", "containers", "volumes")
+_SHARED = "\nKServe takes no other type with `value`, and KEDA divides what it finds by the replicas all the same."
 _REFUSED = {
     Form.JOB: ("a job that nobody calls", "kubernetes or kueue"),
     Form.SESSIONS: ("notebooks of people", "jupyterhub"),
@@ -194,7 +195,7 @@ def _scaled(deployment: Deployment) -> Object:
                 "serverAddress": Noted(monitors.PROMETHEUS, "Of the Prometheus operator; put yours."),
                 "query": query,
             },
-            "target": {"type": "AverageValue", "value": Noted(str(scaling.busy), f"For one replica: {scaling.busy_reason}.")},
+            "target": {"type": "Value", "value": Noted(str(scaling.busy), f"For one replica: {scaling.busy_reason}.{_SHARED}")},
         },
     }
     return {"autoScaling": {"metrics": [Noted(metric, "Requests in work, by the PodMonitor of --to monitoring.")]}}
