@@ -176,11 +176,12 @@ class Model:
     fetched_bytes: float | None = None  # as the hub has them, which need not be the planned precision
     weights: str = ""  # where they come from: an id of the hub or a path; empty: by `hub`, or a path by name
     pooled: tuple[str, ...] = ()  # engines that pool what it computes, where it writes no text
+    alias: str = ""  # of the hub's, the one that the workload names: others of its shape share `name`; empty: none of them
 
     @property
     def served(self) -> str:
         """What clients ask for, wherever it is served: it stays when the weights move."""
-        return dns_name(self.name, 60)
+        return dns_name(self.alias or self.name, 60)
 
     @property
     def source(self) -> str:
