@@ -13,7 +13,7 @@ import yaml
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch.timing import progress_seconds
-from chipwise.renderer.targets import keda, monitoring
+from chipwise.renderer.targets import argo_rollouts, keda, kserve, kubernetes, monitoring
 from fixed_deployments import CASES
 
 SERVE, TRAIN, NEURON = CASES["serve"], CASES["train"], CASES["neuron"]
@@ -82,9 +82,23 @@ def test_a_query_asks_for_its_own_namespace_alone_and_its_brackets_close(case: s
 def test_nobody_is_called_for_a_replica_that_is_on_its_way() -> None:
     alert = rules(SERVE)["ReplicasMissing"]
     assert int(alert["for"].removesuffix("m")) * 60 >= progress_seconds(SERVE)
-    assert "status_replicas_available" in alert["expr"]
     assert "< 2 and" in alert["expr"], "the plan's least"
     assert alert["expr"].endswith("> 0"), "outside its hours none is wanted"
+
+
+@pytest.mark.parametrize("target", [kubernetes, argo_rollouts, kserve])
+def test_replicas_are_counted_whatever_keeps_them(target: Any) -> None:
+    """A Deployment, a Rollout and KServe's Deployment (NAME-predictor) each name their ReplicaSets after themselves."""
+    documents = [one for file in target.render(SERVE) for one in yaml.safe_load_all(file.text)]
+    kinds = {"Deployment", "Rollout", "InferenceService"}
+    [holder] = [one for one in documents if one["kind"] in kinds and one["metadata"].get("namespace") != "kube-system"]
+    name = holder["metadata"]["name"] + ("-predictor" if holder["kind"] == "InferenceService" else "")
+    for alert in ("ReplicasMissing", "MetricsMissing"):
+        patterns = re.findall(r'replicaset=~"([^"]+)"', rules(SERVE)[alert]["expr"])
+        assert patterns
+        for pattern in patterns:
+            assert re.fullmatch(pattern, f"{name}-6d4f9b7c58")
+            assert not re.fullmatch(pattern, f"{name}-gateway-6d4f9b7c58"), "one of another's"
 
 
 def test_groups_are_counted_by_their_leaders() -> None:

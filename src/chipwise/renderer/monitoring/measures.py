@@ -169,9 +169,12 @@ def machine_usd(deployment: Deployment) -> float:
 
 
 def replicas(deployment: Deployment) -> tuple[str, str]:
-    """Queries of those that answer and of those that are wanted. The leaders of groups are a StatefulSet of the set's name."""
+    """Queries of those that answer and of those that are wanted. The leaders of groups are a StatefulSet of the set's name.
+    Else by ReplicaSets, which a Deployment, a Rollout of Argo and the Deployment of KServe all keep, by their names."""
+    inside, name = namespace_label(deployment), deployment.name
     if grouped(deployment) or streams.live(deployment):
-        chosen = f'{{{namespace_label(deployment)},statefulset="{deployment.name}"}}'
+        chosen = f'{{{inside},statefulset="{name}"}}'
         return f"kube_statefulset_status_replicas_ready{chosen}", f"kube_statefulset_replicas{chosen}"
-    chosen = f'{{{namespace_label(deployment)},deployment="{deployment.name}"}}'
-    return f"kube_deployment_status_replicas_available{chosen}", f"kube_deployment_spec_replicas{chosen}"
+    chosen = f'{{{inside},replicaset=~"{name}(-predictor)?-[a-z0-9]+"}}'
+    ready, wanted = f"kube_replicaset_status_ready_replicas{chosen}", f"kube_replicaset_spec_replicas{chosen}"
+    return f"sum by (namespace) ({ready})", f"sum by (namespace) ({wanted})"
