@@ -113,9 +113,25 @@ def test_silence_of_the_engine_is_an_alert() -> None:
 def test_a_job_is_late_after_the_upper_end_of_its_prediction() -> None:
     alerts = rules(TRAIN)
     assert f"> {TRAIN.predicted.high_s:.0f})" in alerts["JobLate"]["expr"]
-    assert "min_over_time(kube_job_status_start_time{" in alerts["JobLate"]["expr"]  # a restart does not begin anew
     assert {"JobFailed", "PodsWait", "ChipsIdle", "ChipFault", "CostAbovePlan"} <= set(alerts)
     assert not {"RequestsWait", "ReplicasMissing", "MetricsMissing"} & set(alerts)
+
+
+def test_a_job_that_pauses_by_plan_is_not_late_for_it() -> None:
+    """Samples of a run count, and the window holds as many weeks as the run takes in its hours."""
+    query = rules(TRAIN)["JobLate"]["expr"]
+    assert "start_time" not in query, "wall time"
+    [(seen, step, times)] = re.findall(r"\)\[(\d+)s:(\d+)s\]\) \* (\d+) >", query)
+    assert step == times
+    assert int(seen) > TRAIN.predicted.high_s
+    nights = replace(TRAIN, opens="0 20 * * 1,2,3,4,5", closes="0 6 * * 2,3,4,5,6", time_zone="Europe/Berlin")
+    [longer] = re.findall(r"\)\[(\d+)s:", rules(nights)["JobLate"]["expr"])
+    assert int(longer) > int(seen) * 168 / 50, "50 of the week's 168 hours"
+
+
+def test_a_job_that_was_made_again_does_not_inherit_the_time_of_the_one_before() -> None:
+    assert "== bool max by (namespace, job_name) (kube_job_created{" in rules(TRAIN)["JobLate"]["expr"]
+    assert "@ end())" in rules(TRAIN)["JobLate"]["expr"]
 
 
 def test_faults_of_programs_call_nobody() -> None:
