@@ -189,6 +189,15 @@ def test_goals_that_nothing_publishes_are_named() -> None:
     assert any("--enable-metrics" in file.text for file in monitoring.render(sglang))
 
 
+def test_tei_is_asked_by_its_own_names() -> None:
+    tei = replace(SERVE, software=replace(SERVE.software, engine="tei"), goals={"latency p99": 0.1})
+    alerts = rules(tei)
+    assert alerts["AnswersLateP99"]["expr"].startswith("histogram_quantile(0.99, sum by (le) (rate(te_request_duration_bucket{")
+    assert alerts["RequestsWait"]["expr"].startswith("sum(te_queue_size{")
+    assert alerts["MetricsMissing"]["expr"].startswith('absent(up{namespace="chat-api"} == 1)'), "its metrics come by requests"
+    assert not any("sum({" in query or "rate({" in query for query in queries(tei)), "a name that is not there"
+
+
 def test_the_monitor_is_that_of_keda() -> None:
     scaled = [one for file in keda.render(SERVE) if file.path == "monitoring.yaml" for one in yaml.safe_load_all(file.text)]
     assert made(SERVE, "monitors.yaml") == scaled

@@ -94,7 +94,7 @@ def _queue(deployment: Deployment, wanted: str) -> list[Yaml]:
     )
     unread = _alert(
         "MetricsMissing",
-        f"absent({engine.running}{{{measures.namespace_label(deployment)}}}) and on () ({wanted} > 0)",
+        f"{measures.unread(deployment, engine)} and on () ({wanted} > 0)",
         progress_seconds(deployment),
         "warning",
         f"{name}: nothing reads the engine's metrics, so no other alert about its answers can fire.",

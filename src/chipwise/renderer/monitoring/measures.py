@@ -1,7 +1,8 @@
 """What engines, exporters and the cluster publish, by its own names, and the queries over it.
 
 Names of engines were read in the sources of the pinned releases: vLLM 0.11.0, 0.16.0 and 0.32.0 (vllm/v1/metrics/loggers.py),
-SGLang 0.5.21 (srt/observability/metrics_collector.py); of TGI 3.3 in its documentation. Names of chips: DCGM exporter
+SGLang 0.5.21 (srt/observability/metrics_collector.py); of TGI 3.3 in its documentation; of TEI in router/src/lib.rs
+and core/src/queue.rs (its counters appear with the first request). Names of chips: DCGM exporter
 (etc/default-counters.csv), the Prometheus front end of the Neuron monitor, AMD's device metrics exporter. Names that begin with
 kube_ are those of kube-state-metrics.
 """
@@ -68,6 +69,13 @@ def _engines() -> dict[str, EngineMetrics]:
             tokens="tgi_request_generated_tokens_sum",
             source="the page on metrics of TGI, which publishes no time to the first token",
         ),
+        "tei": EngineMetrics(
+            running="",
+            waiting="te_queue_size",
+            times={"latency": "te_request_duration"},
+            tokens="",
+            source="router/src/lib.rs of TEI",
+        ),
     }
 
 
@@ -93,6 +101,12 @@ def time_query(deployment: Deployment, goal: str, pods: str = "") -> str | None:
         return None
     buckets = f"{engine.times[kind]}_bucket{{{namespace_label(deployment)}{pods}}}"
     return f"histogram_quantile({part:g}, sum by (le) (rate({buckets}[{WINDOW}])))"
+
+
+def unread(deployment: Deployment, engine: EngineMetrics) -> str:
+    """True while nothing reads the engine. Where its metrics come with the first request only, by the reading itself."""
+    inside = namespace_label(deployment)
+    return f"absent({engine.running}{{{inside}}})" if engine.running else f"absent(up{{{inside}}} == 1)"
 
 
 def total(deployment: Deployment, name: str) -> str:
