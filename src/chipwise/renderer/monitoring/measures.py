@@ -103,6 +103,14 @@ def time_query(deployment: Deployment, goal: str, pods: str = "") -> str | None:
     return f"histogram_quantile({part:g}, sum by (le) (rate({buckets}[{WINDOW}])))"
 
 
+def seen_query(deployment: Deployment, goal: str, pods: str = "") -> str | None:
+    """Requests that `time_query` judges by."""
+    engine, (kind, _) = engine_of(deployment), percentile(goal)
+    if engine is None or kind not in engine.times:
+        return None
+    return f"sum(increase({engine.times[kind]}_count{{{namespace_label(deployment)}{pods}}}[{WINDOW}]))"
+
+
 def unread(deployment: Deployment, engine: EngineMetrics) -> str:
     """True while nothing reads the engine. Where its metrics come with the first request only, by the reading itself."""
     inside = namespace_label(deployment)
