@@ -12,7 +12,7 @@ from chipwise.planner.explain.words import sentence
 from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.planner.values.split import Copies, GenerationSplit, Split, width
-from chipwise.renderer.answer_times import answer_s, longest_context, longest_s, usual_answer_s
+from chipwise.renderer.answer_times import TOKEN_S, answer_s, longest_context, longest_s, token_assumed, usual_answer_s
 from chipwise.renderer.boot_images import boot_images
 from chipwise.renderer.cluster.storage import storage_rates
 from chipwise.renderer.deployment import (
@@ -294,6 +294,7 @@ def _scaling(work: Common, plan: Plan, choice: Choice, form: Form, chips: int) -
         per_replica=rate,
         slots=slots,
         concurrency=rate * usual_answer if rate is not None and usual_answer is not None else None,
+        token_s=TOKEN_S if token_assumed(work, choice) else None,
     )
 
 

@@ -77,7 +77,7 @@ def _load(deployment: Deployment) -> list[Panel]:
         return []
     running = [("in work", measures.total(deployment, engine.running))] if engine.running else []
     running.append(("waiting", measures.total(deployment, engine.waiting)))
-    if engine.running and scaling.concurrency is not None:
+    if engine.running and scaling.concurrency is not None and scaling.token_s is None:
         running.append(("predicted at the planned peak", constant(scaling.concurrency * scaling.usual)))
     drawn = [Panel("requests", "short", tuple(running))]
     if engine.tokens:
