@@ -132,7 +132,7 @@ def _job(deployment: Deployment) -> list[Yaml]:
     )
     reason = (
         "The upper end of the predicted time. Only time in which the job has pods counts, over restarts, and not while it is\n"
-        "paused or suspended. A Job that was deleted and made again counts anew: so does each try of a JobSet, which makes\n"
+        "paused or suspended. A Job that was deleted and made again begins at zero: so does each try of a JobSet, which makes\n"
         "its Jobs again. Prometheus must keep as much as the window holds."
     )
     return [failed, Noted(late, reason), waits]
