@@ -10,6 +10,8 @@ from chipwise.workload.demand import Length
 from chipwise.workload.kinds import Serve
 from chipwise.workload.model.registry import Model as Known
 
+TOKEN_S = 0.03  # of a token after the first, where no goal asks how long it takes
+
 
 def answer_s(work: Common, choice: Choice) -> float | None:
     """From request to complete answer, as far as the plan says it: at once, or by its first and its further tokens."""
@@ -18,7 +20,7 @@ def answer_s(work: Common, choice: Choice) -> float | None:
         return seconds_by_goal.get("latency")
     if not seconds_by_goal:
         return None
-    return seconds_by_goal.get("ttft", 0.0) + seconds_by_goal.get("tpot", 0.03) * work.output_tokens.mean
+    return seconds_by_goal.get("ttft", 0.0) + seconds_by_goal.get("tpot", TOKEN_S) * work.output_tokens.mean
 
 
 def usual_answer_s(work: Common, choice: Choice) -> float | None:
@@ -28,10 +30,17 @@ def usual_answer_s(work: Common, choice: Choice) -> float | None:
         for name in ("latency", "ttft", "tpot")
     }
     tokens = work.output_tokens if isinstance(work, Serve) else None
-    if tokens is not None and lowest["tpot"] is not None:
-        by_tokens = (lowest["ttft"] or 0.0) + lowest["tpot"] * tokens.mean
+    each = TOKEN_S if token_assumed(work, choice) else lowest["tpot"]
+    if tokens is not None and each is not None:
+        by_tokens = (lowest["ttft"] or 0.0) + each * tokens.mean
         return by_tokens if lowest["latency"] is None else min(by_tokens, lowest["latency"])
     return lowest["latency"]
+
+
+def token_assumed(work: Common, choice: Choice) -> bool:
+    """The plan predicts the first token of an answer alone: how long the others take is `TOKEN_S`."""
+    kinds = {goal.partition(" ")[0] for goal in choice.latency}
+    return isinstance(work, Serve) and work.output_tokens is not None and kinds == {"ttft"}
 
 
 def longest_s(work: Common, choice: Choice) -> float | None:

@@ -121,6 +121,7 @@ class Scaling:
     slots: int | None = None  # requests that one works on at a time
     reason: str = ""  # of `minimum`, where it is not the plan's mean load
     concurrency: float | None = None  # requests that one has in work at its planned rate: rate times answer time
+    token_s: float | None = None  # of an answer, where `concurrency` is by an assumed one: the plan predicts none
 
     @property
     def busy(self) -> int | None:
@@ -135,7 +136,8 @@ class Scaling:
     @property
     def busy_reason(self) -> str:
         rate = f"{self.per_replica:.3g} requests a second" if self.per_replica else "the planned rate"
-        return f"{BUSY:.0%} of the plan's for one ({rate} times their answer time)"
+        assumed = f", at an assumed {self.token_s:g} s for a token: no goal asks for it" if self.token_s is not None else ""
+        return f"{BUSY:.0%} of the plan's for one ({rate} times their answer time{assumed})"
 
     @property
     def minimum_reason(self) -> str:
@@ -176,11 +178,12 @@ class Model:
     fetched_bytes: float | None = None  # as the hub has them, which need not be the planned precision
     weights: str = ""  # where they come from: an id of the hub or a path; empty: by `hub`, or a path by name
     pooled: tuple[str, ...] = ()  # engines that pool what it computes, where it writes no text
+    alias: str = ""  # of the hub's, the one that the workload names: others of its shape share `name`; empty: none of them
 
     @property
     def served(self) -> str:
         """What clients ask for, wherever it is served: it stays when the weights move."""
-        return dns_name(self.name, 60)
+        return dns_name(self.alias or self.name, 60)
 
     @property
     def source(self) -> str:

@@ -12,7 +12,7 @@ from chipwise.planner.explain.words import sentence
 from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.planner.values.split import Copies, GenerationSplit, Split, width
-from chipwise.renderer.answer_times import answer_s, longest_context, longest_s, usual_answer_s
+from chipwise.renderer.answer_times import TOKEN_S, answer_s, longest_context, longest_s, token_assumed, usual_answer_s
 from chipwise.renderer.boot_images import boot_images
 from chipwise.renderer.cluster.storage import storage_rates
 from chipwise.renderer.deployment import (
@@ -60,6 +60,7 @@ from chipwise.workload.kinds import Batch, Finetune, Interactive, Learning, Serv
 from chipwise.workload.model.decoder import DecoderShape
 from chipwise.workload.model.registry import Model as Known
 from chipwise.workload.model.shape import EncoderDecoderShape
+from chipwise.workload.model.spelled import key, without_owner
 from chipwise.workload.pipeline import Pipeline
 from chipwise.workload.volume import sized
 
@@ -293,6 +294,7 @@ def _scaling(work: Common, plan: Plan, choice: Choice, form: Form, chips: int) -
         per_replica=rate,
         slots=slots,
         concurrency=rate * usual_answer if rate is not None and usual_answer is not None else None,
+        token_s=TOKEN_S if token_assumed(work, choice) else None,
     )
 
 
@@ -304,10 +306,11 @@ def _stated(work: Common) -> tuple[int | None, int | None]:
 def _model(work: Common, choice: Choice, known: Known | None, teacher: Learning | None = None) -> Model | None:
     if known is None:
         return None
-    hub = next((name for name in known.aliases if is_hub_id(name)), None)
     written = getattr(work, "model", None)
-    if isinstance(written, str) and is_hub_id(written) and not written.endswith(".json"):
-        hub = None if known.local else written  # a directory here may look like one
+    asked = _asked(written, known) if isinstance(written, str) and not known.local else None
+    hub = asked or next((name for name in known.aliases if is_hub_id(name)), None)
+    if known.local and isinstance(written, str) and is_hub_id(written) and not written.endswith(".json"):
+        hub = None  # a directory here may look like one
     generates = isinstance(known.shape, DecoderShape | EncoderDecoderShape) and bool(getattr(work, "output_tokens", None))
     bytes_each = FORMAT_BYTES.get(choice.precision, 2.0)
     return Model(
@@ -320,7 +323,15 @@ def _model(work: Common, choice: Choice, known: Known | None, teacher: Learning 
         fetched_bytes=known.shape.parameters * 2.0,
         weights=_weights(known, choice, teacher),
         pooled=() if generates else poolers(known.shape),
+        alias=without_owner(asked) if asked is not None else "",
     )
+
+
+def _asked(written: str, known: Known) -> str | None:
+    """The one of the hub that a workload names, with its owner or without: networks of one shape share a row. None: any."""
+    if is_hub_id(written) and not written.endswith(".json"):
+        return written
+    return next((name for name in known.aliases if is_hub_id(name) and key(without_owner(name)) == key(written)), None)
 
 
 def _weights(known: Known, choice: Choice, teacher: Learning | None) -> str:

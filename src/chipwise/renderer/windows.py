@@ -59,6 +59,20 @@ def _days(days: list[str]) -> str:
     return ", ".join(spans).title()
 
 
+def open_share(deployment: Deployment) -> float:
+    """Of a week, in which a job may run; 1 where it always may."""
+    if not (deployment.opens and deployment.closes):
+        return 1.0
+    (begins, days), (ends, _) = _clock(deployment.opens), _clock(deployment.closes)
+    return ((ends - begins) % (24 * 60) or 24 * 60) * days / (7 * 24 * 60)
+
+
+def _clock(expression: str) -> tuple[int, int]:
+    """Minute of the day and number of days in a week, of what `_cron` wrote."""
+    minute, hour, _, _, days = expression.split()
+    return int(hour) * 60 + int(minute), len(days.split(","))
+
+
 _BY_HAND = ": suspend it and resume it at those hours."
 
 

@@ -73,6 +73,23 @@ def test_no_request_is_neither_good_nor_bad() -> None:
         assert one["inconclusiveLimit"] == one["count"] - 1
 
 
+def test_windows_do_not_overlap_so_that_no_request_counts_twice() -> None:
+    for one in metrics(SERVE).values():
+        assert one["interval"] == one["initialDelay"] == "300s"
+        assert "[5m]" in one["provider"]["prometheus"]["query"]
+        assert one["failureLimit"] == 1
+
+
+def test_a_few_requests_roll_nothing_back() -> None:
+    """One error in sixty is over 1%, and says nothing about a hundredth."""
+    found = {name: one["provider"]["prometheus"]["query"] for name, one in metrics(SERVE).items()}
+    chosen = '{namespace="chat-api",pod=~"chat-api-{{args.canary-hash}}-.*"}'
+    assert found["errors"].endswith(f" and on () (sum(increase(http_requests_total{chosen}[5m])) >= 200)")
+    first = f" and on () (sum(increase(vllm:time_to_first_token_seconds_count{chosen}[5m])) >= 40)"
+    assert found["ttft-p95"].endswith(first)
+    assert found["latency-p99"].endswith(">= 200)")
+
+
 def test_a_program_that_publishes_nothing_known_is_watched_for_restarts() -> None:
     own = replace(SERVE, software=replace(SERVE.software, engine="", is_custom=True))
     assert set(metrics(own)) == {"restarts"}

@@ -13,6 +13,7 @@ import pytest
 from chipwise.catalog.load import load
 from chipwise.planner.values.split import UNSPLIT, Split
 from chipwise.renderer.cluster import services
+from chipwise.renderer.cluster.pod import template
 from chipwise.renderer.deployment import Form, Model, Node, Software
 from chipwise.renderer.encoders import poolers
 from chipwise.renderer.launch.health import check_words
@@ -154,6 +155,16 @@ class _Answers(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
+
+
+def test_tei_has_time_to_answer_behind_its_batch() -> None:
+    """Its /health asks the backend: with a second of time, a pod that works would be taken from the Service."""
+    spec = plain(template(replace(SERVE, software=replace(SERVE.software, engine="tei")), [], {}))
+    assert isinstance(spec, dict)
+    [container] = spec["spec"]["containers"]
+    probe = container["readinessProbe"]
+    assert probe["timeoutSeconds"] >= 5
+    assert probe["failureThreshold"] >= 3
 
 
 def test_the_health_check_of_tei_runs_without_python_or_curl() -> None:

@@ -56,8 +56,17 @@ def test_replicas_follow_requests_in_work_by_keda() -> None:
     assert service["metadata"]["annotations"]["serving.kserve.io/autoscalerClass"] == "keda"
     [metric] = service["spec"]["predictor"]["autoScaling"]["metrics"]
     assert SERVE.scaling is not None
-    assert metric["external"]["target"]["value"] == str(SERVE.scaling.busy)
+    target = {"type": "Value", "value": str(SERVE.scaling.busy)}  # its webhook refuses AverageValue with `value`
+    assert metric["external"]["target"] == target
     assert metric["external"]["metric"]["query"] == 'sum(vllm:num_requests_running{namespace="chat-api"})'
+
+
+def test_engines_that_count_no_requests_in_work_scale_by_those_that_wait() -> None:
+    tei = replace(SERVE, software=replace(SERVE.software, engine="tei"))
+    assert made(tei, "InferenceService")["metadata"]["annotations"]["serving.kserve.io/autoscalerClass"] == "keda"
+    [metric] = predictor(tei)["autoScaling"]["metrics"]
+    assert metric["external"]["metric"]["query"] == 'sum(te_queue_size{namespace="chat-api"})'
+    assert metric["external"]["target"] == {"type": "Value", "value": "5"}
 
 
 def test_a_fixed_number_is_not_scaled_and_an_unknown_program_by_its_processor() -> None:

@@ -13,7 +13,7 @@ import yaml
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch.timing import progress_seconds
-from chipwise.renderer.targets import keda, monitoring
+from chipwise.renderer.targets import argo_rollouts, keda, kserve, kubernetes, monitoring
 from fixed_deployments import CASES
 
 SERVE, TRAIN, NEURON = CASES["serve"], CASES["train"], CASES["neuron"]
@@ -82,9 +82,23 @@ def test_a_query_asks_for_its_own_namespace_alone_and_its_brackets_close(case: s
 def test_nobody_is_called_for_a_replica_that_is_on_its_way() -> None:
     alert = rules(SERVE)["ReplicasMissing"]
     assert int(alert["for"].removesuffix("m")) * 60 >= progress_seconds(SERVE)
-    assert "status_replicas_available" in alert["expr"]
     assert "< 2 and" in alert["expr"], "the plan's least"
     assert alert["expr"].endswith("> 0"), "outside its hours none is wanted"
+
+
+@pytest.mark.parametrize("target", [kubernetes, argo_rollouts, kserve])
+def test_replicas_are_counted_whatever_keeps_them(target: Any) -> None:
+    """A Deployment, a Rollout and KServe's Deployment (NAME-predictor) each name their ReplicaSets after themselves."""
+    documents = [one for file in target.render(SERVE) for one in yaml.safe_load_all(file.text)]
+    kinds = {"Deployment", "Rollout", "InferenceService"}
+    [holder] = [one for one in documents if one["kind"] in kinds and one["metadata"].get("namespace") != "kube-system"]
+    name = holder["metadata"]["name"] + ("-predictor" if holder["kind"] == "InferenceService" else "")
+    for alert in ("ReplicasMissing", "MetricsMissing"):
+        patterns = re.findall(r'replicaset=~"([^"]+)"', rules(SERVE)[alert]["expr"])
+        assert patterns
+        for pattern in patterns:
+            assert re.fullmatch(pattern, f"{name}-6d4f9b7c58")
+            assert not re.fullmatch(pattern, f"{name}-gateway-6d4f9b7c58"), "one of another's"
 
 
 def test_groups_are_counted_by_their_leaders() -> None:
@@ -99,9 +113,25 @@ def test_silence_of_the_engine_is_an_alert() -> None:
 def test_a_job_is_late_after_the_upper_end_of_its_prediction() -> None:
     alerts = rules(TRAIN)
     assert f"> {TRAIN.predicted.high_s:.0f})" in alerts["JobLate"]["expr"]
-    assert "min_over_time(kube_job_status_start_time{" in alerts["JobLate"]["expr"]  # a restart does not begin anew
     assert {"JobFailed", "PodsWait", "ChipsIdle", "ChipFault", "CostAbovePlan"} <= set(alerts)
     assert not {"RequestsWait", "ReplicasMissing", "MetricsMissing"} & set(alerts)
+
+
+def test_a_job_that_pauses_by_plan_is_not_late_for_it() -> None:
+    """Samples of a run count, and the window holds as many weeks as the run takes in its hours."""
+    query = rules(TRAIN)["JobLate"]["expr"]
+    assert "start_time" not in query, "wall time"
+    [(seen, step, times)] = re.findall(r"\)\[(\d+)s:(\d+)s\]\) \* (\d+) >", query)
+    assert step == times
+    assert int(seen) > TRAIN.predicted.high_s
+    nights = replace(TRAIN, opens="0 20 * * 1,2,3,4,5", closes="0 6 * * 2,3,4,5,6", time_zone="Europe/Berlin")
+    [longer] = re.findall(r"\)\[(\d+)s:", rules(nights)["JobLate"]["expr"])
+    assert int(longer) > int(seen) * 168 / 50, "50 of the week's 168 hours"
+
+
+def test_a_job_that_was_made_again_does_not_inherit_the_time_of_the_one_before() -> None:
+    assert "== bool max by (namespace, job_name) (kube_job_created{" in rules(TRAIN)["JobLate"]["expr"]
+    assert "@ end())" in rules(TRAIN)["JobLate"]["expr"]
 
 
 def test_faults_of_programs_call_nobody() -> None:
@@ -157,6 +187,15 @@ def test_goals_that_nothing_publishes_are_named() -> None:
     assert "FirstTokenLateP95" not in text
     sglang = replace(SERVE, software=replace(SERVE.software, engine="sglang"))
     assert any("--enable-metrics" in file.text for file in monitoring.render(sglang))
+
+
+def test_tei_is_asked_by_its_own_names() -> None:
+    tei = replace(SERVE, software=replace(SERVE.software, engine="tei"), goals={"latency p99": 0.1})
+    alerts = rules(tei)
+    assert alerts["AnswersLateP99"]["expr"].startswith("histogram_quantile(0.99, sum by (le) (rate(te_request_duration_bucket{")
+    assert alerts["RequestsWait"]["expr"].startswith("sum(te_queue_size{")
+    assert alerts["MetricsMissing"]["expr"].startswith('absent(up{namespace="chat-api"} == 1)'), "its metrics come by requests"
+    assert not any("sum({" in query or "rate({" in query for query in queries(tei)), "a name that is not there"
 
 
 def test_the_monitor_is_that_of_keda() -> None:

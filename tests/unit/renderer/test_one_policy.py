@@ -8,6 +8,7 @@ import shlex
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
 import yaml
 
 from chipwise.api.render import RenderRequest, deployment_of, files, target
@@ -39,6 +40,26 @@ def test_clients_ask_for_one_name_everywhere() -> None:
     config = yaml.safe_load(service["spec"]["serveConfigV2"])["applications"][0]["args"]["llm_configs"][0]
     assert config["model_loading_config"]["model_id"] == name
     assert any(path.split("/")[1] == name for path in texts("triton", planned) if path.startswith("model_repository/"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "source", "served"),
+    [
+        ("llama-3.1-8b", "meta-llama/Llama-3.1-8B", "llama-3-1-8b"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-8B-Instruct", "llama-3-1-8b-instruct"),
+        ("llama-3.1-8b-instruct", "meta-llama/Llama-3.1-8B-Instruct", "llama-3-1-8b-instruct"),
+    ],
+)
+def test_of_networks_with_one_shape_the_one_that_was_asked_for_is_served(asked: str, source: str, served: str) -> None:
+    path = str(EXAMPLES / "serve" / "workload.yaml")
+    text = re.sub(
+        r"^  budget: .*\n", "", (EXAMPLES / "serve" / "workload.yaml").read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
+    text = text.replace("model: llama-3.1-8b\n", f"model: {asked}\n")
+    planned = once_in_run(("asked", asked), lambda: deployment_of(session(), path, RenderRequest(text=text)))
+    assert planned.model is not None
+    assert planned.model.source == source
+    assert flags(list(planned.software.command))["--served-model-name"] == planned.model.served == served
 
 
 def test_tgi_has_the_same_flags_in_its_script_and_in_a_cluster() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
-from chipwise.api.render import files, target
+from chipwise.api.render import RenderRequest, deployment_of, files, target
 from chipwise.renderer.deployment import BUSY, Deployment
+from deployments import EXAMPLES, few_session
 from deployments import on_few_offers as deployment
 from fixed_deployments import CASES
+from once_in_run import once_in_run
 
 SERVE = CASES["serve"]
 OPEN = replace(SERVE, software=replace(SERVE.software, secrets=()))
@@ -48,6 +51,29 @@ def test_the_autoscaler_of_the_cluster_takes_it(name: str) -> None:
     assert SERVE.scaling is not None
     [metric] = made(name, SERVE, "HorizontalPodAutoscaler")["spec"]["metrics"]
     assert metric["pods"]["target"]["averageValue"] == str(SERVE.scaling.busy) == "42"
+
+
+def test_a_goal_for_the_first_token_alone_scales_by_requests_too() -> None:
+    """Not by the host's processor, which does not show what a GPU has in work. How long tokens take is assumed, and said."""
+    path = EXAMPLES / "serve" / "workload.yaml"
+    text = re.sub(r"^  (tpot|latency|budget): .*\n", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    planned = once_in_run(("ttft",), lambda: deployment_of(few_session(), str(path), RenderRequest(text=text)))
+    scaling, latency = planned.scaling, planned.predicted.latency
+    assert scaling is not None
+    assert scaling.per_replica is not None
+    assert scaling.concurrency == pytest.approx(scaling.per_replica * (min(latency.values()) + 0.03 * 240))
+    [metric] = made("kubernetes", planned, "HorizontalPodAutoscaler")["spec"]["metrics"]
+    assert metric["pods"]["metric"]["name"] == "vllm_num_requests_running"
+    assert metric["pods"]["target"]["averageValue"] == str(scaling.busy)
+    assert "an assumed 0.03 s for a token" in scaling.busy_reason
+
+
+@pytest.mark.parametrize("name", ["kubernetes", "argo-rollouts"])
+def test_without_any_goal_requests_that_wait_count(name: str) -> None:
+    assert SERVE.scaling is not None
+    unknown = replace(SERVE, scaling=replace(SERVE.scaling, concurrency=None))
+    [metric] = made(name, unknown, "HorizontalPodAutoscaler")["spec"]["metrics"]
+    assert metric["pods"]["metric"]["name"] == "vllm_num_requests_waiting"
 
 
 def test_ray_and_sagemaker_take_it() -> None:

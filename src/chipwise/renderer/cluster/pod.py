@@ -242,12 +242,20 @@ def _probes(deployment: Deployment) -> Object:
             "periodSeconds": 10,
             "failureThreshold": Noted(wait, "Weights come at 150 MB/s at first, then load."),
         },
-        "readinessProbe": check | {"periodSeconds": 5, "failureThreshold": 2},
+        "readinessProbe": check | _patience(software.engine),
         "livenessProbe": check | {"periodSeconds": 15, "timeoutSeconds": 5, "failureThreshold": 4},
         "lifecycle": {
             "preStop": {"sleep": {"seconds": Noted(before_stop_seconds(deployment), _why_stop(deployment))}},
         },
     }
+
+
+def _patience(engine: str) -> Object:
+    """Of the check whether a pod answers. TEI's goes to the backend, behind the batch that it computes."""
+    if engine != "tei":
+        return {"periodSeconds": 5, "failureThreshold": 2}
+    reason = "TEI answers this after the batch that it computes: one of long texts takes more than the usual second."
+    return {"periodSeconds": 5, "timeoutSeconds": Noted(5, reason), "failureThreshold": 3}
 
 
 def _why_stop(deployment: Deployment) -> str:

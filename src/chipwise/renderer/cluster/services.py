@@ -157,35 +157,29 @@ def autoscaler(deployment: Deployment, holder: tuple[str, str] = ("", "")) -> Ob
     }
 
 
-def _metric(deployment: Deployment) -> Yaml:
-    """Requests in work where the engine counts them: the load of an accelerator does not show in its host's processor."""
-    scaling, name = deployment.scaling, QUEUES.get(deployment.software.engine)
+def counted(deployment: Deployment) -> tuple[str, int, str] | None:
+    """What an engine publishes about its load, how much of it one replica is to have, and why: requests in work, or those that
+    wait where the engine or the plan does not count the former. None: a program whose metrics we do not know."""
+    scaling, engine = deployment.scaling, deployment.software.engine
     assert scaling is not None
-    if name is not None and scaling.busy is not None:
+    if engine in QUEUES and scaling.busy is not None:
+        return QUEUES[engine], scaling.busy, f"Requests in work per replica: {scaling.busy_reason}."
+    return (WAITING[engine], QUEUED, "Requests that wait per replica: above it, one more.") if engine in WAITING else None
+
+
+def _metric(deployment: Deployment) -> Yaml:
+    """By requests where the engine counts them: the load of an accelerator does not show in its host's processor."""
+    if (load := counted(deployment)) is not None:
+        name, target, reason = load
         metric: Object = {
             "type": "Pods",
             "pods": {
                 "metric": {"name": name.replace(":", "_")},
-                "target": {"type": "AverageValue", "averageValue": str(scaling.busy)},
+                "target": {"type": "AverageValue", "averageValue": str(target)},
             },
         }
         return Noted(
-            metric,
-            f"Requests in work per replica: {scaling.busy_reason}."
-            "\nNeeds the Prometheus adapter (or KEDA: `--to keda`), which publishes it under this name.",
-        )
-    if (waiting := WAITING.get(deployment.software.engine)) is not None and name is None:
-        queue: Object = {
-            "type": "Pods",
-            "pods": {
-                "metric": {"name": waiting.replace(":", "_")},
-                "target": {"type": "AverageValue", "averageValue": str(QUEUED)},
-            },
-        }
-        return Noted(
-            queue,
-            "Requests that wait per replica: above it, one more."
-            "\nNeeds the Prometheus adapter (or KEDA: `--to keda`), which publishes it under this name.",
+            metric, f"{reason}\nNeeds the Prometheus adapter (or KEDA: `--to keda`), which publishes it under this name."
         )
     resource: Object = {
         "type": "Resource",

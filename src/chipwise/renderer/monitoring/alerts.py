@@ -10,6 +10,7 @@ from chipwise.renderer.cluster.pod import Object, meta
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.launch.timing import progress_seconds, ready_seconds
 from chipwise.renderer.monitoring import measures
+from chipwise.renderer.windows import open_share
 from chipwise.renderer.yaml_text import Noted, Yaml
 
 RULES = "monitoring.coreos.com/v1"
@@ -18,7 +19,9 @@ QUEUED = 5  # requests that wait: one more replica is on its way above it, as in
 IDLE = 0.05  # of the time: below it nobody works with the chips
 SLOW_S, WAIT_S = 600, 1800  # goals missed; pods without a machine
 IDLE_S = {Form.JOB: 900, Form.SERVICE: 7200}
-LOOK_BACK = 1.25  # of the predicted time, in which the first start of a job is looked for
+LOOK_BACK = 1.25  # of the predicted time, in which the run of a job is looked at
+SAMPLES = 500  # of the predicted time, by which the time of a run is counted
+WEEK_S = 7 * 86400
 PAID_S = 3600  # more machines than planned for so long: a rollout has one more for a while
 _WORDS = {"ttft": "First tokens", "tpot": "Tokens", "latency": "Answers"}
 _NAMES = {"ttft": "FirstTokenLate", "tpot": "TokensSlow", "latency": "AnswersLate"}
@@ -91,7 +94,7 @@ def _queue(deployment: Deployment, wanted: str) -> list[Yaml]:
     )
     unread = _alert(
         "MetricsMissing",
-        f"absent({engine.running}{{{measures.namespace_label(deployment)}}}) and on () ({wanted} > 0)",
+        f"{measures.unread(deployment, engine)} and on () ({wanted} > 0)",
         progress_seconds(deployment),
         "warning",
         f"{name}: nothing reads the engine's metrics, so no other alert about its answers can fire.",
@@ -115,12 +118,10 @@ def _job(deployment: Deployment) -> list[Yaml]:
     )
     late = _alert(
         "JobLate",
-        f"(time() - min_over_time(kube_job_status_start_time{{{inside}}}[{_seen_s(high)}s]) > {high:.0f})"
-        " and on (namespace, job_name)"
-        f" kube_job_status_active{{{inside}}} > 0",
+        f"({_run_s(deployment)} > {high:.0f}) and on (namespace, job_name) kube_job_status_active{{{inside}}} > 0",
         SLOW_S,
         "warning",
-        f"{name}: runs for {{{{ $value | humanizeDuration }}}}, longer than the plan's upper bound.",
+        f"{name}: has run for {{{{ $value | humanizeDuration }}}}, longer than the plan's upper bound.",
     )
     waits = _alert(
         "PodsWait",
@@ -130,15 +131,28 @@ def _job(deployment: Deployment) -> list[Yaml]:
         f"{name}: {{{{ $value }}}} pods have no machine.",
     )
     reason = (
-        "The upper end of the predicted time, from the first start: restarts and pauses reset the start time of a Job.\n"
-        "Prometheus must keep as much as the window holds."
+        "The upper end of the predicted time. Only time in which the job has pods counts, over restarts, and not while it is\n"
+        "paused or suspended. A Job that was deleted and made again begins at zero: so does each try of a JobSet, which makes\n"
+        "its Jobs again. Prometheus must keep as much as the window holds."
     )
     return [failed, Noted(late, reason), waits]
 
 
-def _seen_s(high_s: float) -> int:
-    """How far back the first start is looked for: a run before it must be out of sight."""
-    return math.ceil(LOOK_BACK * high_s) + SLOW_S
+def _run_s(deployment: Deployment) -> str:
+    """Seconds in which a Job had pods, by samples of the one that is there now: its start time is reset by every pause."""
+    inside, each = measures.namespace_label(deployment), "max by (namespace, job_name)"
+    high = deployment.predicted.high_s
+    step = max(math.ceil(high / SAMPLES / 60), 1) * 60
+    active = f"{each} (kube_job_status_active{{{inside}}} > bool 0)"
+    same = f"({each} (kube_job_created{{{inside}}}) == bool {each} (kube_job_created{{{inside}}} @ end()))"
+    return f"sum_over_time(({active} * {same})[{_seen_s(deployment)}s:{step}s]) * {step}"
+
+
+def _seen_s(deployment: Deployment) -> int:
+    """How far back a run is looked at: longer than the predicted time, and longer still where it pauses outside its hours."""
+    running = math.ceil(LOOK_BACK * deployment.predicted.high_s) + SLOW_S
+    share = open_share(deployment)
+    return running if share >= 1 else math.ceil(running / share) + WEEK_S
 
 
 def _hardware(deployment: Deployment) -> list[Yaml]:

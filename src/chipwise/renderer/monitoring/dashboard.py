@@ -75,11 +75,14 @@ def _load(deployment: Deployment) -> list[Panel]:
     engine, scaling = measures.engine_of(deployment), deployment.scaling
     if engine is None or scaling is None:
         return []
-    running = [("in work", measures.total(deployment, engine.running)), ("waiting", measures.total(deployment, engine.waiting))]
-    if scaling.concurrency is not None:
+    running = [("in work", measures.total(deployment, engine.running))] if engine.running else []
+    running.append(("waiting", measures.total(deployment, engine.waiting)))
+    if engine.running and scaling.concurrency is not None and scaling.token_s is None:
         running.append(("predicted at the planned peak", constant(scaling.concurrency * scaling.usual)))
-    rate = f"sum(rate({engine.tokens}{{{measures.namespace_label(deployment)}}}[{measures.WINDOW}]))"
-    drawn = [Panel("requests", "short", tuple(running)), Panel("tokens a second", "short", (("measured", rate),))]
+    drawn = [Panel("requests", "short", tuple(running))]
+    if engine.tokens:
+        rate = f"sum(rate({engine.tokens}{{{measures.namespace_label(deployment)}}}[{measures.WINDOW}]))"
+        drawn.append(Panel("tokens a second", "short", (("measured", rate),)))
     if engine.cache:
         cache = f"max({engine.cache}{{{measures.namespace_label(deployment)}}})"
         drawn.append(Panel("KV cache of the fullest replica", "percentunit", (("measured", cache),)))

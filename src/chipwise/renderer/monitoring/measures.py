@@ -1,7 +1,8 @@
 """What engines, exporters and the cluster publish, by its own names, and the queries over it.
 
 Names of engines were read in the sources of the pinned releases: vLLM 0.11.0, 0.16.0 and 0.32.0 (vllm/v1/metrics/loggers.py),
-SGLang 0.5.21 (srt/observability/metrics_collector.py); of TGI 3.3 in its documentation. Names of chips: DCGM exporter
+SGLang 0.5.21 (srt/observability/metrics_collector.py); of TGI 3.3 in its documentation; of TEI in router/src/lib.rs
+and core/src/queue.rs (its counters appear with the first request). Names of chips: DCGM exporter
 (etc/default-counters.csv), the Prometheus front end of the Neuron monitor, AMD's device metrics exporter. Names that begin with
 kube_ are those of kube-state-metrics.
 """
@@ -68,6 +69,13 @@ def _engines() -> dict[str, EngineMetrics]:
             tokens="tgi_request_generated_tokens_sum",
             source="the page on metrics of TGI, which publishes no time to the first token",
         ),
+        "tei": EngineMetrics(
+            running="",
+            waiting="te_queue_size",
+            times={"latency": "te_request_duration"},
+            tokens="",
+            source="router/src/lib.rs of TEI",
+        ),
     }
 
 
@@ -93,6 +101,20 @@ def time_query(deployment: Deployment, goal: str, pods: str = "") -> str | None:
         return None
     buckets = f"{engine.times[kind]}_bucket{{{namespace_label(deployment)}{pods}}}"
     return f"histogram_quantile({part:g}, sum by (le) (rate({buckets}[{WINDOW}])))"
+
+
+def seen_query(deployment: Deployment, goal: str, pods: str = "") -> str | None:
+    """Requests that `time_query` judges by."""
+    engine, (kind, _) = engine_of(deployment), percentile(goal)
+    if engine is None or kind not in engine.times:
+        return None
+    return f"sum(increase({engine.times[kind]}_count{{{namespace_label(deployment)}{pods}}}[{WINDOW}]))"
+
+
+def unread(deployment: Deployment, engine: EngineMetrics) -> str:
+    """True while nothing reads the engine. Where its metrics come with the first request only, by the reading itself."""
+    inside = namespace_label(deployment)
+    return f"absent({engine.running}{{{inside}}})" if engine.running else f"absent(up{{{inside}}} == 1)"
 
 
 def total(deployment: Deployment, name: str) -> str:
@@ -169,9 +191,12 @@ def machine_usd(deployment: Deployment) -> float:
 
 
 def replicas(deployment: Deployment) -> tuple[str, str]:
-    """Queries of those that answer and of those that are wanted. The leaders of groups are a StatefulSet of the set's name."""
+    """Queries of those that answer and of those that are wanted. The leaders of groups are a StatefulSet of the set's name.
+    Else by ReplicaSets, which a Deployment, a Rollout of Argo and the Deployment of KServe all keep, by their names."""
+    inside, name = namespace_label(deployment), deployment.name
     if grouped(deployment) or streams.live(deployment):
-        chosen = f'{{{namespace_label(deployment)},statefulset="{deployment.name}"}}'
+        chosen = f'{{{inside},statefulset="{name}"}}'
         return f"kube_statefulset_status_replicas_ready{chosen}", f"kube_statefulset_replicas{chosen}"
-    chosen = f'{{{namespace_label(deployment)},deployment="{deployment.name}"}}'
-    return f"kube_deployment_status_replicas_available{chosen}", f"kube_deployment_spec_replicas{chosen}"
+    chosen = f'{{{inside},replicaset=~"{name}(-predictor)?-[a-z0-9]+"}}'
+    ready, wanted = f"kube_replicaset_status_ready_replicas{chosen}", f"kube_replicaset_spec_replicas{chosen}"
+    return f"sum by (namespace) ({ready})", f"sum by (namespace) ({wanted})"

@@ -25,9 +25,10 @@ HASH = "canary-hash"  # argument of the analysis
 HALF = 50  # per cent of the replicas, after the first
 WARM_S = 300  # after the new replicas are ready: their first requests compile kernels and fill caches
 WINDOW_S = 300  # over which measures are taken: that of `measures.WINDOW`
-MEASUREMENTS, EVERY_S = 5, 60
+MEASUREMENTS = 3  # one after the other: windows that overlap would judge a request twice
 BAD = 1  # measurements over a goal that are borne: one more, and it is rolled back
 ERRORS = 0.01  # of the requests may fail
+BEYOND, FEWEST = 2, 20  # requests that a window has beyond its percentile, and in all: with fewer it says nothing
 _REFUSED = {
     Form.JOB: ("a job is not replaced while it runs", "kubernetes, kueue or jobset"),
     Form.SESSIONS: ("notebooks are of people", "jupyterhub"),
@@ -82,8 +83,8 @@ def _check(deployment: Deployment) -> None:
 def _about(deployment: Deployment) -> str:
     lines = [
         "What a new version is measured against, on its own pods. Needs Prometheus with the PodMonitor of --to monitoring or",
-        "keda, and kube-state-metrics. A measurement without a request says nothing; where all say nothing the rollout waits",
-        "for you (`kubectl argo rollouts promote` or `abort`).",
+        "keda, and kube-state-metrics. A measurement with too few requests says nothing (each query has its least); where all",
+        "say nothing the rollout waits for you (`kubectl argo rollouts promote` or `abort`).",
     ]
     if not _goals(deployment):
         lines.append("No goal of the workload is measured: the program publishes nothing that we know.")
@@ -136,8 +137,10 @@ def _goals(deployment: Deployment) -> list[Yaml]:
     metrics: list[Yaml] = []
     for goal, seconds in deployment.goals.items():
         query = measures.time_query(deployment, goal, _pods(deployment))
-        if query is None:
+        seen = measures.seen_query(deployment, goal, _pods(deployment))
+        if query is None or seen is None:
             continue
+        query = _enough(query, seen, 1 - measures.percentile(goal)[1])
         planned = deployment.predicted.latency.get(goal)
         expected = f"; the plan expects {planned:g} s" if planned is not None else ""
         name = goal.replace(" ", "-").replace(".", "-")
@@ -152,9 +155,15 @@ def _errors(deployment: Deployment) -> list[Yaml]:
     chosen = f"{measures.namespace_label(deployment)}{_pods(deployment)}"
     failed = f'sum(rate(http_requests_total{{{chosen},status="5xx"}}[{measures.WINDOW}]))'
     answers = f"sum(rate(http_requests_total{{{chosen}}}[{measures.WINDOW}]))"
-    return [
-        Noted(_metric("errors", f"({failed} or vector(0)) / {answers}", f"{ERRORS:g}"), "Answers with a status of 500 and up.")
-    ]
+    seen = f"sum(increase(http_requests_total{{{chosen}}}[{measures.WINDOW}]))"
+    query = _enough(f"({failed} or vector(0)) / {answers}", seen, ERRORS)
+    return [Noted(_metric("errors", query, f"{ERRORS:g}"), "Answers with a status of 500 and up.")]
+
+
+def _enough(query: str, seen: str, part: float) -> str:
+    """Without a result where so few requests came that one of them decides whether `part` of them is too late."""
+    fewest = max(round(BEYOND / part), FEWEST) if part > 0 else FEWEST
+    return f"{query} and on () ({seen} >= {fewest})"
 
 
 def _restarts(deployment: Deployment) -> Yaml:
@@ -168,7 +177,7 @@ def _metric(name: str, query: str, limit: str) -> Object:
     return {
         "name": name,
         "initialDelay": f"{WINDOW_S}s",
-        "interval": f"{EVERY_S}s",
+        "interval": f"{WINDOW_S}s",
         "count": MEASUREMENTS,
         "successCondition": f"{known} && result[0] <= {limit}",
         "failureCondition": f"{known} && result[0] > {limit}",

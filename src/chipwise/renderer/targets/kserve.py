@@ -29,6 +29,7 @@ WAIT_S = 60  # of a request in the queue of a replica, beside its answer
 KSERVE_S = 600  # that it gives its Deployment to make progress
 # What a ServingRuntime has of a pod; the rest is the InferenceService's.
 _RUNTIME = ("nodeSelector", "affinity", "tolerations", "containers", "volumes")
+_SHARED = "\nKServe takes no other type with `value`, and KEDA divides what it finds by the replicas all the same."
 _REFUSED = {
     Form.JOB: ("a job that nobody calls", "kubernetes or kueue"),
     Form.SESSIONS: ("notebooks of people", "jupyterhub"),
@@ -174,27 +175,25 @@ def _class(deployment: Deployment) -> str:
     assert scaling is not None
     if scaling.minimum == scaling.maximum:
         return "none"
-    return "keda" if deployment.software.engine in services.QUEUES and scaling.busy is not None else "hpa"
+    return "keda" if services.counted(deployment) is not None else "hpa"
 
 
 def _scaled(deployment: Deployment) -> Object:
-    scaling = deployment.scaling
-    assert scaling is not None
-    match _class(deployment):
-        case "none":
-            return {}
-        case "hpa":
-            return {"scaleMetric": "cpu", "scaleTarget": 70}
-    query = measures.total(deployment, services.QUEUES[deployment.software.engine])
+    if _class(deployment) == "none":
+        return {}
+    load = services.counted(deployment)
+    if load is None:
+        return {"scaleMetric": "cpu", "scaleTarget": 70}
+    name, target, reason = load
     metric: Object = {
         "type": "External",
         "external": {
             "metric": {
                 "backend": "prometheus",
                 "serverAddress": Noted(monitors.PROMETHEUS, "Of the Prometheus operator; put yours."),
-                "query": query,
+                "query": measures.total(deployment, name),
             },
-            "target": {"type": "AverageValue", "value": Noted(str(scaling.busy), f"For one replica: {scaling.busy_reason}.")},
+            "target": {"type": "Value", "value": Noted(str(target), f"{reason}{_SHARED}")},
         },
     }
-    return {"autoScaling": {"metrics": [Noted(metric, "Requests in work, by the PodMonitor of --to monitoring.")]}}
+    return {"autoScaling": {"metrics": [Noted(metric, "As the PodMonitor of --to monitoring reads it.")]}}
