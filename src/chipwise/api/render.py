@@ -160,7 +160,8 @@ def _laid_out(
         environments = {one: deployments[one] for one in known.parsed.environments}
         beside = [one for one in modules if one != name]
         defaults = deployments[request.environment]
-        by_target[name] = lay_out(layout, partial(files, name, module), defaults, environments, name, beside)
+        noted = partial(with_notes, expresses=getattr(module, "EXPRESSES", ()))
+        by_target[name] = lay_out(layout, partial(files, name, module), defaults, environments, name, beside, noted)
     return by_target
 
 

@@ -23,9 +23,11 @@ def lay_out(
     environments: Mapping[str, Deployment],
     target: str = "kubernetes",
     beside: Sequence[str] = (),
+    noted: Callable[[Deployment], Deployment] | None = None,
 ) -> list[File]:
     """`render` is the target's; `defaults` is the workload without an environment, or in the one that stands for the rest.
-    `beside`: the other targets of the same command, each of which has a folder of its name."""
+    `beside`: the other targets of the same command, each of which has a folder of its name; `noted` adds what headings
+    say of a deployment beside its files, as `render` does."""
     folders = {name: dns_name(name) for name in environments}
     if len(set(folders.values())) < len(folders):
         raise CannotRender(
@@ -33,7 +35,14 @@ def lay_out(
             remedy="Give them names that differ in letters or digits.",
         )
     variants = [
-        variant(folder, deployment, own_namespace(deployment, folder), render(_in_namespace(deployment)), target, beside)
+        variant(
+            folder,
+            noted(deployment) if noted is not None else deployment,
+            own_namespace(deployment, folder),
+            render(_in_namespace(deployment)),
+            target,
+            beside,
+        )
         for folder, deployment in (("", defaults), *((folders[name], one) for name, one in environments.items()))
     ]
     if not any(one.manifests for one in variants):
