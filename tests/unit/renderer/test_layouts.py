@@ -174,6 +174,7 @@ def test_the_page_beside_it_has_what_a_gitops_controller_takes(layout: str) -> N
     page = made(layout, {"dev": DEV, "prod": PROD})["README.md"]
     [argo, flux] = [yaml.safe_load(one.split("```")[0]) for one in page.split("```yaml\n")[1:]]
     assert argo["kind"] == "Application"
+    assert layout == "helm" or "kustomize edit set image vllm/vllm-openai@sha256" in page
     assert argo["spec"]["destination"]["namespace"] == "chat-api-dev"
     assert argo["spec"]["ignoreDifferences"][0]["jsonPointers"] == ["/spec/replicas"], "clocks change it"
     assert flux["apiVersion"].endswith("toolkit.fluxcd.io/v1" if layout == "kustomize" else "toolkit.fluxcd.io/v2")

@@ -24,7 +24,7 @@ def readme(layout: str, defaults: Variant, environments: Sequence[Variant], fold
             f"{variant.deployment.machines} x {node.machine} ({node.provider} {node.region}, {variant.deployment.purchase})"
         )
         lines.append(f"| {variant.name or '(defaults)'} | `{variant.namespace}` | {machines} |")
-    lines += ["", *_taken(variants), *_cluster(layout, variants)]
+    lines += ["", *_taken(variants), *_stored(variants), *_cluster(layout, variants)]
     lines += _kustomize(variants, folder) if layout == "kustomize" else _helm(variants, folder)
     return "\n".join(lines).rstrip("\n") + "\n"
 
@@ -45,6 +45,15 @@ def _taken(variants: Sequence[Variant]) -> list[str]:
     """KEDA is the one target that takes something over."""
     left_out = tuple(dict.fromkeys(key for one in variants for key in one.taken))
     return [f"Left out, because the files of `keda` do the same: {_names(left_out)}.", ""] if left_out else []
+
+
+def _stored(variants: Sequence[Variant]) -> list[str]:
+    names = ", ".join(f"`{key.name}`" for key in keys(variants) if key.kind == "ExternalSecret")
+    sentence = (
+        f"All environments of one cloud and region read the same stored secrets ({names}). Where one must not have the values"
+        " of another, store its own under other names (`prod-...`), and put those into `remoteRef.key` of its ExternalSecrets."
+    )
+    return [sentence, ""] if names and len(variants) > 2 else []
 
 
 def _cluster(layout: str, variants: Sequence[Variant]) -> list[str]:
@@ -77,11 +86,9 @@ def _kustomize(variants: Sequence[Variant], folder: str) -> list[str]:
     path = f"overlays/{variant.name}" if variant.name else "base"
     image = _main_image(variant)
     lines = ["## Apply and release", ""]
-    lines += _code(
-        "sh",
-        f"kubectl diff -k {path}\nkubectl apply --server-side -k {path}\n"
-        f"# a release: pin what runs there\n(cd {path} && kustomize edit set image {image}@sha256:DIGEST)",
-    )
+    pin = f"\n# a release: pin what runs there\n(cd {path} && kustomize edit set image {image}@sha256:DIGEST)"
+    commands = f"kubectl diff -k {path}\nkubectl apply --server-side -k {path}"
+    lines += _code("sh", commands + (pin if _names_image(variant, image) else ""))
     lines += ["## GitOps", "", "Argo CD:", "", *_code("yaml", _argo(variant, {"path": f"{folder}{path}"}))]
     flux: Yaml = {
         "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
@@ -175,6 +182,10 @@ def _scaled_by_clocks(variant: Variant) -> list[str]:
 def _spec(manifest: Yaml) -> dict[str, Yaml]:
     spec = manifest.get("spec") if isinstance(manifest, dict) else None
     return spec if isinstance(spec, dict) else {}
+
+
+def _names_image(variant: Variant, image: str) -> bool:
+    return any(f"'image': '{image}" in str(one.value) for one in variant.manifests.values())
 
 
 def _main_image(variant: Variant) -> str:
