@@ -325,6 +325,7 @@ class Deployment:
     written_usd: float | None = None  # a month of files that do not keep the plan's hours; None: they do, or there are none
     finetuning: FineTuning | None = None
     reservation: Reservation | None = None  # machines start in it and nowhere else
+    answers_bytes: float | None = None  # of a batch of embeddings, as JSON; None: of other work
     best: str = ""  # the plan's first machines and their price, where they are not the node's
 
     @property

@@ -52,7 +52,7 @@ from chipwise.renderer.platforms import platforms
 from chipwise.renderer.quoting import dns_name, file_name, is_hub_id
 from chipwise.renderer.software import QUANTIZED, SoftwareRequest, images_for, software_of, unverified_for
 from chipwise.renderer.standing_in import similar_nodes
-from chipwise.renderer.volumes import volumes_of
+from chipwise.renderer.volumes import answers_bytes, volumes_of
 from chipwise.renderer.windows import hours_of, paused, window
 from chipwise.units import GIB, HOUR
 from chipwise.workload.common import Common
@@ -112,6 +112,7 @@ def describe(
     starts, stops = ("", "") if hours else (starts, stops)
     goals, budget = work.goals, work.goals.budget
     software = patient(software_of(request, catalog.rows("images")), loaded)
+    answered = answers_bytes(work, model, loaded) if software.command[:2] == ("vllm", "run-batch") else None
     return Deployment(
         name=name,
         title=work.name,
@@ -127,7 +128,7 @@ def describe(
         split=split,
         chips_each=per_replica,
         model=loaded,
-        volumes=tuple(volumes_of(work, chosen, loaded, form)),
+        volumes=tuple(volumes_of(work, chosen, loaded, form, answered, bool(starts))),
         scaling=scaling,
         checkpoint_s=_checkpoint(work, chosen),
         deadline_s=goals.deadline,
@@ -166,6 +167,7 @@ def describe(
         streams=(work.streams or 0) if isinstance(work, Transcode) else 0,
         finetuning=_finetuning(work, model),
         reservation=reservation_of(work),
+        answers_bytes=answered,
     )
 
 

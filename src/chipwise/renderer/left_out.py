@@ -10,7 +10,8 @@ from chipwise.planner.values.split import Streams, width
 from chipwise.renderer.deployment import TPU_HOST, Deployment, Form
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch import nodes
-from chipwise.renderer.layout import replica_machines
+from chipwise.renderer.layout import most_machines, replica_machines
+from chipwise.text import plural
 
 LAYERS, REGIONS, STREAMS, RESERVATIONS = "layers", "regions", "streams", "reservations"
 PULLS = "pulls"  # images of a registry that asks who it is
@@ -67,9 +68,15 @@ def _reservation(deployment: Deployment) -> tuple[str, ...]:
         return ()
     paid = "paid when it was bought" if reservation.block else "paid whether machines run in it or not"
     ends = " EC2 ends its machines 30 minutes before the block does (60 for UltraServers)." if reservation.block else ""
+    most = most_machines(deployment)
+    waits = (
+        " Copies beyond what it holds wait until others go: lower the maximum to what it has room for."
+        if deployment.form is Form.SERVICE and most > deployment.machines
+        else ""
+    )
     note = (
-        f"Machines start in {reservation.title} alone, which must be of {node.machine} in {node.region} and of this number,"
-        f" {paid}; the price here is that of machines by the hour.{ends}"
+        f"Machines start in {reservation.title} alone, which must be of {node.machine} in {node.region} and hold"
+        f" {plural(most, 'machine')}, {paid}; the price here is that of machines by the hour.{waits}{ends}"
     )
     return (note,)
 

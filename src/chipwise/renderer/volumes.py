@@ -2,14 +2,56 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from chipwise.planner.values.plan import Choice
 from chipwise.renderer.deployment import FORMAT_BYTES, Form, Model, Volume
 from chipwise.units import GB
 from chipwise.workload.common import Common
 from chipwise.workload.kinds import Batch, Learning, Transcode
+from chipwise.workload.model.registry import Model as Known
+
+FLOAT_BYTES, ANSWER_BYTES = 21.0, 500.0  # of a number of an embedding as JSON, and of what stands around all of them
+TOKEN_BYTES, REQUEST_BYTES = 5.0, 300.0  # of a token of a request, and of what stands around all of them
 
 
-def volumes_of(work: Common, choice: Choice, model: Model | None, form: Form) -> list[Volume]:
+def answers_bytes(work: Common, known: Known | None, model: Model | None) -> float | None:
+    """Of a batch whose answers are embeddings, in the JSON that vLLM writes: far more than what was asked."""
+    hidden = getattr(known.shape, "hidden", None) if known is not None else None
+    if not isinstance(work, Batch) or model is None or not model.pooled or not hidden:
+        return None
+    return float(work.items * (hidden * FLOAT_BYTES + ANSWER_BYTES))
+
+
+def volumes_of(
+    work: Common, choice: Choice, model: Model | None, form: Form, answered: float | None = None, again: bool = False
+) -> list[Volume]:
+    """`answered`: bytes of answers that are kept beside the data; `again`: a clock starts it, and the last run's are kept."""
+    volumes = _kept(work, choice, model, form)
+    if answered is None:
+        return volumes
+    runs, reason = (2, " of two runs") if again else (1, "")
+    return [
+        replace(
+            volume,
+            size_bytes=max(volume.size_bytes, 1.1 * (2 * _asked_bytes(work) + runs * answered)),
+            reason=f"requests, their copy in shards, and answers{reason} as text",
+        )
+        if volume.name == "data"
+        else volume
+        for volume in volumes
+    ]
+
+
+def _asked_bytes(work: Common) -> float:
+    if work.data is not None and work.data.read_bytes:
+        return work.data.read_bytes
+    assert isinstance(work, Batch)
+    tokens = work.input_tokens.mean if work.input_tokens is not None else 0.0
+    return work.items * (tokens * TOKEN_BYTES + REQUEST_BYTES)
+
+
+def _kept(work: Common, choice: Choice, model: Model | None, form: Form) -> list[Volume]:
     volumes = []
     shared = choice.machines > 1 or form is Form.SERVICE
     if work.data is not None:

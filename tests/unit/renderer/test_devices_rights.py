@@ -56,3 +56,10 @@ def test_compose_runs_tpus_as_root_and_amd_by_number() -> None:
     single = replace(TPU, node=replace(TPU.node, machine="tpu-v6e-4", chips=4), chips_each=4)
     [service] = objects("compose", single)[0]["services"].values()
     assert service["user"] == "0:0"
+
+
+def test_files_say_who_hands_out_chips_that_they_bring_no_plugin_for() -> None:
+    for name in ("kubernetes", "kueue"):
+        text = "".join(file.text for file in files(name, target(name), AMD))
+        assert "AMD's device plugin" in text
+    assert "AMD's" not in "".join(file.text for file in files("kubernetes", target("kubernetes"), SERVE))

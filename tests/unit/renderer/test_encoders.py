@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from chipwise.api.render import RenderRequest, deployment_of
 from chipwise.catalog.load import load
 from chipwise.planner.values.split import UNSPLIT, Split
 from chipwise.renderer.cluster import services
@@ -17,11 +18,13 @@ from chipwise.renderer.cluster.pod import template
 from chipwise.renderer.deployment import Form, Model, Node, Software
 from chipwise.renderer.encoders import poolers
 from chipwise.renderer.launch.health import check_words
+from chipwise.renderer.launch.shards import MOST_ANSWERED_BYTES, shards
 from chipwise.renderer.software import SoftwareRequest, software_of
 from chipwise.renderer.yaml_text import plain
 from chipwise.workload.common import Common
 from chipwise.workload.kinds import Batch, Serve
 from chipwise.workload.model.registry import find
+from deployments import session
 from fixed_deployments import CASES, SERVE
 
 ROWS = load(prices=False).rows("images")
@@ -180,3 +183,14 @@ def test_the_health_check_of_tei_runs_without_python_or_curl() -> None:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def test_a_volume_has_room_for_embeddings_as_text_and_a_shard_for_memory() -> None:
+    text = "name: nightly\nkind: batch\nmodel: bge-large-en-v1.5\nitems: 20M\ninput_tokens: 400\n"
+    nightly = f"{text}schedule: {{kind: cron, expression: '0 1 * * *', time_zone: UTC}}\n"
+    once, again = (deployment_of(session(), "x.yaml", RenderRequest(text=one)) for one in (text, nightly))
+    answered = 20e6 * 1024 * 21
+    sizes = [volume.size_bytes for one in (once, again) if (volume := one.volume("data")) is not None]
+    assert answered < sizes[0] < 1.5 * answered
+    assert sizes[1] > sizes[0] + answered
+    assert answered / shards(again) <= MOST_ANSWERED_BYTES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from chipwise.errors import InvalidFile
 from chipwise.files.source import read_text
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
+from chipwise.renderer.layouts.laying import LAYOUTS, lay_out
 from chipwise.renderer.targets import external_secrets
 from chipwise.workload.parse import parse
 from deployments import EXAMPLES
@@ -71,7 +73,10 @@ def test_the_login_of_a_registry_is_the_whole_secret_and_the_account_pulls_by_it
 
 def test_who_pulls_without_a_cluster_is_reminded_of_the_registry() -> None:
     assert "registry-login" in files("compose", target("compose"), PULLS)[0].text
-    assert "signed in" not in "".join(file.text for file in files("kubernetes", target("kubernetes"), PULLS))
+    for name in ("kubernetes", "argo-rollouts", "kserve"):
+        text = "".join(file.text for file in files(name, target(name), PULLS))
+        assert "imagePullSecrets" in text
+        assert "signed in" not in text, name
 
 
 def test_stores_of_google_and_azure_are_read_as_the_workload_itself() -> None:
@@ -100,3 +105,13 @@ def test_a_workload_names_the_secret_that_pulls() -> None:
     for wrong in ("pull_secret: Registry/Login", "pull_secret: a, secrets: {X: a/b}"):
         with pytest.raises(InvalidFile, match="pull_secret"):
             parse(text + f"\nprogram: {{{wrong}}}\n")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_page_of_a_layout_says_that_environments_read_the_same_names(layout: str) -> None:
+    render = partial(files, "external-secrets", target("external-secrets"))
+    tree = lay_out(layout, render, SERVE, {"dev": SERVE, "prod": SERVE}, "external-secrets")
+    page = next(file.text for file in tree if file.path == "README.md")
+    assert "`hub-token`" in page
+    assert "the same stored secrets" in page
+    assert "set image" not in page, "there is none"

@@ -33,8 +33,15 @@ DEV = replace(PROD, machines=1, scaling=Scaling(1, 1, 1, 6.9, 32), purchase="spo
 LARGE = replace(PROD, scaling=Scaling(4, 4, 24, 6.9, 128, concurrency=61.4))
 
 
-def made(layout: str, every: dict[str, Deployment], name: str = "kubernetes", defaults: Deployment = PROD) -> dict[str, str]:
-    return {file.path: file.text for file in lay_out(layout, partial(files, name, target(name)), defaults, every)}
+def made(
+    layout: str,
+    every: dict[str, Deployment],
+    name: str = "kubernetes",
+    defaults: Deployment = PROD,
+    beside: tuple[str, ...] = (),
+) -> dict[str, str]:
+    render = partial(files, name, target(name))
+    return {file.path: file.text for file in lay_out(layout, render, defaults, every, name, beside)}
 
 
 def loaded(tree: dict[str, str], path: str) -> Any:
@@ -167,6 +174,7 @@ def test_the_page_beside_it_has_what_a_gitops_controller_takes(layout: str) -> N
     page = made(layout, {"dev": DEV, "prod": PROD})["README.md"]
     [argo, flux] = [yaml.safe_load(one.split("```")[0]) for one in page.split("```yaml\n")[1:]]
     assert argo["kind"] == "Application"
+    assert layout == "helm" or "kustomize edit set image vllm/vllm-openai@sha256" in page
     assert argo["spec"]["destination"]["namespace"] == "chat-api-dev"
     assert argo["spec"]["ignoreDifferences"][0]["jsonPointers"] == ["/spec/replicas"], "clocks change it"
     assert flux["apiVersion"].endswith("toolkit.fluxcd.io/v1" if layout == "kustomize" else "toolkit.fluxcd.io/v2")
@@ -218,3 +226,55 @@ def test_a_mapping_that_one_environment_has_empty_is_one_value() -> None:
 def test_files_for_several_clusters_are_no_layout() -> None:
     with pytest.raises(CannotRender, match="several clusters"):
         made("kustomize", {}, "external-secrets", CASES["pipeline"])
+
+
+def _named(page: str) -> list[tuple[str, str]]:
+    """What a reader of a page would apply: the name and the path of each object in it."""
+    found = []
+    for one in page.split("```yaml\n")[1:]:
+        body = yaml.safe_load(one.split("```")[0])
+        spec = body["spec"]
+        chart = spec["chart"]["spec"]["chart"] if "chart" in spec else None
+        found.append((body["metadata"]["name"], chart or spec.get("path") or spec["source"]["path"]))
+    return found
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_trees_of_several_targets_share_no_name_and_no_path(layout: str) -> None:
+    every = {"dev": DEV, "prod": PROD}
+    one = made(layout, every, beside=("karpenter",))
+    two = made(layout, every, "karpenter", beside=("kubernetes",))
+    assert not set(_named(one["README.md"])) & set(_named(two["README.md"]))
+    assert all("karpenter" in name and "karpenter/" in path for name, path in _named(two["README.md"]))
+    assert all("kubernetes/" in path for _, path in _named(one["README.md"]))
+    if layout == "helm":
+        assert loaded(two, "chart/Chart.yaml")["name"] == "chat-api-karpenter"
+        assert "helm upgrade --install chat-api-karpenter chart" in two["README.md"]
+        assert "helm upgrade --install chat-api chart" in one["README.md"]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_machines_of_a_cluster_that_environments_share_are_not_taken_from_each_other(layout: str) -> None:
+    page = made(layout, {"stage": DEV, "prod": PROD}, "karpenter")["README.md"]
+    assert "NodePool `chat-api`" in page
+    assert "a cluster of its own" in page
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_keda_does_is_not_done_by_a_second_autoscaler(layout: str) -> None:
+    by_hours = replace(PROD, starts="0 8 * * 1-5", stops="0 18 * * 1-5")
+    every = {"dev": DEV, "prod": by_hours}
+    tree = made(layout, every, beside=("keda",), defaults=by_hours)
+    written = "".join(text for path, text in tree.items() if path.endswith(".yaml"))
+    assert "HorizontalPodAutoscaler" not in written
+    assert "chat-api-close" not in written
+    assert "HorizontalPodAutoscaler `chat-api`" in tree["README.md"]
+    assert "HorizontalPodAutoscaler" in "".join(made(layout, every, defaults=by_hours).values())
+
+
+@pytest.mark.parametrize("name", ["kubernetes", "keda", "karpenter"])
+def test_the_page_of_a_chart_names_files_that_are_there(name: str) -> None:
+    tree = made("helm", {"dev": DEV}, name)
+    page = tree["README.md"]
+    assert ("namespaces/dev.yaml" in page) == ("namespaces/dev.yaml" in tree)
+    assert ("--create-namespace" in page) == ("namespaces/dev.yaml" not in tree)

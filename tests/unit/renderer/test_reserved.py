@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from chipwise.errors import InvalidFile
 from chipwise.files.source import read_text
 from chipwise.renderer.deployment import Deployment, MachineLayer, Reservation
 from chipwise.renderer.file import CannotRender
-from chipwise.renderer.layout import candidates
+from chipwise.renderer.layout import candidates, most_machines
+from chipwise.renderer.layouts.laying import lay_out
+from chipwise.renderer.left_out import with_notes
 from chipwise.workload.parse import parse
 from deployments import EXAMPLES, session
 from fixed_deployments import CASES
@@ -145,3 +148,38 @@ def test_it_changes_no_plan() -> None:
     planned, same = (deployment_of(session(), path, RenderRequest(text=one)) for one in (text, text + held))
     assert same.reservation == BLOCK
     assert replace(same, reservation=None) == planned
+
+
+def test_the_note_has_the_most_that_is_ever_asked_for_and_what_waits() -> None:
+    text = files("karpenter", target("karpenter"), SERVE)[0].text.replace("\n# ", " ")
+    most = most_machines(SERVE)
+    assert most > SERVE.machines
+    assert f"hold {most} machines" in text
+    assert "lower the maximum" in text
+    assert "lower the maximum" not in files("karpenter", target("karpenter"), TRAIN)[0].text.replace("\n# ", " ")
+
+
+def test_machines_beside_it_need_a_change_of_the_pods_too() -> None:
+    text = files("karpenter", target("karpenter"), TRAIN)[0].text
+    assert "here and in the pods' nodeAffinity" in text
+
+
+def test_a_node_group_is_applied_when_its_block_has_begun_and_frees_room_before_it_fills_it() -> None:
+    text = _terraform(TRAIN, "eks/")
+    assert "0 until the block begins" not in text
+    assert "when the block has begun" in text
+    assert "updateStrategy=MINIMAL" in text
+    group = text[text.index('resource "aws_eks_node_group"') :]
+    assert "create_before_destroy" not in group, "there is no room for both"
+    assert "create_before_destroy" in _terraform(replace(SERVE, reservation=None), "eks/")
+
+
+@pytest.mark.parametrize(
+    ("layout", "path"), [("helm", "chart/values-prod.yaml"), ("kustomize", "overlays/prod/kustomization.yaml")]
+)
+def test_headings_of_a_layout_say_it_too(layout: str, path: str) -> None:
+    module = target("kubernetes")
+    noted = partial(with_notes, expresses=module.EXPRESSES)
+    tree = lay_out(layout, partial(files, "kubernetes", module), SERVE, {"prod": SERVE}, noted=noted)
+    text = next(file.text for file in tree if file.path == path)
+    assert HELD.id in text

@@ -217,9 +217,32 @@ def test_a_single_replica_cuts_its_requests_itself(place: Place) -> None:
     many = shards.shards(planned)
     assert place.ran(command(planned)) == 0
     assert Counter(place.answered()) == Counter(asked)
-    assert len(list((place.data / "requests").iterdir())) == min(many, 50)
+    assert len(list((place.data / "requests").glob("*.jsonl"))) == min(many, 50)
     assert place.ran(command(planned)) == 0
     assert len(place.lines("started")) == min(many, 50)
+
+
+def test_other_requests_under_the_same_name_are_answered_the_next_night(place: Place) -> None:
+    first, planned = place.asked(20), place.planned(checkpoint_s=3600.0)
+    assert place.ran(command(planned)) == 0
+    second = [line.replace("r-", "night-2-") for line in first[:3]]
+    (place.data / "requests.jsonl").write_text("\n".join(second) + "\n")
+    assert place.ran(command(planned)) == 0
+    assert Counter(place.answered()) == Counter(second)
+    before = [line for path in (place.data / "answers.before").glob("*.jsonl") for line in path.read_text().splitlines()]
+    assert Counter(before) == Counter(first)
+    assert not list(place.data.glob("requests.*.old"))
+
+
+def test_replicas_answer_shards_that_were_cut_anew(place: Place) -> None:
+    place.asked(20, shards_of=4)
+    both = command(place.planned(2))
+    assert [place.ran(both, PART=str(part), PARTS="2") for part in range(2)] == [0, 0]
+    changed = place.data / "requests" / "00001.jsonl"
+    changed.write_text(changed.read_text().replace("r-", "night-2-"))
+    assert [place.ran(both, PART=str(part), PARTS="2") for part in range(2)] == [0, 0]
+    assert len(place.lines("started")) == 4 + 1
+    assert place.whole()
 
 
 def test_missing_shards_are_told(place: Place) -> None:
@@ -324,7 +347,8 @@ def test_what_a_target_writes_answers_its_part_of_the_shards(place: Place, way: 
     numbers = {"JOB_COMPLETION_INDEX", "AWS_BATCH_JOB_ARRAY_INDEX", "SLURM_ARRAY_TASK_ID", "MACHINE", "PART"}
     words = WAYS[way](place.planned(2))
     assert place.ran(words, PARTS="2", SHARD="00001", HOME="/nowhere", **dict.fromkeys(numbers, "1")) == 0
-    assert sorted(path.name for path in (place.data / "answers").iterdir()) == ["00001.jsonl", "00003.jsonl", "00005.jsonl"]
+    names = sorted(path.name for path in (place.data / "answers").iterdir() if path.suffix != ".sum")
+    assert names == ["00001.jsonl", "00003.jsonl", "00005.jsonl"]
     assert place.whole()
     assert way == "vllm" or all("--served it's $HOME" in line for line in place.lines("words"))
 
@@ -359,6 +383,15 @@ def test_every_replica_has_the_same_number_of_shards_and_names_have_room_for_all
     long = replace(batch, predicted=replace(batch.predicted, seconds=1e9))
     assert shards.shards(long) <= shards.MOST_SHARDS
     assert shards.shards(replace(batch, predicted=replace(batch.predicted, seconds=1.0))) == 16
+
+
+def test_answers_of_one_shard_fit_into_memory() -> None:
+    """vLLM holds all of a file's answers until the last is there."""
+    batch = CASES["batch"]
+    many = replace(batch, answers_bytes=21e3 * 100e6)
+    assert many.answers_bytes is not None
+    assert many.answers_bytes / shards.shards(many) <= shards.MOST_ANSWERED_BYTES
+    assert shards.shards(replace(batch, answers_bytes=1e6)) == shards.shards(batch)
 
 
 def test_a_command_of_the_users_own_is_left_as_it_is() -> None:

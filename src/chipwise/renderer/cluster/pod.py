@@ -34,6 +34,11 @@ SAVE_S = 300  # for a job that is told to end, where no machine is taken back
 TORCH_SPARE_S = 10  # between the end of the processes and that of the pod
 TORCH_STOP = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 RENDEZVOUS_PORT = 29500
+# Who hands out chips for which no plugin is written: see `devices`.
+_PLUGINS = {
+    "AMD": "Handed out by AMD's device plugin, which the cluster must have. AMD's GPU operator brings it; these files do not.",
+    "Intel": "Handed out by Intel's device plugin, which the cluster must have. Its operator brings it; these files do not.",
+}
 AMD_GROUPS = (44, 109)  # video everywhere; render on Ubuntu 22.04
 LOCKED_KIB = 68719476736  # as much as GKE's documentation sets
 Object = dict[str, Yaml]
@@ -218,6 +223,8 @@ def resources(deployment: Deployment) -> Object:
     resource = resource_of(deployment.node)
     if resource is not None:
         requests[resource] = limits[resource] = pod_chips(deployment)
+        if deployment.node.kind == "gpu" and deployment.node.vendor in _PLUGINS:
+            requests[resource] = Noted(pod_chips(deployment), _PLUGINS[deployment.node.vendor])
     if uses_efa(deployment):
         requests["vpc.amazonaws.com/efa"] = limits["vpc.amazonaws.com/efa"] = deployment.node.interfaces
     return {"requests": requests, "limits": limits}

@@ -16,13 +16,14 @@ from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.launch.health import LOAD_BYTES_PER_S
 from chipwise.renderer.layout import independent
 from chipwise.renderer.program_files import inline, program
-from chipwise.units import MINUTE
+from chipwise.units import GIB, MINUTE
 
 DIGITS = 5  # in the name of a shard
 MOST_SHARDS = 100_000  # that names of so many digits tell apart
 RESTART_S = 60.0  # of an engine whose kernels are compiled already: processes, memory, graphs
 RESTARTS_SHARE = 0.1  # of the time that may go to starting the engine anew
 USUAL_S = 30 * MINUTE  # of a shard, where no machine is expected to be lost
+MOST_ANSWERED_BYTES = 4 * GIB  # of one shard, as JSON: vLLM holds all answers until the last, in half as much again
 _FILES = ("--input-file", "--output-file")
 
 PROGRAM = inline(program("shards.sh"))
@@ -49,8 +50,10 @@ def shard_seconds(deployment: Deployment) -> float:
 
 def shards_each(deployment: Deployment) -> int:
     """Of one replica. All of them are at work for as long as the job takes."""
-    limit = max(MOST_SHARDS // _replicas(deployment), 1)
-    return min(max(math.ceil(deployment.predicted.seconds / shard_seconds(deployment)), 1), limit)
+    replicas = _replicas(deployment)
+    limit = max(MOST_SHARDS // replicas, 1)
+    for_memory = math.ceil((deployment.answers_bytes or 0.0) / MOST_ANSWERED_BYTES / replicas)
+    return min(max(math.ceil(deployment.predicted.seconds / shard_seconds(deployment)), for_memory, 1), limit)
 
 
 def shards(deployment: Deployment) -> int:
@@ -84,7 +87,12 @@ def shard_reason(deployment: Deployment) -> list[str]:
         "Answered shards are skipped: a lost machine costs the one in work. `cat answers/*.jsonl` is the result.",
     ]
     if replicas == 1:
-        return [*lines, "They are cut at the first start, unless the folder requests is there already."]
+        lines.append("They are cut at the first start, unless the folder requests is there already.")
+        again = "Other requests in requests.jsonl are cut anew; answers of the last run are then in answers.before."
+        return [*lines, again] if deployment.starts else lines
+    if deployment.starts:
+        lines.append("Before every start, empty both folders and cut the new requests, in the data directory:")
+        return [*lines, f"  rm -rf requests answers && {_cutting(count)}"]
     return [*lines, "Cut them once, in the data directory, before the start:", f"  {_cutting(count)}"]
 
 

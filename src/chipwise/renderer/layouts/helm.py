@@ -53,7 +53,7 @@ def _chart(defaults: Variant) -> str:
     return document(
         {
             "apiVersion": "v2",
-            "name": deployment.name,
+            "name": defaults.release,
             "description": deployment.description or f"{deployment.title}: {deployment.kind}",
             "type": "application",
             "version": Noted("0.1.0", "Raise it with every change of the chart."),

@@ -16,8 +16,18 @@ LAYOUTS = ("kustomize", "helm")
 Render = Callable[[Deployment], Sequence[File]]
 
 
-def lay_out(layout: str, render: Render, defaults: Deployment, environments: Mapping[str, Deployment]) -> list[File]:
-    """`render` is the target's; `defaults` is the workload without an environment, or in the one that stands for the rest."""
+def lay_out(
+    layout: str,
+    render: Render,
+    defaults: Deployment,
+    environments: Mapping[str, Deployment],
+    target: str = "kubernetes",
+    beside: Sequence[str] = (),
+    noted: Callable[[Deployment], Deployment] | None = None,
+) -> list[File]:
+    """`render` is the target's; `defaults` is the workload without an environment, or in the one that stands for the rest.
+    `beside`: the other targets of the same command, each of which has a folder of its name; `noted` adds what headings
+    say of a deployment beside its files, as `render` does."""
     folders = {name: dns_name(name) for name in environments}
     if len(set(folders.values())) < len(folders):
         raise CannotRender(
@@ -25,13 +35,20 @@ def lay_out(layout: str, render: Render, defaults: Deployment, environments: Map
             remedy="Give them names that differ in letters or digits.",
         )
     variants = [
-        variant(folder, deployment, own_namespace(deployment, folder), render(_in_namespace(deployment)))
+        variant(
+            folder,
+            noted(deployment) if noted is not None else deployment,
+            own_namespace(deployment, folder),
+            render(_in_namespace(deployment)),
+            target,
+            beside,
+        )
         for folder, deployment in (("", defaults), *((folders[name], one) for name, one in environments.items()))
     ]
     if not any(one.manifests for one in variants):
         raise CannotRender("There is no manifest in these files.", remedy="Leave --layout out.")
     files: list[File] = import_module(f"chipwise.renderer.layouts.{layout}").render(variants[0], variants[1:])
-    return [File("README.md", readme(layout, variants[0], variants[1:])), *files]
+    return [File("README.md", readme(layout, variants[0], variants[1:], f"{target}/" if beside else "")), *files]
 
 
 def _in_namespace(deployment: Deployment) -> Deployment:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from chipwise.renderer.cluster.pod import namespace_of
-from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.layouts.commented import read
 from chipwise.renderer.quoting import dns_name
@@ -26,6 +26,7 @@ MERGED = {
     "topologySpreadConstraints": ("topologyKey",),
 }
 ABSENT = object()
+LONGEST_RELEASE = 53  # characters, as Helm takes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +67,27 @@ class Variant:
     manifests: Mapping[Key, ClusterObject]
     other_files: tuple[File, ...]  # no objects: values of a chart, scripts
     titles: Mapping[str, str]  # of the target's files
+    target: str = "kubernetes"
+    taken: tuple[Key, ...] = ()  # objects that are left out, because another target of the same command has them
+
+    @property
+    def release(self) -> str:
+        """The name of all that is installed together: that of no other target's, which would take its place."""
+        name = self.deployment.name
+        if self.target == "kubernetes":
+            return name
+        return f"{dns_name(name, LONGEST_RELEASE - len(self.target) - 1)}-{self.target}"
 
 
-def variant(name: str, deployment: Deployment, namespace: str, files: Sequence[File]) -> Variant:
-    """`files` were rendered in the namespace `NAMESPACE`."""
+def variant(
+    name: str,
+    deployment: Deployment,
+    namespace: str,
+    files: Sequence[File],
+    target: str = "kubernetes",
+    beside: Sequence[str] = (),
+) -> Variant:
+    """`files` were rendered in the namespace `NAMESPACE`; `beside`: the other targets that are rendered with this one."""
     manifests: dict[Key, ClusterObject] = {}
     other_files, titles = [], {}
     for file in files:
@@ -84,14 +102,27 @@ def variant(name: str, deployment: Deployment, namespace: str, files: Sequence[F
             )
         manifests |= {one.key: one for one in manifests_here}
         titles[file.path] = read(file.text).title
+    taken = tuple(key for key, one in manifests.items() if target == "kubernetes" and _is_taken(one, deployment, beside))
     return Variant(
         name=name,
         deployment=deployment,
         namespace=namespace,
-        manifests=manifests,
+        manifests={key: one for key, one in manifests.items() if key not in taken},
         other_files=tuple(other_files),
         titles=titles,
+        target=target,
+        taken=taken,
     )
+
+
+def _is_taken(manifest: ClusterObject, deployment: Deployment, beside: Sequence[str]) -> bool:
+    """KEDA scales a service, by its hours too, and starts jobs itself."""
+    if "keda" not in beside:
+        return False
+    if deployment.form is not Form.SERVICE:
+        return manifest.file == "workload.yaml"
+    clocks = {f"{deployment.name}-{word}" for word in ("open", "close", "hours")}
+    return manifest.key.kind == "HorizontalPodAutoscaler" or manifest.key.name in clocks
 
 
 def _manifests(file: File) -> list[ClusterObject]:

@@ -22,13 +22,21 @@ answer() { # answers get their name when they are whole, counted, and on the dis
     echo "$requests: $told answers to $asked requests" >&2
     return 1
   fi
-  sync "$now/$name" && mv "$now/$name" "$to/$name"
+  sync "$now/$name" && mv "$now/$name" "$to/$name" && echo "$sum" > "$to/.$name.sum"
 }
 mkdir -p "$to" || exit 1
 rm -rf "$to/.now-$part-"* # of a run that was lost
-if [ "$parts" -eq 1 ] && [ ! -d "$from" ] && [ -e "$from.jsonl" ]; then
-  now=$(mktemp -d "$from.XXXXXX") || exit 1
-  split -n "r/$cut" -e -d -a "$digits" --additional-suffix=.jsonl "$from.jsonl" "$now/" && mv "$now" "$from" || exit 1
+if [ "$parts" -eq 1 ] && [ -e "$from.jsonl" ] && { [ ! -d "$from" ] || [ -e "$from/.cut" ]; }; then # else who cut them knows
+  sum=$(cksum < "$from.jsonl") || exit 1
+  if [ "$sum" != "$(cat "$from/.cut" 2> /dev/null)" ]; then # the first time, or other requests than in the last run
+    now=$(mktemp -d "$from.XXXXXX") || exit 1
+    split -n "r/$cut" -e -d -a "$digits" --additional-suffix=.jsonl "$from.jsonl" "$now/" || exit 1
+    echo "$sum" > "$now/.cut" || exit 1
+    if [ -d "$from" ]; then # the answers of the last run are kept, those of the one before are not
+      mv "$from" "$now.old" && rm -rf "$to.before" && mv "$to" "$to.before" && mkdir "$to" || exit 1
+    fi
+    mv "$now" "$from" && rm -rf "$now.old" || exit 1
+  fi
 fi
 for requests in "$from"/*.jsonl; do
   name=${requests##*/}
@@ -39,7 +47,10 @@ for requests in "$from"/*.jsonl; do
   esac
   number=${number#"${number%%[!0]*}"} # zeros before it would make it octal
   [ "$((${number:-0} % parts))" -eq "$part" ] || continue
-  if [ ! -s "$requests" ] || [ -e "$to/$name" ]; then continue; fi
+  [ -s "$requests" ] || continue
+  sum=$(cksum < "$requests")
+  if [ -e "$to/$name" ] && [ "$sum" = "$(cat "$to/.$name.sum" 2> /dev/null || echo "$sum")" ]; then continue; fi
+  rm -f "$to/$name" # answers to other requests
   try=1
   until answer "$@"; do
     code=$?

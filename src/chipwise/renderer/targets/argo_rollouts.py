@@ -19,6 +19,7 @@ from chipwise.renderer.monitoring import measures
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "services: a new version on one replica first, measured against the plan's goals, and rolled back automatically"
+EXPRESSES = frozenset({"pulls"})
 WRITES = ("rollout.yaml", "analysis.yaml")
 API = "argoproj.io/v1alpha1"
 HASH = "canary-hash"  # argument of the analysis

@@ -113,7 +113,7 @@ def _requirements(deployment: Deployment) -> list[Yaml]:
         gate = "Karpenter's feature gate ReservedCapacity must be on."
         paid = Noted(
             {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["reserved"]},
-            f"Only {deployment.reservation.title}: add on-demand for when it is full.\n{gate}",
+            f"Only {deployment.reservation.title}. When it is full: add on-demand here and in the pods' nodeAffinity.\n{gate}",
         )
     elif deployment.purchase not in ("spot", "on-demand"):
         paid = Noted(paid, f"A commitment ({label_value(deployment.purchase)}) lowers the bill of on-demand machines.")

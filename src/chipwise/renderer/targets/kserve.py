@@ -22,6 +22,7 @@ from chipwise.renderer.quoting import kubernetes
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "services of models by KServe: a ServingRuntime with the plan's flags, an InferenceService that scales"
+EXPRESSES = frozenset({"pulls"})
 WRITES = ("inference.yaml",)
 API = "serving.kserve.io"
 MAIN = "kserve-container"  # by which KServe finds the container that answers

@@ -270,11 +270,11 @@ def _group(deployment: Deployment, word: str, name: str) -> Block:
         "scaling_config": Nested(
             {
                 "min_size": counts.minimum if service and not deployment.stops else Noted(0, _empty(deployment)),
-                "desired_size": counts.usual if not block else Noted(counts.usual, "0 until the block begins."),
+                "desired_size": counts.usual if not block else Noted(counts.usual, "Apply this when the block has begun."),
                 "max_size": max(most_machines(deployment), counts.usual),
             }
         ),
-        "update_config": Nested({"max_unavailable": 1}),
+        "update_config": _update(deployment),
         "node_repair_config": Nested({"enabled": True}),
     }
     if taint is not None:
@@ -286,11 +286,22 @@ def _group(deployment: Deployment, word: str, name: str) -> Block:
     body["lifecycle"] = Nested(
         {
             "ignore_changes": Noted([Raw("scaling_config[0].desired_size")], "The autoscaler changes it; apply must not."),
-            "create_before_destroy": True,
+            "create_before_destroy": None if deployment.reservation is not None else True,
         }
     )
     body["depends_on"] = [Raw("aws_iam_role_policy_attachment.nodes")]
     return resource("aws_eks_node_group", _label(word), body, _layer(deployment) if word else "")
+
+
+def _update(deployment: Deployment) -> Value:
+    update = Nested({"max_unavailable": 1})
+    if deployment.reservation is None:
+        return update
+    reason = (
+        "EKS starts a new node before it ends an old one, for which a full reservation has no room. Let it end one first\n"
+        "(this provider has no field for it): aws eks update-nodegroup-config --update-config updateStrategy=MINIMAL"
+    )
+    return Noted(update, reason)
 
 
 def _empty(deployment: Deployment) -> str:
