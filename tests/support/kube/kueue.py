@@ -21,6 +21,7 @@ from kube.process import Running, free_ports, wait_for
 SYSTEM = "kueue-system"
 SERVICE = "kueue-webhook-service"
 SECRET = "kueue-webhook-server-cert"
+WITHOUT = "without-kueue"  # a label of namespaces that Kueue leaves alone
 VERSION = "kueue.x-k8s.io/v1beta2"
 FRAMEWORKS = ("batch/job", "pod", "deployment", "statefulset", "jobset.x-k8s.io/jobset", "trainer.kubeflow.org/trainjob")
 READY_SECONDS = 60.0
@@ -111,7 +112,10 @@ def _definitions(found: _Address) -> list[dict[str, Any]]:
 def _webhooks(found: _Address) -> list[dict[str, Any]]:
     made = [copy.deepcopy(dict(one)) for one in programs.manifests("kueue", "webhooks")]
     elsewhere = {
-        "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", SYSTEM]}]
+        "matchExpressions": [
+            {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", SYSTEM]},
+            {"key": WITHOUT, "operator": "DoesNotExist"},
+        ]
     }
     for configuration in made:
         configuration["metadata"]["name"] = f"kueue-{configuration['metadata']['name']}"
