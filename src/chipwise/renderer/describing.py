@@ -309,8 +309,8 @@ def _model(work: Common, choice: Choice, known: Known | None, teacher: Learning 
     if known is None:
         return None
     written = getattr(work, "model", None)
-    asked = _asked(written, known) if isinstance(written, str) and not known.local else None
-    hub = asked or next((name for name in known.aliases if is_hub_id(name)), None)
+    hub_id = _hub_id(written, known) if isinstance(written, str) and not known.local else None
+    hub = hub_id or next((name for name in known.aliases if is_hub_id(name)), None)
     if known.local and isinstance(written, str) and is_hub_id(written) and not written.endswith(".json"):
         hub = None  # a directory here may look like one
     generates = isinstance(known.shape, DecoderShape | EncoderDecoderShape) and bool(getattr(work, "output_tokens", None))
@@ -325,11 +325,11 @@ def _model(work: Common, choice: Choice, known: Known | None, teacher: Learning 
         fetched_bytes=known.shape.parameters * 2.0,
         weights=_weights(known, choice, teacher),
         pooled=() if generates else poolers(known.shape),
-        alias=without_owner(asked) if asked is not None else "",
+        alias=without_owner(hub_id) if hub_id is not None else "",
     )
 
 
-def _asked(written: str, known: Known) -> str | None:
+def _hub_id(written: str, known: Known) -> str | None:
     """The one of the hub that a workload names, with its owner or without: networks of one shape share a row. None: any."""
     if is_hub_id(written) and not written.endswith(".json"):
         return written

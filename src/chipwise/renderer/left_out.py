@@ -68,15 +68,15 @@ def _reservation(deployment: Deployment) -> tuple[str, ...]:
         return ()
     paid = "paid when it was bought" if reservation.block else "paid whether machines run in it or not"
     ends = " EC2 ends its machines 30 minutes before the block does (60 for UltraServers)." if reservation.block else ""
-    most = most_machines(deployment)
+    machine_count = most_machines(deployment)
     waits = (
         " Copies beyond what it holds wait until others go: lower the maximum to what it has room for."
-        if deployment.form is Form.SERVICE and most > deployment.machines
+        if deployment.form is Form.SERVICE and machine_count > deployment.machines
         else ""
     )
     note = (
         f"Machines start in {reservation.title} alone, which must be of {node.machine} in {node.region} and hold"
-        f" {plural(most, 'machine')}, {paid}; the price here is that of machines by the hour.{waits}{ends}"
+        f" {plural(machine_count, 'machine')}, {paid}; the price here is that of machines by the hour.{waits}{ends}"
     )
     return (note,)
 

@@ -24,7 +24,7 @@ def readme(layout: str, defaults: Variant, environments: Sequence[Variant], fold
             f"{variant.deployment.machines} x {node.machine} ({node.provider} {node.region}, {variant.deployment.purchase})"
         )
         lines.append(f"| {variant.name or '(defaults)'} | `{variant.namespace}` | {machines} |")
-    lines += ["", *_taken(variants), *_stored(variants), *_cluster(layout, variants)]
+    lines += ["", *_left_out(variants), *_stored(variants), *_cluster(layout, variants)]
     lines += _kustomize(variants, folder) if layout == "kustomize" else _helm(variants, folder)
     return "\n".join(lines).rstrip("\n") + "\n"
 
@@ -41,7 +41,7 @@ def _names(every: Iterable[Key]) -> str:
     return ", ".join(f"{key.kind} `{key.name.replace(shared.NAMESPACE, 'NAMESPACE')}`" for key in every)
 
 
-def _taken(variants: Sequence[Variant]) -> list[str]:
+def _left_out(variants: Sequence[Variant]) -> list[str]:
     """KEDA is the one target that takes something over."""
     left_out = tuple(dict.fromkeys(key for one in variants for key in one.taken))
     return [f"Left out, because the files of `keda` do the same: {_names(left_out)}.", ""] if left_out else []

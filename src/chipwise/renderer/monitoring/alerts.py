@@ -140,12 +140,12 @@ def _job(deployment: Deployment) -> list[Yaml]:
 
 def _run_s(deployment: Deployment) -> str:
     """Seconds in which a Job had pods, by samples of the one that is there now: its start time is reset by every pause."""
-    inside, each = measures.namespace_label(deployment), "max by (namespace, job_name)"
+    inside, per_job = measures.namespace_label(deployment), "max by (namespace, job_name)"
     high = deployment.predicted.high_s
     step = max(math.ceil(high / SAMPLES / 60), 1) * 60
-    active = f"{each} (kube_job_status_active{{{inside}}} > bool 0)"
-    same = f"({each} (kube_job_created{{{inside}}}) == bool {each} (kube_job_created{{{inside}}} @ end()))"
-    return f"sum_over_time(({active} * {same})[{_seen_s(deployment)}s:{step}s]) * {step}"
+    active = f"{per_job} (kube_job_status_active{{{inside}}} > bool 0)"
+    this_run = f"({per_job} (kube_job_created{{{inside}}}) == bool {per_job} (kube_job_created{{{inside}}} @ end()))"
+    return f"sum_over_time(({active} * {this_run})[{_seen_s(deployment)}s:{step}s]) * {step}"
 
 
 def _seen_s(deployment: Deployment) -> int:

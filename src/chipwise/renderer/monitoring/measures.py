@@ -181,8 +181,8 @@ def machines_query(deployment: Deployment) -> str:
     pods = f'kube_pod_info{{{inside},node!=""}} and on (namespace, pod) {living}'
     if (resource := resource_of(deployment.node)) is not None:  # a gateway beside it stands on machines of its own
         name = _METRIC_SIGNS.sub("_", resource)
-        asked = f'kube_pod_container_resource_requests{{{inside},resource="{name}"}} > 0'
-        pods = f"{pods} and on (namespace, pod) ({asked})"
+        requests_chips = f'kube_pod_container_resource_requests{{{inside},resource="{name}"}} > 0'
+        pods = f"{pods} and on (namespace, pod) ({requests_chips})"
     return f"count(count by (node) ({pods}))"
 
 

@@ -168,7 +168,7 @@ def _group(deployment: Deployment) -> Object:
     else:
         spec["instanceTypes"] = names
     if deployment.reservation is not None:
-        spec |= _held(deployment.reservation)
+        spec |= _reserved(deployment.reservation)
         if deployment.reservation.block:  # EKS takes the type of a block from the launch template
             del spec["instanceTypes"]
             spec["instanceType"] = names[0]
@@ -204,7 +204,7 @@ def _group(deployment: Deployment) -> Object:
     return spec
 
 
-def _held(reservation: Reservation) -> Object:
+def _reserved(reservation: Reservation) -> Object:
     """Its id is spelled with a large D: eksctl drops what it does not know, and the target would be empty."""
     target: Object = {"capacityReservationTarget": {"capacityReservationID": reservation.id}}
     fields: Object = {"capacityReservation": Noted(target, f"Machines start in {reservation.title} alone.")}
