@@ -88,7 +88,7 @@ def shard_reason(deployment: Deployment) -> list[str]:
     ]
     if replicas == 1:
         lines.append("They are cut at the first start, unless the folder requests is there already.")
-        again = "Other requests in requests.jsonl are cut anew; answers of the last run are then in answers.before."
+        again = "Other requests in requests.jsonl are cut again; answers of the last run are then in answers.before."
         return [*lines, again] if deployment.starts else lines
     if deployment.starts:
         lines.append("Before every start, empty both folders and cut the new requests, in the data directory:")
