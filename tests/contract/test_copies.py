@@ -55,7 +55,7 @@ def test_a_copy_of_the_engine_of_this_machine_is_listed_and_runs_jobs_by_its_own
     )
     assert changed != engine.read_text()
     engine.write_text(changed)
-    assert "What carries it out: local, ec2, kubernetes, second-machine," in helped(copied, "run")
+    assert "Run on local, ec2, kubernetes, second-machine," in helped(copied, "run")
     for name, says in (("second-machine", "by second-machine"), ("local", "by ")):
         done = copied.chipwise("run", "--engine", name, "--", "sh", "-c", "echo by $RUNS_BY")
         assert (done.returncode, done.stdout.strip()) == (0, says.strip()), done.stderr

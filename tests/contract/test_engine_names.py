@@ -18,6 +18,7 @@ from chipwise.api.running import installed
 SOURCE = Path(__file__).parents[2] / "src" / "chipwise"
 # Words that are no engine there, by file.
 OTHER_MEANINGS = {
+    "renderer/layouts/variants.py": ('self.target == "kubernetes"', 'target == "kubernetes"'),  # of rendering
     "renderer/targets/eksctl.py": ('"kubernetes" in eks',),  # a field of a release
     "adapters/hand_offs.py": ('parts.scheme in ("file", "local")',),  # of a URL
     "catalog/names.py": ("fold(text) in _OWN",),  # what people call their own machines

@@ -164,7 +164,7 @@ def test_bursts_take_a_reserved_base_and_hourly_machines_above_it(session: Sessi
 
 @pytest.mark.parametrize(("commit", "longest"), [("1y", 1.0), ("3y", 3.0)])
 def test_no_layer_is_promised_for_longer_than_allowed(session: Session, commit: str, longest: float) -> None:
-    found = asked(session, "arrival: 60 req/s\n" + LENGTHS, commit=commit).load
+    found = asked(session, "arrival: 40 req/s\n" + LENGTHS, commit=commit).load
     assert found is not None
     terms = [one.term_years for one in found.layers]
     assert max(terms) <= longest
