@@ -22,7 +22,7 @@ from chipwise.perf.model import Estimate, Joining, Model
 from chipwise.perf.part import Part
 from chipwise.perf.pooling import Groups
 from chipwise.perf.power import Power, power
-from chipwise.perf.published_inference import APART, FUSED, PLAIN, answer_kind, read_bytes, usual_engine
+from chipwise.perf.published_inference import APART, FUSED, PLAIN, SERVED, answer_kind, read_bytes, usual_engine
 from chipwise.perf.published_inference import EAGER as EAGER
 from chipwise.perf.question import Question
 from chipwise.perf.queueing import GRID, Service, Traffic, cut, waits
@@ -168,7 +168,9 @@ def _names(metric: str, part: Coded, weights: Coded, engine: Coded, scenario: Co
         engine=engine,
         version=engine,
         source=engine.map(lambda name: f"chipwise {name}" if name == "pytorch" else f"user {name}"),
-        style=scenario.map(lambda name: "max load" if name == "full" else name),
+        style=scenario.map(
+            lambda name: SERVED if name in ("closed", "open", "full") else name
+        ),  # the same server, however loaded
         kind=kind,
         model=model,
         split=Coded.of(""),

@@ -53,6 +53,7 @@ APART = ("tgi",)  # engines that compute every prompt in a pass of its own
 # for rows are quantised and what is far out is multiplied in 16 bits (LLM.int8).
 _UNFUSED_INT8 = {"deepspeed": 5.0, "transformers": 2.0, "accelerate": 2.0}
 AT_ONCE = {"tensorrt-llm": 2048.0, "sglang": 1024.0}  # sequences that engines run together by default; 256 for others
+SERVED = "served"  # measured by clients of a server, whether they came at a rate, at once or one after the other's answer
 _DRAFTED = 1.7  # tokens of a step with one drafted token, where nobody says how many were accepted
 
 
@@ -203,9 +204,9 @@ def case_of(row: Row, part: Part) -> InferenceCase:
     at_once = row.text("rate_rps").lower() in ("inf", "infinity")
     sent = batch if at_once and batch else 500.0 if offered or rate or at_once else math.inf
     batch = 0.0 if at_once else batch
-    kind, style = _scenario(task, batch, notes, scenario[1] if scenario else "", sent < math.inf, rate)
+    kind, style = _scenario(task, batch, notes, scenario[1] if scenario else "", sent < math.inf)
     if task == "llm-prefill" and row.text("unloaded") == "yes":  # asked of a server by a client
-        kind = style = "closed"
+        kind, style = "closed", SERVED
     kv_bytes = 1.0 if cache in ("fp8", "int8") else 0.5 if cache in ("int4", "fp4") else 2.0
     if scenario and family == "tensorrt-llm" and weights in ("fp16", "bf16") and part.has("fp8"):
         weights = cache = "fp8"  # the results name the format of the inputs; the code quantises
@@ -260,7 +261,8 @@ def _accepted(notes: str) -> float:
     return _DRAFTED if "MTP" in notes or "speculative" in notes else 1.0
 
 
-def _scenario(task: str, batch: float, notes: str, scenario: str, offered: bool, rate: float) -> tuple[str, str]:
+def _scenario(task: str, batch: float, notes: str, scenario: str, offered: bool) -> tuple[str, str]:
+    """What was done, and the name of how it was measured."""
     lowered = notes.lower()
     if task == "llm-prefill":
         return "prefill", "prefill"
@@ -269,13 +271,13 @@ def _scenario(task: str, batch: float, notes: str, scenario: str, offered: bool,
     if scenario:
         return "full", f"mlperf {scenario.lower()}"
     if offered:
-        return ("open", "open") if rate else ("open", "open saturated")
+        return "open", SERVED
     if task == "llm-offline":
         if batch and "maximum achievable" not in lowered:
             return "static", "generate" if "generate()" in lowered else "static"
         return "full", "max load"
     if batch and "all sent at once" not in lowered:
-        return "closed", "closed"
+        return "closed", SERVED
     return "full", "max load"
 
 

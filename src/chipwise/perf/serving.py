@@ -4,7 +4,7 @@ With p = prefill of one request, s = one decode step, B sequences in flight, o o
   prefill  one batch of prompts                      ttft = p
   decode   one step                                  tpot = s
   static   B prompts together, then o - 1 steps      latency = p + (o - 1) s
-  full     requests without end, B as memory allows  seconds per request = p + o s / B
+  full     requests without end, B as memory allows  as many callers as there are slots (closed, C = B)
   closed   C requests always in flight, whose work is done once in the time T of an answer, B p + o s:
              ttft = p + s + fixed + x p + (C/B - 1) T                             (x prompts ahead of it; slots, if C > B)
              tpot = s + (B - 1 - x)/o p                                           (the others' prompts stretch every step)
@@ -12,7 +12,8 @@ With p = prefill of one request, s = one decode step, B sequences in flight, o o
              prompts take and with waves, and where a step has no room: at most `CHUNK` prompt tokens, which take f.
              (B - 1 - x) p never falls with p, so a longer prompt never makes steps shorter
              throughput = B / T, T = ttft + (o - 1) tpot without the wait for a slot: C requests in T C/B (Little's law)
-  open     rate r: B from Little's law B = r (ttft + o tpot); a finite burst at rate infinity is a queue of N prompts
+  open     rate r: B from Little's law B = r (ttft + o tpot), r p / (1 - r p) prompts ahead of a first token; a finite burst at
+           rate infinity is a queue of N prompts
 Every answer is a sum of named terms. q is fitted per engine, as are the times of the host.
 """
 
@@ -37,6 +38,8 @@ LEAST_FULL = 0.25  # of what steps have room for: with fewer prompt tokens nobod
 WAVES = 0.1  # share of the requests that come together with all others, as at the start of a test;
 EQUAL_WAVES = 1.0  # and of requests that all have answers of the same length, so that those that start together end so
 FIXED_S = 12e-3  # from the socket to the scheduler and back, without load
+BUSIEST = 0.95  # share of the time that prompts take, beyond which nobody asks how many are ahead
+RIDING = 0.6  # of the time of a lone prompt, what it adds to a step that runs anyway, to find how many are in flight
 SLOWER = 1.1  # a loaded replica against the bare formula, to find how many requests are in flight
 _NOTHING, _HALF, _UNIT, _MILLI, _FIXED, _WAVES = (np.array([one]) for one in (0.0, 0.5, 1.0, 1e3, FIXED_S, WAVES))
 TERMS = (
@@ -65,7 +68,7 @@ class Weights(NamedTuple):
     together: Array  # 1: all prompts are one batch
     decode: Array  # 1: one decode step alone
     open: Array
-    closed: Array
+    closed: Array  # 1: as many callers as sequences, each with a request in flight
     prefills: Array
     steps: Array  # decode steps, and
     steps_per_token: Array  # more of them per token of the answer
@@ -86,27 +89,28 @@ def _weights(scenario: str, metric: str) -> Weights:
     first, token, latency = (float(metric == name) for name in TIMES)
     rate = 1.0 - first - token - latency
     prompts, step, static, full, closed, opened = (float(scenario == name) for name in SCENARIOS)
-    online = closed + opened
+    callers = closed + full * rate
+    online = callers + opened
     ttft = first + latency + rate * (prompts + online)
-    steps, steps_per_token = token + first * online - latency * full, latency + rate * (online + full)
+    steps, steps_per_token = token + first * online - latency * full, latency + rate * online
     if static:
         steps, steps_per_token = token - (latency + rate), latency + rate
     if step:
         steps, steps_per_token = max(token, 1.0 - first), 0.0
     out, total = float(metric == "output_tokens_per_s"), float(metric == "total_tokens_per_s")
     weights = {
-        "shared": full + online,
+        "shared": closed + opened + full,
         "together": prompts + static,
         "decode": step,
         "open": opened,
-        "closed": closed,
-        "prefills": 0.0 if step else 1.0 if full * rate else ttft + rate * (static + full),
+        "closed": callers,
+        "prefills": 0.0 if step else ttft + rate * static,
         "steps": steps * (1.0 - prompts),
         "steps_per_token": steps_per_token * (1.0 - prompts),
-        "stretched": online + full * (1.0 - rate),
+        "stretched": closed + opened + full,
         "waiting": online * ttft,
         "queued": online * ttft * (1.0 - rate),
-        "per_slot": rate * (1.0 - full) * (1.0 - opened),
+        "per_slot": rate * (1.0 - opened),
         "steps_per_slot": rate * (1.0 - opened),
         "tail": rate * opened,
         "time": 1.0 - rate,
@@ -186,7 +190,7 @@ def in_flight(run: Serving, load: Load, known: Pace | None = None) -> Array:
         return sequences
     alone, step, slope = known or pace(run, load)
     rate = load.rate * SLOWER
-    room = 1.0 - rate * (load.output_len * slope + alone)
+    room = 1.0 - rate * (load.output_len * slope + RIDING * alone)
     little = rate * (alone + load.output_len * step) / np.maximum(room, 0.1)
     burst = np.minimum(capacity, np.where(np.isfinite(load.requests), load.requests, capacity))
     flowing = np.minimum(np.maximum(np.where(room > 0, little, capacity), 1.0), burst)
@@ -276,12 +280,16 @@ def answer(load: Load, sequences: Array, base: dict[str, Array], full: Mapping[s
 
 def _waiting(load: Load, sequences: Array, prompt: Array, step: Array) -> Array:
     """How many prompts are ahead of the first token: of those in flight as many as the share of time that prompts take lets
-    queue up, from that share itself where answers are long to all others where they are short (a closed queue)."""
+    queue up, from that share itself where answers are long to all others where they are short (a closed queue); at a rate, as
+    many as queue up where requests come at random."""
     others, prompts = np.maximum(sequences - 1.0, 0.0), sequences * prompt
     busy = prompts / np.maximum(prompts + load.out / load.accepted * step, 1e-12)
     crowd = others * busy / (others * (1.0 - busy) + 1.0) + load.waves * others / 2.0
     if has_nonzero(load.burst):
         crowd = pick(load.burst, np.maximum(np.minimum(sequences, load.requests) - 1.0, 0.0) / 2.0, crowd)
+    if has_nonzero(load.weights.open):
+        busy = np.minimum(load.rate * prompt, BUSIEST)
+        crowd = pick((load.weights.open > 0) & (load.rate > 0), busy / (1.0 - busy), crowd)
     return crowd
 
 
