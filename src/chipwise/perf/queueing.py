@@ -27,7 +27,7 @@ from chipwise.perf.serving import CHUNK
 from chipwise.perf.tables import rows
 
 UTILISATION = 0.8  # of the capacity, at most: above it waits grow fast, and so does their uncertainty
-MOST_USED = 0.93  # of the capacity, up to which the surface was fitted; from there to 1 waits grow as 1 / (1 - use)
+MOST_USED = 0.93  # of the capacity, up to which the surface was fitted; from there on: `_beyond`
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 METRICS = ("ttft", "tpot", "latency")
 MEAN = "mean"
@@ -35,6 +35,8 @@ GRID = 5  # numbers of sequences at which a step is known
 _WIDTH = len(SHARES) + 1
 _PIECE = 256  # rows that are multiplied at a time: larger products are spread over threads, which costs more than it gains
 _DEPTH = -np.log1p(-np.array(SHARES))  # how deep in the tail
+_SELDOM = 3.0  # with a third of a request in flight, what is said of one alone counts by a third
+_WAITED = np.append(_DEPTH, 1.0)  # of a mean wait, by share and on average: long queues are exponential
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,18 +145,48 @@ def waits(service: Service, rate: Array, metrics: Sequence[str] = METRICS) -> Wa
     features, scales = _features(service, inside * capacity, inside)
     places = [METRICS.index(name) for name in metrics]
     logs = surface.logs(features, _last_layer(tuple(places)))
-    beyond = np.where(used > MOST_USED, (1.0 - MOST_USED) / (1.0 - used), 1.0)
     own = service.fixed_s + service.extra_prompt_s
+    accompanied = _accompanied(service, inside * capacity)
+    growth, waiting = _beyond(service, capacity, used)
+    grown = {"ttft": np.zeros(1), "tpot": growth, "latency": growth * service.answer_tokens}
     values: dict[str, Array] = {}
     for order, (name, place) in enumerate(zip(metrics, places, strict=True)):
-        seconds = np.exp(logs[:, order * _WIDTH : (order + 1) * _WIDTH]) * scales[place][:, None]
-        if name == "tpot":
-            seconds = np.maximum(seconds, service.steps_s[:, :1])
-        else:
-            seconds = np.maximum(seconds * beyond[:, None] + own[:, None], service.steps_s[:, :1])
+        above = logs[:, order * _WIDTH : (order + 1) * _WIDTH] * accompanied[name][:, None]
+        seconds = np.exp(above) * scales[place][:, None] + grown[name][:, None]
+        if name != "tpot":
+            seconds += own[:, None] + waiting[:, None] * _WAITED
+        seconds = np.maximum(seconds, service.steps_s[:, :1])
         seconds[:, :-1] = np.maximum.accumulate(seconds[:, :-1], axis=1)
         values[name] = seconds
     return Waits(values)
+
+
+def _beyond(service: Service, capacity: Array, used: Array) -> tuple[Array, Array]:
+    """Above `MOST_USED` of the capacity: seconds more of a token than there, since more sequences have a slot, and seconds more
+    that a request waits for a slot on average (heavy traffic, Kingman 1961, by as many slots as are taken; half of it, and its
+    square, is what simulations show)."""
+    if not (used > MOST_USED).any():
+        return np.zeros(1), np.zeros(1)
+    inside, traffic = np.minimum(used, MOST_USED), service.traffic
+    burst = np.clip(traffic.burstiness, 0.5, 8.0)
+    varied = burst**2 + np.expm1(np.maximum(traffic.answer_sigma, traffic.prompt_sigma) ** 2)
+    taken = service.fluid(used * capacity) / service.slots
+    waiting = taken**2 / 2.0 * varied / (2.0 * capacity) * (1.0 / (1.0 - used) - 1.0 / (1.0 - inside))
+    return _token(service, used * capacity) - _token(service, inside * capacity), waiting
+
+
+def _accompanied(service: Service, rate: Array) -> dict[str, Array]:
+    """How much of what the surface says counts, by metric: nothing where a request is alone and all are alike, for then the
+    scales are exact."""
+    traffic = service.traffic
+    alone = np.exp(-_SELDOM * service.fluid(rate)) * np.minimum(1.0, 1.0 / traffic.burstiness**2)
+    alike = {"ttft": traffic.prompt_sigma == 0, "tpot": np.ones(1, dtype=np.bool_), "latency": traffic.answer_sigma == 0}
+    return {name: 1.0 - np.where(same, alone, 0.0) for name, same in alike.items()}
+
+
+def _token(service: Service, rate: Array) -> Array:
+    """Seconds of a token, if all requests came evenly."""
+    return np.asarray(service.step_s(np.maximum(service.fluid(rate), 1.0)) / (1.0 - rate * service.prompt_s))
 
 
 def in_flight(service: Service, rate: Array, loaded: Waits) -> Array:
