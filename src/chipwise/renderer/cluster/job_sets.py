@@ -8,7 +8,7 @@ its podFailurePolicy, whose reason the set's own rules know, and does not count.
 from __future__ import annotations
 
 from chipwise.planner.values.split import SampleTrainingSplit, TrainingSplit
-from chipwise.renderer.cluster import guards, jobs, storage
+from chipwise.renderer.cluster import jobs
 from chipwise.renderer.cluster.pod import Object, namespace_of
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender
@@ -102,15 +102,3 @@ def hours_note(deployment: Deployment, resource: str) -> str:
         f'at the end of them {patch} \'{{"spec": {{"suspend": true}}}}\', then false.\n'
         "In a queue of Kueue set spec.active of its Workload instead. --to kubernetes writes clocks."
     )
-
-
-def surroundings(deployment: Deployment) -> list[Yaml]:
-    return [
-        guards.namespace(deployment),
-        guards.priority_class(deployment),
-        guards.service_account(deployment),
-        guards.quota(deployment),
-        guards.limit_range(deployment),
-        guards.network_policy(deployment),
-        *storage.classes([deployment]),
-    ]

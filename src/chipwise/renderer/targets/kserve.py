@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chipwise.renderer.cluster import devices, guards, monitors, services, storage
+from chipwise.renderer.cluster import devices, guards, monitors, services
 from chipwise.renderer.cluster.accelerators import resource_of
 from chipwise.renderer.cluster.pod import Object, labels, meta, template
 from chipwise.renderer.deployment import Deployment, Form
@@ -42,19 +42,13 @@ _REFUSED = {
 def render(deployment: Deployment) -> list[File]:
     _check(deployment)
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
-    surroundings = [
-        guards.namespace(deployment),
-        guards.priority_class(deployment),
-        guards.service_account(deployment),
-        guards.quota(deployment),
-        guards.limit_range(deployment),
-        guards.network_policy(deployment),
-        *storage.classes([deployment]),
-    ]
     objects = [*guards.claims(deployment), runtime(deployment), inference_service(deployment)]
     objects.append(services.disruption_budget(deployment))
     return [
-        File("namespace.yaml", document(*surroundings, title=heading(deployment, "What surrounds it: apply this first."))),
+        File(
+            "namespace.yaml",
+            document(*guards.surroundings(deployment), title=heading(deployment, "What surrounds it: apply this first.")),
+        ),
         File("inference.yaml", document(*objects, title=heading(deployment, _about(deployment)))),
         *devices.device_files(deployment),
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.renderer.cluster import devices, guards, hours, jobs, live, services, storage
+from chipwise.renderer.cluster import devices, guards, hours, jobs, live, services
 from chipwise.renderer.cluster.accelerators import resource_of
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
@@ -32,15 +32,6 @@ def render(deployment: Deployment) -> list[File]:
                 remedy="Use --to compose for one device, or dockerfile for its image.",
             )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
-    rules = [
-        guards.namespace(deployment),
-        guards.priority_class(deployment),
-        guards.service_account(deployment),
-        guards.quota(deployment),
-        guards.limit_range(deployment),
-        guards.network_policy(deployment),
-        *storage.classes([deployment]),
-    ]
     work = [*guards.claims(deployment)]
     if deployment.form is Form.SERVICE:
         scaler = services.autoscaler(deployment)
@@ -54,7 +45,10 @@ def render(deployment: Deployment) -> list[File]:
         work += hours.pauses(deployment)
     runs = "What runs; its clocks suspend it and resume it." if deployment.opens else "What runs."
     files = [
-        File("namespace.yaml", document(*rules, title=heading(deployment, "What surrounds it: apply this first."))),
+        File(
+            "namespace.yaml",
+            document(*guards.surroundings(deployment), title=heading(deployment, "What surrounds it: apply this first.")),
+        ),
         File("workload.yaml", document(*work, title=heading(deployment, runs))),
     ]
     if streams.live(deployment):

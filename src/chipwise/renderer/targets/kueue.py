@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from chipwise.renderer.cluster import guards, hours, jobs, live, services, storage
+from chipwise.renderer.cluster import guards, hours, jobs, live, services
 from chipwise.renderer.cluster.accelerators import MACHINE, Taint, chip_taint, resource_of, spot_taints, tpu_selector
 from chipwise.renderer.cluster.pod import Object, meta, namespace_of, priority_of, queue_of, resources
 from chipwise.renderer.deployment import Deployment, Form, Node
@@ -45,14 +45,6 @@ def render(deployment: Deployment) -> list[File]:
                 remedy="Use --to compose or dockerfile.",
             )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
-    rules = [
-        guards.namespace(deployment),
-        guards.priority_class(deployment),
-        guards.service_account(deployment),
-        guards.limit_range(deployment),
-        guards.network_policy(deployment),
-        *storage.classes([deployment]),
-    ]
     queues = [*flavors(deployment), cluster_queue(deployment), local_queue(deployment), priority(deployment)]
     work: list[Yaml] = [*guards.claims(deployment)]
     if deployment.form is Form.SERVICE:
@@ -67,7 +59,10 @@ def render(deployment: Deployment) -> list[File]:
     about_namespace = "What surrounds it: apply this first. The quota is in queues.yaml, in place of a ResourceQuota."
     listed = [File(live.FILE, live.stream_file(deployment))] if streams.live(deployment) else []
     return [
-        File("namespace.yaml", document(*rules, title=heading(deployment, about_namespace))),
+        File(
+            "namespace.yaml",
+            document(*guards.surroundings(deployment, quota_here=False), title=heading(deployment, about_namespace)),
+        ),
         *listed,
         File("queues.yaml", document(*queues, title=heading(deployment, "Flavors and queues: for who runs the cluster."))),
         File(
