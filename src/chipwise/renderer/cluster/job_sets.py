@@ -12,6 +12,7 @@ from chipwise.renderer.cluster import jobs
 from chipwise.renderer.cluster.pod import Object, namespace_of
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender
+from chipwise.renderer.refusals import one_stage
 from chipwise.renderer.yaml_text import Noted, Yaml
 
 API = "jobset.x-k8s.io/v1alpha2"
@@ -22,10 +23,9 @@ KEPT_S = 86400
 
 def check(deployment: Deployment, system: str) -> None:
     """Raises where it is no training job."""
-    titles = ", ".join(one.title for one in deployment.stages)
     match deployment.form:
         case Form.PIPELINE:
-            raise CannotRender(f"{system} runs one training job, not stages.", remedy=f"Take one stage with --stage: {titles}.")
+            raise CannotRender(f"{system} runs one training job, not stages.", remedy=f"Take {one_stage(deployment)}.")
         case Form.SERVICE:
             raise CannotRender(f"{system} runs until it is done, and a service does not end.", remedy="Take --to kubernetes.")
         case Form.SESSIONS:

@@ -16,6 +16,7 @@ from chipwise.renderer.launch import streams
 from chipwise.renderer.launch.timing import progress_seconds
 from chipwise.renderer.layout import grouped
 from chipwise.renderer.monitoring import measures
+from chipwise.renderer.refusals import one_stage
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "services: a new version on one replica first, measured against the plan's goals, and rolled back automatically"
@@ -60,8 +61,7 @@ def render(deployment: Deployment) -> list[File]:
 
 def _check(deployment: Deployment) -> None:
     if deployment.form is Form.PIPELINE:
-        names = ", ".join(one.title for one in deployment.stages)
-        raise CannotRender("Argo Rollouts replaces one service.", remedy=f"Take one stage with --stage: {names}.")
+        raise CannotRender("Argo Rollouts replaces one service.", remedy=f"Take {one_stage(deployment)}.")
     if deployment.form is not Form.SERVICE:
         reason, remedy_target = _REFUSED[deployment.form]
         raise CannotRender(f"Argo Rollouts replaces services step by step, and {reason}.", remedy=f"Take --to {remedy_target}.")

@@ -19,6 +19,7 @@ from chipwise.renderer.launch.timing import drain_seconds, progress_seconds
 from chipwise.renderer.layout import grouped
 from chipwise.renderer.monitoring import measures
 from chipwise.renderer.quoting import kubernetes
+from chipwise.renderer.refusals import one_stage
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "services of models by KServe: a ServingRuntime with the plan's flags, an InferenceService that scales"
@@ -56,8 +57,7 @@ def render(deployment: Deployment) -> list[File]:
 
 def _check(deployment: Deployment) -> None:
     if deployment.form is Form.PIPELINE:
-        names = ", ".join(one.title for one in deployment.stages)
-        raise CannotRender("KServe serves one model, not stages in order.", remedy=f"Take one stage with --stage: {names}.")
+        raise CannotRender("KServe serves one model, not stages in order.", remedy=f"Take {one_stage(deployment)}.")
     if deployment.form is not Form.SERVICE or deployment.software.port is None:
         reason, remedy_target = _REFUSED[deployment.form]
         raise CannotRender(f"KServe answers requests, and this is {reason}.", remedy=f"Take --to {remedy_target}.")

@@ -9,6 +9,7 @@ from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch import streams
 from chipwise.renderer.layout import meets
+from chipwise.renderer.refusals import one_stage
 from chipwise.renderer.yaml_text import document
 
 FITS = "jobs and services on any cluster; multi-node jobs as Indexed Jobs"
@@ -22,7 +23,7 @@ def render(deployment: Deployment) -> list[File]:
         case Form.PIPELINE:
             raise CannotRender(
                 "Plain Kubernetes runs no stages in order.",
-                remedy="Use --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
+                remedy=f"Use --to argo, or {one_stage(deployment)}.",
             )
         case Form.SESSIONS:
             raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="Use --to jupyterhub.")

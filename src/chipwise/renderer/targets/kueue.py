@@ -13,6 +13,7 @@ from chipwise.renderer.heading import heading
 from chipwise.renderer.launch import streams
 from chipwise.renderer.layout import bought, candidates, meets, pods, replica_machines, surge
 from chipwise.renderer.quoting import dns_name, label_value
+from chipwise.renderer.refusals import one_stage
 from chipwise.renderer.yaml_text import Noted, Yaml, document, plain
 
 FITS = "jobs and services that share a cluster's quota: flavors, queues with borrowing, priorities, and the work itself"
@@ -32,10 +33,9 @@ _ABOUT_WORK = (
 def render(deployment: Deployment) -> list[File]:
     match deployment.form:
         case Form.PIPELINE:
-            names = ", ".join(one.title for one in deployment.stages)
             raise CannotRender(
                 "A queue holds one piece of work, not stages in order.",
-                remedy=f"Use --to argo, or one stage with --stage: {names}.",
+                remedy=f"Use --to argo, or {one_stage(deployment)}.",
             )
         case Form.SESSIONS:
             raise CannotRender("Notebooks do not wait in a queue: people do.", remedy="Use --to jupyterhub.")
