@@ -93,11 +93,12 @@ def failure_policy(deployment: Deployment) -> Object:
 
 def hours_note(deployment: Deployment, resource: str) -> str:
     """For a job that may run in some hours only: who pauses it, for these files do not."""
-    if not (deployment.opens and deployment.closes):
+    hours = deployment.hours
+    if hours is None:
         return ""
     patch = f"kubectl patch {resource} {deployment.name} -n {namespace_of(deployment)} --type=merge -p"
     return (
-        f"\nThe plan runs it in some hours only (cron, {deployment.time_zone}: from {deployment.opens} to {deployment.closes})."
+        f"\nThe plan runs it in some hours only (cron, {deployment.time_zone}: from {hours.opens.cron} to {hours.closes.cron})."
         " No clock is written:\n"
         f'at the end of them {patch} \'{{"spec": {{"suspend": true}}}}\', then false.\n'
         "In a queue of Kueue set spec.active of its Workload instead. --to kubernetes writes clocks."

@@ -42,9 +42,9 @@ def render(deployment: Deployment) -> list[File]:
         work += hours.clocks(deployment)
     else:
         work += [jobs.rendezvous(deployment)] if meets(deployment) else []
-        work.append(jobs.job(deployment, by_hours=bool(deployment.opens)))
+        work.append(jobs.job(deployment, by_hours=deployment.hours is not None))
         work += hours.pauses(deployment)
-    runs = "What runs; its clocks suspend it and resume it." if deployment.opens else "What runs."
+    runs = "What runs; its clocks suspend it and resume it." if deployment.hours is not None else "What runs."
     files = [
         File(
             "namespace.yaml",
