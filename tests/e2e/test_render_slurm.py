@@ -13,6 +13,7 @@ import pytest
 from chipwise.planner.values.split import Runs
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
+from chipwise.renderer.open_hours import OpenHours, Weekly
 from chipwise.renderer.targets.slurm import render
 from deployments import NAMES, deployment
 from fixed_deployments import BATCH, CASES, HPC, TRAIN
@@ -153,14 +154,15 @@ def test_a_job_near_its_limit_saves_and_goes_on(slurm: Cluster, tmp_path: Path) 
     assert "resumed from step 7" in _output(tmp_path)
 
 
-def _clock(moment: datetime) -> str:
-    return f"{moment.minute} {moment.hour} * * {moment:%w}"
+def _between(opens: datetime, closes: datetime) -> OpenHours:
+    first, last = (Weekly(moment.time(), (moment.isoweekday() % 7,)) for moment in (opens, closes))
+    return OpenHours(first, last, "UTC")
 
 
 def test_a_job_that_comes_while_it_is_closed_waits_for_the_opening(slurm: Cluster, tmp_path: Path) -> None:
     now = datetime.now(UTC)
     opens = (now + timedelta(hours=3)).replace(second=0, microsecond=0)
-    closed = replace(TRAIN, machines=1, opens=_clock(opens), closes=_clock(now + timedelta(hours=5)), time_zone="UTC")
+    closed = replace(TRAIN, machines=1, hours=_between(opens, now + timedelta(hours=5)))
     job = _submitted(slurm, tmp_path, closed, "torchrun", _SAVES, IMAGE="")
     when = opens.astimezone().strftime("%Y-%m-%dT%H:%M:%S")
     _until(lambda: f"EligibleTime={when}" in slurm.run("scontrol", "show", "job", job))
@@ -172,7 +174,7 @@ def test_a_job_saves_at_closing_and_goes_on_at_the_next_opening(slurm: Cluster, 
     now = datetime.now(UTC)
     closes = (now + timedelta(seconds=90)).replace(second=0, microsecond=0)
     opens = closes - timedelta(hours=4)
-    window = replace(TRAIN, machines=1, opens=_clock(opens), closes=_clock(closes), time_zone="UTC")
+    window = replace(TRAIN, machines=1, hours=_between(opens, closes))
     left = int((closes - now).total_seconds())
     shorter = (("-le 600", f"-le {left - 15}"), ("- 300", f"- {left - 18}"))  # minutes before closing become seconds
     job = _submitted(slurm, tmp_path, window, "torchrun", _SAVES, shorter, IMAGE="")

@@ -11,7 +11,8 @@ from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan_any
 from chipwise.planner.pipeline import plan as planning_pipelines
 from chipwise.planner.services import offers as planning_services
-from chipwise.planner.services.offers import Dedicated, ServiceOffer
+from chipwise.planner.services.demand import Dedicated
+from chipwise.planner.services.offer import ServiceOffer
 from chipwise.planner.single import plan_work
 from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Plan

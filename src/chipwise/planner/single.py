@@ -28,7 +28,7 @@ from chipwise.workload.common import Common
 from chipwise.workload.kinds import Batch, Hpc, Interactive, Learning, Serve, Transcode
 
 if TYPE_CHECKING:
-    from chipwise.planner.services.offers import ServiceOffer
+    from chipwise.planner.services.offer import ServiceOffer
     from chipwise.predictor.known import Known
 
 
@@ -167,7 +167,8 @@ def _break_even(offer: ServiceOffer, plan: Plan) -> str:
 
 def _services(known: Known, work: Serve, plan: Plan, path: str) -> tuple[Service, ...]:
     """What can be paid per use instead. A model that no service runs, or that none is known of, has none."""
-    from chipwise.planner.services.offers import PER_TOKEN, services_for
+    from chipwise.planner.services.offer import PER_TOKEN
+    from chipwise.planner.services.offers import services_for
 
     offers = services_for(known, work, plan.winner or (), path)
     return tuple(

@@ -17,7 +17,7 @@ def boot_images(rows: Iterable[RuntimeFact], node: Node) -> dict[str, Mapping[st
     """`image`: what carries the driver; `accelerator`: as Compute Engine names it; `host`: of a TPU slice. What is not known
     is not there."""
     facts = {(row.component, row.version): row.value for row in rows if row.requires in ("image", "type")}
-    device = device_of(node) if node.accelerated else "cpu"
+    device = device_of(node)
     values = {}
     # The images carry NVIDIA's open driver, which does not know chips before Turing.
     old = device == "nvidia" and node.capability is not None and node.capability < OPEN_DRIVER

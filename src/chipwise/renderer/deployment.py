@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from chipwise.planner.values.split import UNSPLIT, Split
+from chipwise.renderer.open_hours import OpenHours
 from chipwise.renderer.quoting import dns_name, file_name
 
 TPU_HOST = 4  # chips of one host of a slice
@@ -313,8 +314,7 @@ class Deployment:
     goals: Mapping[str, float] = field(default_factory=dict)  # seconds that are wanted: "latency p99", "ttft p95"
     traffic: Mapping[str, float] = field(default_factory=dict)  # share of the requests by where they come from
     stands: tuple[Stand, ...] = ()  # where a service stands, in several regions; empty: in its node's alone
-    opens: str = ""  # cron expression: when a job may go on, where it may run in some hours only; in `time_zone`
-    closes: str = ""  # when it is paused
+    hours: OpenHours | None = None  # of a job that pauses outside them; None: it may always run
     layers: tuple[
         MachineLayer, ...
     ] = ()  # from the base of the load up, where it is carried by machines bought in several ways

@@ -53,7 +53,7 @@ from chipwise.renderer.quoting import dns_name, file_name, is_hub_id
 from chipwise.renderer.software import QUANTIZED, SoftwareRequest, images_for, software_of, unverified_for
 from chipwise.renderer.standing_in import similar_nodes
 from chipwise.renderer.volumes import answers_bytes, volumes_of
-from chipwise.renderer.windows import hours_of, paused, window
+from chipwise.renderer.windows import open_hours, paused, window
 from chipwise.units import GIB, HOUR
 from chipwise.workload.common import Common
 from chipwise.workload.kinds import Batch, Finetune, Interactive, Learning, Serve, Stream, Transcode
@@ -107,8 +107,7 @@ def describe(
         adapters=getattr(teacher, "method", "full") != "full",
     )
     starts, stops, zone = window(work)
-    hours = hours_of(work) if form is Form.JOB else ""  # only a cron expression begins a job anew
-    opens, closes = (starts, stops) if hours else ("", "")
+    hours = open_hours(work) if form is Form.JOB else None  # only a cron expression begins a job anew
     starts, stops = ("", "") if hours else (starts, stops)
     goals, budget = work.goals, work.goals.budget
     software = patient(software_of(request, catalog.rows("images")), loaded)
@@ -158,8 +157,7 @@ def describe(
         goals=_goals(work),
         traffic=dict(work.traffic),
         stands=_stands(plan, chosen),
-        opens=opens,
-        closes=closes,
+        hours=hours,
         layers=layers_of(load),
         services=services_of(plan),
         service=service_of(plan),

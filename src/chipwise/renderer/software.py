@@ -95,7 +95,9 @@ def software_of(request: SoftwareRequest, rows: Sequence[ImageRow]) -> Software:
 
 
 def device_of(node: Node) -> str:
-    """What drives the chip: the column `device` of the image table."""
+    """What drives the machine: the column `device` of the image table."""
+    if not node.accelerated:
+        return "cpu"
     if node.kind == "gpu":
         return "amd" if node.vendor == "AMD" else "nvidia"
     return _DEVICES.get(node.kind, "cpu")
@@ -103,7 +105,7 @@ def device_of(node: Node) -> str:
 
 def image_row(rows: Sequence[ImageRow], purpose: str, node: Node) -> ImageRow | None:
     """The first row for the device, the host's processor and the chip's capability."""
-    device = device_of(node) if node.accelerated else "cpu"
+    device = device_of(node)
     for row in rows:
         if row.purpose != purpose or row.device != device or node.arch not in row.arch.split():
             continue
@@ -180,8 +182,7 @@ def _purpose(request: SoftwareRequest, program: Program, rows: Sequence[ImageRow
 
 def _pooling(request: SoftwareRequest, model: Model, rows: Sequence[ImageRow]) -> str | None:
     node = request.node
-    device = device_of(node) if node.accelerated else "cpu"
-    return pooling_engine(model, device, isinstance(request.work, Serve), images_for(rows, node))
+    return pooling_engine(model, device_of(node), isinstance(request.work, Serve), images_for(rows, node))
 
 
 def _usual(request: SoftwareRequest, purpose: str, port: int | None) -> tuple[str, ...]:
@@ -194,8 +195,7 @@ def _usual(request: SoftwareRequest, purpose: str, port: int | None) -> tuple[st
         case "sglang":
             return _sglang(request, port)
         case "tei":
-            device = device_of(request.node) if request.node.accelerated else "cpu"
-            return tei_words(_served(request, "TEI"), device, port or _ENGINES[TEI][0], request.slots)
+            return tei_words(_served(request, "TEI"), device_of(request.node), port or _ENGINES[TEI][0], request.slots)
         case "triton":
             return ("tritonserver", "--model-repository=/models", f"--http-port={port or 8000}")
         case "jupyter":
@@ -205,7 +205,7 @@ def _usual(request: SoftwareRequest, purpose: str, port: int | None) -> tuple[st
             return ("start-notebook.py",) if hub else ("jupyter", "lab", "--ip=0.0.0.0", "--no-browser")
         case "ffmpeg":
             assert isinstance(request.work, Transcode)
-            words = _ffmpeg(request.work, device_of(request.node) == "nvidia" and request.node.accelerated)
+            words = _ffmpeg(request.work, device_of(request.node) == "nvidia")
             return words if request.work.streams is not None else archive_words(words)
         case "blender":
             assert isinstance(request.work, Render)

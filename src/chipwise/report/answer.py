@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from chipwise.planner.explain.words import RATES, count_words, layer_words, leading_layers, many_words, own_words
 from chipwise.planner.values.plan import Choice, Plan
-from chipwise.report.charts import Chart
+from chipwise.report.chart import Chart
 from chipwise.report.interval_chart import Bar, interval_chart
 from chipwise.report.tiles import Tile
 from chipwise.report.words import amount, chips, full, listed

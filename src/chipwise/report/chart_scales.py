@@ -6,16 +6,16 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from chipwise.report.charts import Chart
+from chipwise.report.chart import Axis, Chart, Columns, Lines, Value
 
 _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
 _LETTERS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 class Tick(NamedTuple):
-    value: Any
+    value: Value
     text: str
 
 
@@ -29,9 +29,9 @@ class Scale:
     names: tuple[str, ...] = ()
     is_log: bool = False
 
-    def share(self, value: Any) -> float:
+    def share(self, value: Value) -> float:
         """Of the axis that is before the value."""
-        if self.names:
+        if isinstance(value, str) and self.names:
             return (self.names.index(value) + 0.5) / len(self.names)
         number = _number(value)
         number = math.log10(max(number, 1e-300)) if self.is_log else number
@@ -39,37 +39,37 @@ class Scale:
 
 
 def scale_of(chart: Chart, name: str) -> Scale:
-    """`name`: x, y, or y2 for a second one."""
-    axis = chart.layout["xaxis" if name == "x" else "yaxis" if name == "y" else "yaxis2"]
-    traces = [one for one in chart.data if name == "x" or (one.get("yaxis", "y") == name)]
-    values = [value for one in traces for value in one[name[0]] if value is not None]
-    if any(isinstance(value, str) and not _is_day(value) for value in values):
-        names = tuple(dict.fromkeys(values))
+    """`name`: x, y, or y2 for the second one."""
+    axis = chart.x if name == "x" else chart.y if name == "y" else chart.second or chart.y
+    drawn = [one for one in chart.series if name == "x" or (isinstance(one, Lines) and one.second) is (name == "y2")]
+    values = [value for one in drawn for value in (one.xs if name == "x" else one.ys) if value is not None]
+    words = [value for value in values if isinstance(value, str)]
+    if any(not _is_day(word) for word in words):
+        names = tuple(dict.fromkeys(words))
         return Scale(0.0, 1.0, tuple(Tick(one, one) for one in names), names)
-    if axis.get("type") == "log":
-        low, high = axis["range"]
-        labelled = zip(axis["tickvals"], axis["ticktext"], strict=True)
-        return Scale(low, high, tuple(Tick(*pair) for pair in labelled), is_log=True)
-    if axis.get("type") == "date":
-        return _dates(sorted(_number(value) for value in values))
-    if any("stackgroup" in one for one in traces) and name != "x":
-        values = [sum(column) for column in zip(*(one[name] for one in traces), strict=True)]
-    bars = name == "x" and any(one["type"] == "bar" and one.get("orientation") != "h" for one in chart.data)
-    low, high = axis.get("range") or _span(values, axis, bars)
-    step = axis.get("dtick") or _step(high - low, axis.get("nticks", 7))
+    numbers = [_number(value) for value in values]
+    if axis.is_log and axis.span is not None:
+        return Scale(*axis.span, tuple(Tick(*mark) for mark in axis.marks), is_log=True)
+    if words:
+        return _dates(sorted(numbers))
+    areas = [one.ys for one in drawn if isinstance(one, Lines) and one.fill]
+    if areas and name != "x":
+        numbers = [sum(value or 0.0 for value in column) for column in zip(*areas, strict=True)]
+    low, high = axis.span or _span(numbers, axis, name == "x" and any(isinstance(one, Columns) for one in drawn))
+    step = axis.step or _step(high - low, axis.most)
     start = math.ceil(low / step - 1e-9)
     marks = [at * step for at in range(start, math.floor(high / step + 1e-9) + 1)]
-    return Scale(low, high, tuple(Tick(mark, f"{axis.get('tickprefix', '')}{_figure(mark, axis)}") for mark in marks))
+    return Scale(low, high, tuple(Tick(mark, f"{axis.prefix}{_figure(mark, axis)}") for mark in marks))
 
 
-def _span(values: Sequence[float], axis: dict[str, Any], bars: bool) -> tuple[float, float]:
+def _span(values: Sequence[float], axis: Axis, columns: bool) -> tuple[float, float]:
     low, high = min(values), max(values)
-    if bars:
+    if columns:
         return low - 0.5, high + 0.5
-    if axis.get("rangemode") == "tozero":
+    if axis.from_zero:
         low = min(low, 0.0)
     room = 0.06 * (high - low) or 0.5
-    return (low if low == 0.0 else low - room), high + (room if axis.get("title", {}).get("text") != "months" else 0.0)
+    return (low if low == 0.0 else low - room), high + (0.0 if axis.ends_at_last else room)
 
 
 def _step(span: float, most: int) -> float:
@@ -77,8 +77,8 @@ def _step(span: float, most: int) -> float:
     return next(one * power for one in _NICE if one * power >= span / most * (1 - 1e-9))
 
 
-def _figure(mark: float, axis: dict[str, Any]) -> str:
-    if axis.get("tickformat") == "~s":
+def _figure(mark: float, axis: Axis) -> str:
+    if axis.in_thousands:
         for factor, letter in _LETTERS:
             if abs(mark) >= factor:
                 return f"{mark / factor:g}{letter}"
@@ -89,7 +89,7 @@ def _is_day(value: str) -> bool:
     return len(value) == 10 and value[4] == value[7] == "-" and value.replace("-", "").isdecimal()
 
 
-def _number(value: Any) -> float:
+def _number(value: Value) -> float:
     return float(date.fromisoformat(value).toordinal()) if isinstance(value, str) else float(value)
 
 

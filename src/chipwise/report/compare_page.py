@@ -11,7 +11,7 @@ from chipwise.planner.explain.reason_words import nothing_words, words
 from chipwise.planner.explain.words import headline
 from chipwise.planner.values.plan import Plan
 from chipwise.report.answer import answer_tiles
-from chipwise.report.charts import Chart
+from chipwise.report.chart import Chart
 from chipwise.report.interval_chart import Bar, interval_chart
 from chipwise.report.markup import tag, text
 from chipwise.report.page import document, drawn, missing_section, per_use, section

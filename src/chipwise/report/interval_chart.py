@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chipwise.report.charts import _INK, Chart, _annotation, _bars, _hover_text
+from chipwise.report import chart as values
+from chipwise.report.chart import Axis, Bars, Chart, Note
+from chipwise.report.chart_parts import BAR_HEIGHT, BAR_ROOM, bar_axis, hover_text
 from chipwise.report.markup import label
 from chipwise.report.words import short
 from chipwise.text import is_wide, usd, usd_range, usd_short
@@ -41,38 +43,20 @@ def interval_chart(name: str, bars: Sequence[Bar], axis: str) -> Chart | None:
         return None
     places = [f"{label(short(bar.title))}<br>{label(short(bar.note, 26))}" for bar in drawn]
     places = [place + _APART * places[:at].count(place) for at, place in enumerate(places)]  # equal ones would be one bar
-    trace = {
-        "type": "bar",
-        "orientation": "h",
-        "y": places,
-        "x": [bar.usd for bar in drawn],
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [max(bar.high - bar.usd, 0.0) if bar.is_wide else 0.0 for bar in drawn],
-            "arrayminus": [max(bar.usd - bar.low, 0.0) if bar.is_wide else 0.0 for bar in drawn],
-            "color": _INK,
-            "thickness": 1.5,
-            "width": 5,
-        },
-        "marker": {
-            "color": [_ANSWER if bar.is_answer else _RIVAL for bar in drawn],
-            "line": {"color": _INK, "width": 0.5},
-        },
-        "hoverinfo": "text",
-        "textposition": "none",
-        "hovertext": [_hover_text(*bar.story) for bar in drawn],
-        "showlegend": False,
-    }
     ends = [bar.high if bar.is_wide else bar.usd for bar in drawn]
-    layout = _bars(len(drawn), axis, [min(0.0, *(bar.usd for bar in drawn)), max(ends) * _CLEAR], prefix="$")
-    if max(ends) >= _LONG:
-        layout["xaxis"]["tickformat"] = "~s"
-    column = {"x": 1.0, "xref": "paper", "xanchor": "right", "xshift": 0}
-    layout["annotations"] = [
-        {**_annotation(0.0, place, _figure(bar)), **column} for bar, place in zip(drawn, places, strict=True)
-    ]
-    return Chart(name, (trace,), layout)
+    return Chart(
+        name,
+        (Bars(tuple(_drawn(bar, place) for bar, place in zip(drawn, places, strict=True))),),
+        x=bar_axis(axis, min(0.0, *(bar.usd for bar in drawn)), max(ends) * _CLEAR, "$", max(ends) >= _LONG),
+        y=Axis(),
+        height=BAR_HEIGHT * len(drawn) + BAR_ROOM,
+        notes=tuple(Note(None, place, _figure(bar)) for bar, place in zip(drawn, places, strict=True)),
+    )
+
+
+def _drawn(bar: Bar, place: str) -> values.Bar:
+    ends = (min(bar.low, bar.usd), max(bar.high, bar.usd)) if bar.is_wide else None
+    return values.Bar(place, bar.usd, _ANSWER if bar.is_answer else _RIVAL, hover_text(*bar.story), interval=ends)
 
 
 def _figure(bar: Bar) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from chipwise.catalog.region import readable
 from chipwise.planner.values.load import LoadPlan
 from chipwise.planner.values.plan import Plan
-from chipwise.report.charts import Chart
+from chipwise.report.chart import INK, Axis, Chart, Columns, Lines, Stroke
 from chipwise.report.markup import label, tag, text
 from chipwise.report.tables import simple
 from chipwise.report.words import short
@@ -13,7 +13,7 @@ from chipwise.text import amount, usd
 
 _COLOURS = ("#0072b2", "#009e73", "#e69f00", "#56b4e9", "#cc79a7", "#d55e00", "#8c564b", "#5f6b6d")
 DAY_HOURS = 24
-_GRID, _INK, _QUIET = "#d8dee4", "#1f2328", "#57606a"
+_FEW = 8  # machines that are counted one by one on an axis
 
 
 def duration(plan: Plan) -> Chart | None:
@@ -23,49 +23,24 @@ def duration(plan: Plan) -> Chart | None:
     if load is None or (len(load.steps) < 2 and len(load.layers) < 2):
         return None
     hours, needed = _falling(load)
-    traces, below = [], 0.0
+    areas, below = [], 0.0
     for index, layer in enumerate(load.layers):
         # The base carries first: each layer takes what is above the layers before it, up to its own machines.
         top = [min(max(machines - below, 0.0), float(layer.machines)) for machines in needed]
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "stackgroup": "layers",
-                "name": label(short(layer.name, 40)),
-                "x": hours,
-                "y": top,
-                "line": {"width": 0.5, "color": _INK, "shape": "hv"},
-                "fillcolor": _COLOURS[index % len(_COLOURS)],
-                "hovertemplate": (
-                    f"{label(layer.name)}: %{{y}} of {layer.machines}, {label(usd(layer.usd))} a month<extra></extra>"
-                ),
-            }
-        )
+        name, colour = label(short(layer.name, 40)), _COLOURS[index % len(_COLOURS)]
+        areas.append(Lines(hours, top, Stroke(INK, 0.5, shape="hv"), name, fill=colour))
         below += layer.machines
-    layout = {
-        "height": 340,
-        "paper_bgcolor": "#ffffff",
-        "plot_bgcolor": "#ffffff",
-        "hovermode": "x unified",
-        "font": {"family": "system-ui, sans-serif", "size": 12, "color": _INK},
-        "xaxis": {
-            "title": {"text": "hours of a month, the busiest first"},
-            "gridcolor": _GRID,
-            "linecolor": _QUIET,
-            "rangemode": "tozero",
-        },
-        "yaxis": {
-            "title": {"text": "machines"},
-            "gridcolor": _GRID,
-            "linecolor": _QUIET,
-            "rangemode": "tozero",
-            **({"dtick": 1} if max(needed) <= 8 else {}),
-        },
-        "margin": {"l": 56, "r": 16, "t": 12, "b": 96},
-        "legend": {"orientation": "h", "y": -0.28, "yanchor": "top", "x": 0},
-    }
-    return Chart("load", tuple(traces), layout)
+    return Chart(
+        "load",
+        tuple(areas),
+        x=Axis("hours of a month, the busiest first", from_zero=True),
+        y=_machines_axis(max(needed)),
+        height=232,
+    )
+
+
+def _machines_axis(most: float) -> Axis:
+    return Axis("machines", from_zero=True, step=1 if most <= _FEW else None)
 
 
 def day_chart(plan: Plan) -> Chart | None:
@@ -76,54 +51,20 @@ def day_chart(plan: Plan) -> Chart | None:
         return None
     working, weekend = _mean_day(load, range(5)), _mean_day(load, range(5, 7))
     unit, hours = label(load.unit), list(range(DAY_HOURS))
-    bars = {
-        "type": "bar",
-        "name": f"{unit}, Monday to Friday" if working != weekend else unit,
-        "x": hours,
-        "y": working,
-        "marker": {"color": _COLOURS[3], "line": {"color": _INK, "width": 0.5}},
-        "hovertemplate": f"%{{x}}:00: %{{y:.3~g}} {unit}<extra></extra>",
-    }
-    traces = [bars]
+    load_of_day = f"{unit}, Monday to Friday" if working != weekend else unit
+    series: list[Columns | Lines] = [Columns(hours, working, _COLOURS[3], load_of_day)]
     if working != weekend:
-        line = {"color": _COLOURS[0], "width": 2, "dash": "dot"}
-        name = f"{unit}, Saturday and Sunday"
-        traces.append({"type": "scatter", "mode": "lines", "name": name, "x": hours, "y": weekend, "line": line})
+        series.append(Lines(hours, weekend, Stroke(_COLOURS[0], 2, "dot"), f"{unit}, Saturday and Sunday"))
     machines = [max(load.by_hour[DAY_HOURS * day + hour][1] for day in range(5)) for hour in hours]
-    traces.append(
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "name": "machines that are up",
-            "x": hours,
-            "y": machines,
-            "yaxis": "y2",
-            "line": {"color": _COLOURS[5], "width": 2.5, "shape": "hvh"},
-        }
+    series.append(Lines(hours, machines, Stroke(_COLOURS[5], 2.5, shape="hvh"), "machines that are up", second=True))
+    return Chart(
+        "day",
+        tuple(series),
+        x=Axis("hour of the day", step=3),
+        y=Axis(unit, from_zero=True),
+        height=216,
+        second=_machines_axis(max(machines)),
     )
-    axis = {"rangemode": "tozero", "fixedrange": True}
-    layout = {
-        "height": 340,
-        "paper_bgcolor": "#ffffff",
-        "plot_bgcolor": "#ffffff",
-        "bargap": 0.1,
-        "hovermode": "x unified",
-        "font": {"family": "system-ui, sans-serif", "size": 12, "color": _INK},
-        "xaxis": {"title": {"text": "hour of the day"}, "dtick": 3, "fixedrange": True},
-        "yaxis": {**axis, "title": {"text": unit}, "gridcolor": _GRID},
-        "yaxis2": {
-            **axis,
-            "title": {"text": "machines"},
-            "overlaying": "y",
-            "side": "right",
-            "showgrid": False,
-            "tickmode": "auto",
-            **({"dtick": 1, "tickmode": "linear"} if max(machines) <= 8 else {}),
-        },
-        "margin": {"l": 56, "r": 56, "t": 12, "b": 112},
-        "legend": {"orientation": "h", "y": -0.3, "yanchor": "top", "x": 0},
-    }
-    return Chart("day", tuple(traces), layout)
 
 
 def _mean_day(load: LoadPlan, days: range) -> list[float]:

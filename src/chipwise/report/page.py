@@ -20,7 +20,8 @@ from chipwise.planner.explain.roofline import Roofline
 from chipwise.planner.explain.words import emissions, headline, running
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.report.answer import against, answer_tiles
-from chipwise.report.charts import TOP, Chart, costs, memory, pareto
+from chipwise.report.chart import Chart
+from chipwise.report.charts import TOP, costs, memory, pareto
 from chipwise.report.flowchart import flowchart
 from chipwise.report.history_chart import price_history
 from chipwise.report.load_chart import day_chart, duration, load_table, load_told, regions_table

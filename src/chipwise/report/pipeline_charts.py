@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from chipwise.planner.explain.pipeline_words import without
 from chipwise.planner.values.pipeline import PipelinePlan, Placed, Totals
-from chipwise.report.charts import (
-    _COLOURS,
-    _INK,
-    _QUIET,
-    Chart,
-    _annotation,
-    _axis,
-    _bars,
-    _carbon,
-    _hover_text,
-    _layout,
-    _tone,
+from chipwise.report.chart import ANSWER, COLOURS, Axis, Bar, Bars, Chart, Dot, Note, Points
+from chipwise.report.chart_parts import (
+    BAR_HEIGHT,
+    BAR_ROOM,
+    bar_axis,
+    carbon_scale,
+    carbon_tone,
+    front_edge,
+    hover_text,
+    spread_axis,
+    time_unit,
 )
 from chipwise.report.markup import label
 from chipwise.report.words import mass, short
 from chipwise.text import duration, usd
-from chipwise.units import DAY, HOUR
 
 _SIGNS = {"time": "triangle-up", "cost": "square", "carbon": "diamond", "balanced": "hexagon"}
 
@@ -31,43 +30,37 @@ def stage_costs(plan: PipelinePlan) -> Chart | None:
     """Cost lines of every stage, stacked; what it hands on counts as its own."""
     if not plan.stages:
         return None
-    rows = [(one, _lines(plan, one)) for one in plan.stages]
-    places = [_place(at, one) for at, one in enumerate(plan.stages, start=1)]
-    names = list(dict.fromkeys(name for _, lines in rows for name, _, _ in lines))
-    traces = []
-    for index, name in enumerate(names):
-        stage_lines = [next((line for line in lines if line[0] == name), None) for _, lines in rows]
-        traces.append(
-            {
-                "type": "bar",
-                "orientation": "h",
-                "name": label(short(name)),
-                "y": places,
-                "x": [line[1] if line else 0.0 for line in stage_lines],
-                "marker": {"color": _COLOURS[index % len(_COLOURS)], "line": {"color": _INK, "width": 0.5}},
-                "hoverinfo": "text",
-                "textposition": "none",
-                "hovertext": [
-                    _hover_text(f"{stage.name}: {name} {usd(line[1])}{_per(stage)}", line[2]) if line else ""
-                    for (stage, _), line in zip(rows, stage_lines, strict=True)
-                ],
-            }
-        )
-    sums = [sum(line[1] for line in lines) for _, lines in rows]
-    layout = _bars(len(rows), "USD of a job, or of a month", [0, max(max(sums), 0.01) * 1.36], prefix="$")
-    layout["barmode"] = "stack"
-    layout["annotations"] = [
-        _annotation(value, place, f"{usd(value)}{'/mo' if stage.per == 'month' else ''}")
-        for (stage, _), value, place in zip(rows, sums, places, strict=True)
-        if math.isfinite(value)
-    ]
-    layout["legend"] = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
-    layout["margin"]["t"] = 62
-    layout["height"] += 34
-    return Chart("stage-costs", tuple(traces), layout)
+    rows = [(one, _place(at, one), _lines(plan, one)) for at, one in enumerate(plan.stages, start=1)]
+    names = list(dict.fromkeys(name for _, _, lines in rows for name, _, _ in lines))
+    sums = [sum(value for _, value, _ in lines) for _, _, lines in rows]
+    return Chart(
+        "stage-costs",
+        tuple(
+            Bars(tuple(_cost_bar(name, COLOURS[at % len(COLOURS)], *row) for row in rows), label(short(name)))
+            for at, name in enumerate(names)
+        ),
+        x=bar_axis("USD of a job, or of a month", 0.0, max(max(sums), 0.01) * 1.36, "$"),
+        y=Axis(),
+        height=BAR_HEIGHT * len(rows),
+        stacked=True,
+        legend_above=True,
+        notes=tuple(
+            Note(value, place, f"{usd(value)}{'/mo' if stage.per == 'month' else ''}")
+            for (stage, place, _), value in zip(rows, sums, strict=True)
+            if math.isfinite(value)
+        ),
+    )
+
+
+def _cost_bar(name: str, colour: str, stage: Placed, place: str, lines: Sequence[tuple[str, float, str]]) -> Bar:
+    line = next((line for line in lines if line[0] == name), None)
+    if line is None:
+        return Bar(place, 0.0, colour)
+    return Bar(place, line[1], colour, hover_text(f"{stage.name}: {name} {usd(line[1])}{_per(stage)}", line[2]))
 
 
 def _lines(plan: PipelinePlan, stage: Placed) -> list[tuple[str, float, str]]:
+    """Of its cost: name, USD, how it comes about."""
     lines = [(line.name, line.usd, line.how) for line in stage.choice.cost.lines if line.usd]
     moves = [move for move in plan.hand_offs if move.source == stage.name and move.usd]
     details = "; ".join(f"to {move.to}: {usd(move.usd)}{' a month' if move.per == 'month' else ''}" for move in moves)
@@ -87,60 +80,28 @@ def stage_times(plan: PipelinePlan) -> Chart | None:
     if not plan.stages or plan.totals is None or plan.totals.seconds <= 0:
         return None
     total_s = plan.totals.seconds
-    unit, name = (DAY, "days") if total_s >= 3 * DAY else (HOUR, "hours") if total_s >= 2 * HOUR else (60.0, "minutes")
-    places = [_place(at, one) for at, one in enumerate(plan.stages, start=1)]
+    unit, name = time_unit(total_s)
     ready = {one.name: one.ready_s for one in plan.stages}
-    waits = [
-        one.starts_s - max((ready[giver] for giver in one.after), default=one.starts_s) for one in plan.stages
-    ]  # of the hand-off that comes last
-    runs = [one.ready_s - one.starts_s for one in plan.stages]
-    before = [one.starts_s - wait for one, wait in zip(plan.stages, waits, strict=True)]
-    waiting = [f"{one.name} waits {duration(wait)} for what it takes" for one, wait in zip(plan.stages, waits, strict=True)]
-    traces = [
-        _spans("hand-off", "#e69f00", places, before, waits, unit, waiting),
-        _spans(
-            "runs, or starts up",
-            "#0072b2",
-            places,
-            [one.starts_s for one in plan.stages],
-            runs,
-            unit,
-            [
-                f"{stage.name}: {duration(stage.starts_s)} to {duration(stage.ready_s)}"
-                + (", then keeps running" if stage.per == "month" else "")
-                for stage in plan.stages
-            ],
-        ),
-    ]
-    if not any(waits):
-        traces = traces[1:]
-    layout = _bars(len(places), f"{name} from the start", [0, total_s / unit * 1.25])
-    layout["annotations"] = [
-        _annotation(stage.ready_s / unit, place, duration(run) if run >= 90 else f"{run:.0f} s")
-        for stage, place, run in zip(plan.stages, places, runs, strict=True)
-    ]
-    layout["legend"] = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0}
-    layout["barmode"] = "overlay"
-    layout["margin"]["t"] = 40
-    layout["height"] += 24
-    return Chart("stage-times", tuple(traces), layout)
-
-
-def _spans(
-    name: str, colour: str, places: list[str], starts: list[float], spans: list[float], unit: float, tips: list[str]
-) -> dict[str, object]:
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "name": name,
-        "y": places,
-        "base": [one / unit for one in starts],
-        "x": [one / unit for one in spans],
-        "marker": {"color": colour, "line": {"color": _INK, "width": 0.5}},
-        "hoverinfo": "text",
-        "textposition": "none",
-        "hovertext": [label(one) for one in tips],
-    }
+    waiting, running, notes = [], [], []
+    for at, stage in enumerate(plan.stages, start=1):
+        place, starts, run = _place(at, stage), stage.starts_s, stage.ready_s - stage.starts_s
+        wait = starts - max((ready[giver] for giver in stage.after), default=starts)  # for the hand-off that comes last
+        waits_for = label(f"{stage.name} waits {duration(wait)} for what it takes")
+        waiting.append(Bar(place, wait / unit, "#e69f00", waits_for, start=(starts - wait) / unit))
+        keeps = ", then keeps running" if stage.per == "month" else ""
+        runs = label(f"{stage.name}: {duration(starts)} to {duration(stage.ready_s)}{keeps}")
+        running.append(Bar(place, run / unit, "#0072b2", runs, start=starts / unit))
+        notes.append(Note(stage.ready_s / unit, place, duration(run) if run >= 90 else f"{run:.0f} s"))
+    waited = [Bars(tuple(waiting), "hand-off")] if any(bar.length for bar in waiting) else []
+    return Chart(
+        "stage-times",
+        (*waited, Bars(tuple(running), "runs, or starts up")),
+        x=bar_axis(f"{name} from the start", 0.0, total_s / unit * 1.25),
+        y=Axis(),
+        height=BAR_HEIGHT * len(running) + BAR_ROOM,
+        legend_above=True,
+        notes=tuple(notes),
+    )
 
 
 def _numbers(totals: Totals) -> str:
@@ -152,87 +113,26 @@ def stage_front(plan: PipelinePlan) -> Chart | None:
     if len(plan.front) < 2:
         return None
     totals = [one.totals for _, one in plan.front]
-    total_s = max(one.seconds for one in totals)
-    unit, name = (DAY, "days") if total_s >= 3 * DAY else (HOUR, "hours") if total_s >= 2 * HOUR else (60.0, "minutes")
-    traces: list[dict[str, object]] = []
+    unit, name = time_unit(max(one.seconds for one in totals))
+    scale = carbon_scale([one.kg for one in totals])
     steps = sorted((one.seconds / unit, one.usd) for one in totals)
     edge = [step for at, step in enumerate(steps) if all(step[1] < before[1] for before in steps[:at])]
-    if len(edge) > 1:
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "x": [x for x, _ in edge],
-                "y": [y for _, y in edge],
-                "hoverinfo": "skip",
-                "line": {"color": _QUIET, "width": 1.5, "dash": "dot", "shape": "hv"},
-                "name": "cheapest found within this time",
-            }
-        )
+    groups = []
     for kind in dict.fromkeys(kind for kind, _ in plan.front):
-        alternatives = [one for known, one in plan.front if known == kind]
-        tips = [
-            _hover_text(
-                f"best by {kind}" if kind in _SIGNS else kind,
-                _numbers(alternative.totals),
-                *(f"{stage}: {where}" for stage, where in alternative.where),
-            )
-            for alternative in alternatives
-        ]
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "legendgroup": label(kind),
-                "showlegend": False,
-                "x": [one.totals.seconds / unit for one in alternatives],
-                "y": [one.totals.usd for one in alternatives],
-                "hoverinfo": "text",
-                "hovertext": tips,
-                "cliponaxis": False,
-                "marker": {
-                    "symbol": _SIGNS.get(kind, "circle"),
-                    "size": 12,
-                    "color": [_tone(one.totals.kg) for one in alternatives],
-                    "coloraxis": "coloraxis",
-                    "line": {"color": _INK, "width": 1},
-                },
-            }
-        )
-        sign = {"symbol": _SIGNS.get(kind, "circle"), "size": 9, "color": "#ffffff", "line": {"color": _INK, "width": 1.5}}
-        titled = label(short(f"best by {kind}" if kind in _SIGNS else kind))
-        traces.append(
-            {  # for the legend alone: points coloured by a scale have no colour there
-                "type": "scatter",
-                "mode": "markers",
-                "legendgroup": label(kind),
-                "name": titled,
-                "x": [None],
-                "y": [None],
-                "marker": sign,
-            }
-        )
-    answer = next((one for kind, one in plan.front if kind == "the answer"), None)
-    if answer is not None:
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": "the answer",
-                "x": [answer.totals.seconds / unit],
-                "y": [answer.totals.usd],
-                "hoverinfo": "skip",
-                "showlegend": False,
-                "cliponaxis": False,
-                "marker": {"symbol": "circle-open", "size": 24, "color": "#d1242f", "line": {"width": 3}},
-            }
-        )
-    layout = _layout(
-        460,
-        xaxis=_axis(f"{name} until all is done and up", [one.seconds / unit for one in totals]),
-        yaxis=_axis("USD, with one month of services", [one.usd for one in totals], prefix="$"),
-        coloraxis=_carbon([one.kg for one in totals]),
-        margin={"l": 64, "r": 20, "t": 64, "b": 116},
-        legend={"orientation": "h", "y": -0.24, "yanchor": "top", "x": 0},
+        title = f"best by {kind}" if kind in _SIGNS else kind
+        dots = []
+        for alternative in (one for known, one in plan.front if known == kind):
+            sums = alternative.totals
+            tip = hover_text(title, _numbers(sums), *(f"{stage}: {where}" for stage, where in alternative.where))
+            dots.append(Dot(sums.seconds / unit, sums.usd, 12, scale.colour(carbon_tone(sums.kg)), tip=tip))
+        groups.append(Points(_SIGNS.get(kind, "circle"), tuple(dots), label(short(title)), shaded=True))
+    answer = next((one.totals for kind, one in plan.front if kind == "the answer"), None)
+    ring = [] if answer is None else [Points("circle-open", (Dot(answer.seconds / unit, answer.usd, 24, ANSWER, 3),))]
+    return Chart(
+        "stage-front",
+        (*front_edge(edge, "cheapest found within this time"), *groups, *ring),
+        x=spread_axis(f"{name} until all is done and up", [one.seconds / unit for one in totals]),
+        y=spread_axis("USD, with one month of services", [one.usd for one in totals], prefix="$"),
+        height=280,
+        scale=scale,
     )
-    return Chart("stage-front", tuple(traces), layout)

@@ -8,14 +8,13 @@ arithmetic, one far below both for something else: links, launches, the host.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from chipwise.planner.explain.roofline import Point, Roof, Roofline
-from chipwise.report.charts import Chart, Trace, _layout
+from chipwise.report.chart import INK, QUIET, Axis, Chart, Dot, Lines, Points, Stroke
+from chipwise.report.chart_parts import hover_text
 from chipwise.report.markup import label
 from chipwise.text import duration
 
-_INK, _QUIET, _GRID = "#1f2328", "#57606a", "#d8dee4"
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up")
 _MARKS = 6  # on an axis, at most: more would stand aslant on a narrow screen
@@ -32,30 +31,19 @@ def roofline(data: Roofline | None) -> Chart | None:
     left, right = min(min(intensities) / 3, data.nominal.ridge / 12), max(intensities) * 4
     levels = [one.flop_per_s for one in points] + [data.reached.at(left)]
     low, high = min(levels) / 2, data.nominal.flop_per_s * 2
-    traces = [
-        _roof(
-            data.nominal,
-            left,
-            right,
-            f"data sheet: {_si(data.nominal.flop_per_s, 'FLOP/s')} {data.precision}, {_si(data.nominal.bytes_per_s, 'B/s')}",
-            dashed=True,
+    sheet = f"data sheet: {_si(data.nominal.flop_per_s, 'FLOP/s')} {data.precision}, {_si(data.nominal.bytes_per_s, 'B/s')}"
+    reachable = f"reachable: {_si(data.reached.flop_per_s, 'FLOP/s')}, {_si(data.reached.bytes_per_s, 'B/s')}"
+    return Chart(
+        "roofline",
+        (
+            _roof(data.nominal, left, right, sheet, Stroke(QUIET, 1.5, "dash")),
+            _roof(data.reached, left, right, reachable, Stroke(INK, 2)),
+            *(_dot(one, data, at % len(_COLOURS)) for at, one in enumerate(points)),
         ),
-        _roof(
-            data.reached,
-            left,
-            right,
-            f"reachable: {_si(data.reached.flop_per_s, 'FLOP/s')}, {_si(data.reached.bytes_per_s, 'B/s')}",
-        ),
-        *(_dot(one, data, at % len(_COLOURS)) for at, one in enumerate(points)),
-    ]
-    layout = _layout(
-        430,
-        xaxis=_axis("FLOP per byte of memory traffic", left, right, ""),
-        yaxis=_axis("FLOP/s of one chip", low, high, "FLOP/s"),
-        margin={"l": 78, "r": 20, "t": 16, "b": 130},
-        legend={"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0},
+        x=_axis("FLOP per byte of memory traffic", left, right, ""),
+        y=_axis("FLOP/s of one chip", low, high, "FLOP/s"),
+        height=284,
     )
-    return Chart("roofline", tuple(traces), layout)
 
 
 def points_text(data: Roofline) -> str:
@@ -74,65 +62,32 @@ def _drawable(*values: float) -> bool:
     return all(math.isfinite(value) and value > 0 for value in values)
 
 
-def _roof(roof: Roof, left: float, right: float, name: str, dashed: bool = False) -> Trace:
-    ridge = min(max(roof.ridge, left), right)
-    intensities = [left, ridge, right]
-    line: dict[str, Any] = {"color": _QUIET if dashed else _INK, "width": 1.5 if dashed else 2}
-    if dashed:
-        line["dash"] = "dash"
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": intensities,
-        "y": [roof.at(one) for one in intensities],
-        "line": line,
-        "name": label(name),
-        "hoverinfo": "skip",
-    }
+def _roof(roof: Roof, left: float, right: float, name: str, stroke: Stroke) -> Lines:
+    intensities = [left, min(max(roof.ridge, left), right), right]
+    return Lines(intensities, [roof.at(one) for one in intensities], stroke, label(name))
 
 
-def _dot(point: Point, data: Roofline, index: int) -> Trace:
+def _dot(point: Point, data: Roofline, index: int) -> Points:
     """Named in the legend: beside the point there may be no room on a narrow screen."""
-    colour = _COLOURS[index]
     share = point.flop_per_s / data.nominal.flop_per_s
-    lines = (
+    tip = hover_text(
         point.name,
         f"{point.intensity:,.3g} FLOP per byte",
         f"{_si(point.flop_per_s, 'FLOP/s')}, {share:.1%} of the peak",
         f"{duration(point.seconds)} a pass",
     )
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [point.intensity],
-        "y": [point.flop_per_s],
-        "name": label(point.name),
-        "marker": {"size": 12, "color": colour, "symbol": _SYMBOLS[index], "line": {"color": _INK, "width": 1}},
-        "cliponaxis": False,
-        "hoverinfo": "text",
-        "hovertext": "<br>".join(map(label, lines)),
-    }
+    dot = Dot(point.intensity, point.flop_per_s, 12, _COLOURS[index], tip=tip)
+    return Points(_SYMBOLS[index], (dot,), label(point.name))
 
 
-def _axis(title: str, low: float, high: float, unit: str) -> dict[str, Any]:
+def _axis(title: str, low: float, high: float, unit: str) -> Axis:
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for digits in ((1, 2, 5), (1, 3), (1,)):
         marks = [digit * 10.0**power for power in powers for digit in digits if low <= digit * 10.0**power <= high]
         if len(marks) <= _MARKS:
             break
-    return {
-        "title": {"text": title, "standoff": 14},
-        "type": "log",
-        "range": [math.log10(low), math.log10(high)],
-        "tickvals": marks,
-        "ticktext": [_si(mark, "") if unit else f"{mark:,g}" for mark in marks],
-        "tickangle": 0,
-        "gridcolor": _GRID,
-        "linecolor": _QUIET,
-        "zeroline": False,
-        "automargin": True,
-        "fixedrange": True,
-    }
+    figures = tuple((mark, _si(mark, "") if unit else f"{mark:,g}") for mark in marks)
+    return Axis(title, span=(math.log10(low), math.log10(high)), is_log=True, marks=figures)
 
 
 def _si(value: float, unit: str) -> str:

@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from html import unescape
-from typing import Any
 
-from chipwise.report.charts import _INK, Trace
+from chipwise.report.chart import INK
 
 _LETTER = 0.62  # of the size of a text: its width per letter, on average
 _CORNERS = {  # of symbols, as parts of their size
@@ -39,15 +38,6 @@ def symbol(x: float, y: float, name: str, size: float, colour: str, rim: tuple[s
     return f'<polygon points="{corners}" {style}>{tip_element(tip)}</polygon>'
 
 
-def item_of(value: Any, at: int) -> Any:
-    return value[at] if isinstance(value, list | tuple) else value
-
-
-def tip_of(trace: Trace, at: int) -> str:
-    tips = trace.get("hovertext", "")
-    return str(item_of(tips, at)) if trace.get("hoverinfo") == "text" else ""
-
-
 def tip_element(tip: str) -> str:
     return f"<title>{tip.replace('<br>', chr(10))}</title>" if tip else ""
 
@@ -68,7 +58,7 @@ def line(x: float, y: float, end_x: float, end_y: float, colour: str, width: flo
 
 def rect(x: float, y: float, width: float, height: float, colour: str, tip: str, kind: str = "point") -> str:
     box = f'x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{max(height, 0):.1f}"'
-    return f'<rect class="{kind}" {box} fill="{colour}" stroke="{_INK}" stroke-width="0.5">{tip_element(tip)}</rect>'
+    return f'<rect class="{kind}" {box} fill="{colour}" stroke="{INK}" stroke-width="0.5">{tip_element(tip)}</rect>'
 
 
 def text(
@@ -77,7 +67,7 @@ def text(
     words: str,
     size: int = 12,
     anchor: str = "start",
-    fill: str = _INK,
+    fill: str = INK,
     turn: int = 0,
     halo: bool = False,
     wide: float = 0.0,

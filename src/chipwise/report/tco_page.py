@@ -4,7 +4,6 @@ that rests."""
 from __future__ import annotations
 
 from datetime import date
-from typing import Any
 
 from chipwise.money.tco import YEAR_HOURS, owned_cash, rented_cash
 from chipwise.money.tco_values import Alternative, Tco
@@ -21,7 +20,7 @@ from chipwise.money.tco_words import (
     use_words,
     value_words,
 )
-from chipwise.report.charts import _GRID, _QUIET, Chart, _layout
+from chipwise.report.chart import Axis, Band, Chart, Lines, Stroke
 from chipwise.report.interval_chart import Bar, interval_chart
 from chipwise.report.markup import label, tag, text
 from chipwise.report.page import document, drawn, section
@@ -142,34 +141,18 @@ def _cash_chart(result: Tco) -> Chart | None:
         rented_cash(own, reference.usd_per_hour, offer.purchase, share) for share in (decline.high, decline.value, decline.low)
     )
     name = label(f"{offer.provider}, {offer.purchase}")
-    traces: list[dict[str, Any]] = []
-    if decline.is_wide:
-        edge = {"type": "scatter", "mode": "lines", "x": months, "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
-        traces += [
-            {**edge, "y": list(low)},
-            {**edge, "y": list(high), "fill": "tonexty", "fillcolor": _BAND, "name": "as rents may move", "showlegend": True},
-        ]
-    for title, paid, colour in ((name, middle, _RENTING), ("own machines", owned_cash(own), _OWNING)):
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": title,
-                "x": months,
-                "y": list(paid),
-                "line": {"color": colour, "width": 2.5},
-                "hovertemplate": f"{title}: %{{y:$,.0f}} by month %{{x}}<extra></extra>",
-            }
-        )
-    axis = {"gridcolor": _GRID, "linecolor": _QUIET, "rangemode": "tozero", "zeroline": False, "automargin": True}
-    layout = _layout(
-        360,
-        xaxis={**axis, "title": {"text": "months"}, "dtick": 6 if own.months > 12 else 1},
-        yaxis={**axis, "title": {"text": "USD paid"}, "tickprefix": "$", "tickformat": "~s"},
-        margin={"l": 64, "r": 16, "t": 12, "b": 88},
-        legend={"orientation": "h", "y": -0.24, "yanchor": "top", "x": 0},
+    band = [Band(months, low, high, _BAND, "as rents may move")] if decline.is_wide else []
+    return Chart(
+        "cash",
+        (
+            *band,
+            Lines(months, middle, Stroke(_RENTING, 2.5), name),
+            Lines(months, owned_cash(own), Stroke(_OWNING, 2.5), "own machines"),
+        ),
+        x=Axis("months", step=6 if own.months > 12 else 1, from_zero=True, ends_at_last=True),
+        y=Axis("USD paid", prefix="$", in_thousands=True, from_zero=True),
+        height=260,
     )
-    return Chart("cash", tuple(traces), layout)
 
 
 def _legend(result: Tco) -> str:

@@ -24,7 +24,8 @@ from chipwise.planner.reasons.goals import OverBudget
 from chipwise.planner.reasons.limits import OtherWeights, RuleKind
 from chipwise.planner.reasons.sizes import HoldsTooLittle
 from chipwise.planner.services import offers as planning_services
-from chipwise.planner.services.offers import LISTED, PER_HOUR, PER_TOKEN, SERVERLESS, ServiceOffer, services_for
+from chipwise.planner.services.offer import PER_HOUR, PER_TOKEN, SERVERLESS, ServiceOffer
+from chipwise.planner.services.offers import LISTED, services_for
 from chipwise.workload.kinds import Serve
 from effort import cases
 

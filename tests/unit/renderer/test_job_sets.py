@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import time
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from chipwise.renderer.cluster.accelerators import pod_chips
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.layout import pods
+from chipwise.renderer.open_hours import OpenHours, Weekly
 from chipwise.renderer.quoting import LONGEST_NAME
 from chipwise.renderer.targets import jobset, kueue, trainjob
 from fixed_deployments import CASES
@@ -153,9 +155,10 @@ def test_other_frameworks_take_the_set() -> None:
 
 @pytest.mark.parametrize(("target", "resource"), [(jobset, "jobset"), (trainjob, "trainjob")])
 def test_hours_that_no_clock_keeps_are_said(target: Any, resource: str) -> None:
-    planned = replace(TRAIN, opens="0 22 * * *", closes="0 6 * * *", time_zone="Europe/Berlin")
+    hours = OpenHours(Weekly(time(22), (1, 2)), Weekly(time(6), (2, 3)), "Europe/Berlin")
+    planned = replace(TRAIN, hours=hours, time_zone=hours.time_zone)
     text = "".join(file.text for file in target.render(planned))
-    assert "cron, Europe/Berlin: from 0 22 * * * to 0 6 * * *" in text
+    assert "cron, Europe/Berlin: from 0 22 * * 1,2 to 0 6 * * 2,3" in text
     assert f"kubectl patch {resource} {TRAIN.name}" in text
     assert "cron" not in "".join(file.text for file in target.render(TRAIN))
 

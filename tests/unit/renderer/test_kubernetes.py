@@ -286,7 +286,6 @@ def test_a_part_that_fails_does_not_end_the_others(planned: Deployment) -> None:
 def test_hours_of_a_job_pause_it_and_do_not_begin_it_again() -> None:
     planned = deployment("render", AWS)
     assert (planned.starts, planned.stops) == ("", "")
-    assert (planned.opens, planned.closes) == ("0 19 * * 1,2,3,4,5", "0 7 * * 2,3,4,5,6")
     assert any("Mon-Fri 19:00-07:00 Europe/Rome" in note for note in planned.notes)
     job = one(planned, "Job")
     assert job["spec"]["suspend"] is True
@@ -294,8 +293,8 @@ def test_hours_of_a_job_pause_it_and_do_not_begin_it_again() -> None:
     clocks = {it["metadata"]["name"]: it["spec"] for it in made(planned) if it["kind"] == "CronJob"}
     name = planned.name
     assert {key: it["schedule"] for key, it in clocks.items()} == {
-        f"{name}-open": planned.opens,
-        f"{name}-close": planned.closes,
+        f"{name}-open": "0 19 * * 1,2,3,4,5",
+        f"{name}-close": "0 7 * * 2,3,4,5,6",
     }
     for key, suspended in ((f"{name}-open", "false"), (f"{name}-close", "true")):
         words = clocks[key]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["command"]
@@ -314,7 +313,7 @@ def test_hours_of_a_job_are_a_note_where_no_clock_is_written(target: Any) -> Non
 
 def test_a_job_by_cron_begins_anew_each_time() -> None:
     planned = deployment("finetune", AWS)
-    assert (planned.starts, planned.opens) == ("0 20 1 * *", "")
+    assert (planned.starts, planned.hours) == ("0 20 1 * *", None)
     assert one(planned, "CronJob")["spec"]["schedule"] == "0 20 1 * *"
 
 

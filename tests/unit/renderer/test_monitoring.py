@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from datetime import time
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import yaml
 from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch.timing import progress_seconds
+from chipwise.renderer.open_hours import OpenHours, Weekly
 from chipwise.renderer.targets import argo_rollouts, keda, kserve, kubernetes, monitoring
 from fixed_deployments import CASES
 
@@ -124,7 +126,8 @@ def test_a_job_that_pauses_by_plan_is_not_late_for_it() -> None:
     [(seen, step, times)] = re.findall(r"\)\[(\d+)s:(\d+)s\]\) \* (\d+) >", query)
     assert step == times
     assert int(seen) > TRAIN.predicted.high_s
-    nights = replace(TRAIN, opens="0 20 * * 1,2,3,4,5", closes="0 6 * * 2,3,4,5,6", time_zone="Europe/Berlin")
+    night = OpenHours(Weekly(time(20), (1, 2, 3, 4, 5)), Weekly(time(6), (2, 3, 4, 5, 6)), "Europe/Berlin")
+    nights = replace(TRAIN, hours=night)
     [longer] = re.findall(r"\)\[(\d+)s:", rules(nights)["JobLate"]["expr"])
     assert int(longer) > int(seen) * 168 / 50, "50 of the week's 168 hours"
 

@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 from dataclasses import replace
+from datetime import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from chipwise.planner.values.split import Frames, Runs
 from chipwise.renderer.deployment import Deployment, HandOff, Volume
 from chipwise.renderer.file import CannotRender
+from chipwise.renderer.open_hours import OpenHours, Weekly
 from chipwise.renderer.slurm.script import limit_seconds
 from chipwise.renderer.targets.slurm import render
 from chipwise.units import HOUR
@@ -172,11 +174,10 @@ def test_a_short_job_has_time_to_start() -> None:
 
 
 def test_a_job_of_some_hours_waits_for_its_opening_in_the_queue() -> None:
-    open_late = replace(TRAIN, opens="30 19 * * 1,5", closes="5 7 * * 2,6", time_zone="Europe/Rome")
+    open_late = replace(TRAIN, hours=OpenHours(Weekly(time(19, 30), (1, 5)), Weekly(time(7, 5), (2, 6)), "Europe/Rome"))
     script = text(open_late)
     assert "next_time 19:30 1,5)" in script
     assert "next_time 07:05 2,6)" in script
     assert "TZ=Europe/Rome date" in script
     forgets = replace(open_late, checkpoint_s=None, volumes=())
     assert "next_time" not in text(forgets)  # each pause would lose all of it
-    assert "next_time" not in text(replace(open_late, opens="*/5 * * * *"))

@@ -15,6 +15,7 @@ from chipwise.planner.values.load import LoadPlan, MachineHours
 from chipwise.planner.values.plan import OwnCosts, Plan
 from chipwise.report import page as pages
 from chipwise.report.answer import RIVALS, against, alike, answer_tiles
+from chipwise.report.chart import Bar, Bars, Chart
 from chipwise.report.history_chart import price_history
 from chipwise.report.tables import ranking
 from page_reading import Read
@@ -26,6 +27,12 @@ SURE = replace(plans.choice(), low_usd=80.0, high_usd=150.0, late_share=0.034, b
 
 def numbers(plan: Plan) -> dict[str, tuple[str, str]]:
     return {tile.label: (tile.value, tile.note) for tile in answer_tiles(plan)}
+
+
+def bars(chart: Chart) -> tuple[Bar, ...]:
+    (series,) = chart.series
+    assert isinstance(series, Bars)
+    return series.bars
 
 
 def test_the_tiles_of_a_job_are_machine_cost_time_lateness_and_carbon() -> None:
@@ -64,9 +71,10 @@ def test_what_is_paid_per_use_is_the_first_tile_where_it_is_the_answer() -> None
     assert next(iter(numbers(plan).items())) == ("the answer, paid per token", ("$5.00 a month", "nebius llama-3.1-8b"))
     chart = against(plan)
     assert chart is not None
-    assert chart.data[0]["x"] == [5.0, 100.0, 200.0]
-    assert len(set(chart.data[0]["marker"]["color"][1:])) == 1
-    assert chart.data[0]["marker"]["color"][0] != chart.data[0]["marker"]["color"][1]
+    first, *others = bars(chart)
+    assert [bar.length for bar in (first, *others)] == [5.0, 100.0, 200.0]
+    assert len({bar.colour for bar in others}) == 1
+    assert first.colour != others[0].colour
 
 
 def test_layers_lead_where_they_cost_less_than_machines_bought_in_one_way() -> None:
@@ -102,8 +110,9 @@ def test_layers_lead_where_they_cost_less_than_machines_bought_in_one_way() -> N
     assert shown["cost a month"] == ("$40.00-80.00", "$100 bought in one way")
     chart = against(plans.service(load=load))
     assert chart is not None
-    assert chart.data[0]["x"] == [50.0, 100.0, 200.0]
-    assert chart.data[0]["marker"]["color"][0] != chart.data[0]["marker"]["color"][1]
+    first, *others = bars(chart)
+    assert [bar.length for bar in (first, *others)] == [50.0, 100.0, 200.0]
+    assert first.colour != others[0].colour
     dear = numbers(plans.service(load=replace(load, usd=99.0)))
     assert dear["machine"][0] == "a3-highgpu-8g"
 
@@ -118,14 +127,12 @@ def test_the_chart_sets_the_answer_against_the_next_that_differ_with_their_inter
     other = replace(SURE, chip="A100-40", low_usd=0.0, high_usd=0.0)
     chart = against(plans.plan(choices=(SURE, twin, other)))
     assert chart is not None
-    (bars,) = chart.data
-    assert len(bars["x"]) == 2
-    assert (bars["error_x"]["arrayminus"], bars["error_x"]["array"]) == ([20.0, 0.0], [50.0, 0.0])
-    assert [one["text"] for one in chart.layout["annotations"]] == ["$80.00-150", "$100"]
+    assert [bar.interval for bar in bars(chart)] == [(80.0, 150.0), None]
+    assert [note.text for note in chart.notes] == ["$80.00-150", "$100"]
     many = tuple(replace(SURE, machines=count) for count in range(1, 20))
     longest = against(plans.plan(choices=many))
     assert longest is not None
-    assert len(longest.data[0]["x"]) == RIVALS + 1
+    assert len(bars(longest)) == RIVALS + 1
     assert against(plans.plan(choices=(SURE,))) is None
     assert against(plans.nothing()) is None
 
@@ -159,9 +166,9 @@ def test_the_history_is_that_of_the_chosen_chip_by_the_month() -> None:
     rows = (ROW, ROW._replace(chip="L4"), ROW._replace(purchase="spot", usd_per_chip_hour="1|2||||"))
     chart = price_history(SURE, rows, TODAY)
     assert chart is not None
-    line, star = chart.data
-    assert line["x"] == ["2025-11-01", "2025-12-01", "2026-01-01", "2026-02-01", "2026-03-01", "2026-04-01", "2026-05-01"]
-    assert line["y"] == [2.5, 2.6, None, 2.8, 2.9, 3.0, 3.1]
-    assert line["name"] == "GPU clouds, on-demand"
-    assert (star["x"], star["y"]) == (["2026-11-15"], [3.0])
+    line, star = chart.series
+    assert line.xs == ["2025-11-01", "2025-12-01", "2026-01-01", "2026-02-01", "2026-03-01", "2026-04-01", "2026-05-01"]
+    assert line.ys == [2.5, 2.6, None, 2.8, 2.9, 3.0, 3.1]
+    assert line.name == "GPU clouds, on-demand"
+    assert (star.xs, star.ys) == (["2026-11-15"], [3.0])
     assert price_history(replace(SURE, chip="T4"), rows, TODAY) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -41,9 +42,9 @@ LOAD = LoadPlan(
 def test_areas_hold_the_machine_hours_of_their_layers() -> None:
     chart = duration(replace(plans.service(), load=LOAD))
     assert chart is not None
-    for trace, layer in zip(chart.data, LOAD.layers, strict=True):
-        widths = [after - before for before, after in zip(trace["x"], trace["x"][1:], strict=False)]
-        area = sum(width * height for width, height in zip(widths, trace["y"], strict=False))
+    for series, layer in zip(chart.series, LOAD.layers, strict=True):
+        widths = [float(after) - float(before) for before, after in pairwise(series.xs)]
+        area = sum(width * float(height or 0.0) for width, height in zip(widths, series.ys, strict=False))
         assert area == pytest.approx(layer.hours_used)
 
 
@@ -61,13 +62,13 @@ OFFICE = tuple(
 def test_the_load_of_a_day_is_drawn_by_the_hour_with_its_machines_and_the_weekend_apart() -> None:
     chart = day_chart(replace(plans.service(), load=replace(LOAD, by_hour=OFFICE)))
     assert chart is not None
-    working, weekend, machines = chart.data
-    assert working["y"] == [9.0 if 8 <= hour < 18 else 0.5 for hour in range(24)]
-    assert weekend["y"] == [0.5] * 24
-    assert machines["y"] == [3 if 8 <= hour < 18 else 1 for hour in range(24)]
+    working, weekend, machines = chart.series
+    assert working.ys == [9.0 if 8 <= hour < 18 else 0.5 for hour in range(24)]
+    assert weekend.ys == [0.5] * 24
+    assert machines.ys == [3 if 8 <= hour < 18 else 1 for hour in range(24)]
     alike = day_chart(replace(plans.service(), load=replace(LOAD, by_hour=OFFICE[:24] * 7)))
     assert alike is not None
-    assert [trace["name"] for trace in alike.data] == ["requests/s", "machines that are up"]
+    assert [series.name for series in alike.series] == ["requests/s", "machines that are up"]
 
 
 def test_a_day_that_nobody_tells_or_that_never_changes_is_not_drawn() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import pipeline_plans
 from chipwise.planner.values.pipeline import PipelinePlan
+from chipwise.report.chart import Bars, Points
 from chipwise.report.pipeline_charts import stage_costs, stage_front, stage_times
 from chipwise.report.pipeline_page import pipeline_page
 from chipwise.report.stage_flow import BELOW, HIGH, HORIZONTAL_GAP, WIDE, stage_flow, width_of
@@ -93,7 +94,7 @@ def test_bars_add_up_to_stages_and_what_they_hand_on() -> None:
     plan = pipeline_plans.pipeline()
     chart = stage_costs(plan)
     assert chart is not None
-    sums = [sum(trace["x"][at] for trace in chart.data) for at in range(len(plan.stages))]
+    sums = [sum(float(series.xs[at]) for series in chart.series) for at in range(len(plan.stages))]
     given = [sum(move.usd for move in plan.hand_offs if move.source == one.name) for one in plan.stages]
     assert sums == pytest.approx([one.choice.usd + out for one, out in zip(plan.stages, given, strict=True)])
 
@@ -102,19 +103,19 @@ def test_times_start_where_hand_offs_end() -> None:
     plan = pipeline_plans.pipeline()
     chart = stage_times(plan)
     assert chart is not None
-    waits, runs = chart.data
-    for at, one in enumerate(plan.stages):
-        assert waits["base"][at] + waits["x"][at] == pytest.approx(runs["base"][at])
-        assert (runs["base"][at] + runs["x"][at]) * 3600 == pytest.approx(one.ready_s)
+    waits, runs = (series.bars for series in chart.series if isinstance(series, Bars))
+    for wait, run, stage in zip(waits, runs, plan.stages, strict=True):
+        assert wait.start is not None
+        assert run.start is not None
+        assert wait.start + wait.length == pytest.approx(run.start)
+        assert (run.start + run.length) * 3600 == pytest.approx(stage.ready_s)
 
 
 def test_the_front_holds_the_answer_and_every_other_point() -> None:
     plan = pipeline_plans.pipeline()
     chart = stage_front(plan)
     assert chart is not None
-    points = [
-        (x, y) for trace in chart.data if trace.get("hoverinfo") == "text" for x, y in zip(trace["x"], trace["y"], strict=True)
-    ]
+    points = [(dot.x, dot.y) for series in chart.series if isinstance(series, Points) for dot in series.dots if dot.tip]
     assert len(points) == len(plan.front)
     assert plan.totals is not None
     assert (plan.totals.seconds / 3600, plan.totals.usd) in points

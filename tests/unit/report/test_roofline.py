@@ -11,6 +11,7 @@ import pytest
 import plans
 from chipwise.planner.explain.roofline import Point, Roof, Roofline
 from chipwise.report import page as pages
+from chipwise.report.chart import Lines, Points
 from chipwise.report.roofline import points_text, roofline
 
 FOUND = Roofline(
@@ -25,32 +26,38 @@ FOUND = Roofline(
 def test_points_stand_at_intensity_and_rate() -> None:
     chart = roofline(FOUND)
     assert chart is not None
-    dots = [trace for trace in chart.data if trace["mode"] == "markers"]
-    assert [(dot["x"][0], dot["y"][0]) for dot in dots] == [(400.0, 4e14), (16.25, pytest.approx(3.25e13))]
-    assert "40.0% of the peak" in dots[0]["hovertext"]
-    assert [dot["name"] for dot in dots] == ["prefill of 500 tokens", "decode of 16 sequences"]
+    points = [series for series in chart.series if isinstance(series, Points)]
+    dots = [dot for series in points for dot in series.dots]
+    assert [(dot.x, dot.y) for dot in dots] == [(400.0, 4e14), (16.25, pytest.approx(3.25e13))]
+    assert "40.0% of the peak" in dots[0].tip
+    assert [series.name for series in points] == ["prefill of 500 tokens", "decode of 16 sequences"]
 
 
 def test_a_roof_bends_where_arithmetic_takes_over() -> None:
     chart = roofline(FOUND)
     assert chart is not None
-    for trace, roof in zip([one for one in chart.data if one["mode"] == "lines"], (FOUND.nominal, FOUND.reached), strict=True):
-        left, ridge, right = trace["x"]
+    lines = [series for series in chart.series if isinstance(series, Lines)]
+    for line, roof in zip(lines, (FOUND.nominal, FOUND.reached), strict=True):
+        left, ridge, right = map(float, line.xs)
         assert ridge == pytest.approx(roof.flop_per_s / roof.bytes_per_s)
-        assert trace["y"] == pytest.approx([roof.bytes_per_s * left, roof.flop_per_s, roof.flop_per_s])
+        assert line.ys == pytest.approx([roof.bytes_per_s * left, roof.flop_per_s, roof.flop_per_s])
         assert left < 16.25 < 400 < right
-    assert "1 PFLOP/s bf16, 3 TB/s" in chart.data[0]["name"]
+    assert "1 PFLOP/s bf16, 3 TB/s" in chart.series[0].name
 
 
 def test_everything_is_within_the_axes() -> None:
     chart = roofline(FOUND)
     assert chart is not None
-    for name, axis in (("x", "xaxis"), ("y", "yaxis")):
-        low, high = chart.layout[axis]["range"]
-        values = [math.log10(value) for trace in chart.data for value in trace[name]]
+    for axis, numbers in (
+        (chart.x, [float(x) for series in chart.series for x in series.xs]),
+        (chart.y, [float(y) for series in chart.series for y in series.ys if y is not None]),
+    ):
+        assert axis.span is not None
+        low, high = axis.span
+        values = [math.log10(number) for number in numbers]
         assert low <= min(values) + 1e-9
         assert max(values) <= high + 1e-9
-        assert 2 <= len(chart.layout[axis]["tickvals"]) <= 7
+        assert 2 <= len(axis.marks) <= 7
 
 
 def test_the_text_tells_which_limit_each_point_is_near() -> None:
@@ -79,4 +86,4 @@ def test_names_from_outside_are_text() -> None:
     bad = replace(FOUND, chip=plans.HOSTILE, precision=plans.HOSTILE, points=(replace(FOUND.points[0], name=plans.HOSTILE),))
     chart = roofline(bad)
     assert chart is not None
-    assert not any("<script" in str(trace["name"]) for trace in chart.data)
+    assert not any("<script" in series.name for series in chart.series)

@@ -19,7 +19,7 @@ from chipwise.workload.common import Common
 from chipwise.workload.kinds import Learning, Serve
 
 if TYPE_CHECKING:
-    from chipwise.planner.services.offers import ServiceOffer
+    from chipwise.planner.services.offer import ServiceOffer
     from chipwise.predictor.known import Known
 
 UNSTATED = "an unstated region"
@@ -49,7 +49,8 @@ def _offered(known: Known, path: str, order: Sequence[Common], flows: Sequence[F
     if not isinstance(work, Serve) or work.devices:
         return []
     from chipwise.planner.load.plan import with_recording
-    from chipwise.planner.services.offers import PER_TOKEN, services_for
+    from chipwise.planner.services.offer import PER_TOKEN
+    from chipwise.planner.services.offers import services_for
 
     work = with_recording(known, work, path)
     if work.arrival.rate is None:

@@ -11,11 +11,9 @@ nobody states is refused where the place of the data matters.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, inf
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from chipwise.errors import BadInput
 from chipwise.money import managed
@@ -23,105 +21,27 @@ from chipwise.money.break_even import BreakEven, ReplicaSet
 from chipwise.money.cost import Cost, Line
 from chipwise.money.managed import Request, TokenService
 from chipwise.money.serverless import Service, read
-from chipwise.money.serverless_cost import BURST_S, Levels, Spread, break_even, over_a_day, phases_of
-from chipwise.planner.defaults import SERVING_PRECISIONS, serving_formats
+from chipwise.money.serverless_cost import break_even, over_a_day
 from chipwise.planner.limits import Rules
-from chipwise.planner.load.curve import LoadCurve
-from chipwise.planner.load.plan import arrivals
 from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.abilities import OtherFormat
 from chipwise.planner.reasons.limits import OtherWeights, RetiredService
 from chipwise.planner.reasons.sizes import NeedsChips, ShortContext
-from chipwise.planner.rules import rules_of
+from chipwise.planner.services.demand import Dedicated, demand_of
 from chipwise.planner.services.limits import barred, region_of, scope
-from chipwise.planner.services.speed import Found, Need, speeds
-from chipwise.planner.services.ways import Bounded, Demand, Held, Way, best_way, bounded, by_the_day, image_bytes
-from chipwise.planner.values.plan import Choice
+from chipwise.planner.services.offer import PER_HOUR, PER_TOKEN, SERVERLESS, ServiceOffer
+from chipwise.planner.services.speed import Found, speeds
+from chipwise.planner.services.ways import Bounded, Demand, Way, best_way, bounded, by_the_day, image_bytes
 from chipwise.predictor.kinds.ask import Ask, known_model
-from chipwise.predictor.kinds.latencies import share_of
-from chipwise.text import amount
-from chipwise.units import DAY, HOUR, MINUTE, MONTH, WEEK
+from chipwise.units import HOUR
 from chipwise.workload.kinds import Serve
 
 if TYPE_CHECKING:
     from chipwise.predictor.known import Known
 
-HOURS_OF_A_DAY = 6  # levels at which a bill by use is reckoned
-LEVELS = 24  # of the rate of a day that a break-even looks at
 LISTED = 10  # serverless services that may be used, the cheapest
 ROUNDS = 5  # until the way that a break-even is of is the best there
 COMPARED = 3  # serverless services, the cheapest, whose break-even is looked for; that of managed ones is a formula
-SHARES = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
-SERVERLESS, PER_TOKEN, PER_HOUR = "serverless", "per token", "per hour"
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceOffer:
-    """One service for one workload; money is of a month at the workload's rate and schedule."""
-
-    kind: str  # SERVERLESS, PER_TOKEN, or PER_HOUR: an endpoint on machines that its provider runs
-    provider: str  # as the catalog has it, where it knows the provider
-    service: str
-    hardware: str
-    chips: tuple[str, ...]  # of which one comes; none: a processor, or not stated
-    model: str  # per token: as a request names it
-    precision: str | None  # None: not stated
-    cost: Cost | None  # None: it cannot run there
-    usd_per_million_tokens: float | None
-    goals: tuple[Held, ...]
-    unchecked: tuple[str, ...]  # goals that nobody can hold against it, and why
-    refused: tuple[Reason, ...]
-    assumed: tuple[str, ...]
-    certain: bool  # False: the price is second-hand or needs a commitment
-    price_of: str  # ISO date
-    price_days: int  # since then
-    concurrency: int | None = None  # requests at a time on one instance
-    seconds_per_request: float | None = None  # warm
-    warm_instances: int = 0  # never given up
-    instances: float | None = None  # up on average
-    cold_share: float = 0.0  # of the requests
-    cold_start_s: Spread | None = None
-    break_even: BreakEven | None = None  # of a dedicated machine; None: not looked for, or no machine to compare with
-    retires: str = ""  # ISO date; empty: not announced
-    region: str = ""  # that its price is of; empty: not stated
-
-    @property
-    def allowed(self) -> bool:
-        return not self.refused
-
-    @property
-    def usd(self) -> float | None:
-        return None if self.cost is None else self.cost.usd
-
-    @property
-    def start_s(self) -> tuple[float, float, float] | None:
-        """Of a request that meets no instance: low, middle, high."""
-        start = self.cold_start_s
-        return None if start is None else (start.low, start.middle, start.high)
-
-    @property
-    def told_break_even(self) -> str | None:
-        if self.break_even is None:
-            return None
-        first, always = self.break_even.first, self.break_even.always
-        if first is None:
-            return f"no machine of this plan is cheaper at any rate: {self.break_even.why}"
-        if first == 0:
-            return "a dedicated machine is cheaper from the first request on"
-        if always is None or always <= first * 1.01:
-            return f"a dedicated machine is cheaper above {_often(first)}"
-        return f"a dedicated machine is cheaper from {_often(first)} until it is full, and always above {_often(always)}"
-
-
-def _often(rate: float) -> str:
-    """A rate of requests in the unit in which it is a number of one to a few thousand."""
-    for unit, seconds in (("second", 1.0), ("minute", MINUTE), ("hour", HOUR)):
-        if rate * seconds >= 1:
-            return f"{amount(rate * seconds)} requests a {unit}"
-    return f"{amount(rate * DAY)} requests a day"
-
-
-Dedicated = Choice | Sequence[tuple[float, float]]
 
 
 def services_for(known: Known, work: Serve, dedicated: Dedicated = (), path: str = "") -> tuple[ServiceOffer, ...]:
@@ -132,7 +52,7 @@ def services_for(known: Known, work: Serve, dedicated: Dedicated = (), path: str
     `path` is the workload file's, for a model that stands beside it.
     """
     context, name, shape = known_model(Ask(known, path, "", {}), work)
-    demand = _demand(context, work, name, dedicated, path)
+    demand = demand_of(context, work, name, dedicated, path)
     offered = _serverless_services(context)
     fast = speeds(context, name, shape, demand.need, offered)
     offers = list(_cheapest(context, demand, offered, fast))
@@ -179,95 +99,6 @@ def _rank(offer: ServiceOffer, rules: Rules) -> tuple[bool, bool, bool, float, s
         inf if offer.usd is None else offer.usd,
         f"{offer.provider} {offer.service} {offer.hardware}",
     )
-
-
-def _demand(known: Known, work: Serve, name: str, dedicated: Dedicated, path: str) -> Demand:
-    if work.arrival.rate is None:
-        raise BadInput("arrival: services can be priced only for arrivals at a rate.", remedy="arrival: {rate: 10 req/s}")
-    hours = (work.schedule.hours_per_week or WEEK / HOUR) * MONTH / WEEK
-    goals = tuple(
-        (metric, share_of(percentile), limit)
-        for metric in ("ttft", "tpot", "latency")
-        if (stated := getattr(work.goals, metric)) is not None
-        for percentile, limit in stated.limits
-    )
-    lengths = [0.0 if one is None else float(one.mean) for one in (work.input_tokens, work.output_tokens)]
-    longest = [0.0 if one is None else float(one.max or one.mean) for one in (work.input_tokens, work.output_tokens)]
-    precisions = [str(one) for one in ((work.precision,) if work.precision is not None else work.limits.precision)]
-    need = Need(
-        input_tokens=lengths[0],
-        output_tokens=lengths[1],
-        prefix_tokens=float(work.shared_prefix_tokens or 0.0),
-        context=max(float(work.context or 0.0), sum(longest)),
-        precisions=serving_formats(precisions) or SERVING_PRECISIONS[""],
-        asked=bool(precisions),
-        kv_precision=str(work.kv_precision) if work.kv_precision else None,
-        shares=tuple(sorted({*SHARES, *(share for _, share, _ in goals)})),
-    )
-    curve = arrivals(known, work, path).curve
-    peak = max(curve.busiest / curve.mean, 1.0)
-    bursts = phases_of(work.arrival.rate * peak, work.arrival.burstiness)
-    return Demand(
-        model=name,
-        rate=work.arrival.rate,
-        hours=hours,
-        peak=peak,
-        day=_levels(curve),
-        bursts=bursts,
-        need=need,
-        goals=goals,
-        rules=rules_of(known, work.limits),
-        fleets=_fleets(work, dedicated, hours, curve),
-        most_chips=float(work.limits.chip_count.max or inf),
-        precisions_asked=frozenset(precisions),
-        assumed=(_bursts_words(bursts),) if bursts > 1 else (),
-        network=("the network to the users is not counted: where it answers from is not stated",) if work.traffic else (),
-    )
-
-
-def _bursts_words(bursts: float) -> str:
-    return f"bursts counted as phases of {BURST_S / MINUTE:g} min at {bursts:.3g} times the mean rate, and none between"
-
-
-def _fleets(work: Serve, dedicated: Dedicated, hours: float, curve: LoadCurve) -> tuple[ReplicaSet, ...]:
-    """What they cost in an hour of the schedule, machine by machine where they are counted, as many as the plan would have at
-    any other rate of the same shape: with the headroom, and at night fewer where they follow the load."""
-    peak = max(curve.busiest / curve.mean, 1.0)
-    if not isinstance(dedicated, Choice):
-        return tuple(ReplicaSet(usd / hours, rate / peak) for usd, rate in dedicated)
-    machines = max(dedicated.machines, 1)
-    inside = max((dedicated.replicas or machines) / machines, 1.0)
-    fewest = max(round((work.replicas.min or 1) / inside + 0.499), 1)
-    planned = dedicated.rate if dedicated.planned is None else dedicated.planned
-    one = ReplicaSet(dedicated.usd / machines / hours, inf if planned is None else planned / machines, min(fewest, machines))
-    day = _day(curve) if dedicated.over_time is not None else ()
-    if len(day) < 2 or planned is None:
-        return (replace(one, requests_per_s=one.requests_per_s / peak),)
-    following = replace(one, day=day)
-    up = following.replicas(curve.mean)
-    return (replace(following, usd_per_hour=dedicated.usd / hours / up),)  # what starting up costs is in it
-
-
-def _levels(curve: LoadCurve) -> Levels:
-    """A few levels of the day, as many hours each: what is paid by use follows each hour, and its cost bends little between."""
-    order = np.argsort(curve.rate, kind="stable")
-    rates, hours = curve.rate[order], curve.hours[order]
-    middle = (np.cumsum(hours) - hours / 2) / hours.sum()
-    level = np.minimum((middle * HOURS_OF_A_DAY).astype(np.intp), HOURS_OF_A_DAY - 1)
-    total = np.bincount(level, weights=hours, minlength=HOURS_OF_A_DAY)
-    mean = np.bincount(level, weights=hours * rates, minlength=HOURS_OF_A_DAY) / np.maximum(total, 1e-12) / curve.mean
-    return tuple((float(mean[at]), float(total[at] / hours.sum())) for at in np.flatnonzero(total).tolist())
-
-
-def _day(curve: LoadCurve) -> tuple[tuple[float, float], ...]:
-    """Of a recording of many steps, the highest of a few levels each: machines are there for it."""
-    rates, position = np.unique(curve.rate, return_inverse=True)
-    hours = np.bincount(position, weights=curve.hours)
-    if len(rates) > LEVELS:
-        level = np.minimum(np.arange(len(rates)) * LEVELS // len(rates), LEVELS - 1)
-        tops = np.array([rates[level == at].max() for at in range(LEVELS)])
-        rates, hours = tops, np.bincount(level, weights=hours)
-    return tuple(zip(rates.tolist(), hours.tolist(), strict=True))
 
 
 # -- serverless

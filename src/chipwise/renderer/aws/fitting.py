@@ -7,6 +7,7 @@ from chipwise.renderer.deployment import Deployment, Form, Node
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch.starting import run_machines
 from chipwise.renderer.platforms import OPEN_DRIVER
+from chipwise.renderer.refusals import one_stage
 
 _CLOUDS = {"gcp": "terraform or kubernetes", "azure": "terraform or kubernetes"}
 
@@ -17,7 +18,7 @@ def check(deployment: Deployment, target: str, *forms: Form) -> None:
     if deployment.form is Form.PIPELINE:
         raise CannotRender(
             f"{target} runs one stage at a time, and {deployment.title} has {len(deployment.stages)}.",
-            remedy="Use --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
+            remedy=f"Use --to argo, or {one_stage(deployment)}.",
         )
     if provider != "aws":
         alternatives = _CLOUDS.get(provider, "kubernetes or compose")

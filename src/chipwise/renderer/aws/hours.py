@@ -11,18 +11,19 @@ from chipwise.renderer.windows import without_pause
 
 def by_crontab(deployment: Deployment) -> Deployment:
     """Without the note that somebody must pause it, where the lines of `crontab` say how."""
-    return without_pause(deployment) if _stays_open(deployment) else deployment
+    return without_pause(deployment) if deployment.hours is not None and saves(deployment) else deployment
 
 
 def crontab(deployment: Deployment, script: str) -> tuple[str, ...]:
     """Lines for the head of a script; none where it may always run, or would begin from nothing at each opening."""
-    if not _stays_open(deployment):
+    hours = deployment.hours
+    if hours is None or not saves(deployment):
         return ()
     return (
         "To keep the plan's hours, in the crontab of a machine that stays on, until the job is done; your options after --up:",
         f"CRON_TZ={one_line(deployment.time_zone)}",
-        f"{one_line(deployment.opens)} python {script} --up",
-        f"{one_line(deployment.closes)} python {script} --down",
+        f"{hours.opens.cron} python {script} --up",
+        f"{hours.closes.cron} python {script} --down",
     )
 
 
@@ -37,7 +38,3 @@ def clock_lines(deployment: Deployment, script: str) -> tuple[str, ...]:
         f"{one_line(deployment.starts)} python {script} --up",
         *(ends if deployment.form is Form.SERVICE else ()),
     )
-
-
-def _stays_open(deployment: Deployment) -> bool:
-    return bool(deployment.opens and deployment.closes) and saves(deployment)

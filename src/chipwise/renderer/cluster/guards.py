@@ -14,6 +14,19 @@ from chipwise.renderer.yaml_text import Noted, Yaml
 from chipwise.units import GIB
 
 
+def surroundings(deployment: Deployment, *, quota_here: bool = True) -> list[Yaml]:
+    """What a target writes before the work itself. Without `quota_here` another object limits what the namespace may use."""
+    return [
+        namespace(deployment),
+        priority_class(deployment),
+        service_account(deployment),
+        *([quota(deployment)] if quota_here else []),
+        limit_range(deployment),
+        network_policy(deployment),
+        *storage.classes([deployment]),
+    ]
+
+
 def namespace(deployment: Deployment) -> Object:
     name = namespace_of(deployment)
     return {

@@ -45,7 +45,8 @@ def clocks(deployment: Deployment) -> Sequence[Object]:
 
 def pauses(deployment: Deployment) -> Sequence[Object]:
     """For a job that may run in some hours only: it goes on where it was, and does not begin again each time."""
-    if not (deployment.opens and deployment.closes):
+    hours = deployment.hours
+    if hours is None:
         return ()
     rule: Object = {
         "apiGroups": ["batch"],
@@ -59,14 +60,14 @@ def pauses(deployment: Deployment) -> Sequence[Object]:
         _clock(
             deployment,
             "open",
-            deployment.opens,
+            hours.opens.cron,
             [*patch, '--patch={"spec": {"suspend": false}}'],
             "It goes on. Delete both clocks with the Job, when it is done.",
         ),
         _clock(
             deployment,
             "close",
-            deployment.closes,
+            hours.closes.cron,
             [*patch, '--patch={"spec": {"suspend": true}}'],
             "It saves and waits; its machines go.",
         ),

@@ -8,10 +8,11 @@ its podFailurePolicy, whose reason the set's own rules know, and does not count.
 from __future__ import annotations
 
 from chipwise.planner.values.split import SampleTrainingSplit, TrainingSplit
-from chipwise.renderer.cluster import guards, jobs, storage
+from chipwise.renderer.cluster import jobs
 from chipwise.renderer.cluster.pod import Object, namespace_of
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender
+from chipwise.renderer.refusals import one_stage
 from chipwise.renderer.yaml_text import Noted, Yaml
 
 API = "jobset.x-k8s.io/v1alpha2"
@@ -22,10 +23,9 @@ KEPT_S = 86400
 
 def check(deployment: Deployment, system: str) -> None:
     """Raises where it is no training job."""
-    titles = ", ".join(one.title for one in deployment.stages)
     match deployment.form:
         case Form.PIPELINE:
-            raise CannotRender(f"{system} runs one training job, not stages.", remedy=f"Take one stage with --stage: {titles}.")
+            raise CannotRender(f"{system} runs one training job, not stages.", remedy=f"Take {one_stage(deployment)}.")
         case Form.SERVICE:
             raise CannotRender(f"{system} runs until it is done, and a service does not end.", remedy="Take --to kubernetes.")
         case Form.SESSIONS:
@@ -93,24 +93,13 @@ def failure_policy(deployment: Deployment) -> Object:
 
 def hours_note(deployment: Deployment, resource: str) -> str:
     """For a job that may run in some hours only: who pauses it, for these files do not."""
-    if not (deployment.opens and deployment.closes):
+    hours = deployment.hours
+    if hours is None:
         return ""
     patch = f"kubectl patch {resource} {deployment.name} -n {namespace_of(deployment)} --type=merge -p"
     return (
-        f"\nThe plan runs it in some hours only (cron, {deployment.time_zone}: from {deployment.opens} to {deployment.closes})."
+        f"\nThe plan runs it in some hours only (cron, {deployment.time_zone}: from {hours.opens.cron} to {hours.closes.cron})."
         " No clock is written:\n"
         f'at the end of them {patch} \'{{"spec": {{"suspend": true}}}}\', then false.\n'
         "In a queue of Kueue set spec.active of its Workload instead. --to kubernetes writes clocks."
     )
-
-
-def surroundings(deployment: Deployment) -> list[Yaml]:
-    return [
-        guards.namespace(deployment),
-        guards.priority_class(deployment),
-        guards.service_account(deployment),
-        guards.quota(deployment),
-        guards.limit_range(deployment),
-        guards.network_policy(deployment),
-        *storage.classes([deployment]),
-    ]

@@ -62,7 +62,7 @@ def _runnable(deployment: Deployment) -> None:
         raise CannotRender(f"A replica of {deployment.title} is a group of {machines} machines.", remedy=f"{apply}.")
     if streams.live(deployment):
         raise CannotRender(f"{deployment.title} is a StatefulSet of live streams.", remedy=f"{apply}.")
-    if deployment.starts or deployment.opens:
+    if deployment.starts or deployment.hours:
         raise CannotRender(
             f"{deployment.title} has a schedule, which needs CronJobs in the cluster.",
             remedy=f"{apply}, or take the schedule out of the workload.",

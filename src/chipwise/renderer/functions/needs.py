@@ -5,6 +5,7 @@ from __future__ import annotations
 from chipwise.renderer.aws.parts import together
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender
+from chipwise.renderer.refusals import one_stage
 from chipwise.units import GIB, MIB
 
 _STORES = {"aws": "s3", "gcp": "gs", "azure": "az"}
@@ -14,7 +15,7 @@ def refuse_forms(deployment: Deployment) -> None:
     if deployment.form is Form.PIPELINE:
         raise CannotRender(
             f"A function runs one stage, and {deployment.title} has {len(deployment.stages)}.",
-            remedy="Use --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
+            remedy=f"Use --to argo, or {one_stage(deployment)}.",
         )
     if deployment.form is Form.SESSIONS:
         raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="Use --to jupyterhub.")

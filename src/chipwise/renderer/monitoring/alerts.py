@@ -10,7 +10,6 @@ from chipwise.renderer.cluster.pod import Object, meta
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.launch.timing import progress_seconds, ready_seconds
 from chipwise.renderer.monitoring import measures
-from chipwise.renderer.windows import open_share
 from chipwise.renderer.yaml_text import Noted, Yaml
 
 RULES = "monitoring.coreos.com/v1"
@@ -151,7 +150,7 @@ def _run_s(deployment: Deployment) -> str:
 def _seen_s(deployment: Deployment) -> int:
     """How far back a run is looked at: longer than the predicted time, and longer still where it pauses outside its hours."""
     running = math.ceil(LOOK_BACK * deployment.predicted.high_s) + SLOW_S
-    share = open_share(deployment)
+    share = 1.0 if deployment.hours is None else deployment.hours.share
     return running if share >= 1 else math.ceil(running / share) + WEEK_S
 
 

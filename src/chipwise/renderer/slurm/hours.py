@@ -6,29 +6,21 @@ depend on it still wait for its end, and takes a start time from its owner.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from chipwise.renderer.deployment import Deployment
+from chipwise.renderer.open_hours import OpenHours, Weekly
 from chipwise.renderer.quoting import one_line, shell
 
-_CLOCK = re.compile(r"(\d{1,2}) (\d{1,2}) \* \* ([0-6](?:,[0-6])*)")  # minute, hour, days of the week
 
-
-def keeps_hours(deployment: Deployment) -> bool:
-    """Whether the script can keep the hours."""
-    return bool(_CLOCK.fullmatch(deployment.opens) and _CLOCK.fullmatch(deployment.closes))
-
-
-def waits(deployment: Deployment, notice_s: int) -> Iterator[str]:
+def waits(hours: OpenHours, notice_s: int) -> Iterator[str]:
     """Functions `left` and `queue`, and what is done with them before the work begins."""
-    opens, closes = _moment(deployment.opens), _moment(deployment.closes)
+    opens, closes = _moment(hours.opens), _moment(hours.closes)
     minimum_s = 2 * notice_s
-    yield f"# By the plan it runs in some hours only ({one_line(deployment.time_zone)}): outside them it waits in the queue."
+    yield f"# By the plan it runs in some hours only ({one_line(hours.time_zone)}): outside them it waits in the queue."
     yield "next_time() {  # hour and minute, days of the week (0: Sunday): the next such moment, in seconds"
     yield "  local day when"
     yield "  for day in {0..7}; do"
-    yield f'    when="$(TZ={shell([deployment.time_zone])} date -d "+$day day $1" "+%s %w")"'
+    yield f'    when="$(TZ={shell([hours.time_zone])} date -d "+$day day $1" "+%s %w")"'
     yield '    if [ "${when% *}" -gt "$(date +%s)" ] && [[ ",$2," == *",${when#* },"* ]]; then'
     yield '      echo "${when% *}"'
     yield "      return"
@@ -55,8 +47,5 @@ def waits(deployment: Deployment, notice_s: int) -> Iterator[str]:
     yield f'(sleep "$(($(left) - {notice_s}))" && kill -USR1 $$) &'
 
 
-def _moment(expression: str) -> str:
-    matched = _CLOCK.fullmatch(expression)
-    assert matched is not None
-    minute, hour, days = matched.groups()
-    return f"{int(hour):02d}:{int(minute):02d} {days}"
+def _moment(moment: Weekly) -> str:
+    return f"{moment.at:%H:%M} {moment.day_list}"

@@ -48,7 +48,7 @@ _ONE_THREAD = re.compile(r"hpc[78]|[cmr][78]a")
 
 
 def by_hours(deployment: Deployment) -> bool:
-    return saves(deployment) and hours.keeps_hours(deployment)
+    return saves(deployment) and deployment.hours is not None
 
 
 def script(deployment: Deployment, store: str = "$SLURM_SUBMIT_DIR", dependent: str = "") -> str:
@@ -298,8 +298,8 @@ def _run(deployment: Deployment) -> Iterator[str]:
         yield reason
         yield line
         return
-    if by_hours(deployment):
-        yield from hours.waits(deployment, NOTICE_S)
+    if deployment.hours is not None:
+        yield from hours.waits(deployment.hours, NOTICE_S)
     limit = "the limit or the closing" if by_hours(deployment) else "the limit"
     yield f"again() {{  # {NOTICE_S // 60} min before {limit}: the program saves on SIGTERM, and the job goes on in a new one"
     yield "  # By scancel: a signal to srun itself would end the tasks at once."

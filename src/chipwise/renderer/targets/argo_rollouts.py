@@ -6,7 +6,7 @@ is of the new ones alone, whose pods carry the hash of their template in their n
 
 from __future__ import annotations
 
-from chipwise.renderer.cluster import devices, guards, monitors, services, storage
+from chipwise.renderer.cluster import devices, guards, monitors, services
 from chipwise.renderer.cluster.accelerators import resource_of
 from chipwise.renderer.cluster.pod import Object, meta
 from chipwise.renderer.deployment import Deployment, Form
@@ -16,6 +16,7 @@ from chipwise.renderer.launch import streams
 from chipwise.renderer.launch.timing import progress_seconds
 from chipwise.renderer.layout import grouped
 from chipwise.renderer.monitoring import measures
+from chipwise.renderer.refusals import one_stage
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "services: a new version on one replica first, measured against the plan's goals, and rolled back automatically"
@@ -40,15 +41,6 @@ _REFUSED = {
 def render(deployment: Deployment) -> list[File]:
     _check(deployment)
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
-    surroundings = [
-        guards.namespace(deployment),
-        guards.priority_class(deployment),
-        guards.service_account(deployment),
-        guards.quota(deployment),
-        guards.limit_range(deployment),
-        guards.network_policy(deployment),
-        *storage.classes([deployment]),
-    ]
     scaler = services.autoscaler(deployment, (API, "Rollout"))
     work = [*guards.claims(deployment), rollout(deployment), services.disruption_budget(deployment)]
     work += [services.service(deployment)] if deployment.software.port is not None else []
@@ -60,7 +52,7 @@ def render(deployment: Deployment) -> list[File]:
         "is, and `kubectl argo rollouts retry rollout` tries again what was rolled back."
     )
     return [
-        File("namespace.yaml", document(*surroundings, title=heading(deployment, first))),
+        File("namespace.yaml", document(*guards.surroundings(deployment), title=heading(deployment, first))),
         File("analysis.yaml", document(analysis(deployment), title=heading(deployment, _about(deployment)))),
         File("rollout.yaml", document(*work, title=heading(deployment, runs))),
         *devices.device_files(deployment),
@@ -69,8 +61,7 @@ def render(deployment: Deployment) -> list[File]:
 
 def _check(deployment: Deployment) -> None:
     if deployment.form is Form.PIPELINE:
-        names = ", ".join(one.title for one in deployment.stages)
-        raise CannotRender("Argo Rollouts replaces one service.", remedy=f"Take one stage with --stage: {names}.")
+        raise CannotRender("Argo Rollouts replaces one service.", remedy=f"Take {one_stage(deployment)}.")
     if deployment.form is not Form.SERVICE:
         reason, remedy_target = _REFUSED[deployment.form]
         raise CannotRender(f"Argo Rollouts replaces services step by step, and {reason}.", remedy=f"Take --to {remedy_target}.")

@@ -23,6 +23,7 @@ from chipwise.renderer.launch.starting import (
 )
 from chipwise.renderer.launch.streams import FOLDER, LIST, list_reason, live, stream_list, stream_reason, stream_words
 from chipwise.renderer.launch.timing import grace_seconds
+from chipwise.renderer.refusals import one_stage
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 from chipwise.units import GIB
 
@@ -72,7 +73,7 @@ def _refuse(deployment: Deployment) -> None:
         case Form.PIPELINE:
             raise CannotRender(
                 "The stages of a pipeline run on machines of their own, and Compose knows one machine.",
-                remedy="Use --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
+                remedy=f"Use --to argo, or {one_stage(deployment)}.",
             )
         case Form.SESSIONS:
             raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="Use --to jupyterhub.")

@@ -13,6 +13,7 @@ from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.timing import drain_seconds
 from chipwise.renderer.layout import grouped
+from chipwise.renderer.refusals import one_stage
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "services that generate text: a gateway with TLS, and routing by prefix cache and queue (InferencePool)"
@@ -71,8 +72,7 @@ def render(deployment: Deployment) -> list[File]:
 def _check(deployment: Deployment) -> None:
     model, software = deployment.model, deployment.software
     if deployment.form is Form.PIPELINE:
-        names = ", ".join(one.title for one in deployment.stages)
-        raise CannotRender("A gateway leads to one service.", remedy=f"Take one stage with --stage: {names}.")
+        raise CannotRender("A gateway leads to one service.", remedy=f"Take {one_stage(deployment)}.")
     if deployment.form is not Form.SERVICE or software.port is None:
         raise CannotRender(
             f"A gateway leads to a service of a cluster, and this is {_FORMS[deployment.form]}.",

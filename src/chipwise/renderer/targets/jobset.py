@@ -26,7 +26,7 @@ def render(deployment: Deployment) -> list[File]:
     ) + job_sets.hours_note(deployment, "jobset")
     work = [*guards.claims(deployment), job_set(deployment)]
     return [
-        File("namespace.yaml", document(*job_sets.surroundings(deployment), title=heading(deployment, first))),
+        File("namespace.yaml", document(*guards.surroundings(deployment), title=heading(deployment, first))),
         File("workload.yaml", document(*work, title=heading(deployment, runs))),
         *devices.device_files(deployment),
     ]

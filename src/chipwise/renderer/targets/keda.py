@@ -20,6 +20,7 @@ from chipwise.renderer.launch.health import listens
 from chipwise.renderer.launch.starting import on_one_machine
 from chipwise.renderer.layout import grouped, independent, meets, pods
 from chipwise.renderer.quoting import kubernetes
+from chipwise.renderer.refusals import one_stage
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "services that scale on their queue, load and hours, and jobs that a queue of messages starts"
@@ -34,9 +35,8 @@ IDLE_S = 600  # for so long
 def render(deployment: Deployment) -> list[File]:
     match deployment.form:
         case Form.PIPELINE:
-            names = ", ".join(one.title for one in deployment.stages)
             raise CannotRender(
-                "KEDA scales one thing, not stages in order.", remedy=f"Use one stage with --stage: {names}; or --to argo."
+                "KEDA scales one thing, not stages in order.", remedy=f"Use {one_stage(deployment)}; or --to argo."
             )
         case Form.SESSIONS:
             raise CannotRender("Notebooks are started by people, one each.", remedy="Use --to jupyterhub.")

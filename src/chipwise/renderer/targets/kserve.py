@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chipwise.renderer.cluster import devices, guards, monitors, services, storage
+from chipwise.renderer.cluster import devices, guards, monitors, services
 from chipwise.renderer.cluster.accelerators import resource_of
 from chipwise.renderer.cluster.pod import Object, labels, meta, template
 from chipwise.renderer.deployment import Deployment, Form
@@ -19,6 +19,7 @@ from chipwise.renderer.launch.timing import drain_seconds, progress_seconds
 from chipwise.renderer.layout import grouped
 from chipwise.renderer.monitoring import measures
 from chipwise.renderer.quoting import kubernetes
+from chipwise.renderer.refusals import one_stage
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "services of models by KServe: a ServingRuntime with the plan's flags, an InferenceService that scales"
@@ -42,19 +43,13 @@ _REFUSED = {
 def render(deployment: Deployment) -> list[File]:
     _check(deployment)
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
-    surroundings = [
-        guards.namespace(deployment),
-        guards.priority_class(deployment),
-        guards.service_account(deployment),
-        guards.quota(deployment),
-        guards.limit_range(deployment),
-        guards.network_policy(deployment),
-        *storage.classes([deployment]),
-    ]
     objects = [*guards.claims(deployment), runtime(deployment), inference_service(deployment)]
     objects.append(services.disruption_budget(deployment))
     return [
-        File("namespace.yaml", document(*surroundings, title=heading(deployment, "What surrounds it: apply this first."))),
+        File(
+            "namespace.yaml",
+            document(*guards.surroundings(deployment), title=heading(deployment, "What surrounds it: apply this first.")),
+        ),
         File("inference.yaml", document(*objects, title=heading(deployment, _about(deployment)))),
         *devices.device_files(deployment),
     ]
@@ -62,8 +57,7 @@ def render(deployment: Deployment) -> list[File]:
 
 def _check(deployment: Deployment) -> None:
     if deployment.form is Form.PIPELINE:
-        names = ", ".join(one.title for one in deployment.stages)
-        raise CannotRender("KServe serves one model, not stages in order.", remedy=f"Take one stage with --stage: {names}.")
+        raise CannotRender("KServe serves one model, not stages in order.", remedy=f"Take {one_stage(deployment)}.")
     if deployment.form is not Form.SERVICE or deployment.software.port is None:
         reason, remedy_target = _REFUSED[deployment.form]
         raise CannotRender(f"KServe answers requests, and this is {reason}.", remedy=f"Take --to {remedy_target}.")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from chipwise.renderer.cluster import devices, guards, hours, jobs, live, services, storage
+from chipwise.renderer.cluster import devices, guards, hours, jobs, live, services
 from chipwise.renderer.cluster.accelerators import resource_of
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch import streams
 from chipwise.renderer.layout import meets
+from chipwise.renderer.refusals import one_stage
 from chipwise.renderer.yaml_text import document
 
 FITS = "jobs and services on any cluster; multi-node jobs as Indexed Jobs"
@@ -22,7 +23,7 @@ def render(deployment: Deployment) -> list[File]:
         case Form.PIPELINE:
             raise CannotRender(
                 "Plain Kubernetes runs no stages in order.",
-                remedy="Use --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
+                remedy=f"Use --to argo, or {one_stage(deployment)}.",
             )
         case Form.SESSIONS:
             raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="Use --to jupyterhub.")
@@ -32,15 +33,6 @@ def render(deployment: Deployment) -> list[File]:
                 remedy="Use --to compose for one device, or dockerfile for its image.",
             )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
-    rules = [
-        guards.namespace(deployment),
-        guards.priority_class(deployment),
-        guards.service_account(deployment),
-        guards.quota(deployment),
-        guards.limit_range(deployment),
-        guards.network_policy(deployment),
-        *storage.classes([deployment]),
-    ]
     work = [*guards.claims(deployment)]
     if deployment.form is Form.SERVICE:
         scaler = services.autoscaler(deployment)
@@ -50,11 +42,14 @@ def render(deployment: Deployment) -> list[File]:
         work += hours.clocks(deployment)
     else:
         work += [jobs.rendezvous(deployment)] if meets(deployment) else []
-        work.append(jobs.job(deployment, by_hours=bool(deployment.opens)))
+        work.append(jobs.job(deployment, by_hours=deployment.hours is not None))
         work += hours.pauses(deployment)
-    runs = "What runs; its clocks suspend it and resume it." if deployment.opens else "What runs."
+    runs = "What runs; its clocks suspend it and resume it." if deployment.hours is not None else "What runs."
     files = [
-        File("namespace.yaml", document(*rules, title=heading(deployment, "What surrounds it: apply this first."))),
+        File(
+            "namespace.yaml",
+            document(*guards.surroundings(deployment), title=heading(deployment, "What surrounds it: apply this first.")),
+        ),
         File("workload.yaml", document(*work, title=heading(deployment, runs))),
     ]
     if streams.live(deployment):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from chipwise.renderer.cluster import guards, hours, jobs, live, services, storage
+from chipwise.renderer.cluster import guards, hours, jobs, live, services
 from chipwise.renderer.cluster.accelerators import MACHINE, Taint, chip_taint, resource_of, spot_taints, tpu_selector
 from chipwise.renderer.cluster.pod import Object, meta, namespace_of, priority_of, queue_of, resources
 from chipwise.renderer.deployment import Deployment, Form, Node
@@ -13,6 +13,7 @@ from chipwise.renderer.heading import heading
 from chipwise.renderer.launch import streams
 from chipwise.renderer.layout import bought, candidates, meets, pods, replica_machines, surge
 from chipwise.renderer.quoting import dns_name, label_value
+from chipwise.renderer.refusals import one_stage
 from chipwise.renderer.yaml_text import Noted, Yaml, document, plain
 
 FITS = "jobs and services that share a cluster's quota: flavors, queues with borrowing, priorities, and the work itself"
@@ -32,10 +33,9 @@ _ABOUT_WORK = (
 def render(deployment: Deployment) -> list[File]:
     match deployment.form:
         case Form.PIPELINE:
-            names = ", ".join(one.title for one in deployment.stages)
             raise CannotRender(
                 "A queue holds one piece of work, not stages in order.",
-                remedy=f"Use --to argo, or one stage with --stage: {names}.",
+                remedy=f"Use --to argo, or {one_stage(deployment)}.",
             )
         case Form.SESSIONS:
             raise CannotRender("Notebooks do not wait in a queue: people do.", remedy="Use --to jupyterhub.")
@@ -45,14 +45,6 @@ def render(deployment: Deployment) -> list[File]:
                 remedy="Use --to compose or dockerfile.",
             )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
-    rules = [
-        guards.namespace(deployment),
-        guards.priority_class(deployment),
-        guards.service_account(deployment),
-        guards.limit_range(deployment),
-        guards.network_policy(deployment),
-        *storage.classes([deployment]),
-    ]
     queues = [*flavors(deployment), cluster_queue(deployment), local_queue(deployment), priority(deployment)]
     work: list[Yaml] = [*guards.claims(deployment)]
     if deployment.form is Form.SERVICE:
@@ -67,7 +59,10 @@ def render(deployment: Deployment) -> list[File]:
     about_namespace = "What surrounds it: apply this first. The quota is in queues.yaml, in place of a ResourceQuota."
     listed = [File(live.FILE, live.stream_file(deployment))] if streams.live(deployment) else []
     return [
-        File("namespace.yaml", document(*rules, title=heading(deployment, about_namespace))),
+        File(
+            "namespace.yaml",
+            document(*guards.surroundings(deployment, quota_here=False), title=heading(deployment, about_namespace)),
+        ),
         *listed,
         File("queues.yaml", document(*queues, title=heading(deployment, "Flavors and queues: for who runs the cluster."))),
         File(

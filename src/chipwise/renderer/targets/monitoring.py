@@ -9,6 +9,7 @@ from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.health import listens
 from chipwise.renderer.monitoring import alerts, dashboard, exporters, measures
+from chipwise.renderer.refusals import one_stage
 from chipwise.renderer.yaml_text import Yaml, document
 
 FITS = "jobs and services on a cluster: monitors, alerts from goals and plan, a dashboard with predicted lines"
@@ -20,8 +21,7 @@ MANIFESTS = True
 def render(deployment: Deployment) -> list[File]:
     match deployment.form:
         case Form.PIPELINE:
-            names = ", ".join(one.title for one in deployment.stages)
-            raise CannotRender("Each stage has goals of its own.", remedy=f"Take one stage with --stage: {names}.")
+            raise CannotRender("Each stage has goals of its own.", remedy=f"Take {one_stage(deployment)}.")
         case Form.DEVICES:
             raise CannotRender(
                 f"{deployment.node.chip} stands at the edge; Prometheus of a cluster does not reach it.",

@@ -20,6 +20,7 @@ from chipwise.renderer.limits import KUBERNETES
 from chipwise.renderer.quoting import dns_name, shell
 from chipwise.renderer.ray import cluster as ray
 from chipwise.renderer.ray import launcher
+from chipwise.renderer.refusals import one_stage
 from chipwise.renderer.serving.settings import engine_settings, generating, weights
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
@@ -71,8 +72,7 @@ def render(deployment: Deployment) -> list[File]:
 def _can(deployment: Deployment) -> None:
     match deployment.form:
         case Form.PIPELINE:
-            stages = ", ".join(stage.title for stage in deployment.stages)
-            raise CannotRender("Ray runs one program at a time.", remedy=f"Use --to argo, or one stage with --stage: {stages}.")
+            raise CannotRender("Ray runs one program at a time.", remedy=f"Use --to argo, or {one_stage(deployment)}.")
         case Form.DEVICES:
             raise CannotRender(
                 f"{deployment.node.chip} stands at the edge; a Ray cluster does not reach it.", remedy="Use --to compose."

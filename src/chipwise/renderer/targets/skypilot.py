@@ -29,6 +29,7 @@ from chipwise.renderer.launch.timing import ready_seconds
 from chipwise.renderer.launch.whole_machines import whole_machines
 from chipwise.renderer.layout import uses_efa
 from chipwise.renderer.quoting import label_value
+from chipwise.renderer.refusals import one_stage
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 from chipwise.units import GIB
 
@@ -128,7 +129,7 @@ def _refuse(deployment: Deployment) -> None:
         case Form.PIPELINE:
             raise CannotRender(
                 "Stages that wait for each other's files are not one SkyPilot task.",
-                remedy="Use --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
+                remedy=f"Use --to argo, or {one_stage(deployment)}.",
             )
         case Form.SESSIONS:
             raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="Use --to jupyterhub.")

@@ -8,6 +8,7 @@ from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.launch.streams import needs_addresses
 from chipwise.renderer.left_out import HOURS, REGIONS, STREAMS, with_notes, without_hours
+from chipwise.renderer.refusals import one_stage
 from chipwise.renderer.terraform import aks, aws, azure, eks, gcp, gke
 
 FITS = "jobs and services on AWS, Google Cloud and Azure: plain machines, and node pools of EKS, GKE and AKS"
@@ -25,7 +26,7 @@ def render(deployment: Deployment) -> list[File]:
         case Form.PIPELINE:
             raise CannotRender(
                 "Terraform makes machines and runs no stages in order.",
-                remedy="Use --to argo, or one stage with --stage: " + ", ".join(one.title for one in deployment.stages) + ".",
+                remedy=f"Use --to argo, or {one_stage(deployment)}.",
             )
         case Form.DEVICES:
             raise CannotRender(

@@ -55,7 +55,7 @@ def render(deployment: Deployment) -> list[File]:
     ) + job_sets.hours_note(deployment, "trainjob")
     work = [*guards.claims(deployment), train_job(deployment)]
     return [
-        File("namespace.yaml", document(*job_sets.surroundings(deployment), title=heading(deployment, first))),
+        File("namespace.yaml", document(*guards.surroundings(deployment), title=heading(deployment, first))),
         File("runtime.yaml", document(runtime(deployment), title=heading(deployment, machines))),
         File("trainjob.yaml", document(*work, title=heading(deployment, runs))),
         *devices.device_files(deployment),
