@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, floor, inf, isfinite
+from typing import NamedTuple
 
 from chipwise.errors import InvalidSettings, Problem
 from chipwise.text import price
@@ -123,6 +124,14 @@ def _over_a_day(slope: float, fleet: ReplicaSet) -> BreakEven:
     return BreakEven(first, max(always, first), _tell(max(always, first)))
 
 
+class _Crossing(NamedTuple):
+    """Between two rates, above which machines for `usd` an hour cost less than the service."""
+
+    left: float
+    right: float
+    usd: float
+
+
 def by_curve(rented: Callable[[float], float], least_slope: float, fleet: ReplicaSet) -> BreakEven:
     """Looked for, where the cost by use is any curve: `rented(rate)` USD per hour.
 
@@ -143,25 +152,33 @@ def by_curve(rented: Callable[[float], float], least_slope: float, fleet: Replic
         surely = max(last, minimum) * q if margin > 0 and last <= _STEPS + minimum else inf
         top = max(min(last, _STEPS + minimum), minimum)
         steps = [(0.0 if n == minimum else (n - 1) * q, n * q, n * h + f) for n in range(minimum, top + 1)]
-    first: float | None = None
-    always: float | None = 0.0
+    first: float | _Crossing | None = None
+    always: float | _Crossing | None = 0.0
     for start, end, usd in steps:
         rates = [start + (end - start) * i / _GRID for i in range(_GRID + 1)]
         rates[0] = start + (end - start) * 1e-9  # right above the step: the replica is there already
         wins = [least_slope * rate >= usd or rented(rate) >= usd for rate in rates]
         for left, right, before, after in zip(rates, rates[1:], wins, wins[1:], strict=False):
-            if before != after:
-                rate = _bisect(lambda rate, usd=usd, after=after: (rented(rate) >= usd) is after, left, right)  # type: ignore[misc]
-                if after:
-                    first, always = rate if first is None else first, rate
+            if after and not before:
+                always = _Crossing(left, right, usd)
+                first = always if first is None else first
         if wins[0] and always is None:
             first, always = start if first is None else first, start
         if not wins[-1]:
             always = None
+        if first is not None and surely == inf:
+            break  # none lasts, and no later one is the first
+
+    def rate_of(found: float | _Crossing) -> float:
+        """Looked for closely only where it is the answer: a crossing is asked for dozens of times."""
+        return _bisect(lambda rate: rented(rate) >= found.usd, *found[:2]) if isinstance(found, _Crossing) else found
+
+    least = None if first is None else rate_of(first)
     if always is None or surely == inf:
         full = "no rate was found" if first is None else "a rate is found, but none from which on it always holds"
-        return BreakEven(first, None, f"{full}: a full replica costs {price(h)}/h for {q:.3g} requests/s")
-    return BreakEven(always if first is None else first, always, _tell(always))
+        return BreakEven(least, None, f"{full}: a full replica costs {price(h)}/h for {q:.3g} requests/s")
+    lasting = least if least is not None and always is first else rate_of(always)
+    return BreakEven(lasting if least is None else least, lasting, _tell(lasting))
 
 
 def _curve_over_a_day(rented: Callable[[float], float], least_slope: float, fleet: ReplicaSet) -> BreakEven:
@@ -177,17 +194,17 @@ def _curve_over_a_day(rented: Callable[[float], float], least_slope: float, flee
         return least_slope * rate >= usd or rented(rate) >= usd
 
     rates = [top * _LOWEST ** (1 - at / _DAY_GRID) for at in range(_DAY_GRID + 1)]
-    won = [wins(rate) for rate in rates]
-    first: float | None = 0.0 if won[0] else None
-    always = 0.0
-    for left, right, before, after in zip(rates, rates[1:], won, won[1:], strict=False):
-        if before is not after:
-            rate = _bisect(lambda rate, after=after: wins(rate) is after, left, right)  # type: ignore[misc]
-            if after:
-                first, always = rate if first is None else first, rate
+    won: list[bool] = []
+    for rate in rates:
+        won.append(wins(rate))
+        if won[-1] and end > top:
+            break  # none lasts, and no later one is the first
+    rises = [pair for pair, (before, after) in zip(pairwise(rates), pairwise(won), strict=False) if after and not before]
+    first = 0.0 if won[0] else _bisect(wins, *rises[0]) if rises else None
     if not won[-1] or end > top:
         full = "no rate was found" if first is None else "a rate is found, but none from which on it always holds"
         return BreakEven(first, None, f"{full}: a full replica costs {price(h)}/h for {q:.3g} requests/s")
+    always = _bisect(wins, *rises[-1]) if rises and (won[0] or rises[1:]) else first or 0.0
     return BreakEven(first, always, _tell(always))
 
 

@@ -7,7 +7,7 @@ from math import isclose
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from chipwise.money.layering import Option
@@ -104,6 +104,7 @@ curves = st.builds(
 
 @settings(max_examples=cases(300))
 @given(curves, st.floats(0.0, 1e5), st.floats(0.0, 1e5))
+@example(recorded([0.0], 300.0, OFFICE, 1.0), 0.0, 9.417551932692976e-07)  # a moment before each of 1,200 steps
 def test_a_longer_start_never_costs_less_and_hours_are_those_of_a_week(curve: LoadCurve, one: float, other: float) -> None:
     low, high = sorted((one, other))
     assert hours_of(curve, ONE, low).autoscaled <= hours_of(curve, ONE, high).autoscaled * (1 + 1e-9)

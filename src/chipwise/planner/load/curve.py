@@ -270,7 +270,7 @@ def _ahead(machines: Floats, lengths: Floats, ahead: float, cycles: float) -> tu
         return np.array([machines.max()]), np.array([period * cycles])
     cuts = np.unique(np.concatenate([starts, (starts - ahead) % period]))
     widths = np.diff(cuts, append=period)
-    cuts, widths = cuts[widths > 1e-9], widths[widths > 1e-9]
+    cuts, widths = cuts[widths > 0], widths[widths > 0]
     moments = cuts + widths / 2
     step = np.searchsorted(starts, moments) - 1
     highest, inside = machines[step], np.ones(len(step), dtype=bool)
@@ -278,7 +278,7 @@ def _ahead(machines: Floats, lengths: Floats, ahead: float, cycles: float) -> tu
         step = step + 1
         inside = starts[step % len(starts)] + period * (step // len(starts)) < moments + ahead
         highest = np.where(inside, np.maximum(highest, machines[step % len(starts)]), highest)
-    return highest, widths * (period / float(widths.sum())) * cycles
+    return highest, widths * cycles
 
 
 def load_of(curve: LoadCurve, machines: Floats, start_s: float = 0.0) -> Load:
