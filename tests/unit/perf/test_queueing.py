@@ -96,6 +96,17 @@ def test_percentiles_agree_with_a_long_simulation(name: str, burstiness: float) 
     assert {load: far for load in LOADS if (far := beyond(name, burstiness, load, 400_000))} == {}
 
 
+@pytest.mark.e2e
+@pytest.mark.parametrize("name", list(SETUPS))
+@pytest.mark.parametrize("burstiness", [1.0, 3.0])
+def test_just_below_the_capacity_means_are_those_of_a_simulation(name: str, burstiness: float) -> None:
+    row = service_for(name, burstiness)
+    for load in (0.96, 0.98):
+        done, loaded = simulated(row, load, 60_000), waits(row, load * row.capacity)
+        assert loaded.mean("tpot")[0] == pytest.approx(done.tpot.mean(), rel=0.2)
+        assert 1 / 3 < loaded.mean("ttft")[0] / done.ttft.mean() < 3
+
+
 @pytest.mark.parametrize("name", list(SETUPS))
 @pytest.mark.parametrize("burstiness", BURSTS)
 def test_waits_rise_with_the_load(name: str, burstiness: float) -> None:
