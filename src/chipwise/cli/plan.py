@@ -71,7 +71,9 @@ _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 @click.option("--latency", default=None, help="Goal: time to the complete answer: 5s.")
 @click.option("--deadline", default=None, help="Goal: longest time: 72h.")
 @click.option(
-    "--confidence", default=None, help="Probability with which latency and deadline goals must be met; 0.9 unless given."
+    "--confidence",
+    default=None,
+    help="Probability with which goals, load and budget must hold. Unless given: goals 0.9, load with its headroom.",
 )
 @click.option(
     "--users-in",

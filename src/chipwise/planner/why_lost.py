@@ -187,8 +187,8 @@ def verdict(case: PlanningCase, fleet: Fleet, choice: Choice) -> Reason | None:
     late = goals.deadline_s is not None and (choice.late_share or 0.0) > 1.0 - goals.confidence
     if goals.deadline_s is not None and (late or choice.seconds > goals.deadline_s):
         return MissesDeadline(choice.by_s, goals.deadline_s, goals.confidence, choice.moving_s)
-    if choice.goals_chance is not None and choice.goals_chance < goals.confidence:
-        return UnsureLatency(choice.goals_chance, goals.confidence)
+    if choice.request_chance is not None and choice.request_chance < goals.confidence:
+        return UnsureLatency(choice.request_chance, goals.confidence)
     if goals.throughput is not None and choice.seconds > goals.items / goals.throughput:
         return MissesThroughput(goals.items / max(choice.seconds, 1e-9), goals.throughput, goals.item)
     spent = choice.layered_usd

@@ -46,9 +46,10 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
         lost = "downtime" if winner.machines == 1 else f"1 of {winner.machines} missing"
         effect = "so keep checkpoints" if plan.per == "job" else f"each time {lost} for {duration(BOOT_S)} or more"
         yield f"spot machines are taken back{often}, {effect}"
-    alone = 1.0 if winner.goals_chance is None else winner.goals_chance
-    if plan.unsure_load is not None and plan.unsure_load < alone:
-        yield f"the machines carry the load with a probability of {plan.unsure_load:.0%} only"
+    alone = 1.0 if winner.request_chance is None else winner.request_chance
+    carried = 1.0 if winner.load_chance is None else winner.load_chance
+    if carried < min(alone, plan.confidence - 0.005):
+        yield f"the machines carry the load with a probability of {carried:.0%} only"
     elif alone < UNSURE:
         yield f"the latency goals are met with a probability of {alone:.0%}: measure before you rely on them"
     if winner.needs_porting:
