@@ -20,10 +20,16 @@ def together_words(plan: PipelinePlan) -> str:
         sentences.append(f"Planned together, {count} on something else than alone: {changes}.")
     if plan.alone is not None and moved:
         sentences.append(f"Each stage by itself: {_against(plan, plan.alone)}.")
+    for tie in plan.near_ties:
+        less = 1.0 - tie.usd / max(plan.totals.usd, 1e-9)
+        better = ", ".join(tie.advantages)
+        sentences.append(
+            f"{tie.stage}: preferred to {what(tie.choice)}, all in all {usd(tie.usd)} ({less:.1%} less): {better}."
+        )
     if len(plan.stages) == 1:
-        return sentences[0]
+        return " ".join(sentences)
     if plan.one_region is None:
-        sentences.append("No single region has room for all stages within limits and goals.")
+        sentences.append("No single region is known to have room for all stages within limits and goals.")
     elif all(
         one.where == other[1] for one, other in zip((one.choice for one in plan.stages), plan.one_region.where, strict=True)
     ):

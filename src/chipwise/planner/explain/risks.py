@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import zip_longest
 
 from chipwise.catalog.offer import Purchase
 from chipwise.planner import quotas
 from chipwise.planner.defaults import FULL_MEMORY
 from chipwise.planner.explain.words import EDGE, leading_layers, software_of
 from chipwise.planner.tails import BOOT_S
+from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.text import amount, duration
 
 UNSURE = 0.895  # probability of keeping the latency goals, below which it is a risk: nothing on offer was surer
 OFTEN = 0.1  # interruptions: fewer are not worth a number
 LONGEST = 220  # letters: three lines of a narrow terminal
+STAGE_LONGER = 40  # letters more for every stage of a pipeline
 
 
 def risk_line(plan: Plan) -> str:
@@ -35,6 +39,20 @@ def risk_line(plan: Plan) -> str:
     if not risks:
         return f"Risks: {retires}." if retires else ""
     return f"{text}: {'; '.join(risks)}."
+
+
+def pipeline_risk_line(plan: PipelinePlan) -> str:
+    """The same of the stages of a pipeline, each with its name, the gravest of every stage first; empty: none."""
+    listed = [
+        [f"{stage.name}: {risk}" for risk in _risks(replace(stage.plan, choices=(stage.choice,), load=None), stage.choice)]
+        for stage in plan.stages
+        if not stage.per_use
+    ]
+    text = ""
+    for risk in (one for ranked in zip_longest(*listed) for one in ranked if one is not None):
+        longer = f"{text}; {risk}" if text else f"Risks: {risk}"
+        text = longer if len(longer) < LONGEST + len(plan.stages) * STAGE_LONGER else text
+    return text and f"{text}."
 
 
 def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
