@@ -224,4 +224,11 @@ def beaten(winner: Choice, loser: Choice, objective: str, per: str) -> Beaten:
         kg=loser.kg,
         best_kg=winner.kg,
         porting=loser.needs_porting and not winner.needs_porting,
+        doubt=loser.doubt if loser.doubt != winner.doubt else "",
+        days=loser.price_days,
+        best_days=winner.price_days,
+        machines=loser.machines,
+        best_machines=winner.machines,
+        chance=loser.request_chance,
+        best_chance=winner.request_chance,
     )

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from chipwise.planner import quotas
+from chipwise.planner.explain.advantages import advantage_words
 from chipwise.planner.explain.reason_words import example_words, lost, missing_words, remedy_words, rule_words, words
 from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.explain.why import Why as Why
@@ -41,8 +42,12 @@ def plan_view(plan: Plan) -> View:
         "missing": [missing_view(one) for one in plan.missing],
         "answers": [{"question": one.question, "told": one.told} for one in plan.answers],
         "risks": risk_line(plan) or None,
-        "near_tie": {"choice": choice_view(tie.choice), "advantages": list(map(str, tie.advantages))}
-        if (tie := plan.near_tie)
+        "near_tie": {
+            "choice": choice_view(tie.choice),
+            "advantages": list(map(str, tie.advantages)),
+            "reasons": advantage_words(plan.winner, tie.choice, tie.advantages),
+        }
+        if (tie := plan.near_tie) and plan.winner
         else None,
         "porting": choice_view(plan.porting) if plan.porting else None,
         "turns": [{"what": one.what, "told": one.told} for one in plan.turns],

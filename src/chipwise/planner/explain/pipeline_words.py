@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chipwise.planner.explain.advantages import advantage_words
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.values.pipeline import Alternative, PipelinePlan, Totals, what
 from chipwise.text import duration, usd
@@ -21,11 +22,11 @@ def together_words(plan: PipelinePlan) -> str:
     if plan.alone is not None and moved:
         sentences.append(f"Each stage by itself: {_against(plan, plan.alone)}.")
     for tie in plan.near_ties:
-        less = 1.0 - tie.usd / max(plan.totals.usd, 1e-9)
-        better = ", ".join(tie.advantages)
-        sentences.append(
-            f"{tie.stage}: preferred to {what(tie.choice)}, all in all {usd(tie.usd)} ({less:.1%} less): {better}."
-        )
+        own = next(one.choice for one in plan.stages if one.name == tie.stage)
+        more = own.usd - tie.choice.usd
+        price = f"{usd(more)} more" if more >= 0.005 else "the same cost"
+        better = ", ".join(advantage_words(own, tie.choice, tie.advantages))
+        sentences.append(f"{tie.stage}: preferred to {what(tie.choice)} for {price}: {better}.")
     if len(plan.stages) == 1:
         return " ".join(sentences)
     if plan.one_region is None:
