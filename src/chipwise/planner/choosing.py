@@ -401,6 +401,7 @@ class ChoiceMaker:
             listed_usd=listed if abs(hourly / listed - 1) > 0.005 else None,
             price_days=int(priced.prices.days[priced.offer[row]]),
             doubt=MEANINGS[quality] if (quality := VERDICTS[catalog.offers.verdict[priced.offer[row]]]) in DOUBTFUL else "",
+            doubt_share=float(priced.prices.doubt[priced.offer[row]]),
             by_s=surely,
             late_share=self._late(row),
             request_chance=described.request_chance,

@@ -28,8 +28,8 @@ def lost(**changes: Any) -> str:
     ("changes", "said"),
     [
         (
-            {"usd": 79.0, "doubt": "from one source only"},
-            "its price is doubtful (from one source only): it leads only if it saves more than 25%; 21% cheaper",
+            {"usd": 81.0, "doubt": "from one source only", "doubt_share": 0.25},
+            "its price is doubtful (from one source only): a surer one leads that is up to 25% dearer; 19% cheaper",
         ),
         ({"price_days": 430}, "its price is 14 months old against 3 months; 2% cheaper"),
         ({"seconds": 13 * plans.HOUR}, "it takes 13 h against 10 h; 2% cheaper"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from chipwise.planner.defaults import NEARLY
-from chipwise.planner.offer_prices import DOUBTED
 from chipwise.planner.preference import FRESH_DAYS, SOONER, Advantage
 from chipwise.planner.reasons import Beaten
 from chipwise.planner.values.plan import Choice
@@ -37,7 +36,7 @@ def lost_by(lost: Beaten) -> str:
 
 def _causes(lost: Beaten, saved: float) -> Iterator[str]:
     if lost.doubt:
-        yield f"its price is doubtful ({lost.doubt}): it leads only if it saves more than {DOUBTED:.0%}"
+        yield f"its price is doubtful ({lost.doubt}): a surer one leads that is up to {lost.doubt_share:.0%} dearer"
         return
     if lost.chance is not None and lost.best_chance is not None and lost.chance < lost.best_chance - AS_SURE:
         yield f"a single request meets the latency goals with {lost.chance:.0%} against {lost.best_chance:.0%}"

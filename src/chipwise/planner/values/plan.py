@@ -117,6 +117,7 @@ class Choice:
     listed_usd: float | None = None  # what the provider lists, where another price counts
     price_days: int = 0  # since the price was read
     doubt: str = ""  # about the price; empty: none
+    doubt_share: float = 0.0  # of the cost, which a surer price may be dearer and still lead
     by_s: float = 0.0  # seconds within which it is done, with the confidence that was asked for
     planned: float | None = None  # the part of `rate` that machines are counted by: the rest is headroom
     at_less: AtLess = ()  # of one replica, at lower loads
