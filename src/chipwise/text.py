@@ -80,6 +80,19 @@ def duration(seconds: float) -> str:
     return f"{_three_digits(seconds / DAY)} d"
 
 
+def durations_apart(one: float, other: float) -> tuple[str, str]:
+    """Two durations that are compared, with as many digits as tell them apart."""
+    texts = duration(one), duration(other)
+    if texts[0] != texts[1] or one == other:
+        return texts
+    scale, unit = next(((scale, unit) for limit, scale, unit in _TIMES if abs(min(one, other)) < limit), (DAY, "d"))
+    for digits in range(4, 10):
+        texts = f"{number(one / scale, digits)} {unit}", f"{number(other / scale, digits)} {unit}"
+        if texts[0] != texts[1]:
+            break
+    return texts
+
+
 def elapsed(seconds: float) -> str:
     """How long something ran: as `duration`, and nothing finer than a clock that people read."""
     return "under 1 ms" if 0 < seconds < 1e-3 else duration(seconds)

@@ -147,3 +147,14 @@ def test_what_is_cheaper_after_porting_says_what_porting_must_save(chipwise: Chi
     assert reason["usd"] < reason["best_usd"]
     share = 1 - reason["usd"] / reason["best_usd"]
     assert f"must save at least 20% and $1,000 a year to lead: this saves {share:.1%}" in found["told"][0]
+
+
+def test_several_names_are_answered_each(chipwise: Chipwise) -> None:
+    done = chipwise(*QUICK, "--why", "gcp,a10g", "--why", "aws", "--json")
+    found = json.loads(done.out)
+    assert [one["subject"] for one in found["whys"]] == ["provider gcp", "chip A10G", "provider aws"]
+    assert found["why"] == found["whys"][0]
+    words = chipwise(*QUICK, "--short", "--why", "gcp,a10g").out
+    assert "provider gcp: " in words
+    assert "chip A10G: " in words
+    assert chipwise(*QUICK, "--why", "gcp,nosuchthing").code != 0

@@ -140,7 +140,7 @@ class Found:
 
 def counted(winner: Choice) -> float:
     """USD of a plan as candidates are compared: where it is not as sure as asked, of a kept goal."""
-    chance = 1.0 if winner.goals_chance is None else winner.goals_chance
+    chance = 1.0 if winner.request_chance is None else winner.request_chance
     return winner.usd if chance >= 0.9 else winner.usd / chance
 
 

@@ -40,8 +40,8 @@ _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 @click.option("--all", "every", is_flag=True, help="Show every machine type and purchase option that meets the goals.")
 @click.option(
     "--why",
-    default=None,
-    metavar="NAME",
+    multiple=True,
+    metavar="NAME,...",
     help="Also the best that a machine, chip, provider or region could do, and what it lost by.",
 )
 @constraining()
@@ -71,7 +71,9 @@ _OBJECTIVES = ("cost", "time", "carbon", "balanced")
 @click.option("--latency", default=None, help="Goal: time to the complete answer: 5s.")
 @click.option("--deadline", default=None, help="Goal: longest time: 72h.")
 @click.option(
-    "--confidence", default=None, help="Probability with which latency and deadline goals must be met; 0.9 unless given."
+    "--confidence",
+    default=None,
+    help="Probability with which goals, load and budget must hold. Unless given: goals 0.9, load with its headroom.",
 )
 @click.option(
     "--users-in",
@@ -93,7 +95,7 @@ def plan(
     /,
     workload: str | None,
     as_json: bool,
-    why: str | None,
+    why: tuple[str, ...],
     within: Constraints,
     every: bool,
     full: bool,
@@ -117,7 +119,7 @@ def plan(
       chipwise plan llama-3.1-8b --finetune lora --samples 50k --chip h100 --spot
       chipwise plan workload.yaml --cloud aws,gcp --region EU --on-demand
       chipwise plan workload.yaml --objective carbon --full
-      chipwise plan workload.yaml --why h100
+      chipwise plan workload.yaml --why h100,mi300x
       chipwise plan workload.yaml --measured rtx-4090=6h/epoch
       chipwise plan workload.yaml --html report.html
       chipwise plan workload.yaml --render kubernetes --out deploy
@@ -167,20 +169,14 @@ def plan(
     if report.path is not None:
         pages.write(session, checked.workload, result, report.path, report.force)
         result = replace(result, choices=result.choices[:top])
-    reason = None
-    if why is not None:
-        from chipwise.api.verbs import why as explain_why
-
-        reason = explain_why(session, result, why)
+    reasons = _explained(session, result, why)
     if as_json:
         from chipwise.views.mix import mixed_view
         from chipwise.views.plan import plan_view, why_view
 
-        text.show_json(
-            plan_view(result) | mixed_view(result) | ({} if reason is None else {"why": why_view(reason, result.per)})
-        )
+        text.show_json(plan_view(result) | mixed_view(result) | _whys([why_view(one, result.per) for one in reasons]))
     else:
-        _show(result, reason, full, top if every else settings["top"])
+        _show(result, reasons, full, top if every else settings["top"])
         if result.mix is not None:
             from chipwise.cli.plan_mix import show_mix
 
@@ -260,7 +256,28 @@ def _refuse_both(workload: str, options: set[str]) -> None:
         raise BadInput(f"{flags} goes with a model, and {workload} is a file.", remedy="Write it into the file.")
 
 
-def _show(result: Plan, answer: Why | None, full: bool, row_count: int | None) -> None:
+def _explained(session: Session, result: Plan, names: tuple[str, ...]) -> list[Why]:
+    """Of every name; several may stand with commas between them, which few names have in them."""
+    from chipwise.api.verbs import why as explain_why
+    from chipwise.errors import UnknownName
+
+    answers = []
+    for name in names:
+        try:
+            answers.append(explain_why(session, result, name))
+        except UnknownName:
+            if "," not in name:
+                raise
+            answers += [explain_why(session, result, part.strip()) for part in name.split(",") if part.strip()]
+    return answers
+
+
+def _whys(views: list[dict[str, Any]]) -> dict[str, Any]:
+    """`why` is of the first name, `whys` of all."""
+    return {"why": views[0], "whys": views} if views else {}
+
+
+def _show(result: Plan, answers: list[Why], full: bool, row_count: int | None) -> None:
     from chipwise.cli import text
     from chipwise.cli.plan_brief import show_brief, show_nothing
     from chipwise.views.words import headline, risk_line
@@ -268,19 +285,17 @@ def _show(result: Plan, answer: Why | None, full: bool, row_count: int | None) -
     title = f"{result.workload}: {result.kind}, by {result.objective}, per {result.per}"
     if result.winner is None:
         show_nothing(result, title, headline(result) if result.service is not None else "")
-        if answer is not None:
-            _show_why(result, answer)
+        _show_why(result, answers)
     elif full:
         text.show_title(title)
         risks = filter(None, [risk_line(result)])
         text.show_lines(headline(result), *risks, "", *(f"{one.question} {one.told}" for one in result.answers), "")
         text.show_laid(_ranking(result, len(result.choices)))
-        _show_explanation(result, answer)
+        _show_explanation(result, answers)
     else:
         rows = range(1, len(result.choices) + 1) if row_count is None else (len(result.choices),)
         show_brief(result, [_ranking(result, count) for count in rows], row_count)
-        if answer is not None:
-            _show_why(result, answer)
+        _show_why(result, answers)
 
 
 def _ranking(result: Plan, count: int) -> list[str]:
@@ -302,7 +317,7 @@ def _ranking(result: Plan, count: int) -> list[str]:
     )
 
 
-def _show_explanation(result: Plan, answer: Why | None) -> None:
+def _show_explanation(result: Plan, answers: list[Why]) -> None:
     from chipwise.cli import text
     from chipwise.cli.plan_load import show_load
     from chipwise.views.words import emissions, lost, quota_notes, rule_words, running, words
@@ -323,8 +338,7 @@ def _show_explanation(result: Plan, answer: Why | None) -> None:
     if beaten:
         text.show_lines("", "The best of every other family, and why it lost:")
         text.show_pairs([(f"{one.family}", f"{one.choice.where}: {lost(one)}" if one.choice else lost(one)) for one in beaten])
-    if answer is not None:
-        _show_why(result, answer)
+    _show_why(result, answers)
     show_load(result)
     if result.services:
         show_services(result)
@@ -373,11 +387,12 @@ def _row(rank: int, choice: Choice, per: str) -> list[str]:
     ]
 
 
-def _show_why(result: Plan, answer: Why) -> None:
+def _show_why(result: Plan, answers: list[Why]) -> None:
     from chipwise.cli import text
     from chipwise.views.words import why_words
 
-    text.show_lines("", *why_words(answer, result.per))
+    for answer in answers:
+        text.show_lines("", *why_words(answer, result.per))
 
 
 def _kg(value: float) -> str:

@@ -7,7 +7,7 @@
 | path | egress | bandwidth | start |
 |---|---|---|---|
 | same region, or nobody says where it lies | free | read in place | 0 |
-| other region of the same cloud | `to other regions` | 10 Gbit/s | 60 s |
+| other region of the same cloud, or one that does not state its regions | `to other regions` | 10 Gbit/s | 60 s |
 | other cloud | internet, by volume | 5 Gbit/s | 300 s |
 | a host on the web | its owner pays | 1 Gbit/s | 10 s |
 | a path: your own site | free | 1 Gbit/s | 10 s |
@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.catalog.price_tables import StoragePrice
-from chipwise.catalog.region import Region
+from chipwise.catalog.region import UNSTATED, Region, readable
 from chipwise.countries import EEA
 from chipwise.errors import InvalidSettings, Problem, UnknownName
 from chipwise.money.cost import Cost, Line
@@ -270,11 +270,14 @@ class Gravity:
         if origin.kind != "cloud":
             return Path(origin.kind, free, self._request(provider, _WRITE), ())
         origin_region = self._known_region(origin)
-        if origin.provider == provider and origin_region == region:
+        unstated = readable(region) == UNSTATED
+        if origin.provider == provider and origin_region == region and not unstated:
             return Path("in place", free, 0.0, ())
         per_file = self._request(origin.provider, _READ) + self._request(provider, _WRITE)
         assumptions = []
-        if not origin_region:
+        if unstated and origin.provider == provider:
+            assumptions.append(f"{provider} does not state its regions: counted as another one")
+        elif not origin_region:
             assumptions.append(f"the region of the {origin.provider} bucket is not said: counted as another one")
         elif (origin.provider, origin_region) not in self._countries:
             assumptions.append(f"no region of {origin.provider} is known as {origin_region!r}")

@@ -40,7 +40,8 @@ class Described:
     lines: tuple[Line, ...] = ()  # bought besides machines; they sum to the row's `beside_usd`
     latency: Mapping[str, float] | None = None  # seconds at the asked load
     rate_spread: float = 1.0
-    goals_chance: float | None = None  # that a request alone keeps the latency goals, by how sure the estimate is
+    request_chance: float | None = None  # that a request alone keeps the latency goals, by how sure the estimate is
+    load_chance: float | None = None  # that all that comes is taken
     quantum: QuantumPart | None = None
 
 
@@ -57,6 +58,7 @@ class Goals:
     item: str = "item"
     rules: Rules = NO_RULES  # quotas are held against candidates here, offers were before
     confidence: float = 0.9  # with which the deadline is kept, and latency goals as far as more machines would not help
+    stated: bool = False  # the confidence: then ways carry their load with it, and the budget is kept with it
     horizon_s: float | None = None  # of a job without a deadline: longer ones are taken only where there are no others
     most_machines: float = math.inf  # likewise
     least_replicas: int = 1  # of a service

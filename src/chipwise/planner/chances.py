@@ -14,6 +14,23 @@ NINE_OF_TEN = NormalDist().inv_cdf(0.9)
 _half_erfc = np.frompyfunc(lambda size: 0.5 * math.erfc(size), 1, 1)
 
 
+def sure_factors(spread: Array, confidence: float) -> Array:
+    """How many times the expected value is not exceeded with `confidence`, where nine times of ten `spread` times it is not.
+    Rounding does not make it a hair less sure."""
+    power = NormalDist().inv_cdf(confidence) / NINE_OF_TEN
+    return np.asarray(np.maximum(spread, 1.0) ** power * (1.0 + 1e-9), dtype=np.float64)
+
+
+def sure_factor(spread: float, confidence: float) -> float:
+    return float(sure_factors(np.array([spread]), confidence)[0])
+
+
+def carried(load: float, rate: float, spread: float) -> float:
+    """Probability that what takes `rate`, give or take `spread`, takes all of `load`."""
+    one = np.ones(1)
+    return float(chance_within(one, one * load / max(rate, 1e-12), one * spread)[0])
+
+
 def chance_within(limit: Array, seconds: Array, spread: Array) -> Array:
     """That at most `limit` seconds are taken, where `seconds` are expected and nine times of ten at most `spread` times as
     many; an estimate without a spread is taken at its word."""

@@ -123,6 +123,7 @@ def goals_of(work: Common, rules: Rules, objective: str, deadline_s: float | Non
         *(count or (0.0, "item")),
         rules=rules,
         confidence=work.goals.confidence,
+        stated=work.goals.stated_confidence is not None,
         least_replicas=(work.replicas.min or 1) if isinstance(work, Serve) else 1,
         horizon_s=HORIZON_S if not monthly and deadline_s is None and work.goals.throughput is None else None,
         most_machines=math.inf if monthly or _asks_for_many(work) else MOST_MACHINES,

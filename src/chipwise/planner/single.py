@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from chipwise.errors import BadInput
 from chipwise.planner import kinds as planning_kinds
 from chipwise.planner.explain.asked import asked_of
-from chipwise.planner.explain.asking import answers, unsure_load
+from chipwise.planner.explain.asking import answers
 from chipwise.planner.explain.greening import emitted
 from chipwise.planner.explain.headroom import headroom
 from chipwise.planner.explain.turning import turns
@@ -70,7 +70,8 @@ def plan_work(known: Known, path: str, work: Common, objective: str | None, top:
     return replace(
         plan,
         answers=answers(plan, targets),
-        unsure_load=unsure_load(plan, targets),
+        confidence=targets.confidence,
+        confidence_stated=targets.stated,
         emitted=_emitted(known, plan),
         notes=(*carried_notes, *plan.notes),
     )

@@ -187,8 +187,8 @@ def verdict(case: PlanningCase, fleet: Fleet, choice: Choice) -> Reason | None:
     late = goals.deadline_s is not None and (choice.late_share or 0.0) > 1.0 - goals.confidence
     if goals.deadline_s is not None and (late or choice.seconds > goals.deadline_s):
         return MissesDeadline(choice.by_s, goals.deadline_s, goals.confidence, choice.moving_s)
-    if choice.goals_chance is not None and choice.goals_chance < goals.confidence:
-        return UnsureLatency(choice.goals_chance, goals.confidence)
+    if choice.request_chance is not None and choice.request_chance < goals.confidence:
+        return UnsureLatency(choice.request_chance, goals.confidence)
     if goals.throughput is not None and choice.seconds > goals.items / goals.throughput:
         return MissesThroughput(goals.items / max(choice.seconds, 1e-9), goals.throughput, goals.item)
     spent = choice.layered_usd
@@ -224,4 +224,12 @@ def beaten(winner: Choice, loser: Choice, objective: str, per: str) -> Beaten:
         kg=loser.kg,
         best_kg=winner.kg,
         porting=loser.needs_porting and not winner.needs_porting,
+        doubt=loser.doubt if loser.doubt_share > winner.doubt_share else "",
+        doubt_share=loser.doubt_share,
+        days=loser.price_days,
+        best_days=winner.price_days,
+        machines=loser.machines,
+        best_machines=winner.machines,
+        chance=loser.request_chance,
+        best_chance=winner.request_chance,
     )

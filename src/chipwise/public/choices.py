@@ -41,7 +41,8 @@ class Choice:
     watts: float
     latency_s: Mapping[str, float]  # by goal, such as "ttft p90"
     network_s: float | None  # round trip to the users that `traffic` names, which `latency_s` holds
-    goals_probability: float | None  # that requests keep the latency goals; None: there are none
+    goals_probability: float | None  # that the latency goals are kept under the load; None: there are none
+    load_probability: float | None  # that the machines take all that comes; None: no load is stated
     late_probability: float | None  # of missing the deadline; None: there is none
     provenance: str  # of the speed
     price_of: str  # the day of the price
@@ -101,6 +102,7 @@ def choice_of(view: Mapping[str, Any], kind: str, per: str) -> Choice:
         latency_s=Record(view["latency_s"]),
         network_s=view["network_s"],
         goals_probability=view["goals_probability"],
+        load_probability=view["load_probability"],
         late_probability=view["late_probability"],
         provenance=view["provenance"],
         price_of=view["price_of"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from chipwise.money.cost import Cost
 from chipwise.planner.explain.pipeline_words import together_words
 from chipwise.planner.explain.reason_words import words
+from chipwise.planner.explain.risks import pipeline_risk_line
 from chipwise.planner.reasons import reason_data
 from chipwise.planner.values.pipeline import Alternative, PipelinePlan, Totals, by_use
 from chipwise.planner.values.plan import Choice
@@ -50,6 +51,11 @@ def pipeline_view(plan: PipelinePlan) -> View:
         "totals": None if plan.totals is None else _totals(plan.totals),
         "each_stage_alone": None if plan.alone is None else _alternative(plan.alone),
         "one_region": None if plan.one_region is None else _alternative(plan.one_region),
+        "near_ties": [
+            {"stage": tie.stage, "choice": _choice(tie.choice), "usd": tie.usd, "advantages": list(map(str, tie.advantages))}
+            for tie in plan.near_ties
+        ],
+        "risks": pipeline_risk_line(plan) or None,
         "why": together_words(plan) if plan.fits else None,
         "refused": [f"{one.combination}: {words(one.why)}" for one in plan.refused],
         "refused_reasons": [reason_data(one.why) for one in plan.refused],

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from chipwise.planner import quotas
+from chipwise.planner.explain.advantages import advantage_words
 from chipwise.planner.explain.reason_words import example_words, lost, missing_words, remedy_words, rule_words, words
 from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.explain.why import Why as Why
@@ -29,6 +30,7 @@ def plan_view(plan: Plan) -> View:
         "kind": plan.kind,
         "objective": plan.objective,
         "per": plan.per,
+        "confidence": {"goals": plan.confidence, "load": plan.confidence if plan.confidence_stated else None},
         "fits": plan.winner is not None,
         "headline": headline(plan) or None,
         "winner": choice_view(plan.winner) if plan.winner else None,
@@ -40,8 +42,12 @@ def plan_view(plan: Plan) -> View:
         "missing": [missing_view(one) for one in plan.missing],
         "answers": [{"question": one.question, "told": one.told} for one in plan.answers],
         "risks": risk_line(plan) or None,
-        "near_tie": {"choice": choice_view(tie.choice), "advantages": list(map(str, tie.advantages))}
-        if (tie := plan.near_tie)
+        "near_tie": {
+            "choice": choice_view(tie.choice),
+            "advantages": list(map(str, tie.advantages)),
+            "reasons": advantage_words(plan.winner, tie.choice, tie.advantages),
+        }
+        if (tie := plan.near_tie) and plan.winner
         else None,
         "porting": choice_view(plan.porting) if plan.porting else None,
         "turns": [{"what": one.what, "told": one.told} for one in plan.turns],
@@ -147,6 +153,8 @@ def choice_view(choice: Choice) -> View:
         "latency_s": dict(choice.latency),
         "network_s": choice.network_s,
         "goals_probability": choice.goals_chance,
+        "request_probability": choice.request_chance,
+        "load_probability": choice.load_chance,
         "late_probability": choice.late_share,
         "watts": {"machine": choice.machine_watts, "all": choice.watts, "stated": choice.watts_stated},
         "quantum": asdict(choice.quantum) if choice.quantum else None,

@@ -12,7 +12,7 @@ from chipwise.planner.explain.reason_words import (
     rule_words,
     words,
 )
-from chipwise.planner.explain.risks import risk_line
+from chipwise.planner.explain.risks import pipeline_risk_line, risk_line
 from chipwise.planner.explain.why_words import why_words
 from chipwise.planner.explain.words import PROVENANCE, brief, count_words, emissions, headline, no_service, running
 from chipwise.planner.quotas import notes as quota_notes
@@ -28,6 +28,7 @@ __all__ = [
     "missing_words",
     "no_service",
     "nothing_words",
+    "pipeline_risk_line",
     "quota_notes",
     "remedy_words",
     "risk_line",

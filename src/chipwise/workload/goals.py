@@ -276,7 +276,12 @@ class Goals(Section):
     throughput: Rate | None = None
     """Items (tokens, frames, requests, as the kind counts them) per second."""
     confidence: Annotated[Share, Field(ge=0.5, le=0.999)] = 0.9
-    """With which a deadline is kept: by how sure the speed is, failures, interruptions and waits."""
+    """Probability with which deadlines and latency goals are met. If it is stated, machines carry the load of a service with
+    it too, and the budget holds with it; otherwise the load has its headroom, and the expected cost counts."""
+
+    @property
+    def stated_confidence(self) -> float | None:
+        return self.confidence if "confidence" in self.model_fields_set else None
 
     def flaws(self) -> Iterable[Flaw]:
         if self.deadline is not None and self.finish_by is not None:

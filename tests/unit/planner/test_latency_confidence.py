@@ -109,7 +109,7 @@ def test_goals_that_are_not_surely_met_are_not_called_met() -> None:
     found = planned("chat", 0.03, 0.5)
     assert found.winner is not None
     assert (found.winner.goals_chance or 1.0) < 0.95
-    asked = Asked(rate=2.0, goals={"tpot p90": 0.03}, confidence=0.99)
+    asked = Asked(rate=2.0, goals={"tpot p90": 0.03}, confidence=0.99, stated=True)
     said = " ".join(one.told for one in answers(found, asked))
     assert "expected to be met (tpot p90 " in said
     assert ", 99% is asked for: " in said

@@ -79,7 +79,7 @@ def test_the_view_is_plain_data_with_money_once_and_by_the_month(example: Pipeli
 def test_each_objective_is_best_at_its_own(examples: dict[str, PipelinePlan]) -> None:
     found = {objective: one.totals for objective, one in examples.items() if one.totals is not None}
     assert set(found) == set(OBJECTIVES)
-    assert found["cost"].usd == min(one.usd for one in found.values())
+    assert found["cost"].usd <= 1.03 * min(one.usd for one in found.values())  # of near ties another may lead
     assert found["time"].seconds == min(one.seconds for one in found.values())
     assert found["carbon"].kg == min(one.kg for one in found.values())
     assert found["balanced"].balanced == min(one.balanced for one in found.values())
@@ -284,3 +284,47 @@ def test_people_are_told_of_long_plans_now_and_then(capsys: pytest.CaptureFixtur
     stages_planned()(1, 2, "quick")
     stages_planned(every_s=0.0)(1, 2, "slow")
     assert capsys.readouterr().err == "1 of 2 stages planned\n"
+
+
+NO_REGION = "limits: {clouds: [runpod]}\n"
+HANDED = "hand_offs: [{from: first, to: second, size: 2TB}]\n"
+ON_GPU = "{kind: batch, name: first, model: llama-3.1-8b, items: 5000, input_tokens: 100, output_tokens: 100}"
+
+
+def test_what_moves_inside_a_provider_without_stated_regions_is_not_called_in_place(session: Session) -> None:
+    """Its machines may stand in two countries: it is counted as another region, and no region is called the only one."""
+    found = planned(session, pipeline(ON_GPU, SECOND, rest=NO_REGION + HANDED))
+    assert {one.choice.place for one in found.stages} == {"region not stated"}
+    (move,) = found.hand_offs
+    assert move.path == "other region"
+    assert move.seconds > 1000
+    assert "runpod does not state its regions: counted as another one" in move.assumed
+    assert found.one_region is None
+    assert "It stays in one region" not in pipeline_view(found)["why"]
+
+
+def test_the_risks_of_the_stages_are_said_as_those_of_a_single_workload(session: Session) -> None:
+    one_copy = SERVICE.replace("rate: 40 req/s", "rate: 1 req/s")
+    found = planned(session, pipeline(FIRST, one_copy))
+    line = pipeline_view(found)["risks"]
+    assert line.startswith("Risks: ")
+    assert line.endswith(".")
+    assert "service: one copy, no redundancy: downtime during restarts" in line
+    if found.stages[0].choice.purchase == "spot":
+        assert "first: spot machines are taken back" in line
+
+
+def test_of_nearly_the_same_cost_the_sooner_leads(session: Session) -> None:
+    """As of a single workload: within 3% of the cheapest whole, and the answer says what it was preferred to."""
+    single = f"kind: hpc\nname: first\nsteps: 10\nflop_per_step: 1e17\nprecision: fp32\n{EU}"
+    alone = plan(session, "w.yaml", text=single)
+    found = planned(session, pipeline(FIRST))
+    assert alone.winner is not None
+    assert found.stages[0].choice.where == alone.winner.where
+    assert found.stages[0].choice.usd == pytest.approx(alone.winner.usd)
+    both = planned(session, pipeline(FIRST, SECOND))
+    assert both.totals is not None
+    for tie in both.near_ties:
+        assert tie.usd < both.totals.usd <= 1.03 * tie.usd * (1 + 1e-9)
+        assert tie.advantages
+        assert f"{tie.stage}: preferred to" in pipeline_view(both)["why"]

@@ -12,7 +12,6 @@ import yaml
 from chipwise.api.session.wiring import open_session
 from chipwise.api.verbs import plan
 from chipwise.money.cost import Cost
-from chipwise.planner.explain.asking import Asked, unsure_load
 from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.values.load import OverTime
 from chipwise.planner.values.plan import Plan, Service
@@ -80,15 +79,12 @@ def test_many_losses_of_spot_machines_are_a_plain_number() -> None:
     assert "spot machines are taken back about 220 times a month, each time 1 of 3 missing for 10 min or more" in line
 
 
-def test_a_load_that_is_carried_with_less_than_the_asked_confidence_is_a_risk() -> None:
-    asked = Asked(goals={"ttft p90": 1.0}, rate=8.0, confidence=0.9)
-    tight, ample = with_winner(rate=10.0, rate_spread=1.5), with_winner(rate=30.0, rate_spread=1.5)
-    assert unsure_load(ample, asked) is None
-    chance = unsure_load(tight, asked)
-    assert chance is not None
-    assert 0.5 < chance < 0.9
-    line = risk_line(replace(tight, unsure_load=chance))
-    assert f"the machines carry the load with a probability of {chance:.0%} only" in line
+def test_a_load_that_is_not_surely_carried_is_a_risk() -> None:
+    assert "carry the load" not in risk_line(with_winner(load_chance=0.93))
+    line = risk_line(with_winner(load_chance=0.8, request_chance=0.95))
+    assert "the machines carry the load with a probability of 80% only" in line
+    line = risk_line(with_winner(load_chance=0.8, request_chance=0.7))
+    assert "the latency goals are met with a probability of 70%: measure before you rely on them" in line
 
 
 def test_the_line_stays_short_with_all_risks_at_once() -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from chipwise.planner.chances import chance_within
+from chipwise.planner.chances import sure_factor
 from chipwise.planner.defaults import HORIZON_S
 from chipwise.planner.explain.reason_words import missing_words
 from chipwise.planner.explain.scaling import Point, counted, linear_words, own_count, scale_curve, scaling_words, usd_of
@@ -49,6 +49,8 @@ class Asked:
     rate: float | None = None  # what comes in: requests a second, streams, messages a second
     at_once: float | None = None  # callers who each wait, or people
     confidence: float = 0.0  # with which goals must be met; 0: none is asked for
+    stated: bool = False  # somebody asked for it: the load must be carried with it, too
+    headroom: float = 0.0  # above the rate, as a share of it
     splits: float = 1.0  # share of the work that can be split (Amdahl)
 
 
@@ -173,35 +175,52 @@ def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
 
 
 def _how_surely(chance: float, winner: Choice, targets: Asked) -> tuple[str, str]:
-    """One probability, of what is less sure: that a request alone is fast enough, or that the machines carry all that come.
-    Both follow from one estimate of the speed."""
-    carried = _carried(winner, targets)
-    sure = chance if carried is None else min(chance, carried)
-    if sure >= targets.confidence:
-        return f"met with {likely_words(sure)} probability", ""
-    load = f"the machines may not carry {amount(targets.rate or 0.0)} a second"
-    cause = load if carried is not None and carried < chance else "a single request may be too slow"
-    near = targets.confidence - sure < 0.01
+    """A stated confidence is of all at once: one request that is fast enough, and machines that carry all that come. Else
+    machines have headroom, and how surely it is enough is a sentence of its own where it is less than usual."""
+    if chance >= targets.confidence:
+        return f"met with {likely_words(chance)} probability", ""
+    alone = winner.request_chance or chance
+    if targets.stated or alone < targets.confidence:
+        near, asked = targets.confidence - chance < 0.01, "asked for" if targets.stated else "usual"
+        cause = "a single request may be too slow" if alone < targets.confidence else _overrun(targets)
+        sure = f"{chance:.1%}" if near else f"{chance:.0%}"
+        return "expected to be met", f" The probability is {sure}, {targets.confidence:.0%} is {asked}: {cause}."
     return (
         "expected to be met",
-        f" The probability is {f'{sure:.1%}' if near else f'{sure:.0%}'}, {targets.confidence:.0%} is asked for: {cause}.",
+        f" A single request meets them with {likely_words(alone)} probability.{_carrying(winner, targets)}",
     )
 
 
-def _carried(winner: Choice, targets: Asked) -> float | None:
-    """Probability that the machines answer all that comes; None where no rate is asked for."""
-    if not winner.rate or not targets.rate:
-        return None
-    one = np.ones(1)
-    return float(chance_within(one, one * targets.rate / winner.rate, one * winner.rate_spread)[0])
+def _overrun(targets: Asked) -> str:
+    return f"the machines may not carry {_load_words(targets)}"
 
 
-def unsure_load(plan: Plan, targets: Asked) -> float | None:
-    """Of a service with latency goals: the probability that its machines carry the load, where less than asked for."""
-    if plan.winner is None or plan.kind != "serve" or not targets.goals:
-        return None
-    carried = _carried(plan.winner, targets)
-    return carried if carried is not None and carried < targets.confidence else None
+def _load_words(targets: Asked) -> str:
+    return f"{amount(targets.rate)} req/s" if targets.rate else counted(targets.at_once or 1, "caller", "callers")
+
+
+def _carrying(winner: Choice, targets: Asked) -> str:
+    """How surely the machines carry the load with their headroom, and what carries it surely."""
+    if winner.load_chance is None:
+        return ""
+    basis = (
+        f"{targets.headroom:.0%} headroom on the middle of the estimate" if targets.headroom else "the middle of the estimate"
+    )
+    text = f" The machines, by {basis}, carry {_load_words(targets)} with {winner.load_chance:.0%} probability"
+    return f"{text}{surer_words(winner, targets)}."
+
+
+def surer_words(winner: Choice, targets: Asked) -> str:
+    """What more confidence takes of these machines; empty where it is not told from a rate."""
+    if not targets.rate or not winner.rate:
+        return ""
+    copies = winner.replicas or winner.machines
+    needed = targets.rate * sure_factor(winner.rate_spread, targets.confidence) * copies / winner.rate
+    machines = _machines(winner, math.ceil(needed - 1e-9))
+    if machines <= winner.machines:
+        return ""
+    cost = usd(winner.usd * machines / winner.machines)
+    return f"; --confidence {targets.confidence:g} takes {machines:g} of them, about {cost}"
 
 
 def likely_words(chance: float) -> str:
@@ -269,7 +288,9 @@ def _load(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     if not wanted or planned <= 0:
         return [f"By copies: {further}"]
     room, kept_free = amount(capacity * copies), amount(planned * copies)
-    headroom = f" ({kept_free} with headroom)" if kept_free != room else ""
+    surely = targets.stated and planned * (1.0 + targets.headroom) < 0.999 * capacity
+    sort = f"at {targets.confidence:.3g} confidence" if surely else "with headroom"
+    headroom = f" ({kept_free} {sort})" if kept_free != room else ""
     spare = f"By copies, each with a part of the load: room for {room} {name}{headroom}, {amount(wanted)} asked."
     steps = []
     for times in (2, 4):
@@ -298,7 +319,7 @@ def _budget(plan: Plan, winner: Choice, targets: Asked, curve: Sequence[Point]) 
     elif targets.budget_usd:
         share = winner.usd / targets.budget_usd
         sentences = [f"{f'{share:.0%}' if share >= 0.01 else 'Less than 1%'} of the {usd(targets.budget_usd)} a {plan.per}."]
-    if targets.budget_usd and winner.goals_chance is not None and winner.goals_chance < targets.confidence:
+    if targets.budget_usd and winner.request_chance is not None and winner.request_chance < targets.confidence:
         sentences.append(f"Nothing within it meets the latency goals with {targets.confidence:.0%} probability.")
     if plan.service is not None:
         sentences.append(f"Paid {plan.service.kind}, {plan.service.provider} costs {usd(plan.service.usd)}.")

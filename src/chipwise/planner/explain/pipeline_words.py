@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chipwise.planner.explain.advantages import advantage_words
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.values.pipeline import Alternative, PipelinePlan, Totals, what
 from chipwise.text import duration, usd
@@ -20,10 +21,16 @@ def together_words(plan: PipelinePlan) -> str:
         sentences.append(f"Planned together, {count} on something else than alone: {changes}.")
     if plan.alone is not None and moved:
         sentences.append(f"Each stage by itself: {_against(plan, plan.alone)}.")
+    for tie in plan.near_ties:
+        own = next(one.choice for one in plan.stages if one.name == tie.stage)
+        more = own.usd - tie.choice.usd
+        price = f"{usd(more)} more" if more >= 0.005 else "the same cost"
+        better = ", ".join(advantage_words(own, tie.choice, tie.advantages))
+        sentences.append(f"{tie.stage}: preferred to {what(tie.choice)} for {price}: {better}.")
     if len(plan.stages) == 1:
-        return sentences[0]
+        return " ".join(sentences)
     if plan.one_region is None:
-        sentences.append("No single region has room for all stages within limits and goals.")
+        sentences.append("No single region is known to have room for all stages within limits and goals.")
     elif all(
         one.where == other[1] for one, other in zip((one.choice for one in plan.stages), plan.one_region.where, strict=True)
     ):

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from chipwise.planner import remedies
+from chipwise.planner.explain.advantages import lost_by
 from chipwise.planner.limits import Refused
 from chipwise.planner.reasons import Beaten, Reason, abilities, goals, limits, quantum, sizes
 from chipwise.planner.values.plan import Loss, Missing, Obstacle
-from chipwise.text import duration, gib, mass, number, usd
+from chipwise.text import duration, durations_apart, gib, mass, number, usd
 from chipwise.units import DAY, GIB
 
 
@@ -18,7 +19,8 @@ def words(reason: Reason) -> str:
     """Without a capital letter or a full stop: it stands behind a name and a colon."""
     if isinstance(reason, Beaten):
         porting = " after porting" if reason.porting else ""
-        return _with_circuits(reason) if reason.device else f"{_beaten(reason)}{porting}"
+        cause = lost_by(reason)
+        return _with_circuits(reason) if reason.device else f"{cause and f'{cause}; '}{_beaten(reason)}{porting}"
     if isinstance(reason, limits.Limit):
         return _limit(reason)
     if isinstance(reason, abilities.Ability):
@@ -261,7 +263,12 @@ def _goal(reason: goals.Goal) -> str:
         case goals.TooSlow(goal, seconds, limit_s):
             if not goal:
                 return "meets no latency goal at any rate"
-            return f"{goal} is {duration(seconds)} at best, above {duration(limit_s)}"
+            if seconds <= limit_s:
+                return (
+                    f"{goal} is {duration(seconds)} for one request alone, and above {duration(limit_s)} as soon as others come"
+                )
+            at_best, limit = durations_apart(seconds, limit_s)
+            return f"{goal} is {at_best} at best, above {limit}"
         case goals.NoNetworkPort(goal, seconds, limit_s):
             path = "a rented FPGA has no network port, and through the network card of its host and PCIe"
             return f"{path} {goal} is {duration(seconds)} at best, above {duration(limit_s)}"
@@ -270,7 +277,8 @@ def _goal(reason: goals.Goal) -> str:
                 return f"how far it is from {users} is not known"
             return f"network to {users} {seconds * 1e3:.0f} ms, above the {limit_s * 1e3:.0f} ms allowed"
         case goals.MissesLatency(goal, seconds, limit_s, share, start):
-            text = f"{goal} is {duration(seconds)}, the goal {duration(limit_s)}"
+            takes, limit = durations_apart(seconds, limit_s)
+            text = f"{goal} is {takes}, the goal {limit}"
             if start is None:
                 return text
             low, middle, high = map(duration, start)
@@ -279,7 +287,8 @@ def _goal(reason: goals.Goal) -> str:
             surely = "" if confidence is None else f" at {confidence:.3g} confidence"
             moving = reason.moving_s
             moved = f", of which moving the data takes {duration(moving)}" if moving >= MOVING * seconds else ""
-            return f"misses the deadline of {duration(limit_s)}: {duration(seconds)}{surely}{moved}"
+            takes, limit = durations_apart(seconds, limit_s)
+            return f"misses the deadline of {limit}: {takes}{surely}{moved}"
         case goals.UnsureLatency(chance, confidence):
             likely = math.floor(100 * chance)  # never as much as is asked for
             return (

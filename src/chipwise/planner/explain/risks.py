@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import zip_longest
 
 from chipwise.catalog.offer import Purchase
 from chipwise.planner import quotas
 from chipwise.planner.defaults import FULL_MEMORY
 from chipwise.planner.explain.words import EDGE, leading_layers, software_of
 from chipwise.planner.tails import BOOT_S
+from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.text import amount, duration
 
 UNSURE = 0.895  # probability of keeping the latency goals, below which it is a risk: nothing on offer was surer
 OFTEN = 0.1  # interruptions: fewer are not worth a number
 LONGEST = 220  # letters: three lines of a narrow terminal
+STAGE_LONGER = 40  # letters more for every stage of a pipeline
 
 
 def risk_line(plan: Plan) -> str:
@@ -37,6 +41,20 @@ def risk_line(plan: Plan) -> str:
     return f"{text}: {'; '.join(risks)}."
 
 
+def pipeline_risk_line(plan: PipelinePlan) -> str:
+    """The same of the stages of a pipeline, each with its name, the gravest of every stage first; empty: none."""
+    listed = [
+        [f"{stage.name}: {risk}" for risk in _risks(replace(stage.plan, choices=(stage.choice,), load=None), stage.choice)]
+        for stage in plan.stages
+        if not stage.per_use
+    ]
+    text = ""
+    for risk in (one for ranked in zip_longest(*listed) for one in ranked if one is not None):
+        longer = f"{text}; {risk}" if text else f"Risks: {risk}"
+        text = longer if len(longer) < LONGEST + len(plan.stages) * STAGE_LONGER else text
+    return text and f"{text}."
+
+
 def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
     layers = leading_layers(plan)
     if winner.purchase == Purchase.SPOT or (layers is not None and any(one.name == Purchase.SPOT for one in layers.layers)):
@@ -46,9 +64,10 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
         lost = "downtime" if winner.machines == 1 else f"1 of {winner.machines} missing"
         effect = "so keep checkpoints" if plan.per == "job" else f"each time {lost} for {duration(BOOT_S)} or more"
         yield f"spot machines are taken back{often}, {effect}"
-    alone = 1.0 if winner.goals_chance is None else winner.goals_chance
-    if plan.unsure_load is not None and plan.unsure_load < alone:
-        yield f"the machines carry the load with a probability of {plan.unsure_load:.0%} only"
+    alone = 1.0 if winner.request_chance is None else winner.request_chance
+    carried = 1.0 if winner.load_chance is None else winner.load_chance
+    if carried < min(alone, plan.confidence - 0.005):
+        yield f"the machines carry the load with a probability of {carried:.0%} only"
     elif alone < UNSURE:
         yield f"the latency goals are met with a probability of {alone:.0%}: measure before you rely on them"
     if winner.needs_porting:

@@ -74,8 +74,8 @@ def _alternative(option: CheaperOption, per: str) -> Turn:
             f"in {option.choice.precision} {name} would cost {cost}; {quality}: --precision {option.choice.precision}",
         )
     if option.kind is RuleKind.CONFIDENCE:
-        chance = option.choice.goals_chance or 0.0
-        text = f"{name} would cost {cost} and meets the latency goals with a probability of {chance:.0%}"
+        chance = option.choice.request_chance or 0.0
+        text = f"{name} would cost {cost}; there a single request meets the latency goals with a probability of {chance:.0%}"
         return Turn("confidence", f"{text}: measure it, or --confidence {max(math.floor(chance * 20) / 20, 0.5):.2g}")
     term = f"{option.term_years:g}y"
     text = f"{name} would cost {cost} and needs a commitment of {usd(option.contract_usd or 0.0)}"

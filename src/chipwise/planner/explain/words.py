@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from chipwise.money.layering import Layer
 from chipwise.planner.choosing import interruption_words
 from chipwise.planner.defaults import HORIZON_S, NEARLY
+from chipwise.planner.explain.advantages import advantage_words
 from chipwise.planner.explain.data_words import data_words, dominant
 from chipwise.planner.explain.reason_words import words
 from chipwise.planner.offer_prices import OLD_DAYS
@@ -173,7 +174,7 @@ def _next_best(plan: Plan, winner: Choice) -> str:
     if plan.near_tie is not None:
         cheaper = plan.near_tie.choice
         share = 1.0 - cheaper.usd / max(winner.usd, 1e-9)
-        better = ", ".join(plan.near_tie.advantages)
+        better = ", ".join(advantage_words(winner, cheaper, plan.near_tie.advantages))
         name = f"{many_words(cheaper)}{cheaper.provider} {cheaper.machine}, {cheaper.purchase}"
         return f"; preferred to {name} for {usd(cheaper.usd)} ({share:.1%} less): {better}" if share >= ALIKE else ""
     dearer = [one for one in plan.choices[1:] if one.usd >= winner.usd]

@@ -11,8 +11,8 @@ from chipwise.perf.arrays import Array, Coded, column
 from chipwise.perf.model import Estimate, Model
 from chipwise.perf.predict_serving import Generation, predict, slots
 from chipwise.perf.queueing import Service
-from chipwise.perf.under_load import Demand, percentiles, planned_rates
-from chipwise.planner.chances import chance_within
+from chipwise.perf.under_load import Demand, highest_rate, percentiles, planned_rates
+from chipwise.planner.chances import chance_within, sure_factors
 from chipwise.planner.generation.job import ServingJob
 from chipwise.planner.limits import Mask
 
@@ -23,8 +23,9 @@ def capacity(job: ServingJob, ask: Generation, model: Model) -> tuple[Array, Arr
     room = slots(ask)
     full = predict(ask, model, ("requests_per_s",), room)["requests_per_s"]
     spread = np.broadcast_to(full.value / np.maximum(full.low, 1e-12), full.value.shape)
+    sure = np.ones(1) if job.confidence is None else sure_factors(spread, job.confidence)
     if job.concurrency:
-        callers = most_at_once(job, ask, model)
+        callers = most_at_once(job, ask, model, sure)
         closed = replace(ask, setup=ask.setup.change(batch=np.maximum(callers, 1.0)), scenario=Coded.of("closed"))
         rate = predict(closed, model, ("requests_per_s",))["requests_per_s"].value
         return np.where(callers > 0, rate, 0.0), spread, callers, _chance(job, ask, model, room), full.provenance
@@ -32,6 +33,8 @@ def capacity(job: ServingJob, ask: Generation, model: Model) -> tuple[Array, Arr
         return full.value, spread, np.zeros(1), np.ones(1), full.provenance
     demand = Demand(job.rate, job.headroom, job.least_replicas)
     (rate,) = planned_rates(ask, model, job.goals, [demand], room)
+    if job.confidence is not None and job.rate:
+        rate = np.minimum(rate, np.maximum(highest_rate(ask, model, job.goals), rate) / sure)
     return rate, spread, np.zeros(1), _chance(job, ask, model, room), full.provenance
 
 
@@ -51,8 +54,9 @@ def _chance(job: ServingJob, ask: Generation, model: Model, room: Array) -> Arra
     return np.asarray(np.minimum.reduce(chances), dtype=np.float64)
 
 
-def most_at_once(job: ServingJob, ask: Generation, model: Model) -> Array:
-    """Callers that one replica answers within the goals, none of them queued; 0: not even one."""
+def most_at_once(job: ServingJob, ask: Generation, model: Model, slower: Array) -> Array:
+    """Callers that one replica answers within the goals though it be so many times slower, none of them queued; 0: not even
+    one."""
     room = np.broadcast_to(np.minimum(slots(ask), np.ceil(job.concurrency * (1.0 + job.headroom))), (len(ask),))
     if not job.goals:
         return room
@@ -62,7 +66,9 @@ def most_at_once(job: ServingJob, ask: Generation, model: Model) -> Array:
         trial = replace(ask, setup=ask.setup.change(batch=batch), scenario=Coded.of("closed"))
         estimates = predict(trial, model, ("ttft_ms", "tpot_ms"))
         seconds = percentiles(trial, model, estimates, shares)
-        passes: Mask = np.logical_and.reduce([seconds[name][share] <= limit for (name, share), limit in job.goals.items()])
+        passes: Mask = np.logical_and.reduce(
+            [slower * seconds[name][share] <= limit for (name, share), limit in job.goals.items()]
+        )
         return passes
 
     low, high = np.zeros(len(room)), np.floor(room)

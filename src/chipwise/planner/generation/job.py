@@ -36,6 +36,7 @@ class ServingJob:
     headroom: float = 0.0  # above the rate, as a share of it
     published: str = ""  # format of the weights as they are published; empty: 16 bits
     burstiness: float = 1.0  # coefficient of variation of the times between arrivals
+    confidence: float | None = None  # with which the load is carried; None: headroom is all
     sigmas: tuple[float, float] = (0.0, 0.0)  # of the logarithms of prompt and answer lengths
 
 

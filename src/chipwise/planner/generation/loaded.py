@@ -12,6 +12,7 @@ from chipwise.perf.model import Model
 from chipwise.perf.power import power
 from chipwise.perf.predict_serving import Generation, drawn, predict, service, slots
 from chipwise.perf.under_load import Demand, highest_of, planned_rates
+from chipwise.planner.chances import chance_within
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.generation.capacity import goal_seconds
 from chipwise.planner.generation.job import ServingJob, ask_of
@@ -26,6 +27,7 @@ class Loaded:
     seconds: Mapping[tuple[str, float], Array]  # of every goal; where there is none, medians
     chip_w: Array  # watts of a chip with its share of the host
     rate: Array  # requests per second up to which a replica keeps the goals; of callers what is planned
+    chance: Array | None = None  # that the replicas take all that comes; None: nothing is asked of them
 
 
 def at_load(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected: Index) -> Loaded:
@@ -45,7 +47,18 @@ def at_load(job: ServingJob, fleet: Fleet, model: Model, rows: Serving, selected
         rate = np.maximum(highest_of(serving, job.goals), rate)
     estimates = predict(ask, model, ("ttft_ms", "tpot_ms", "latency_ms"), room, serving)
     seconds = goal_seconds(ask, model, estimates, tuple(job.goals) or (("ttft", 0.5), ("tpot", 0.5)), serving, room)
-    return Loaded(seconds, np.broadcast_to(drawn(ask, estimates).machine, (len(ask),)), rate)
+    working_w = np.broadcast_to(drawn(ask, estimates).machine, (len(ask),))
+    return Loaded(seconds, working_w, rate, _carried(job, seconds, rate * replicas, rows.spread[selected]))
+
+
+def _carried(job: ServingJob, seconds: Mapping[tuple[str, float], Array], rate: Array, spread: Array) -> Array | None:
+    """That replicas take all that comes, by how sure their speed is; of callers that each of them is answered in time."""
+    if job.rate:
+        return chance_within(column(1.0), job.rate / np.maximum(rate, 1e-12), spread)
+    if not job.goals:
+        return None
+    chances = [chance_within(column(limit), seconds[goal], spread) for goal, limit in job.goals.items()]
+    return np.asarray(np.minimum.reduce(chances), dtype=np.float64)
 
 
 def at_less(

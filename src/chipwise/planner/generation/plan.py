@@ -92,6 +92,7 @@ def generation_job(known: Known, path: str, work: Serve | Batch) -> tuple[Known,
         least_replicas=float(max(work.replicas.min or 1, 1)) if isinstance(work, Serve) else 1.0,
         most_replicas=float(work.replicas.max or math.inf) if isinstance(work, Serve) else math.inf,
         least_rate=work.goals.throughput or 0.0 if isinstance(work, Serve) else 0.0,
+        confidence=work.goals.stated_confidence if isinstance(work, Serve) else None,
         burstiness=work.arrival.burstiness if isinstance(work, Serve) else 1.0,
         sigmas=(spread(work.input_tokens)[0], spread(work.output_tokens)[0]),
     )
@@ -204,7 +205,8 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
             replicas=copies,
             latency=latency,
             rate_spread=float(rows.spread[row]),
-            goals_chance=float(rows.chance[row]) if job.goals else None,
+            request_chance=float(rows.chance[row]) if job.goals else None,
+            load_chance=float(loaded.chance[index]) if loaded.chance is not None else None,
         )
 
     tokens = job.input_len + job.output_len

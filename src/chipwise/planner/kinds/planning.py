@@ -102,7 +102,8 @@ def _assembled(
             at_less=way.at_less,
             replicas=way.replicas,
             rate_spread=way.rate_spread,
-            goals_chance=way.goals_chance,
+            request_chance=way.request_chance,
+            load_chance=way.load_chance,
             latency=way.latency,
             lines=way.lines,
             quantum=way.quantum,
@@ -154,9 +155,9 @@ def _fewest(fleet: Fleet, ways: Sequence[Way], native: frozenset[str]) -> float:
 
 def _chances(ways: Sequence[Way]) -> Array | None:
     """That requests keep the latency goals; None: nothing is estimated by them."""
-    if all(way.goals_chance is None for way in ways):
+    if all(way.request_chance is None for way in ways):
         return None
-    return np.array([1.0 if way.goals_chance is None else way.goals_chance for way in ways], dtype=np.float64)
+    return np.array([1.0 if way.request_chance is None else way.request_chance for way in ways], dtype=np.float64)
 
 
 def _apart(ground: Ground, ways: Sequence[Way]) -> dict[str, Reason]:

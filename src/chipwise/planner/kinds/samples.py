@@ -28,7 +28,7 @@ from chipwise.perf.published_vision import FORMATS
 from chipwise.perf.queueing import UTILISATION
 from chipwise.perf.seen import FORMULA
 from chipwise.perf.under_load import HIGHEST_USED
-from chipwise.planner.chances import chance_within
+from chipwise.planner.chances import carried, chance_within, sure_factor
 from chipwise.planner.defaults import STEP_SAMPLES
 from chipwise.planner.fleet import Shape as MachineShape
 from chipwise.planner.fleet import placed
@@ -210,18 +210,24 @@ def serving_ways(
         machines = machines_for(question, work, shape.chips, most_copies, rate / planned)
         if isinstance(machines, Cannot):
             return machines
-        curve = curves[place]
+        curve, less = curves[place], fewer[place]
         settled = curve.settled(rate / (machines * most_copies) * curve.copies)
         batch = float(curve.batches[-1]) if settled is None else float(max(round(settled), 1))
         share = None if ask.part.name in ON_CHIP else sum(ask.memory(1.0).values()) / ask.part.memory_bytes
         if (*place, batch) not in passes:
             passes[*place, batch] = ask.passes([batch / ask.together], "samples_per_s")
         speed = passes[*place, batch]
+        spread = float(speed.value[0] / max(speed.low[0], 1e-12))
+        if (sure := surely_planned(work, planned, capacity, spread)) < planned:
+            planned, less = sure, tuple((load, min(each, sure)) for load, each in less)
+            machines = machines_for(question, work, shape.chips, most_copies, rate / planned)
+            if isinstance(machines, Cannot):
+                return machines
         copies = Copies(machines * most_copies, int(ask.table_ways))
-        answers = Answers(planned, capacity, float(speed.value[0] / max(speed.low[0], 1e-12)), chance)
+        answers = Answers(planned, capacity, spread, chance)
         use = ask.utilisation(batch / ask.together, float(speed.value[0]))
-        way = service_way(question, index, machines, copies, answers, use)
-        return [replace(way, precision=ask.precision, provenance=_provenance(ask), memory_share=share, at_less=fewer[place])]
+        way = service_way(question, index, machines, copies, answers, use, rate)
+        return [replace(way, precision=ask.precision, provenance=_provenance(ask), memory_share=share, at_less=less)]
 
     return ways_of
 
@@ -235,8 +241,16 @@ class Answers(NamedTuple):
     chance: float | None  # that a request alone keeps the latency goals
 
 
-def service_way(question: Question, shape: int, machines: int, copies: Copies, answers: Answers, use: Utilisation) -> Way:
-    """So many machines for a month."""
+def surely_planned(work: Serve, planned: float, capacity: float, spread: float) -> float:
+    """Requests per second that a copy is planned for, so that it carries them with the stated confidence."""
+    confidence = work.goals.stated_confidence
+    return planned if confidence is None else min(planned, capacity / sure_factor(spread, confidence))
+
+
+def service_way(
+    question: Question, shape: int, machines: int, copies: Copies, answers: Answers, use: Utilisation, rate: float
+) -> Way:
+    """So many machines for a month, of which `rate` requests per second are asked."""
     month = question.month_s
     return Way(
         shape=shape,
@@ -249,7 +263,8 @@ def service_way(question: Question, shape: int, machines: int, copies: Copies, a
         planned=answers.planned,
         replicas=copies.replicas,
         rate_spread=answers.spread,
-        goals_chance=answers.chance,
+        request_chance=answers.chance,
+        load_chance=carried(rate, answers.capacity * copies.replicas, answers.spread) if rate else None,
         use=use,
     )
 

@@ -19,7 +19,7 @@ from chipwise.perf.kernels import fpga, paths, software
 from chipwise.perf.kernels.processor import Processors
 from chipwise.perf.kernels.work import Terms
 from chipwise.perf.power import Utilisation
-from chipwise.planner.chances import chance_within
+from chipwise.planner.chances import carried, chance_within, sure_factor
 from chipwise.planner.fleet import split_by
 from chipwise.planner.ground import ground_for
 from chipwise.planner.kinds.network import is_bounded, outward
@@ -128,7 +128,8 @@ class _Streams:
                 return Cannot(TooSlow(*late), late[1] / late[2], TIME)
             remedy = "a looser goal, or a card of your own with a network port (its machine in a catalog file)"
             return Cannot(NoNetworkPort(*late), late[1] / late[2], TIME, remedy)
-        devices = max(float(fpga.devices_needed(work, flow)[0]), 1.0)
+        slower = self._slower(_above(flow.message))
+        devices = max(math.ceil(slower * work.messages_per_s * float(flow.message.total[0]) - 1e-9), 1.0)
         most = math.inf if door.owned else self._by_network(door)
         machines = machines_within(self.question, shape.chips, self._machines(devices / shape.chips, most))
         if isinstance(machines, Cannot):
@@ -151,7 +152,7 @@ class _Streams:
         if late is not None:
             return Cannot(TooSlow(*late), late[1] / late[2], TIME)
         cores, most = shape.share * self._cores(shape.chip), self._by_network(door)
-        busy = software.cores_needed(work, flow)
+        busy = self._slower(_above(flow.message)) * software.cores_needed(work, flow)
         machines = machines_within(self.question, shape.chips, self._machines(busy / cores, most))
         if isinstance(machines, Cannot):
             return machines
@@ -191,7 +192,8 @@ class _Streams:
             rate=rates.taken,
             replicas=machines,
             rate_spread=rates.taken_spread,
-            goals_chance=min(chances, default=None),
+            load_chance=carried(self.work.messages_per_s, rates.taken * machines, rates.taken_spread),
+            request_chance=min(chances, default=None),
             latency={f"latency p{percentile:g}": seconds for percentile, seconds in reached.items()},
             use=use,
         )
@@ -212,6 +214,11 @@ class _Streams:
     def _by_network(self, door: _Door) -> float:
         """Messages per second that the network card of one machine takes."""
         return paths.LINE_SHARE * door.network / self.work.message_bytes
+
+    def _slower(self, spread: float) -> float:
+        """Times that messages may take longer than expected, with the stated confidence."""
+        confidence = self.work.goals.stated_confidence
+        return 1.0 if confidence is None else sure_factor(spread, confidence)
 
     def _machines(self, needed: float, most: float) -> int:
         return max(math.ceil(needed - 1e-9), math.ceil(self.work.messages_per_s / most - 1e-9), 1)

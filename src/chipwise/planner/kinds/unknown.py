@@ -17,7 +17,7 @@ from chipwise.perf.model import CARRIED
 from chipwise.perf.part import Part
 from chipwise.perf.power import Utilisation
 from chipwise.planner.kinds.planning import plan_ways
-from chipwise.planner.kinds.samples import Answers, lone_chance, machines_for, service_rates, service_way
+from chipwise.planner.kinds.samples import Answers, lone_chance, machines_for, service_rates, service_way, surely_planned
 from chipwise.planner.kinds.ways import (
     KIND,
     MEMORY,
@@ -149,10 +149,11 @@ class _Load:
         if self.goals and capacity <= 1e-3:
             limit = min(self.goals.values())
             return Cannot(TooSlow("latency of a single request", request_s, limit), request_s / limit, TIME)
+        spread = float(terms.high[0] / terms.total[0])
+        planned = surely_planned(work, planned, capacity, spread)
         machines = machines_for(self.question, work, chips, chips, self.peak / planned)
         if isinstance(machines, Cannot):
             return machines
-        spread = float(terms.high[0] / terms.total[0])
         answers = Answers(planned, capacity, spread, lone_chance(self.goals, request_s, spread))
-        way = service_way(self.question, index, machines, Copies(machines * chips, 1), answers, USE)
+        way = service_way(self.question, index, machines, Copies(machines * chips, 1), answers, USE, self.peak)
         return [replace(way, precision=precision, provenance=CARRIED)]

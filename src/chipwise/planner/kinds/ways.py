@@ -63,7 +63,8 @@ class Way:
     at_less: AtLess = ()  # the same at lower loads
     replicas: int | None = None
     rate_spread: float = 1.0  # the interval of `rate` ends at this factor above and below it
-    goals_chance: float | None = None  # that a request alone keeps the latency goals
+    request_chance: float | None = None  # that a request alone keeps the latency goals
+    load_chance: float | None = None  # that the machines take all that comes
     latency: Mapping[str, float] = field(default_factory=dict)  # seconds by goal, such as "latency p99"
     use: Utilisation = field(kw_only=True)  # of every chip while it works
     limit_w: float | None = None  # that one chip may draw; None: what its sheet says

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from chipwise.catalog.region import UNSTATED, readable
 from chipwise.money.cost import Cost, Line
 from chipwise.money.transfer import Gravity
 from chipwise.planner.fleet import Index
@@ -31,6 +32,7 @@ from chipwise.planner.pipeline.joint import (
     solve,
     swapped,
 )
+from chipwise.planner.pipeline.near_ties import preferred
 from chipwise.planner.pipeline.quotas import shared_quotas
 from chipwise.planner.pipeline.services import Offered
 from chipwise.planner.quotas import QuotaCheck
@@ -38,7 +40,7 @@ from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.goals import DeadlineAndBudget, MissesDeadline, OverBudget, StageOverBudget
 from chipwise.planner.reasons.limits import StagesOverQuota
 from chipwise.planner.remedies import Advice, Ease
-from chipwise.planner.values.pipeline import Alternative, Lack, Moved, Placed, Totals, by_use, what
+from chipwise.planner.values.pipeline import Alternative, Lack, Moved, Placed, Tie, Totals, by_use, what
 from chipwise.planner.values.plan import Missing, Obstacle, Plan
 from chipwise.text import duration, usd
 from chipwise.units import DAY, HOUR, MONTH
@@ -97,6 +99,7 @@ class Case:
     ways: Ways
     candidates: Sequence[Candidates]
     hand_offs: Sequence[StageHandOff]
+    every: Sequence[Candidates]  # also what cannot win by cost alone
 
     @classmethod
     def of(
@@ -120,6 +123,12 @@ class Case:
         candidates = [
             candidates_of(*of_one, counts, codes, own) for of_one in zip(plans, order, rows, draws, offered, strict=True)
         ]
+        every = candidates
+        if wanted.objective == "cost" and not complete:
+            whole = [
+                candidates_of(*of_one, None, codes, own) for of_one in zip(plans, order, rows, draws, offered, strict=True)
+            ]
+            every = [one if len(one.usd) == len(all_of.usd) else all_of for one, all_of in zip(candidates, whole, strict=True)]
         countries = {region.key: region.country for region in catalog.regions}
         ways = Ways(Gravity(catalog.rows("storage"), catalog.regions), frozenset(own), countries)
         used = [sorted(set(one.region.tolist())) for one in candidates]
@@ -135,6 +144,7 @@ class Case:
             ways=ways,
             candidates=candidates,
             hand_offs=hand_offs,
+            every=every,
         )
 
     def _stage(self, at: int) -> Stage:
@@ -151,6 +161,9 @@ class Case:
         places = list(range(len(self.candidates))) if only is None else [only]
         hand_offs = self.hand_offs if only is None else ()
         left = [np.arange(len(self.candidates[at].usd)) for at in places]
+        if solver is single_region:
+            stated = np.array([readable(region) != UNSTATED for _, region in self.places], dtype=bool)
+            left = [rows[stated[self.candidates[at].region[rows]]] for at, rows in zip(places, left, strict=True)]
         best: Joint | None = None
         ahead = AHEAD
         while True:
@@ -179,14 +192,27 @@ class Case:
                 left = [rows[some] for rows, some in zip(left, useful, strict=True)]
             ahead *= 2
 
+    def preferred(self, joint: Joint) -> tuple[Joint, tuple[Tie, ...]]:
+        """Of what costs nearly the same as the cheapest combination the one that leads. Its picks are of `every`."""
+        picks = tuple(_place(one, of, pick) for one, of, pick in zip(self.candidates, self.every, joint.picks, strict=True))
+        shares = [self.months if plan.per == "month" else 1.0 for plan in self.plans]
+        names = [stage.name for stage in self.order]
+        return preferred(self.every, names, shares, self.hand_offs, self.wanted, replace(joint, picks=picks))
+
+    def wide(self) -> Case:
+        """The same with all candidates, of which `preferred` picks."""
+        return replace(self, candidates=self.every)
+
     def each_alone(self) -> Joint:
         """Every stage as it would be were there no other, and what that comes to together."""
         picks = []
         for index in range(len(self.candidates)):
             joint = self.settled(solve, Wanted(self.wanted.objective), index)
             assert joint is not None
-            picks.append(joint.picks[0])
-        return reckon([self._stage(at) for at in range(len(picks))], self.hand_offs, picks)
+            pick = _place(self.candidates[index], self.every[index], joint.picks[0])
+            name, goals = self.order[index].name, Wanted(self.wanted.objective)
+            picks.append(preferred([self.every[index]], [name], [1.0], (), goals, replace(joint, picks=(pick,)))[0].picks[0])
+        return reckon(self.wide().stages, self.hand_offs, picks)
 
     def lacks(self) -> list[Lack]:
         """Which goal of the whole cannot be kept, and by how much."""
@@ -292,7 +318,7 @@ class Case:
                     usd=transfer.usd,
                     seconds=0.0 if flow.monthly else seconds,
                     how=flow.basis,
-                    assumed=transfer.assumed if giver != taker and flow.size_bytes else (),
+                    assumed=transfer.assumed if path != "in place" and flow.size_bytes else (),
                 )
             )
         return tuple(moves)
@@ -341,6 +367,13 @@ class Case:
         if self.wanted.budget_usd is not None and not joint.keeps(Wanted(budget_usd=self.wanted.budget_usd)):
             return OverBudget(joint.charged, self.wanted.budget_usd)
         return self.excess(joint)
+
+
+def _place(one: Candidates, every: Candidates, pick: int) -> int:
+    """Of a candidate among all of its stage."""
+    if (beyond_machines := pick - len(one.positions)) >= 0:
+        return len(every.positions) + beyond_machines
+    return int(np.searchsorted(every.positions, one.positions[pick]))
 
 
 def _subset(stage: Stage, rows: Index) -> Stage:

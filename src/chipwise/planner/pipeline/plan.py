@@ -78,8 +78,11 @@ def plan_pipeline(
             notes=remarks,
         )
     alone, together = case.each_alone(), case.settled(single_region)
-    remarks += tuple(f"{one.name}: {', '.join(one.assumed)}." for one in case.placed(joint, alone) if one.assumed)
+    in_one = None if together is None else case.alternative(together)
+    joint, near_ties = case.preferred(joint)
     refused = (Excluded(case.summary(free), crowded),) if crowded is not None and free is not None else ()
+    case = case.wide()
+    remarks += tuple(f"{one.name}: {', '.join(one.assumed)}." for one in case.placed(joint, alone) if one.assumed)
     answer = PipelinePlan(
         workload=work.name,
         objective=aim,
@@ -87,11 +90,12 @@ def plan_pipeline(
         hand_offs=case.moved(joint),
         totals=case.totals(joint),
         alone=case.alternative(alone),
-        one_region=None if together is None else case.alternative(together),
+        one_region=in_one,
         lacks=(),
         considered=considered,
         notes=remarks,
         refused=refused,
+        near_ties=near_ties,
     )
     if reported:
         from chipwise.planner.pipeline.rivals import with_rivals

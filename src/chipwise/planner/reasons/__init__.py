@@ -31,6 +31,14 @@ class Beaten:
     device: str = ""  # of a hybrid workload: QPU or simulator
     circuits_usd: float = 0.0
     porting: bool = False  # it takes porting, which the winner does not
+    doubt: str = ""  # about its price, where there is less about the winner's
+    doubt_share: float = 0.0  # of its cost, which a surer price may be dearer and still lead
+    days: int = 0  # since its price was read
+    best_days: int = 0
+    machines: int = 1
+    best_machines: int = 1
+    chance: float | None = None  # that a single request keeps the latency goals
+    best_chance: float | None = None
 
 
 Reason = Limit | Ability | Size | Goal | Quantum | Beaten

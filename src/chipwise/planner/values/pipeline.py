@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from chipwise.money.cost import Cost
+from chipwise.planner.preference import Advantage
 from chipwise.planner.reasons import Reason
 from chipwise.planner.values.plan import Choice, Missing, Plan
 
@@ -119,6 +120,16 @@ class Excluded:
 
 
 @dataclass(frozen=True, slots=True)
+class Tie:
+    """What a stage would run on were cost alone to count, where the whole then costs a little less."""
+
+    stage: str
+    choice: Choice
+    usd: float  # of the whole, at its cheapest
+    advantages: tuple[Advantage, ...]  # of the answer
+
+
+@dataclass(frozen=True, slots=True)
 class PipelinePlan:
     workload: str
     objective: str
@@ -132,6 +143,8 @@ class PipelinePlan:
     notes: tuple[str, ...] = ()
     front: tuple[tuple[str, Alternative], ...] = ()  # what each is best at; only where a report is asked for
     refused: tuple[Excluded, ...] = ()  # better combinations that exceed a quota which stages share
+
+    near_ties: tuple[Tie, ...] = ()  # cheaper combinations that the answer was preferred to, by stage
 
     @property
     def fits(self) -> bool:

@@ -117,6 +117,7 @@ class Choice:
     listed_usd: float | None = None  # what the provider lists, where another price counts
     price_days: int = 0  # since the price was read
     doubt: str = ""  # about the price; empty: none
+    doubt_share: float = 0.0  # of the cost, which a surer price may be dearer and still lead
     by_s: float = 0.0  # seconds within which it is done, with the confidence that was asked for
     planned: float | None = None  # the part of `rate` that machines are counted by: the rest is headroom
     at_less: AtLess = ()  # of one replica, at lower loads
@@ -124,7 +125,8 @@ class Choice:
     boot_s: float = 0.0  # of `seconds` those until the machines have started
     moving_s: float = 0.0  # of `seconds` those until the data has come and the results are back
     late_share: float | None = None  # probability of missing the deadline; None: there is none
-    goals_chance: float | None = None  # probability that a request alone keeps the latency goals; None: there are none
+    request_chance: float | None = None  # probability that a request alone keeps the latency goals; None: there are none
+    load_chance: float | None = None  # that the machines take all that comes; None: nothing comes, or nobody says how much
     network_s: float | None = None  # round trip to the users, which `latency` holds; None: nobody says where they or it are
     users: str = ""  # where they are: "Germany"
     over_time: OverTime | None = None  # of machines that follow the load, which `cost` and `kg` are of; None: always as many
@@ -136,6 +138,14 @@ class Choice:
     @property
     def usd(self) -> float:
         return self.cost.usd
+
+    @property
+    def goals_chance(self) -> float | None:
+        """That the latency goals are kept under the load: by what is less sure, since both follow from one estimate of the
+        speed. None: there are none."""
+        if self.request_chance is None or self.load_chance is None:
+            return self.request_chance
+        return min(self.request_chance, self.load_chance)
 
     @property
     def machine_watts(self) -> float:
@@ -382,7 +392,8 @@ class Plan:
     counts: Counts
     turns: tuple[Turn, ...] = ()
     services: tuple[Service, ...] = ()  # allowed ones first, cheapest first
-    unsure_load: float | None = None  # probability that the machines carry the load, where it is below what is asked for
+    confidence: float = 0.9  # with which goals are kept
+    confidence_stated: bool = False  # then the load is carried with it too
     answers: tuple[Answer, ...] = ()  # parallel enough, latency, scaling, budget
     emitted: Emitted | None = None  # by the winner
     notes: tuple[str, ...] = ()

@@ -1,0 +1,95 @@
+"""Of combinations that cost nearly the same as the cheapest, the one that is better in other things: as for a single workload
+(`planner/preference`), stage by stage, with what the whole comes to in the place of the stage's own cost and time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from chipwise.planner.defaults import NEARLY
+from chipwise.planner.fleet import Index
+from chipwise.planner.pipeline.candidates import Candidates
+from chipwise.planner.pipeline.joint import Joint, Stage, StageHandOff, Wanted, beyond, reckon, swapped
+from chipwise.planner.preference import PORTED, Traits, lead
+from chipwise.planner.values.pipeline import Tie
+
+SETTLED = 200  # candidates of a stage whose storage is chosen to compare them
+
+
+def preferred(
+    candidates: Sequence[Candidates],
+    names: Sequence[str],
+    shares: Sequence[float],
+    hand_offs: Sequence[StageHandOff],
+    wanted: Wanted,
+    cheapest: Joint,
+) -> tuple[Joint, tuple[Tie, ...]]:
+    """`shares`: of what each stage costs, how much the budget of the whole counts. By cost alone: other objectives have no
+    second place to give."""
+    if wanted.objective != "cost":
+        return cheapest, ()
+    best, ties, most = cheapest, [], (1.0 + NEARLY) * cheapest.usd
+    for index, candidate in enumerate(candidates):
+        if candidate.rows is None or candidate.service(best.picks[index]) is not None:
+            continue
+        stages = [one.stage(name, share) for one, name, share in zip(candidates, names, shares, strict=True)]
+        near = _near(candidate, stages, hand_offs, wanted, best, index, most)
+        if len(near) < 2:
+            continue
+        candidate.settle(near)
+        stages[index] = candidate.stage(names[index], shares[index])
+        near = near[candidate.fine[near]]
+        usd = swapped(stages, hand_offs, wanted, best, index)[near]
+        near, usd = near[order := np.argsort(usd, kind="stable")], usd[order]
+        near = near[usd <= most]
+        leading = lead(_traits(candidate, stages, hand_offs, wanted, best, index, near))
+        pick = int(near[leading.first])
+        other = reckon(stages, hand_offs, (*best.picks[:index], pick, *best.picks[index + 1 :]))
+        if pick != best.picks[index] and other.keeps(wanted) and not beyond(stages, wanted, other) and other.usd <= most:
+            if other.usd > best.usd:
+                ties.append(Tie(names[index], candidate.choice(best.picks[index]), cheapest.usd, leading.advantages))
+            best = other
+    return best, tuple(ties)
+
+
+def _near(
+    candidate: Candidates,
+    stages: Sequence[Stage],
+    hand_offs: Sequence[StageHandOff],
+    wanted: Wanted,
+    joint: Joint,
+    index: int,
+    most: float,
+) -> Index:
+    """The cheapest machines with which the whole costs no more than `most`, without storage that is not chosen yet."""
+    usd = swapped(stages, hand_offs, wanted, joint, index)[: len(candidate.positions)]
+    order = np.argsort(usd, kind="stable")
+    near = order[(usd[order] <= most) & candidate.fine[order]]
+    return np.asarray(near if candidate.known.all() else near[:SETTLED], dtype=np.intp)
+
+
+def _traits(
+    candidate: Candidates,
+    stages: Sequence[Stage],
+    hand_offs: Sequence[StageHandOff],
+    wanted: Wanted,
+    joint: Joint,
+    index: int,
+    near: Index,
+) -> Traits:
+    assert candidate.rows is not None
+    priced, positions = candidate.rows.priced, candidate.positions[near]
+    porting = candidate.rows.needs_porting
+    offers = priced.offer[positions]
+    return Traits(
+        usd=swapped(stages, hand_offs, wanted, joint, index)[near],
+        seconds=swapped(stages, hand_offs, replace(wanted, objective="time"), joint, index)[near],
+        days=priced.prices.days[offers],
+        machines=priced.machines[positions],
+        porting=np.zeros(len(near)) if porting is None else PORTED * porting[positions].astype(np.float64),
+        ended=np.zeros(len(near), dtype=bool),
+        doubt=priced.prices.doubt[offers],
+        deadline_s=wanted.deadline_s or 0.0,
+    )
