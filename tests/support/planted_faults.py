@@ -33,9 +33,8 @@ SAME = {
     "no-limits": ("missing-limits",),
     "hpa-on-cpu": ("autoscaling-signal",),
     "image-against-chip": ("image-chip",),
-    "arch-against-chip": ("image-chip",),
+    "arch-against-chip": ("image-chip", "machine-chip"),
     "unpinned-ami": ("unpinned-image",),
-    "unpinned-packages": ("unpinned-image",),
     "disk-too-small": ("small-disk",),
     "no-tolerations": ("accelerator-taints",),
     "no-node-limits": ("unbounded-machines",),
@@ -46,6 +45,19 @@ SAME = {
     "gpu-request-without-limit": ("device-limits",),
     "gpu-resource-name": ("device-limits",),
     "no-retry": ("job-policy",),
+    "tpu-topology": ("group-size",),
+    "rendezvous-localhost": ("rendezvous",),
+    "rendezvous-service": ("rendezvous",),
+    "hostnetwork-dns": ("rendezvous",),
+    "nccl-env": ("collective-settings",),
+    "efa-missing": ("fast-network",),
+    "efa-unsupported": ("fast-network",),
+    "fp8-on-ampere": ("precision-chip",),
+    "model-above-memory": ("model-memory",),
+    "context-above-memory": ("model-memory",),
+    "machine-accelerator": ("machine-chip",),
+    "ami-without-driver": ("machine-driver",),
+    "gpu-on-fargate": ("no-accelerators",),
     "not-indexed": ("job-policy",),
 }
 
@@ -66,7 +78,7 @@ class Case:
 
 def cases(part: str) -> Iterator[Case]:
     for folder in sorted(path for path in (CORPUS / part).iterdir() if path.is_dir()):
-        files, faults = [], []
+        files, faults = list[tuple[str, str]](), list[Fault]()
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             name, text = path.relative_to(folder.parent).as_posix(), path.read_text()
             files.append((name, _MARK.sub("", text)))
@@ -126,4 +138,5 @@ def _missed(faults: Sequence[Fault], findings: Sequence[Finding]) -> Iterator[Fa
 def near(fault: Fault, finding: Finding) -> bool:
     first, last = fault.within
     of_rule = finding.rule in SAME.get(fault.rule, (fault.rule,))
-    return of_rule and finding.path == fault.path and first <= finding.line <= last
+    places = [(finding.path, finding.line), *finding.also]
+    return of_rule and any(path == fault.path and first <= line <= last for path, line in places)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from types import ModuleType
 
 from chipwise.auditor import rules
+from chipwise.auditor.ecs import as_compose
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.kustomize import patched
+from chipwise.auditor.slurm import is_slurm, read_slurm
 from chipwise.auditor.source import Instruction, Manifest, Sources, TerraformBlock, Unreadable, read_dockerfile
 from chipwise.auditor.terraform import read_terraform, read_terraform_json
 from chipwise.auditor.yaml_files import read_yaml
@@ -56,6 +58,7 @@ def audit(files: Iterable[tuple[str, str | Unreadable]]) -> Audit:
         compose=tuple(read.compose),
         texts=tuple(read.texts),
     )
+    sources = replace(sources, compose=(*sources.compose, *as_compose(sources)))
     findings = [*read.unread, *(finding for rule in every_rule().values() for finding in rule.check(sources))]
     findings.sort(key=lambda one: (_ORDER[one.weight], one.path, one.line, one.rule, one.what))
     audited = tuple(path for path in dict.fromkeys(read.audited) if path not in patches)
@@ -99,6 +102,10 @@ class _Read:
                 self.blocks += read_terraform(path, text)
             case "terraform-json":
                 self.blocks += read_terraform_json(path, text)
+            case "slurm":
+                if not is_slurm(text):
+                    raise Unreadable("it is a script without directives of Slurm", foreign=True)
+                self.manifests.append(read_slurm(path, text))
             case "dockerfile":
                 self.dockerfiles.append(read_dockerfile(path, text))
         self.audited.append(path)
@@ -136,6 +143,10 @@ def kind_of(path: str, text: str = "") -> str:
         return "terraform"
     if name == "dockerfile" or name.startswith("dockerfile.") or name.endswith(".dockerfile"):
         return "dockerfile"
+    if name.endswith((".sbatch", ".slurm")) or (name.endswith(".sh") and is_slurm(text)):
+        return "slurm"
+    if name == "-" and is_slurm(text):
+        return "slurm"
     if name == "-":
         return "dockerfile" if text.lstrip().upper().startswith("FROM ") else "terraform" if _is_hcl(text) else "yaml"
     return ""

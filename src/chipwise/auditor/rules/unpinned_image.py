@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import pods_of
-from chipwise.auditor.source import Sources, line_of, look
+from chipwise.auditor.source import Sources, line_of, listed, look
 
 ABOUT = "images have a version"
 
@@ -16,6 +16,11 @@ def check(sources: Sources) -> Iterator[Finding]:
         for container in pod.containers:
             if (image := container.get("image")) and _loose(str(image)):
                 yield _finding(pod.owner.path, line_of(container, "image"), f"{pod.owner.title}: {image} has no fixed version")
+    for manifest in sources.manifests:
+        for term in listed(look(manifest.body, "spec", "amiSelectorTerms")) if manifest.kind == "EC2NodeClass" else ():
+            if str(look(term, "alias") or "").endswith("@latest"):
+                message = f"{manifest.title}: {look(term, 'alias')} replaces machines whenever a new system appears"
+                yield _finding(manifest.path, line_of(term, "alias"), message)
     for file in sources.dockerfiles:
         stages = {one.rest.split()[-1] for one in file if one.word == "FROM" and " as " in one.rest.lower()}
         for instruction in file:
