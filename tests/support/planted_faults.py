@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from chipwise.auditor.auditing import audit
+from chipwise.api.audit import audit
 from chipwise.auditor.finding import Finding
 
 CORPUS = Path(__file__).resolve().parents[2] / "benchmarks" / "audit_corpus"
@@ -117,11 +118,21 @@ class Score:
 def score(part: str) -> Score:
     faults, findings, missed, false = 0, 0, list[Fault](), list[Finding]()
     for case in cases(part):
-        found = audit(case.files).findings
+        found = findings_of(case)
         faults, findings = faults + len(case.faults), findings + len(found)
         missed += _missed(case.faults, found)
         false += [finding for finding in found if not any(near(fault, finding) for fault in case.faults)]
     return Score(faults, tuple(missed), findings, tuple(false))
+
+
+def findings_of(case: Case) -> tuple[Finding, ...]:
+    """As a user gets them: what tools build is built, where they are installed."""
+    with TemporaryDirectory() as folder:
+        for name, text in case.files:
+            path = Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return audit(folder).findings
 
 
 def _missed(faults: Sequence[Fault], findings: Sequence[Finding]) -> Iterator[Fault]:

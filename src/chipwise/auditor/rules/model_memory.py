@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from chipwise.auditor.commands import Number, Word, number_of, value_of, words_of_container
+from chipwise.auditor.commands import TENSOR, Number, Word, number_of, value_of, words_of_container
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.hardware import chips_for, machines_for
 from chipwise.auditor.pods import Pod, chips_of, pods_of, title_of
@@ -38,8 +38,9 @@ def check(sources: Sources) -> Iterator[Finding]:
 def _fits(pod: Pod, container: Located, size: float) -> Iterator[Finding]:
     words = words_of_container(container)
     flag, room = value_of(words, _MODEL), size * _devices(pod, container)
-    if not flag or not room:
-        return
+    split = number_of(words, TENSOR)
+    if not flag or not room or (split and split.value > _devices(pod, container)):
+        return  # that it has too few devices is said by another rule
     name = flag.text.strip("/")
     model = registry.load().known(name)
     bits = _bits(words, name, model)
