@@ -12,7 +12,7 @@ from chipwise.api.audit import audit
 from chipwise.auditor.finding import Finding
 
 CORPUS = Path(__file__).resolve().parents[2] / "benchmarks" / "audit_corpus"
-PARTS = ("open", "aside", "later", "last", "second")
+PARTS = ("open", "aside", "later", "last", "second", "third")
 NEAR = 6  # lines: what is missing has no line of its own
 _MARK = re.compile(r"[ \t]*#! (.*)$", re.MULTILINE)
 
@@ -59,6 +59,8 @@ SAME = {
     "machine-accelerator": ("machine-chip",),
     "ami-without-driver": ("machine-driver",),
     "gpu-on-fargate": ("no-accelerators",),
+    "gang-above-pods": ("group-size",),
+    "wrong-port": ("port-mismatch",),
     "not-indexed": ("job-policy",),
 }
 
