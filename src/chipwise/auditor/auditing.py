@@ -100,9 +100,7 @@ def _placed(read: _Read, finding: Finding) -> Finding:
     if chart is None or not 0 < finding.line <= len(rows):
         return finding
     path = posixpath.join(chart, "values.yaml")
-    row = rows[finding.line - 1]
-    after = rows[finding.line] if row.rstrip().endswith(":") and finding.line < len(rows) else ""  # what the key is given
-    return with_values(finding, row + after, path, read.values_of(path))
+    return with_values(finding, rows, path, read.values_of(path))
 
 
 class _Read:
@@ -149,9 +147,9 @@ class _Read:
                 self.blocks += read_terraform(path, text)
             case "terraform-json":
                 self.blocks += read_terraform_json(path, text)
-            case "slurm":
+            case "script":
                 if not is_slurm(text):
-                    raise Unreadable("it is a script without directives of Slurm", foreign=True)
+                    return  # its secrets are looked for, and nothing else is known of it
                 self.manifests.append(read_slurm(path, text))
             case "dockerfile":
                 self.dockerfiles.append(read_dockerfile(path, text))
@@ -251,12 +249,12 @@ def kind_of(path: str, text: str = "") -> str:
         return "terraform"
     if name == "dockerfile" or name.startswith("dockerfile.") or name.endswith(".dockerfile"):
         return "dockerfile"
-    if name.endswith((".sbatch", ".slurm")) or (name.endswith(".sh") and is_slurm(text)):
-        return "slurm"
+    if name.endswith((".sbatch", ".slurm", ".sh", ".bash")):
+        return "script"
     if name.endswith(".tpl"):
         return "template"
     if name == "-" and is_slurm(text):
-        return "slurm"
+        return "script"
     if name == "-":
         return "dockerfile" if text.lstrip().upper().startswith("FROM ") else "terraform" if _is_hcl(text) else "yaml"
     return ""

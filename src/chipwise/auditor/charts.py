@@ -16,6 +16,9 @@ from chipwise.auditor.yaml_files import read_yaml
 _SOURCE = re.compile(r"^# Source: [^/\n]+/(\S+)$", re.MULTILINE)
 _ACTION = re.compile(r"\{\{.*?\}\}")
 _VALUES = re.compile(r"\.Values((?:\.\w+)+)")
+_OPEN, _END = re.compile(r"\{\{-?\s*(?:if|with|range|define|block)\b"), re.compile(r"\{\{-?\s*end\b")
+_DOT = re.compile(r"\{\{-?\s*(?:toYaml\s+)?\.(?:\s|\}|[a-z])")
+_FEW = 8
 _CONTROL = re.compile(r"\{\{-?\s*(?:if|else|end|with|range|define|block|template|/\*|\$)")
 
 
@@ -91,13 +94,32 @@ def _writes(line: str) -> bool:
     return bool(_ACTION.fullmatch(line.strip())) and not _CONTROL.match(line.strip())
 
 
-def with_values(finding: Finding, line: str, path: str, values: Any) -> Finding:
-    """With the places of the values that the line of a template takes."""
+def with_values(finding: Finding, rows: Sequence[str], path: str, values: Any) -> Finding:
+    """With the places of the values that the line of a template takes, or what stands under it."""
     places = []
-    for reference in _VALUES.findall(line):
+    for reference in _VALUES.findall(" ".join(_under(rows, finding.line - 1))):
         keys = reference.strip(".").split(".")
         while keys and look(values, *keys) is None:
             keys.pop()
         if keys:
             places.append((path, line_of(values, *keys)))
-    return replace(finding, also=(*finding.also, *places))
+    return replace(finding, also=(*finding.also, *dict.fromkeys(places)))
+
+
+def _under(rows: Sequence[str], at: int) -> Iterator[str]:
+    """A line; where it is a key alone, what it is given; and what `.` means in it."""
+    yield rows[at]
+    deep = len(rows[at]) - len(rows[at].lstrip())
+    below = []
+    for row in rows[at + 1 : at + 1 + _FEW] if rows[at].rstrip().endswith(":") else ():
+        if row.strip() and len(row) - len(row.lstrip()) <= deep:
+            break
+        below.append(row)
+    yield from below
+    if any(_DOT.search(row) for row in (rows[at], *below)):
+        opened = 0
+        for row in reversed(rows[:at]):
+            opened += len(_END.findall(row)) - len(_OPEN.findall(row))
+            if opened < 0:
+                yield row
+                return

@@ -30,6 +30,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                     line=block.line,
                     what=f"{block.title} allows {', '.join(actions)} on {', '.join(resources)}",
                     fix=_FIX,
+                    also=((block.path, line_inside(sources, block, "actions")),),
                 )
         for key in ("policy", "inline_policy"):
             text = str(block.body.get(key, ""))
@@ -41,6 +42,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                     line=block.line,
                     what=f"{block.title} allows every action",
                     fix=_FIX,
+                    also=((block.path, line_inside(sources, block, "Action", key)),),
                 )
             elif (action := re.search(r'"([\w-]+:\*)"', text)) and re.search(r'"?Resource"?\s*[:=]\s*\[?\s*"\*"', text):
                 yield Finding(
@@ -50,6 +52,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                     line=block.line,
                     what=f"{block.title} allows {action[1]} on everything",
                     fix=_FIX,
+                    also=((block.path, line_inside(sources, block, "Action", key)),),
                 )
         if _ADMINISTRATOR.search(text_of(block.body.get("policy_arn")) or str(block.body.get("managed_policy_arns", ""))):
             message = f"{block.title} attaches AdministratorAccess"

@@ -8,8 +8,8 @@ from math import prod
 
 from chipwise.auditor.commands import NODES, number_of, words_of_container
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.pods import Pod, pods_in
-from chipwise.auditor.source import Manifest, Sources, line_of, look, whole_number
+from chipwise.auditor.pods import Pod, chips_of, pods_in
+from chipwise.auditor.source import Manifest, Sources, line_of, listed, look, whole_number
 from chipwise.auditor.tasks import tasks_of
 from chipwise.auditor.workloads import group_of
 
@@ -27,6 +27,7 @@ def check(sources: Sources) -> Iterator[Finding]:
             yield _finding(task.path, counted.line, message, fix, line_of(task.manifest.body, "num_nodes"))
     for manifest in sources.manifests:
         pods = list(pods_in(manifest))
+        yield from _gang(manifest)
         yield from _topology(manifest, pods)
         if manifest.kind == "MPIJob":
             yield from _mpi(manifest, pods)
@@ -45,6 +46,17 @@ def check(sources: Sources) -> Iterator[Finding]:
                 f"Set {'size' if is_group else 'the number of pods'} to {nodes.value}, or the flag to {size.size}.",
                 nodes.line if is_group else size.line,
             )
+
+
+def _gang(manifest: Manifest) -> Iterator[Finding]:
+    """A gang of Volcano that waits for more pods than it has."""
+    spec = manifest.body.get("spec")
+    tasks = listed(look(spec, "tasks"))
+    least = whole_number(look(spec, "minAvailable"))
+    pods = sum(max(1, whole_number(look(task, "replicas") or 1)) for task in tasks)
+    if tasks and least > pods:
+        message = f"{manifest.title} waits for {least} pods, and has {pods}"
+        yield _finding(manifest.path, line_of(spec, "minAvailable"), message, f"Set minAvailable to {pods} or less.")
 
 
 def _topology(manifest: Manifest, pods: list[Pod]) -> Iterator[Finding]:
@@ -69,6 +81,12 @@ def _mpi(manifest: Manifest, pods: list[Pod]) -> Iterator[Finding]:
     slots = max(1, whole_number(look(spec, "slotsPerWorker") or 1))
     workers = whole_number(look(spec, "mpiReplicaSpecs", "Worker", "replicas"))
     for container in (container for pod in pods for container in pod.mains):
+        devices = sum(chips_of(container).values())
+        if 0 < devices < slots:
+            message = f"{manifest.title} has {slots} slots per worker on {devices} devices"
+            fix = f"Set slotsPerWorker to {devices}, or ask for {slots} devices."
+            limits = look(container, "resources", "limits")
+            yield _finding(manifest.path, line_of(spec, "slotsPerWorker"), message, fix, line_of(limits))
         ranks = number_of(words_of_container(container), ("-np", "-n", "--np", "-c"))
         is_mpi = any(word.text.rpartition("/")[2] in ("mpirun", "mpiexec") for word in words_of_container(container))
         if ranks and is_mpi and workers and ranks.value > slots * workers:

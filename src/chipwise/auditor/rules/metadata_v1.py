@@ -20,9 +20,9 @@ def check(sources: Sources) -> Iterator[Finding]:
             if inner(block.body, "launch_template"):  # the template is looked at where it stands
                 continue
             if not any(text_of(one.get("http_tokens")) == "required" for one in options):
-                yield _finding(
-                    block.path, block.line, f"{block.title} allows IMDSv1", 'Add metadata_options { http_tokens = "required" }.'
-                )
+                fix = 'Add metadata_options { http_tokens = "required" }.'
+                also = ((block.path, line_inside(sources, block, "http_tokens")),)
+                yield _finding(block.path, block.line, f"{block.title} allows IMDSv1", fix, also)
     for resource in resources_of(sources, "AWS::EC2::LaunchTemplate", "AWS::EC2::Instance"):
         yield from _resource(resource)
     for block in (one for one in sources.blocks if one.type == "module"):
@@ -32,6 +32,13 @@ def check(sources: Sources) -> Iterator[Finding]:
             if stated and stated != "required":
                 line = line_inside(sources, block, "http_tokens", name)
                 yield _finding(block.path, line, f"{block.title}: {name} allows IMDSv1", 'Set http_tokens = "required".')
+    for block in sources.blocks:
+        for node in inner(block.body, "node_config") if block.type == "resource" else ():
+            for config in inner(node, "workload_metadata_config"):
+                if text_of(config.get("mode")) in ("GCE_METADATA", "EXPOSE"):
+                    line = line_inside(sources, block, "mode")
+                    message = f"{block.title} shows pods the credentials of their machine"
+                    yield _finding(block.path, line, message, 'Set mode = "GKE_METADATA".')
     for manifest in sources.manifests:
         if manifest.kind == "EC2NodeClass" and look(manifest.body, "spec", "metadataOptions", "httpTokens") not in (
             None,
@@ -59,5 +66,5 @@ def _resource(resource: Resource) -> Iterator[Finding]:
             yield _finding(resource.path, line, f"{resource.name} allows IMDSv1", "Set HttpTokens: required.")
 
 
-def _finding(path: str, line: int, message: str, fix: str) -> Finding:
-    return Finding(rule=_RULE, weight=Weight.HIGH, path=path, line=line, what=message, fix=fix)
+def _finding(path: str, line: int, message: str, fix: str, also: tuple[tuple[str, int], ...] = ()) -> Finding:
+    return Finding(rule=_RULE, weight=Weight.HIGH, path=path, line=line, what=message, fix=fix, also=also)

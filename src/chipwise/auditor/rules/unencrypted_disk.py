@@ -38,7 +38,8 @@ def check(sources: Sources) -> Iterator[Finding]:
             yield _finding(manifest.path, line_of(manifest.body, "parameters"), f"{manifest.title} is not encrypted")
     for block in sources.blocks:
         if block.type == "resource" and _bare(block):
-            yield _finding(block.path, block.line, f"{block.title} has a disk that is not encrypted")
+            also = ((block.path, line_inside(sources, block, "encrypted")),)
+            yield _finding(block.path, block.line, f"{block.title} has a disk that is not encrypted", also)
         for name, group in machine_groups(block) if block.type == "module" else ():
             if any(key == "encrypted" and text_of(value).lower() == "false" for key, value in _settings(group)):
                 line = line_inside(sources, block, "encrypted", name)
@@ -83,5 +84,6 @@ def _bare(block: TerraformBlock) -> bool:
     return False
 
 
-def _finding(path: str, line: int, message: str) -> Finding:
-    return Finding(rule=_RULE, weight=Weight.HIGH, path=path, line=line, what=message, fix="Set encrypted to true.")
+def _finding(path: str, line: int, message: str, also: tuple[tuple[str, int], ...] = ()) -> Finding:
+    fix = "Set encrypted to true."
+    return Finding(rule=_RULE, weight=Weight.HIGH, path=path, line=line, what=message, fix=fix, also=also)
