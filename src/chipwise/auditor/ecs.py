@@ -72,6 +72,7 @@ def _service(task: TaskDefinition, container: Located) -> Located:
         value, line = task.get(container, key), line_of(container, capital if task.capital else key)
         if value is not None:
             service[key], service.lines[key] = _pairs(task, value) if key == "environment" else value, line
+    service.setdefault("user", "of the image")  # which may name its own
     size = look(task.get(container, "linuxParameters"), "SharedMemorySize" if task.capital else "sharedMemorySize")
     if size:
         service["shm_size"] = f"{size}m"

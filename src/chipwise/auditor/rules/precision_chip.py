@@ -13,6 +13,7 @@ from chipwise.auditor.tasks import tasks_of
 from chipwise.catalog.chip import Chip, ChipKind, Precision
 
 ABOUT = "chips have units for the number formats that a command names"
+_WEIGHTS_ONLY = 8.0  # of NVIDIA: from here on, engines unpack weights of 8 bits as they go
 _SERVED = ("--quantization", "-q", "--kv-cache-dtype", "--kv_cache_dtype", "--quantize")
 _TRAINED = ("--fp8-format", "--fp8", "--fp8-recipe", "--mixed_precision", "--mixed-precision")
 _ALONE = ("--fp8", "--fp8-hybrid", "--fp8-e4m3", "--bf16")
@@ -33,12 +34,15 @@ def _lacking(path: str, title: str, words: Sequence[Word], chips: Sequence[Chip]
     for wanted, place, trained in _formats(words):
         if chips and all(_lacks(chip, wanted) for chip in chips):
             name = chips[0].name
+            held = not trained and all((chip.compute_capability or 0) >= _WEIGHTS_ONLY for chip in chips)
             yield Finding(
                 rule="precision-chip",
-                weight=Weight.HIGH if trained else Weight.MEDIUM,
+                weight=Weight.LOW if held else Weight.HIGH,
                 path=path,
                 line=place.line,
-                what=f"{title} computes in {wanted}, for which {name} has no units",
+                what=f"{title} holds weights in {wanted}, and {name} computes them in 16 bits: smaller, no faster"
+                if held
+                else f"{title} computes in {wanted}, for which {name} has no units",
                 fix=f"Take a chip with {wanted} units, or a format that {name} has"
                 f" ({'fp16' if wanted is Precision.BF16 else 'bf16, or int8 or int4 weights'}).",
             )
