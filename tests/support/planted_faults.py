@@ -6,14 +6,63 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from chipwise.auditor.auditing import audit
+from chipwise.api.audit import audit
 from chipwise.auditor.finding import Finding
 
 CORPUS = Path(__file__).resolve().parents[2] / "benchmarks" / "audit_corpus"
-PARTS = ("open", "aside", "later", "last")
+PARTS = ("open", "aside", "later", "last", "second", "third")
 NEAR = 6  # lines: what is missing has no line of its own
 _MARK = re.compile(r"[ \t]*#! (.*)$", re.MULTILINE)
+
+# Marks of parts that were written before anybody looked at the rules, and the rules that say the same.
+SAME = {
+    "image-latest": ("unpinned-image",),
+    "plain-secret": ("open-secrets",),
+    "tp-above-devices": ("too-few-devices",),
+    "world-size": ("group-size", "too-few-devices"),
+    "shm-missing": ("shared-memory",),
+    "spot-no-checkpoint": ("spot-without-checkpoint",),
+    "ephemeral-checkpoint": ("spot-without-checkpoint",),
+    "rwo-many-pods": ("shared-volume",),
+    "root": ("root-container",),
+    "privileged": ("root-container", "host-access"),
+    "host-path": ("host-access",),
+    "probe-before-load": ("short-startup",),
+    "no-probes": ("missing-probes",),
+    "no-limits": ("missing-limits",),
+    "hpa-on-cpu": ("autoscaling-signal",),
+    "image-against-chip": ("image-chip",),
+    "arch-against-chip": ("image-chip", "machine-chip"),
+    "unpinned-ami": ("unpinned-image",),
+    "disk-too-small": ("small-disk",),
+    "no-tolerations": ("accelerator-taints",),
+    "no-node-limits": ("unbounded-machines",),
+    "expiry": ("node-expiry",),
+    "pdb-blocks-drain": ("disruption-budget",),
+    "grace": ("short-grace",),
+    "quota-too-small": ("quota",),
+    "gpu-request-without-limit": ("device-limits",),
+    "gpu-resource-name": ("device-limits",),
+    "no-retry": ("job-policy",),
+    "tpu-topology": ("group-size",),
+    "rendezvous-localhost": ("rendezvous",),
+    "rendezvous-service": ("rendezvous",),
+    "hostnetwork-dns": ("rendezvous",),
+    "nccl-env": ("collective-settings",),
+    "efa-missing": ("fast-network",),
+    "efa-unsupported": ("fast-network",),
+    "fp8-on-ampere": ("precision-chip",),
+    "model-above-memory": ("model-memory",),
+    "context-above-memory": ("model-memory",),
+    "machine-accelerator": ("machine-chip",),
+    "ami-without-driver": ("machine-driver",),
+    "gpu-on-fargate": ("no-accelerators",),
+    "gang-above-pods": ("group-size",),
+    "wrong-port": ("port-mismatch",),
+    "not-indexed": ("job-policy",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +70,7 @@ class Fault:
     path: str
     line: int
     rule: str
+    within: tuple[int, int]  # the lines where a finding of it may stand
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +81,24 @@ class Case:
 
 def cases(part: str) -> Iterator[Case]:
     for folder in sorted(path for path in (CORPUS / part).iterdir() if path.is_dir()):
-        files, faults = [], []
-        for path in sorted(folder.iterdir()):
-            name, text = f"{folder.name}/{path.name}", path.read_text()
+        files, faults = list[tuple[str, str]](), list[Fault]()
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            name, text = path.relative_to(folder.parent).as_posix(), path.read_text()
             files.append((name, _MARK.sub("", text)))
-            for number, line in enumerate(text.splitlines(), start=1):
-                if mark := _MARK.search(line):
-                    faults += [Fault(name, number, rule.strip()) for rule in mark[1].split(",")]
+            faults += _faults(name, text.splitlines())
         yield Case(tuple(files), tuple(faults))
+
+
+def _faults(name: str, lines: Sequence[str]) -> Iterator[Fault]:
+    """A mark that ends in an asterisk is of something missing: its finding may stand anywhere in its document."""
+    ends = [0, *(at for at, line in enumerate(lines, start=1) if line == "---"), len(lines) + 1]
+    for number, line in enumerate(lines, start=1):
+        if mark := _MARK.search(line):
+            for rule in mark[1].split(","):
+                within = (number - NEAR, number + NEAR)
+                if rule.endswith("*"):
+                    within = max(end for end in ends if end < number), min(end for end in ends if end > number)
+                yield Fault(name, number, rule.strip(" *"), within)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +120,21 @@ class Score:
 def score(part: str) -> Score:
     faults, findings, missed, false = 0, 0, list[Fault](), list[Finding]()
     for case in cases(part):
-        found = audit(case.files).findings
+        found = findings_of(case)
         faults, findings = faults + len(case.faults), findings + len(found)
         missed += _missed(case.faults, found)
         false += [finding for finding in found if not any(near(fault, finding) for fault in case.faults)]
     return Score(faults, tuple(missed), findings, tuple(false))
+
+
+def findings_of(case: Case) -> tuple[Finding, ...]:
+    """As a user gets them: what tools build is built, where they are installed."""
+    with TemporaryDirectory() as folder:
+        for name, text in case.files:
+            path = Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return audit(folder).findings
 
 
 def _missed(faults: Sequence[Fault], findings: Sequence[Finding]) -> Iterator[Fault]:
@@ -79,4 +149,7 @@ def _missed(faults: Sequence[Fault], findings: Sequence[Finding]) -> Iterator[Fa
 
 
 def near(fault: Fault, finding: Finding) -> bool:
-    return (fault.path, fault.rule) == (finding.path, finding.rule) and abs(fault.line - finding.line) <= NEAR
+    first, last = fault.within
+    of_rule = finding.rule in SAME.get(fault.rule, (fault.rule,))
+    places = [(finding.path, finding.line), *finding.also]
+    return of_rule and any(path == fault.path and first <= line <= last for path, line in places)

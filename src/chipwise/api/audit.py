@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import TextIO
@@ -12,7 +12,10 @@ from chipwise.adapters.stores.whole_set import PREFIX
 from chipwise.auditor.auditing import Audit, kind_of
 from chipwise.auditor.auditing import audit as _audit
 from chipwise.auditor.auditing import every_rule as every_rule
-from chipwise.auditor.source import Unreadable
+from chipwise.auditor.building import Build, charts
+from chipwise.auditor.kustomize import NAMES, is_remote, parts, tops
+from chipwise.auditor.source import Manifest, Unreadable
+from chipwise.auditor.yaml_files import read_yaml
 from chipwise.errors import BadInput
 
 LARGEST = 5_000_000  # bytes of one file; more is no manifest
@@ -40,7 +43,30 @@ def audit(path: str, stdin: TextIO | None = None) -> Audit:
             f"The files of {path} are more than {MOST_BYTES / 1e6:g} MB.", remedy="Give the directory that holds the manifests."
         )
     root = source if source.is_dir() else source.parent
-    return _audit(chain(((str(file.relative_to(root)), _text(file)) for file in sorted(files)), unread))
+    texts = [(file.relative_to(root).as_posix(), _text(file)) for file in sorted(files)]
+    builds = _builds(source, texts) if source.is_dir() else {}
+    return _audit(chain(texts, unread), builds)
+
+
+def _builds(root: Path, texts: Sequence[tuple[str, str | Unreadable]]) -> dict[str, Build]:
+    """What Helm and Kustomize make of directories that are theirs, where they are installed."""
+    from chipwise.adapters import building
+
+    builds = {chart: building.helm_build(root / chart) for chart in charts(path for path, _ in texts)}
+    kustomizations = {
+        path: document
+        for path, text in texts
+        if path.rpartition("/")[2] in NAMES and isinstance(text, str)
+        for document in read_yaml(path, text)
+        if isinstance(document, Manifest)
+    }
+    for top in tops(kustomizations):
+        if any(is_remote(kustomizations[path]) for path in parts(top, kustomizations)):
+            fix = "Audit what it writes: kustomize build OVERLAY | chipwise audit -"
+            builds[top] = Build(reason="it builds upon something on another machine", fix=fix)
+        else:
+            builds[top] = building.kustomize_build(root / top)
+    return builds
 
 
 def _files(folder: Path, unread: list[tuple[str, str | Unreadable]]) -> Iterator[Path]:

@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 from chipwise.auditor import rules
+from chipwise.auditor.building import Build, charts, inside
+from chipwise.auditor.chart_values import Chart
+from chipwise.auditor.charts import filled, manifests, with_values
+from chipwise.auditor.ecs import as_compose
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.kustomize import patched
-from chipwise.auditor.source import Instruction, Manifest, Sources, TerraformBlock, Unreadable, read_dockerfile
+from chipwise.auditor.kustomize import NAMES, built, files_of, parts, patched, tops
+from chipwise.auditor.slurm import is_slurm, read_slurm
+from chipwise.auditor.source import (
+    At,
+    Instruction,
+    Located,
+    Manifest,
+    Sources,
+    TerraformBlock,
+    Unreadable,
+    look,
+    read_dockerfile,
+)
 from chipwise.auditor.terraform import read_terraform, read_terraform_json
 from chipwise.auditor.yaml_files import read_yaml
 
 MOST_VALUES = 2_000_000  # of all YAML files together: what they become takes some 500 bytes each
 MOST_TERRAFORM = 2_000_000  # characters of all: their reader takes some 20 s for a million
+_HELM = "Install helm and audit the chart again, or audit what it writes: helm template CHART | chipwise audit -"
+_CHANGES = ("patches", "patchesStrategicMerge", "patchesJson6902", "images", "replicas", "components", "replacements")
 _FEWER = "Give one of its directories at a time."
 _ORDER = {weight: at for at, weight in enumerate(Weight)}
 
@@ -36,9 +55,12 @@ def every_rule() -> dict[str, ModuleType]:
     return {name.replace("_", "-"): import_module(f"chipwise.auditor.rules.{name}") for name in names}
 
 
-def audit(files: Iterable[tuple[str, str | Unreadable]]) -> Audit:
-    """Each as (path, text), or why there is no text. One that cannot be read is told, and the others go on."""
-    read = _Read()
+def audit(files: Iterable[tuple[str, str | Unreadable]], builds: Mapping[str, Build] | None = None) -> Audit:
+    """Each as (path, text), or why there is no text. One that cannot be read is told, and the others go on.
+
+    `builds`: by directory, what Helm or Kustomize makes of it, or why it does not."""
+    files = list(files)
+    read = _Read([*charts((path for path, _ in files))])
     for path, text in files:
         try:
             if isinstance(text, Unreadable):
@@ -46,26 +68,48 @@ def audit(files: Iterable[tuple[str, str | Unreadable]]) -> Audit:
             read.take(path, text)
         except Unreadable as error:
             read.tell(path, error)
-    patches = patched({one.path: one for one in read.manifests if one.kind == "Kustomization"})
+    read.fill(builds or {})
+    kustomizations = {one.path: one for one in read.manifests if one.path.rpartition("/")[2] in NAMES}
+    read.build(kustomizations, builds or {})
+    patches = patched(kustomizations)
     read.skipped += [f"{path}: a patch of a kustomization" for path in sorted(patches & set(read.audited))]
-    manifests = [one for one in read.manifests if one.path not in patches]
+    kept = [one for one in read.manifests if one.path not in patches]
     sources = Sources(
-        manifests=tuple(manifests),
+        manifests=tuple(kept),
         blocks=tuple(read.blocks),
         dockerfiles=tuple(read.dockerfiles),
         compose=tuple(read.compose),
         texts=tuple(read.texts),
     )
+    sources = replace(sources, compose=(*sources.compose, *as_compose(sources)))
     findings = [*read.unread, *(finding for rule in every_rule().values() for finding in rule.check(sources))]
+    findings = [_placed(read, finding) for finding in findings]
     findings.sort(key=lambda one: (_ORDER[one.weight], one.path, one.line, one.rule, one.what))
     audited = tuple(path for path in dict.fromkeys(read.audited) if path not in patches)
     return Audit(tuple(dict.fromkeys(findings)), audited, tuple(read.skipped))
 
 
+def _placed(read: _Read, finding: Finding) -> Finding:
+    """At the file that its line names, and with the values behind a line of a template."""
+    also = tuple((line.path, int(line)) if isinstance(line, At) else (path, line) for path, line in finding.also)
+    finding = replace(finding, also=also)
+    if isinstance(finding.line, At):
+        return replace(finding, path=finding.line.path, line=int(finding.line))
+    chart = read.chart_of(finding.path)
+    rows = read.templates.get(finding.path, "").splitlines()
+    if chart is None or not 0 < finding.line <= len(rows):
+        return finding
+    path = posixpath.join(chart, "values.yaml")
+    return with_values(finding, rows, path, read.values_of(path))
+
+
 class _Read:
     """What was found in the files so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, roots: Sequence[str] = ()) -> None:
+        self.roots = roots  # of charts
+        self.templates: dict[str, str] = {}
+        self.values_files: dict[str, Located] = {}
         self.manifests: list[Manifest] = []
         self.compose: list[Manifest] = []
         self.blocks: list[TerraformBlock] = []
@@ -82,6 +126,10 @@ class _Read:
             self.skipped.append(path)
             return
         self.texts.append((path, text))  # a secret is one in a broken file, too
+        if self._is_template(path):
+            self.templates[path] = text
+            self.audited += [path] if not path.endswith(".tpl") else []
+            return
         match kind:
             case "yaml":
                 self.values += text.count("\n") + text.count(",")  # about as many as it has
@@ -99,9 +147,74 @@ class _Read:
                 self.blocks += read_terraform(path, text)
             case "terraform-json":
                 self.blocks += read_terraform_json(path, text)
+            case "script":
+                if not is_slurm(text):
+                    return  # its secrets are looked for, and nothing else is known of it
+                self.manifests.append(read_slurm(path, text))
             case "dockerfile":
                 self.dockerfiles.append(read_dockerfile(path, text))
         self.audited.append(path)
+
+    def chart_of(self, path: str) -> str | None:
+        return next((root for root in self.roots if inside(path, root)), None)
+
+    def _is_template(self, path: str) -> bool:
+        root = self.chart_of(path)
+        return path.endswith(".tpl") or (root is not None and "/templates/" in f"/{path.removeprefix(root)}")
+
+    def values_of(self, path: str) -> Any:
+        """Of a chart, before and after they were taken out of what is audited."""
+        return self.values_files.get(path) or next((one.body for one in self.manifests if one.path == path), {})
+
+    def fill(self, builds: Mapping[str, Build]) -> None:
+        """Charts: what Helm wrote; without it, templates filled in as far as that goes, which is said."""
+        for root in self.roots:
+            chart = self.values_of(posixpath.join(root, "Chart.yaml"))
+            build = builds.get(root, Build(reason="helm was not asked", fix=_HELM))
+            if build.text:
+                documents = list(manifests(root, build.text, self.templates))
+            else:
+                self._unbuilt(posixpath.join(root, "Chart.yaml"), f"templates not rendered: {build.reason}", build.fix)
+                documents = list(self._filled(root, chart))
+            for document in documents:
+                if isinstance(document, Manifest):
+                    self.manifests.append(document)
+        self.values_files = {one.path: one.body for one in self.manifests if self._is_part(one.path)}
+        self.manifests = [one for one in self.manifests if one.path not in self.values_files]
+
+    def _is_part(self, path: str) -> bool:
+        """Values and the description of a chart are no manifests."""
+        name = path.rpartition("/")[2]
+        return self.chart_of(path) is not None and (name == "Chart.yaml" or name.startswith("values"))
+
+    def _filled(self, root: str, chart: Any) -> Iterator[Manifest | Unreadable]:
+        helpers = "\n".join(text for path, text in self.templates.items() if path.endswith(".tpl") and inside(path, root))
+        values = self.values_of(posixpath.join(root, "values.yaml"))
+        named = Chart(str(look(chart, "name") or "chart"), str(look(chart, "appVersion") or ""), values, helpers)
+        for path, text in self.templates.items():
+            if inside(path, root) and path.endswith((".yaml", ".yml")):
+                for document in filled(path, named.fill(text)):
+                    if isinstance(document, Unreadable):
+                        self._unbuilt(path, f"the file is not looked at: {document}", _HELM)
+                    else:
+                        yield document
+
+    def build(self, kustomizations: Mapping[str, Manifest], builds: Mapping[str, Build]) -> None:
+        """Kustomizations: what was built takes the place of what it was built from."""
+        made, taken = list[Manifest](), set[str]()
+        for top in tops(kustomizations):
+            paths, build = parts(top, kustomizations), builds.get(top)
+            if build is None or not build.text:
+                overlaid = any(one.body.get(key) for one in map(kustomizations.__getitem__, paths) for key in _CHANGES)
+                if build is not None and overlaid:
+                    self._unbuilt(paths[0], f"patches not applied: {build.reason}", build.fix)
+                continue
+            made += [one for one in built(build.text, paths, kustomizations, self.manifests) if isinstance(one, Manifest)]
+            taken |= set(files_of(paths, kustomizations))
+        self.manifests = [one for one in self.manifests if one.path not in taken] + made
+
+    def _unbuilt(self, path: str, message: str, fix: str) -> None:
+        self.unread.append(Finding(rule="unreadable", weight=Weight.LOW, path=path, line=1, what=message, fix=fix))
 
     def tell(self, path: str, error: Unreadable) -> None:
         if error.foreign:
@@ -136,6 +249,12 @@ def kind_of(path: str, text: str = "") -> str:
         return "terraform"
     if name == "dockerfile" or name.startswith("dockerfile.") or name.endswith(".dockerfile"):
         return "dockerfile"
+    if name.endswith((".sbatch", ".slurm", ".sh", ".bash")):
+        return "script"
+    if name.endswith(".tpl"):
+        return "template"
+    if name == "-" and is_slurm(text):
+        return "script"
     if name == "-":
         return "dockerfile" if text.lstrip().upper().startswith("FROM ") else "terraform" if _is_hcl(text) else "yaml"
     return ""

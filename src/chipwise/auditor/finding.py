@@ -20,6 +20,7 @@ class Finding:
     line: int
     what: str
     fix: str
+    also: tuple[tuple[str, int], ...] = ()  # path and line of what it contradicts, or of the value behind it
 
     @property
     def page(self) -> str:

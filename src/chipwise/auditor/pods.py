@@ -22,6 +22,7 @@ class Pod:
     spec: Located
     partial: bool = False  # another object gives the rest of it: what it leaves out says nothing
     labels: Located | None = None  # None: not known
+    above: tuple[Located, ...] = ()  # the mappings that it stands in, the object first
 
     @property
     def containers(self) -> list[Located]:
@@ -79,31 +80,34 @@ def pods_of(sources: Sources, partial: bool = False) -> Iterator[Pod]:
 
 def pods_in(manifest: Manifest) -> Iterator[Pod]:
     if manifest.kind not in _NO_PODS and not manifest.kind.endswith("Policy"):
-        yield from _shaped(manifest, manifest.body, None)
+        yield from _shaped(manifest, manifest.body, None, ())
 
 
-def _shaped(manifest: Manifest, value: Any, labels: Located | None) -> Iterator[Pod]:
+def _shaped(manifest: Manifest, value: Any, labels: Located | None, above: tuple[Located, ...]) -> Iterator[Pod]:
     """Whatever has a list of containers; where the kind is known to be one of Kubernetes, also single ones."""
     if isinstance(value, list):
         for item in value:
-            yield from _shaped(manifest, item, None)
+            yield from _shaped(manifest, item, None, above)
     if not isinstance(value, Located):
         return
     containers = value.get("containers")
     if isinstance(containers, list) and (not containers or any(map(_is_container, containers))):
-        yield Pod(manifest, value, labels=labels)
+        yield Pod(manifest, value, labels=labels, above=above)
         return
+    above = (*above, value)
     metadata = value.get("metadata")
     own = metadata.get("labels") if isinstance(metadata, Located) else None
     for key, item in value.items():
         if manifest.kind and isinstance(item, Located) and key in _SINGLE and "image" in item:
-            yield Pod(manifest, _with_container(value, key, item))
+            given = _of_component(item, above[-2]) if key == "mainContainer" and len(above) > 1 else item
+            yield Pod(manifest, _with_container(value, key, given), above=above)
         elif manifest.kind == "InferenceService" and key == "model" and isinstance(item, Located):
-            yield Pod(manifest, _with_container(value, key, item), partial=True)
+            yield Pod(manifest, _with_container(value, key, item), partial=True, above=above)
         elif manifest.kind == "TrainJob" and key == "trainer" and isinstance(item, Located):
-            yield Pod(manifest, _with_container(value, key, _trainer(item)), partial=True)
+            yield Pod(manifest, _with_container(_node_of(value), key, _trainer(item)), partial=True, above=above)
         else:
-            yield from _shaped(manifest, item, own if key == "spec" and isinstance(own, Located) else None)
+            inner_labels = own if key == "spec" and isinstance(own, Located) else None
+            yield from _shaped(manifest, item, inner_labels, above)
 
 
 def _is_container(value: Any) -> bool:
@@ -127,6 +131,32 @@ def _trainer(trainer: Located) -> Located:
     return changed
 
 
+def _node_of(spec: Located) -> Located:
+    """A TrainJob with what it changes of its pods, such as where they run."""
+    changed = _copied(spec)
+    for override in listed(spec.get("podTemplateOverrides")):
+        for key, value in mapped(look(override, "spec")).items():
+            if key != "containers":
+                changed[key], changed.lines[key] = value, line_of(look(override, "spec"), key)
+    return changed
+
+
+def _of_component(container: Located, component: Located) -> Located:
+    """A container of Dynamo, whose component says what it may take; its `gpu` is nvidia.com/gpu."""
+    resources = component.get("resources")
+    if "resources" in container or not isinstance(resources, Located):
+        return container
+    changed, every = _copied(container), _copied(resources)
+    for key, value in resources.items():
+        if isinstance(value, Located) and "gpu" in value:
+            every[key] = side = _copied(value)
+            side["nvidia.com/gpu"], side.lines["nvidia.com/gpu"] = side.pop("gpu"), line_of(value, "gpu")
+    changed["resources"], changed.lines["resources"] = every, line_of(component, "resources")
+    if look(component, "sharedMemory", "size"):
+        changed["sharedMemory"] = component["sharedMemory"]
+    return changed
+
+
 def _copied(source: Located) -> Located:
     changed = Located()
     changed.update(source)
@@ -134,16 +164,28 @@ def _copied(source: Located) -> Located:
     return changed
 
 
-def is_spot(spec: Located) -> bool:
-    """Whether a pod is made for machines that may be taken away; one that must not stand on them is not."""
-    wanted = dict(spec.get("nodeSelector") or {}) if isinstance(spec.get("nodeSelector"), dict) else {}
+def node_labels(spec: Located) -> dict[str, tuple[str, ...]]:
+    """Labels that a pod's machine must have, each with the values that will do."""
+    wanted: dict[str, tuple[str, ...]] = {key: (str(value),) for key, value in mapped(spec.get("nodeSelector")).items()}
     terms = look(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
     for term in listed(terms):
         for expression in listed(look(term, "matchExpressions")):
             if look(expression, "operator") in ("In", "Exists"):
-                wanted[str(look(expression, "key"))] = " ".join(map(str, listed(look(expression, "values")))) or "true"
+                wanted[str(look(expression, "key"))] = tuple(map(str, listed(look(expression, "values")))) or ("true",)
+    return wanted
+
+
+def is_spot(spec: Located) -> bool:
+    """Whether a pod is made for machines that may be taken away; one that must not stand on them is not."""
     spot = {"spot", "preemptible"}
     return any(
-        set(str(value).lower().split()) & spot or (key in _SPOT_LABELS and str(value) == "true")
-        for key, value in wanted.items()
+        {value.lower() for value in values} & spot or (key in _SPOT_LABELS and values == ("true",))
+        for key, values in node_labels(spec).items()
     )
+
+
+def variables(container: Located) -> Iterator[tuple[str, str, int]]:
+    """Its settings that have a value in the file: name, value and line."""
+    for variable in listed(container.get("env")):
+        if look(variable, "value") is not None:
+            yield str(look(variable, "name")), str(look(variable, "value")), line_of(variable, "value")

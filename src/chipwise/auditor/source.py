@@ -7,6 +7,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 
+class At(int):
+    """A line that knows its file, where that is another than the one of its object: a patch has its own."""
+
+    path: str
+
+    def __new__(cls, line: int, path: str) -> At:
+        place = super().__new__(cls, line)
+        place.path = path
+        return place
+
+    def __add__(self, other: int) -> At:
+        return At(int(self) + other, self.path)
+
+
 class Located(dict[str, Any]):
     """A mapping whose keys know their lines."""
 
@@ -161,3 +175,16 @@ def walk(value: Any) -> Iterator[Located]:
     elif isinstance(value, list):
         for item in value:
             yield from walk(item)
+
+
+def relined(value: Any, lines: Sequence[int]) -> None:
+    """Gives a value the lines of what it was made from: the first of these is the one of its own first line."""
+    if isinstance(value, Located):
+        value.line = lines[min(value.line, len(lines)) - 1]
+        value.lines = {key: lines[min(line, len(lines)) - 1] for key, line in value.lines.items()}
+        for item in value.values():
+            relined(item, lines)
+    elif isinstance(value, LocatedList):
+        value.lines = [lines[min(line, len(lines)) - 1] for line in value.lines]
+        for item in value:
+            relined(item, lines)

@@ -105,9 +105,11 @@ def machine_groups(block: TerraformBlock) -> Iterator[tuple[str, Mapping[str, An
     yield from groups(block.body, block.title)
 
 
-def line_inside(sources: Sources, block: TerraformBlock, name: str) -> int:
-    """Where an argument of a block is written; the reader keeps the line of the block only."""
+def line_inside(sources: Sources, block: TerraformBlock, name: str, after: str = "") -> int:
+    """Where an argument of a block is written, after the one that it stands in; the reader keeps the line of the block only."""
     text = next((text for path, text in sources.texts if path == block.path), "")
-    opening = re.compile(rf'\s*"?{re.escape(name)}"?\s*[:=]')
-    lines = text.splitlines()
-    return next((at for at in range(block.line, len(lines) + 1) if opening.match(lines[at - 1])), block.line)
+    lines, at = text.splitlines(), block.line
+    for each in (after, name) if after else (name,):
+        opening = re.compile(rf'\s*(?:[\w-]+\s*=\s*\{{\s*)?"?{re.escape(each)}"?\s*(?:[:=]|\{{)')
+        at = next((number for number in range(at, len(lines) + 1) if opening.match(lines[number - 1])), at)
+    return at

@@ -5,11 +5,13 @@ from __future__ import annotations
 import posixpath
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from chipwise.auditor.pods import Pod, pods_of
-from chipwise.auditor.source import Manifest, Sources, listed, look, mapped, whole_number
+from chipwise.auditor.source import Manifest, Sources, line_of, listed, look, mapped, whole_number
 
+_REPLICAS = ("pytorchReplicaSpecs", "xgbReplicaSpecs", "paddleReplicaSpecs")
 REPLICATED = ("Deployment", "StatefulSet", "ReplicaSet", "Rollout")
 
 
@@ -23,7 +25,62 @@ def copies(pod: Pod, scaled: Iterable[str] = ()) -> int:
         case "Job" | "CronJob":
             spec = look(spec, "jobTemplate", "spec") if pod.owner.kind == "CronJob" else spec
             return max(1, min(whole_number(look(spec, "parallelism")), whole_number(look(spec, "completions")) or 10**9))
-    return 1
+        case "LeaderWorkerSet":
+            return max(1, whole_number(look(spec, "replicas"))) * max(
+                1, whole_number(look(spec, "leaderWorkerTemplate", "size"))
+            )
+    count = 1
+    for mapping in pod.above:
+        count *= max(1, whole_number(mapping.get("replicas")), whole_number(mapping.get("parallelism")))
+    return count
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Machines of one group that works together, and the line that says so."""
+
+    size: int
+    line: int
+
+
+def group_of(manifest: Manifest) -> Group | None:
+    """None where the kind has none, or the file does not say."""
+    spec = manifest.body.get("spec")
+    match manifest.kind:
+        case "LeaderWorkerSet":
+            template = look(spec, "leaderWorkerTemplate")
+            return _group(look(template, "size"), line_of(template, "size"))
+        case "Job":
+            return _group(look(spec, "parallelism") or 1, line_of(spec, "parallelism"))
+        case "JobSet":
+            jobs = listed(look(spec, "replicatedJobs"))
+            counts = [
+                max(1, whole_number(look(job, "replicas"))) * max(1, whole_number(look(job, "template", "spec", "parallelism")))
+                for job in jobs
+            ]
+            return Group(sum(counts), line_of(spec, "replicatedJobs")) if len(counts) == 1 else None
+        case "TrainJob":
+            return _group(look(spec, "trainer", "numNodes"), line_of(spec, "trainer", "numNodes"))
+        case "MPIJob":
+            workers = look(spec, "mpiReplicaSpecs", "Worker")
+            return _group(look(workers, "replicas"), line_of(workers, "replicas"))
+        case "":
+            return _group(manifest.body.get("num_nodes", 1), line_of(manifest.body, "num_nodes"))
+    for key in _REPLICAS:
+        groups = mapped(look(spec, key))
+        if groups and not look(spec, "elasticPolicy"):
+            return Group(sum(max(1, whole_number(look(one, "replicas"))) for one in groups.values()), line_of(spec, key))
+    return None
+
+
+def _group(value: object, line: int) -> Group | None:
+    count = whole_number(value)
+    return Group(count, line) if count else None
+
+
+def spans_machines(manifest: Manifest) -> bool:
+    group = group_of(manifest)
+    return group is not None and group.size > 1
 
 
 def scaled_names(sources: Sources) -> set[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.machines import accelerated, pools
-from chipwise.auditor.pods import pods_of
+from chipwise.auditor.pods import node_labels, pods_of
 from chipwise.auditor.source import Sources, line_of, listed, look, walk
 from chipwise.auditor.terraform import inner, line_inside, machine_groups
 
@@ -23,6 +23,8 @@ def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources):
         if not pod.chips or pod.owner.kind == "DaemonSet":
             continue
+        if any(label.startswith("cloud.google.com/gke-") for label in node_labels(pod.spec)):
+            continue  # GKE adds the toleration to pods that ask for the device
         wanted = {"nvidia.com/gpu" if name.startswith("nvidia.com/") else name for name in pod.chips}
         tolerations = listed(pod.spec.get("tolerations"))
         open_to = {str(look(one, "key")) for one in tolerations} | {"*" for one in tolerations if not look(one, "key")}

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from chipwise.auditor.cloudformation import resources_of
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.source import Sources, line_of, listed, look, walk
-from chipwise.auditor.terraform import inner, text_of
+from chipwise.auditor.source import Sources, TerraformBlock, line_of, listed, look, walk
+from chipwise.auditor.terraform import inner, line_inside, text_of
 
 ABOUT = "roles have the rights they need and no others"
 _RULE = "broad-rights"
@@ -29,6 +30,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                     line=block.line,
                     what=f"{block.title} allows {', '.join(actions)} on {', '.join(resources)}",
                     fix=_FIX,
+                    also=((block.path, line_inside(sources, block, "actions")),),
                 )
         for key in ("policy", "inline_policy"):
             text = str(block.body.get(key, ""))
@@ -40,6 +42,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                     line=block.line,
                     what=f"{block.title} allows every action",
                     fix=_FIX,
+                    also=((block.path, line_inside(sources, block, "Action", key)),),
                 )
             elif (action := re.search(r'"([\w-]+:\*)"', text)) and re.search(r'"?Resource"?\s*[:=]\s*\[?\s*"\*"', text):
                 yield Finding(
@@ -49,10 +52,37 @@ def check(sources: Sources) -> Iterator[Finding]:
                     line=block.line,
                     what=f"{block.title} allows {action[1]} on everything",
                     fix=_FIX,
+                    also=((block.path, line_inside(sources, block, "Action", key)),),
                 )
         if _ADMINISTRATOR.search(text_of(block.body.get("policy_arn")) or str(block.body.get("managed_policy_arns", ""))):
             message = f"{block.title} attaches AdministratorAccess"
             yield Finding(rule=_RULE, weight=Weight.HIGH, path=block.path, line=block.line, what=message, fix=_FIX)
+        if (role := _broad_role(block)) is not None:
+            key = "role" if "role" in block.body else "role_definition_name"
+            yield Finding(
+                rule=_RULE,
+                weight=Weight.HIGH,
+                path=block.path,
+                line=line_inside(sources, block, key),
+                what=f"{block.title} gives {role}, which may do nearly everything",
+                fix="Give the roles of what it does, such as roles/storage.objectViewer on one bucket.",
+            )
+    for resource in resources_of(sources):
+        for mapping in walk(resource.properties) if resource.type.startswith("AWS::IAM::") else ():
+            actions, on = _words(mapping.get("Action")), _words(mapping.get("Resource"))
+            broad = "*" in actions or ("*" in on and any(one.endswith(":*") for one in actions))
+            if mapping.get("Effect") == "Allow" and broad:
+                yield Finding(
+                    rule=_RULE,
+                    weight=Weight.HIGH,
+                    path=resource.path,
+                    line=line_of(mapping, "Action"),
+                    what=f"{resource.name} allows {', '.join(actions)} on {', '.join(on)}",
+                    fix=_FIX,
+                )
+            if any(_ADMINISTRATOR.search(str(one)) for one in listed(mapping.get("ManagedPolicyArns"))):
+                line, message = line_of(mapping, "ManagedPolicyArns"), f"{resource.name} attaches AdministratorAccess"
+                yield Finding(rule=_RULE, weight=Weight.HIGH, path=resource.path, line=line, what=message, fix=_FIX)
     for manifest in sources.manifests:
         for mapping in walk(manifest.body) if manifest.kind == "ClusterConfig" else ():
             if any(_ADMINISTRATOR.search(str(one)) for one in listed(mapping.get("attachPolicyARNs"))):
@@ -69,6 +99,25 @@ def check(sources: Sources) -> Iterator[Finding]:
                         what=f"{manifest.title} may do everything",
                         fix=_FIX,
                     )
+
+
+def _broad_role(block: TerraformBlock) -> str | None:
+    """A basic role of Google, or Owner and the like of Azure on a whole subscription."""
+    kind = block.labels[0] if block.labels else ""
+    if kind.startswith("google_") and "_iam_" in kind:
+        role = text_of(block.body.get("role"))
+        return role if role in ("roles/owner", "roles/editor") else None
+    if kind == "azurerm_role_assignment":
+        role = text_of(block.body.get("role_definition_name"))
+        whole = "/resourceGroups/" not in text_of(block.body.get("scope")) and "subscription" in text_of(
+            block.body.get("scope")
+        )
+        return role if whole and role in ("Owner", "Contributor", "User Access Administrator") else None
+    return None
+
+
+def _words(value: Any) -> list[str]:
+    return [str(one) for one in (value if isinstance(value, list) else [value]) if one is not None]
 
 
 def _texts(value: Any) -> list[str]:

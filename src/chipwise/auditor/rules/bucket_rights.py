@@ -23,8 +23,8 @@ _KEYS = (
 
 
 def check(sources: Sources) -> Iterator[Finding]:
-    for pod in pods_of(sources):
-        if _has_identity(pod):
+    for pod in pods_of(sources, partial=True):
+        if _has_identity(pod) or pod.owner.kind == "TrainJob":
             continue
         for container in pod.containers:
             place = _bucket(container)
@@ -48,6 +48,8 @@ def _has_identity(pod: Pod) -> bool:
 
 
 def _bucket(container: Located) -> tuple[str, int] | None:
+    if match := _BUCKET.match(str(container.get("storageUri") or "")):
+        return match[0], line_of(container, "storageUri")
     for word in words_of_container(container):
         if match := _BUCKET.search(word.text):
             return match[0], word.line

@@ -8,7 +8,15 @@ from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import pods_of, title_of
 from chipwise.auditor.source import Sources, line_of, look, mapped
 
-ABOUT = "devices such as nvidia.com/gpu have a limit that equals the request"
+ABOUT = "devices such as nvidia.com/gpu have a limit that equals the request, and names that exist"
+_SLIPS = {
+    **dict.fromkeys(("nvidia.com/gpu", "nvidia/gpu", "nvidia.com-gpu", "gpu", "gpu.nvidia.com"), "nvidia.com/gpu"),
+    **dict.fromkeys(("nvidia.com/nvidia-gpu", "alpha.kubernetes.io/nvidia-gpu", "kubernetes.io/gpu"), "nvidia.com/gpu"),
+    **dict.fromkeys(("amd.com/gpu", "amd/gpu", "gpu.amd.com"), "amd.com/gpu"),
+    **dict.fromkeys(("aws.amazon.com/neuron", "amazonaws.com/neuron", "aws.amazon.com/inferentia"), "aws.amazon.com/neuron"),
+    **dict.fromkeys(("google.com/tpu", "cloud.google.com/tpu", "cloud-tpus.google.com/tpu", "tpu"), "google.com/tpu"),
+    **dict.fromkeys(("vpc.amazonaws.com/efa", "aws.amazon.com/efa", "vpc.amazon.com/efa"), "vpc.amazonaws.com/efa"),
+}
 
 
 def check(sources: Sources) -> Iterator[Finding]:
@@ -16,6 +24,16 @@ def check(sources: Sources) -> Iterator[Finding]:
         for container in pod.containers:
             limits = mapped(look(container, "resources", "limits"))
             requests = mapped(look(container, "resources", "requests"))
+            for side in (limits, requests):
+                for name in (one for one in side if (meant := _meant(one)) and meant != one):
+                    yield Finding(
+                        rule="device-limits",
+                        weight=Weight.HIGH,
+                        path=pod.owner.path,
+                        line=line_of(side, name),
+                        what=f"{title_of(pod, container)} asks for {name}, which nothing offers",
+                        fix=f"Write {_meant(name)}.",
+                    )
             for name in filter(_is_device, requests):
                 if str(limits.get(name)) == str(requests[name]):
                     continue
@@ -28,6 +46,12 @@ def check(sources: Sources) -> Iterator[Finding]:
                     what=f"{title_of(pod, container)} requests {requests[name]} {name} and has {stated}; Kubernetes rejects it",
                     fix=f"Set resources.limits.{name} to {requests[name]}; the request then follows by itself.",
                 )
+
+
+def _meant(name: object) -> str | None:
+    """The device whose name this is, or a slip of it."""
+    bare = str(name).lower().replace("_", "-")
+    return _SLIPS.get(bare) or _SLIPS.get(bare.removesuffix("s"))
 
 
 def _is_device(name: object) -> bool:

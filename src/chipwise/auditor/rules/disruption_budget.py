@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.source import Manifest, Sources, line_of, look, mapped, whole_number
+from chipwise.auditor.source import Manifest, Sources, line_of, listed, look, mapped, whole_number
 from chipwise.auditor.workloads import REPLICATED, LabelledPods, scaled_names, selects
 
 ABOUT = "services with several replicas have a disruption budget, and it allows a drain"
@@ -23,6 +23,8 @@ def check(sources: Sources) -> Iterator[Finding]:
             continue
         replicas = look(manifest.body, "spec", "replicas")
         replicated = manifest.name in scaled or (isinstance(replicas, int) and replicas > 1)
+        if not _serves(manifest):
+            continue
         labels = mapped(look(manifest.body, "spec", "template", "metadata", "labels"))
         if replicated and not any(selects(one, labels) for one in budgets.candidates(_space(manifest), labels)):
             yield Finding(
@@ -33,6 +35,25 @@ def check(sources: Sources) -> Iterator[Finding]:
                 what=f"{manifest.title} has several replicas and no PodDisruptionBudget",
                 fix="Add one with maxUnavailable: 1 and the same labels.",
             )
+
+
+def _serves(manifest: Manifest) -> bool:
+    """Whether anybody waits for it: what takes work from a queue has no port."""
+    containers = listed(look(manifest.body, "spec", "template", "spec", "containers"))
+    keys = ("ports", "livenessProbe", "readinessProbe")
+    return (
+        not containers
+        or any(look(one, "ports") or _asked(one) for one in containers)
+        or not any(look(one, key) for one in containers for key in keys)
+    )
+
+
+def _asked(container: Any) -> bool:
+    return any(
+        look(container, probe, kind)
+        for probe in ("readinessProbe", "livenessProbe")
+        for kind in ("httpGet", "grpc", "tcpSocket")
+    )
 
 
 def _closed(sources: Sources, scaled: Set[str]) -> Iterator[Finding]:

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from math import prod
 
-from chipwise.auditor.commands import NODES, Number, number_of, words_of_container, words_of_text
+from chipwise.auditor.commands import NODES, number_of, words_of_container
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.pods import Pod, pods_in
-from chipwise.auditor.source import Manifest, Sources, line_of, listed, look, mapped, whole_number
+from chipwise.auditor.pods import Pod, chips_of, pods_in
+from chipwise.auditor.source import Manifest, Sources, line_of, listed, look, whole_number
+from chipwise.auditor.tasks import tasks_of
+from chipwise.auditor.workloads import group_of
 
 ABOUT = "a group has as many machines as its command counts"
-_REPLICAS = ("pytorchReplicaSpecs", "xgbReplicaSpecs", "paddleReplicaSpecs")
+_TOPOLOGY = "cloud.google.com/gke-tpu-topology"
+_SHAPE = re.compile(r"\d{1,3}(?:x\d{1,3}){1,2}")
 
 
 def check(sources: Sources) -> Iterator[Finding]:
+    for task in tasks_of(sources):
+        counted = number_of(task.words, NODES)
+        if counted and "num_nodes" in task.manifest.body and counted.value != task.nodes:
+            message = f"the task has {task.nodes} machines, and its command counts {counted.value}"
+            fix = f"Set the number of nodes to {counted.value}, or the flag to {task.nodes}."
+            yield _finding(task.path, counted.line, message, fix, line_of(task.manifest.body, "num_nodes"))
     for manifest in sources.manifests:
         pods = list(pods_in(manifest))
+        yield from _gang(manifest)
+        yield from _topology(manifest, pods)
         if manifest.kind == "MPIJob":
             yield from _mpi(manifest, pods)
             continue
@@ -23,50 +36,44 @@ def check(sources: Sources) -> Iterator[Finding]:
             (count for pod in pods for container in pod.mains if (count := number_of(words_of_container(container), NODES))),
             None,
         )
-        if not manifest.kind and isinstance(run := manifest.body.get("run"), str) and "resources" in manifest.body:
-            nodes = number_of(words_of_text(run, line_of(manifest.body, "run")), NODES)
-        size = _size(manifest)
-        if nodes and size and nodes.value != size.value:
+        size = group_of(manifest)
+        if nodes and size and manifest.kind and nodes.value != size.size:
             is_group = manifest.kind == "LeaderWorkerSet"
-            title = manifest.title if manifest.kind else "the task"
             yield _finding(
                 manifest.path,
                 size.line if is_group else nodes.line,
-                f"{title}: machines of the group are {size.value}, and its command counts {nodes.value}",
-                f"Set {'size' if is_group else 'the number of pods'} to {nodes.value}, or the flag to {size.value}.",
+                f"{manifest.title}: machines of the group are {size.size}, and its command counts {nodes.value}",
+                f"Set {'size' if is_group else 'the number of pods'} to {nodes.value}, or the flag to {size.size}.",
+                nodes.line if is_group else size.line,
             )
 
 
-def _size(manifest: Manifest) -> Number | None:
-    """Machines of one group, and where that stands."""
+def _gang(manifest: Manifest) -> Iterator[Finding]:
+    """A gang of Volcano that waits for more pods than it has."""
     spec = manifest.body.get("spec")
-    match manifest.kind:
-        case "LeaderWorkerSet":
-            template = look(spec, "leaderWorkerTemplate")
-            return _number(look(template, "size"), line_of(template, "size"))
-        case "Job":
-            return _number(look(spec, "parallelism") or 1, line_of(spec, "parallelism"))
-        case "JobSet":
-            jobs = listed(look(spec, "replicatedJobs"))
-            counts = [
-                max(1, whole_number(look(job, "replicas"))) * max(1, whole_number(look(job, "template", "spec", "parallelism")))
-                for job in jobs
-            ]
-            return Number(sum(counts), line_of(spec, "replicatedJobs")) if len(counts) == 1 else None
-        case "TrainJob":
-            return _number(look(spec, "trainer", "numNodes"), line_of(spec, "trainer", "numNodes"))
-        case "":
-            return _number(manifest.body.get("num_nodes", 1), line_of(manifest.body, "num_nodes"))
-    for key in _REPLICAS:
-        groups = mapped(look(spec, key))
-        if groups and not look(spec, "elasticPolicy"):
-            return Number(sum(max(1, whole_number(look(one, "replicas"))) for one in groups.values()), line_of(spec, key))
-    return None
+    tasks = listed(look(spec, "tasks"))
+    least = whole_number(look(spec, "minAvailable"))
+    pods = sum(max(1, whole_number(look(task, "replicas") or 1)) for task in tasks)
+    if tasks and least > pods:
+        message = f"{manifest.title} waits for {least} pods, and has {pods}"
+        yield _finding(manifest.path, line_of(spec, "minAvailable"), message, f"Set minAvailable to {pods} or less.")
 
 
-def _number(value: object, line: int) -> Number | None:
-    count = whole_number(value)
-    return Number(count, line) if count else None
+def _topology(manifest: Manifest, pods: list[Pod]) -> Iterator[Finding]:
+    """A slice of TPUs, whose chips are those of its pods together."""
+    group = group_of(manifest)
+    for pod in pods:
+        selector = pod.spec.get("nodeSelector")
+        shape = str(look(selector, _TOPOLOGY) or "")
+        chips = pod.chips.get("google.com/tpu", 0)
+        if not group or not chips or not _SHAPE.fullmatch(shape):
+            continue
+        slice_chips = prod(int(side) for side in shape.split("x"))
+        count = next((n for one in reversed(pod.above) if (n := whole_number(one.get("parallelism")))), group.size)
+        if slice_chips != chips * count:  # several slices are several jobs
+            message = f"{manifest.title}: the slice {shape} has {slice_chips} chips, and {count} pods ask for {chips} each"
+            fix = f"Run {max(1, slice_chips // chips)} pods of {chips} chips, or take another topology."
+            yield _finding(manifest.path, line_of(selector, _TOPOLOGY), message, fix, group.line)
 
 
 def _mpi(manifest: Manifest, pods: list[Pod]) -> Iterator[Finding]:
@@ -74,6 +81,12 @@ def _mpi(manifest: Manifest, pods: list[Pod]) -> Iterator[Finding]:
     slots = max(1, whole_number(look(spec, "slotsPerWorker") or 1))
     workers = whole_number(look(spec, "mpiReplicaSpecs", "Worker", "replicas"))
     for container in (container for pod in pods for container in pod.mains):
+        devices = sum(chips_of(container).values())
+        if 0 < devices < slots:
+            message = f"{manifest.title} has {slots} slots per worker on {devices} devices"
+            fix = f"Set slotsPerWorker to {devices}, or ask for {slots} devices."
+            limits = look(container, "resources", "limits")
+            yield _finding(manifest.path, line_of(spec, "slotsPerWorker"), message, fix, line_of(limits))
         ranks = number_of(words_of_container(container), ("-np", "-n", "--np", "-c"))
         is_mpi = any(word.text.rpartition("/")[2] in ("mpirun", "mpiexec") for word in words_of_container(container))
         if ranks and is_mpi and workers and ranks.value > slots * workers:
@@ -81,5 +94,6 @@ def _mpi(manifest: Manifest, pods: list[Pod]) -> Iterator[Finding]:
             yield _finding(manifest.path, ranks.line, message, f"Start {slots * workers}, or raise the number of workers.")
 
 
-def _finding(path: str, line: int, message: str, fix: str) -> Finding:
-    return Finding(rule="group-size", weight=Weight.HIGH, path=path, line=line, what=message, fix=fix)
+def _finding(path: str, line: int, message: str, fix: str, also: int | None = None) -> Finding:
+    places = ((path, also),) if also else ()
+    return Finding(rule="group-size", weight=Weight.HIGH, path=path, line=line, what=message, fix=fix, also=places)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
+from chipwise.auditor.hardware import architectures_for
 from chipwise.auditor.pods import chips_of, pods_of, title_of
 from chipwise.auditor.source import Sources, line_of
 
@@ -20,13 +21,30 @@ _SIGNS = (
     (re.compile(r"huggingface/text-generation-inference[:@]"), "NVIDIA"),
 )
 
+_BUILT = (
+    (re.compile(r"(?:^|[-_.:])(?:arm64|aarch64|arm64v8)(?:$|[-_.:])"), "arm64"),
+    (re.compile(r"(?:^|[-_.:])(?:amd64|x86_64|x86-64|x64)(?:$|[-_.:])"), "amd64"),
+)
+
 
 def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources, partial=True):
+        wanted = architectures_for(pod)
         for container in pod.mains:
             image = str(container.get("image") or "")
             made_for = next((maker for sign, maker in _SIGNS if sign.search(image.lower())), None)
             chips = {maker for name in chips_of(container) for sign, maker in _MAKERS.items() if name.startswith(sign)}
+            built = _architecture(image)
+            if built and wanted and built not in wanted:
+                stated = ", ".join(sorted(wanted))
+                yield Finding(
+                    rule="image-chip",
+                    weight=Weight.HIGH,
+                    path=pod.owner.path,
+                    line=line_of(container, "image"),
+                    what=f"{title_of(pod, container)}: {image} is built for {built}, and its machine is {stated}",
+                    fix=f"Take the image that is built for {stated}.",
+                )
             if made_for and made_for != "another" and chips and made_for not in chips:
                 stated = ", ".join(sorted(chips))
                 yield Finding(
@@ -37,3 +55,9 @@ def check(sources: Sources) -> Iterator[Finding]:
                     what=f"{title_of(pod, container)}: {image} is made for {made_for}, and the pod has {stated}",
                     fix="Take the image that its project builds for these chips.",
                 )
+
+
+def _architecture(image: str) -> str | None:
+    """What its tag or its name says that it was built for."""
+    name = image.rpartition("/")[2].lower()
+    return next((kind for sign, kind in _BUILT if sign.search(name)), None)

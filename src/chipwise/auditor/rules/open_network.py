@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from chipwise.auditor.cloudformation import Resource, resources_of
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.source import Sources, TerraformBlock, line_of, listed, look
-from chipwise.auditor.terraform import inner, text_of
+from chipwise.auditor.source import Located, Sources, TerraformBlock, line_of, listed, look
+from chipwise.auditor.terraform import inner, line_inside, text_of
 
 ABOUT = "nothing is open to the whole internet by accident"
 _WORLD = ("0.0.0.0/0", "::/0", "*", "Internet", "any")
 _RULE = "open-network"
+_API = ("public_access_cidrs", "authorized_ip_ranges", "api_server_authorized_ip_ranges", "authorized_networks")
 _FIX = "Name the networks that may come in, or put a gateway with sign-in before it."
 
 
@@ -64,7 +66,14 @@ def check(sources: Sources) -> Iterator[Finding]:
                     fix="Write 127.0.0.1: before the port, unless other machines need to reach it.",
                 )
     for block in sources.blocks:
-        yield from _block(block)
+        yield from _block(sources, block)
+        yield from _control_plane(sources, block)
+    for manifest in sources.manifests:
+        vpc = manifest.body.get("vpc")
+        if manifest.kind == "ClusterConfig" and _world(listed(look(vpc, "publicAccessCIDRs"))):
+            yield _api(manifest.path, line_of(vpc, "publicAccessCIDRs"), "the cluster")
+    for resource in resources_of(sources):
+        yield from _resource(resource)
 
 
 def _heads(spec: Any) -> Iterator[Any]:
@@ -80,11 +89,51 @@ def _everywhere(port: Any) -> bool:
     return str(port).count(":") == 1
 
 
-def _block(block: TerraformBlock) -> Iterator[Finding]:
+def _control_plane(sources: Sources, block: TerraformBlock) -> Iterator[Finding]:
+    """Who may reach the API of a cluster: written by a resource or as an argument of a module."""
+    for name, values in _arguments(block.body):
+        if name.endswith(_API) and _world(values):
+            yield _api(block.path, line_inside(sources, block, name), block.title)
+
+
+def _arguments(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in body.items():
+        bare = str(name).strip('"')
+        yield bare, value
+        for inside in value if isinstance(value, list) else [value]:
+            if isinstance(inside, Mapping):
+                yield from _arguments(inside)
+    for network in inner(body, "cidr_blocks"):
+        yield "authorized_networks", [network.get("cidr_block")]
+
+
+def _api(path: str, line: int, title: str) -> Finding:
+    message = f"{title} lets the whole internet reach its API"
+    fix = "Name the networks of those who administer it, or give it a private endpoint."
+    return Finding(rule=_RULE, weight=Weight.HIGH, path=path, line=line, what=message, fix=fix)
+
+
+def _resource(resource: Resource) -> Iterator[Finding]:
+    """Of CloudFormation."""
+    given = resource.properties
+    if resource.type == "AWS::EC2::SecurityGroup":
+        rules = [one for one in listed(given.get("SecurityGroupIngress")) if isinstance(one, Located)]
+    elif resource.type == "AWS::EC2::SecurityGroupIngress":
+        rules = [given]
+    else:
+        rules = []
+    for rule in rules:
+        if _world([rule.get("CidrIp"), rule.get("CidrIpv6")]):
+            message = f"{resource.name} lets the whole internet in"
+            line = line_of(rule, "CidrIp" if "CidrIp" in rule else "CidrIpv6")
+            yield Finding(rule=_RULE, weight=Weight.HIGH, path=resource.path, line=line, what=message, fix=_FIX)
+
+
+def _block(sources: Sources, block: TerraformBlock) -> Iterator[Finding]:
     kind = block.labels[0] if block.labels else ""
     if block.type != "resource":
         return
-    opened = []
+    opened, where = [], "cidr_blocks"
     if kind == "aws_security_group":
         opened = [
             rule
@@ -96,8 +145,10 @@ def _block(block: TerraformBlock) -> Iterator[Finding]:
     elif kind == "aws_security_group_rule" and text_of(block.body.get("type")) == "ingress":
         opened = [block.body] if _world(listed(block.body.get("cidr_blocks"))) else []
     elif kind == "google_compute_firewall" and text_of(block.body.get("direction")) != "EGRESS":
+        where = "source_ranges"
         opened = [block.body] if _world(listed(block.body.get("source_ranges"))) else []
     elif kind == "azurerm_network_security_rule":
+        where = "source_address_prefix"
         inbound = text_of(block.body.get("direction")) == "Inbound" and text_of(block.body.get("access")) == "Allow"
         opened = [block.body] if inbound and _world([block.body.get("source_address_prefix")]) else []
     elif kind in ("aws_s3_bucket", "aws_s3_bucket_acl"):
@@ -110,6 +161,7 @@ def _block(block: TerraformBlock) -> Iterator[Finding]:
             line=block.line,
             what=f"{block.title} lets the whole internet in",
             fix=_FIX,
+            also=((block.path, line_inside(sources, block, where)),),
         )
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import pods_of, words_of
-from chipwise.auditor.source import Sources, line_of, listed, look
+from chipwise.auditor.source import Located, Sources, line_of, listed, look, walk
+from chipwise.auditor.tasks import exported, tasks_of
 
 _TYPES = ("resource", "variable", "provider", "module", "locals")
 ABOUT = "no secret stands in a file"
@@ -20,11 +21,20 @@ _SIGNS = (
     (re.compile(r"-----BEGIN (?:RSA |EC |OPENSSH )?PRIVATE KEY-----"), "a private key"),
     (re.compile(r"\bhf_[A-Za-z0-9]{30,}\b"), "a Hugging Face token"),
     (re.compile(r"\bgh[pousr]_[A-Za-z0-9]{36,}\b"), "a GitHub token"),
+    (re.compile(r"\bgithub_pat_[A-Za-z0-9_]{60,}"), "a GitHub token"),
+    (re.compile(r"\bglpat-[A-Za-z0-9_-]{20,}"), "a GitLab token"),
+    (re.compile(r"\bxox[abprs]-[A-Za-z0-9-]{20,}"), "a Slack token"),
+    (re.compile(r"\b[sr]k_live_[A-Za-z0-9]{20,}"), "a Stripe key"),
+    (re.compile(r"\bdckr_pat_[A-Za-z0-9_-]{20,}"), "a Docker Hub token"),
+    (re.compile(r"\bAccountKey=[A-Za-z0-9+/]{60,}={0,2}"), "an Azure storage key"),
+    (re.compile(r"\bdop_v1_[a-f0-9]{60,}"), "a DigitalOcean token"),
+    (re.compile(r"\w+://[^\s:/@$<{\"']+:(?!\$|\{|<|x{3}|\*{3}|pass|changeme)[^\s:/@$<{\"']{6,}@"), "a password in an address"),
     (re.compile(r"\bAIza[0-9A-Za-z_-]{35}\b"), "a Google API key"),
     (re.compile(r"\bsk-(?:proj-|ant-)?[A-Za-z0-9_-]{32,}"), "a key of a model provider"),
     (re.compile(r"\bnvapi-[A-Za-z0-9_-]{40,}"), "an NVIDIA API key"),
 )
 _EXPORTED = re.compile(r"""(?:^|[\s;&])(?:export\s+|-e\s+|--env[= ])?([A-Za-z_][A-Za-z0-9_]*)=["']?([^\s"';&|)]+)""")
+_PIECE = re.compile(r"[A-Za-z0-9+/=_!@#%^*-]+")
 _SCRIPTS = ("user_data", "user_data_base64", "custom_data", "metadata_startup_script", "startup_script")
 _PLACEHOLDER = re.compile(r"replace|change.?me|your[-_ ]|example|placeholder|todo|x{4,}|\*{3,}|\.{3}", re.IGNORECASE)
 _NOTHING = re.compile(  # what programs that want a key are given where nobody asks for one
@@ -36,11 +46,13 @@ _REFERENCE = re.compile(r"^\s*$|^\$|\{\{|^<.*>$|^/run/secrets/|^/|^(?:true|false
 
 
 def check(sources: Sources) -> Iterator[Finding]:
+    known = set[tuple[str, int]]()  # places of which something was said, or that were looked at by themselves
     for path, text in sources.texts:
         for sign, secret in _SIGNS:
             line, counted = 1, 0  # up to where lines are counted already
             for match in sign.finditer(text):
                 line, counted = line + text.count("\n", counted, match.start()), match.start()
+                known.add((path, line))
                 yield _finding(
                     path,
                     line,
@@ -50,6 +62,7 @@ def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources, partial=True):
         for container in pod.containers:
             for variable in listed(container.get("env")):
+                known.add((pod.owner.path, line_of(variable, "value")))
                 if _is_open(look(variable, "name"), look(variable, "value")):
                     message = f"{pod.owner.title}: {look(variable, 'name')} has its value in the manifest"
                     yield _finding(pod.owner.path, line_of(variable, "value"), message, "Use valueFrom.secretKeyRef.")
@@ -60,6 +73,19 @@ def check(sources: Sources) -> Iterator[Finding]:
                     line_of(container, "args" if "args" in container else "command"),
                     message,
                     "Take it from a Secret by valueFrom.secretKeyRef.",
+                )
+    for manifest in sources.manifests:
+        for name, value, line in _named(manifest.body):
+            if (manifest.path, line) not in known and _is_open(name, value) and _looks_random(value):
+                known.add((manifest.path, line))
+                title = manifest.title if manifest.kind else "the file"
+                yield _finding(manifest.path, line, f"{title}: {name} has its value in the file", "Refer to a stored secret.")
+    for task in tasks_of(sources):
+        for name, value, line in exported(task.words):
+            if (task.path, line) not in known and _is_open(name, value):
+                known.add((task.path, line))
+                yield _finding(
+                    task.path, line, f"the task: {name} has its value in the script", "Read it from a file or a store."
                 )
     for manifest in sources.manifests:
         key = "stringData" if manifest.body.get("stringData") else "data"
@@ -123,6 +149,28 @@ def check(sources: Sources) -> Iterator[Finding]:
                     f"{block.title}: {key} has its value in the file",
                     "Take it from a variable marked sensitive, or a secret store.",
                 )
+
+
+def _named(body: Located) -> Iterator[tuple[str, object, int]]:
+    """Values under a name of their own, wherever they stand: as a key, or as a pair of name and value."""
+    for mapping in walk(body):
+        if isinstance(name := mapping.get("name"), str) and "value" in mapping:
+            yield _upper(name), mapping["value"], line_of(mapping, "value")
+        for key, value in mapping.items():
+            if key not in ("name", "value", "key", "secret", "token"):
+                yield _upper(key), value, line_of(mapping, key)
+
+
+def _upper(name: str) -> str:
+    """`wandb-api-key` and `wandbApiKey` as WANDB_API_KEY."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).replace("-", "_").replace(".", "_").upper()
+
+
+def _looks_random(value: object) -> bool:
+    """Long, of one piece, letters and digits mixed: what no person chose as the name of something."""
+    text = str(value)
+    mixed = any(one.isdigit() for one in text) and any(one.isalpha() for one in text)
+    return len(text) >= 16 and mixed and _PIECE.fullmatch(text) is not None and len(set(text)) >= 10
 
 
 def _pairs(env: object) -> list[tuple[str, object]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import ACCELERATORS, pods_in
@@ -31,6 +32,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                     line=line_of(manifest.body, "metadata", "labels", _LABEL),
                     what=f"{manifest.title} asks for {wanted} {name}, and {cluster.title} has {available}",
                     fix=f"Raise nominalQuota to {wanted}, or ask for less.",
+                    also=tuple((cluster.path, line_of(one, "nominalQuota")) for one in _counted(cluster, name)),
                 )
 
 
@@ -53,13 +55,17 @@ def _wanted(manifest: Manifest) -> dict[str, int]:
     return total
 
 
-def _available(cluster: Manifest, name: str) -> int | None:
-    """Of all flavors together, with what may be borrowed; None where the queue does not count it."""
-    resources = [
+def _counted(cluster: Manifest, name: str) -> list[Any]:
+    return [
         resource
         for group in listed(look(cluster.body, "spec", "resourceGroups"))
         for flavor in listed(look(group, "flavors"))
         for resource in listed(look(flavor, "resources"))
         if look(resource, "name") == name and name.startswith(ACCELERATORS)
     ]
+
+
+def _available(cluster: Manifest, name: str) -> int | None:
+    """Of all flavors together, with what may be borrowed; None where the queue does not count it."""
+    resources = _counted(cluster, name)
     return sum(whole_number(look(one, "nominalQuota")) for one in resources) if resources else None

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+import re
+from collections.abc import Iterator, Mapping
+from math import inf
+from typing import Any
 
+from chipwise.auditor.commands import TENSOR, number_of, words_of_container
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import chips_of, pods_of, title_of
-from chipwise.auditor.source import Located, Sources, line_of, listed, look
+from chipwise.auditor.source import Located, Sources, line_of, listed, look, mapped, whole_number
 
 ABOUT = "containers with several GPUs have shared memory"
 _GPUS = ("nvidia.com/gpu", "amd.com/gpu")
+LEAST_BYTES = 2.0**29  # below it, the first collective of two processes may not find room
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgtb]?)(?:i?b?)")
 
 
 def check(sources: Sources) -> Iterator[Finding]:
+    yield from _services(sources)
     for pod in pods_of(sources):
         if pod.owner.kind == "DaemonSet" or pod.spec.get("hostIPC") is True:
             continue
-        volumes = {str(look(one, "name")) for one in listed(pod.spec.get("volumes"))}
+        volumes = {str(look(one, "name")): look(one, "emptyDir", "sizeLimit") for one in listed(pod.spec.get("volumes"))}
         for container in pod.containers:
             gpus = sum(count for name, count in chips_of(container).items() if name in _GPUS)
-            if gpus > 1 and not _shared(volumes, container):
+            size = _shared(volumes, container)
+            if gpus > 1 and size < LEAST_BYTES and "sharedMemory" not in container:
                 title = title_of(pod, container)
-                message = f"{title} has {gpus} GPUs and 64 MiB of shared memory"
+                message = f"{title} has {gpus} GPUs and {size / 2**20:.0f} MiB of shared memory"
                 yield Finding(
                     rule="shared-memory",
                     weight=Weight.MEDIUM,
@@ -32,9 +40,44 @@ def check(sources: Sources) -> Iterator[Finding]:
                 )
 
 
-def _shared(volumes: Set[str], container: Located) -> bool:
-    return any(
-        str(look(mount, "name")) in volumes
+def _services(sources: Sources) -> Iterator[Finding]:
+    """Of Compose and of ECS."""
+    for compose in sources.compose:
+        for name, service in mapped(compose.body.get("services")).items():
+            devices = [
+                one
+                for one in listed(look(service, "deploy", "resources", "reservations", "devices"))
+                if "gpu" in map(str, listed(look(one, "capabilities")))
+            ]
+            counted = max(
+                (whole_number(look(one, "count")) or len(listed(look(one, "device_ids"))) for one in devices), default=0
+            )
+            split = number_of(words_of_container(service), TENSOR) if isinstance(service, Located) else None
+            several = counted > 1 or (devices and split and split.value > 1)
+            size = _bytes(look(service, "shm_size"))
+            if several and look(service, "ipc") != "host" and (size is None or size < LEAST_BYTES):
+                yield Finding(
+                    rule="shared-memory",
+                    weight=Weight.MEDIUM,
+                    path=compose.path,
+                    line=line_of(service, "shm_size" if size is not None else "deploy"),
+                    what=f"service {name} has several GPUs and {(size or 2**26) / 2**20:.0f} MiB of shared memory",
+                    fix="Set shm_size: 8gb (linuxParameters.sharedMemorySize of ECS).",
+                )
+
+
+def _shared(volumes: Mapping[str, Any], container: Located) -> float:
+    """Bytes at /dev/shm: of its volume, or what a container has by itself."""
+    names = [
+        str(look(mount, "name"))
         for mount in listed(container.get("volumeMounts"))
         if look(mount, "mountPath") in ("/dev/shm", "/dev/shm/")
-    )
+    ]
+    sizes = [_bytes(volumes[name]) for name in names if name in volumes]
+    return max((inf if size is None else size for size in sizes), default=2.0**26)
+
+
+def _bytes(size: object) -> float | None:
+    """`8Gi`, `8gb`, `64m`; None where nothing is said, or something else."""
+    found = _SIZE.fullmatch(str(size or "").strip().lower())
+    return float(found[1]) * 1024 ** ("bkmgt".index(found[2]) if found[2] else 0) if found else None

@@ -61,4 +61,5 @@ def _one_machine(pod: Pod, claims: Mapping[tuple[str, str], Manifest]) -> Iterat
                 line=line_of(volume, "persistentVolumeClaim", "claimName"),
                 what=f"{pod.owner.title} has several pods, and {claim.title} can be attached to one machine",
                 fix="Claim ReadWriteMany from a file system, or give each pod its own (volumeClaimTemplates, ephemeral).",
+                also=((claim.path, line_of(claim.body, "spec", "accessModes")),),
             )

@@ -20,7 +20,17 @@ def check(sources: Sources) -> Iterator[Finding]:
         grace = DEFAULT_S if stated is None else whole_number(stated)
         waits = [(_wait(container), container) for container in pod.mains]
         longest, container = max(waits, key=lambda pair: pair[0], default=(0, pod.spec))
-        if longest and longest >= grace:
+        serves = pod.chips and not pod.is_job and any(listed(one.get("ports")) for one in pod.mains)
+        if serves and stated is not None and grace < DEFAULT_S:
+            yield Finding(
+                rule="short-grace",
+                weight=Weight.MEDIUM,
+                path=pod.owner.path,
+                line=line_of(pod.spec, "terminationGracePeriodSeconds"),
+                what=f"{pod.owner.title} is ended after {grace} s: answers that it is writing are cut off",
+                fix="Give it the time of the longest answer (tokens x time per token); drop the line for 30 s.",
+            )
+        elif longest and longest >= grace:
             path = pod.spec if stated is not None else container
             keys = ("terminationGracePeriodSeconds",) if stated is not None else ("lifecycle", "preStop")
             yield Finding(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from chipwise.auditor.cloudformation import resources_of
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.machines import accelerated, accelerated_google, pools
-from chipwise.auditor.source import Sources, line_of, listed, look
-from chipwise.auditor.terraform import inner, text_of
+from chipwise.auditor.source import Located, Manifest, Sources, line_of, listed, look, walk, whole_number
+from chipwise.auditor.terraform import inner, line_inside, machine_groups, text_of
 
 ABOUT = "machines with accelerators have room for their images"
 _ENOUGH_GB = 50
@@ -20,16 +22,69 @@ def check(sources: Sources) -> Iterator[Finding]:
         if plain and manifest.name in wanted and not listed(look(manifest.body, "spec", "blockDeviceMappings")):
             line = line_of(manifest.body, "spec")
             yield _finding(manifest.path, line, f"{manifest.title} leaves machines with accelerators a disk of 20 GiB")
+        for group in _groups(manifest) if manifest.kind == "ClusterConfig" else ():
+            if whole_number(look(group, "volumeSize")) and not _large(look(group, "volumeSize")):
+                message = f"node group {look(group, 'name')} leaves machines with accelerators a small disk"
+                yield _finding(manifest.path, line_of(group, "volumeSize"), message)
+    for resource in resources_of(sources, "AWS::EKS::Nodegroup"):
+        given = resource.properties
+        types = [str(one) for one in listed(given.get("InstanceTypes"))]
+        if any(map(accelerated, types)) and whole_number(given.get("DiskSize")) and not _large(given.get("DiskSize")):
+            message = f"{resource.name} leaves machines with accelerators a disk of {given.get('DiskSize')} GB"
+            yield _finding(resource.path, line_of(given, "DiskSize"), message)
+    for resource in resources_of(sources, "AWS::EC2::Instance", "AWS::EC2::LaunchTemplate"):
+        machine = str(next((one["InstanceType"] for one in walk(resource.properties) if "InstanceType" in one), ""))
+        for disk in (one["Ebs"] for one in walk(resource.properties) if isinstance(one.get("Ebs"), Located)):
+            if accelerated(machine) and whole_number(disk.get("VolumeSize")) and not _large(disk.get("VolumeSize")):
+                message = f"{resource.name} leaves a machine with accelerators a small disk"
+                yield _finding(resource.path, line_of(disk, "VolumeSize"), message)
     for block in sources.blocks:
+        for name, group in machine_groups(block) if block.type == "module" else ():
+            types = [text_of(one) for one in listed(group.get("instance_types"))]
+            for key, size in _sizes(group) if any(map(accelerated, types)) else ():
+                if not _large(size):
+                    message = f"{block.title}: {name} leaves machines with accelerators a disk of {text_of(size)} GB"
+                    yield _finding(block.path, line_inside(sources, block, key, name), message)
+        if block.labels[:1] == ("aws_eks_node_group",) and block.body.get("disk_size") is not None:
+            types = [text_of(one) for one in listed(block.body.get("instance_types"))]
+            if any(map(accelerated, types)) and not _large(block.body.get("disk_size")):
+                line = line_inside(sources, block, "disk_size")
+                yield _finding(block.path, line, f"{block.title} leaves machines with accelerators a small disk")
+        if block.labels[:1] == ("google_container_node_pool",):
+            for node in inner(block.body, "node_config"):
+                google = accelerated_google(text_of(node.get("machine_type"))) or bool(inner(node, "guest_accelerator"))
+                if google and node.get("disk_size_gb") is not None and not _large(node.get("disk_size_gb")):
+                    line = line_inside(sources, block, "disk_size_gb")
+                    yield _finding(block.path, line, f"{block.title} leaves machines with accelerators a small disk")
         kind = block.labels[0] if block.labels and block.type == "resource" else ""
         if kind == "aws_instance" and accelerated(text_of(block.body.get("instance_type"))):
             disks = inner(block.body, "root_block_device")
             if not inner(block.body, "launch_template") and not any(_large(one.get("volume_size")) for one in disks):
-                yield _finding(block.path, block.line, f"{block.title} leaves a machine with accelerators a small disk")
+                also = ((block.path, line_inside(sources, block, "volume_size")),)
+                yield _finding(block.path, block.line, f"{block.title} leaves a machine with accelerators a small disk", also)
         if kind == "google_compute_instance" and accelerated_google(text_of(block.body.get("machine_type"))):
             disks = [one for disk in inner(block.body, "boot_disk") for one in inner(disk, "initialize_params")]
             if not any(_large(one.get("size")) for one in disks):
                 yield _finding(block.path, block.line, f"{block.title} leaves a machine with accelerators a small disk")
+
+
+def _groups(manifest: Manifest) -> list[Any]:
+    groups = [*listed(manifest.body.get("managedNodeGroups")), *listed(manifest.body.get("nodeGroups"))]
+    return [one for one in groups if any(accelerated(str(name)) for name in _types(one))]
+
+
+def _types(group: Any) -> list[Any]:
+    return [name for name in (look(group, "instanceType"), *listed(look(group, "instanceTypes"))) if name]
+
+
+def _sizes(value: Any) -> Iterator[tuple[str, Any]]:
+    """Sizes of disks inside the arguments of a group."""
+    for key, item in value.items() if isinstance(value, Mapping) else ():
+        name = str(key).strip('"')
+        if name in ("volume_size", "disk_size"):
+            yield name, item
+        for inside in item if isinstance(item, list) else [item]:
+            yield from _sizes(inside)
 
 
 def _large(size: object) -> bool:
@@ -38,7 +93,6 @@ def _large(size: object) -> bool:
     return bool(text) and (not text.isdecimal() or len(text) > 9 or int(text) >= _ENOUGH_GB)
 
 
-def _finding(path: str, line: int, message: str) -> Finding:
-    return Finding(
-        rule="small-disk", weight=Weight.MEDIUM, path=path, line=line, what=message, fix="Give the root disk 100 GB or more."
-    )
+def _finding(path: str, line: int, message: str, also: tuple[tuple[str, int], ...] = ()) -> Finding:
+    fix = "Give the root disk 100 GB or more."
+    return Finding(rule="small-disk", weight=Weight.MEDIUM, path=path, line=line, what=message, fix=fix, also=also)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from chipwise.auditor.commands import Word, value_of, words_of_container, words_of_text
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import Pod, is_spot, pods_of, words_of
-from chipwise.auditor.source import Sources, line_of, look, whole_number
+from chipwise.auditor.source import Sources, line_of, listed, look, mapped, whole_number
 
 ABOUT = "jobs on spot machines save their work"
 _SHORT_S = 3600
+_SAVING = (
+    *("--checkpoint-dir", "--checkpoint_dir", "--ckpt-dir", "--ckpt_dir", "--save-dir", "--save_dir", "--save"),
+    *("--checkpoint-path", "--checkpoint_path", "--output-dir", "--output_dir", "--checkpoints"),
+)
 _TESTS = ("pytest", "ctest", "tox", "nox", "go test")
 _SIGNS = (  # the second row: what is there already is not done again
     *("checkpoint", "ckpt", "resume", "snapshot"),
@@ -19,6 +24,8 @@ _SIGNS = (  # the second row: what is there already is not done again
 
 def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources):
+        if pod.is_job and is_spot(pod.spec) and not _is_short(pod):
+            yield from _lost(pod)
         if pod.is_job and is_spot(pod.spec) and not _saves(str(pod.owner.body)) and not _is_short(pod):
             yield Finding(
                 rule="spot-without-checkpoint",
@@ -30,6 +37,11 @@ def check(sources: Sources) -> Iterator[Finding]:
             )
     for manifest in sources.manifests:
         is_sky = {"resources", "run"} <= manifest.body.keys() and "service" not in manifest.body and not manifest.kind
+        if is_sky and look(manifest.body, "resources", "use_spot") is True:
+            mounts = tuple(str(one).rstrip("/") + "/" for one in mapped(manifest.body.get("file_mounts")))
+            for place in _saved_at(words_of_text(str(manifest.body["run"]), line_of(manifest.body, "run"))):
+                if not mounts or not (place.text.rstrip("/") + "/").startswith(mounts):
+                    yield _ephemeral(manifest.path, place, "the task")
         if is_sky and look(manifest.body, "resources", "use_spot") is True and not _saves(str(manifest.body)):
             yield Finding(
                 rule="spot-without-checkpoint",
@@ -39,6 +51,39 @@ def check(sources: Sources) -> Iterator[Finding]:
                 what="the task runs on spot machines, and nothing says that it saves its work",
                 fix="Mount a bucket for checkpoints.",
             )
+
+
+def _lost(pod: Pod) -> Iterator[Finding]:
+    """Saved where the next machine will not find it: outside of every volume, or in one that ends with the pod."""
+    volumes = {str(look(one, "name")): one for one in listed(pod.spec.get("volumes"))}
+    for container in pod.mains:
+        kept = [
+            str(look(mount, "mountPath")).rstrip("/") + "/"
+            for mount in listed(container.get("volumeMounts"))
+            if look(volumes.get(str(look(mount, "name"))), "emptyDir") is None
+        ]
+        for place in _saved_at(words_of_container(container)):
+            if not (place.text.rstrip("/") + "/").startswith(tuple(kept)):
+                yield _ephemeral(pod.owner.path, place, pod.owner.title)
+
+
+def _saved_at(words: Sequence[Word]) -> Iterator[Word]:
+    """Local directories that a command saves its state to."""
+    for flag in _SAVING:
+        place = value_of(words, (flag,))
+        if place and place.text.startswith(("/", "~", "./")) and "$" not in place.text:
+            yield place
+
+
+def _ephemeral(path: str, place: Word, title: str) -> Finding:
+    return Finding(
+        rule="spot-without-checkpoint",
+        weight=Weight.HIGH,
+        path=path,
+        line=place.line,
+        what=f"{title} runs on spot machines and saves its work to {place.text}, which goes with the machine",
+        fix="Save it to a mounted bucket or a volume that stays, or to a URL.",
+    )
 
 
 def _is_short(pod: Pod) -> bool:

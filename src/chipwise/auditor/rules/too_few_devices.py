@@ -16,44 +16,79 @@ from chipwise.auditor.commands import (
     Word,
     number_of,
     words_of_container,
-    words_of_text,
 )
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.pods import Pod, chips_of, pods_of, title_of
-from chipwise.auditor.source import Located, Sources, line_of, listed, look, mapped, whole_number
+from chipwise.auditor.pods import Pod, chips_of, node_labels, pods_of, title_of
+from chipwise.auditor.source import Located, Manifest, Sources, line_of, listed, look, mapped, whole_number
+from chipwise.auditor.tasks import tasks_of
+from chipwise.auditor.workloads import group_of
 
 ABOUT = "a command is split over no more devices than there are"
 _RULE = "too-few-devices"
 _GPUS = ("nvidia.com/gpu", "amd.com/gpu", "google.com/tpu")
 _VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
-_CORES = ("Trainium", "Inferentia", "tpu")  # devices of several cores, a process each
+_NEURON = "aws.amazon.com/neuron"
+_CORES = {"inf2": 2, "trn1": 2, "trn1n": 2}  # of one Neuron device; later ones have eight
+_MOST_CORES = 8
 _NUMBERS = re.compile(r"\d+(?:,\d+)+")
+_SERVED = re.compile(r"^\s*tensor_parallel_size:\s*(\d{1,4})\s*$", re.MULTILINE)
 
 
 def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources, partial=True):
         for container in pod.mains:
-            devices = sum(count for name, count in chips_of(container).items() if name in _GPUS)
+            devices = _devices(pod, container)
             if devices:
-                words = words_of_container(container)
-                yield from _split(pod.owner.path, title_of(pod, container), words, devices, _nodes(pod, words))
+                words, place = words_of_container(container), _asked(container)
+                yield from _split(
+                    pod.owner.path, title_of(pod, container), words, devices, _nodes(pod, words), also=(pod.owner.path, place)
+                )
                 yield from _seen(pod, container, devices)
                 yield from _processes(pod, container, devices)
     for compose in sources.compose:
         for name, service in mapped(compose.body.get("services")).items():
-            devices = _reserved(service)
+            devices, line = _reserved(service)
             if devices and isinstance(service, Located):
-                yield from _split(compose.path, f"service {name}", words_of_container(service), devices, 1)
+                words = words_of_container(service)
+                yield from _split(compose.path, f"service {name}", words, devices, 1, also=(compose.path, line))
+    for task in tasks_of(sources):
+        if task.devices:
+            yield from _split(task.path, "the task", task.words, task.devices, task.nodes)
     for manifest in sources.manifests:
-        if not manifest.kind and {"resources", "run"} <= manifest.body.keys():
-            devices = _sky(look(manifest.body, "resources", "accelerators"))
-            nodes = max(1, whole_number(manifest.body.get("num_nodes")))
-            words = words_of_text(str(manifest.body["run"]), line_of(manifest.body, "run"))
-            if devices:
-                yield from _split(manifest.path, "the task", words, devices, nodes)
+        if manifest.kind == "RayService":
+            yield from _ray(manifest, sources)
 
 
-def _split(path: str, title: str, words: Sequence[Word], devices: int, nodes: int | None) -> Iterator[Finding]:
+def _devices(pod: Pod, container: Located) -> int:
+    """Those that a process each may have; a Neuron device has several cores."""
+    chips = chips_of(container)
+    families = [name.partition(".")[0] for name in node_labels(pod.spec).get("node.kubernetes.io/instance-type", ())]
+    cores = max((_CORES.get(family, _MOST_CORES) for family in families), default=_MOST_CORES)
+    neuron = chips.get(f"{_NEURON}core", 0) + cores * (chips.get(_NEURON, 0) + chips.get(f"{_NEURON}device", 0))
+    return neuron + sum(count for name, count in chips.items() if name in _GPUS)
+
+
+def _asked(container: Located) -> int:
+    """The line of its devices."""
+    limits = look(container, "resources", "limits") or look(container, "resources", "requests")
+    return next((line_of(limits, name) for name in chips_of(container)), line_of(container, "resources"))
+
+
+def _ray(manifest: Manifest, sources: Sources) -> Iterator[Finding]:
+    """What Serve is asked to split, against the largest machine of the cluster: over two, each step waits for the network."""
+    pods = [pod for pod in pods_of(sources, partial=True) if pod.owner is manifest]
+    devices = max((sum(count for name, count in pod.chips.items() if name in _GPUS) for pod in pods), default=0)
+    spec = manifest.body.get("spec")
+    text, line = str(look(spec, "serveConfigV2") or ""), line_of(spec, "serveConfigV2")
+    for match in _SERVED.finditer(text):
+        if devices and int(match[1]) > devices:
+            message = f"{manifest.title} is split over {match[1]} devices, and its largest machine has {devices}"
+            yield _finding(manifest.path, line + text.count("\n", 0, match.start(1)) + 1, message, int(match[1]))
+
+
+def _split(
+    path: str, title: str, words: Sequence[Word], devices: int, nodes: int | None, also: tuple[str, int] | None = None
+) -> Iterator[Finding]:
     """`nodes`: None where the command may reach over machines that the file does not count."""
     processes = number_of(words, PROCESSES)
     if processes and processes.value > devices:
@@ -62,12 +97,13 @@ def _split(path: str, title: str, words: Sequence[Word], devices: int, nodes: in
             processes.line,
             f"{title} starts {processes.value} processes per machine on {devices} devices",
             processes.value,
+            also,
         )
     ranks, stated = number_of(words, RANKS), number_of(words, NODES)
     counted = stated.value if stated else 1
     if ranks and ranks.value > devices * counted:
         need = -(-ranks.value // counted)
-        yield _finding(path, ranks.line, f"{title} starts {need} processes per machine on {devices} devices", need)
+        yield _finding(path, ranks.line, f"{title} starts {need} processes per machine on {devices} devices", need, also)
     splits = [split for split in (number_of(words, flags) for flags in (TENSOR, PIPELINE, DATA)) if split]
     if not splits or (nodes is None and not stated):
         return
@@ -76,7 +112,7 @@ def _split(path: str, title: str, words: Sequence[Word], devices: int, nodes: in
     if total > devices * machines:
         place = f"{devices} devices" if machines == 1 else f"{machines} machines of {devices} devices"
         need = -(-total // machines)
-        yield _finding(path, splits[0].line, f"{title} is split over {total} devices and has {place}", need)
+        yield _finding(path, splits[0].line, f"{title} is split over {total} devices and has {place}", need, also)
 
 
 def _product(splits: Sequence[Number]) -> int:
@@ -91,9 +127,8 @@ def _nodes(pod: Pod, words: Sequence[Word]) -> int | None:
     kind = pod.owner.kind
     if kind.startswith("Ray") or any(word.text == "ray" for word in words):
         return None
-    if kind == "LeaderWorkerSet":
-        return max(1, whole_number(look(pod.owner.body, "spec", "leaderWorkerTemplate", "size")))
-    return 1
+    group = group_of(pod.owner) if kind == "LeaderWorkerSet" else None
+    return group.size if group else 1
 
 
 def _seen(pod: Pod, container: Located, devices: int) -> Iterator[Finding]:
@@ -113,24 +148,15 @@ def _processes(pod: Pod, container: Located, devices: int) -> Iterator[Finding]:
         yield _finding(pod.owner.path, line_of(container, "numProcPerNode"), message, processes)
 
 
-def _reserved(service: object) -> int:
-    """Devices of a service of Compose; 0 where it takes all of them or none."""
+def _reserved(service: object) -> tuple[int, int]:
+    """Devices of a service of Compose and the line that counts them; 0 where it takes all of them or none."""
     for device in listed(look(service, "deploy", "resources", "reservations", "devices")):
         if "gpu" in map(str, listed(look(device, "capabilities"))):
-            return len(listed(look(device, "device_ids"))) or whole_number(look(device, "count"))
-    return 0
+            return len(listed(look(device, "device_ids"))) or whole_number(look(device, "count")), line_of(device)
+    return 0, 1
 
 
-def _sky(accelerators: object) -> int:
-    """`A100:4`, or {A100: 4}; 0 where it names several."""
-    if isinstance(accelerators, Located):
-        [(name, count), *others] = accelerators.items() or [("", 0)]
-        return 0 if others or str(name).startswith(_CORES) else whole_number(count)
-    if isinstance(accelerators, str) and accelerators and not accelerators.startswith(_CORES):
-        return whole_number(accelerators.partition(":")[2] or "1")
-    return 0
-
-
-def _finding(path: str, line: int, message: str, need: int) -> Finding:
+def _finding(path: str, line: int, message: str, need: int, also: tuple[str, int] | None = None) -> Finding:
     fix = f"Ask for {need} devices per machine, or split it over as many as there are."
-    return Finding(rule=_RULE, weight=Weight.HIGH, path=path, line=line, what=message, fix=fix)
+    places = (also,) if also else ()
+    return Finding(rule=_RULE, weight=Weight.HIGH, path=path, line=line, what=message, fix=fix, also=places)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from chipwise.auditor.cloudformation import Resource, resources_of
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.source import Sources, TerraformBlock, line_of, listed, look
-from chipwise.auditor.terraform import inner, is_true
+from chipwise.auditor.source import Located, Sources, TerraformBlock, line_of, listed, look, walk
+from chipwise.auditor.terraform import inner, is_true, line_inside, machine_groups, text_of
 
 ABOUT = "disks are encrypted"
 _RULE = "unencrypted-disk"
@@ -26,7 +28,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                         manifest.path, line_of(mapping), f"{manifest.title}: {look(mapping, 'deviceName')} is not encrypted"
                     )
         if manifest.kind == "ClusterConfig":
-            for group in listed(manifest.body.get("managedNodeGroups")):
+            for group in [*listed(manifest.body.get("managedNodeGroups")), *listed(manifest.body.get("nodeGroups"))]:
                 if look(group, "volumeEncrypted") is False:
                     yield _finding(
                         manifest.path, line_of(group, "volumeEncrypted"), f"node group {look(group, 'name')} is not encrypted"
@@ -36,7 +38,35 @@ def check(sources: Sources) -> Iterator[Finding]:
             yield _finding(manifest.path, line_of(manifest.body, "parameters"), f"{manifest.title} is not encrypted")
     for block in sources.blocks:
         if block.type == "resource" and _bare(block):
-            yield _finding(block.path, block.line, f"{block.title} has a disk that is not encrypted")
+            also = ((block.path, line_inside(sources, block, "encrypted")),)
+            yield _finding(block.path, block.line, f"{block.title} has a disk that is not encrypted", also)
+        for name, group in machine_groups(block) if block.type == "module" else ():
+            if any(key == "encrypted" and text_of(value).lower() == "false" for key, value in _settings(group)):
+                line = line_inside(sources, block, "encrypted", name)
+                yield _finding(block.path, line, f"{block.title}: {name} has a disk that is not encrypted")
+    for resource in resources_of(sources):
+        yield from _resource(resource)
+
+
+def _settings(value: Any) -> Iterator[tuple[str, Any]]:
+    """Every argument inside, at whatever depth."""
+    for key, item in value.items() if isinstance(value, Mapping) else ():
+        yield str(key).strip('"'), item
+        for inside in item if isinstance(item, list) else [item]:
+            yield from _settings(inside)
+
+
+def _resource(resource: Resource) -> Iterator[Finding]:
+    """Of CloudFormation."""
+    alone = resource.type in ("AWS::EC2::Volume", "AWS::EFS::FileSystem")
+    if alone and not is_true(resource.properties.get("Encrypted")):
+        line = line_of(resource.properties, "Encrypted")
+        yield _finding(resource.path, line, f"{resource.name} is not encrypted")
+    if resource.type in ("AWS::EC2::Instance", "AWS::EC2::LaunchTemplate"):
+        for disk in (one["Ebs"] for one in walk(resource.properties) if isinstance(one.get("Ebs"), Located)):
+            if not is_true(disk.get("Encrypted")):
+                line = line_of(disk, "Encrypted")
+                yield _finding(resource.path, line, f"{resource.name} has a disk that is not encrypted")
 
 
 def _bare(block: TerraformBlock) -> bool:
@@ -54,5 +84,6 @@ def _bare(block: TerraformBlock) -> bool:
     return False
 
 
-def _finding(path: str, line: int, message: str) -> Finding:
-    return Finding(rule=_RULE, weight=Weight.HIGH, path=path, line=line, what=message, fix="Set encrypted to true.")
+def _finding(path: str, line: int, message: str, also: tuple[tuple[str, int], ...] = ()) -> Finding:
+    fix = "Set encrypted to true."
+    return Finding(rule=_RULE, weight=Weight.HIGH, path=path, line=line, what=message, fix=fix, also=also)

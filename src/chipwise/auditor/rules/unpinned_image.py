@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from chipwise.auditor.commands import value_of
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import pods_of
-from chipwise.auditor.source import Sources, line_of, look
+from chipwise.auditor.source import Sources, line_of, listed, look
+from chipwise.auditor.tasks import tasks_of
 
 ABOUT = "images have a version"
 
@@ -16,6 +18,11 @@ def check(sources: Sources) -> Iterator[Finding]:
         for container in pod.containers:
             if (image := container.get("image")) and _loose(str(image)):
                 yield _finding(pod.owner.path, line_of(container, "image"), f"{pod.owner.title}: {image} has no fixed version")
+    for manifest in sources.manifests:
+        for term in listed(look(manifest.body, "spec", "amiSelectorTerms")) if manifest.kind == "EC2NodeClass" else ():
+            if str(look(term, "alias") or "").endswith("@latest"):
+                message = f"{manifest.title}: {look(term, 'alias')} replaces machines whenever a new system appears"
+                yield _finding(manifest.path, line_of(term, "alias"), message)
     for file in sources.dockerfiles:
         stages = {one.rest.split()[-1] for one in file if one.word == "FROM" and " as " in one.rest.lower()}
         for instruction in file:
@@ -23,6 +30,14 @@ def check(sources: Sources) -> Iterator[Finding]:
             image = instruction.rest.split()[1] if image.startswith("--") and len(instruction.rest.split()) > 1 else image
             if image and image not in stages and image != "scratch" and "$" not in image and _loose(image):
                 yield _finding(instruction.path, instruction.line, f"{image} has no fixed version")
+    for task in tasks_of(sources):
+        image = value_of(task.words, ("--container-image",))
+        if image and "$" not in image.text and not image.text.startswith("/") and _loose(image.text.replace("#", "/")):
+            yield _finding(task.path, image.line, f"the task: {image.text} has no fixed version")
+        resources = task.manifest.body.get("resources")
+        chosen = str(look(resources, "image_id") or "")
+        if chosen.startswith("docker:") and _loose(chosen.removeprefix("docker:")):
+            yield _finding(task.path, line_of(resources, "image_id"), f"the task: {chosen} has no fixed version")
     for manifest in sources.compose:
         services = manifest.body.get("services")
         for name, service in services.items() if isinstance(services, dict) else ():

@@ -1,0 +1,48 @@
+"""A group over several machines that leaves their fast network out trains at a fraction; machines without one reject it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chipwise.auditor.finding import Finding, Weight
+from chipwise.auditor.hardware import machines_for, machines_named
+from chipwise.auditor.pods import pods_of, title_of
+from chipwise.auditor.source import Sources, line_of, listed, look, mapped
+from chipwise.auditor.workloads import spans_machines
+
+ABOUT = "groups use the fast network that their machines have"
+_EFA = "vpc.amazonaws.com/efa"
+_FAST_BYTES_PER_S = 400e9 / 8  # below it, plain sockets keep up nearly as well
+
+
+def check(sources: Sources) -> Iterator[Finding]:
+    for pod in pods_of(sources, partial=True):
+        machines = machines_for(pod)
+        if not machines or not pod.chips or pod.spec.get("hostNetwork") is True:
+            continue
+        for container in pod.mains:
+            limits = mapped(look(container, "resources", "limits"))
+            fast = all(one.fabric == "efa" and (one.network_bytes_per_s or 0) >= _FAST_BYTES_PER_S for one in machines)
+            if spans_machines(pod.owner) and fast and _EFA not in limits and pod.owner.kind != "TrainJob":
+                message = f"{title_of(pod, container)} works over several {machines[0].name} and asks for no {_EFA}"
+                line = line_of(container, "resources", "limits")
+                fix = f"Add {_EFA} to its limits, and the device plugin of EFA to the cluster."
+                yield _finding(pod.owner.path, line, message, fix)
+            if _EFA in limits and all(one.fabric != "efa" for one in machines):
+                message = f"{title_of(pod, container)} asks for {_EFA}, which {machines[0].name} does not have"
+                line = line_of(container, "resources", "limits", _EFA)
+                yield _finding(pod.owner.path, line, message, "Drop it, or take a machine with EFA.", Weight.HIGH)
+    for manifest in sources.manifests:
+        for key in ("managedNodeGroups", "nodeGroups") if manifest.kind == "ClusterConfig" else ():
+            for group in listed(manifest.body.get(key)):
+                names = [str(name) for name in (look(group, "instanceType"), *listed(look(group, "instanceTypes"))) if name]
+                known = [machine for name in names for machine in machines_named(name)]
+                if look(group, "efaEnabled") is True and known and any(one.fabric != "efa" for one in known):
+                    slow = next(one.name for one in known if one.fabric != "efa")
+                    message = f"node group {look(group, 'name')} wants EFA, which {slow} does not have"
+                    line = line_of(group, "efaEnabled")
+                    yield _finding(manifest.path, line, message, "Drop efaEnabled, or take a machine with EFA.", Weight.HIGH)
+
+
+def _finding(path: str, line: int, message: str, fix: str, weight: Weight = Weight.MEDIUM) -> Finding:
+    return Finding(rule="fast-network", weight=weight, path=path, line=line, what=message, fix=fix)

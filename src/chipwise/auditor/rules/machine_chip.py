@@ -1,0 +1,75 @@
+"""A machine type brings its own chip and processor: one that is asked for beside another is never made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from chipwise.auditor.finding import Finding, Weight
+from chipwise.auditor.hardware import machines_named
+from chipwise.auditor.machines import pools
+from chipwise.auditor.source import Sources, TerraformBlock, line_of, listed, look
+from chipwise.auditor.terraform import inner, line_inside, text_of
+
+ABOUT = "machines have the chip and the processor that are asked of them"
+_GOOGLE = (  # families of Google's machines, and what accelerators of them are called
+    (re.compile(r"g2-"), ("nvidia-l4",)),
+    (re.compile(r"a2-ultragpu-"), ("nvidia-a100-80gb",)),
+    (re.compile(r"a2-"), ("nvidia-tesla-a100",)),
+    (re.compile(r"a3-ultragpu-"), ("nvidia-h200-141gb",)),
+    (re.compile(r"a3-"), ("nvidia-h100-80gb", "nvidia-h100-mega-80gb")),
+    (re.compile(r"a4-"), ("nvidia-b200",)),
+    (re.compile(r"(?:n1|custom)-"), ("nvidia-tesla-t4", "nvidia-tesla-v100", "nvidia-tesla-p100", "nvidia-tesla-p4")),
+    (re.compile(r"(?:e2|n2|n2d|c2|c2d|c3|c3d|c4|n4|t2d|t2a|m1|m2|m3)-"), ()),
+)
+_ARM_FAMILIES = ("g5g", "p6e-gb200", "p6e-gb300")
+
+
+def check(sources: Sources) -> Iterator[Finding]:
+    for block in sources.blocks:
+        if block.type == "resource":
+            yield from _google(sources, block)
+    for manifest, spec in pools(sources):
+        wanted = {str(look(one, "key")): one for one in listed(look(spec, "requirements")) if look(one, "operator") == "In"}
+        arch = wanted.get("kubernetes.io/arch")
+        stated = {str(value) for value in listed(look(arch, "values"))}
+        found = set().union(*(_architectures(key, listed(look(one, "values"))) for key, one in wanted.items()))
+        if stated and found and not stated & found:
+            kinds = ", ".join(sorted(found))
+            yield Finding(
+                rule="machine-chip",
+                weight=Weight.HIGH,
+                path=manifest.path,
+                line=line_of(arch, "values"),
+                what=f"{manifest.title} wants {', '.join(sorted(stated))}, and its machines are {kinds}: none is ever made",
+                fix=f"Set kubernetes.io/arch to {kinds}.",
+            )
+
+
+def _architectures(key: str, values: object) -> set[str]:
+    """Of machines or families that are named."""
+    names = [str(value) for value in listed(values)]
+    if key == "node.kubernetes.io/instance-type":
+        known = [machine for name in names for machine in machines_named(name)]
+        return {"arm64" if one.cpu_arch in ("arm64", "aarch64") else "amd64" for one in known if one.cpu_arch}
+    if key == "karpenter.k8s.aws/instance-family":
+        return {"arm64" if name in _ARM_FAMILIES else "amd64" for name in names}
+    return set()
+
+
+def _google(sources: Sources, block: TerraformBlock) -> Iterator[Finding]:
+    for body in (block.body, *inner(block.body, "node_config")):
+        machine = text_of(body.get("machine_type"))
+        fitting = next((names for family, names in _GOOGLE if family.match(machine)), None)
+        for accelerator in inner(body, "guest_accelerator"):
+            kind = text_of(accelerator.get("type")).rpartition("/")[2]
+            if fitting is not None and kind.startswith("nvidia-") and not kind.startswith(fitting or "-"):
+                names = " or ".join(fitting) or "none"
+                yield Finding(
+                    rule="machine-chip",
+                    weight=Weight.HIGH,
+                    path=block.path,
+                    line=line_inside(sources, block, "type"),
+                    what=f"{block.title}: {machine} has {names}, and {kind} is asked for",
+                    fix=f"Set the type to {names}, or take another machine." if fitting else "Take a machine that has it.",
+                )

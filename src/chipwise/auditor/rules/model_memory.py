@@ -1,0 +1,110 @@
+"""A model whose weights, or the keys and values of one whole context, exceed its devices' memory ends while it loads.
+
+The least that it needs is counted: weights at the stated precision and one sequence of the stated length. Engines want more."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from chipwise.auditor.commands import TENSOR, Number, Word, number_of, value_of, words_of_container
+from chipwise.auditor.finding import Finding, Weight
+from chipwise.auditor.hardware import chips_for, machines_for
+from chipwise.auditor.pods import Pod, chips_of, pods_of, title_of
+from chipwise.auditor.source import Located, Sources
+from chipwise.auditor.workloads import group_of
+from chipwise.workload.model import registry
+from chipwise.workload.model.decoder import DecoderShape
+from chipwise.workload.model.layers import Attention
+from chipwise.workload.model.registry import Model
+
+ABOUT = "models fit into the memory of their devices"
+_MODEL = ("--model", "--model-id", "--model_id", "--model-path", "--model_path", "serve")
+_LENGTH = ("--max-model-len", "--max_model_len", "--context-length", "--max-total-tokens")
+_SHARE = ("--gpu-memory-utilization", "--gpu_memory_utilization", "--mem-fraction-static")
+_SMALLER = (*("awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4", "gguf", "bnb", "bitsandbytes", "eetq"), "fp8", "int8", "w8a8")
+_SIZE = re.compile(r"(?<![\w.])(?:(\d+)x)?(\d+(?:\.\d+)?)b(?![a-z0-9])", re.IGNORECASE)
+_DEVICES = ("nvidia.com/gpu", "amd.com/gpu")
+_DEFAULT_SHARE = 0.9
+
+
+def check(sources: Sources) -> Iterator[Finding]:
+    for pod in pods_of(sources, partial=True):
+        size = 0.0 if pod.is_job or pod.owner.kind.startswith("Ray") else _device_bytes(pod)
+        for container in pod.mains if size else ():
+            yield from _fits(pod, container, size)
+
+
+def _fits(pod: Pod, container: Located, size: float) -> Iterator[Finding]:
+    words = words_of_container(container)
+    flag, room = value_of(words, _MODEL), size * _devices(pod, container)
+    split = number_of(words, TENSOR)
+    if not flag or not room or (split and split.value > _devices(pod, container)):
+        return  # that it has too few devices is said by another rule
+    name = flag.text.strip("/")
+    model = registry.load().known(name)
+    bits = _bits(words, name, model)
+    parameters = _parameters(name, model)
+    share = value_of(words, _SHARE)
+    usable = room * (_number(share) or _DEFAULT_SHARE)
+    weights = parameters * bits / 8
+    if weights > usable:
+        message = f"{title_of(pod, container)}: weights of {name} take {weights / 2**30:.0f} GiB"
+        yield _finding(pod, flag.line, f"{message}, and its devices offer {usable / 2**30:.0f}")
+        return
+    length = number_of(words, _LENGTH)
+    each = _kv_bytes(model)
+    if length and each and weights + length.value * each > usable:
+        yield _too_long(pod, container, length, each, usable - weights)
+
+
+def _too_long(pod: Pod, container: Located, length: Number, each: float, left: float) -> Finding:
+    fits = int(left / each) // 1024 * 1024
+    message = f"{title_of(pod, container)}: a context of {length.value:,} tokens takes {length.value * each / 2**30:.0f} GiB"
+    return _finding(pod, length.line, f"{message}, and {left / 2**30:.0f} are left beside the weights (about {fits:,} tokens)")
+
+
+def _device_bytes(pod: Pod) -> float:
+    """Memory of the largest device that its labels leave open; 0 where they are not known."""
+    sizes = [one.chip_memory_bytes or 0.0 for one in machines_for(pod)] or [one.memory_bytes or 0.0 for one in chips_for(pod)]
+    return max(sizes, default=0.0) if all(sizes) else 0.0
+
+
+def _devices(pod: Pod, container: Located) -> int:
+    group = group_of(pod.owner) if pod.owner.kind == "LeaderWorkerSet" else None
+    return sum(count for name, count in chips_of(container).items() if name in _DEVICES) * (group.size if group else 1)
+
+
+def _bits(words: list[Word], name: str, model: Model | None) -> float:
+    text = " ".join([name, *(word.text for word in words), model.published_precision if model else ""]).lower()
+    small = [sign for sign in _SMALLER if sign in text]
+    if not small:
+        return 32.0 if "float32" in text else 16.0
+    return 8.0 if all(sign in ("fp8", "int8", "w8a8", "bnb", "bitsandbytes", "eetq") for sign in small) else 4.0
+
+
+def _parameters(name: str, model: Model | None) -> float:
+    if model and model.published_parameters:
+        return float(model.published_parameters)
+    size = _SIZE.search(name.rpartition("/")[2])
+    return int(size[1] or 1) * float(size[2]) * 1e9 * (0.85 if size[1] else 1.0) if size else 0.0  # experts share attention
+
+
+def _kv_bytes(model: Model | None) -> float:
+    """Of one token in 16 bits; 0 where the shape is another than keys and values of heads in every layer."""
+    shape = model.shape if model else None
+    if not isinstance(shape, DecoderShape) or not isinstance(shape.attention, Attention) or shape.window:
+        return 0.0
+    return 2.0 * shape.layers * shape.attention.kv_heads * shape.attention.head_dim * 2.0
+
+
+def _number(word: Word | None) -> float:
+    try:
+        return float(word.text) if word else 0.0
+    except ValueError:
+        return 0.0
+
+
+def _finding(pod: Pod, line: int, message: str) -> Finding:
+    fix = "Take more or larger devices, weights in fewer bits, or a shorter context."
+    return Finding(rule="model-memory", weight=Weight.HIGH, path=pod.owner.path, line=line, what=message, fix=fix)

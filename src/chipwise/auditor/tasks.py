@@ -1,0 +1,62 @@
+"""Tasks that are no objects of Kubernetes: SkyPilot's files, and batch scripts of Slurm, which are read as such."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from chipwise.auditor.commands import Word, words_of_text
+from chipwise.auditor.source import Located, Manifest, Sources, line_of, look, whole_number
+
+_CORES = ("Trainium", "Inferentia", "tpu")  # devices of several cores, a process each
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    manifest: Manifest
+    words: tuple[Word, ...]
+    nodes: int
+    devices: int  # of each node; 0: none, all, or several kinds to choose from
+    chip: str  # empty: not known
+
+    @property
+    def path(self) -> str:
+        return self.manifest.path
+
+
+def tasks_of(sources: Sources) -> Iterator[Task]:
+    for manifest in sources.manifests:
+        body = manifest.body
+        if manifest.kind or not {"resources", "run"} <= body.keys():
+            continue
+        chip, devices = _accelerators(look(body, "resources", "accelerators"))
+        words = tuple(words_of_text(str(body["run"]), line_of(body, "run")))
+        yield Task(manifest, words, max(1, whole_number(body.get("num_nodes"))), devices, chip)
+
+
+def settings_of(task: Task) -> Iterator[tuple[str, str, int]]:
+    """Variables that it sets: name, value and line."""
+    for key in ("envs", "secrets"):
+        given = task.manifest.body.get(key)
+        if isinstance(given, Located):
+            yield from ((name, str(value), line_of(given, name)) for name, value in given.items() if value is not None)
+    yield from exported(task.words)
+
+
+def exported(words: tuple[Word, ...] | list[Word]) -> Iterator[tuple[str, str, int]]:
+    """What a script sets by `NAME=value`, exported or given to a command, also by `-x NAME=value` of mpirun."""
+    for word in words:
+        name, equals, value = word.text.partition("=")
+        if equals and name.isidentifier() and name.isupper():
+            yield name, value, word.line
+
+
+def _accelerators(accelerators: object) -> tuple[str, int]:
+    """`A100:4`, or {A100: 4}; 0 where it names several."""
+    if isinstance(accelerators, Located):
+        [(name, count), *others] = accelerators.items() or [("", 0)]
+        return ("", 0) if others or str(name).startswith(_CORES) else (str(name), whole_number(count))
+    if isinstance(accelerators, str) and accelerators and not accelerators.startswith(_CORES):
+        name, _, count = accelerators.partition(":")
+        return "" if name == "gpu" else name, whole_number(count or "1")
+    return "", 0
