@@ -1,4 +1,4 @@
-"""What the launcher and the workers of an MPIJob run, by the real sshd and the real Open MPI, on two machines of this kernel."""
+"""What the launcher and the workers of an MPIJob run, by the real sshd and the real Open MPI, on two machines here."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from chipwise.planner.values.split import Runs
 from chipwise.renderer.deployment import Deployment
 from fixed_deployments import CASES
 from kube.rendered import manifests
@@ -22,7 +23,7 @@ def job(command: str) -> Deployment:
     """Two machines with two cores each."""
     node = replace(HPC.node, vcpus=2, machine="hpc7a.12xlarge")
     software = replace(HPC.software, command=("sh", "-c", command), env=(("COLOUR", "light blue"),))
-    return replace(HPC, node=node, machines=2, split=replace(HPC.split, chips_each=2), software=software)
+    return replace(HPC, node=node, machines=2, split=Runs(at_once=1, chips_each=2), software=software)
 
 
 def scripts(planned: Deployment) -> tuple[dict[str, Any], dict[str, Any]]:

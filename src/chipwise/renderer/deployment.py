@@ -108,6 +108,8 @@ class Volume:
     shared: bool = False  # written or read by several machines at once
     url: str | None = None  # where its contents lie already
     reason: str = ""
+    on_machine: bool = False  # on the disk of the machine, empty for each new pod; nothing is claimed for it
+    storage_class: str = ""  # in a cluster, where the workload names one
 
 
 @dataclass(frozen=True, slots=True)

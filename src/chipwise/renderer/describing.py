@@ -31,6 +31,7 @@ from chipwise.renderer.encoders import poolers
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.hardware import node_of
 from chipwise.renderer.joining import joining
+from chipwise.renderer.launch.caching import cache_notes, with_cache
 from chipwise.renderer.launch.handing import arrives_at
 from chipwise.renderer.launch.weights import patient, weight_notes
 from chipwise.renderer.layout import copies_each
@@ -113,7 +114,8 @@ def describe(
     goals, budget = work.goals, work.goals.budget
     software = patient(software_of(request, catalog.rows("images")), loaded)
     answered = answers_bytes(work, model, loaded) if software.command[:2] == ("vllm", "run-batch") else None
-    return Deployment(
+    kept = tuple(volumes_of(work, chosen, loaded, form, answered, bool(starts)))
+    deployment = Deployment(
         name=name,
         title=work.name,
         kind=plan.kind,
@@ -128,7 +130,7 @@ def describe(
         split=split,
         chips_each=per_replica,
         model=loaded,
-        volumes=tuple(volumes_of(work, chosen, loaded, form, answered, bool(starts))),
+        volumes=kept,
         scaling=scaling,
         checkpoint_s=_checkpoint(work, chosen),
         deadline_s=goals.deadline,
@@ -144,6 +146,7 @@ def describe(
         notes=(
             *_notes(work, chosen, node),
             *weight_notes(software, loaded, form),
+            *cache_notes(software.engine, loaded, form, any(one.on_machine for one in kept)),
             *_taught(teacher),
             *paused(hours),
             *notes_of(plan, chosen),
@@ -169,6 +172,7 @@ def describe(
         reservation=reservation_of(work),
         answers_bytes=answered,
     )
+    return with_cache(deployment)
 
 
 def describe_pipeline(work: Pipeline, plan: PipelinePlan, catalog: Catalog, models: Mapping[str, Known | None]) -> Deployment:

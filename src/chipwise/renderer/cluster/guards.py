@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 from chipwise.renderer.cluster import buckets, live, storage
 from chipwise.renderer.cluster.accelerators import pod_chips, resource_of
-from chipwise.renderer.cluster.pod import Object, claim_name, meta, mounted_volumes, namespace_of, priority_of, selector
+from chipwise.renderer.cluster.pod import Object, claim_name, claimed_volumes, gib, meta, namespace_of, priority_of, selector
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.launch import streams
 from chipwise.renderer.layout import grouped, meets, pods, replica_machines
 from chipwise.renderer.yaml_text import Noted, Yaml
-from chipwise.units import GIB
 
 
 def namespace(deployment: Deployment) -> Object:
@@ -81,9 +80,9 @@ def quota(deployment: Deployment) -> Object:
             if deployment.form is Form.SERVICE
             else Noted(str(chips), "What the plan uses, and no more.")
         )
-    stored = sum(one.size_bytes for one in mounted_volumes(deployment))
+    stored = sum(one.size_bytes for one in claimed_volumes(deployment))
     if stored:
-        hard["requests.storage"] = f"{_gib(stored) + 10}Gi"
+        hard["requests.storage"] = f"{gib(stored) + 10}Gi"
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta(deployment), "spec": {"hard": hard}}
 
 
@@ -146,7 +145,7 @@ def _rule_for(where: tuple[str, int]) -> Object:
 
 def claims(deployment: Deployment) -> Sequence[Object]:
     objects: list[Object] = []
-    for volume in mounted_volumes(deployment):
+    for volume in claimed_volumes(deployment):
         mode = "ReadWriteMany" if volume.shared else "ReadWriteOnce"
         reason = f"{volume.reason.capitalize()}." if volume.reason else ""
         metadata: Yaml = meta(deployment, claim_name(deployment, volume))
@@ -161,7 +160,7 @@ def claims(deployment: Deployment) -> Sequence[Object]:
                 [mode], "Several machines use it: give storageClassName a class that can, such as EFS, Filestore or FSx."
             )
         spec["resources"] = {
-            "requests": {"storage": Noted(f"{_gib(volume.size_bytes)}Gi", reason) if reason else f"{_gib(volume.size_bytes)}Gi"}
+            "requests": {"storage": Noted(f"{gib(volume.size_bytes)}Gi", reason) if reason else f"{gib(volume.size_bytes)}Gi"}
         }
         objects.append(
             {
@@ -172,7 +171,3 @@ def claims(deployment: Deployment) -> Sequence[Object]:
             }
         )
     return objects
-
-
-def _gib(size: float) -> int:
-    return max(int(size / GIB + 0.999), 1)

@@ -97,7 +97,7 @@ def failure_policy(deployment: Deployment) -> Object:
 
 
 def hours_note(deployment: Deployment, resource: str, suspending: str = '{"suspend": true}') -> str:
-    """For a job that may run in some hours only: who pauses it, for these files do not. `suspending`: what its spec says then."""
+    """For a job that may run in some hours only: who pauses it, for these files do not. `suspending`: its spec then."""
     if not (deployment.opens and deployment.closes):
         return ""
     patch = f"kubectl patch {resource} {deployment.name} -n {namespace_of(deployment)} --type=merge -p"

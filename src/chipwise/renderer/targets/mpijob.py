@@ -129,7 +129,9 @@ def _starting(deployment: Deployment) -> Yaml:
     spec = template(deployment, None)["spec"]
     assert isinstance(spec, dict)
     [main] = spec["containers"]
-    script = mpi.starting_script(deployment, [str(one["name"]) for one in plain(main["env"])])
+    env = plain(main["env"])
+    assert isinstance(env, list)
+    script = mpi.starting_script(deployment, [str(one["name"]) for one in env])
     reason = (
         f"Waits {mpi.PATIENCE_S // 3600} h for a machine that comes late or in place of a lost one; then starts a rank for each"
         " slot\nand hands the settings on. Hosts are known by the job's own key."
