@@ -331,7 +331,7 @@ def _sglang(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
         "0.0.0.0",
         "--port",
         str(port or 30000),
-        "--tp",
+        "--tp-size",
         str(model_ways(request.split)[0]),
     ]
     if model_ways(request.split)[1] > 1:
