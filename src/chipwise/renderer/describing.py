@@ -30,6 +30,7 @@ from chipwise.renderer.deployment import (
 from chipwise.renderer.encoders import poolers
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.hardware import node_of
+from chipwise.renderer.hub_ids import closest_id, named_id
 from chipwise.renderer.joining import joining
 from chipwise.renderer.launch.caching import cache_notes, with_cache
 from chipwise.renderer.launch.handing import arrives_at
@@ -61,7 +62,7 @@ from chipwise.workload.kinds import Batch, Finetune, Interactive, Learning, Serv
 from chipwise.workload.model.decoder import DecoderShape
 from chipwise.workload.model.registry import Model as Known
 from chipwise.workload.model.shape import EncoderDecoderShape
-from chipwise.workload.model.spelled import key, without_owner
+from chipwise.workload.model.spelled import without_owner
 from chipwise.workload.pipeline import Pipeline
 from chipwise.workload.volume import sized
 
@@ -313,8 +314,8 @@ def _model(work: Common, choice: Choice, known: Known | None, teacher: Learning 
     if known is None:
         return None
     written = getattr(work, "model", None)
-    hub_id = _hub_id(written, known) if isinstance(written, str) and not known.local else None
-    hub = hub_id or next((name for name in known.aliases if is_hub_id(name)), None)
+    hub_id = named_id(written, known) if isinstance(written, str) and not known.local else None
+    hub = hub_id or closest_id(written if isinstance(written, str) else known.name, known)
     if known.local and isinstance(written, str) and is_hub_id(written) and not written.endswith(".json"):
         hub = None  # a directory here may look like one
     generates = isinstance(known.shape, DecoderShape | EncoderDecoderShape) and bool(getattr(work, "output_tokens", None))
@@ -331,13 +332,6 @@ def _model(work: Common, choice: Choice, known: Known | None, teacher: Learning 
         pooled=() if generates else poolers(known.shape),
         alias=without_owner(hub_id) if hub_id is not None else "",
     )
-
-
-def _hub_id(written: str, known: Known) -> str | None:
-    """The one of the hub that a workload names, with its owner or without: networks of one shape share a row. None: any."""
-    if is_hub_id(written) and not written.endswith(".json"):
-        return written
-    return next((name for name in known.aliases if is_hub_id(name) and key(without_owner(name)) == key(written)), None)
 
 
 def _weights(known: Known, choice: Choice, teacher: Learning | None) -> str:
