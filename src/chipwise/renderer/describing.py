@@ -56,6 +56,7 @@ from chipwise.renderer.software import QUANTIZED, SoftwareRequest, images_for, s
 from chipwise.renderer.standing_in import similar_nodes
 from chipwise.renderer.volumes import answers_bytes, volumes_of
 from chipwise.renderer.windows import hours_of, paused, window
+from chipwise.text import duration
 from chipwise.units import GIB, HOUR
 from chipwise.workload.common import Common
 from chipwise.workload.kinds import Batch, Finetune, Interactive, Learning, Serve, Stream, Transcode
@@ -421,6 +422,11 @@ def _notes(work: Common, choice: Choice, node: Node) -> tuple[str, ...]:
     if choice.precision in QUANTIZED and getattr(work, "output_tokens", None):
         notes.append(
             f"Weights in {choice.precision} are not made while they load: quantise them once, into the path of the command."
+        )
+    if isinstance(work, Serve) and work.idle_after is not None:
+        notes.append(
+            f"On demand: no copy after {duration(work.idle_after)} without a request. --to keda with --to gateway does so;"
+            " other files keep one. The plan's price is of machines that stay."
         )
     if choice.quantum is not None:
         place = "this machine, simulated" if not choice.quantum.managed else choice.quantum.title
