@@ -52,6 +52,7 @@ from chipwise.renderer.paying import (
 from chipwise.renderer.paying_stages import own_machine, stage_notes, stage_service
 from chipwise.renderer.platforms import platforms
 from chipwise.renderer.quoting import dns_name, file_name, is_hub_id
+from chipwise.renderer.slicing import slice_notes, sliced
 from chipwise.renderer.software import QUANTIZED, SoftwareRequest, images_for, software_of, unverified_for
 from chipwise.renderer.standing_in import similar_nodes
 from chipwise.renderer.volumes import answers_bytes, volumes_of
@@ -65,6 +66,7 @@ from chipwise.workload.model.registry import Model as Known
 from chipwise.workload.model.shape import EncoderDecoderShape
 from chipwise.workload.model.spelled import without_owner
 from chipwise.workload.pipeline import Pipeline
+from chipwise.workload.program import Devices
 from chipwise.workload.volume import sized
 
 
@@ -86,6 +88,8 @@ def describe(
     node = node_of(catalog, chosen, work)
     split = _split(work, chosen, node)
     per_replica = _chips_each(split, node, form)
+    loaded = _model(work, chosen, model, teacher)
+    node = sliced(node, work.program, form, per_replica, loaded, catalog)
     load = load_of(plan, chosen) if form in (Form.SERVICE, Form.SESSIONS) else None
     scaling = followed(
         _scaling(work, plan, chosen, form, node.chips),
@@ -93,7 +97,6 @@ def describe(
         copies_each(form, node, split, per_replica),
         _stated(work),
     )
-    loaded = _model(work, chosen, model, teacher)
     longest = longest_s(work, chosen) if form is Form.SERVICE else None
     request = SoftwareRequest(
         work=work,
@@ -147,6 +150,7 @@ def describe(
         regions=_regions(plan, chosen),
         notes=(
             *_notes(work, chosen, node),
+            *slice_notes(node, work.program),
             *weight_notes(software, loaded, form),
             *cache_notes(software.engine, loaded, form, any(one.on_machine for one in kept)),
             *_taught(teacher),
@@ -173,6 +177,7 @@ def describe(
         finetuning=_finetuning(work, model),
         reservation=reservation_of(work),
         answers_bytes=answered,
+        claims=work.program is not None and work.program.devices is Devices.CLAIMS,
     )
     return with_cache(deployment)
 

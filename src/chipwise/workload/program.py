@@ -48,6 +48,13 @@ class Cache(StrEnum):
     MACHINE = "machine"
 
 
+class Devices(StrEnum):
+    """How a cluster hands out chips to pods."""
+
+    PLUGIN = "plugin"
+    CLAIMS = "claims"
+
+
 def _words(value: object) -> object:
     """A command as a list, or as one line that is taken apart as a shell would, without running anything."""
     if isinstance(value, str) and value.strip():
@@ -119,6 +126,12 @@ def _cache_class(value: object) -> object:
     part = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
     if not isinstance(value, str) or len(value) > 253 or not re.fullmatch(rf"{part}(?:\.{part})*", value):
         raise fault(f"{show_value(value)} is not the name of a storage class", "such as fsx-lustre")
+    return value
+
+
+def _slice(value: object) -> object:
+    if not isinstance(value, str) or not re.fullmatch(r"[1-7]g\.\d{1,3}gb", value):
+        raise fault(f"{show_value(value)} is not a slice of a GPU", "a profile of MIG, such as 1g.10gb")
     return value
 
 
@@ -214,6 +227,10 @@ class Program(Section):
     """Where weights and compiled kernels are kept: on storage that all machines share (left out), or on the machine's disk."""
     cache_class: Annotated[str, BeforeValidator(_cache_class)] | None = None
     """The storage class of a shared cache in a cluster, such as one of FSx for Lustre; left out, the usual one of the cloud."""
+    slice: Annotated[str, BeforeValidator(_slice)] | None = None
+    """The part of a GPU that each copy of a service gets, as a profile of MIG such as 1g.10gb; left out, whole chips."""
+    devices: Annotated[Devices, EnumChoice(Devices, "a way to hand out chips", (("dra", "claims"),))] | None = None
+    """How a cluster hands out NVIDIA's chips: by its device plugin (left out), or by claims (dynamic resource allocation)."""
     requirements: Annotated[str, BeforeValidator(_requirements)] | None = None
     """A file of Python packages next to the program, to be installed into the image."""
     checkpoints: Annotated[Text, BeforeValidator(_checkpoints)] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipwise.renderer.cluster import buckets, live, storage
+from chipwise.renderer.cluster import buckets, live, resource_claims, storage
 from chipwise.renderer.cluster.accelerators import pod_chips, resource_of
 from chipwise.renderer.cluster.pod import Object, claim_name, claimed_volumes, gib, meta, namespace_of, priority_of, selector
 from chipwise.renderer.deployment import Deployment, Form
@@ -75,7 +75,8 @@ def quota(deployment: Deployment) -> Object:
         chips = pod_chips(deployment) * pod_limit
         if deployment.form is Form.SERVICE:
             chips += pod_chips(deployment) * replica_machines(deployment)
-        hard[f"requests.{resource}"] = (
+        counted = resource_claims.quota_key(deployment.node) if deployment.claims else f"requests.{resource}"
+        hard[counted] = (
             Noted(str(chips), "The most that the plan ever uses, and one more during a rollout.")
             if deployment.form is Form.SERVICE
             else Noted(str(chips), "What the plan uses, and no more.")

@@ -35,6 +35,7 @@ TORCH_SPARE_S = 10  # between the end of the processes and that of the pod
 TORCH_STOP = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 RENDEZVOUS_PORT = 29500
 SCRATCH_GIB = 20
+CHIPS = "chips"  # the claim of a pod, where chips are claimed
 # Who hands out chips for which no plugin is written: see `devices`.
 _PLUGINS = {
     "AMD": "Handed out by AMD's device plugin, which the cluster must have. AMD's GPU operator brings it; these files do not.",
@@ -124,6 +125,9 @@ def _spec(deployment: Deployment, command: Yaml, queued: bool) -> Object:
     spec["securityContext"] = _user(deployment)
     spec["terminationGracePeriodSeconds"] = _grace(deployment)
     spec["containers"] = [container(deployment, command)]
+    if deployment.claims:
+        claim: Object = {"name": CHIPS, "resourceClaimTemplateName": deployment.name}
+        spec["resourceClaims"] = [Noted(claim, "A claim for each pod, by the template; it goes with the pod.")]
     spec["volumes"] = _volumes(deployment)
     return spec
 
@@ -229,7 +233,7 @@ def resources(deployment: Deployment) -> Object:
     memory = memory_request(deployment, types)
     requests: Object = {"cpu": Noted(cpu_request(deployment, types), _why_cpu(deployment)), "memory": memory}
     limits: Object = {"memory": memory}
-    resource = resource_of(deployment.node)
+    resource = resource_of(deployment.node) if not deployment.claims else None
     if resource is not None:
         requests[resource] = limits[resource] = pod_chips(deployment)
         if deployment.node.kind == "gpu" and deployment.node.vendor in _PLUGINS:
@@ -238,7 +242,8 @@ def resources(deployment: Deployment) -> Object:
         requests["ephemeral-storage"] = Noted(f"{gib(on_machine) + SCRATCH_GIB}Gi", "The cache, and scratch space.")
     if uses_efa(deployment):
         requests["vpc.amazonaws.com/efa"] = limits["vpc.amazonaws.com/efa"] = deployment.node.interfaces
-    return {"requests": requests, "limits": limits}
+    claimed: Object = {"claims": [{"name": CHIPS}]} if deployment.claims else {}
+    return {"requests": requests, "limits": limits} | claimed
 
 
 def _why_cpu(deployment: Deployment) -> str:

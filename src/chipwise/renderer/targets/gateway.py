@@ -164,9 +164,7 @@ def route(deployment: Deployment) -> Object:
         reason = "The longest answer and a quarter more, after a minute in the queue."
         if deployment.idle_s is not None:
             seconds += ready_seconds(deployment)
-            reason = (
-                "A start from nothing, a minute in the queue, the longest answer and a quarter more. Clients wait too."
-            )
+            reason = "A start from nothing, a minute in the queue, the longest answer and a quarter more. Clients wait too."
         rule["timeouts"] = {"request": Noted(f"{seconds}s", reason)}
     return {
         "apiVersion": API,

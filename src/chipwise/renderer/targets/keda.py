@@ -26,7 +26,7 @@ from chipwise.renderer.yaml_text import Noted, Yaml, document
 FITS = "services that scale on their queue, load and hours, and jobs that a queue of messages starts"
 WRITES = ("scaling.yaml",)
 MANIFESTS = True
-EXPRESSES = frozenset({"streams", "hours", "groups", "pulls"})  # it scales what --to kubernetes wrote
+EXPRESSES = frozenset({"streams", "hours", "groups", "pulls", "slices", "claims"})  # it scales what --to kubernetes wrote
 API = "keda.sh/v1alpha1"
 IDLE = 0.2  # of what runs: below it, one less
 IDLE_S = 600  # for so long

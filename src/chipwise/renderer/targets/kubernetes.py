@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.renderer.cluster import devices, guards, hours, jobs, live, services, storage
+from chipwise.renderer.cluster import devices, guards, hours, jobs, live, resource_claims, services, storage
 from chipwise.renderer.cluster.accelerators import resource_of
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
@@ -12,7 +12,7 @@ from chipwise.renderer.layout import meets
 from chipwise.renderer.yaml_text import document
 
 FITS = "jobs and services on any cluster; multi-node jobs as Indexed Jobs"
-EXPRESSES = frozenset({"streams", "hours", "groups", "pulls"})
+EXPRESSES = frozenset({"streams", "hours", "groups", "pulls", "slices", "claims"})
 WRITES = ("workload.yaml",)
 MANIFESTS = True
 
@@ -32,6 +32,7 @@ def render(deployment: Deployment) -> list[File]:
                 remedy="Use --to compose for one device, or dockerfile for its image.",
             )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
+    resource_claims.check(deployment)
     rules = [
         guards.namespace(deployment),
         guards.priority_class(deployment),
@@ -40,6 +41,7 @@ def render(deployment: Deployment) -> list[File]:
         guards.limit_range(deployment),
         guards.network_policy(deployment),
         *storage.classes([deployment]),
+        *resource_claims.objects(deployment),
     ]
     work = [*guards.claims(deployment)]
     if deployment.form is Form.SERVICE:
@@ -59,4 +61,5 @@ def render(deployment: Deployment) -> list[File]:
     ]
     if streams.live(deployment):
         files.insert(1, File(live.FILE, live.stream_file(deployment)))
-    return [*files, *devices.device_files(deployment)]
+    plugins = devices.device_files(deployment) if not deployment.claims else []
+    return [*files, *plugins]

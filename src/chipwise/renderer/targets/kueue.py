@@ -13,7 +13,7 @@ from chipwise.renderer.layout import meets
 from chipwise.renderer.yaml_text import Yaml, document
 
 FITS = "jobs and services that share a cluster's quota: flavors, queues with borrowing, priorities, and the work itself"
-EXPRESSES = frozenset({"layers", "streams", "hours", "groups", "pulls"})
+EXPRESSES = frozenset({"layers", "streams", "hours", "groups", "pulls", "slices"})
 WRITES = ("queues.yaml",)
 MANIFESTS = True
 _ABOUT_WORK = (
