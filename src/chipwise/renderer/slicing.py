@@ -48,7 +48,7 @@ def slice_notes(node: Node, program: Program | None) -> tuple[str, ...]:
     if program is None or program.slice is None:
         return ()
     note = (
-        f"Each copy has a slice {node.profile} of {node.chip}, of which a chip holds {node.users_per_chip}. Planned speeds are of"
-        " a whole chip: measure what a slice does, and set replicas by it."
+        f"Each copy has a slice {node.profile} of {node.chip}, of which a chip holds {node.users_per_chip}. Planned speeds are"
+        " of a whole chip: measure what a slice does, and set replicas by it."
     )
     return (note,)
