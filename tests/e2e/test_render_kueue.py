@@ -9,6 +9,7 @@ import pytest
 
 from chipwise.renderer.deployment import Deployment
 from deployments import deployment
+from fixed_deployments import CASES
 from kube import kubelet
 from kube.control_plane import Cluster
 from kube.kueue import VERSION
@@ -162,3 +163,44 @@ def test_a_set_is_let_in_as_a_whole_within_the_quota_of_its_queue(
         for queued in ("ClusterQueue", "ResourceFlavor"):
             for queue in knowing.api.list(VERSION, queued):
                 knowing.api.delete(VERSION, queued, queue["metadata"]["name"])
+
+
+def test_ranks_of_mpi_are_let_in_when_there_is_room_for_every_machine(kueued: Cluster, namespace: str) -> None:
+    """The MPI Operator does not run: Kueue lets in, and nothing starts."""
+    kueued.install("mpi-operator", published("mpi-operator", "definitions"))
+    one = named(CASES["hpc"], namespace)
+    made = manifests("mpijob", one)
+    job = next(it for it in made if it["kind"] == "MPIJob")
+    second = {**job, "metadata": {**job["metadata"], "name": "second"}}
+    api = str(job["apiVersion"])
+
+    def suspended(name: str) -> bool:
+        return bool((kueued.api.get(api, "MPIJob", name, namespace) or job)["spec"]["runPolicy"].get("suspend"))
+
+    try:
+        kueued.must_apply([it for it in made if it["kind"] != "MPIJob"])
+        kueued.must_apply([job])
+        wait_for("the first to be let in", lambda: _quota(kueued, namespace, namespace) == "True", 30)
+        wait_for("it to be resumed", lambda: not suspended(namespace), 20)
+        workload = _workload(kueued, namespace, namespace)
+        assert {it["name"]: it["count"] for it in workload["spec"]["podSets"]} == {"launcher": 1, "worker": one.machines - 1}
+        kueued.must_apply([second])
+        wait_for("the second to be held", lambda: _quota(kueued, namespace, "second") == "False", 30)
+        assert suspended("second")
+    finally:
+        for name in (namespace, "second"):
+            kueued.api.delete(api, "MPIJob", name, namespace)
+        for kind in ("ClusterQueue", "ResourceFlavor"):
+            for queue in kueued.api.list(VERSION, kind):
+                kueued.api.delete(VERSION, kind, queue["metadata"]["name"])
+
+
+def _workload(cluster: Cluster, namespace: str, job: str) -> Mapping[str, Any]:
+    every = cluster.api.list(VERSION, "Workload", namespace)
+    owned = (it for it in every if any(owner["name"] == job for owner in it["metadata"].get("ownerReferences", ())))
+    return next(owned, {})
+
+
+def _quota(cluster: Cluster, namespace: str, job: str) -> str | None:
+    conditions = _workload(cluster, namespace, job).get("status", {}).get("conditions", ())
+    return next((str(it["status"]) for it in conditions if it["type"] == "QuotaReserved"), None)

@@ -15,6 +15,7 @@ COMPONENTS = (
     "prometheus-operator",
     "jobset",
     "trainer",
+    "mpi-operator",
     "gateway-api",
     "inference-extension",
     "argo-rollouts",
@@ -26,6 +27,7 @@ WRITTEN: list[tuple[str, str, tuple[str, ...]]] = [
     *(("monitoring", case, WATCHED) for case in ("serve", "wide", "train", "neuron")),
     *(("jobset", case, ()) for case in ("train", "neuron", "tpu")),
     *(("trainjob", case, ()) for case in ("train", "neuron")),
+    ("mpijob", "hpc", ("namespace.yaml", "workload.yaml")),  # queues.yaml is Kueue's
     *(("gateway", case, ("gateway.yaml", "pool.yaml")) for case in ("serve", "wide", "azure")),  # istio.yaml is Istio's
     *(("argo_rollouts", case, ("analysis.yaml", "rollout.yaml")) for case in ("serve", "azure")),
     *(("kserve", case, ("inference.yaml",)) for case in ("serve", "azure")),
@@ -58,6 +60,7 @@ UNKNOWN = [
     ("monitoring", "serve", "PrometheusRule"),
     ("jobset", "train", "JobSet"),
     ("trainjob", "train", "TrainJob"),
+    ("mpijob", "hpc", "MPIJob"),
     ("gateway", "serve", "InferencePool"),
     ("gateway", "serve", "HTTPRoute"),
     ("argo_rollouts", "serve", "Rollout"),

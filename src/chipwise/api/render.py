@@ -25,7 +25,7 @@ from chipwise.renderer.describing import describe, describe_pipeline
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.image_checks import checked
 from chipwise.renderer.layouts.laying import LAYOUTS, lay_out
-from chipwise.renderer.left_out import refuse_large_copies, refuse_reservation, with_notes
+from chipwise.renderer.left_out import refuse_large_copies, refuse_parts, refuse_reservation, with_notes
 from chipwise.renderer.limits import bounded
 from chipwise.renderer.sold import WRITERS, writer
 from chipwise.spelling import nearest
@@ -173,6 +173,7 @@ def render_plan(session: Session, work: Common, found: Plan | PipelinePlan, name
 def files(name: str, module: ModuleType, deployment: Deployment) -> list[File]:
     expresses = getattr(module, "EXPRESSES", ())
     refuse_large_copies(name, deployment, expresses)
+    refuse_parts(name, deployment, expresses)
     refuse_reservation(name, deployment, expresses, getattr(module, "STARTS_MACHINES", False))
     rendered: list[File] = checked(deployment, module.render(with_notes(deployment, expresses)))
     if not rendered:

@@ -70,6 +70,11 @@ class Node:
         return cores // 2 if self.chip in JOINED else cores
 
     @property
+    def parts(self) -> int:
+        """What one copy may take of it: its chips, or slices of them."""
+        return self.chips * self.users_per_chip if self.profile else self.chips
+
+    @property
     def hosts(self) -> int:
         """Machines that a system sees where the plan sees one: a TPU slice is made of hosts."""
         return max(self.chips // TPU_HOST, 1) if self.kind == "tpu" else 1
@@ -109,6 +114,8 @@ class Volume:
     shared: bool = False  # written or read by several machines at once
     url: str | None = None  # where its contents lie already
     reason: str = ""
+    on_machine: bool = False  # on the disk of the machine, empty for each new pod; nothing is claimed for it
+    storage_class: str = ""  # in a cluster, where the workload names one
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +333,7 @@ class Deployment:
     finetuning: FineTuning | None = None
     reservation: Reservation | None = None  # machines start in it and nowhere else
     answers_bytes: float | None = None  # of a batch of embeddings, as JSON; None: of other work
+    claims: bool = False  # in a cluster chips are handed out by claims, not by a device plugin
     best: str = ""  # the plan's first machines and their price, where they are not the node's
 
     @property
@@ -349,7 +357,8 @@ class Deployment:
     @property
     def per_machine(self) -> int:
         """Replicas that one machine holds."""
-        return max(self.node.chips // self.chips_each, 1) if self.chips_each else 1
+        room = self.node.parts if self.form is Form.SERVICE else self.node.chips
+        return max(room // self.chips_each, 1) if self.chips_each else 1
 
     def volume(self, name: str) -> Volume | None:
         return next((one for one in self.volumes if one.name == name), None)

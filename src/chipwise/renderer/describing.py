@@ -30,7 +30,9 @@ from chipwise.renderer.deployment import (
 from chipwise.renderer.encoders import poolers
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.hardware import node_of
+from chipwise.renderer.hub_ids import closest_id, named_id
 from chipwise.renderer.joining import joining
+from chipwise.renderer.launch.caching import cache_notes, with_cache
 from chipwise.renderer.launch.handing import arrives_at
 from chipwise.renderer.launch.weights import patient, weight_notes
 from chipwise.renderer.layout import copies_each
@@ -50,18 +52,21 @@ from chipwise.renderer.paying import (
 from chipwise.renderer.paying_stages import own_machine, stage_notes, stage_service
 from chipwise.renderer.platforms import platforms
 from chipwise.renderer.quoting import dns_name, file_name, is_hub_id
+from chipwise.renderer.slicing import slice_notes, sliced
 from chipwise.renderer.software import QUANTIZED, SoftwareRequest, images_for, software_of, unverified_for
 from chipwise.renderer.standing_in import similar_nodes
 from chipwise.renderer.volumes import answers_bytes, volumes_of
 from chipwise.renderer.windows import open_hours, paused, window
+from chipwise.text import duration
 from chipwise.units import GIB, HOUR
 from chipwise.workload.common import Common
 from chipwise.workload.kinds import Batch, Finetune, Interactive, Learning, Serve, Stream, Transcode
 from chipwise.workload.model.decoder import DecoderShape
 from chipwise.workload.model.registry import Model as Known
 from chipwise.workload.model.shape import EncoderDecoderShape
-from chipwise.workload.model.spelled import key, without_owner
+from chipwise.workload.model.spelled import without_owner
 from chipwise.workload.pipeline import Pipeline
+from chipwise.workload.program import Devices
 from chipwise.workload.volume import sized
 
 
@@ -83,6 +88,8 @@ def describe(
     node = node_of(catalog, chosen, work)
     split = _split(work, chosen, node)
     per_replica = _chips_each(split, node, form)
+    loaded = _model(work, chosen, model, teacher)
+    node = sliced(node, work.program, form, per_replica, loaded, catalog)
     load = load_of(plan, chosen) if form in (Form.SERVICE, Form.SESSIONS) else None
     scaling = followed(
         _scaling(work, plan, chosen, form, node.chips),
@@ -90,7 +97,6 @@ def describe(
         copies_each(form, node, split, per_replica),
         _stated(work),
     )
-    loaded = _model(work, chosen, model, teacher)
     longest = longest_s(work, chosen) if form is Form.SERVICE else None
     request = SoftwareRequest(
         work=work,
@@ -112,7 +118,8 @@ def describe(
     goals, budget = work.goals, work.goals.budget
     software = patient(software_of(request, catalog.rows("images")), loaded)
     answered = answers_bytes(work, model, loaded) if software.command[:2] == ("vllm", "run-batch") else None
-    return Deployment(
+    kept = tuple(volumes_of(work, chosen, loaded, form, answered, bool(starts)))
+    deployment = Deployment(
         name=name,
         title=work.name,
         kind=plan.kind,
@@ -127,7 +134,7 @@ def describe(
         split=split,
         chips_each=per_replica,
         model=loaded,
-        volumes=tuple(volumes_of(work, chosen, loaded, form, answered, bool(starts))),
+        volumes=kept,
         scaling=scaling,
         checkpoint_s=_checkpoint(work, chosen),
         deadline_s=goals.deadline,
@@ -142,7 +149,9 @@ def describe(
         regions=_regions(plan, chosen),
         notes=(
             *_notes(work, chosen, node),
+            *slice_notes(node, work.program),
             *weight_notes(software, loaded, form),
+            *cache_notes(software.engine, loaded, form, any(one.on_machine for one in kept)),
             *_taught(teacher),
             *paused(hours),
             *notes_of(plan, chosen),
@@ -166,7 +175,9 @@ def describe(
         finetuning=_finetuning(work, model),
         reservation=reservation_of(work),
         answers_bytes=answered,
+        claims=work.program is not None and work.program.devices is Devices.CLAIMS,
     )
+    return with_cache(deployment)
 
 
 def describe_pipeline(work: Pipeline, plan: PipelinePlan, catalog: Catalog, models: Mapping[str, Known | None]) -> Deployment:
@@ -307,8 +318,8 @@ def _model(work: Common, choice: Choice, known: Known | None, teacher: Learning 
     if known is None:
         return None
     written = getattr(work, "model", None)
-    hub_id = _hub_id(written, known) if isinstance(written, str) and not known.local else None
-    hub = hub_id or next((name for name in known.aliases if is_hub_id(name)), None)
+    hub_id = named_id(written, known) if isinstance(written, str) and not known.local else None
+    hub = hub_id or closest_id(written if isinstance(written, str) else known.name, known)
     if known.local and isinstance(written, str) and is_hub_id(written) and not written.endswith(".json"):
         hub = None  # a directory here may look like one
     generates = isinstance(known.shape, DecoderShape | EncoderDecoderShape) and bool(getattr(work, "output_tokens", None))
@@ -325,13 +336,6 @@ def _model(work: Common, choice: Choice, known: Known | None, teacher: Learning 
         pooled=() if generates else poolers(known.shape),
         alias=without_owner(hub_id) if hub_id is not None else "",
     )
-
-
-def _hub_id(written: str, known: Known) -> str | None:
-    """The one of the hub that a workload names, with its owner or without: networks of one shape share a row. None: any."""
-    if is_hub_id(written) and not written.endswith(".json"):
-        return written
-    return next((name for name in known.aliases if is_hub_id(name) and key(without_owner(name)) == key(written)), None)
 
 
 def _weights(known: Known, choice: Choice, teacher: Learning | None) -> str:
@@ -421,6 +425,11 @@ def _notes(work: Common, choice: Choice, node: Node) -> tuple[str, ...]:
     if choice.precision in QUANTIZED and getattr(work, "output_tokens", None):
         notes.append(
             f"Weights in {choice.precision} are not made while they load: quantise them once, into the path of the command."
+        )
+    if isinstance(work, Serve) and work.idle_after is not None:
+        notes.append(
+            f"On demand: no copy after {duration(work.idle_after)} without a request. --to keda with --to gateway does so;"
+            " other files keep one. The plan's price is of machines that stay."
         )
     if choice.quantum is not None:
         place = "this machine, simulated" if not choice.quantum.managed else choice.quantum.title

@@ -57,7 +57,8 @@ def grouped(deployment: Deployment) -> bool:
 
 def copies_each(form: Form, node: Node, split: Split, chips: int) -> Fraction:
     """Copies that one machine holds, each with `chips` of it; of one that is larger than a machine, the part."""
-    inside = max(node.chips // chips, 1) if chips else 1
+    room = node.parts if form is Form.SERVICE else node.chips
+    inside = max(room // chips, 1) if chips else 1
     return Fraction(inside, machines_of_copy(form, node, split))
 
 

@@ -16,6 +16,7 @@ from chipwise.text import plural
 LAYERS, REGIONS, STREAMS, RESERVATIONS = "layers", "regions", "streams", "reservations"
 PULLS = "pulls"  # images of a registry that asks who it is
 GROUPS = "groups"  # replicas of a service that stand on several machines
+SLICES, CLAIMS = "slices", "claims"  # a part of a chip for each copy of a service; chips by claims
 HOURS, NO_RUN = "hours", "no run"  # what keeps a schedule by clocks of its own; what starts nothing that could run on
 _LAYERED = {"aws": "karpenter, kueue, eksctl or terraform"}  # elsewhere kueue counts them apart
 
@@ -36,6 +37,23 @@ def refuse_large_copies(target: str, deployment: Deployment, expresses: Collecti
             remedy=f"{ways} for a chip with more memory (--limit chips=[...]) or a smaller number format"
             " (--limit precision=[fp8]).",
         )
+
+
+def refuse_parts(target: str, deployment: Deployment, expresses: Collection[str]) -> None:
+    """A target that does not know of slices would hand out whole chips, and pay for them."""
+    for stage in (deployment, *deployment.stages):
+        sliced = stage.form is Form.SERVICE and bool(stage.node.profile)
+        if sliced and not {SLICES, NO_RUN} & set(expresses):
+            raise CannotRender(
+                f"Each copy is to have a slice {stage.node.profile} of a GPU, and {target} hands out whole ones.",
+                remedy="Use --to kubernetes or kueue, or leave program.slice out.",
+            )
+        if stage.claims and CLAIMS not in expresses and not (NO_RUN in expresses and target != "karpenter"):
+            reason = "brings no machine for them" if target == "karpenter" else "does not write them"
+            raise CannotRender(
+                f"Chips are to be handed out by claims, and {target} {reason}.",
+                remedy="Use --to kubernetes on nodes that are there, or leave program.devices out.",
+            )
 
 
 def refuse_reservation(target: str, deployment: Deployment, expresses: Collection[str], starts_machines: bool) -> None:

@@ -16,6 +16,7 @@ from chipwise.renderer.deployment import Form, Model, Node, Software
 from chipwise.renderer.encoders import RUNNER, TEI, pooling_engine, tei_words
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch.archive import archive_words
+from chipwise.renderer.launch.caching import kernel_settings
 from chipwise.renderer.launch.timing import drain_seconds, drains
 from chipwise.renderer.layout import machines_at_once, machines_of_copy
 from chipwise.renderer.quoting import dns_name
@@ -330,7 +331,7 @@ def _sglang(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
         "0.0.0.0",
         "--port",
         str(port or 30000),
-        "--tp",
+        "--tp-size",
         str(model_ways(request.split)[0]),
     ]
     if model_ways(request.split)[1] > 1:
@@ -415,6 +416,8 @@ def _settings(request: SoftwareRequest, purpose: str) -> dict[str, str]:
         values["HF_HOME"] = "/models/hub"
     if request.model is not None and purpose == TEI:
         values["HUGGINGFACE_HUB_CACHE"] = "/models/hub"  # which the image sets to /data
+    if request.model is not None and request.form is not Form.DEVICES:
+        values |= kernel_settings(purpose, request.node)
     machines = machines_at_once(request.form, request.node, request.machines, request.split)
     together = max(machines, machines_of_copy(request.form, request.node, request.split)) > 1
     if together and request.node.fabric == "efa" and request.node.kind == "gpu":

@@ -10,6 +10,7 @@ from chipwise.units import GB
 from chipwise.workload.common import Common
 from chipwise.workload.kinds import Batch, Learning, Transcode
 from chipwise.workload.model.registry import Model as Known
+from chipwise.workload.program import Cache, Program
 
 FLOAT_BYTES, ANSWER_BYTES = 21.0, 500.0  # of a number of an embedding as JSON, and of what stands around all of them
 TOKEN_BYTES, REQUEST_BYTES = 5.0, 300.0  # of a token of a request, and of what stands around all of them
@@ -80,17 +81,7 @@ def _kept(work: Common, choice: Choice, model: Model | None, form: Form) -> list
             )
         )
     if model is not None and model.weight_bytes and form is not Form.DEVICES:
-        size = max(2.2 * model.weight_bytes, 10 * GB)
-        volumes.append(
-            Volume(
-                name="models",
-                path="/models",
-                size_bytes=size,
-                shared=shared,
-                url=None,
-                reason="weights are fetched once, not at every start",
-            )
-        )
+        volumes.append(_models(work, model.weight_bytes, shared, form))
     if isinstance(work, Learning) and model is not None and model.weight_bytes:
         url = work.program.checkpoints if work.program else None
         size = model.weight_bytes / FORMAT_BYTES.get(choice.precision, 2.0) * 14.0 * 3  # fp32 weights, two moments; three kept
@@ -119,6 +110,23 @@ def _kept(work: Common, choice: Choice, model: Model | None, form: Form) -> list
             )
         )
     return volumes
+
+
+def _models(work: Common, weight_bytes: float, shared: bool, form: Form) -> Volume:
+    """Weights, and what engines compile for them, which is small."""
+    program = work.program or Program()
+    own = program.cache is Cache.MACHINE and form is Form.SERVICE
+    reason = "weights are fetched once, not at every start"
+    return Volume(
+        name="models",
+        path="/models",
+        size_bytes=max(2.2 * weight_bytes, 10 * GB),
+        shared=shared and not own,
+        url=None,
+        reason="weights and kernels, as long as the pod lives" if own else reason,
+        on_machine=own,
+        storage_class=program.cache_class or "",
+    )
 
 
 def _worked_bytes(work: Common) -> float | None:

@@ -129,6 +129,8 @@ class Serve(Sized):
     kv_precision: AnyPrecision | None = None
     replicas: Range = Range()
     """Fewest and most copies of the model."""
+    idle_after: Seconds | None = None
+    """After so long without a request no copy runs, and the next one waits for a start. It changes no plan; files do it."""
     headroom: Headroom = 0.25
     """What machines must be able to take above the highest load, as a share of it."""
     devices: WholeNumber | None = None

@@ -41,6 +41,20 @@ class Engine(StrEnum):
     OWN = "own"
 
 
+class Cache(StrEnum):
+    """Where a service keeps weights and compiled kernels between starts."""
+
+    SHARED = "shared"
+    MACHINE = "machine"
+
+
+class Devices(StrEnum):
+    """How a cluster hands out chips to pods."""
+
+    PLUGIN = "plugin"
+    CLAIMS = "claims"
+
+
 def _words(value: object) -> object:
     """A command as a list, or as one line that is taken apart as a shell would, without running anything."""
     if isinstance(value, str) and value.strip():
@@ -105,6 +119,19 @@ def _pull_secret(value: object) -> object:
     part = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
     if not isinstance(value, str) or len(value) > 253 or not re.fullmatch(rf"{part}(?:\.{part})*", value):
         raise fault(f"{show_value(value)} is not the name of a secret", "the name of a stored secret, such as registry-login")
+    return value
+
+
+def _cache_class(value: object) -> object:
+    part = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
+    if not isinstance(value, str) or len(value) > 253 or not re.fullmatch(rf"{part}(?:\.{part})*", value):
+        raise fault(f"{show_value(value)} is not the name of a storage class", "such as fsx-lustre")
+    return value
+
+
+def _slice(value: object) -> object:
+    if not isinstance(value, str) or not re.fullmatch(r"[1-7]g\.\d{1,3}gb", value):
+        raise fault(f"{show_value(value)} is not a slice of a GPU", "a profile of MIG, such as 1g.10gb")
     return value
 
 
@@ -196,6 +223,14 @@ class Program(Section):
         Annotated[Framework, EnumChoice(Framework, "a framework", (("torch", "pytorch"), ("tf", "tensorflow")))] | None
     ) = None
     engine: Annotated[Engine, EnumChoice(Engine, "an engine", (("text-generation-inference", "tgi"),))] | None = None
+    cache: Annotated[Cache, EnumChoice(Cache, "a place for a cache", (("nvme", "machine"), ("local", "machine")))] | None = None
+    """Where weights and compiled kernels are kept: on storage that all machines share (left out), or on the machine's disk."""
+    cache_class: Annotated[str, BeforeValidator(_cache_class)] | None = None
+    """The storage class of a shared cache in a cluster, such as one of FSx for Lustre; left out, the usual one of the cloud."""
+    slice: Annotated[str, BeforeValidator(_slice)] | None = None
+    """The part of a GPU that each copy of a service gets, as a profile of MIG such as 1g.10gb; left out, whole chips."""
+    devices: Annotated[Devices, EnumChoice(Devices, "a way to hand out chips", (("dra", "claims"),))] | None = None
+    """How a cluster hands out NVIDIA's chips: by its device plugin (left out), or by claims (dynamic resource allocation)."""
     requirements: Annotated[str, BeforeValidator(_requirements)] | None = None
     """A file of Python packages next to the program, to be installed into the image."""
     checkpoints: Annotated[Text, BeforeValidator(_checkpoints)] | None = None
@@ -208,6 +243,8 @@ class Program(Section):
     def flaws(self) -> Iterable[Flaw]:
         if duplicates := sorted(set(self.env) & set(self.secrets)):
             yield Flaw("secrets", f"{', '.join(duplicates)} is in env as well", "each setting once", ("env",))
+        if self.cache is Cache.MACHINE and self.cache_class is not None:
+            yield Flaw("cache_class", "is of a shared cache, and cache is machine", "cache: shared with it", ("cache",))
         if self.pull_secret in {place.partition("/")[0] for place in self.secrets.values()}:
             yield Flaw("pull_secret", f"{self.pull_secret} is in secrets as well", "a secret of its own", ("secrets",))
         size = sum(len(text.encode("utf-8", "replace")) for text in (*(self.command or ()), *self.env, *self.env.values()))

@@ -23,7 +23,15 @@ SERVICE = "kueue-webhook-service"
 SECRET = "kueue-webhook-server-cert"
 WITHOUT = "without-kueue"  # a label of namespaces that Kueue leaves alone
 VERSION = "kueue.x-k8s.io/v1beta2"
-FRAMEWORKS = ("batch/job", "pod", "deployment", "statefulset", "jobset.x-k8s.io/jobset", "trainer.kubeflow.org/trainjob")
+FRAMEWORKS = (
+    "batch/job",
+    "pod",
+    "deployment",
+    "statefulset",
+    "jobset.x-k8s.io/jobset",
+    "trainer.kubeflow.org/trainjob",
+    "kubeflow.org/mpijob",
+)
 READY_SECONDS = 60.0
 
 

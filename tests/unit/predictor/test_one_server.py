@@ -12,8 +12,8 @@ from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.predictor.known import Known
 from chipwise.predictor.predict import predict
-from chipwise.predictor.results import GenerationPrediction
 from chipwise.predictor.transformer import serve
+from chipwise.predictor.values import GenerationPrediction
 
 SERVERS: tuple[dict[str, Any], ...] = (
     {"model": "llama-3.1-8b", "on": "h100", "input_len": 1000.0, "output_len": 300.0},
@@ -31,7 +31,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
     return Session(Config(home / "config", home / "data"), date(2026, 11, 15), []).known
 
 
-def asked(known: Known, server: dict[str, Any], **load: float) -> dict[str, float]:
+def asked(known: Known, server: dict[str, Any], **load: Any) -> dict[str, float]:
     found = serve(known, **server, **load, metrics=TIMES, fit=False)
     return {name: float(one.value[0]) for name, one in found.metrics.items()} | {"slots": float(found.slots[0])}
 

@@ -9,10 +9,11 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+import yaml
 
 from chipwise.api.render import RenderRequest, deployment_of
 from chipwise.catalog.load import load
-from chipwise.planner.values.split import UNSPLIT, Split
+from chipwise.planner.values.split import UNSPLIT, GenerationSplit, Split
 from chipwise.renderer.cluster import services
 from chipwise.renderer.cluster.pod import template
 from chipwise.renderer.deployment import Form, Model, Node, Software
@@ -20,6 +21,7 @@ from chipwise.renderer.encoders import poolers
 from chipwise.renderer.launch.health import check_words
 from chipwise.renderer.launch.shards import MOST_ANSWERED_BYTES, shards
 from chipwise.renderer.software import SoftwareRequest, software_of
+from chipwise.renderer.targets import kubernetes
 from chipwise.renderer.yaml_text import plain
 from chipwise.workload.common import Common
 from chipwise.workload.kinds import Batch, Serve
@@ -118,6 +120,27 @@ def test_services_of_text_have_arguments_of_the_pinned_release(name: str) -> Non
     software = CASES[name].software
     assert software.engine == "vllm"
     assert flags(software.command) <= known("vllm-serve")
+
+
+@pytest.mark.parametrize("precision", ["fp8", "bf16"])
+@pytest.mark.parametrize("split", [UNSPLIT, GenerationSplit(tp=8, pp=2, replicas=1)])
+def test_sglang_is_started_with_arguments_of_its_release(precision: str, split: Split) -> None:
+    text = Model("llama-3-1-8b", "meta-llama/Llama-3.1-8B", precision, 8192, 8e9, True)
+    named = {"name": "chat", "kind": "serve", "model": "bge-m3", "arrival": {"rate": 1}, "program": {"engine": "sglang"}}
+    software = chosen(model=text, work=Serve.model_validate(named), split=split)
+    assert software.command[:3] == ("python3", "-m", "sglang.launch_server")
+    assert flags(software.command) - {"-m"} <= known("sglang"), "in full: a cut name holds only until another begins like it"
+
+
+def test_a_group_of_sglang_has_arguments_of_its_release() -> None:
+    wide = CASES["wide"]
+    command = ("python3", "-m", "sglang.launch_server", "--model-path", "a/b", "--tp-size", "8", "--pp-size", "2")
+    planned = replace(wide, software=replace(wide.software, engine="sglang", command=command))
+    text = "".join(file.text for file in kubernetes.render(planned))
+    [group] = [one for one in yaml.safe_load_all(text) if one["kind"] == "LeaderWorkerSet"]
+    pods = group["spec"]["leaderWorkerTemplate"]
+    words = [pods[role]["spec"]["containers"][0]["command"] for role in ("leaderTemplate", "workerTemplate")]
+    assert all(flags(tuple(map(str, one))) - {"-m"} <= known("sglang") for one in words)
 
 
 def test_tgi_is_started_with_arguments_of_its_release() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chipwise.renderer.deployment import Deployment, Node
+from chipwise.renderer.deployment import Deployment, Form, Node
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.layout import chips_each
 from chipwise.units import GIB
@@ -123,7 +123,7 @@ def pod_share(deployment: Deployment) -> float:
     """Part of a machine that one pod takes."""
     node, per_replica = deployment.node, chips_each(deployment)
     if node.chips and per_replica:
-        return min(per_replica / node.chips, 1.0)
+        return min(per_replica / (node.parts if deployment.form is Form.SERVICE else node.chips), 1.0)
     return 1.0 / max(deployment.per_machine, 1)
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chipwise.renderer.cluster import buckets, live, storage
+from chipwise.renderer.cluster import buckets, live, resource_claims, storage
 from chipwise.renderer.cluster.accelerators import pod_chips, resource_of
-from chipwise.renderer.cluster.pod import Object, claim_name, meta, mounted_volumes, namespace_of, priority_of, selector
+from chipwise.renderer.cluster.pod import Object, claim_name, claimed_volumes, gib, meta, namespace_of, priority_of, selector
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.launch import streams
 from chipwise.renderer.layout import grouped, meets, pods, replica_machines
 from chipwise.renderer.yaml_text import Noted, Yaml
-from chipwise.units import GIB
 
 
 def surroundings(deployment: Deployment, *, quota_here: bool = True) -> list[Yaml]:
@@ -89,14 +88,15 @@ def quota(deployment: Deployment) -> Object:
         chips = pod_chips(deployment) * pod_limit
         if deployment.form is Form.SERVICE:
             chips += pod_chips(deployment) * replica_machines(deployment)
-        hard[f"requests.{resource}"] = (
+        counted = resource_claims.quota_key(deployment.node) if deployment.claims else f"requests.{resource}"
+        hard[counted] = (
             Noted(str(chips), "The most that the plan ever uses, and one more during a rollout.")
             if deployment.form is Form.SERVICE
             else Noted(str(chips), "What the plan uses, and no more.")
         )
-    stored = sum(one.size_bytes for one in mounted_volumes(deployment))
+    stored = sum(one.size_bytes for one in claimed_volumes(deployment))
     if stored:
-        hard["requests.storage"] = f"{_gib(stored) + 10}Gi"
+        hard["requests.storage"] = f"{gib(stored) + 10}Gi"
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta(deployment), "spec": {"hard": hard}}
 
 
@@ -159,7 +159,7 @@ def _rule_for(where: tuple[str, int]) -> Object:
 
 def claims(deployment: Deployment) -> Sequence[Object]:
     objects: list[Object] = []
-    for volume in mounted_volumes(deployment):
+    for volume in claimed_volumes(deployment):
         mode = "ReadWriteMany" if volume.shared else "ReadWriteOnce"
         reason = f"{volume.reason.capitalize()}." if volume.reason else ""
         metadata: Yaml = meta(deployment, claim_name(deployment, volume))
@@ -174,7 +174,7 @@ def claims(deployment: Deployment) -> Sequence[Object]:
                 [mode], "Several machines use it: give storageClassName a class that can, such as EFS, Filestore or FSx."
             )
         spec["resources"] = {
-            "requests": {"storage": Noted(f"{_gib(volume.size_bytes)}Gi", reason) if reason else f"{_gib(volume.size_bytes)}Gi"}
+            "requests": {"storage": Noted(f"{gib(volume.size_bytes)}Gi", reason) if reason else f"{gib(volume.size_bytes)}Gi"}
         }
         objects.append(
             {
@@ -185,7 +185,3 @@ def claims(deployment: Deployment) -> Sequence[Object]:
             }
         )
     return objects
-
-
-def _gib(size: float) -> int:
-    return max(int(size / GIB + 0.999), 1)

@@ -23,22 +23,27 @@ KEPT_S = 86400
 
 def check(deployment: Deployment, system: str) -> None:
     """Raises where it is no training job."""
+    check_form(deployment, system)
+    if not isinstance(deployment.split, TrainingSplit | SampleTrainingSplit):
+        raise CannotRender(
+            f"{system} is for training, whose machines start and end together, and this is {deployment.kind}.",
+            remedy="Take --to kubernetes or kueue (an Indexed Job), mpijob (programs of MPI), or slurm.",
+        )
+
+
+def check_form(deployment: Deployment, system: str) -> None:
+    """Raises where it is no job."""
     match deployment.form:
         case Form.PIPELINE:
-            raise CannotRender(f"{system} runs one training job, not stages.", remedy=f"Take {one_stage(deployment)}.")
+            raise CannotRender(f"{system} runs one job, not stages.", remedy=f"Take {one_stage(deployment)}.")
         case Form.SERVICE:
             raise CannotRender(f"{system} runs until it is done, and a service does not end.", remedy="Take --to kubernetes.")
         case Form.SESSIONS:
-            raise CannotRender(f"{system} trains; notebooks need a hub.", remedy="Take --to jupyterhub.")
+            raise CannotRender(f"{system} runs jobs; notebooks need a hub.", remedy="Take --to jupyterhub.")
         case Form.DEVICES:
             raise CannotRender(
                 f"{deployment.node.chip} stands at the edge; no cluster reaches it.", remedy="Take --to compose."
             )
-    if not isinstance(deployment.split, TrainingSplit | SampleTrainingSplit):
-        raise CannotRender(
-            f"{system} is for training, whose machines start and end together, and this is {deployment.kind}.",
-            remedy="Take --to kubernetes or kueue (an Indexed Job), or slurm.",
-        )
 
 
 def first_pod(deployment: Deployment) -> str:
@@ -91,8 +96,8 @@ def failure_policy(deployment: Deployment) -> Object:
     return {"maxRestarts": Noted(tries, "After failures of the program itself."), "rules": rules}
 
 
-def hours_note(deployment: Deployment, resource: str) -> str:
-    """For a job that may run in some hours only: who pauses it, for these files do not."""
+def hours_note(deployment: Deployment, resource: str, suspending: str = '{"suspend": true}') -> str:
+    """For a job that may run in some hours only: who pauses it, for these files do not. `suspending`: its spec then."""
     hours = deployment.hours
     if hours is None:
         return ""
@@ -100,6 +105,6 @@ def hours_note(deployment: Deployment, resource: str) -> str:
     return (
         f"\nThe plan runs it in some hours only (cron, {deployment.time_zone}: from {hours.opens.cron} to {hours.closes.cron})."
         " No clock is written:\n"
-        f'at the end of them {patch} \'{{"spec": {{"suspend": true}}}}\', then false.\n'
+        f"at the end of them {patch} '{{\"spec\": {suspending}}}', then false.\n"
         "In a queue of Kueue set spec.active of its Workload instead. --to kubernetes writes clocks."
     )

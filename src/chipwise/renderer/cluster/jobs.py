@@ -69,7 +69,7 @@ def _startable(deployment: Deployment) -> None:
     if machines > 1 and deployment.software.framework == "mpi":
         raise CannotRender(
             f"A run of the program takes {machines} machines and needs an MPI launcher, which a Job has not.",
-            remedy="Use --to slurm or parallelcluster, or the MPI Operator.",
+            remedy="Use --to mpijob, slurm or parallelcluster.",
         )
     if meets(deployment) and runs > 1:
         raise CannotRender(

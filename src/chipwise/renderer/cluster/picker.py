@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from chipwise.renderer.cluster.pod import USER, Object, meta, namespace_of
 from chipwise.renderer.deployment import Deployment
-from chipwise.renderer.launch.timing import grace_seconds
+from chipwise.renderer.launch.timing import grace_seconds, ready_seconds
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 IMAGE = "registry.k8s.io/gateway-api-inference-extension/epp:v1.5.0"  # as the release's own chart has it
 ENGINES = ("vllm", "sglang")  # whose metrics it reads and whose requests it understands
 PICKS, HEALTH, METRICS = 9002, 9003, 9090
+MOST_HELD = 1000
+HELD = "inference_extension_flow_control_queue_size"  # requests that wait here
 _FILE = "plugins.yaml"
+_SUBSETS = "Else a request that came while there was no copy would be kept for none of those that come."
 _CONFIG_API = "inference.networking.x-k8s.io/v1alpha1"
 
 
@@ -22,7 +25,7 @@ def name_of(deployment: Deployment) -> str:
     return f"{deployment.name}-epp"
 
 
-def _selector(deployment: Deployment) -> Object:
+def labels(deployment: Deployment) -> Object:
     """Other labels than the replicas have: the pool and the guards of those must not take it for one."""
     return {"app.kubernetes.io/name": name_of(deployment)}
 
@@ -39,11 +42,22 @@ def plugins(deployment: Deployment) -> Object:
     ]
     source: Object = {"type": "metrics-data-source", "parameters": {"scheme": "http", "path": "/metrics"}}
     kinds: list[Yaml] = [{"type": "queue-scorer"}, {"type": "kv-cache-utilization-scorer"}, {"type": "prefix-cache-scorer"}]
-    return {
+    config: Object = {
         "apiVersion": _CONFIG_API,
         "kind": "EndpointPickerConfig",
         "plugins": [*kinds, source, reader],
         "schedulingProfiles": [{"name": "default", "plugins": scores}],
+    }
+    if deployment.idle_s is None:
+        return config
+    queue: Object = {
+        "maxRequests": Noted(str(MOST_HELD), "More than these are refused at once."),
+        "maxBytes": "1Gi",
+        "defaultRequestTTL": Noted(f"{ready_seconds(deployment)}s", "A machine, its image and the weights must come first."),
+    }
+    return config | {
+        "featureGates": Noted(["flowControl"], "It holds requests while there is no copy, and while all are full."),
+        "flowControl": queue,
     }
 
 
@@ -88,7 +102,7 @@ def objects(deployment: Deployment) -> list[Yaml]:
             "kind": "Service",
             "metadata": meta(deployment, name),
             "spec": {
-                "selector": _selector(deployment),
+                "selector": labels(deployment),
                 "ports": [
                     {"name": "picks", "port": PICKS, "targetPort": "picks", "appProtocol": "http2"},
                     {"name": "metrics", "port": METRICS, "targetPort": "metrics"},
@@ -105,6 +119,7 @@ def _deployment(deployment: Deployment) -> Object:
     words += ["--pool-group", "inference.networking.k8s.io", "--config-file", f"/config/{_FILE}", "--zap-encoder", "json"]
     words += [
         "--tracing=false",
+        *([] if deployment.idle_s is None else [Noted("--disable-endpoint-subset-filter=true", _SUBSETS)]),
         Noted("--metrics-endpoint-auth=false", "Counts, and no text of requests; the policy below says who reads."),
     ]
     check: Object = {"grpc": {"port": HEALTH, "service": "inference-extension"}}
@@ -158,8 +173,8 @@ def _deployment(deployment: Deployment) -> Object:
             "strategy": {
                 "type": Noted("Recreate", "So the old one goes before the new one comes; see failureMode of the pool.")
             },
-            "selector": {"matchLabels": _selector(deployment)},
-            "template": {"metadata": {"labels": _selector(deployment)}, "spec": spec},
+            "selector": {"matchLabels": labels(deployment)},
+            "template": {"metadata": {"labels": labels(deployment)}, "spec": spec},
         },
     }
 
@@ -179,7 +194,7 @@ def _network(deployment: Deployment) -> Object:
         "kind": "NetworkPolicy",
         "metadata": meta(deployment, name_of(deployment)),
         "spec": {
-            "podSelector": {"matchLabels": _selector(deployment)},
+            "podSelector": {"matchLabels": labels(deployment)},
             "policyTypes": ["Ingress", "Egress"],
             "ingress": ingress,
             "egress": egress,

@@ -34,6 +34,8 @@ SAVE_S = 300  # for a job that is told to end, where no machine is taken back
 TORCH_SPARE_S = 10  # between the end of the processes and that of the pod
 TORCH_STOP = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 RENDEZVOUS_PORT = 29500
+SCRATCH_GIB = 20
+CHIPS = "chips"  # the claim of a pod, where chips are claimed
 # Who hands out chips for which no plugin is written: see `devices`.
 _PLUGINS = {
     "AMD": "Handed out by AMD's device plugin, which the cluster must have. AMD's GPU operator brings it; these files do not.",
@@ -41,7 +43,15 @@ _PLUGINS = {
 }
 AMD_GROUPS = (44, 109)  # video everywhere; render on Ubuntu 22.04
 LOCKED_KIB = 68719476736  # as much as GKE's documentation sets
+_ON_MACHINE = (
+    "On the machine's disk, which is its NVMe where the node puts its pods' scratch space there (--to karpenter does).\n"
+    "A container that restarts finds it; a new pod fetches and compiles again."
+)
 Object = dict[str, Yaml]
+
+
+def gib(size: float) -> int:
+    return max(int(size / GIB + 0.999), 1)
 
 
 def namespace_of(deployment: Deployment) -> str:
@@ -115,6 +125,9 @@ def _spec(deployment: Deployment, command: Yaml, queued: bool) -> Object:
     spec["securityContext"] = _user(deployment)
     spec["terminationGracePeriodSeconds"] = _grace(deployment)
     spec["containers"] = [container(deployment, command)]
+    if deployment.claims:
+        claim: Object = {"name": CHIPS, "resourceClaimTemplateName": deployment.name}
+        spec["resourceClaims"] = [Noted(claim, "A claim for each pod, by the template; it goes with the pod.")]
     spec["volumes"] = _volumes(deployment)
     return spec
 
@@ -220,14 +233,17 @@ def resources(deployment: Deployment) -> Object:
     memory = memory_request(deployment, types)
     requests: Object = {"cpu": Noted(cpu_request(deployment, types), _why_cpu(deployment)), "memory": memory}
     limits: Object = {"memory": memory}
-    resource = resource_of(deployment.node)
+    resource = resource_of(deployment.node) if not deployment.claims else None
     if resource is not None:
         requests[resource] = limits[resource] = pod_chips(deployment)
         if deployment.node.kind == "gpu" and deployment.node.vendor in _PLUGINS:
             requests[resource] = Noted(pod_chips(deployment), _PLUGINS[deployment.node.vendor])
+    if on_machine := sum(one.size_bytes for one in mounted_volumes(deployment) if one.on_machine):
+        requests["ephemeral-storage"] = Noted(f"{gib(on_machine) + SCRATCH_GIB}Gi", "The cache, and scratch space.")
     if uses_efa(deployment):
         requests["vpc.amazonaws.com/efa"] = limits["vpc.amazonaws.com/efa"] = deployment.node.interfaces
-    return {"requests": requests, "limits": limits}
+    claimed: Object = {"claims": [{"name": CHIPS}]} if deployment.claims else {}
+    return {"requests": requests, "limits": limits} | claimed
 
 
 def _why_cpu(deployment: Deployment) -> str:
@@ -340,11 +356,18 @@ def _in_command(deployment: Deployment, path: str) -> bool:
     return not software.is_custom and any(pattern.search(word) for word in software.command)
 
 
+def claimed_volumes(deployment: Deployment) -> tuple[Volume, ...]:
+    """Those for which storage is asked: all but what is on the machine's own disk."""
+    return tuple(one for one in mounted_volumes(deployment) if not one.on_machine)
+
+
 def claim_name(deployment: Deployment, volume: Volume) -> str:
     return f"{deployment.name}-{volume.name}"
 
 
 def _mounted(deployment: Deployment, volume: Volume) -> Yaml:
+    if volume.on_machine:
+        return {"name": volume.name, "emptyDir": {"sizeLimit": Noted(f"{gib(volume.size_bytes)}Gi", _ON_MACHINE)}}
     entry: Object = {"name": volume.name, "persistentVolumeClaim": {"claimName": claim_name(deployment, volume)}}
     if volume.url is None:
         return entry
@@ -355,7 +378,7 @@ def _volumes(deployment: Deployment) -> list[Yaml]:
     entries: list[Yaml] = [_mounted(deployment, one) for one in mounted_volumes(deployment)]
     size = deployment.node.memory_bytes
     shared = max(int((size or 32 * GIB) * pod_share(deployment) / deployment.node.hosts / GIB / 8), 1)
-    entries.append({"name": "tmp", "emptyDir": {"sizeLimit": "20Gi"}})
+    entries.append({"name": "tmp", "emptyDir": {"sizeLimit": f"{SCRATCH_GIB}Gi"}})
     entries.append(
         {
             "name": "shm",

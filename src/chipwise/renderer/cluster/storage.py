@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from chipwise.catalog.price_tables import StoragePrice
-from chipwise.renderer.cluster.pod import USER, Object, mounted_volumes
+from chipwise.renderer.cluster.pod import USER, Object, claimed_volumes
 from chipwise.renderer.deployment import Deployment, Node, Volume
 from chipwise.renderer.yaml_text import Noted, Yaml
 from chipwise.text import usd
@@ -24,6 +24,8 @@ _BUILT_IN = {
 
 def class_of(deployment: Deployment, volume: Volume) -> Yaml:
     """None: the cluster's own default, or one that the reader must name."""
+    if volume.storage_class:
+        return Noted(volume.storage_class, "The workload's own: the cluster must have it, for several machines at once.")
     known = _BUILT_IN.get(deployment.node.provider)
     if known is None:
         return None
@@ -34,7 +36,7 @@ def class_of(deployment: Deployment, volume: Volume) -> Yaml:
 def classes(deployments: Iterable[Deployment]) -> list[Object]:
     """Written once for a cluster; other workloads may have the same."""
     on_aws = [one for one in deployments if one.node.provider == "aws"]
-    volumes = [volume for one in on_aws for volume in mounted_volumes(one)]
+    volumes = [volume for one in on_aws for volume in claimed_volumes(one) if not volume.storage_class]
     objects: list[Object] = []
     if any(volume.shared for volume in volumes):
         rates = on_aws[0].platforms.get("Storage", {})

@@ -1,6 +1,7 @@
 """The program that fine-tunes a model where the workload brings none: for what it is written, its settings, its packages.
 
-It runs data parallel, each GPU with the whole model; plans that cut or shard it need a program of yours.
+It runs data parallel, each GPU with the whole model or with a shard of it (ZeRO, by PyTorch's fully_shard); plans that cut it
+by tensors or layers need a program of yours.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ RESULT = "/checkpoints/result"
 REQUIREMENTS = "finetune-requirements.txt"
 CHECKPOINT_S = 1800.0  # where nothing says how often machines are lost
 OPTIMIZERS = ("adamw", "adamw-8bit", "adafactor", "sgd")
+SHARDED_OPTIMIZERS = ("adamw", "sgd")
 # The newest that the program was run with.
 _PACKAGES = ("transformers==5.17.0", "peft==0.21.0", "accelerate==1.15.0")
 _EIGHT_BITS = "bitsandbytes==0.50.2"
@@ -32,9 +34,18 @@ def is_written(deployment: Deployment) -> bool:
     data_parallel = split.tp == split.pp == split.cp == split.ep == 1
     if wanted.method == "qlora" and deployment.node.vendor != "NVIDIA":
         return False  # not tried: weights of four bits on ROCm
-    if split.dp > 1 and (split.shard > 0 if wanted.method == "full" else split.shard > 1):
-        return False  # the states of adapters are small enough to be on every GPU
+    if sharded(deployment) and (wanted.method == "qlora" or wanted.optimizer not in SHARDED_OPTIMIZERS):
+        return False  # not tried: weights of four bits in shards, and states that are no tensors
     return data_parallel and wanted.optimizer in OPTIMIZERS
+
+
+def sharded(deployment: Deployment) -> int:
+    """The stage of ZeRO by which ranks divide the model; 0: each has all of it. States of adapters are small: every rank may
+    have them, so that stage 1 is none for these."""
+    split, wanted = deployment.split, deployment.finetuning
+    if not isinstance(split, TrainingSplit) or wanted is None or split.dp == 1:
+        return 0
+    return split.shard if wanted.method == "full" or split.shard > 1 else 0
 
 
 def files(deployment: Deployment) -> list[File]:
@@ -55,6 +66,7 @@ def files(deployment: Deployment) -> list[File]:
         Setting("LEARNING_RATE", 1e-5 if wanted.method == "full" else 2e-4, "Usual of its method; try half and twice of it."),
         Setting("PRECISION", model.precision if model.precision in ("bf16", "fp16") else "bf16"),
         Setting("RECOMPUTE", split.recompute > 0),
+        Setting("SHARD", sharded(deployment)),
         Setting("CHECKPOINT_S", round(deployment.checkpoint_s or CHECKPOINT_S)),
     ]
     program = python_files("finetune.py", "finetune.py", heading(deployment), settings)

@@ -6,6 +6,7 @@ Words that come back for a shell are quoted already, except for the expressions 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from chipwise.renderer.deployment import Deployment, Form
@@ -21,6 +22,7 @@ from chipwise.renderer.quoting import shell
 RENDEZVOUS_PORT = 29500
 STARTERS = (("mpirun",), ("mpiexec",), ("orterun",), ("prterun",), ("srun",))  # commands that start ranks by themselves
 SHARD_DIGITS = 5
+_ONE_THREAD = re.compile(r"hpc[78]|[cmr][78]a")
 WIDTH = 100
 
 
@@ -80,6 +82,18 @@ def ranks(deployment: Deployment) -> tuple[str, ...]:
     count = processes(deployment)
     loose = ("--bind-to", "none") if chips_each(deployment) < node.chips else ()
     return ("mpirun", "-np", str(count), *loose) if count > 1 else ()
+
+
+def mpi_ranks(deployment: Deployment) -> int:
+    """Of one machine that starts no more of them than it has chips, or cores where it has none."""
+    return run_chips(deployment) or max((deployment.node.vcpus or 1) // core_threads(deployment), 1)
+
+
+def core_threads(deployment: Deployment) -> int:
+    """Of one core: a solver gains nothing from the second. Arm hosts, and AMD's newer ones on AWS, have one."""
+    node = deployment.node
+    single = node.arch == "arm64" or (node.provider == "aws" and _ONE_THREAD.match(node.machine) is not None)
+    return 1 if single else 2
 
 
 def torchrun(deployment: Deployment, rank: str, first: str, port: str, name: str) -> list[str]:

@@ -40,6 +40,7 @@ OPTIMIZER: str = SETTINGS["OPTIMIZER"]
 LEARNING_RATE: float = SETTINGS["LEARNING_RATE"]
 PRECISION: str = SETTINGS["PRECISION"]
 RECOMPUTE: bool = SETTINGS["RECOMPUTE"]  # activations in the backward pass, to save memory
+SHARD: int = SETTINGS["SHARD"]  # stage of ZeRO: 0 each GPU has all, 1 and 2 gradients and states are divided, 3 weights too
 CHECKPOINT_S: float = SETTINGS["CHECKPOINT_S"]  # time between checkpoints
 WARMUP = 0.03  # of the steps
 OPTIMIZERS = {"adamw": "adamw_torch_fused", "adamw-8bit": "paged_adamw_8bit", "adafactor": "adafactor", "sgd": "sgd"}
@@ -177,6 +178,22 @@ def load() -> Any:
     return get_peft_model(model, adapters)
 
 
+def sharding() -> dict[str, Any]:
+    """How the model is divided over the ranks, by PyTorch's fully_shard. It has no stage 1: gradients are divided as well.
+
+    Rank 0 reads the weights and hands them out: the memory of a machine need not hold a copy for each of its GPUs. Checkpoints
+    are in parts, one of each rank, and may be read by another number of them."""
+    config = {
+        "version": 2,
+        "reshard_after_forward": SHARD >= 3,
+        "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+        "cpu_ram_efficient_loading": True,
+        "state_dict_type": "SHARDED_STATE_DICT",
+        "activation_checkpointing": RECOMPUTE,
+    }
+    return {"fsdp": "full_shard auto_wrap", "fsdp_config": config}
+
+
 def main() -> int:
     place = os.environ.get("DATA_URL") or "/data"
     out = Path(os.environ.get("CHECKPOINT_DIR", "/checkpoints"))
@@ -188,13 +205,16 @@ def main() -> int:
     samples = [sample for sample in samples if any(label != IGNORED for label in sample["labels"])]
     if not samples:
         raise SystemExit(f"No sample to learn from under {place}: *.jsonl files with messages, completion or text.")
+    divided = sharding() if SHARD > 0 and world > 1 else {}
+    recomputing = RECOMPUTE and not divided  # who divides the model also computes its layers again
     arguments = TrainingArguments(
+        **divided,
         output_dir=str(out),
         num_train_epochs=EPOCHS,
         per_device_train_batch_size=MICRO_BATCH,
         gradient_accumulation_steps=max(round(BATCH_SAMPLES / (MICRO_BATCH * world)), 1),
-        gradient_checkpointing=RECOMPUTE,
-        gradient_checkpointing_kwargs={"use_reentrant": False} if RECOMPUTE else None,
+        gradient_checkpointing=recomputing,
+        gradient_checkpointing_kwargs={"use_reentrant": False} if recomputing else None,
         bf16=PRECISION == "bf16",
         fp16=PRECISION == "fp16",
         optim=OPTIMIZERS[OPTIMIZER],
@@ -223,6 +243,8 @@ def main() -> int:
     if saving.asked:
         print("stopped: the next start goes on from the checkpoint", flush=True)
         return STOPPED
+    if divided:
+        trainer.accelerator.state.fsdp_plugin.set_state_dict_type("FULL_STATE_DICT")
     trainer.save_model(str(out / "result"))
     if trainer.is_world_process_zero():
         tokenizer.save_pretrained(str(out / "result"))

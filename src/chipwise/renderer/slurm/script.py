@@ -7,7 +7,6 @@ function that srun starts on every node, so that the user's command stands in th
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 
 from chipwise.planner.values.split import Runs
@@ -20,6 +19,7 @@ from chipwise.renderer.launch.starting import (
     apart,
     by_torchrun,
     folded,
+    mpi_ranks,
     on_one_machine,
     part_command,
     part_reason,
@@ -44,7 +44,6 @@ MOST_TASKS = 4_000_001  # of an array: the highest MaxArraySize that Slurm takes
 SHORTEST_S = 10 * MINUTE
 # Names by which this script finds its way, and those that bash lets nobody set.
 _RESERVED = {"IMAGE", "STORE", "FIRST", "UID", "EUID", "PPID", "BASHOPTS", "SHELLOPTS", "BASH_VERSINFO", "SLURM_JOB_ID"}
-_ONE_THREAD = re.compile(r"hpc[78]|[cmr][78]a")
 
 
 def by_hours(deployment: Deployment) -> bool:
@@ -73,17 +72,8 @@ def tasks(deployment: Deployment) -> int:
     if by_torchrun(deployment):
         return 1
     if deployment.software.framework == "mpi":
-        if run_chips(deployment):
-            return run_chips(deployment)
-        return max((deployment.node.vcpus or 1) // _threads(deployment), 1)
+        return mpi_ranks(deployment)
     return processes(deployment) if deployment.software.framework == "jax" and run_machines(deployment) > 1 else 1
-
-
-def _threads(deployment: Deployment) -> int:
-    """Of one core: a solver gains nothing from the second. Arm hosts, and AMD's newer ones on AWS, have one."""
-    node = deployment.node
-    single = node.arch == "arm64" or (node.provider == "aws" and _ONE_THREAD.match(node.machine) is not None)
-    return 1 if single else 2
 
 
 def _array(deployment: Deployment, tasks: int) -> str:

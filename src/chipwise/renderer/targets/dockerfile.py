@@ -151,6 +151,8 @@ def _packages(deployment: Deployment) -> Iterator[str]:
         needed += ["ca-certificates", "curl"]
     elif software.framework == "mpi":
         needed += ["openmpi-bin"]
+    if software.framework == "mpi" and run_machines(deployment) > 1:
+        needed += ["openssh-client", "openssh-server"]
     if needed:
         yield ""
         if efa:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chipwise.renderer.cluster import buckets
 from chipwise.renderer.cluster.accelerators import resource_of
-from chipwise.renderer.cluster.pod import Object, mounted_volumes
+from chipwise.renderer.cluster.pod import Object, claimed_volumes
 from chipwise.renderer.deployment import Deployment, Form, Node, Reservation
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
@@ -96,7 +96,7 @@ def _addons(deployments: tuple[Deployment, ...]) -> list[Yaml]:
     reason = "Without it the NetworkPolicy of --to kubernetes says something and does nothing."
     network: Object = {"name": "vpc-cni", "configurationValues": Noted('{"enableNetworkPolicy": "true"}', reason)}
     addons: list[Yaml] = [network, {"name": "coredns"}, {"name": "kube-proxy"}, {"name": "eks-pod-identity-agent"}]
-    volumes = [volume for one in deployments for volume in mounted_volumes(one)]
+    volumes = [volume for one in deployments for volume in claimed_volumes(one) if not volume.storage_class]
     if any(not volume.shared for volume in volumes):
         addons.append({"name": "aws-ebs-csi-driver", "useDefaultPodIdentityAssociations": True})
     if any(volume.shared for volume in volumes):

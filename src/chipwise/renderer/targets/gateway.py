@@ -11,7 +11,7 @@ from chipwise.renderer.cluster.pod import Object, meta, namespace_of, selector
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.heading import heading
-from chipwise.renderer.launch.timing import drain_seconds
+from chipwise.renderer.launch.timing import drain_seconds, ready_seconds
 from chipwise.renderer.layout import grouped
 from chipwise.renderer.refusals import one_stage
 from chipwise.renderer.yaml_text import Noted, Yaml, document
@@ -161,9 +161,11 @@ def route(deployment: Deployment) -> Object:
     }
     if deployment.node.provider != "gcp":  # whose routes to pools have none
         seconds = drain_seconds(deployment.predicted.longest_s) + WAIT_S
-        rule["timeouts"] = {
-            "request": Noted(f"{seconds}s", "The longest answer and a quarter more, after a minute in the queue.")
-        }
+        reason = "The longest answer and a quarter more, after a minute in the queue."
+        if deployment.idle_s is not None:
+            seconds += ready_seconds(deployment)
+            reason = "A start from nothing, a minute in the queue, the longest answer and a quarter more. Clients wait too."
+        rule["timeouts"] = {"request": Noted(f"{seconds}s", reason)}
     return {
         "apiVersion": API,
         "kind": "HTTPRoute",

@@ -1,15 +1,16 @@
 """KEDA: how many copies of a service by its queue and its load, and a job for what waits in a queue of messages.
 
 The rule of a service: one more copy while more than 5 requests wait; one less when less than 20% of what is wanted is used for
-10 minutes; nothing in between. Where an engine counts its requests, there are also never fewer than keep each below the share
-of its planned load at which one more is due: a queue builds up only after goals are missed. Copies are those that the
-autoscaler last wanted, and not pods that there are: those of a rollout would be added to them, again and again. The plan's
-hours, where it has some, switch it on and off.
+10 minutes; nothing in between. A service that is on demand (`idle_after`) has none while nobody asks: the endpoint picker of
+`--to gateway` holds requests until there is one, and says how many it holds. Where an engine counts its requests, there are
+also never fewer than keep each below the share of its planned load at which one more is due: a queue builds up only after
+goals are missed. Copies are those that the autoscaler last wanted, and not pods that there are: those of a rollout would be
+added to them, again and again. The plan's hours, where it has some, switch it on and off.
 """
 
 from __future__ import annotations
 
-from chipwise.renderer.cluster import groups, guards, jobs, monitors
+from chipwise.renderer.cluster import groups, guards, jobs, monitors, on_demand
 from chipwise.renderer.cluster.accelerators import resource_of
 from chipwise.renderer.cluster.pod import Object, meta, namespace_of, template
 from chipwise.renderer.cluster.services import QUEUED, QUEUES, WAITING, scaled_kind
@@ -26,7 +27,7 @@ from chipwise.renderer.yaml_text import Noted, Yaml, document
 FITS = "services that scale on their queue, load and hours, and jobs that a queue of messages starts"
 WRITES = ("scaling.yaml",)
 MANIFESTS = True
-EXPRESSES = frozenset({"streams", "hours", "groups", "pulls"})  # it scales what --to kubernetes wrote
+EXPRESSES = frozenset({"streams", "hours", "groups", "pulls", "slices", "claims"})  # it scales what --to kubernetes wrote
 API = "keda.sh/v1alpha1"
 IDLE = 0.2  # of what runs: below it, one less
 IDLE_S = 600  # for so long
@@ -49,6 +50,7 @@ def render(deployment: Deployment) -> list[File]:
     if deployment.form is Form.SERVICE:
         if grouped(deployment):
             groups.check(deployment)
+        on_demand.check(deployment)
         return _service(deployment)
     if meets(deployment):
         raise CannotRender(
@@ -79,10 +81,13 @@ def _service(deployment: Deployment) -> list[File]:
     if deployment.starts and deployment.stops:
         about += f", and the clocks {deployment.name}-open and {deployment.name}-close (its hours are here)"
     about += "."
+    if on_demand.wanted(deployment):
+        about += f"\n{on_demand.ABOUT}"
     files = [File("scaling.yaml", document(scaled_object(deployment), title=heading(deployment, about)))]
     if listens(deployment):
+        watched = [*monitors.engine(deployment), *([on_demand.monitor(deployment)] if on_demand.wanted(deployment) else [])]
         about_file = "What Prometheus reads of the pods, for the rule in scaling.yaml. It needs the Prometheus operator."
-        files.append(File("monitoring.yaml", document(*monitors.engine(deployment), title=heading(deployment, about_file))))
+        files.append(File("monitoring.yaml", document(*watched, title=heading(deployment, about_file))))
     return files
 
 
@@ -90,14 +95,19 @@ def scaled_object(deployment: Deployment) -> Object:
     scaling = deployment.scaling
     assert scaling is not None
     hours = bool(deployment.starts and deployment.stops)
+    least: Yaml = Noted(0, "Outside its hours.") if hours else Noted(scaling.minimum, scaling.minimum_reason)
+    if on_demand.wanted(deployment):
+        least = Noted(0, "While nobody asks. The first request waits for a start, in the queue of the endpoint picker.")
     api, kind = scaled_kind(deployment)
     spec: Object = {
         "scaleTargetRef": {"apiVersion": api, "kind": kind, "name": deployment.name},
-        "minReplicaCount": Noted(0, "Outside its hours.") if hours else Noted(scaling.minimum, scaling.minimum_reason),
+        "minReplicaCount": least,
         "maxReplicaCount": scaling.maximum,
         "pollingInterval": 15,
     }
-    if hours:
+    if on_demand.wanted(deployment):
+        spec["cooldownPeriod"] = Noted(int(deployment.idle_s or 0), "As the workload says: so long after the last request.")
+    elif hours:
         spec["cooldownPeriod"] = Noted(300, "After hours, what is being answered is answered.")
     spec["fallback"] = Noted(
         {"failureThreshold": 4, "replicas": scaling.usual, "behavior": "currentReplicasIfHigher"},
@@ -123,7 +133,12 @@ def _advanced(deployment: Deployment, hours: bool) -> Object:
     if _counted(deployment):
         rule = f"max(load / {scaling.busy}, {rule})"
         reason += f"\nNever fewer than keep each below {scaling.busy} requests: {scaling.busy_reason}."
-    formula = f"hours < 1 ? 0 : max(hours, {rule})" if hours else rule
+    if on_demand.wanted(deployment):
+        rule = f"waiting + held > {QUEUED} ? copies * 2 : ({_idle(deployment)} ? copies / 2 : copies)"
+        rule = f"load + held < 1 ? 0 : max(1, (load + held) / {scaling.busy}, {rule})"
+        reason += "\nNone while nothing is in work and nothing is held; one as soon as something is."
+    within = f"({rule})" if on_demand.wanted(deployment) else f"max(hours, {rule})"
+    formula = f"hours < 1 ? 0 : {within}" if hours else rule
     first = deployment.scaling.minimum if hours and deployment.scaling is not None else 1
     slowly = "One at a time, each minute;" if first <= 1 else "When its hours begin, all that it begins with at once;"
     up: list[Yaml] = [
@@ -160,6 +175,8 @@ def _triggers(deployment: Deployment, hours: bool) -> list[Yaml]:
         used = _used(deployment)
         triggers.append(_prometheus("used", used[0], str(IDLE), used[1]))
     triggers.append(_prometheus("copies", *_copies(deployment)))
+    if on_demand.wanted(deployment):
+        triggers.append(_prometheus("held", *on_demand.held(deployment)))
     if hours:
         window: Object = {
             "timezone": deployment.time_zone,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.renderer.cluster import devices, guards, hours, jobs, live, services
+from chipwise.renderer.cluster import devices, guards, hours, jobs, live, resource_claims, services
 from chipwise.renderer.cluster.accelerators import resource_of
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender, File
@@ -13,7 +13,7 @@ from chipwise.renderer.refusals import one_stage
 from chipwise.renderer.yaml_text import document
 
 FITS = "jobs and services on any cluster; multi-node jobs as Indexed Jobs"
-EXPRESSES = frozenset({"streams", "hours", "groups", "pulls"})
+EXPRESSES = frozenset({"streams", "hours", "groups", "pulls", "slices", "claims"})
 WRITES = ("workload.yaml",)
 MANIFESTS = True
 
@@ -33,6 +33,7 @@ def render(deployment: Deployment) -> list[File]:
                 remedy="Use --to compose for one device, or dockerfile for its image.",
             )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
+    resource_claims.check(deployment)
     work = [*guards.claims(deployment)]
     if deployment.form is Form.SERVICE:
         scaler = services.autoscaler(deployment)
@@ -48,10 +49,15 @@ def render(deployment: Deployment) -> list[File]:
     files = [
         File(
             "namespace.yaml",
-            document(*guards.surroundings(deployment), title=heading(deployment, "What surrounds it: apply this first.")),
+            document(
+                *guards.surroundings(deployment),
+                *resource_claims.objects(deployment),
+                title=heading(deployment, "What surrounds it: apply this first."),
+            ),
         ),
         File("workload.yaml", document(*work, title=heading(deployment, runs))),
     ]
     if streams.live(deployment):
         files.insert(1, File(live.FILE, live.stream_file(deployment)))
-    return [*files, *devices.device_files(deployment)]
+    plugins = devices.device_files(deployment) if not deployment.claims else []
+    return [*files, *plugins]

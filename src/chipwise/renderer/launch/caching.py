@@ -1,0 +1,73 @@
+"""What a service keeps between starts: weights from the hub, and what engines compile for a chip and a model.
+
+Compiled kernels are kept beside the weights. Engines name them by everything that they depend on, so that a new version or
+other settings find none of the old ones. Times are published ones; nobody has measured them for every model and disk.
+"""
+
+from __future__ import annotations
+
+from chipwise.renderer.deployment import Deployment, Form, Model, Node
+from chipwise.renderer.file import CannotRender
+from chipwise.renderer.launch.health import FETCH_BYTES_PER_S
+from chipwise.text import duration
+from chipwise.units import GB
+
+KERNELS = "/models/kernels"
+# From the hub to one p5.48xlarge: Llama 3 70B (141 GB) in 207 s, Qwen3 235B in 705 s, less what reading the files took.
+FASTEST_FETCH_BYTES_PER_S = 0.68e9
+# Llama 3 70B in bf16 on 4 H100 by vLLM 0.11: load and engine start, with nothing kept and with weights and kernels kept.
+EMPTY_S, KEPT_S = 315, 57
+_MEASURED = "ray-serve-llm-perf-examples, replica initialization, October 2025"
+
+
+def kernel_settings(purpose: str, node: Node) -> dict[str, str]:
+    """Where an engine keeps what it compiles. By itself it is the home of its user, which is gone with the pod."""
+    if node.kind == "neuron" and purpose in ("vllm", "pytorch"):
+        cache = {"NEURON_COMPILE_CACHE_URL": f"{KERNELS}/neuron"}
+        return cache | ({"VLLM_CACHE_ROOT": f"{KERNELS}/vllm"} if purpose == "vllm" else {})
+    match purpose:
+        case "vllm":
+            return {"VLLM_CACHE_ROOT": f"{KERNELS}/vllm"}
+        case "sglang":
+            return {"TORCHINDUCTOR_CACHE_DIR": f"{KERNELS}/inductor", "TRITON_CACHE_DIR": f"{KERNELS}/triton"}
+    return {}
+
+
+def fetch_seconds(model: Model) -> tuple[float, float] | None:
+    """Of the weights, from the fastest that was measured to what time-outs reckon with."""
+    size = model.fetched_bytes or model.weight_bytes
+    return (size / FASTEST_FETCH_BYTES_PER_S, size / FETCH_BYTES_PER_S) if size else None
+
+
+def with_cache(deployment: Deployment) -> Deployment:
+    """Refuses a cache that the machine's disk cannot hold."""
+    volume, node = deployment.volume("models"), deployment.node
+    if volume is None or not volume.on_machine:
+        return deployment
+    copies, disk = deployment.per_machine, node.disk_bytes
+    if disk is None or copies * volume.size_bytes > disk:
+        has = f"{disk / GB:,.0f} GB" if disk else "no disk of its own that we know of"
+        raise CannotRender(
+            f"{node.machine} has {has}, and {copies} x {volume.size_bytes / GB:,.0f} GB of weights and kernels are to be kept"
+            " on it.",
+            remedy="Leave program.cache out: they are kept on storage that all machines share.",
+        )
+    return deployment
+
+
+def cache_notes(engine: str, model: Model | None, form: Form, on_machine: bool) -> tuple[str, ...]:
+    """What a start takes with an empty cache, and what a kept one saves, where that is known."""
+    times = fetch_seconds(model) if model is not None else None
+    if form is not Form.SERVICE or engine not in ("vllm", "sglang") or model is None or times is None or not model.generates:
+        return ()
+    where = "the machine's own disk, as long as the pod lives" if on_machine else "storage that all machines share"
+    sentence = (
+        f"Weights and compiled kernels are kept on {where}. With nothing kept a start fetches for {duration(times[0])} to"
+        f" {duration(times[1])} and compiles."
+    )
+    if engine == "vllm":
+        sentence += (
+            f" Measured by others on 4 H100: Llama 3 70B was ready {EMPTY_S} s after a start with nothing kept and {KEPT_S} s"
+            f" after one with both on a local disk ({_MEASURED})."
+        )
+    return (sentence,)
