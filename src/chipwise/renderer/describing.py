@@ -350,7 +350,7 @@ def _notes(work: Common, choice: Choice, node: Node) -> tuple[str, ...]:
         )
     if choice.quantum is not None:
         place = "this machine, simulated" if not choice.quantum.managed else choice.quantum.title
-        notes.append(f"The circuits run on {place}; these files are of the machine between them.")
+        notes.append(f"The circuits run on {place}; these files are for the machine between them.")
     if node.memory_bytes is not None and node.memory_bytes < GIB:
         notes.append("The machine has less than 1 GiB of memory.")
     return tuple(notes)

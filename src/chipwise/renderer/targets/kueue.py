@@ -24,7 +24,7 @@ API = "kueue.x-k8s.io/v1beta2"
 COHORT = "accelerators"  # queues of one cohort lend each other what they do not use
 _UNITS = ("", "m", "Mi", "Gi")
 _OWN = "What the plan uses, and no more; as much again may be borrowed while others leave it unused."
-_NONE = "Nothing of it: raise both to let the work go on at full price when no spot machine is to be had."
+_NONE = "Nothing of it: raise both to let the work go on at full price when no spot machine is available."
 _ABOUT_WORK = (
     "What runs, when its queue lets it.\nKueue must manage its kind: see integrations.frameworks in its configuration."
 )
@@ -41,7 +41,7 @@ def render(deployment: Deployment) -> list[File]:
             raise CannotRender("Notebooks do not wait in a queue: people do.", remedy="Use --to jupyterhub.")
         case Form.DEVICES:
             raise CannotRender(
-                f"{deployment.node.chip} stands at the edge; no cluster hands it out.",
+                f"{deployment.node.chip} is an edge device; no cluster hands it out.",
                 remedy="Use --to compose or dockerfile.",
             )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
@@ -64,7 +64,10 @@ def render(deployment: Deployment) -> list[File]:
             document(*guards.surroundings(deployment, quota_here=False), title=heading(deployment, about_namespace)),
         ),
         *listed,
-        File("queues.yaml", document(*queues, title=heading(deployment, "Flavors and queues: for who runs the cluster."))),
+        File(
+            "queues.yaml",
+            document(*queues, title=heading(deployment, "Flavors and queues: for the administrator of the cluster.")),
+        ),
         File(
             "workload.yaml",
             document(

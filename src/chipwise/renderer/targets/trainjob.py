@@ -46,7 +46,7 @@ def render(deployment: Deployment) -> list[File]:
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out
     first = "What surrounds it: apply this first."
     machines = (
-        "The runtime: machines, volumes, rights and restarts, for who runs the cluster. Its pods use the volumes and the\n"
+        "The runtime: machines, volumes, rights and restarts, for the administrator of the cluster. Its pods use the volumes and the\n"
         "service account of one namespace: another workload gets a runtime of its own. Needs Kubeflow Trainer 2.2 or newer."
     )
     runs = (
