@@ -51,6 +51,17 @@ BANNED = {  # a pattern, and what to write
     r"for ever": "forever, indefinitely",
     r"will not do": "is not valid",
     r"hand(?:s|ed)? in": "pass, submit",
+    r"(?:to|cannot) be had": "available",
+    r"stands? at the edge": "is an edge device",
+    r"stands? in (?:one|different) (?:region|zone)s?": "is in",
+    r"all the same": "anyway, still",
+    r"in vain": "forever, without effect",
+    r"nobody's": "no ...",
+    r"(?:for|by) who (?:runs?|owns?|wants?)": "for the administrator, by their owners",
+    r"is of (?:AWS|Azure|Google)": "runs on AWS only",
+    r"files are of": "files are for",
+    r"is borne": "is tolerated",
+    r"go(?:es)? (?:back )?by themselves": "automatically",
 }
 PATTERN = re.compile(rf"\b(?:{'|'.join(BANNED)})(?!\w)", re.IGNORECASE)
 PROGRAM_LINES = 4  # a literal of more lines is a program or a file for another tool

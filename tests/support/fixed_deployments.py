@@ -8,9 +8,9 @@ from chipwise.catalog.load import load
 from chipwise.planner.values.split import DevicesPerPlace, GenerationSplit, Runs, Seats, TrainingSplit
 from chipwise.renderer.boot_images import boot_images
 from chipwise.renderer.deployment import Deployment, Form, HandOff, Model, Node, Predicted, Scaling, Software, Volume
+from chipwise.renderer.images import images_for, unverified_for
 from chipwise.renderer.joining import joining
 from chipwise.renderer.platforms import platforms
-from chipwise.renderer.software import images_for, unverified_for
 from chipwise.units import GB, GIB, HOUR
 
 _LABELS = {"owner": "mara.lindqvist", "team": "language", "project": "legal-assistant", "cost_center": "4711"}

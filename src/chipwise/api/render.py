@@ -21,7 +21,8 @@ from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Choice, Plan, Service
 from chipwise.renderer import targets
 from chipwise.renderer.deployment import Deployment
-from chipwise.renderer.describing import describe, describe_pipeline
+from chipwise.renderer.describing import describe
+from chipwise.renderer.describing_pipelines import describe_pipeline
 from chipwise.renderer.file import CannotRender, File
 from chipwise.renderer.image_checks import checked
 from chipwise.renderer.layouts.laying import LAYOUTS, lay_out

@@ -19,13 +19,13 @@ from chipwise.calibration.anchored import Answered, Witness, anchored, witness
 from chipwise.errors import BadInput
 from chipwise.perf.model import FAMILIES
 from chipwise.perf.ratios import Anchor, apart
+from chipwise.predictor.ability import able_chip
 from chipwise.predictor.kinds.answering import predict_answers
 from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.kinds.learning import predict_learning
 from chipwise.predictor.known import Known
 from chipwise.predictor.measured_words import CONTRADICTS, SLOW, contradiction, slow_words, source_words, too_fast
 from chipwise.predictor.options import GOALS, LOADS
-from chipwise.predictor.samples import able_chip
 from chipwise.predictor.values import DevicePrediction, GenerationPrediction, Prediction, SamplePrediction, TrainingPrediction
 from chipwise.workload.common import Common
 from chipwise.workload.goals import Goals, Limits

@@ -9,10 +9,10 @@ from chipwise.perf.fits import fits as answer
 from chipwise.perf.fits import largest_batch, largest_context, largest_micro_batch
 from chipwise.perf.setup import RECOMPUTE, ServingSetup, TrainingSetup
 from chipwise.perf.transformer import Transformers
+from chipwise.predictor.ability import able_chip
 from chipwise.predictor.named import chip_named, context_notes, layer_named, shown_name
 from chipwise.predictor.options import FLAGS, check_numbers, option
 from chipwise.predictor.results import fit_result, memory_use
-from chipwise.predictor.samples import able_chip
 from chipwise.predictor.transformer import larger_parts
 from chipwise.predictor.values import FitPrediction
 

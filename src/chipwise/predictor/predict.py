@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from chipwise.errors import BadInput, InvalidSettings
 from chipwise.perf.setup import RECOMPUTE
 from chipwise.perf.steadiness import steadiness
+from chipwise.predictor.ability import able_chip
 from chipwise.predictor.kinds.ask import by_samples
 from chipwise.predictor.kinds.latencies import serve_samples, serve_tokens, wanted_goals
 from chipwise.predictor.options import FLAGS, LEARNING_OPTIONS, ONLY, SIZES, check_numbers, check_task, check_together
 from chipwise.predictor.results import training_prediction
-from chipwise.predictor.samples import able_chip, check_sample_options, predict_samples
+from chipwise.predictor.samples import check_sample_options, predict_samples
 from chipwise.predictor.sizes import refuse
 from chipwise.predictor.transformer import train
 from chipwise.predictor.values import Prediction

@@ -6,15 +6,15 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack
 
 from chipwise.errors import BadInput, TryLater, UnknownName
-from chipwise.files.source import NamedText
 from chipwise.public.calling import verbs
 from chipwise.public.opened import Opened
 from chipwise.public.plans import NoPlan, Plan
 from chipwise.public.records import Record, Table, with_plain_names
-from chipwise.public.workloads import LimitOptions, Names, constraints, is_file, is_text, read_workload, stated
+from chipwise.public.run_options import RunOptions, run_request
+from chipwise.public.workloads import Names
 from chipwise.spelling import nearest
 
 if TYPE_CHECKING:
@@ -98,83 +98,6 @@ def _recorded_jobs(session: Opened, ids: Sequence[str]) -> list[Any]:
         return [parts.job(id) for id in ids]
 
 
-class RunOptions(TypedDict, total=False):
-    """How a job runs, as the options of `chipwise run` say it. Durations are seconds or texts such as 2h."""
-
-    name: str
-    engine: str
-    stage_engines: Mapping[str, str]
-    context: str
-    namespace: str
-    queue: str
-    image: str
-    machine: str
-    cloud: Names
-    region: Names
-    country: Names
-    chip: Names
-    on_demand: bool
-    spot: bool
-    market: str
-    commit: str
-    max_price_age: str
-    large: bool
-    limits: Mapping[str, Any]
-    gpus: int | str
-    machines: int | str
-    cpus: int
-    processes: int
-    team: str
-    project: str
-    labels: Mapping[str, str]
-    priority: int
-    env: Mapping[str, str]
-    secrets: Mapping[str, str]
-    folder: str | Path
-    longest: str | float
-    expected: str | float
-    retries: int
-    patience: str | float
-    recover: str
-    grace: str | float
-    budget: float
-    checkpoints: str
-    after: Names
-    produces: Names
-    environment: str
-
-
-_DURATIONS = ("longest", "expected", "patience", "grace")
-_PAIRS = {"labels": "labels", "env": "settings", "secrets": "secrets", "stage_engines": "stages"}
-
-
-def _run_request(work: Any, options: RunOptions) -> Any:
-    from chipwise.api.running.asking import RunRequest
-    from chipwise.units import parse_seconds
-
-    is_command = isinstance(work, list | tuple)
-    if isinstance(work, str) and not isinstance(work, NamedText) and not is_text(work) and not is_file(work):
-        command = ", ".join(f'"{word}"' for word in work.split())
-        raise BadInput(f"{work!r} is not a workload file.", remedy=f"Give a command as a list of words: cw.run([{command}])")
-    words = tuple(map(str, work)) if is_command else (read_workload(work),)
-    settings = stated(options)
-    limits = {name: settings.pop(name) for name in LimitOptions.__annotations__ if name in settings and name != "spot"}
-    settings["constraints"] = constraints(cast(LimitOptions, limits))
-    settings |= {name: parse_seconds(settings[name]) for name in _DURATIONS if name in settings}
-    for name, field_name in _PAIRS.items():
-        if name in settings:
-            pairs = tuple(f"{key}={value}" if value else str(key) for key, value in settings.pop(name).items())
-            settings[field_name] = pairs
-    for name in ("after", "produces"):
-        if name in settings:
-            settings[name] = (settings[name],) if isinstance(settings[name], str) else tuple(map(str, settings[name]))
-    if "folder" in settings:
-        settings["folder"] = Path(settings["folder"])
-    if isinstance(work, Plan | NoPlan) and "environment" not in settings:
-        settings["environment"] = work.request.environment
-    return RunRequest(words=words, is_command=is_command, **settings)
-
-
 def _ask(session: JobVerbs, jobs: Sequence[str | Job], wish: Any) -> list[Job]:
     from chipwise.api.running import asking
 
@@ -208,7 +131,7 @@ class JobVerbs(Opened):
         """
         from chipwise.api.running import asking
 
-        submitted = asking.run(self.api, _run_request(work, options))
+        submitted = asking.run(self.api, run_request(work, options))
         return Job(submitted[-1].id, tuple(job.id for job in submitted[:-1]), self)
 
     def simulate(
@@ -225,7 +148,7 @@ class JobVerbs(Opened):
         from chipwise.api.running import asking
         from chipwise.views import played
 
-        return Record(played.view(asking.simulate(self.api, _run_request(work, options), seed)))
+        return Record(played.view(asking.simulate(self.api, run_request(work, options), seed)))
 
     def ps(
         self,

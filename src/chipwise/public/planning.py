@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from chipwise.errors import BadInput, InvalidFile
 from chipwise.public.calling import GIVEN
@@ -12,6 +12,7 @@ from chipwise.public.calling import verbs as verb_methods
 from chipwise.public.estimates import Estimate, MemoryFit
 from chipwise.public.making import Request, plan_view, planned
 from chipwise.public.opened import Opened
+from chipwise.public.plan_options import OWNED, FitsOptions, PredictOptions, TcoOptions
 from chipwise.public.plans import NoPlan, Plan
 from chipwise.public.records import Checked, Ownership, Record, Table, with_plain_names
 from chipwise.public.workloads import (
@@ -34,66 +35,7 @@ if TYPE_CHECKING:
 _ALL_CHOICES = 1_000_000_000  # more choices than any catalog has
 
 
-class PredictOptions(TypedDict, total=False):
-    """How a model runs, as the options of `chipwise predict` say it; what is left open is chosen."""
-
-    chips: int
-    tp: int
-    pp: int
-    cp: int
-    ep: int
-    precision: str
-    seq: int | str
-    target: int
-    micro_batch: int
-    global_batch: int | str
-    zero: int
-    interleave: int
-    recompute: str
-    method: str
-    optimizer: str
-    framework: str
-    chips_per_node: int
-    engine: str
-    concurrency: int | str
-    rate: float | str
-    batch: int
-    input: int | str
-    output: int | str
-    prefix: int | str
-    kv: str
-    replicas: int
-    cuda_graphs: bool
-    ttft: str | float
-    tpot: str | float
-    latency: str | float
-    percentile: float
-    image_size: int
-    steps: int
-    guidance: bool
-    clip: str | float
-    compiled: bool
-
-
 _OTHER_NAMES = {"input": "input_tokens", "output": "output_tokens", "clip": "clip_s"}
-
-
-class FitsOptions(TypedDict, total=False):
-    """What takes memory, as the options of `chipwise fits` say it."""
-
-    train: bool
-    chips: int
-    tp: int
-    pp: int
-    precision: str
-    kv: str
-    batch: int
-    context: int | str
-    method: str
-    optimizer: str
-    recompute: str
-    zero: int
-    engine: str
 
 
 def _apart(options: CompareOptions) -> tuple[dict[str, Any], LimitOptions]:
@@ -105,46 +47,6 @@ def _apart(options: CompareOptions) -> tuple[dict[str, Any], LimitOptions]:
 
 def _stars(family: Mapping[str, Any]) -> dict[str, int]:
     return {name: figure["stars"] for name, figure in family.items() if isinstance(figure, Mapping) and "stars" in figure}
-
-
-class TcoOptions(TypedDict, total=False):
-    """What is known of machines to own, as the options of `chipwise tco` say it; the rest comes from the catalog."""
-
-    machines: int
-    chips: int
-    years: float
-    utilisation: str | float
-    country: str
-    purchase: str | float
-    power: str | float
-    power_price: str | float
-    pue: float
-    staff: str | float
-    space: str | float
-    interest: str | float
-    residual: str | float
-    maintenance: str | float
-    network: str | float
-    rent: str | float
-    term: str
-    decline: str | float
-    against: Names
-    provider: Names
-    region: Names
-
-
-_OWNED = {
-    "purchase": "purchase_usd",
-    "power": "power_w",
-    "power_price": "usd_per_kwh",
-    "staff": "staff_usd_per_machine_year",
-    "space": "space_usd_per_kw_month",
-    "residual": "residual_share",
-    "maintenance": "maintenance_share",
-    "network": "network_storage_share",
-    "provider": "providers",
-    "region": "regions",
-}
 
 
 @verb_methods
@@ -367,7 +269,7 @@ class PlanVerbs(Opened):
         for name, value in stated(ownership).items():
             if name in ("against", "provider", "region"):
                 value = (value,) if isinstance(value, str) else tuple(value)
-            settings[_OWNED.get(name, name)] = readers[name](value) if name in readers else value
+            settings[OWNED.get(name, name)] = readers[name](value) if name in readers else value
         return Ownership(tco_view(ask(self.api, TcoRequest(chip, **settings))))
 
     def check(

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 
 from chipwise.catalog.tables import RuntimeFact
 from chipwise.renderer.deployment import Node
+from chipwise.renderer.images import device_of
 from chipwise.renderer.platforms import OPEN_DRIVER
-from chipwise.renderer.software import device_of
 
 
 def boot_images(rows: Iterable[RuntimeFact], node: Node) -> dict[str, Mapping[str, str]]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 
 from chipwise.catalog.catalog import Catalog
 from chipwise.planner.defaults import training_batch
 from chipwise.planner.explain.words import sentence
-from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.planner.values.plan import Choice, Plan
 from chipwise.planner.values.split import Copies, GenerationSplit, Split, width
 from chipwise.renderer.answer_times import TOKEN_S, answer_s, longest_context, longest_s, token_assumed, usual_answer_s
@@ -20,7 +18,6 @@ from chipwise.renderer.deployment import (
     Deployment,
     FineTuning,
     Form,
-    HandOff,
     Model,
     Node,
     Predicted,
@@ -28,9 +25,9 @@ from chipwise.renderer.deployment import (
     Stand,
 )
 from chipwise.renderer.encoders import poolers
-from chipwise.renderer.file import CannotRender
 from chipwise.renderer.hardware import node_of
 from chipwise.renderer.hub_ids import closest_id, named_id
+from chipwise.renderer.images import images_for, unverified_for
 from chipwise.renderer.joining import joining
 from chipwise.renderer.launch.caching import cache_notes, with_cache
 from chipwise.renderer.launch.handing import arrives_at
@@ -49,23 +46,21 @@ from chipwise.renderer.paying import (
     service_of,
     services_of,
 )
-from chipwise.renderer.paying_stages import own_machine, stage_notes, stage_service
 from chipwise.renderer.platforms import platforms
 from chipwise.renderer.quoting import dns_name, file_name, is_hub_id
 from chipwise.renderer.slicing import slice_notes, sliced
-from chipwise.renderer.software import QUANTIZED, SoftwareRequest, images_for, software_of, unverified_for
+from chipwise.renderer.software import QUANTIZED, SoftwareRequest, software_of
 from chipwise.renderer.standing_in import similar_nodes
 from chipwise.renderer.volumes import answers_bytes, volumes_of
 from chipwise.renderer.windows import open_hours, paused, window
 from chipwise.text import duration
 from chipwise.units import GIB, HOUR
 from chipwise.workload.common import Common
-from chipwise.workload.kinds import Batch, Finetune, Interactive, Learning, Serve, Stream, Transcode
+from chipwise.workload.kinds import Finetune, Interactive, Learning, Serve, Stream, Transcode
 from chipwise.workload.model.decoder import DecoderShape
 from chipwise.workload.model.registry import Model as Known
 from chipwise.workload.model.shape import EncoderDecoderShape
 from chipwise.workload.model.spelled import without_owner
-from chipwise.workload.pipeline import Pipeline
 from chipwise.workload.program import Devices
 from chipwise.workload.volume import sized
 
@@ -129,7 +124,7 @@ def describe(
         purchase=purchase_of(load, chosen),
         software=software,
         predicted=replace(_predicted(plan, chosen), followed_usd=followed_usd(load, chosen), longest_s=longest),
-        labels=_labels(work),
+        labels=labels_of(work),
         description=work.description or "",
         split=split,
         chips_each=per_replica,
@@ -180,79 +175,10 @@ def describe(
     return with_cache(deployment)
 
 
-def describe_pipeline(work: Pipeline, plan: PipelinePlan, catalog: Catalog, models: Mapping[str, Known | None]) -> Deployment:
-    """Its own node is that of the stage that costs most; each stage has its own."""
-    assert plan.totals is not None
-    _named_apart(work)
-    stages = {stage.name: stage for stage in work.stages}
-    deployments = []
-    for placed in plan.stages:
-        stage = stages[placed.name]
-        inherited = stage.model_copy(
-            update={"labels": stage.labels if stage.labels.model_dump(exclude_none=True) else work.labels}
-        )
-        name = dns_name(f"{work.name}-{placed.name}", 50)
-        choice = own_machine(placed) if placed.per_use else placed.choice
-        described = describe(inherited, placed.plan, catalog, models.get(placed.name), choice, name, _teacher(work, stage))
-        used = stage_service(placed) if placed.per_use else None
-        deployments.append(replace(described, title=placed.name, namespace=dns_name(work.name), service=used))
-    dearest = max(deployments, key=lambda one: one.predicted.usd)
-    formats = {(one.source, one.to): one.format or "" for one in work.hand_offs}
-    return replace(
-        dearest,
-        name=dns_name(work.name),
-        title=work.name,
-        kind="pipeline",
-        form=Form.PIPELINE,
-        labels=_labels(work),
-        description=work.description or "",
-        stages=tuple(deployments),
-        scaling=None,
-        volumes=(),
-        notes=(*plan.notes, *stage_notes(deployments)),
-        layers=(),
-        services=(),
-        service=None,
-        hand_offs=tuple(
-            HandOff(one.source, one.to, one.size_bytes, formats.get((one.source, one.to), "")) for one in plan.hand_offs
-        ),
-        predicted=replace(
-            dearest.predicted,
-            seconds=plan.totals.seconds,
-            low_s=plan.totals.seconds,
-            high_s=plan.totals.seconds,
-            usd=plan.totals.usd,
-            kg=plan.totals.kg,
-            per="pipeline",
-            sentence="",
-            latency={},
-        ),
-    )
-
-
-def _teacher(work: Pipeline, stage: Common) -> Learning | None:
-    """The stage that hands a serving or working stage the model that it trained."""
-    givers = [giver for giver, taker in work.edges if taker == stage.name]
-    teachers = (one for one in work.stages if one.name in givers and isinstance(one, Learning))
-    return next(teachers, None) if isinstance(stage, Serve | Batch) else None
-
-
 def _taught(teacher: Learning | None) -> tuple[str, ...]:
     if teacher is None:
         return ()
     return (f"It runs what stage {teacher.name} hands over, which it looks for in {arrives_at(teacher.name)}.",)
-
-
-def _named_apart(work: Pipeline) -> None:
-    """Clusters and clouds know small letters, digits and dashes: two stages must not become one there."""
-    seen: dict[str, str] = {}
-    for stage in work.stages:
-        label = dns_name(stage.name)
-        if (earlier := seen.setdefault(label, stage.name)) != stage.name:
-            raise CannotRender(
-                f"The stages {earlier!r} and {stage.name!r} would have one name in files and clusters, {label}.",
-                remedy="Give stages[].name another word or number, not only other signs or capitals.",
-            )
 
 
 def _form(work: Common, choice: Choice) -> Form:
@@ -365,7 +291,7 @@ def _finetuning(work: Common, known: Known | None) -> FineTuning | None:
     )
 
 
-def _labels(work: Common) -> dict[str, str]:
+def labels_of(work: Common) -> dict[str, str]:
     return {key: str(value) for key, value in work.labels.model_dump(exclude_none=True).items()}
 
 
@@ -433,7 +359,7 @@ def _notes(work: Common, choice: Choice, node: Node) -> tuple[str, ...]:
         )
     if choice.quantum is not None:
         place = "this machine, simulated" if not choice.quantum.managed else choice.quantum.title
-        notes.append(f"The circuits run on {place}; these files are of the machine between them.")
+        notes.append(f"The circuits run on {place}; these files are for the machine between them.")
     if node.memory_bytes is not None and node.memory_bytes < GIB:
         notes.append("The machine has less than 1 GiB of memory.")
     return tuple(notes)

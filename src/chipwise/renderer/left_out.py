@@ -183,7 +183,7 @@ def _regions(deployment: Deployment, expresses: Collection[str]) -> tuple[str, .
         f"{node.region} alone" if inside else f"{node.region}, where one region alone is cheapest, and which is none of them"
     )
     note = (
-        f"To reach its users the plan stands in {len(stands)} regions: {places}. These files are of {place};"
+        f"To reach its users the plan is in {len(stands)} regions: {places}. These files are for {place};"
         " render once for each with --limit regions=[NAME]."
     )
     return (note,)

@@ -13,13 +13,13 @@ _DAY_MINUTES = 24 * 60
 class Weekly:
     """A time of day on some days of the week, in the order of cron: 0 is Sunday."""
 
-    at: time
+    moment: time
     days: tuple[int, ...]
 
     @property
     def minutes(self) -> int:
         """Since midnight."""
-        return self.at.hour * 60 + self.at.minute
+        return self.moment.hour * 60 + self.moment.minute
 
     @property
     def day_list(self) -> str:
@@ -27,7 +27,7 @@ class Weekly:
 
     @property
     def cron(self) -> str:
-        return f"{self.at.minute} {self.at.hour} * * {self.day_list}"
+        return f"{self.moment.minute} {self.moment.hour} * * {self.day_list}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class OpenHours:
 
     @property
     def words(self) -> str:
-        return f"{_day_words(self.opens.days)} {self.opens.at:%H:%M}-{self.closes.at:%H:%M} {self.time_zone}"
+        return f"{_day_words(self.opens.days)} {self.opens.moment:%H:%M}-{self.closes.moment:%H:%M} {self.time_zone}"
 
 
 def _day_words(days: tuple[int, ...]) -> str:

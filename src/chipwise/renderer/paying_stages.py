@@ -38,5 +38,5 @@ def _note(stage: Deployment, service: Service) -> str:
     machine = f"{stage.machines} x {stage.node.machine}, {usd(stage.predicted.usd)} a month"
     return (
         f"Stage {stage.title} takes {service.title}, paid {service.kind}: {usd(service.usd or 0.0)} a month."
-        f" Its files are of the best machine, {machine}, for who wants that."
+        f" Its files describe the best machine, {machine}, if you prefer machines."
     )

@@ -6,7 +6,6 @@ files say that it is ours and where the user's own goes.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,8 +14,10 @@ from chipwise.planner.values.split import Split, model_ways
 from chipwise.renderer.deployment import Form, Model, Node, Software
 from chipwise.renderer.encoders import RUNNER, TEI, pooling_engine, tei_words
 from chipwise.renderer.file import CannotRender
+from chipwise.renderer.images import UNVERIFIED, device_of, image_row, images_for
 from chipwise.renderer.launch.archive import archive_words
 from chipwise.renderer.launch.caching import kernel_settings
+from chipwise.renderer.launch.encoding import ffmpeg_words
 from chipwise.renderer.launch.timing import drain_seconds, drains
 from chipwise.renderer.layout import machines_at_once, machines_of_copy
 from chipwise.renderer.quoting import dns_name
@@ -25,13 +26,6 @@ from chipwise.workload.kinds import Batch, Interactive, Render, Serve, Transcode
 from chipwise.workload.program import Engine, Framework, Program
 
 QUANTIZED = ("int8", "int4", "fp4")  # engines do not make these from the hub's weights as they load them
-UNVERIFIED = {
-    "release": "the tag follows a release that exists",
-    "naming": "the tag follows the naming of earlier ones",
-    "recalled": "the tag is remembered and was not looked up",
-}
-_DEVICES = {"neuron": "neuron", "tpu": "tpu", "cpu": "cpu", "fpga": "cpu"}
-_CODECS = {"h264": "h264", "hevc": "hevc", "h265": "hevc", "av1": "av1", "vp9": "vp9"}
 _ENGINES = {
     "vllm": (8000, "/health"),
     "tgi": (8080, "/health"),
@@ -93,44 +87,6 @@ def software_of(request: SoftwareRequest, rows: Sequence[ImageRow]) -> Software:
         pull_secret=program.pull_secret or "",
         unverified=UNVERIFIED.get(row.known, "") if program.image is None else "",
     )
-
-
-def device_of(node: Node) -> str:
-    """What drives the machine: the column `device` of the image table."""
-    if not node.accelerated:
-        return "cpu"
-    if node.kind == "gpu":
-        return "amd" if node.vendor == "AMD" else "nvidia"
-    return _DEVICES.get(node.kind, "cpu")
-
-
-def image_row(rows: Sequence[ImageRow], purpose: str, node: Node) -> ImageRow | None:
-    """The first row for the device, the host's processor and the chip's capability."""
-    device = device_of(node)
-    for row in rows:
-        if row.purpose != purpose or row.device != device or node.arch not in row.arch.split():
-            continue
-        if row.chips and node.chip not in row.chips.split():
-            continue
-        capability = node.capability
-        low, high = row.capability_low or 0.0, row.capability_high or math.inf
-        if capability is None or low <= capability <= high + 0.05:
-            return row
-    return None
-
-
-def images_for(rows: Sequence[ImageRow], node: Node) -> dict[str, str]:
-    """Every image that runs on a node, by what it is for: targets that bring an engine of their own take it from here."""
-    image_rows = {purpose: image_row(rows, purpose, node) for purpose in dict.fromkeys(row.purpose for row in rows)}
-    return {purpose: f"{row.image}:{row.tag}" for purpose, row in image_rows.items() if row is not None}
-
-
-def unverified_for(rows: Sequence[ImageRow], node: Node) -> dict[str, str]:
-    """Of those, by image: how the tag is known, where nobody saw it published."""
-    image_rows = [image_row(rows, purpose, node) for purpose in dict.fromkeys(row.purpose for row in rows)]
-    return {
-        f"{row.image}:{row.tag}": UNVERIFIED[row.known] for row in image_rows if row is not None and row.known in UNVERIFIED
-    }
 
 
 def _replaced(rows: Sequence[ImageRow], node: Node, purpose: str, program: Program) -> ImageRow:
@@ -206,7 +162,7 @@ def _usual(request: SoftwareRequest, purpose: str, port: int | None) -> tuple[st
             return ("start-notebook.py",) if hub else ("jupyter", "lab", "--ip=0.0.0.0", "--no-browser")
         case "ffmpeg":
             assert isinstance(request.work, Transcode)
-            words = _ffmpeg(request.work, device_of(request.node) == "nvidia")
+            words = ffmpeg_words(request.work, device_of(request.node) == "nvidia")
             return words if request.work.streams is not None else archive_words(words)
         case "blender":
             assert isinstance(request.work, Render)
@@ -346,32 +302,6 @@ def _sglang(request: SoftwareRequest, port: int | None) -> tuple[str, ...]:
         words += ["--max-running-requests", str(request.slots)]
     if request.form is Form.SERVICE:
         words.append("--enable-metrics")  # without it nothing is published, and autoscaling sees nothing
-    return tuple(words)
-
-
-def _ffmpeg(work: Transcode, hardware: bool) -> tuple[str, ...]:
-    """One stream in, every wanted output out. Where it comes from and goes to are settings of the container."""
-    words = ["ffmpeg", "-hide_banner", "-nostdin"]
-    if hardware:
-        words += ["-hwaccel", "cuda", "-hwaccel_output_format", "cuda"]
-    words += ["-i", "/data/in.ts"]
-    software = {"h264": "libx264", "hevc": "libx265", "av1": "libsvtav1", "vp9": "libvpx-vp9"}
-    for index, output in enumerate(work.outputs):
-        codec = _CODECS.get(str(output.codec).lower(), "h264")
-        coder = f"{codec}_nvenc" if hardware and codec != "vp9" else software[codec]
-        height = getattr(output.resolution, "height", 0)
-        scale = "scale_cuda" if hardware else "scale"
-        words += ["-map", "0:v:0", "-map", "0:a?", "-c:v", coder, "-c:a", "copy"]
-        words += ["-vf", f"{scale}=-2:{height:g}"] if height else []
-        words += ["-r", f"{output.fps:g}"] if getattr(output, "fps", None) else []
-        if output.bitrate is not None:
-            words += ["-b:v", f"{output.bitrate * 8 / 1000:.0f}k"]
-        # MPEG-TS has no place for the newer codecs: players would not know what it carries.
-        words += (
-            ["-f", "matroska", f"/data/out-{index}.mkv"]
-            if codec in ("av1", "vp9")
-            else ["-f", "mpegts", f"/data/out-{index}.ts"]
-        )
     return tuple(words)
 
 

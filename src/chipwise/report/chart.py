@@ -81,7 +81,7 @@ class Lines:
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class Ribbon:
     """What is between two lines."""
 
     xs: Sequence[float]
@@ -123,7 +123,7 @@ class Points:
         return [dot.y for dot in self.dots]
 
 
-Series = Bars | Columns | Lines | Band | Points
+Series = Bars | Columns | Lines | Ribbon | Points
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class Axis:
     is_log: bool = False
     marks: tuple[tuple[float, str], ...] = ()  # of a logarithmic axis: values, and how each is written
     step: float | None = None  # between figures; None: a round one
-    most: int = 7  # figures, where their step is not given
+    most_figures: int = 7  # where their step is not given
     prefix: str = ""
     in_thousands: bool = False  # 250k, 3M
     from_zero: bool = False

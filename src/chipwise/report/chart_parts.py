@@ -24,7 +24,7 @@ def time_unit(seconds: float) -> tuple[float, str]:
 
 
 def bar_axis(title: str, low: float, high: float, prefix: str = "", in_thousands: bool = False) -> Axis:
-    return Axis(title, span=(low, high), most=4, prefix=prefix, in_thousands=in_thousands)
+    return Axis(title, span=(low, high), most_figures=4, prefix=prefix, in_thousands=in_thousands)
 
 
 def front_edge(steps: Sequence[tuple[float, float]], name: str, shape: str = "hv") -> tuple[Lines, ...]:
@@ -55,7 +55,7 @@ def spread_axis(title: str, values: Sequence[float], prefix: str = "") -> Axis:
     """Logarithmic where the values spread far."""
     low, high = min(values), max(values)
     if low <= 0 or high / low < _WIDE:
-        return Axis(title, most=8, prefix=prefix, from_zero=True)
+        return Axis(title, most_figures=8, prefix=prefix, from_zero=True)
     marks = tuple((mark, f"{prefix}{_brief(mark)}") for mark in _marks(low, high))
     return Axis(title, span=(math.log10(low) - 0.06, math.log10(high) + 0.06), is_log=True, marks=marks)
 

@@ -56,7 +56,7 @@ def scale_of(chart: Chart, name: str) -> Scale:
     if areas and name != "x":
         numbers = [sum(value or 0.0 for value in column) for column in zip(*areas, strict=True)]
     low, high = axis.span or _span(numbers, axis, name == "x" and any(isinstance(one, Columns) for one in drawn))
-    step = axis.step or _step(high - low, axis.most)
+    step = axis.step or _step(high - low, axis.most_figures)
     start = math.ceil(low / step - 1e-9)
     marks = [at * step for at in range(start, math.floor(high / step + 1e-9) + 1)]
     return Scale(low, high, tuple(Tick(mark, f"{axis.prefix}{_figure(mark, axis)}") for mark in marks))

@@ -98,15 +98,20 @@ def _cost_bars(name: str, colour: str, top: Sequence[Choice], places: Sequence[s
 def memory(plan: Plan) -> Chart | None:
     """How full a chip's memory is, of the best choices that tell it."""
     known = [
-        (_place(rank, one), 100 * one.memory_share, one)
-        for rank, one in enumerate(plan.choices[:TOP], start=1)
-        if one.memory_share is not None
+        (_place(rank, choice), 100 * choice.memory_share, choice)
+        for rank, choice in enumerate(plan.choices[:TOP], start=1)
+        if choice.memory_share is not None
     ]
     if not known:
         return None
     bars = tuple(
-        Bar(place, share, _FULL if share > 90 else COLOURS[0], hover_text(f"{share:.0f}% of a chip's memory", *full(one, plan)))
-        for place, share, one in known
+        Bar(
+            place,
+            share,
+            _FULL if share > 90 else COLOURS[0],
+            hover_text(f"{share:.0f}% of a chip's memory", *full(choice, plan)),
+        )
+        for place, share, choice in known
     )
     return Chart(
         "memory",
@@ -156,13 +161,14 @@ def _dots(purchase: str, choices: Sequence[Choice], front: set[object], axis: _X
         praise = "on the front: nothing is better in every respect" if best else ""
         tip = hover_text(*full(choice, plan), choice.family, praise)
         size, rim = (11, 1.6) if best else (7, 0.5)
-        dots.append(Dot(axis.of(choice), choice.usd, size, scale.colour(carbon_tone(choice.kg)), rim, tip))
+        colour = scale.colour(carbon_tone(choice.kg))
+        dots.append(Dot(x=axis.of(choice), y=choice.usd, size=size, colour=colour, rim=rim, tip=tip))
     return Points(_SYMBOLS.get(purchase, "diamond"), tuple(dots), label(short(purchase)), shaded=True)
 
 
 def _ring(winner: Choice, axis: _XAxis, plan: Plan) -> Points:
     tip = hover_text("The answer", *full(winner, plan))
-    return Points("circle-open", (Dot(axis.of(winner), winner.usd, 22, ANSWER, 3, tip),), "the answer")
+    return Points("circle-open", (Dot(x=axis.of(winner), y=winner.usd, size=22, colour=ANSWER, rim=3, tip=tip),), "the answer")
 
 
 def _edge(points: Sequence[Choice], axis: _XAxis) -> list[tuple[float, float]]:

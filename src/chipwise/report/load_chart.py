@@ -13,7 +13,7 @@ from chipwise.text import amount, usd
 
 _COLOURS = ("#0072b2", "#009e73", "#e69f00", "#56b4e9", "#cc79a7", "#d55e00", "#8c564b", "#5f6b6d")
 DAY_HOURS = 24
-_FEW = 8  # machines that are counted one by one on an axis
+_SINGLE_STEPS = 8  # machines that are counted one by one on an axis
 
 
 def duration(plan: Plan) -> Chart | None:
@@ -40,7 +40,7 @@ def duration(plan: Plan) -> Chart | None:
 
 
 def _machines_axis(most: float) -> Axis:
-    return Axis("machines", from_zero=True, step=1 if most <= _FEW else None)
+    return Axis("machines", from_zero=True, step=1 if most <= _SINGLE_STEPS else None)
 
 
 def day_chart(plan: Plan) -> Chart | None:

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from chipwise.catalog.price_tables import PriceHistory
 from chipwise.planner import quotas
-from chipwise.planner.explain.reason_words import missing_words, nothing_words, remedy_words
+from chipwise.planner.explain.reason_words import missing_words, nothing_words
+from chipwise.planner.explain.remedy_words import remedy_words
 from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.explain.roofline import Roofline
 from chipwise.planner.explain.words import emissions, headline, running

@@ -30,14 +30,14 @@ def stage_costs(plan: PipelinePlan) -> Chart | None:
     """Cost lines of every stage, stacked; what it hands on counts as its own."""
     if not plan.stages:
         return None
-    rows = [(one, _place(at, one), _lines(plan, one)) for at, one in enumerate(plan.stages, start=1)]
+    rows = [(stage, _place(rank, stage), _lines(plan, stage)) for rank, stage in enumerate(plan.stages, start=1)]
     names = list(dict.fromkeys(name for _, _, lines in rows for name, _, _ in lines))
     sums = [sum(value for _, value, _ in lines) for _, _, lines in rows]
     return Chart(
         "stage-costs",
         tuple(
-            Bars(tuple(_cost_bar(name, COLOURS[at % len(COLOURS)], *row) for row in rows), label(short(name)))
-            for at, name in enumerate(names)
+            Bars(tuple(_cost_bar(name, COLOURS[index % len(COLOURS)], *row) for row in rows), label(short(name)))
+            for index, name in enumerate(names)
         ),
         x=bar_axis("USD of a job, or of a month", 0.0, max(max(sums), 0.01) * 1.36, "$"),
         y=Axis(),
@@ -83,8 +83,8 @@ def stage_times(plan: PipelinePlan) -> Chart | None:
     unit, name = time_unit(total_s)
     ready = {one.name: one.ready_s for one in plan.stages}
     waiting, running, notes = [], [], []
-    for at, stage in enumerate(plan.stages, start=1):
-        place, starts, run = _place(at, stage), stage.starts_s, stage.ready_s - stage.starts_s
+    for rank, stage in enumerate(plan.stages, start=1):
+        place, starts, run = _place(rank, stage), stage.starts_s, stage.ready_s - stage.starts_s
         wait = starts - max((ready[giver] for giver in stage.after), default=starts)  # for the hand-off that comes last
         waits_for = label(f"{stage.name} waits {duration(wait)} for what it takes")
         waiting.append(Bar(place, wait / unit, "#e69f00", waits_for, start=(starts - wait) / unit))
@@ -127,7 +127,11 @@ def stage_front(plan: PipelinePlan) -> Chart | None:
             dots.append(Dot(sums.seconds / unit, sums.usd, 12, scale.colour(carbon_tone(sums.kg)), tip=tip))
         groups.append(Points(_SIGNS.get(kind, "circle"), tuple(dots), label(short(title)), shaded=True))
     answer = next((one.totals for kind, one in plan.front if kind == "the answer"), None)
-    ring = [] if answer is None else [Points("circle-open", (Dot(answer.seconds / unit, answer.usd, 24, ANSWER, 3),))]
+    ring = (
+        []
+        if answer is None
+        else [Points("circle-open", (Dot(x=answer.seconds / unit, y=answer.usd, size=24, colour=ANSWER, rim=3),))]
+    )
     return Chart(
         "stage-front",
         (*front_edge(edge, "cheapest found within this time"), *groups, *ring),

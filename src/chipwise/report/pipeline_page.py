@@ -6,7 +6,8 @@ from __future__ import annotations
 from datetime import date
 
 from chipwise.planner.explain.pipeline_words import together_words, without
-from chipwise.planner.explain.reason_words import missing_words, nothing_words, remedy_words, words
+from chipwise.planner.explain.reason_words import missing_words, nothing_words, words
+from chipwise.planner.explain.remedy_words import remedy_words
 from chipwise.planner.explain.words import many_words
 from chipwise.planner.reasons import Reason
 from chipwise.planner.values.pipeline import Alternative, PipelinePlan, Placed, Totals, by_use, what

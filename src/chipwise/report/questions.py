@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chipwise.planner.explain.reason_words import lost, missing_words, remedy_words, rule_words, words
+from chipwise.planner.explain.reason_words import lost, missing_words, rule_words, words
+from chipwise.planner.explain.remedy_words import remedy_words
 from chipwise.planner.explain.words import many_words, no_service
 from chipwise.planner.reasons.goals import Goal
 from chipwise.planner.reasons.limits import NotOffered, OverQuota, RuleKind

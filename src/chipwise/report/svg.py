@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from chipwise.report import svg_marks as marks
-from chipwise.report.chart import GRID, INK, QUIET, Band, Bars, Chart, Columns, Lines, Points, Series, Value
+from chipwise.report.chart import GRID, INK, QUIET, Bars, Chart, Columns, Lines, Points, Ribbon, Series, Value
 from chipwise.report.chart_scales import Scale, scale_of
 
 WIDTHS = {"broad": 1000, "slim": 380}  # pixels; the page shows the one that suits the room it has
@@ -111,12 +111,12 @@ def _axes(frame: _Frame, chart: Chart, width: int) -> Iterable[str]:
 def _series(chart: Chart, frame: _Frame) -> Iterable[str]:
     ends: dict[str, float] = {}  # of the bars drawn so far, by place
     floor: list[float] = []  # of the next area
-    for one in chart.series:
-        match one:
+    for series in chart.series:
+        match series:
             case Bars():
-                parts = _flat_bars(one, frame, ends if chart.stacked else {})
+                parts = _flat_bars(series, frame, ends if chart.stacked else {})
             case Columns():
-                parts = _columns(one, frame)
+                parts = _columns(series, frame)
             case Lines(fill="") as line:
                 parts = _line(line, frame)
             case Lines() as area:
@@ -124,11 +124,11 @@ def _series(chart: Chart, frame: _Frame) -> Iterable[str]:
                 tops = [below + (value or 0.0) for below, value in zip(floor, area.ys, strict=True)]
                 parts = [_area(area.xs, floor, tops, area, frame), *_outline(area.xs, tops, area, frame)]
                 floor = tops
-            case Band():
-                parts = [_area(one.xs, one.lows, one.highs, one, frame)]
+            case Ribbon():
+                parts = [_area(series.xs, series.lows, series.highs, series, frame)]
             case Points():
-                parts = _points(one, frame)
-        yield f'<g class="{"bar" if isinstance(one, Bars | Columns) else "scatter"}layer">{"".join(parts)}</g>'
+                parts = _points(series, frame)
+        yield f'<g class="{"bar" if isinstance(series, Bars | Columns) else "scatter"}layer">{"".join(parts)}</g>'
 
 
 def _flat_bars(series: Bars, frame: _Frame, ends: dict[str, float]) -> Iterable[str]:
@@ -173,7 +173,7 @@ def _outline(xs: Sequence[Value], ys: Sequence[float], series: Lines, frame: _Fr
     yield f'<polyline points="{stepped}" {style}>{marks.tip_element(series.name)}</polyline>'
 
 
-def _area(xs: Sequence[Value], lows: Sequence[float], highs: Sequence[float], series: Lines | Band, frame: _Frame) -> str:
+def _area(xs: Sequence[Value], lows: Sequence[float], highs: Sequence[float], series: Lines | Ribbon, frame: _Frame) -> str:
     shape = series.stroke.shape if isinstance(series, Lines) else ""
     upper, lower = (
         list(_stepped([(frame.at_x(x), frame.at_y(y)) for x, y in zip(xs, ys, strict=True)], shape)) for ys in (highs, lows)
@@ -240,8 +240,8 @@ _Entry = tuple[Series, str, float]  # what is drawn, its name and where it begin
 def _legend_rows(chart: Chart, width: int) -> list[list[_Entry]]:
     rows: list[list[_Entry]] = [[]]
     x = 0.0
-    for one in chart.series:
-        name = one.name
+    for series in chart.series:
+        name = series.name
         if not name:
             continue
         while marks.text_width(name, 12) > width - 60:
@@ -250,7 +250,7 @@ def _legend_rows(chart: Chart, width: int) -> list[list[_Entry]]:
         if rows[-1] and x + wide > width - 8:
             rows.append([])
             x = 0.0
-        rows[-1].append((one, name, x))
+        rows[-1].append((series, name, x))
         x += wide
     return [row for row in rows if row]
 
@@ -258,8 +258,8 @@ def _legend_rows(chart: Chart, width: int) -> list[list[_Entry]]:
 def _legend(rows: Sequence[Sequence[_Entry]], top: float) -> Iterable[str]:
     for index, row in enumerate(rows):
         y = top + _LEGEND * index
-        for one, name, shift in row:
-            yield _sign(one, 8.0 + shift, y)
+        for series, name, shift in row:
+            yield _sign(series, 8.0 + shift, y)
             yield marks.text(8.0 + shift + 27, y, name)
 
 
@@ -277,6 +277,6 @@ def _sign(series: Series, x: float, y: float) -> str:
             colour = series.bars[0].colour
         case Columns():
             colour = series.colour
-        case Lines() | Band():
+        case Lines() | Ribbon():
             colour = series.fill
     return marks.rect(x + 2, y - 10, 16, 11, colour, "", kind="sign")

@@ -20,7 +20,7 @@ from chipwise.money.tco_words import (
     use_words,
     value_words,
 )
-from chipwise.report.chart import Axis, Band, Chart, Lines, Stroke
+from chipwise.report.chart import Axis, Chart, Lines, Ribbon, Stroke
 from chipwise.report.interval_chart import Bar, interval_chart
 from chipwise.report.markup import label, tag, text
 from chipwise.report.page import document, drawn, section
@@ -141,7 +141,7 @@ def _cash_chart(result: Tco) -> Chart | None:
         rented_cash(own, reference.usd_per_hour, offer.purchase, share) for share in (decline.high, decline.value, decline.low)
     )
     name = label(f"{offer.provider}, {offer.purchase}")
-    band = [Band(months, low, high, _BAND, "as rents may move")] if decline.is_wide else []
+    band = [Ribbon(xs=months, lows=low, highs=high, fill=_BAND, name="as rents may move")] if decline.is_wide else []
     return Chart(
         "cash",
         (

@@ -7,7 +7,8 @@ from typing import Any
 
 from chipwise.planner import quotas
 from chipwise.planner.explain.advantages import advantage_words
-from chipwise.planner.explain.reason_words import example_words, lost, missing_words, remedy_words, rule_words, words
+from chipwise.planner.explain.reason_words import example_words, lost, missing_words, rule_words, words
+from chipwise.planner.explain.remedy_words import remedy_words
 from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.explain.why import Why as Why
 from chipwise.planner.explain.why_words import why_words

@@ -8,10 +8,10 @@ from chipwise.planner.explain.reason_words import (
     lost,
     missing_words,
     nothing_words,
-    remedy_words,
     rule_words,
     words,
 )
+from chipwise.planner.explain.remedy_words import remedy_words
 from chipwise.planner.explain.risks import pipeline_risk_line, risk_line
 from chipwise.planner.explain.why_words import why_words
 from chipwise.planner.explain.words import PROVENANCE, brief, count_words, emissions, headline, no_service, running

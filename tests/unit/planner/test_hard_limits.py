@@ -19,7 +19,8 @@ from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.errors import BadInput, UnknownName
 from chipwise.planner import choosing, quotas
 from chipwise.planner.case import Goals
-from chipwise.planner.explain.reason_words import example_words, missing_words, remedy_words, rule_words, words
+from chipwise.planner.explain.reason_words import example_words, missing_words, rule_words, words
+from chipwise.planner.explain.remedy_words import remedy_words
 from chipwise.planner.ground import budget_usd, goals_of
 from chipwise.planner.limits import Rules
 from chipwise.planner.pricing import Priced

@@ -11,7 +11,8 @@ import pytest
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan
-from chipwise.planner.explain.reason_words import missing_words, remedy_words, words
+from chipwise.planner.explain.reason_words import missing_words, words
+from chipwise.planner.explain.remedy_words import remedy_words
 from chipwise.planner.fleet import Fleet, fleet_of, linked, placed
 from chipwise.planner.training.search import hardware_of
 from chipwise.planner.values.plan import Plan

@@ -11,7 +11,8 @@ import pytest
 from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan
-from chipwise.planner.explain.reason_words import missing_words, remedy_words, words
+from chipwise.planner.explain.reason_words import missing_words, words
+from chipwise.planner.explain.remedy_words import remedy_words
 from chipwise.planner.explain.words import sentence
 from chipwise.planner.reasons.goals import OverBudget
 from chipwise.planner.values.plan import Plan

@@ -8,7 +8,8 @@ import pytest
 
 from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan
-from chipwise.planner.explain.reason_words import missing_words, remedy_words, words
+from chipwise.planner.explain.reason_words import missing_words, words
+from chipwise.planner.explain.remedy_words import remedy_words
 from chipwise.planner.values.pipeline import PipelinePlan
 from chipwise.views.pipeline import pipeline_view
 from pipelines import FIRST, pipeline, planned, stages_planned_once

@@ -15,7 +15,8 @@ from chipwise.api.verbs import plan, plan_any, plan_any_checked
 from chipwise.cli.progress import stages_planned
 from chipwise.errors import BadInput, InvalidFile
 from chipwise.money.transfer import Gravity
-from chipwise.planner.explain.reason_words import missing_words, remedy_words
+from chipwise.planner.explain.reason_words import missing_words
+from chipwise.planner.explain.remedy_words import remedy_words
 from chipwise.planner.pipeline import candidates as stage_candidates
 from chipwise.planner.pipeline.hand_offs import Flow, Ways, flows_of, tables
 from chipwise.planner.plan import plan_workload

@@ -11,7 +11,8 @@ from chipwise.api.session.wiring import Session
 from chipwise.api.verbs import plan
 from chipwise.catalog.machine import Machine
 from chipwise.planner.explain.asking import LATENCY
-from chipwise.planner.explain.reason_words import lost, missing_words, remedy_words
+from chipwise.planner.explain.reason_words import lost, missing_words
+from chipwise.planner.explain.remedy_words import remedy_words
 from chipwise.planner.explain.risks import risk_line
 from chipwise.planner.explain.words import sentence
 from chipwise.planner.kinds.network import lasting, outward

@@ -26,7 +26,8 @@ from chipwise.planner.kinds.tables import fitted_copy, trained, training_cases
 from chipwise.planner.kinds.ways import COUNT, MEMORY, Cannot
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import width
-from chipwise.predictor.samples import Sampled, predict_samples, resolve
+from chipwise.predictor.sampled import Sampled
+from chipwise.predictor.samples import predict_samples, resolve
 from chipwise.units import GIB
 from chipwise.workload.model import registry
 from effort import cases

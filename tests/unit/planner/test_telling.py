@@ -14,7 +14,8 @@ from chipwise.api.session.wiring import Session, open_session
 from chipwise.api.verbs import plan
 from chipwise.cli.plan import _kg, _row
 from chipwise.errors import ChipwiseError
-from chipwise.planner.explain.reason_words import remedy_words, rule_words, words
+from chipwise.planner.explain.reason_words import rule_words, words
+from chipwise.planner.explain.remedy_words import remedy_words
 from chipwise.planner.explain.words import brief, emissions, no_service, running, sentence
 from chipwise.planner.quotas import notes
 from chipwise.planner.values.plan import Plan

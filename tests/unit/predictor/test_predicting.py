@@ -13,11 +13,12 @@ from chipwise.api.session.config import Config
 from chipwise.api.session.wiring import Session
 from chipwise.errors import BadInput
 from chipwise.perf.steadiness import steadiness, table
+from chipwise.predictor.ability import able_chip
 from chipwise.predictor.batching import Curve
 from chipwise.predictor.kinds.ask import by_samples
 from chipwise.predictor.options import check_numbers
 from chipwise.predictor.predict import predict
-from chipwise.predictor.samples import able_chip, predict_samples
+from chipwise.predictor.samples import predict_samples
 from chipwise.views.predict import prediction_view, steadiness_view
 
 rates = st.floats(1.0, 2000.0)

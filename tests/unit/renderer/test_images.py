@@ -11,7 +11,7 @@ from chipwise.auditor.auditing import audit
 from chipwise.catalog.load import load
 from chipwise.renderer.deployment import Node
 from chipwise.renderer.file import CannotRender
-from chipwise.renderer.software import image_row
+from chipwise.renderer.images import image_row
 from fixed_deployments import CASES
 
 ROWS = load(prices=False).rows("images")

@@ -22,9 +22,9 @@ def points(xs: Sequence[Value], ys: Sequence[float], y: Axis = AXIS) -> Chart:
 @pytest.mark.parametrize(
     ("high", "axis", "figures"),
     [
-        (12.0, Axis(prefix="$", most=6, from_zero=True), ["$0", "$2.5", "$5", "$7.5", "$10", "$12.5"]),
-        (900e3, Axis(in_thousands=True, most=4, from_zero=True), ["0", "250k", "500k", "750k"]),
-        (0.004, Axis(most=4, from_zero=True), ["0", "0.002", "0.004"]),
+        (12.0, Axis(prefix="$", most_figures=6, from_zero=True), ["$0", "$2.5", "$5", "$7.5", "$10", "$12.5"]),
+        (900e3, Axis(in_thousands=True, most_figures=4, from_zero=True), ["0", "250k", "500k", "750k"]),
+        (0.004, Axis(most_figures=4, from_zero=True), ["0", "0.002", "0.004"]),
     ],
 )
 def test_figures_on_an_axis_are_round(high: float, axis: Axis, figures: list[str]) -> None:

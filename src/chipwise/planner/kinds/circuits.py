@@ -36,9 +36,9 @@ from chipwise.planner.reasons.quantum import (
 from chipwise.planner.reasons.sizes import HoldsTooLittle
 from chipwise.planner.values.plan import Choice, Loss, Plan, QuantumPart
 from chipwise.planner.why_lost import beaten
+from chipwise.predictor.ability import able_chip
 from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.kinds.hybrid import quantum_device
-from chipwise.predictor.samples import able_chip
 from chipwise.workload.kinds import Hybrid
 
 OWN = "simulated on the chip"

@@ -67,7 +67,8 @@ from chipwise.predictor.kinds.ask import Ask, known_model
 from chipwise.predictor.kinds.latencies import share_of, wanted_goals
 from chipwise.predictor.known import Known
 from chipwise.predictor.pairs import pairs_of
-from chipwise.predictor.samples import Sampled, programs_of, resolve, sample_curve
+from chipwise.predictor.sampled import Sampled
+from chipwise.predictor.samples import programs_of, resolve, sample_curve
 from chipwise.predictor.sizes import check_sizes, sizes_of
 from chipwise.workload.kinds import Batch, Learning, Serve
 from chipwise.workload.model.shape import ConvShape, CountedShape, Shape, VisionShape

@@ -16,7 +16,7 @@ from chipwise.planner.kinds.ways import COUNT, MEMORY, Cannot
 from chipwise.planner.reasons.sizes import HoldsTooLittle, NeedsNetwork
 from chipwise.planner.values.plan import Plan
 from chipwise.planner.values.split import Copies, SampleTrainingSplit
-from chipwise.predictor.samples import ROOM, Sampled, shared_tables
+from chipwise.predictor.sampled import ROOM, Sampled, shared_tables
 
 STATES = (
     "Adam's 16 bytes are counted for every entry of the tables in training; row-wise optimisers, as many recommenders have, "

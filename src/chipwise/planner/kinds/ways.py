@@ -31,9 +31,9 @@ from chipwise.planner.tails import BOOT_S
 from chipwise.planner.values.load import AtLess
 from chipwise.planner.values.plan import QuantumPart
 from chipwise.planner.values.split import UNSPLIT, Split
+from chipwise.predictor.ability import ABLE
 from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.kinds.goals import stretch, time_limits
-from chipwise.predictor.samples import ABLE
 from chipwise.units import HOUR, MONTH, WEEK
 from chipwise.workload.common import Common
 

@@ -91,11 +91,11 @@ def _fleets(work: Serve, dedicated: Dedicated, hours: float, curve: LoadCurve) -
     inside = max((dedicated.replicas or machines) / machines, 1.0)
     fewest = max(round((work.replicas.min or 1) / inside + 0.499), 1)
     planned = dedicated.rate if dedicated.planned is None else dedicated.planned
-    one = ReplicaSet(dedicated.usd / machines / hours, inf if planned is None else planned / machines, min(fewest, machines))
+    fleet = ReplicaSet(dedicated.usd / machines / hours, inf if planned is None else planned / machines, min(fewest, machines))
     day = _top_levels(curve) if dedicated.over_time is not None else ()
     if len(day) < 2 or planned is None:
-        return (replace(one, requests_per_s=one.requests_per_s / peak),)
-    following = replace(one, day=day)
+        return (replace(fleet, requests_per_s=fleet.requests_per_s / peak),)
+    following = replace(fleet, day=day)
     up = following.replicas(curve.mean)
     return (replace(following, usd_per_hour=dedicated.usd / hours / up),)  # what starting up costs is in it
 

@@ -135,8 +135,8 @@ def _serverless(known: Known, demand: Demand, service: Service, fast: Bounded | 
         return replace(blank, refused=(*refused, way)), None
     month = _month(way.bill.cost, demand.hours)
     image = f"an image of {image_bytes(service) / 1e9:g} GB"
-    told = (*demand.assumed, *demand.network, *scope(demand.rules, provider, service.name))
-    assumed = (*way.bill.assumed, image, *_processor(service), *told)
+    remarks = (*demand.assumed, *demand.network, *scope(demand.rules, provider, service.name))
+    assumed = (*way.bill.assumed, image, *_processor(service), *remarks)
     offer = replace(
         blank,
         precision=way.speed.precision,

@@ -28,7 +28,8 @@ from chipwise.perf.under_load import percentiles
 from chipwise.planner.reasons import Reason
 from chipwise.planner.reasons.abilities import NoPrecision, NoSpeed, Unpredicted
 from chipwise.planner.reasons.sizes import DoesNotFit, HoldsTooLittle
-from chipwise.predictor.samples import Sampled, predict_samples, resolve
+from chipwise.predictor.sampled import Sampled
+from chipwise.predictor.samples import predict_samples, resolve
 from chipwise.predictor.transformer import serve
 from chipwise.units import GIB, MIB
 from chipwise.workload.model.shape import DecoderShape, Shape

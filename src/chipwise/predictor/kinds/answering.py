@@ -9,12 +9,12 @@ from typing import Any
 
 from chipwise.perf.arrays import column
 from chipwise.perf.queueing import Traffic
+from chipwise.predictor.ability import able_chip
 from chipwise.predictor.kinds.ask import Ask, by_samples, known_model
 from chipwise.predictor.kinds.device import answer_on_device, check_mode
 from chipwise.predictor.kinds.goals import stretch, time_limits, whole_job
 from chipwise.predictor.kinds.latencies import serve_samples, serve_tokens, wanted_goals
 from chipwise.predictor.options import LOADS
-from chipwise.predictor.samples import able_chip
 from chipwise.predictor.sizes import check_sizes, refuse, sizes_of
 from chipwise.predictor.values import DevicePrediction, GenerationPrediction, SamplePrediction
 from chipwise.workload.kinds import Batch, Serve

@@ -9,10 +9,10 @@ from chipwise.catalog.chip import Chip
 from chipwise.errors import BadInput
 from chipwise.perf.kernels import edge
 from chipwise.perf.kernels.work import Terms
+from chipwise.predictor.ability import able_chip
 from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.kinds.kernels import kernel
 from chipwise.predictor.kinds.latencies import wanted_goals
-from chipwise.predictor.samples import able_chip
 from chipwise.predictor.values import DevicePrediction, Goal
 from chipwise.text import decimal_size
 from chipwise.workload.common import Common

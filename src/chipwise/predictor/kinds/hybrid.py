@@ -9,9 +9,9 @@ from chipwise.errors import BadInput, UnknownName
 from chipwise.perf.kernels import hpc, quantum
 from chipwise.perf.kernels.chips import Chips
 from chipwise.perf.part import Part
+from chipwise.predictor.ability import able_chip
 from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.kinds.kernels import kernel
-from chipwise.predictor.samples import able_chip
 from chipwise.predictor.values import HybridPrediction, WholeJob
 from chipwise.spelling import fold, nearest
 from chipwise.workload.kinds import Hybrid

@@ -6,8 +6,8 @@ import math
 
 from chipwise.catalog.sharing import mig_profiles
 from chipwise.errors import BadInput
+from chipwise.predictor.ability import able_chip
 from chipwise.predictor.kinds.ask import Ask
-from chipwise.predictor.samples import able_chip
 from chipwise.predictor.values import InteractivePrediction
 from chipwise.units import GIB
 from chipwise.workload.choices import Sharing

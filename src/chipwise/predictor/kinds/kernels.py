@@ -14,10 +14,10 @@ from chipwise.perf.kernels import hpc, render, timed, transcode
 from chipwise.perf.kernels.work import Terms
 from chipwise.perf.model import CARRIED
 from chipwise.perf.seen import FORMULA
+from chipwise.predictor.ability import able_chip
 from chipwise.predictor.kinds.ask import Ask
 from chipwise.predictor.kinds.goals import fewest_chips
 from chipwise.predictor.kinds.timing import frame_notes, run_notes, timed_frame, timed_runs
-from chipwise.predictor.samples import able_chip
 from chipwise.predictor.values import (
     ArchivePrediction,
     HpcPrediction,

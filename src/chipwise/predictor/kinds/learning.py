@@ -15,13 +15,14 @@ from chipwise.perf.feeding import Feeding, feed
 from chipwise.perf.fits import fits
 from chipwise.perf.part import Part
 from chipwise.perf.setup import RECOMPUTE, TARGETS
+from chipwise.predictor.ability import able_chip
 from chipwise.predictor.kinds.ask import Ask, by_samples, known_model
 from chipwise.predictor.kinds.goals import whole_job
 from chipwise.predictor.known import Known
 from chipwise.predictor.options import LEARNING_OPTIONS
 from chipwise.predictor.pairs import pairs_of
 from chipwise.predictor.results import training_prediction
-from chipwise.predictor.samples import able_chip, predict_samples
+from chipwise.predictor.samples import predict_samples
 from chipwise.predictor.sizes import check_sizes, sizes_of
 from chipwise.predictor.transformer import train
 from chipwise.predictor.values import DataFeed, SamplePrediction, TrainingPrediction

@@ -15,8 +15,8 @@ from chipwise.perf.kernels import hpc, render, timed
 from chipwise.perf.kernels.chips import Chips
 from chipwise.perf.kernels.timed import TimedRun
 from chipwise.perf.part import Part
+from chipwise.predictor.ability import able_chip
 from chipwise.predictor.measured_words import CONTRADICTS, SLOW, contradiction, slow_words, source_words, too_fast
-from chipwise.predictor.samples import able_chip
 from chipwise.text import number
 from chipwise.workload.kinds import Batch, Hpc, Learning, Render, Serve
 from chipwise.workload.measured import Measured, Per

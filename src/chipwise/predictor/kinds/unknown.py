@@ -8,12 +8,12 @@ from chipwise.errors import BadInput
 from chipwise.perf.arrays import column
 from chipwise.perf.kernels.timed import TimedRun, shared
 from chipwise.perf.model import CARRIED
+from chipwise.predictor.ability import able_chip
 from chipwise.predictor.kinds.ask import Ask, kind_of
 from chipwise.predictor.kinds.goals import fewest_chips
 from chipwise.predictor.kinds.kernels import kernel
 from chipwise.predictor.kinds.timing import sheet_words, timed_units
 from chipwise.predictor.measured_words import source_words
-from chipwise.predictor.samples import able_chip
 from chipwise.predictor.values import UnknownPrediction, WholeJob
 from chipwise.text import gib
 from chipwise.workload.kinds import Batch, Learning, Serve

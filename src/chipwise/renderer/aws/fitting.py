@@ -23,7 +23,7 @@ def check(deployment: Deployment, target: str, *forms: Form) -> None:
     if provider != "aws":
         alternatives = _CLOUDS.get(provider, "kubernetes or compose")
         raise CannotRender(
-            f"The plan is on {provider}, and {target} is of AWS.",
+            f"The plan is on {provider}, and {target} runs on AWS only.",
             remedy=f"Plan for AWS with --limit clouds=[aws], or take --to {alternatives}.",
         )
     if deployment.form not in forms:
@@ -46,7 +46,7 @@ def _sessions(deployment: Deployment, target: str) -> tuple[str, str]:
 
 
 def _devices(deployment: Deployment, target: str) -> tuple[str, str]:
-    return f"{deployment.node.chip} stands at the edge; {target} does not reach it.", "Use --to compose or dockerfile."
+    return f"{deployment.node.chip} is an edge device; {target} does not reach it.", "Use --to compose or dockerfile."
 
 
 _FORMS = {Form.JOB: _job, Form.SERVICE: _service, Form.SESSIONS: _sessions, Form.DEVICES: _devices}

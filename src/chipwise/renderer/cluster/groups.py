@@ -144,7 +144,7 @@ def _variables(deployment: Deployment, rank: str) -> list[Yaml]:
 def _one_zone(deployment: Deployment) -> Yaml:
     rule: Object = {
         "labelSelector": {"matchLabels": selector(deployment)},
-        "matchLabelKeys": Noted([GROUP_LABEL], "Those of its own group; groups may stand in different zones."),
+        "matchLabelKeys": Noted([GROUP_LABEL], "Those of its own group; groups may be in different zones."),
         "topologyKey": "topology.kubernetes.io/zone",
     }
     reason = "A group in one zone: between zones, traffic is slow and paid for."

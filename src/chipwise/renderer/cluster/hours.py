@@ -39,7 +39,7 @@ def clocks(deployment: Deployment) -> Sequence[Object]:
             [*scale, f"--replicas={scaling.minimum}"],
             "The plan pays for these hours only.",
         ),
-        _clock(deployment, "close", deployment.stops, [*scale, "--replicas=0"], "Empty machines go by themselves."),
+        _clock(deployment, "close", deployment.stops, [*scale, "--replicas=0"], "Empty machines are removed automatically."),
     )
 
 

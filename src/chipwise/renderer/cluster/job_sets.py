@@ -41,9 +41,7 @@ def check_form(deployment: Deployment, system: str) -> None:
         case Form.SESSIONS:
             raise CannotRender(f"{system} runs jobs; notebooks need a hub.", remedy="Take --to jupyterhub.")
         case Form.DEVICES:
-            raise CannotRender(
-                f"{deployment.node.chip} stands at the edge; no cluster reaches it.", remedy="Take --to compose."
-            )
+            raise CannotRender(f"{deployment.node.chip} is an edge device; no cluster reaches it.", remedy="Take --to compose.")
 
 
 def first_pod(deployment: Deployment) -> str:
@@ -62,7 +60,7 @@ def spec(deployment: Deployment) -> Object:
         )
     lost: Object = {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     pod = child.pop("template")
-    child["backoffLimit"] = Noted(0, "One lost pod ends all: the others wait for it in vain. The set starts them again.")
+    child["backoffLimit"] = Noted(0, "One lost pod ends all: the others would wait for it forever. The set starts them again.")
     child["podFailurePolicy"] = {"rules": [Noted(lost, "A lost or drained machine: the set knows this reason.")]}
     child["template"] = pod
     return {
@@ -86,7 +84,7 @@ def failure_policy(deployment: Deployment) -> Object:
                 "action": "RestartJobSetAndIgnoreMaxRestarts",
                 "onJobFailureReasons": ["PodFailurePolicy"],
             },
-            "A lost machine is nobody's fault: all begin again from the last checkpoint, and it does not count.",
+            "A lost machine is no fault of the program: all begin again from the last checkpoint, and it does not count.",
         ),
         Noted(
             {"name": "DeadlinePassed", "action": "FailJobSet", "onJobFailureReasons": ["DeadlineExceeded"]},

@@ -145,7 +145,7 @@ def spec(
     rules: list[Yaml] = [
         Noted(
             {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-            "A lost or drained machine is nobody's fault: begin again from the last checkpoint.",
+            "A lost or drained machine is no fault of the program: begin again from the last checkpoint.",
         ),
     ]
     fields["podFailurePolicy"] = {"rules": rules}

@@ -13,10 +13,10 @@ from chipwise.renderer.yaml_text import Noted, Yaml, plain
 
 API = "kueue.x-k8s.io/v1beta2"
 COHORT = "accelerators"  # queues of one cohort lend each other what they do not use
-ABOUT = "Flavors and queues: for who runs the cluster."
+ABOUT = "Flavors and queues: for the administrator of the cluster."
 _UNITS = ("", "m", "Mi", "Gi")
 _OWN = "What the plan uses, and no more; as much again may be borrowed while others leave it unused."
-_NONE = "Nothing of it: raise both to let the work go on at full price when no spot machine is to be had."
+_NONE = "Nothing of it: raise both to let the work go on at full price when no spot machine is available."
 
 
 def queues(deployment: Deployment) -> list[Yaml]:

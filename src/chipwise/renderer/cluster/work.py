@@ -54,7 +54,7 @@ def _runnable(deployment: Deployment) -> None:
             raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="chipwise render --to jupyterhub.")
         case Form.DEVICES:
             raise CannotRender(
-                f"{deployment.node.chip} stands at the edge; no cluster reaches it.", remedy="chipwise render --to compose."
+                f"{deployment.node.chip} is an edge device; no cluster reaches it.", remedy="chipwise render --to compose."
             )
     apply = "Render it with --to kubernetes and kubectl apply the files"
     if grouped(deployment):

@@ -69,7 +69,7 @@ def _container(deployment: Deployment) -> Object:
         "resources": {"cpu": cpu, "memory": f"{memory:g}Gi"},
     }
     if deployment.node.accelerated:
-        fields["resources"] = Noted(fields["resources"], "The whole of the GPU profile: what is left over is nobody's.")
+        fields["resources"] = Noted(fields["resources"], "The whole of the GPU profile: what is left over is not used.")
     return fields
 
 

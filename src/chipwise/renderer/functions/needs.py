@@ -21,7 +21,7 @@ def refuse_forms(deployment: Deployment) -> None:
         raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="Use --to jupyterhub.")
     if deployment.form is Form.DEVICES:
         raise CannotRender(
-            f"{deployment.node.chip} stands at the edge; no function runs there.", remedy="Use --to compose or dockerfile."
+            f"{deployment.node.chip} is an edge device; no function runs there.", remedy="Use --to compose or dockerfile."
         )
     if deployment.kind in ("stream", "transcode") and deployment.form is Form.SERVICE:
         raise CannotRender(

@@ -28,7 +28,7 @@ def check(deployment: Deployment, tool: str) -> None:
     """Raises where the plan is not of machines on AWS."""
     if deployment.form is Form.DEVICES or deployment.node.kind == "edge":
         raise CannotRender(
-            f"{one_line(deployment.node.chip)} stands at the edge; {tool} brings machines of AWS.",
+            f"{one_line(deployment.node.chip)} is an edge device; {tool} brings machines of AWS.",
             remedy="Use --to compose for one device, or dockerfile for its image.",
         )
     if deployment.node.provider != "aws":

@@ -47,5 +47,5 @@ def waits(hours: OpenHours, notice_s: int) -> Iterator[str]:
     yield f'(sleep "$(($(left) - {notice_s}))" && kill -USR1 $$) &'
 
 
-def _moment(moment: Weekly) -> str:
-    return f"{moment.at:%H:%M} {moment.day_list}"
+def _moment(weekly: Weekly) -> str:
+    return f"{weekly.moment:%H:%M} {weekly.day_list}"

@@ -51,7 +51,7 @@ def _stages(deployment: Deployment) -> tuple[Deployment, ...]:
     stages = deployment.stages or (deployment,)
     rendered = tuple(stage for stage in stages if stage.form is not Form.DEVICES)
     if not rendered:
-        raise CannotRender("All stages stand at the edge; no cluster reaches them.", remedy="Use --to compose with --stage.")
+        raise CannotRender("All stages run on edge devices; no cluster reaches them.", remedy="Use --to compose with --stage.")
     for stage in rendered:
         if stage.form is Form.SESSIONS:
             raise CannotRender(f"{stage.title[:60]} is for people.", remedy="Use --to jupyterhub for it, with --stage.")

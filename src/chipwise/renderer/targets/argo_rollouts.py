@@ -33,7 +33,7 @@ ERRORS = 0.01  # of the requests may fail
 BEYOND, FEWEST = 2, 20  # requests that a window has beyond its percentile, and in all: with fewer it says nothing
 _REFUSED = {
     Form.JOB: ("a job is not replaced while it runs", "kubernetes, kueue or jobset"),
-    Form.SESSIONS: ("notebooks are of people", "jupyterhub"),
+    Form.SESSIONS: ("notebooks run until their users stop them", "jupyterhub"),
     Form.DEVICES: ("a device at the edge is in no cluster", "compose"),
 }
 

@@ -40,7 +40,7 @@ def render(deployment: Deployment) -> list[File]:
     if len(regions) > 1:
         stages = ", ".join(one.title for one in deployments)
         raise CannotRender(
-            f"A cluster stands in one region; the stages are in {', '.join(regions)}.",
+            f"A cluster is in one region; the stages are in {', '.join(regions)}.",
             remedy=f"Plan with --limit regions=[...], or take one stage with --stage: {stages}.",
         )
     name = "cluster.yaml"
@@ -56,7 +56,7 @@ def cluster_config(deployment: Deployment, deployments: tuple[Deployment, ...]) 
     metadata["region"] = deployments[0].node.region
     if len(deployment.regions) > 1:
         rest = ", ".join(deployment.regions[1:])
-        metadata["region"] = Noted(deployments[0].node.region, f"The plan stands in {rest} too: a cluster like this one there.")
+        metadata["region"] = Noted(deployments[0].node.region, f"The plan is in {rest} too: a cluster like this one there.")
     if "kubernetes" in eks:
         metadata["version"] = eks["kubernetes"]
     metadata["tags"] = Noted({"karpenter.sh/discovery": machines.CLUSTER} | dict(machines.tags(deployment)), "For the bill.")
@@ -163,7 +163,7 @@ def _group(deployment: Deployment) -> Object:
     spec: Object = {"name": deployment.name, "amiFamily": _image(deployment)}
     names = [one.machine for one in types]
     if len(names) > 1:
-        reason = "any that is to be had" if deployment.spot else "in this order; they have the same chip"
+        reason = "any that is available" if deployment.spot else "in this order; they have the same chip"
         spec["instanceTypes"] = Noted(names, f"The plan's choice first; {reason}.")
     else:
         spec["instanceTypes"] = names

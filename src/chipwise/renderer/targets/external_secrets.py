@@ -36,7 +36,7 @@ def render(deployment: Deployment) -> list[File]:
         )
     if any(one.form is Form.DEVICES for one in stages):
         raise CannotRender(
-            f"{deployment.node.chip} stands at the edge, where no operator runs.", remedy="Use --to compose, which reads files."
+            f"{deployment.node.chip} is an edge device, where no operator runs.", remedy="Use --to compose, which reads files."
         )
     files, places = [], _by_place(stages)
     for (provider, region, _), together in places.items():

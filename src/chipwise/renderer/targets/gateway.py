@@ -28,7 +28,7 @@ WAIT_S = 60  # in the queue of a replica: whoever waits longer is better refused
 _GKE = "gke-l7-rilb"  # of those with InferencePool, the one that is not open to the world
 _FORMS = {
     Form.JOB: "a job that nobody calls",
-    Form.SESSIONS: "notebooks of people",
+    Form.SESSIONS: "a set of notebooks",
     Form.DEVICES: "a device at the edge",
     Form.SERVICE: "one without a port",
 }

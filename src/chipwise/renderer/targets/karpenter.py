@@ -22,7 +22,7 @@ MANIFESTS = True
 
 
 _SPOT = (
-    "Several, so that a shortage of one stops nothing; of those to be had, Karpenter takes the one that is cheapest and\n"
+    "Several, so that a shortage of one stops nothing; of those available, Karpenter takes the one that is cheapest and\n"
     "least likely to be taken back."
 )
 _TOGETHER = "The plan's choice first, which the pods prefer; all of them on one of the others, for when it is short."
@@ -168,7 +168,7 @@ def _disruption(deployment: Deployment) -> Object:
     calm = "5m" if deployment.form is Form.SESSIONS else "1m"
     budgets: list[Yaml] = [
         Noted({"nodes": "100%", "reasons": ["Empty"]}, "All that are empty may go at once."),
-        Noted({"nodes": "0", "reasons": ["Underutilized", "Drifted"]}, "Nobody's work is moved."),
+        Noted({"nodes": "0", "reasons": ["Underutilized", "Drifted"]}, "No running work is moved."),
     ]
     return {"consolidationPolicy": "WhenEmpty", "consolidateAfter": calm, "budgets": budgets}
 

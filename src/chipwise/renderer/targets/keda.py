@@ -43,7 +43,7 @@ def render(deployment: Deployment) -> list[File]:
             raise CannotRender("Notebooks are started by people, one each.", remedy="Use --to jupyterhub.")
         case Form.DEVICES:
             raise CannotRender(
-                f"{deployment.node.chip} stands at the edge: there is nothing to scale.",
+                f"{deployment.node.chip} is an edge device: there is nothing to scale.",
                 remedy="Use --to compose or dockerfile.",
             )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out

@@ -31,10 +31,10 @@ WAIT_S = 60  # of a request in the queue of a replica, beside its answer
 KSERVE_S = 600  # that it gives its Deployment to make progress
 # What a ServingRuntime has of a pod; the rest is the InferenceService's.
 _RUNTIME = ("nodeSelector", "affinity", "tolerations", "containers", "volumes")
-_SHARED = "\nKServe takes no other type with `value`, and KEDA divides what it finds by the replicas all the same."
+_SHARED = "\nKServe takes no other type with `value`, and KEDA divides what it finds by the replicas anyway."
 _REFUSED = {
     Form.JOB: ("a job that nobody calls", "kubernetes or kueue"),
-    Form.SESSIONS: ("notebooks of people", "jupyterhub"),
+    Form.SESSIONS: ("a set of notebooks", "jupyterhub"),
     Form.DEVICES: ("a device at the edge", "compose"),
     Form.SERVICE: ("one without a port", "kubernetes"),
 }
@@ -74,7 +74,7 @@ def _about(deployment: Deployment) -> str:
     if needed > KSERVE_S:
         lines += [
             f"KServe gives its Deployment {KSERVE_S} s, and a replica may take {needed} s to come: until then conditions call",
-            "it failed, and it comes all the same.",
+            "it failed, and it comes up anyway.",
         ]
     return "\n".join(lines)
 

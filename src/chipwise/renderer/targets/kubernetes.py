@@ -29,7 +29,7 @@ def render(deployment: Deployment) -> list[File]:
             raise CannotRender("Notebooks need a hub that starts and stops them.", remedy="Use --to jupyterhub.")
         case Form.DEVICES:
             raise CannotRender(
-                f"{deployment.node.chip} stands at the edge, one at each place; a cluster does not reach it.",
+                f"{deployment.node.chip} is an edge device, one at each site; a cluster does not reach it.",
                 remedy="Use --to compose for one device, or dockerfile for its image.",
             )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out

@@ -33,7 +33,7 @@ def render(deployment: Deployment) -> list[File]:
             raise CannotRender("Notebooks do not wait in a queue: people do.", remedy="Use --to jupyterhub.")
         case Form.DEVICES:
             raise CannotRender(
-                f"{deployment.node.chip} stands at the edge; no cluster hands it out.",
+                f"{deployment.node.chip} is an edge device; no cluster hands it out.",
                 remedy="Use --to compose or dockerfile.",
             )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out

@@ -24,7 +24,7 @@ def render(deployment: Deployment) -> list[File]:
             raise CannotRender("Each stage has goals of its own.", remedy=f"Take {one_stage(deployment)}.")
         case Form.DEVICES:
             raise CannotRender(
-                f"{deployment.node.chip} stands at the edge; Prometheus of a cluster does not reach it.",
+                f"{deployment.node.chip} is an edge device; Prometheus of a cluster does not reach it.",
                 remedy="Take --to compose, and an exporter beside it.",
             )
     resource_of(deployment.node)  # raises for what Kubernetes cannot hand out

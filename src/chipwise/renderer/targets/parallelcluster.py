@@ -35,7 +35,7 @@ def render(deployment: Deployment) -> list[File]:
         )
     if deployment.node.provider != "aws":
         raise CannotRender(
-            f"The plan is on {deployment.node.provider}, and ParallelCluster is of AWS.",
+            f"The plan is on {deployment.node.provider}, and ParallelCluster runs on AWS only.",
             remedy="Plan for AWS with --limit clouds=[aws], or take --to slurm for a cluster that is there.",
         )
     config: Object = {
@@ -121,7 +121,7 @@ def _capacity(deployment: Deployment) -> Yaml:
     if deployment.spot:
         return Noted("SPOT", "The job saves and is queued again when a machine is taken.")
     if deployment.purchase.startswith("reserved"):
-        return Noted("ONDEMAND", "Reservations and savings plans apply to it by themselves.")
+        return Noted("ONDEMAND", "Reservations and savings plans apply to it automatically.")
     return "ONDEMAND"
 
 

@@ -75,7 +75,7 @@ def _can(deployment: Deployment) -> None:
             raise CannotRender("Ray runs one program at a time.", remedy=f"Use --to argo, or {one_stage(deployment)}.")
         case Form.DEVICES:
             raise CannotRender(
-                f"{deployment.node.chip} stands at the edge; a Ray cluster does not reach it.", remedy="Use --to compose."
+                f"{deployment.node.chip} is an edge device; a Ray cluster does not reach it.", remedy="Use --to compose."
             )
         case Form.SERVICE if _import_path(deployment) is None:
             generating(deployment, "Ray Serve, without an application of your own (program.command: [serve, run, app:main]),")

@@ -261,7 +261,7 @@ def _service(deployment: Deployment) -> Object:
     elif scaling.minimum != scaling.maximum:
         policy["max_replicas"] = Noted(scaling.minimum, "Nobody stated what one answers per second: raise it with the rate.")
     if deployment.spot:
-        policy["dynamic_ondemand_fallback"] = Noted(True, "While spot machines are not to be had, others stand in.")
+        policy["dynamic_ondemand_fallback"] = Noted(True, "While spot machines are not available, others replace them.")
     return {
         "readiness_probe": {
             "path": software.health,

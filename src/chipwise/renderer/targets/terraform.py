@@ -30,7 +30,7 @@ def render(deployment: Deployment) -> list[File]:
             )
         case Form.DEVICES:
             raise CannotRender(
-                f"{deployment.node.chip} stands at the edge, one at each place; no provider of Terraform makes it.",
+                f"{deployment.node.chip} is an edge device, one at each site; no provider of Terraform makes it.",
                 remedy="Use --to compose for one device, or dockerfile for its image.",
             )
     if provider not in _PLAIN:

@@ -53,7 +53,7 @@ def ami(deployment: Deployment) -> str:
 def _variables(deployment: Deployment) -> list[Block]:
     subnets = "Private subnets with a way out (NAT or endpoints), for images and weights."
     zones = (
-        f"{subnets} The first is used: machines that work together stand in one zone."
+        f"{subnets} The first is used: machines that work together are in one zone."
         if together(deployment)
         else f"{subnets} Several zones: spot is short in one zone at a time."
     )
@@ -62,7 +62,7 @@ def _variables(deployment: Deployment) -> list[Block]:
         variable(
             "subnet_ids",
             "list(string)",
-            f"{zones} Networks are made by who owns them, so this module makes none.",
+            f"{zones} Networks are made by their owners, so this module makes none.",
             check=("length(var.subnet_ids) > 0", "Give at least one subnet."),
         ),
         image_variable(deployment),
@@ -90,7 +90,7 @@ def _variables(deployment: Deployment) -> list[Block]:
             variable(
                 "on_demand_percentage",
                 "number",
-                "Share of machines that are not spot. 100 is the way out when spot cannot be had for long.",
+                "Share of machines that are not spot. Set it to 100 when spot is not available for long.",
                 0,
                 check=("var.on_demand_percentage >= 0 && var.on_demand_percentage <= 100", "Between 0 and 100."),
             )

@@ -79,7 +79,7 @@ def modules(deployment: Deployment) -> list[File]:
 
 def _variables(deployment: Deployment) -> list[Block]:
     one_place = "a placement group" if deployment.reservation is None else "what is held"
-    one_zone = " One only: machines that work together stand in one zone." if together(deployment) else ""
+    one_zone = " One only: machines that work together are in one zone." if together(deployment) else ""
     return [
         region_variable(deployment),
         variable("cluster_name", "string", "The EKS cluster that the machines join."),
@@ -88,7 +88,7 @@ def _variables(deployment: Deployment) -> list[Block]:
             "subnet_ids",
             "list(string)",
             f"Private subnets of the cluster for the machines.{one_zone}",
-            check=("length(var.subnet_ids) == 1", f"Give one subnet: {one_place} stands in one zone.")
+            check=("length(var.subnet_ids) == 1", f"Give one subnet: {one_place} is in one zone.")
             if together(deployment) or deployment.reservation is not None
             else ("length(var.subnet_ids) > 0", "Give at least one subnet."),
         ),
@@ -306,7 +306,7 @@ def _update(deployment: Deployment) -> Value:
 
 def _empty(deployment: Deployment) -> str:
     if deployment.reservation is not None:
-        return "The Cluster Autoscaler takes empty machines away; what is held is paid for all the same."
+        return "The Cluster Autoscaler takes empty machines away; what is held is paid for anyway."
     return "Nothing is paid for while it does not run: the Cluster Autoscaler takes empty machines away."
 
 

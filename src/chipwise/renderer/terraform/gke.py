@@ -41,7 +41,7 @@ def modules(deployment: Deployment) -> list[File]:
 
 def _zones(deployment: Deployment) -> str:
     return (
-        "One only: machines that work together stand in one zone."
+        "One only: machines that work together are in one zone."
         if _one_zone(deployment)
         else "Several make up for a short one."
     )

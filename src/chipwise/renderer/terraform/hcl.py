@@ -153,7 +153,7 @@ def _nested(value: Value) -> Iterator[tuple[str, Nested]]:
     for item in [value] if isinstance(value, Nested) else value if isinstance(value, Sequence) else ():
         reason, inner = _unnoted(item)
         if not isinstance(inner, Nested):
-            raise TypeError("blocks and values do not stand in one list")
+            raise TypeError("blocks and values cannot be mixed in one list")
         yield reason, inner
 
 

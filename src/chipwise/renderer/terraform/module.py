@@ -45,11 +45,9 @@ def versions(source: str, version: str, provider: Block, reason: str = "") -> li
 
 def region_variable(deployment: Deployment, name: str = "region") -> Block:
     regions = list(dict.fromkeys([deployment.node.region, *deployment.regions]))
-    about = "Where the machines stand: the plan's choice."
+    about = "Where the machines are: the plan's choice."
     if len(regions) > 1:
-        about = (
-            f"Where the machines stand. The plan stands in {len(regions)}: apply once for each, with a workspace of its own."
-        )
+        about = f"Where the machines are. The plan is in {len(regions)}: apply once for each, with a workspace of its own."
     return variable(name, "string", about, deployment.node.region)
 
 

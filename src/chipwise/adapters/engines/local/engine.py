@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -30,15 +29,13 @@ from chipwise.runner.engine import Clear, End, Leave, Order, Room, Seen, Sight, 
 from chipwise.runner.job import Job, Lack
 from chipwise.runner.permits import is_file_name
 
-from . import NAME, SECRETS, accounts, descendants, folder, handed_in, processes
+from . import NAME, SECRETS, accounts, descendants, folder, handed_in, processes, sights
 from .forgetting import CHECKPOINTS
 from .logfile import refuse_short
 
-STARTS_WITHIN_S = 10.0  # a supervisor, on a busy machine; after that another is started, and one of them gets the lock
 STARTS_AT_MOST = 10  # of a supervisor that says nothing, after which it is the job's failure
 ORPHANED = "its supervisor is gone"
 STOPPED = "its supervisor is stopped (SIGSTOP), and sees neither its exit nor a request"
-NOTES_WITHIN_S = 3.0  # a supervisor, what it started, where it can
 LISTENS_WITHIN_S = 10.0  # a supervisor that is asked to end all now
 SUPERVISOR = (sys.executable, "-P", "-m", __package__)
 
@@ -101,7 +98,7 @@ class Local:
         for job in jobs:
             if not job.attempts[-1].cpus and not job.attempts[-1].devices:
                 key = (job.id, len(job.attempts))
-                attempts[key] = replace(attempts[key], holds=_ordered(self.folder(*key)))
+                attempts[key] = replace(attempts[key], holds=sights.ordered(self.folder(*key)))
         goes = folder.goes(self.config.root, now)  # what would start here would have to leave at once
         return Seen(now, attempts, Room((), ()) if goes else Room(self.config.gpus, self.config.cpus))
 
@@ -115,14 +112,19 @@ class Local:
         state = folder.read(path, folder.STATE)
         lives = state is not None and processes.lives(state.get("pid"), state.get("identity"))
         ended = folder.read(path, folder.ENDED)  # a supervisor writes it before it goes, so it is read after that
-        notice, begun = _notice(path), folder.number(state, "begun") if state else None
-        progress = _progress(path)  # last: an end is told with the step that it had reached
+        notice, begun = sights.notice_of(path), folder.number(state, "begun") if state else None
+        progress = sights.progress_of(path)  # last: an end is told with the step that it had reached
         if ended is not None:
-            return replace(_ended(ended, begun, path, notice), **progress)
+            return replace(sights.ended_sight(ended, begun, path, notice), **progress)
         if state is None:
-            return Sight(State.PENDING if only_looks or _starting(path, now) else State.ABSENT)
-        if lives and only_looks and state and not processes.below(int(state["pid"]), _mark(id, number, self.config.root)):
-            if _may_start_yet(state):
+            return Sight(State.PENDING if only_looks or sights.is_starting(path, now) else State.ABSENT)
+        if (
+            lives
+            and only_looks
+            and state
+            and not processes.below(int(state["pid"]), sights.mark_of(id, number, self.config.root))
+        ):
+            if sights.may_start_yet(state):
                 return Sight(State.PENDING, since=begun, **progress)
             return Sight(
                 State.EXITED, reason="its program ended", since=begun, until=folder.last_seen(path, begun, now), **progress
@@ -131,11 +133,11 @@ class Local:
             is_silent = folder.is_silent(path, now)
             if is_silent and not only_looks:
                 self._signal(path, signal.SIGCONT)  # whoever stopped it: it would not notice that its program ended
-                if processes.any_lives(_sessions(state)):
+                if processes.any_lives(sights.sessions_of(state)):
                     with suppress(OSError):
                         os.utime(path / folder.LOCK)  # its supervisor was stopped or hangs, and its program goes on
             deadline, reason = notice
-            unanswered = _unanswered(path) if deadline is None else ""
+            unanswered = sights.unanswered(path) if deadline is None else ""
             if only_looks and is_silent and processes.is_stopped(state.get("pid")):
                 reason = STOPPED
             began = folder.number(state or {}, "boottime")
@@ -154,7 +156,7 @@ class Local:
         if only_looks:
             if folder.locked(path / folder.LOCK):
                 return Sight(State.RUNNING, reason=ORPHANED, since=begun, **progress)
-        elif processes.end_marked(_mark(id, number, self.config.root), _sessions(state)):
+        elif processes.end_marked(sights.mark_of(id, number, self.config.root), sights.sessions_of(state)):
             with suppress(OSError):
                 os.utime(path / folder.LOCK)  # seen alive, though without its supervisor
             return Sight(State.RUNNING, reason=f"{ORPHANED}; its remaining processes are being killed", since=begun, **progress)
@@ -172,16 +174,16 @@ class Local:
             if not path.name.isdecimal() or not (path / folder.STATE).exists() or (path / folder.ENDED).exists():
                 continue
             key = (path.parent.name, int(path.name))
-            tag = process_tag.tag_of(_mark(*key, self.config.root))
+            tag = process_tag.tag_of(sights.mark_of(*key, self.config.root))
             if folder.locked(lock) or (tag in tags and descendants.living(descendants.with_tag(tag))):
                 keys.append(key)
         return keys
 
     def processes_of(self, id: str, number: int) -> list[psutil.Process]:
-        mark, supervisor = _mark(id, number, self.config.root), self.supervisor_of(id, number)
+        mark, supervisor = sights.mark_of(id, number, self.config.root), self.supervisor_of(id, number)
         if supervisor is not None and (below := processes.below(supervisor, mark)):
             return below
-        return processes.marked(mark, _sessions(folder.read(self.folder(id, number), folder.STATE) or {}))
+        return processes.marked(mark, sights.sessions_of(folder.read(self.folder(id, number), folder.STATE) or {}))
 
     def supervisor_of(self, id: str, number: int) -> int | None:
         state = folder.read(self.folder(id, number), folder.STATE) or {}
@@ -230,7 +232,7 @@ class Local:
             "grace_s": spec.grace_s,
             "produces": list(hand_off.by_engine(spec)),
             "health": spec.health,
-            "mark": _mark(job.id, number, self.config.root),
+            "mark": sights.mark_of(job.id, number, self.config.root),
             "log_bytes": self.config.log_bytes,
             "logs_kept": self.config.logs_kept,
             "root": str(self.config.root),
@@ -338,75 +340,3 @@ class Local:
             for kept in (self.config.passing, folder.taken_over(self.config.passing)):
                 with suppress(OSError):
                     shutil.rmtree(kept / path.parent.name)
-
-
-def _starting(path: Path, now: float) -> bool:
-    """It was ordered, and its supervisor has the lock or will have it in a moment."""
-    if folder.locked(path / folder.LOCK):
-        return True
-    try:
-        return abs(now - (path / folder.ORDER).stat().st_mtime) < STARTS_WITHIN_S  # a clock that was set back makes no wait
-    except OSError:
-        return False
-
-
-def _ordered(path: Path) -> Room:
-    """The devices that its supervisor was told to use."""
-    order = folder.read(path, folder.ORDER) or {}
-    gpus, cpus = (tuple(one for one in order.get(name) or () if isinstance(one, int)) for name in ("gpus", "cpus"))
-    return Room(gpus, cpus)
-
-
-def _progress(path: Path) -> dict[str, Any]:
-    """As the fields of a sight."""
-    progress = folder.read(folder.of_program(path), folder.PROGRESS, follows_links=False, max_bytes=folder.STATUS_BYTES) or {}
-    step, saved = (folder.integer(progress, name) for name in ("step", "saved_step"))
-    return {"step": step, "saved": saved, "rate": folder.number(progress, "steady")}
-
-
-def _notice(path: Path) -> tuple[float | None, str]:
-    """Until when it must leave, and why, where the machine and not the controller wants that."""
-    wish = folder.read(path, folder.LEAVE)
-    if wish is None or not wish.get("notice"):
-        return None, ""
-    return folder.number(wish, "by") or 0.0, folder.words(wish, "reason")
-
-
-def _unanswered(path: Path) -> str:
-    """What a service that runs still lacks; empty: it answered its check, or has none."""
-    health = folder.read(path, folder.HEALTH)
-    if health is None or folder.number(health, "answered") is not None:
-        return ""
-    detail = ": ".join(filter(None, (folder.words(health, "url"), folder.words(health, "instead"))))
-    return f"it does not pass its health check yet{f' ({detail[:300]})' if detail else ''}"
-
-
-def _ended(ended: Mapping[str, Any], begun: float | None, path: Path, notice: tuple[float | None, str]) -> Sight:
-    code, (deadline, notice_reason) = folder.integer(ended, "code"), notice
-    state = State.LOST if code is None else State.EXITED
-    reason = folder.words(ended, "reason") or (notice_reason if code != 0 else "")
-    return Sight(
-        state=state,
-        code=code,
-        reason=reason,
-        since=begun,
-        until=folder.number(ended, "at"),
-        handle=str(path),
-        leave_by=deadline,
-    )
-
-
-def _sessions(state: Mapping[str, Any]) -> list[int]:
-    held = state.get("sessions")
-    return [one for one in held if isinstance(one, int)] if isinstance(held, list) else []
-
-
-def _may_start_yet(state: Mapping[str, Any]) -> bool:
-    """Of a supervisor below which nothing lives: just after it began it has not started its program. One that is stopped, or
-    finds the disk full, tells nobody that its program ended, nor which it started."""
-    began = folder.number(state, "boottime")
-    return not state.get("sessions") and (began is None or clock.boottime() - began < NOTES_WITHIN_S)
-
-
-def _mark(id: str, number: int, root: Path) -> str:
-    return f"{root}/{id}/{number}"

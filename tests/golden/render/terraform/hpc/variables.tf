@@ -1,13 +1,13 @@
 # What the plan cannot know. Those without a default must be given.
 
 variable "region" {
-  description = "Where the machines stand: the plan's choice."
+  description = "Where the machines are: the plan's choice."
   type        = string
   default     = "us-east-2"
 }
 
 variable "subnet_ids" {
-  description = "Private subnets with a way out (NAT or endpoints), for images and weights. The first is used: machines that work together stand in one zone. Networks are made by who owns them, so this module makes none."
+  description = "Private subnets with a way out (NAT or endpoints), for images and weights. The first is used: machines that work together are in one zone. Networks are made by their owners, so this module makes none."
   type        = list(string)
 
   validation {

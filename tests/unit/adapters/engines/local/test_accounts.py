@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from chipwise.adapters.engines.local import accounts, folder
+from chipwise.adapters.engines.local import accounts, folder, sights
 from chipwise.adapters.engines.local import engine as local
 from chipwise.errors import BadInput, NotAllowed
 
@@ -89,9 +89,9 @@ def test_what_a_program_says_of_itself_is_read_from_no_link(tmp_path: Path) -> N
     """It may name a file that only the controller can read."""
     (tmp_path / "private.json").write_text('{"step": 3}')
     (tmp_path / folder.PROGRESS).symlink_to(tmp_path / "private.json")
-    assert local._progress(tmp_path)["step"] is None
+    assert sights.progress_of(tmp_path)["step"] is None
     (tmp_path / folder.PROGRESS).unlink()
     (tmp_path / folder.PROGRESS).write_text('{"step": 4}')
-    assert local._progress(tmp_path)["step"] == 4
+    assert sights.progress_of(tmp_path)["step"] == 4
     (tmp_path / folder.PROGRAM).mkdir()
-    assert local._progress(tmp_path)["step"] is None
+    assert sights.progress_of(tmp_path)["step"] is None

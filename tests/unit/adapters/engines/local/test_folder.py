@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chipwise.adapters.engines.local import engine as local
-from chipwise.adapters.engines.local import folder
+from chipwise.adapters.engines.local import folder, sights
 from chipwise.errors import BadInput
 from chipwise.runner.engine import Clear, State
 from chipwise.runner.job import Attempt, Job, MachinePlace, Phase, Spec
@@ -43,9 +43,9 @@ def test_reading_does_not_wait_for_a_pipe_or_open_a_folder(tmp_path: Path) -> No
 def test_of_what_a_program_writes_no_more_is_read_than_it_can_have_to_say(tmp_path: Path) -> None:
     """It is read at every look: 64 MB of empty lists took seconds each time, from all jobs of the place."""
     (tmp_path / folder.PROGRESS).write_text('{"step": 3}')
-    assert local._progress(tmp_path)["step"] == 3
+    assert sights.progress_of(tmp_path)["step"] == 3
     (tmp_path / folder.PROGRESS).write_text('{"step": 3, "more": [' + "[]," * 30_000 + "[]]}")
-    assert local._progress(tmp_path)["step"] is None
+    assert sights.progress_of(tmp_path)["step"] is None
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ variable "project" {
 }
 
 variable "region" {
-  description = "Where the machines stand: the plan's choice."
+  description = "Where the machines are: the plan's choice."
   type        = string
   default     = "us-central1"
 }

@@ -1,7 +1,7 @@
 # What the plan cannot know. Those without a default must be given.
 
 variable "region" {
-  description = "Where the machines stand: the plan's choice."
+  description = "Where the machines are: the plan's choice."
   type        = string
   default     = "eu-central-1"
 }

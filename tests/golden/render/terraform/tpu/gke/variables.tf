@@ -6,7 +6,7 @@ variable "project" {
 }
 
 variable "region" {
-  description = "Where the machines stand: the plan's choice."
+  description = "Where the machines are: the plan's choice."
   type        = string
   default     = "europe-west4"
 }
@@ -17,6 +17,6 @@ variable "cluster" {
 }
 
 variable "zones" {
-  description = "Zones of the region that have the machines. One only: machines that work together stand in one zone."
+  description = "Zones of the region that have the machines. One only: machines that work together are in one zone."
   type        = list(string)
 }

@@ -1,7 +1,7 @@
 # What the plan cannot know. Those without a default must be given.
 
 variable "region" {
-  description = "Where the machines stand: the plan's choice."
+  description = "Where the machines are: the plan's choice."
   type        = string
   default     = "eu-north-1"
 }
@@ -12,11 +12,11 @@ variable "cluster_name" {
 }
 
 variable "subnet_ids" {
-  description = "Private subnets of the cluster for the machines. One only: machines that work together stand in one zone."
+  description = "Private subnets of the cluster for the machines. One only: machines that work together are in one zone."
   type        = list(string)
 
   validation {
     condition     = length(var.subnet_ids) == 1
-    error_message = "Give one subnet: a placement group stands in one zone."
+    error_message = "Give one subnet: a placement group is in one zone."
   }
 }
