@@ -13,6 +13,7 @@ from chipwise.catalog.catalog import Catalog
 from chipwise.countries import place_name
 from chipwise.errors import BadInput
 from chipwise.money.carbon import Grids, Making
+from chipwise.money.hosts import HostShare, host_shares
 from chipwise.money.interruption import Rates
 from chipwise.money.storage import Tiers
 from chipwise.money.transfer import Gravity
@@ -68,15 +69,20 @@ def making_of(catalog: Catalog) -> Making:
     return catalog.derived("making", lambda: Making(catalog.rows("embodied")))
 
 
+def hosts_of(catalog: Catalog) -> tuple[HostShare, ...]:
+    """Of the machines of the catalog, in their order."""
+    return catalog.derived("hosts", lambda: host_shares(catalog.machines))
+
+
 def _making_by_hour(catalog: Catalog) -> Array:
     making = making_of(catalog)
-    seen: dict[tuple[str | None, float | None, float | None], float] = {}
-    hourly = np.zeros(len(catalog.machines))
+    seen: dict[tuple[str | None, float | None, float | None, float], float] = {}
+    hourly, hosts = np.zeros(len(catalog.machines)), hosts_of(catalog)
     for at, machine in enumerate(catalog.machines):
-        key = (machine.chip, machine.chips, machine.memory_bytes)
+        key = (machine.chip, machine.chips, machine.memory_bytes, hosts[at].share)
         if key not in seen:
             chip = catalog.chips.get(machine.chip or "")
-            seen[key] = 0.0 if chip is None else making.hourly_kg(chip, machine.chips or 1.0, machine.memory_bytes)
+            seen[key] = 0.0 if chip is None else making.hourly_kg(chip, machine.chips or 1.0, machine.memory_bytes, hosts[at])
         hourly[at] = seen[key]
     return hourly
 

@@ -221,7 +221,10 @@ def _refused_view(refused: Refused) -> View:
 def _emitted_view(emitted: Emitted) -> View:
     return {
         "kg": emitted.kg,
-        "lines": [{"name": one.name, "kg": one.kg, "how": one.how} for one in emitted.lines],
+        "lines": [
+            {"name": one.name, "kg": one.kg, "kg_range": one.range_kg and list(one.range_kg), "how": one.how}
+            for one in emitted.lines
+        ],
         "basis": list(emitted.basis),
         "g_per_unit": emitted.g_per_unit,
         "greener": [one._asdict() for one in emitted.greener],
