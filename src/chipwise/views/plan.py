@@ -130,6 +130,7 @@ def choice_view(choice: Choice) -> View:
         "seconds": {"value": choice.seconds, "low": choice.low_s, "high": choice.high_s, "p90": choice.p90_s},
         "usd": choice.usd,
         "usd_range": [choice.low_usd, choice.high_usd],
+        "usd_at_confidence": choice.sure_usd,
         "usd_per_machine_hour": choice.hourly_usd,
         "listed_usd_per_machine_hour": choice.listed_usd or choice.hourly_usd,
         "lines": [{"name": one.name, "usd": one.usd, "how": one.how} for one in choice.cost.lines],
