@@ -61,7 +61,8 @@ def _show_layers(load: LoadPlan) -> None:
         f"in {load.hours_per_week:.3g} h; "
         f"{_counted(load)} {amount(load.per_machine)}{unit or ' requests/s'} each.",
         f"Machine-hours a month: {hours.static:,.0f} with machines for the peak at all times, "
-        f"{hours.scheduled:,.0f} if they are started and stopped by the hour as the load is expected, {hours.autoscaled:,.0f} under an autoscaler.",
+        f"{hours.scheduled:,.0f} if they are started and stopped by the hour as the load is expected, "
+        f"{hours.autoscaled:,.0f} under an autoscaler.",
     )
     if load.by_hour:
         text.show_lines(f"Machines by the hour: {hour_words(load)}.")

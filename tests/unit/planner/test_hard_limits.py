@@ -548,4 +548,3 @@ def test_a_commitment_that_the_catalog_has_no_terms_of_is_said() -> None:
     assert found.winner is not None
     assert any("no commitment terms of runpod" in note for note in found.notes)
     assert not any("no commitment terms" in note for note in planned(SERVE, limits={"clouds": ["runpod"]}).notes)
-    assert not any("no commitment terms" in note for note in planned(SERVE, limits={"clouds": ["aws"], "commit": "1y"}).notes)

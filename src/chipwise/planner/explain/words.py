@@ -357,6 +357,8 @@ def running(choice: Choice) -> list[tuple[str, str]]:
     if isinstance(choice.split, TrainingSplit):
         entries["recompute"] = _RECOMPUTE[choice.split.recompute]
     split = ", ".join(_way(name, value) for name, value in entries.items())
+    if isinstance(choice.split, GenerationSplit) and choice.rate is not None and choice.chips > 1:
+        split += "; of the splits that need as few machines, the one with the most room"
     rows = [("split", split)] if split else []
     if choice.memory_share is not None:
         rows.append(("memory", f"{choice.memory_share:.0%} of a chip"))
