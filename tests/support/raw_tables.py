@@ -63,8 +63,8 @@ def grid_of(provider: str, region: str, country: str | None) -> tuple[float, flo
     return float(grams), float(pue)
 
 
-def making_kg(chip: str, chips: float, machines: float, host_gib: float | None, hours: float) -> float | None:
-    """A share of making chips and hosts; None: nobody says."""
+def making_kg(chip: str, chips: float, machines: float, host_gib: float | None, part: float, hours: float) -> float | None:
+    """A share of making chips and hosts, of which a machine is a `part`; None: nobody says."""
     kg = {row["item"]: float(row["kg_co2e"]) for row in rows("tables/embodied") if row["kg_co2e"]}
     board, bare = kg["HGX H100 baseboard (8 x H100 SXM)"], kg["Server, baseline 1 CPU"]
     known = {
@@ -92,7 +92,7 @@ def making_kg(chip: str, chips: float, machines: float, host_gib: float | None, 
         return None
     host = 0.0
     if host_gib is not None:
-        host = machines * (bare + (kg["AWS p5.48xlarge host without GPUs"] - bare) * host_gib / 2048.0)
+        host = machines * (bare * part + (kg["AWS p5.48xlarge host without GPUs"] - bare) * host_gib / 2048.0)
     return (chips * each + host) * hours / LIFETIME_H
 
 
@@ -115,6 +115,19 @@ def egress_usd(provider: str, size_bytes: float) -> float:
 def host_gib(provider: str, machine: str) -> float | None:
     text = only("machines", provider=provider, name=machine)["memory_gib"]
     return float(text) if text else None
+
+
+def host_part(provider: str, machine: str) -> float:
+    """Of the largest machine with the same chip, and with the same name before the size: by vCPUs or by memory."""
+    own = only("machines", provider=provider, name=machine)
+    family = own["name"].rpartition(".")[0]
+    alike = [row for row in rows("machines") if (row["provider"], row["chip"]) == (provider, own["chip"])]
+    alike = [row for row in alike if row["name"].rpartition(".")[0] == family]
+    sizes = ("chips", "vcpus", "memory_gib")
+    whole = max(alike, key=lambda row: [float(row[name] or 0) for name in sizes])
+    shares = [float(own[name]) / float(whole[name]) for name in ("vcpus", "memory_gib") if own[name] and whole[name]]
+    shares = shares or [float(own["chips"]) / float(whole["chips"])] if own["chips"] else shares
+    return min(max(shares, default=1.0), 1.0)
 
 
 def wait_h(provider: str, region: str, chip: str) -> float:

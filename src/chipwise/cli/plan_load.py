@@ -60,7 +60,8 @@ def _show_layers(load: LoadPlan) -> None:
         f"Over a week ({load.pattern}): mean {amount(load.mean)}, peak {amount(load.peak)} {load.unit} "
         f"in {load.hours_per_week:.3g} h; "
         f"{_counted(load)} {amount(load.per_machine)}{unit or ' requests/s'} each.",
-        f"Machine-hours a month: {hours.static:,.0f} always for the peak, {hours.scheduled:,.0f} by the schedule, "
+        f"Machine-hours a month: {hours.static:,.0f} with machines for the peak at all times, "
+        f"{hours.scheduled:,.0f} if they are started and stopped by the hour as the load is expected, "
         f"{hours.autoscaled:,.0f} under an autoscaler.",
     )
     if load.by_hour:

@@ -289,12 +289,24 @@ def show_fit(fit: dict[str, Any]) -> None:
         text.show_lines("Nothing tried helps: smaller batches, narrower formats and more chips were all too little.")
 
 
+def _energy(view: dict[str, Any], kwh: float) -> str:
+    """Of serving per token that is written, and, as a plan counts, per token of prompts and answers together."""
+    from chipwise.cli import text
+
+    setup = view.get("setup") or {}
+    prompt, answer = setup.get("input_tokens") or 0.0, setup.get("output_tokens") or 0.0
+    if view["task"] != "serve" or not prompt or not answer:
+        return f"{text.number(kwh, 3)} kWh per million tokens"
+    both = text.number(kwh * answer / (prompt + answer), 3)
+    return f"{text.number(kwh, 3)} kWh per million tokens of answers, {both} per million of prompts and answers"
+
+
 def _show_end(view: dict[str, Any]) -> None:
     from chipwise.cli import text
 
     drawn = view["power_per_chip"]
     energy = view.get("energy_per_million_tokens_kwh")
     summary = f"Power: about {drawn['chip_w']:.0f} W per chip, {drawn['with_cooling_w']:.0f} W with host and cooling"
-    text.show_lines("", f"{summary}; {text.number(energy, 3)} kWh per million tokens." if energy else f"{summary}.")
+    text.show_lines("", f"{summary}; {_energy(view, energy)}." if energy else f"{summary}.")
     for note in view["notes"]:
         text.show_lines(note)

@@ -2,7 +2,7 @@
 
     operational  kg = W x h / 1000 x PUE x grid (g/kWh) / 1000
     chips        kg = chips x kg of one x h / lifetime
-    hosts        kg = machines x (1000 + 2.29 kg per GiB of host memory) x h / lifetime
+    hosts        kg = machines x (1000 x share of the host + 2.29 kg per GiB of memory) x h / lifetime
 
 The grid is the annual average of the region's consumption, where it is (location-based): what an account of emissions counts.
 Renewable certificates are not subtracted.
@@ -13,8 +13,9 @@ Making: the table `embodied`. Its scopes differ, so a chip is counted alone and 
 rule by die and memory stands in, from the parts of NVIDIA's own figure for the H100 (546 of a board's 1,312 kg are memory):
 0.853 kg per GB and 0.118 kg per mm2. It gives 132 kg for an A100 of 40 GB, where a life-cycle analysis found 128. A host is
 1,000 kg (the usual baseline) and its memory, so that a p5.48xlarge without GPUs has its 5,700 kg; the servers of the table
-are met within 20%. TPUs of the table include their hosts. One lifetime holds for all: 3 years at one vendor and 6 at another
-would make a chip look twice as clean by bookkeeping alone. Hours are hours held, idle or not.
+are met within 20%. A virtual machine counts with its own memory and with its share of the 1,000 kg (`hosts`). TPUs of the table
+include their hosts. One lifetime holds for all: 3 years at one vendor and 6 at another would make a
+chip look twice as clean by bookkeeping alone. Hours are hours held, idle or not.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from chipwise.catalog.price_tables import EnergyPrice
 from chipwise.catalog.region import Region
 from chipwise.catalog.tables import Embodied
 from chipwise.errors import InvalidSettings, Problem
+from chipwise.money.hosts import WHOLE, HostShare
 from chipwise.text import number
 from chipwise.units import GIB
 
@@ -61,6 +63,7 @@ class CarbonLine:
     name: str  # operational | embodied, chips | embodied, hosts
     kg: float
     how: str
+    range_kg: tuple[float, float] | None = None  # where how it is allocated decides
 
 
 class EmbodiedShare(NamedTuple):
@@ -183,17 +186,26 @@ class Making:
         kg = self._kg_per_mm2 * chip.silicon.die_mm2 + self._kg_per_gb * chip.memory_gb
         return kg, f"rule: {chip.silicon.die_mm2:g} mm2 of die and {chip.memory_gb:g} GB of memory"
 
-    def host_kg(self, memory_bytes: float) -> float:
-        """kg of one host without its accelerators: memory is most of it."""
+    def host_kg(self, memory_bytes: float, share: float = 1.0) -> float:
+        """kg of one host without its accelerators, or of a part of it with so much memory: memory is most of a large one."""
         bare = self._rows[_BARE_HOST]
-        return bare + (self._rows[_HOST] - bare) * memory_bytes / GIB / _HOST_GIB
+        return bare * share + (self._rows[_HOST] - bare) * memory_bytes / GIB / _HOST_GIB
 
-    def hourly_kg(self, chip: Chip, chips: float, host_memory_bytes: float | None) -> float:
+    def hourly_kg(self, chip: Chip, chips: float, host_memory_bytes: float | None, host: HostShare = WHOLE) -> float:
         """Of one machine that is held for an hour."""
-        return self.share(chip, chips, 1.0, host_memory_bytes, 1.0).kg or 0.0
+        return self.share(chip, chips, 1.0, host_memory_bytes, 1.0, host).kg or 0.0
 
-    def share(self, chip: Chip, chips: float, machines: float, host_memory_bytes: float | None, hours: float) -> EmbodiedShare:
-        """Of `hours` on so many chips and machines; memory is of one host, None where it is not known."""
+    def share(
+        self,
+        chip: Chip,
+        chips: float,
+        machines: float,
+        host_memory_bytes: float | None,
+        hours: float,
+        part: HostShare = WHOLE,
+    ) -> EmbodiedShare:
+        """Of `hours` on so many chips and machines; memory is of one machine, None where it is not known, and `part` what it is
+        of its host."""
         _check(chips=chips, machines=machines, host_memory_bytes=host_memory_bytes or 0.0, hours=hours)
         kg, source = self.chip_kg(chip)
         published = any(known.get(chip.name, ("", 1.0))[0] in self._rows for known in (_ALONE, _WITH_HOST))
@@ -215,15 +227,21 @@ class Making:
         elif host_memory_bytes is None:
             basis.append("hosts are left out: their memory is not known")
         else:
-            host = self.host_kg(host_memory_bytes)
+            host = self.host_kg(host_memory_bytes, part.share)
+            ends = [machines * share * self.host_kg(host_memory_bytes, one) for one in (part.low, part.high)]
+            of_host = f" and {part.share:.2g} of a host ({part.of})" if part.of else ""
+            spans = f"; {number(ends[0])} to {number(ends[1])} kg by vCPUs, memory or chips" if part.of else ""
             lines.append(
                 CarbonLine(
                     name="embodied, hosts",
                     kg=machines * host * share,
-                    how=f"{machines:,g} x {number(host, 4)} kg by its memory x {lifetime_text}",
+                    how=f"{machines:,g} x {number(host, 4)} kg by its memory{of_host} x {lifetime_text}{spans}",
+                    range_kg=(ends[0], ends[1]) if part.of else None,
                 )
             )
             basis.append("host: rule by its memory, within 20% of servers with a figure")
+            if part.of:
+                basis.append(f"host: {part.share:.2g} of {part.of}, the largest of its family, counts as its part")
         return EmbodiedShare(fsum(line.kg for line in lines) if lines else None, tuple(lines), tuple(basis))
 
 

@@ -79,7 +79,7 @@ def assemble(
     if case.stored is not None and len(good):  # storage may make one of them dearer than another, or than the budget
         optimal = np.array(sorted({*optimal.tolist(), int(good[0])}), dtype=np.intp)
         total = maker.in_all(optimal, values)
-        optimal = optimal[case.goals.affords(total.usd, total.seconds)]
+        optimal = optimal[case.goals.affords(total.usd + maker.extra[optimal], total.seconds)]
         optimal = optimal[front(maker.in_all(optimal, values))]
     families = fleet.shape_of[priced.machine]
     labels = fleet.families

@@ -64,6 +64,10 @@ class Goals:
     least_replicas: int = 1  # of a service
     native: frozenset[str] = frozenset()  # kinds of chips that the program runs on already, beside GPUs
 
+    @property
+    def stated_confidence(self) -> float | None:
+        return self.confidence if self.stated else None
+
     def spent(self, usd: Array, seconds: Array) -> Array:
         """In the dearest period: the cost is spread evenly over the time from start to end, and a job shorter than the period
         pays all of it in one. A commitment that outlasts the job is charged to the job's own time, which errs on the dear

@@ -15,7 +15,7 @@ from chipwise.money.cost import Cost, Line
 from chipwise.money.storage import StorageChoice
 from chipwise.perf.arrays import Array
 from chipwise.planner.case import Described, PlanningCase
-from chipwise.planner.cost_range import Spread, machine_spread, spread_of
+from chipwise.planner.cost_range import Spread, machine_spread, short_spread, spread_of, sure_extra
 from chipwise.planner.defaults import NEARLY
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.offer_prices import DOUBTFUL
@@ -123,6 +123,8 @@ class ChoiceMaker:
         self.layered = layered  # USD by row, where a budget is held against the load's curve
         self.porting = porting_of(fleet, priced, efforts)
         self.made: dict[int, Choice] = {}
+        goals = case.goals
+        self.extra: Array = sure_extra(priced, goals.confidence) if goals.stated else np.zeros(len(priced))
 
     def _counted(self, row: int) -> str:
         """Why a price counts that is not the listed one."""
@@ -138,6 +140,8 @@ class ChoiceMaker:
     def _spread(self, row: int, described: Described, machines: int) -> Spread:
         priced, prices, offer = self.priced, self.priced.prices, self.priced.offer[row]
         price = spread_of(float(prices.low[offer]), float(prices.counted[offer]), float(prices.high[offer]))
+        if self.case.peak and self.case.goals.stated and described.rate and described.replicas:
+            return price * short_spread(self.case.peak, described.rate, described.replicas, machines, described.rate_spread)
         if self.case.peak and described.planned and described.replicas:
             return price * machine_spread(
                 self.case.peak, described.planned, described.replicas, machines, described.rate_spread
@@ -253,7 +257,7 @@ class ChoiceMaker:
         while True:
             head = ranked[:end]
             total = self.in_all(head, values)
-            fine = self.case.goals.affords(total.usd, total.seconds)
+            fine = self.case.goals.affords(total.usd + self.extra[head], total.seconds)
             inside = np.flatnonzero(fine)
             best = head[inside[order(total.rows(inside), objective)]]
             if end >= len(ranked):
@@ -266,9 +270,9 @@ class ChoiceMaker:
     def too_dear(self, rows: Index, values: Values) -> tuple[Missing, ...]:
         """What all rows miss that only their storage puts above the budget."""
         goals, total = self.case.goals, self.in_all(rows, values)
-        spent = goals.spent(total.usd, total.seconds)
+        spent = goals.spent(total.usd + self.extra[rows], total.seconds)
         row, lowest = int(rows[np.argmin(spent)]), float(spent.min())
-        reason = OverBudget(lowest, goals.budget_usd or 0.0, goals.period, stored=True)
+        reason = OverBudget(lowest, goals.budget_usd or 0.0, goals.period, stored=True, confidence=goals.stated_confidence)
         return (Missing(Obstacle.BUDGET, reason, (Ease(),), row_title(self.fleet, self.priced, row)),)
 
     def in_all(self, rows: Index, values: Values) -> Values:
@@ -419,6 +423,7 @@ class ChoiceMaker:
             needs_porting=bool(self.porting[row] >= PORTED),
             low_usd=rest + by_hour * spread.low,
             high_usd=rest + by_hour * spread.high,
+            sure_usd=cost.usd + float(self.extra[row]) if self.case.goals.stated else None,
         )
         own = own_costs(machine, choice, by_hour)
         return choice if own is None else replace(choice, own=own)

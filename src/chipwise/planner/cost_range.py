@@ -10,6 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
+from chipwise.perf.arrays import Array
+from chipwise.planner.chances import sure_factors
+from chipwise.planner.pricing import Priced
+
 
 @dataclass(frozen=True, slots=True)
 class Spread:
@@ -25,11 +31,30 @@ class Spread:
         )
 
 
+def sure_extra(priced: Priced, confidence: float) -> Array:
+    """USD above the expected cost of every row that are not exceeded with `confidence`. A service has the machines that carry
+    its load with it already, so its price alone may move."""
+    prices, offer = priced.prices, priced.offer
+    by_price = np.maximum(prices.high[offer] / np.maximum(prices.counted[offer], 1e-12), 1.0)
+    unpaid = priced.tails.first_wait_s
+    by_time = np.maximum((priced.high_s - unpaid) / np.maximum(priced.seconds - unpaid, 1e-9), 1.0)
+    spread = np.exp(np.hypot(np.log(by_price), np.log(by_time)))
+    return np.asarray((priced.compute_usd + priced.restart_usd) * (sure_factors(spread, confidence) - 1.0), dtype=np.float64)
+
+
 def spread_of(low: float, value: float, high: float) -> Spread:
     """Of a value inside an interval; nothing where there is none."""
     if not (0.0 < value < math.inf):
         return Spread()
     return Spread(min(max(low, 1e-9) / value, 1.0), max(high / value, 1.0))
+
+
+def short_spread(load: float, rate: float, replicas: int, machines: int, factor: float) -> Spread:
+    """Of machines that are bought with confidence: more are needed where one replica does even less than they allow for."""
+    if not (load > 0 and rate > 0 and replicas > 0 and machines > 0 and factor > 1.0):
+        return Spread()
+    copies = math.ceil(load * factor / rate - 1e-6)
+    return Spread(1.0, max(math.ceil(copies * machines / replicas - 1e-9) / machines, 1.0))
 
 
 def machine_spread(load: float, rate: float, replicas: int, machines: int, factor: float) -> Spread:

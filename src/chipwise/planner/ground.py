@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chipwise.catalog.catalog import Catalog
+from chipwise.catalog.offer import PURCHASES
 from chipwise.countries import place_name
 from chipwise.errors import BadInput
 from chipwise.money.carbon import Grids, Making
+from chipwise.money.hosts import HostShare, host_shares
 from chipwise.money.interruption import Rates
 from chipwise.money.storage import Tiers
 from chipwise.money.transfer import Gravity
@@ -23,7 +25,7 @@ from chipwise.planner.case import Goals, Stored
 from chipwise.planner.defaults import HORIZON_S, MOST_MACHINES, ported_kinds
 from chipwise.planner.failures import Failures
 from chipwise.planner.fleet import Fleet, Index, fleet_of
-from chipwise.planner.limits import Rules
+from chipwise.planner.limits import COMMITTED_YEARS, Rules
 from chipwise.planner.offer_prices import offer_prices
 from chipwise.planner.pricing import Market
 from chipwise.planner.values.plan import Plan
@@ -33,7 +35,7 @@ from chipwise.predictor.known import parts_of
 from chipwise.units import DAY, HOUR, MONTH, YEAR
 from chipwise.workload.common import Common
 from chipwise.workload.data import Access
-from chipwise.workload.goals import Period
+from chipwise.workload.goals import Commit, Period
 from chipwise.workload.kinds import Batch, Learning, Render, Serve
 
 if TYPE_CHECKING:
@@ -68,15 +70,20 @@ def making_of(catalog: Catalog) -> Making:
     return catalog.derived("making", lambda: Making(catalog.rows("embodied")))
 
 
+def hosts_of(catalog: Catalog) -> tuple[HostShare, ...]:
+    """Of the machines of the catalog, in their order."""
+    return catalog.derived("hosts", lambda: host_shares(catalog.machines))
+
+
 def _making_by_hour(catalog: Catalog) -> Array:
     making = making_of(catalog)
-    seen: dict[tuple[str | None, float | None, float | None], float] = {}
-    hourly = np.zeros(len(catalog.machines))
+    seen: dict[tuple[str | None, float | None, float | None, float], float] = {}
+    hourly, hosts = np.zeros(len(catalog.machines)), hosts_of(catalog)
     for at, machine in enumerate(catalog.machines):
-        key = (machine.chip, machine.chips, machine.memory_bytes)
+        key = (machine.chip, machine.chips, machine.memory_bytes, hosts[at].share)
         if key not in seen:
             chip = catalog.chips.get(machine.chip or "")
-            seen[key] = 0.0 if chip is None else making.hourly_kg(chip, machine.chips or 1.0, machine.memory_bytes)
+            seen[key] = 0.0 if chip is None else making.hourly_kg(chip, machine.chips or 1.0, machine.memory_bytes, hosts[at])
         hourly[at] = seen[key]
     return hourly
 
@@ -176,7 +183,7 @@ def with_limits_told(known: Known, work: Common, rules: Rules, plan: Plan) -> Pl
     """What limits left to say of a plan: quotas, doubts about what must run, and goals that nothing was held against."""
     plan = quotas.with_quota_notes(plan, rules)
     warnings = [*_compliance_notes(rules, plan), *_place_notes(known.catalog, rules, plan)]
-    notes = []
+    notes = _commitment_notes(known.catalog, work, plan)
     if plan.winner is not None:
         chip = plan.winner.catalog_chip
         notes += [f"Not sure: {one.doubts[chip]}" for one in rules.requires if chip in one.doubts]
@@ -190,6 +197,22 @@ def with_limits_told(known: Known, work: Common, rules: Rules, plan: Plan) -> Pl
     elif work.goals.throughput is not None and plan.per == "job" and items_of(work) is None:
         notes.append("goals.throughput is ignored: this kind counts no items. Give a deadline instead.")
     return replace(plan, notes=(*warnings, *plan.notes, *notes))
+
+
+def _commitment_notes(catalog: Catalog, work: Common, plan: Plan) -> list[str]:
+    """Where a commitment was allowed, and the catalog has none to choose of the provider or of the machine."""
+    winner = plan.winner
+    if work.limits.commit in (None, Commit.NONE) or winner is None or winner.purchase in (*COMMITTED_YEARS, "owned"):
+        return []
+    offers = catalog.offers
+    machine = np.frombuffer(offers.machine, dtype=np.int32)
+    terms = np.array([one in COMMITTED_YEARS for one in PURCHASES])[np.frombuffer(offers.purchase, dtype=np.int8)]
+    committed = [catalog.machines[at] for at in np.unique(machine[terms]).tolist()]
+    if any(one.key == (winner.provider, winner.machine) for one in committed):
+        return []
+    own = any(one.provider == winner.provider for one in committed)
+    subject = f"{winner.provider} {winner.machine}" if own else winner.provider
+    return [f"The catalog has no commitment terms of {subject}, so none was compared there: ask for a quote."]
 
 
 def _compliance_notes(rules: Rules, plan: Plan) -> list[str]:

@@ -15,7 +15,7 @@ from chipwise.planner.explain.asking import answers
 from chipwise.planner.explain.greening import emitted
 from chipwise.planner.explain.headroom import headroom
 from chipwise.planner.explain.turning import turns
-from chipwise.planner.ground import budget_usd, check_moment, grids_of, making_of, with_limits_told
+from chipwise.planner.ground import budget_usd, check_moment, grids_of, hosts_of, making_of, with_limits_told
 from chipwise.planner.more_chips import with_chips_told
 from chipwise.planner.moving import with_moving_told, with_sizes
 from chipwise.planner.reasons.goals import OverBudget
@@ -130,7 +130,7 @@ def _with_networks_told(work: Common, plan: Plan) -> Plan:
 
 def _emitted(known: Known, plan: Plan) -> Emitted | None:
     catalog = known.catalog
-    return emitted(plan, making_of(catalog), grids_of(catalog))
+    return emitted(plan, making_of(catalog), grids_of(catalog), hosts_of(plan.rows.fleet.catalog if plan.rows else catalog))
 
 
 def _unsold(known: Known, work: Serve) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 from chipwise.catalog.offer import PURCHASES, Purchase
 from chipwise.perf.arrays import Array
 from chipwise.planner.case import PlanningCase
+from chipwise.planner.cost_range import sure_extra
 from chipwise.planner.defaults import MACHINE_CHIPS
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.limits import Mask, offer_title
@@ -91,10 +92,14 @@ def _tests(case: PlanningCase, fleet: Fleet, priced: Priced, layered: Array | No
 
         tests.append(_Test.of(Obstacle.THROUGHPUT, seconds, goals.items / rate, slow))
     if (budget := goals.budget_usd) is not None:
-        spent = goals.spent(priced.usd, seconds) if layered is None else layered
+        extra = sure_extra(priced, goals.confidence) if goals.stated else np.zeros(len(priced))
+        more = 1.0 + extra / np.maximum(priced.usd, 1e-9)
+        spent = more * (goals.spent(priced.usd, seconds) if layered is None else layered)
 
         def dear(at: int) -> Reason:
-            return OverBudget(float(spent[at]), budget, goals.period, layered=case.following is not None)
+            return OverBudget(
+                float(spent[at]), budget, goals.period, layered=case.following is not None, confidence=goals.stated_confidence
+            )
 
         tests.append(_Test.of(Obstacle.BUDGET, spent, budget, dear))
     own = own_limits(fleet.catalog, priced.offer)
@@ -194,8 +199,11 @@ def verdict(case: PlanningCase, fleet: Fleet, choice: Choice) -> Reason | None:
     spent = choice.layered_usd
     if spent is None:
         spent = float(goals.spent(np.array(choice.usd), np.array(choice.seconds)))
-    if goals.budget_usd is not None and spent > goals.budget_usd:
-        return OverBudget(spent, goals.budget_usd, goals.period, layered=case.following is not None)
+    if choice.sure_usd is not None:
+        spent *= choice.sure_usd / max(choice.usd, 1e-9)
+    if goals.budget_usd is not None and spent > goals.budget_usd * (1 + 1e-9):
+        layered = case.following is not None
+        return OverBudget(spent, goals.budget_usd, goals.period, layered=layered, confidence=goals.stated_confidence)
     if (fewer := _owns_fewer(fleet, choice)) is not None:
         return fewer
     if (quota := above(fleet, choice, goals.rules)) is not None:

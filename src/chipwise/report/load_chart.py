@@ -110,7 +110,7 @@ def load_told(plan: Plan) -> str:
     return (
         f"A load of the pattern {load.pattern}: mean {amount(load.mean)}, peak {amount(load.peak)} {load.unit}, "
         f"{load.hours_per_week:.3g} hours a week. Machine-hours a month: {hours.static:,.0f} always for the peak, "
-        f"{hours.scheduled:,.0f} by the schedule, {hours.autoscaled:,.0f} under an autoscaler."
+        f"{hours.scheduled:,.0f} started and stopped as the load is expected, {hours.autoscaled:,.0f} under an autoscaler."
     )
 
 

@@ -131,6 +131,7 @@ def choice_view(choice: Choice) -> View:
         "seconds": {"value": choice.seconds, "low": choice.low_s, "high": choice.high_s, "p90": choice.p90_s},
         "usd": choice.usd,
         "usd_range": [choice.low_usd, choice.high_usd],
+        "usd_at_confidence": choice.sure_usd,
         "usd_per_machine_hour": choice.hourly_usd,
         "listed_usd_per_machine_hour": choice.listed_usd or choice.hourly_usd,
         "lines": [{"name": one.name, "usd": one.usd, "how": one.how} for one in choice.cost.lines],
@@ -222,7 +223,10 @@ def _refused_view(refused: Refused) -> View:
 def _emitted_view(emitted: Emitted) -> View:
     return {
         "kg": emitted.kg,
-        "lines": [{"name": one.name, "kg": one.kg, "how": one.how} for one in emitted.lines],
+        "lines": [
+            {"name": one.name, "kg": one.kg, "kg_range": one.range_kg and list(one.range_kg), "how": one.how}
+            for one in emitted.lines
+        ],
         "basis": list(emitted.basis),
         "g_per_unit": emitted.g_per_unit,
         "greener": [one._asdict() for one in emitted.greener],

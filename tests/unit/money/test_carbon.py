@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from chipwise.catalog.catalog import Catalog
 from chipwise.catalog.load import load
+from chipwise.catalog.machine import Machine
 from chipwise.catalog.region import Region, located
 from chipwise.errors import InvalidSettings
 from chipwise.money.carbon import WORLD_G_PER_KWH, Grid, Grids, Making, greener
+from chipwise.money.hosts import WHOLE, host_shares
 from chipwise.units import GIB
 
 
@@ -254,3 +256,32 @@ def test_what_cannot_be_is_refused_by_name() -> None:
         Making(())
     with pytest.raises(InvalidSettings, match="chosen"):
         greener([("here", 1, 1)], 3)
+
+
+def test_a_virtual_machine_answers_for_its_part_of_the_host() -> None:
+    """Its own memory, and of the rest of the host its share of the largest size of the family."""
+    machines = catalog().machines
+    shares = dict(zip((one.key for one in machines), host_shares(machines), strict=True))
+    small, whole = (next(one for one in machines if one.key == ("aws", name)) for name in ("g4dn.xlarge", "g4dn.metal"))
+    part = shares[small.key]
+    assert shares[whole.key] == WHOLE
+    assert part.of == "g4dn.metal"
+    assert small.vcpus is not None
+    assert whole.vcpus is not None
+    assert small.memory_bytes is not None
+    assert whole.memory_bytes is not None
+    assert part.share == pytest.approx(max(small.vcpus / whole.vcpus, small.memory_bytes / whole.memory_bytes))
+    assert part.low <= part.share <= part.high == pytest.approx(1 / 8)  # of eight chips
+    chip, hours = catalog().chips["T4"], making().lifetime_hours
+    _, host = making().share(chip, 1, 1, small.memory_bytes, hours, part).lines
+    assert host.kg == pytest.approx(1000 * part.share + 4700 * small.memory_bytes / GIB / 2048)
+    assert host.range_kg is not None
+    assert host.range_kg[0] <= host.kg <= host.range_kg[1] < 1000
+    assert "g4dn.metal" in host.how
+    assert all(0 < one.low <= one.share <= one.high <= 1 for one in shares.values())
+
+
+def test_machines_of_ones_own_are_whole_hosts() -> None:
+    small = Machine("ours", "rack", "T4", 1.0, vcpus=8.0, memory_bytes=32 * GIB, energy_usd_per_hour=0.1)
+    large = Machine("ours", "tower", "T4", 8.0, vcpus=64.0, memory_bytes=512 * GIB, energy_usd_per_hour=0.9)
+    assert host_shares([small, large]) == (WHOLE, WHOLE)

@@ -210,7 +210,8 @@ def test_making_is_shared_by_the_hours_for_which_machines_are_there(views: dict[
     embodied = [line["kg"] for line in emitted["lines"] if line["name"].startswith("embodied")]
     chips = winner["machines"] * winner["chips_per_machine"]
     host = raw.host_gib(winner["provider"], winner["machine"])
-    expected = raw.making_kg(winner["chip"], chips, winner["machines"], host, held_h(KINDS[name], views[name], winner))
+    part, hours = raw.host_part(winner["provider"], winner["machine"]), held_h(KINDS[name], views[name], winner)
+    expected = raw.making_kg(winner["chip"], chips, winner["machines"], host, part, hours)
     if expected is not None:  # else the usual figure is assumed
         assert sum(embodied) == pytest.approx(expected, rel=EXACT)
     assert winner["making_co2e_kg"] == pytest.approx(sum(embodied), rel=1e-6)

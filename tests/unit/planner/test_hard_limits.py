@@ -25,6 +25,7 @@ from chipwise.planner.ground import budget_usd, goals_of
 from chipwise.planner.limits import Rules
 from chipwise.planner.pricing import Priced
 from chipwise.planner.reasons.limits import RuleKind
+from chipwise.planner.remedies import LiftLimit
 from chipwise.planner.rules import FEATURES, required, rules_of
 from chipwise.planner.values.plan import Plan
 from chipwise.text import duration
@@ -528,3 +529,23 @@ def test_choices_that_need_different_amounts_of_a_quota_are_told_apart() -> None
     default: Default = next(one for one in defaults(open_session().catalog) if one.by_vcpu and one.maximum == 0)
     (line,) = _other_choices([(1, default, 192.0), (3, default, 384.0), (4, default, 192.0), (5, default, 384.0)])
     assert line.endswith("needed are 384 vCPUs for choice 3 and 5, 192 vCPUs for choice 4.")
+
+
+def test_what_lifting_a_limit_leaves_is_counted_under_the_other_limits() -> None:
+    """Spot machines, which a service does not take unasked, are not among the offers that an older price would leave."""
+    work = SERVE | {"limits": {"max_price_age": "1d"}}
+    text = yaml.safe_dump(work)
+    found = plan(session(), "test.yaml", None, 5, None, text)
+    assert found.winner is None
+    counts = [one.offers for miss in found.missing for one in miss.remedies if isinstance(one, LiftLimit)]
+    free = plan(session(), "test.yaml", None, 5, None, yaml.safe_dump(SERVE))
+    refused = sum(one.offers for one in free.refused)
+    assert counts == [len(session().catalog.offers) - refused]
+
+
+def test_a_commitment_that_the_catalog_has_no_terms_of_is_said() -> None:
+    clouds = {"clouds": ["runpod"], "commit": "3y"}
+    found = planned(SERVE, limits=clouds)
+    assert found.winner is not None
+    assert any("no commitment terms of runpod" in note for note in found.notes)
+    assert not any("no commitment terms" in note for note in planned(SERVE, limits={"clouds": ["runpod"]}).notes)

@@ -319,6 +319,7 @@ def _budget(plan: Plan, winner: Choice, targets: Asked, curve: Sequence[Point]) 
     elif targets.budget_usd:
         share = winner.usd / targets.budget_usd
         sentences = [f"{f'{share:.0%}' if share >= 0.01 else 'Less than 1%'} of the {usd(targets.budget_usd)} a {plan.per}."]
+    sentences += _overrun_words(winner, targets)
     if targets.budget_usd and winner.request_chance is not None and winner.request_chance < targets.confidence:
         sentences.append(f"Nothing within it meets the latency goals with {targets.confidence:.0%} probability.")
     if plan.service is not None:
@@ -346,6 +347,17 @@ def _budget(plan: Plan, winner: Choice, targets: Asked, curve: Sequence[Point]) 
     else:
         sentences.append("Twice the money buys no time.")
     return sentences
+
+
+def _overrun_words(winner: Choice, targets: Asked) -> list[str]:
+    """A budget is kept by the expected cost, or with the confidence that somebody stated."""
+    if not targets.budget_usd:
+        return []
+    share = min(targets.period_s / max(winner.seconds, 1.0), 1.0) if targets.period_s else 1.0
+    if targets.stated and winner.sure_usd is not None:
+        return [f"At most {usd(share * winner.sure_usd)} with {100 * targets.confidence:g}% confidence."]
+    high = share * winner.high_usd
+    return [f"It may be exceeded: one time in ten the cost is above {usd(high)}."] if high > targets.budget_usd else []
 
 
 def _trade(winner: Choice, front: Sequence[Choice]) -> str:

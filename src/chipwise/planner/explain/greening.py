@@ -6,12 +6,14 @@ way to make it cleaner. All kg hold the share of making the machines.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from chipwise.catalog.region import readable
 from chipwise.money.carbon import CarbonLine, Greener, Grid, Grids, Making, greener
+from chipwise.money.hosts import HostShare
 from chipwise.planner.ranking import first_of
 from chipwise.planner.values.plan import Choice, Emitted, Plan, Rows
 from chipwise.text import number
@@ -19,7 +21,7 @@ from chipwise.text import number
 SHOWN = 3
 
 
-def emitted(plan: Plan, making: Making, grids: Grids) -> Emitted | None:
+def emitted(plan: Plan, making: Making, grids: Grids, hosts: Sequence[HostShare]) -> Emitted | None:
     """None where nothing fits, or the plan has no rows to compare."""
     winner, rows = plan.winner, plan.rows
     if winner is None or rows is None:
@@ -35,7 +37,7 @@ def emitted(plan: Plan, making: Making, grids: Grids) -> Emitted | None:
     basis: tuple[str, ...] = ("embodied: no chip of the catalog",)
     if chip is not None:
         chips, held_h = (machine.chips or 1.0) * winner.machines, float(rows.priced.held_h[row])
-        embodied = making.share(chip, chips, winner.machines, machine.memory_bytes, held_h)
+        embodied = making.share(chip, chips, winner.machines, machine.memory_bytes, held_h, hosts[rows.priced.machine[row]])
         lines += embodied.lines
         basis = embodied.basis
     total = sum(line.kg for line in lines)

@@ -293,7 +293,8 @@ def _goal(reason: goals.Goal) -> str:
             return f"misses the throughput of {number(limit, 4)} {item}s/s: {number(rate, 4)}"
         case goals.OverBudget():
             detail = " with machines that follow the load" if reason.layered else " with storage" if reason.stored else ""
-            return f"exceeds the budget of {usd(reason.limit_usd)}{reason.period}: {usd(reason.usd)}{detail}"
+            surely = "" if reason.confidence is None else f" at {reason.confidence:.3g} confidence"
+            return f"exceeds the budget of {usd(reason.limit_usd)}{reason.period}: {usd(reason.usd)}{surely}{detail}"
         case goals.StageOverBudget():
             return "the storage of its data takes every candidate above the stage's own budget"
         case goals.DeadlineAndBudget():

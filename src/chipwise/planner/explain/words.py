@@ -14,7 +14,7 @@ from chipwise.planner.offer_prices import OLD_DAYS
 from chipwise.planner.tails import BOOT_S
 from chipwise.planner.values.load import LoadPlan
 from chipwise.planner.values.plan import Choice, Emitted, Plan, QuantumPart, Service
-from chipwise.planner.values.split import TrainingSplit
+from chipwise.planner.values.split import GenerationSplit, TrainingSplit
 from chipwise.text import age, amount, count, duration, is_wide, long_age, mass, number, usd, usd_interval
 from chipwise.text import watts as power
 
@@ -357,6 +357,8 @@ def running(choice: Choice) -> list[tuple[str, str]]:
     if isinstance(choice.split, TrainingSplit):
         entries["recompute"] = _RECOMPUTE[choice.split.recompute]
     split = ", ".join(_way(name, value) for name, value in entries.items())
+    if isinstance(choice.split, GenerationSplit) and choice.rate is not None and choice.chips > 1:
+        split += "; of the splits that need as few machines, the one with the most room"
     rows = [("split", split)] if split else []
     if choice.memory_share is not None:
         rows.append(("memory", f"{choice.memory_share:.0%} of a chip"))
@@ -388,7 +390,8 @@ def running(choice: Choice) -> list[tuple[str, str]]:
     if choice.storage:
         rows.append(("data", f"from {choice.storage}{_fed(choice)}"))
     rows.append(("power", watts(choice)))
-    rows.append(("unit cost", f"${number(choice.usd_per_unit, 4)} per {single(choice.unit)}"))
+    both = ", of prompts and answers together" if isinstance(choice.split, GenerationSplit) else ""
+    rows.append(("unit cost", f"${number(choice.usd_per_unit, 4)} per {single(choice.unit)}{both}"))
     if choice.own is not None:
         rows.append(("own hardware", own_words(choice)))
     if is_wide(choice.low_usd, choice.high_usd):

@@ -246,7 +246,9 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
     counted = Counts(considered, considered - estimated, estimated)
     searched = missing.Searched(ground.fleet, extended.model, shapes.tolist(), limits)
     asked = rows.only(rows.precision.look_up(lambda name: float(name not in unasked)) > 0) if unasked else rows
-    lacks = missing.none_offered(ok, rules, ground.fleet, ground.market.prices) or limits_of_serving(job, asked, searched)
+    lacks = missing.none_offered(ok, _offer_rules(work, extended), ground.fleet, ground.market.prices) or limits_of_serving(
+        job, asked, searched
+    )
     reasons: dict[str, Reason] = {family_of(part): NoEngine() for part in ground.fleet.parts if part.kind in _NO_ENGINE}
     reasons |= unable(job, asked, searched)
     ok = replace(ok, refused=(*ok.refused, *refused_replicas(ground.fleet, ok.offers, asked, job)))

@@ -81,6 +81,7 @@ class OverBudget:
     period: str = ""  # " a day": of a budget for each period of a job
     layered: bool = False  # with machines that change as the load does
     stored: bool = False  # only with its storage
+    confidence: float | None = None  # with which `usd` is not exceeded; None: it is expected
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,7 @@ class Choice:
     catalog_chip: str = ""  # the chip that `chip` is, or is a slice of, by the catalog's name
     low_usd: float = 0.0  # eight times of ten the cost is not below, by price and speed together
     high_usd: float = 0.0  # nor above
+    sure_usd: float | None = None  # that is not exceeded with the stated confidence; None: none is stated
     hourly_usd: float = 0.0  # of one machine, as it counts
     listed_usd: float | None = None  # what the provider lists, where another price counts
     price_days: int = 0  # since the price was read
