@@ -20,6 +20,9 @@ _SOCKETS = ("/var/run/docker.sock", "/run/docker.sock", "/run/containerd/contain
 
 
 def check(sources: Sources) -> Iterator[Finding]:
+    for pod in pods_of(sources, partial=True):
+        if pod.owner.kind not in _DAEMONS:
+            yield from _every_device(pod)
     for pod in pods_of(sources):
         if pod.owner.kind in _DAEMONS:
             yield from _whole_machine(pod)
@@ -38,7 +41,6 @@ def check(sources: Sources) -> Iterator[Finding]:
                     fix=fix,
                 )
         yield from _capabilities(pod)
-        yield from _every_device(pod)
         for volume in listed(pod.spec.get("volumes")):
             if look(volume, "hostPath") is not None:
                 path = look(volume, "hostPath", "path")

@@ -37,6 +37,10 @@ def check(sources: Sources) -> Iterator[Finding]:
             continue
         size = _device_bytes(pod)
         for container in pod.mains:
+            share = value_of(words_of_container(container), _SHARE)
+            if share and _number(share) > _MOST_SHARE:
+                message = f"{title_of(pod, container)} takes {share.text} of the memory: nothing is left for peaks"
+                yield _finding(pod, share.line, message, "Set 0.95 or less.")
             slices = [float(mig[1]) * 1e9 for name in chips_of(container) if (mig := _MIG.fullmatch(name))]
             if slices or size:
                 yield from _fits(pod, container, min(slices) if slices else size)
@@ -66,9 +70,6 @@ def _fits(pod: Pod, container: Located, size: float) -> Iterator[Finding]:
         )
         yield _finding(pod, length.line, message)
         return
-    if share and _number(share) > _MOST_SHARE:
-        message = f"{title_of(pod, container)} takes {share.text} of the memory: nothing is left for the driver and for peaks"
-        yield _finding(pod, share.line, message, "Set 0.95 or less.")
     each = _kv_bytes(model)
     if length and each and weights + length.value * each > usable:
         yield _too_long(pod, container, length, each, usable - weights)
