@@ -14,7 +14,7 @@ from chipwise.auditor.source import Manifest, Unreadable, line_of, listed, look,
 from chipwise.auditor.yaml_files import read_yaml
 
 _SOURCE = re.compile(r"^# Source: [^/\n]+/(\S+)$", re.MULTILINE)
-_ACTION = re.compile(r"\{\{.*?\}\}")
+_ACTION = re.compile(r"\{\{(?:(?!\}\}).)*\}\}")
 _VALUES = re.compile(r"\.Values((?:\.\w+)+)")
 _OPEN, _END = re.compile(r"\{\{-?\s*(?:if|with|range|define|block)\b"), re.compile(r"\{\{-?\s*end\b")
 _DOT = re.compile(r"\{\{-?\s*(?:toYaml\s+)?\.(?:\s|\}|[a-z])")
