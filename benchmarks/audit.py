@@ -31,7 +31,7 @@ from figure import ROOT, Figure
 
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
-from planted_faults import PARTS, Fault, cases, score
+from planted_faults import PARTS, SAME, Fault, cases, score
 
 CHECKOV_RULES = {
     "missing-probes": ("CKV_K8S_8", "CKV_K8S_9"),
@@ -53,14 +53,17 @@ def figures() -> Iterator[Figure]:
         yield Figure(f"audit_faults_{part}", result.faults, "faults", {})
         yield Figure(f"audit_recall_{part}", 100 * result.recall, "%", {"min": 95.0})
         yield Figure(f"audit_false_alarms_{part}", 100 * result.false_alarms, "%", {"max": 5.0})
-    checkov = os.environ.get("CHECKOV") or shutil.which("checkov")
-    if not checkov:
+    if not (checkov := _program()):
         print("checkov is not installed: its figures are left out", file=sys.stderr)
         return
     for part in PARTS:
         recall, other = _checkov(checkov, part)
         yield Figure(f"checkov_recall_{part}", 100 * recall, "%", {})
         yield Figure(f"checkov_other_findings_{part}", other, "findings", {})
+
+
+def _program() -> str | None:
+    return os.environ.get("CHECKOV") or shutil.which("checkov")
 
 
 def _checkov(program: str, part: str) -> tuple[float, int]:
@@ -70,7 +73,7 @@ def _checkov(program: str, part: str) -> tuple[float, int]:
         for case in cases(part):
             for name, text in case.files:
                 path = Path(folder, name)
-                path.parent.mkdir(exist_ok=True)
+                path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
         command = [program, "--directory", folder, "--output", "json", "--quiet", "--soft-fail", "--skip-download", "--compact"]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -85,19 +88,22 @@ def _checkov(program: str, part: str) -> tuple[float, int]:
 
 def _checks(fault: Fault, failed: dict[str, Any]) -> bool:
     check, (first, last) = str(failed["check_id"]), failed["file_line_range"]
-    of_rule = any(
-        check == name or (name == "CKV_SECRET" and check.startswith(name)) for name in CHECKOV_RULES.get(fault.rule, ())
-    )
+    names = [name for rule in SAME.get(fault.rule, (fault.rule,)) for name in CHECKOV_RULES.get(rule, ())]
+    of_rule = any(check == name or (name == "CKV_SECRET" and check.startswith(name)) for name in names)
     return of_rule and str(failed["file_path"]).lstrip("/") == fault.path and first <= fault.line <= last
 
 
 def main(arguments: list[str]) -> None:
+    checkov = _program() if "--checkov" in arguments else None
     for part in [one for one in arguments if one in PARTS] or list(PARTS):
         result = score(part)
         print(
             f"{part}: {result.faults} faults, recall {100 * result.recall:.1f}%; {result.findings} findings, "
             f"{len(result.false)} false alarms ({100 * result.false_alarms:.1f}%)"
         )
+        if checkov:
+            recall, other = _checkov(checkov, part)
+            print(f"{part}: checkov finds {100 * recall:.1f}% of them, and has {other} other findings")
         if "--list" in arguments:
             for fault in result.missed:
                 print(f"  missed {fault.path}:{fault.line} {fault.rule}")

@@ -23,8 +23,15 @@ Written from the code by `make docs`. What each rule wants, why, and one finding
 [files with planted faults](../../benchmarks/audit_corpus). `high`: an attacker can get in, money or work is lost, or it would
 not run; `medium`: it will hurt one day; `low`: a habit worth having. High and medium make `chipwise audit` exit with 1.
 
-`unreadable` is no rule: a file, or a document of one, could not be read, and nothing else is said of it.
+Beside rules, a file that is no file of a known type is listed as skipped, and a kind that no rule reads is named.
 """
+
+
+_UNREADABLE = """\
+A file, or a document of one, could not be read, and nothing else is said of it. Charts of Helm and overlays of Kustomize are
+built first, where helm, and kustomize or kubectl, are installed: findings stand at the line of the template or the patch, and
+name the line of the value behind it. Without helm, templates are filled in as far as values and simple actions go; without
+kustomize, bases are read as they are; both are said in a finding of this name."""
 
 
 def examples() -> dict[str, tuple[str, Finding]]:
@@ -45,6 +52,7 @@ def _of_case(case: Case) -> Iterator[tuple[str, tuple[str, Finding]]]:
 
 def text() -> str:
     parts, found = [_HEAD], examples()
+    parts.append(f"\n## unreadable\n\n{_UNREADABLE}\n")
     for name, rule in every_rule().items():
         reason = " ".join((rule.__doc__ or "").split())
         parts.append(f"\n## {name}\n\nWanted: {rule.ABOUT}.\n\n{reason}\n")

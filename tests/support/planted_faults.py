@@ -12,7 +12,7 @@ from chipwise.api.audit import audit
 from chipwise.auditor.finding import Finding
 
 CORPUS = Path(__file__).resolve().parents[2] / "benchmarks" / "audit_corpus"
-PARTS = ("open", "aside", "later", "last", "second", "third")
+PARTS = ("open", "aside", "later", "last", "second", "third", "fourth")
 NEAR = 6  # lines: what is missing has no line of its own
 _MARK = re.compile(r"[ \t]*#! (.*)$", re.MULTILINE)
 
@@ -61,6 +61,12 @@ SAME = {
     "gpu-on-fargate": ("no-accelerators",),
     "gang-above-pods": ("group-size",),
     "wrong-port": ("port-mismatch",),
+    "memory-share": ("model-memory",),
+    "every-gpu": ("host-access",),
+    "bf16-on-turing": ("precision-chip",),
+    "machine-too-small": ("machine-size",),
+    "uneven": ("uneven-split",),
+    "no-group-restart": ("group-restart",),
     "not-indexed": ("job-policy",),
 }
 

@@ -18,6 +18,7 @@ from chipwise.auditor.charts import filled, manifests, with_values
 from chipwise.auditor.ecs import as_compose
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.kustomize import NAMES, built, files_of, parts, patched, tops
+from chipwise.auditor.pods import pods_in
 from chipwise.auditor.slurm import is_slurm, read_slurm
 from chipwise.auditor.source import (
     At,
@@ -37,6 +38,7 @@ MOST_VALUES = 2_000_000  # of all YAML files together: what they become takes so
 MOST_TERRAFORM = 2_000_000  # characters of all: their reader takes some 20 s for a million
 _HELM = "Install helm and audit the chart again, or audit what it writes: helm template CHART | chipwise audit -"
 _CHANGES = ("patches", "patchesStrategicMerge", "patchesJson6902", "images", "replicas", "components", "replacements")
+_SHAPES = ({"services"}, {"resources", "run"}, {"service", "resources"}, {"Resources"}, {"containerDefinitions"})
 _FEWER = "Give one of its directories at a time."
 _ORDER = {weight: at for at, weight in enumerate(Weight)}
 
@@ -72,7 +74,9 @@ def audit(files: Iterable[tuple[str, str | Unreadable]], builds: Mapping[str, Bu
     kustomizations = {one.path: one for one in read.manifests if one.path.rpartition("/")[2] in NAMES}
     read.build(kustomizations, builds or {})
     patches = patched(kustomizations)
-    read.skipped += [f"{path}: a patch of a kustomization" for path in sorted(patches & set(read.audited))]
+    foreign = read.foreign()
+    read.skipped += [f"{path}: nothing says what it is for" for path in foreign]
+    read.skipped += [f"{path}: a patch of a kustomization" for path in sorted((patches - read.built) & set(read.audited))]
     kept = [one for one in read.manifests if one.path not in patches]
     sources = Sources(
         manifests=tuple(kept),
@@ -85,7 +89,8 @@ def audit(files: Iterable[tuple[str, str | Unreadable]], builds: Mapping[str, Bu
     findings = [*read.unread, *(finding for rule in every_rule().values() for finding in rule.check(sources))]
     findings = [_placed(read, finding) for finding in findings]
     findings.sort(key=lambda one: (_ORDER[one.weight], one.path, one.line, one.rule, one.what))
-    audited = tuple(path for path in dict.fromkeys(read.audited) if path not in patches)
+    unseen = {*foreign, *(patches - read.built)}
+    audited = tuple(path for path in dict.fromkeys(read.audited) if path not in unseen)
     return Audit(tuple(dict.fromkeys(findings)), audited, tuple(read.skipped))
 
 
@@ -109,6 +114,7 @@ class _Read:
     def __init__(self, roots: Sequence[str] = ()) -> None:
         self.roots = roots  # of charts
         self.templates: dict[str, str] = {}
+        self.built: set[str] = set()  # files that went into what Kustomize built
         self.values_files: dict[str, Located] = {}
         self.manifests: list[Manifest] = []
         self.compose: list[Manifest] = []
@@ -188,7 +194,7 @@ class _Read:
         return self.chart_of(path) is not None and (name == "Chart.yaml" or name.startswith("values"))
 
     def _filled(self, root: str, chart: Any) -> Iterator[Manifest | Unreadable]:
-        helpers = "\n".join(text for path, text in self.templates.items() if path.endswith(".tpl") and inside(path, root))
+        helpers = "\n".join(text for path, text in self.templates.items() if inside(path, root))
         values = self.values_of(posixpath.join(root, "values.yaml"))
         named = Chart(str(look(chart, "name") or "chart"), str(look(chart, "appVersion") or ""), values, helpers)
         for path, text in self.templates.items():
@@ -211,7 +217,15 @@ class _Read:
                 continue
             made += [one for one in built(build.text, paths, kustomizations, self.manifests) if isinstance(one, Manifest)]
             taken |= set(files_of(paths, kustomizations))
+        self.built = taken
         self.manifests = [one for one in self.manifests if one.path not in taken] + made
+
+    def foreign(self) -> list[str]:
+        """Files of mappings of which none has a shape that some rule reads."""
+        documents: dict[str, list[Manifest]] = {}
+        for one in (*self.manifests, *self.compose):
+            documents.setdefault(one.path, []).append(one)
+        return [path for path, every in documents.items() if not any(map(_is_ours, every))]
 
     def _unbuilt(self, path: str, message: str, fix: str) -> None:
         self.unread.append(Finding(rule="unreadable", weight=Weight.LOW, path=path, line=1, what=message, fix=fix))
@@ -236,6 +250,14 @@ class _Read:
             self.unread.append(
                 Finding(rule="unreadable", weight=Weight.HIGH, path=path, line=error.line, what=message, fix=error.fix)
             )
+
+
+def _is_ours(document: Manifest) -> bool:
+    """Whether it says what it is: by its kind, its name or its keys."""
+    body = document.body
+    if document.kind or document.path.rpartition("/")[2] in NAMES or document.path == "-":
+        return True
+    return any(keys <= body.keys() for keys in _SHAPES) or any(True for _ in pods_in(document))
 
 
 def kind_of(path: str, text: str = "") -> str:

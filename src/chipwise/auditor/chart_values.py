@@ -13,7 +13,7 @@ import yaml
 
 from chipwise.auditor.source import listed, look, mapped
 
-_ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}")
+_ACTION = re.compile(r"\{\{-?\s*((?:(?!\}\}).)*?)\s*-?\}\}")
 _OPENING = ("if", "with", "range", "define", "block")
 _WORD = re.compile(r"\"[^\"]*\"|\([^()]*\)|[^\s|]+")
 _UNKNOWN = "release-name"
@@ -28,10 +28,12 @@ class Chart:
             "Release": {"Name": _UNKNOWN, "Namespace": "default", "Service": "Helm"},
             "Chart": {"Name": name, "AppVersion": version, "Version": version},
         }
-        self.parts = _parts(helpers)
+        self.parts = {name: helpers[begin:end].strip("\n") for name, begin, end, _, _ in _parts(helpers)}
 
     def fill(self, text: str) -> list[tuple[str, int]]:
         """Rows, each with the line of the template that wrote it."""
+        for _, _, _, begin, end in list(_parts(text)):  # parts that it defines are written where they are included
+            text = text[:begin] + re.sub(r"[^\n]", " ", text[begin:end]) + text[end:]
         rows: list[tuple[str, int]] = []
         stack: list[tuple[bool, Any]] = []  # whether the block is written, and what `.` means in it
         for number, line in enumerate(text.splitlines(), start=1):
@@ -128,17 +130,17 @@ class Chart:
 _NOT_KNOWN = object()
 
 
-def _parts(helpers: str) -> dict[str, str]:
-    """Named parts by `define`, each up to the `end` of its own."""
-    parts, name, began, depth = dict[str, str](), "", 0, 0
-    for action in _ACTION.finditer(helpers):
+def _parts(text: str) -> Iterator[tuple[str, int, int, int, int]]:
+    """Named parts by `define`, each up to the `end` of its own: where what they hold begins and ends, and where they do."""
+    name, began, opened, depth = "", 0, 0, 0
+    for action in _ACTION.finditer(text):
         word, _, rest = action[1].partition(" ")
         if word == "define" and not depth:
-            name, began = rest.strip().strip('"'), action.end()
+            name, began, opened = rest.strip().strip('"'), action.end(), action.start()
         depth += (word in _OPENING) - (word == "end")
         if word == "end" and not depth and name:
-            parts[name], name = helpers[began : action.start()].strip("\n"), ""
-    return parts
+            yield name, began, action.start(), opened, action.end()
+            name = ""
 
 
 def _piped(action: str) -> list[str]:

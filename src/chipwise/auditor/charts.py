@@ -10,14 +10,15 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from chipwise.auditor.finding import Finding
-from chipwise.auditor.source import Manifest, Unreadable, line_of, look, relined
+from chipwise.auditor.source import Manifest, Unreadable, line_of, listed, look, relined
 from chipwise.auditor.yaml_files import read_yaml
 
 _SOURCE = re.compile(r"^# Source: [^/\n]+/(\S+)$", re.MULTILINE)
-_ACTION = re.compile(r"\{\{.*?\}\}")
+_ACTION = re.compile(r"\{\{(?:(?!\}\}).)*\}\}")
 _VALUES = re.compile(r"\.Values((?:\.\w+)+)")
 _OPEN, _END = re.compile(r"\{\{-?\s*(?:if|with|range|define|block)\b"), re.compile(r"\{\{-?\s*end\b")
 _DOT = re.compile(r"\{\{-?\s*(?:toYaml\s+)?\.(?:\s|\}|[a-z])")
+_FIELD = re.compile(r"\{\{-?[^}]*?(?<![\w.])\.([a-z]\w*)")
 _FEW = 8
 _CONTROL = re.compile(r"\{\{-?\s*(?:if|else|end|with|range|define|block|template|/\*|\$)")
 
@@ -96,13 +97,17 @@ def _writes(line: str) -> bool:
 
 def with_values(finding: Finding, rows: Sequence[str], path: str, values: Any) -> Finding:
     """With the places of the values that the line of a template takes, or what stands under it."""
+    text = " ".join(_under(rows, finding.line - 1))
     places = []
-    for reference in _VALUES.findall(" ".join(_under(rows, finding.line - 1))):
+    for reference in _VALUES.findall(text):
         keys = reference.strip(".").split(".")
         while keys and look(values, *keys) is None:
             keys.pop()
         if keys:
             places.append((path, line_of(values, *keys)))
+        for item in listed(look(values, *keys)) if keys else ():  # of a loop: those that the finding speaks of
+            fields = [key for key in _FIELD.findall(text) if look(item, key) is not None]
+            places += [(path, line_of(item, key)) for key in fields if str(look(item, key)) in finding.what]
     return replace(finding, also=(*finding.also, *dict.fromkeys(places)))
 
 

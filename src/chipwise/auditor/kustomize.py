@@ -8,7 +8,7 @@ from typing import Any
 
 from chipwise.auditor.pods import pods_in
 from chipwise.auditor.source import At, Located, LocatedList, Manifest, Unreadable, line_of, listed, look
-from chipwise.auditor.yaml_files import read_yaml
+from chipwise.auditor.yaml_files import read_value, read_yaml
 
 NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _PATCHES = ("patches", "patchesStrategicMerge", "patchesJson6902", "transformers")
@@ -77,10 +77,36 @@ def built(
             continue
         sources = [one for one in files if one.kind == document.kind and _same_name(document.name, one.name)]
         home = sources[-1].path if sources else paths[0]
-        _locate(document.body, [(one.path, one.body) for one in sources], At(1, home))
+        inline = [(path, value) for path in paths for value in _inline(kustomizations[path], document)]
+        _locate(document.body, [*inline, *((one.path, one.body) for one in sources)], At(1, home))
         made = Manifest(home, document.body)
         _images(made, [(path, kustomizations[path]) for path in paths])
         yield made
+
+
+def _inline(kustomization: Manifest, document: Manifest) -> Iterator[Located]:
+    """Patches that stand in a kustomization itself, as what they write: by merging, or operation by operation."""
+    for entry in listed(kustomization.body.get("patches")):
+        text, kind = look(entry, "patch"), look(entry, "target", "kind")
+        if not isinstance(text, str) or kind not in (None, document.kind):
+            continue
+        value = read_value(text, line_of(entry, "patch") + 1)
+        if isinstance(value, Located) and value.get("kind") == document.kind:
+            yield value
+        for operation in listed(value):
+            if isinstance(operation, Located) and operation.get("op") in ("add", "replace"):
+                yield _written(operation)
+
+
+def _written(operation: Located) -> Located:
+    """What an operation writes, in mappings that lead to it; places in a list are numbers."""
+    inside, line, mapping = operation.get("value"), line_of(operation, "value"), Located()
+    for key in reversed(str(operation.get("path")).strip("/").split("/")):
+        mapping = Located()
+        name = key.replace("~1", "/").replace("~0", "~")
+        mapping[name], mapping.lines[name], mapping.line = inside, line, line
+        inside = mapping
+    return mapping
 
 
 def _same_name(name: str, original: str) -> bool:
@@ -111,6 +137,8 @@ def _locate(value: Any, sources: Sequence[Sourced], parent: At) -> None:
 def _item(source: Sourced, index: int, item: Any) -> tuple[str, Any, int] | None:
     """The same item of a list in a source: by its name, by its value, else by where it stands."""
     path, nodes = source
+    if isinstance(nodes, Located) and str(index) in nodes:  # of an operation
+        return path, nodes[str(index)], line_of(nodes, str(index))
     if not isinstance(nodes, LocatedList):
         return None
     key = next((one for one in _KEYS if isinstance(item, Located) and one in item), None)

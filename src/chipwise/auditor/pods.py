@@ -12,6 +12,7 @@ from chipwise.auditor.source import Located, LocatedList, Manifest, Sources, lin
 _SPOT_LABELS = ("cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible")
 ACCELERATORS = ("nvidia.com/", "amd.com/gpu", "aws.amazon.com/neuron", "google.com/tpu", "habana.ai/", "gpu.intel.com/")
 _NO_PODS = ("NodePool", "ConfigMap", "Secret", "CustomResourceDefinition", "ConstraintTemplate", "LimitRange")
+_RUNTIMES = ("ServingRuntime", "ClusterServingRuntime")  # an InferenceService gives the rest
 _SINGLE = ("mainContainer", "container", "script")  # one container where others have a list: Dynamo, Argo Workflows
 _CONTAINER_KEYS = {"image", "command", "args", "resources", "env"}
 
@@ -92,7 +93,7 @@ def _shaped(manifest: Manifest, value: Any, labels: Located | None, above: tuple
         return
     containers = value.get("containers")
     if isinstance(containers, list) and (not containers or any(map(_is_container, containers))):
-        yield Pod(manifest, value, labels=labels, above=above)
+        yield Pod(manifest, value, partial=manifest.kind in _RUNTIMES, labels=labels, above=above)
         return
     above = (*above, value)
     metadata = value.get("metadata")

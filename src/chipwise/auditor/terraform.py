@@ -11,6 +11,7 @@ from chipwise.auditor.yaml_files import read_yaml
 from chipwise.errors import MissingExtra
 
 _LABEL = re.compile(r'"[^"]*"|[\w-]+')
+_CONTAINERS = ("kubernetes_deployment", "kubernetes_job", "kubernetes_stateful_set", "kubernetes_pod", "google_cloud_run")
 _JSON_LABELS = {"resource": 2, "data": 2, "module": 1, "variable": 1, "provider": 1, "locals": 0, "terraform": 0}
 _OPENING = re.compile(r'\s*(\w+)((?:\s+(?:"[^"]*"|[\w-]+))*)\s*\{')
 
@@ -105,11 +106,41 @@ def machine_groups(block: TerraformBlock) -> Iterator[tuple[str, Mapping[str, An
     yield from groups(block.body, block.title)
 
 
+def google_pools(block: TerraformBlock) -> Iterator[Mapping[str, Any]]:
+    """Pools of Google's machines inside the arguments of a module."""
+
+    def pools(value: Any) -> Iterator[Mapping[str, Any]]:
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, Mapping):
+                bare = {str(key).strip('"'): inside for key, inside in item.items()}
+                if "machine_type" in bare:
+                    yield bare
+                for inside in bare.values():
+                    yield from pools(inside)
+
+    if block.type == "module":
+        yield from pools(block.body)
+
+
 def line_inside(sources: Sources, block: TerraformBlock, name: str, after: str = "") -> int:
     """Where an argument of a block is written, after the one that it stands in; the reader keeps the line of the block only."""
     text = next((text for path, text in sources.texts if path == block.path), "")
     lines, at = text.splitlines(), block.line
     for each in (after, name) if after else (name,):
-        opening = re.compile(rf'\s*(?:[\w-]+\s*=\s*\{{\s*)?"?{re.escape(each)}"?\s*(?:[:=]|\{{)')
+        opening = re.compile(rf'\s*(?:(?:[\w-]+\s*=\s*)?\{{\s*)?"?{re.escape(each)}"?\s*(?:[:=]|\{{)')
         at = next((number for number in range(at, len(lines) + 1) if opening.match(lines[number - 1])), at)
     return at
+
+
+def rows_of(sources: Sources, block: TerraformBlock) -> Iterator[tuple[int, str]]:
+    """The lines of a block with their numbers: what is given to a function (jsonencode) is read as it is written."""
+    text = next((text for path, text in sources.texts if path == block.path), "")
+    for number, row in enumerate(text.splitlines()[block.line - 1 :], start=block.line):
+        yield number, row
+        if row.startswith("}"):
+            return
+
+
+def holds_containers(block: TerraformBlock) -> bool:
+    kind = block.labels[0] if block.labels and block.type == "resource" else ""
+    return kind in ("aws_ecs_task_definition", "aws_batch_job_definition") or kind.startswith(_CONTAINERS)

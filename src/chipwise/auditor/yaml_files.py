@@ -61,6 +61,14 @@ def read_yaml(path: str, text: str, limit: int = MOST_NODES) -> Iterator[Manifes
         line += part.count("\n")
 
 
+def read_value(text: str, line: int) -> Any:
+    """The first value of a text that begins on this line, whatever it is; None where it cannot be read."""
+    try:
+        return next(iter(_documents(text, line, [MOST_NODES])), None)
+    except (yaml.YAMLError, _Template, Unreadable):
+        return None
+
+
 def _manifests(path: str, value: Any) -> Iterator[Manifest]:
     if not isinstance(value, Located):
         return

@@ -7,6 +7,8 @@ from dataclasses import asdict
 
 import click
 
+SKIPPED_SHOWN = 20
+
 
 @click.command()
 @click.argument("path", metavar="DIR|FILE|-", required=False)
@@ -14,7 +16,10 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="JSON, everything.")
 @click.pass_context
 def audit(ctx: click.Context, /, path: str | None, listed: bool, as_json: bool) -> None:
-    """Check manifests, Terraform, Dockerfiles and Compose files: each finding with its line and a fix.
+    """Check manifests, charts, Terraform, Dockerfiles and Compose files: each finding with its line and a fix.
+
+    Charts and overlays are built by helm and kustomize (or kubectl) where these are installed. Read too: tasks of SkyPilot and
+    Slurm, eksctl, CloudFormation, ECS task definitions.
 
     Exits with 1 if a finding has high or medium weight. Terraform files need the extra: pip install 'chipwise[audit]'.
 
@@ -48,7 +53,12 @@ def audit(ctx: click.Context, /, path: str | None, listed: bool, as_json: bool) 
             text.show_lines(
                 f"{finding.path}:{finding.line}: {finding.weight}: {finding.what} [{finding.rule}]", f"    {finding.fix}"
             )
-        text.show_lines(*(f"skipped: {one}" for one in result.skipped))
+            places = [f"{path}:{line}" for path, line in finding.also if (path, line) != (finding.path, finding.line)]
+            if places:
+                text.show_lines(f"    See also {', '.join(dict.fromkeys(places))}.")
+        text.show_lines(*(f"skipped: {one}" for one in result.skipped[:SKIPPED_SHOWN]))
+        if len(result.skipped) > SKIPPED_SHOWN:
+            text.show_lines(f"skipped: {len(result.skipped) - SKIPPED_SHOWN} other files (--json lists them)")
         count = len(result.findings)
         summary = "no problems found" if not count else text.plural(count, "problem")
         if count:

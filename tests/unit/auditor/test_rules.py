@@ -42,7 +42,7 @@ spec:
       securityContext: {runAsNonRoot: true}
       containers:
         - name: main
-          image: vllm/vllm-openai:v0.11.0
+          image: team/chat:1.4
           ports: [{containerPort: 8000}]
           readinessProbe: {httpGet: {path: /health, port: 8000}}
           livenessProbe: {httpGet: {path: /health, port: 8000}}

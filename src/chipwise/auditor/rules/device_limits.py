@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
@@ -9,6 +10,7 @@ from chipwise.auditor.pods import pods_of, title_of
 from chipwise.auditor.source import Sources, line_of, look, mapped
 
 ABOUT = "devices such as nvidia.com/gpu have a limit that equals the request, and names that exist"
+_FRACTION = re.compile(r"\d*\.\d+|\d+m")
 _SLIPS = {
     **dict.fromkeys(("nvidia.com/gpu", "nvidia/gpu", "nvidia.com-gpu", "gpu", "gpu.nvidia.com"), "nvidia.com/gpu"),
     **dict.fromkeys(("nvidia.com/nvidia-gpu", "alpha.kubernetes.io/nvidia-gpu", "kubernetes.io/gpu"), "nvidia.com/gpu"),
@@ -34,6 +36,15 @@ def check(sources: Sources) -> Iterator[Finding]:
                         what=f"{title_of(pod, container)} asks for {name}, which nothing offers",
                         fix=f"Write {_meant(name)}.",
                     )
+            for name in (one for one in limits if _is_device(one) and _FRACTION.fullmatch(str(limits[one]))):
+                yield Finding(
+                    rule="device-limits",
+                    weight=Weight.HIGH,
+                    path=pod.owner.path,
+                    line=line_of(limits, name),
+                    what=f"{title_of(pod, container)} asks for {limits[name]} {name}; Kubernetes counts whole devices only",
+                    fix="Ask for a whole one, or for a share by MIG or time slicing (nvidia.com/mig-1g.10gb).",
+                )
             for name in filter(_is_device, requests):
                 if str(limits.get(name)) == str(requests[name]):
                     continue

@@ -11,7 +11,7 @@ from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import Pod, chips_of, pods_in
 from chipwise.auditor.source import Manifest, Sources, line_of, listed, look, whole_number
 from chipwise.auditor.tasks import tasks_of
-from chipwise.auditor.workloads import group_of
+from chipwise.auditor.workloads import Group, group_of
 
 ABOUT = "a group has as many machines as its command counts"
 _TOPOLOGY = "cloud.google.com/gke-tpu-topology"
@@ -37,6 +37,9 @@ def check(sources: Sources) -> Iterator[Finding]:
             None,
         )
         size = group_of(manifest)
+        if manifest.kind == "StatefulSet":  # whose pods are one group where its command counts machines
+            spec = manifest.body.get("spec")
+            size = Group(max(1, whole_number(look(spec, "replicas"))), line_of(spec, "replicas"))
         if nodes and size and manifest.kind and nodes.value != size.size:
             is_group = manifest.kind == "LeaderWorkerSet"
             yield _finding(

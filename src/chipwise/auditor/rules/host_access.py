@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.pods import Pod, pods_of, title_of
+from chipwise.auditor.pods import Pod, pods_of, title_of, variables
 from chipwise.auditor.source import Sources, line_of, listed, look
 from chipwise.auditor.workloads import spans_machines
 
@@ -20,6 +20,9 @@ _SOCKETS = ("/var/run/docker.sock", "/run/docker.sock", "/run/containerd/contain
 
 
 def check(sources: Sources) -> Iterator[Finding]:
+    for pod in pods_of(sources, partial=True):
+        if pod.owner.kind not in _DAEMONS:
+            yield from _every_device(pod)
     for pod in pods_of(sources):
         if pod.owner.kind in _DAEMONS:
             yield from _whole_machine(pod)
@@ -91,6 +94,21 @@ def _whole_machine(pod: Pod) -> Iterator[Finding]:
                 what=f"{pod.owner.title} may write every file of its machine",
                 fix="Mount the directories that it needs, readOnly: true where it only reads.",
             )
+
+
+def _every_device(pod: Pod) -> Iterator[Finding]:
+    """The setting goes round the count of devices: whoever has it uses those of others."""
+    for container in pod.mains:
+        for name, value, line in variables(container):
+            if name == "NVIDIA_VISIBLE_DEVICES" and value == "all":
+                yield Finding(
+                    rule="host-access",
+                    weight=Weight.MEDIUM,
+                    path=pod.owner.path,
+                    line=line,
+                    what=f"{title_of(pod, container)} sees every GPU of its machine, those of other pods too",
+                    fix="Drop the variable, and ask for GPUs by resources.limits.",
+                )
 
 
 def _capabilities(pod: Pod) -> Iterator[Finding]:

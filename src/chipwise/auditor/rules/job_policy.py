@@ -26,6 +26,7 @@ def check(sources: Sources) -> Iterator[Finding]:
             )
         yield from _numbered(pod)
         yield from _tried_again(pod)
+        yield from _gives_up(pod)
 
 
 def _numbered(pod: Pod) -> Iterator[Finding]:
@@ -44,6 +45,22 @@ def _numbered(pod: Pod) -> Iterator[Finding]:
             line=line_of(spec, "completionMode") if "completionMode" in (spec or {}) else line_of(spec),
             what=f"{pod.owner.title} uses JOB_COMPLETION_INDEX, which only Indexed jobs have",
             fix="Set completionMode: Indexed, and completions.",
+        )
+
+
+def _gives_up(pod: Pod) -> Iterator[Finding]:
+    """A Job on spot machines whose first lost pod is its last."""
+    spec = look(pod.owner.body, "spec")
+    if pod.owner.kind != "Job" or not is_spot(pod.spec) or look(spec, "podFailurePolicy"):
+        return
+    if str(look(spec, "backoffLimit")) == "0" and not look(spec, "backoffLimitPerIndex"):
+        yield Finding(
+            rule="job-policy",
+            weight=Weight.MEDIUM,
+            path=pod.owner.path,
+            line=line_of(spec, "backoffLimit"),
+            what=f"{pod.owner.title} runs on spot machines and gives up with the first that is taken away",
+            fix="Set backoffLimit to 6 or more, or a podFailurePolicy that ignores DisruptionTarget.",
         )
 
 

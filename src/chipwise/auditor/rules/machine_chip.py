@@ -9,7 +9,7 @@ from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.hardware import machines_named
 from chipwise.auditor.machines import pools
 from chipwise.auditor.source import Sources, TerraformBlock, line_of, listed, look
-from chipwise.auditor.terraform import inner, line_inside, text_of
+from chipwise.auditor.terraform import google_pools, inner, line_inside, text_of
 
 ABOUT = "machines have the chip and the processor that are asked of them"
 _GOOGLE = (  # families of Google's machines, and what accelerators of them are called
@@ -27,8 +27,7 @@ _ARM_FAMILIES = ("g5g", "p6e-gb200", "p6e-gb300")
 
 def check(sources: Sources) -> Iterator[Finding]:
     for block in sources.blocks:
-        if block.type == "resource":
-            yield from _google(sources, block)
+        yield from _google(sources, block) if block.type == "resource" else _pools(sources, block)
     for manifest, spec in pools(sources):
         wanted = {str(look(one, "key")): one for one in listed(look(spec, "requirements")) if look(one, "operator") == "In"}
         arch = wanted.get("kubernetes.io/arch")
@@ -57,19 +56,31 @@ def _architectures(key: str, values: object) -> set[str]:
     return set()
 
 
+def _pools(sources: Sources, block: TerraformBlock) -> Iterator[Finding]:
+    """Pools that are given to a module as values."""
+    for pool in google_pools(block):
+        machine, kind = text_of(pool.get("machine_type")), text_of(pool.get("accelerator_type"))
+        if (message := _unfitting(machine, kind)) is not None:
+            line = line_inside(sources, block, "accelerator_type", "machine_type")
+            yield _finding(block.path, line, f"{block.title}: {message}")
+
+
+def _unfitting(machine: str, kind: str) -> str | None:
+    fitting = next((names for family, names in _GOOGLE if family.match(machine)), None)
+    if fitting is None or not kind.startswith("nvidia-") or (fitting and kind.startswith(fitting)):
+        return None
+    return f"{machine} has {' or '.join(fitting) or 'no accelerators'}, and {kind} is asked for"
+
+
+def _finding(path: str, line: int, message: str) -> Finding:
+    fix = "Name the accelerator that the machine has, or take a machine that has this one."
+    return Finding(rule="machine-chip", weight=Weight.HIGH, path=path, line=line, what=message, fix=fix)
+
+
 def _google(sources: Sources, block: TerraformBlock) -> Iterator[Finding]:
     for body in (block.body, *inner(block.body, "node_config")):
         machine = text_of(body.get("machine_type"))
-        fitting = next((names for family, names in _GOOGLE if family.match(machine)), None)
         for accelerator in inner(body, "guest_accelerator"):
             kind = text_of(accelerator.get("type")).rpartition("/")[2]
-            if fitting is not None and kind.startswith("nvidia-") and not kind.startswith(fitting or "-"):
-                names = " or ".join(fitting) or "none"
-                yield Finding(
-                    rule="machine-chip",
-                    weight=Weight.HIGH,
-                    path=block.path,
-                    line=line_inside(sources, block, "type"),
-                    what=f"{block.title}: {machine} has {names}, and {kind} is asked for",
-                    fix=f"Set the type to {names}, or take another machine." if fitting else "Take a machine that has it.",
-                )
+            if (message := _unfitting(machine, kind)) is not None:
+                yield _finding(block.path, line_inside(sources, block, "type"), f"{block.title}: {message}")

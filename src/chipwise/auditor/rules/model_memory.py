@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from chipwise.auditor.commands import TENSOR, Number, Word, number_of, value_of, words_of_container
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.hardware import chips_for, machines_for
-from chipwise.auditor.pods import Pod, chips_of, pods_of, title_of
+from chipwise.auditor.pods import Pod, chips_of, pods_of, title_of, variables
 from chipwise.auditor.source import Located, Sources
 from chipwise.auditor.workloads import group_of
 from chipwise.workload.model import registry
@@ -26,13 +26,24 @@ _SMALLER = (*("awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4", "gguf", "bnb", "
 _SIZE = re.compile(r"(?<![\w.])(?:(\d+)x)?(\d+(?:\.\d+)?)b(?![a-z0-9])", re.IGNORECASE)
 _DEVICES = ("nvidia.com/gpu", "amd.com/gpu")
 _DEFAULT_SHARE = 0.9
+_MOST_SHARE = 0.98
+_MIG = re.compile(r"nvidia\.com/mig-\d+g\.(\d+)gb\S*")
+_FIX = "Take more or larger devices, weights in fewer bits, or a shorter context."
 
 
 def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources, partial=True):
-        size = 0.0 if pod.is_job or pod.owner.kind.startswith("Ray") else _device_bytes(pod)
-        for container in pod.mains if size else ():
-            yield from _fits(pod, container, size)
+        if pod.is_job or pod.owner.kind.startswith("Ray"):
+            continue
+        size = _device_bytes(pod)
+        for container in pod.mains:
+            share = value_of(words_of_container(container), _SHARE)
+            if share and _number(share) > _MOST_SHARE:
+                message = f"{title_of(pod, container)} takes {share.text} of the memory: nothing is left for peaks"
+                yield _finding(pod, share.line, message, "Set 0.95 or less.")
+            slices = [float(mig[1]) * 1e9 for name in chips_of(container) if (mig := _MIG.fullmatch(name))]
+            if slices or size:
+                yield from _fits(pod, container, min(slices) if slices else size)
 
 
 def _fits(pod: Pod, container: Located, size: float) -> Iterator[Finding]:
@@ -53,9 +64,22 @@ def _fits(pod: Pod, container: Located, size: float) -> Iterator[Finding]:
         yield _finding(pod, flag.line, f"{message}, and its devices offer {usable / 2**30:.0f}")
         return
     length = number_of(words, _LENGTH)
+    if length and model and model.context and length.value > model.context and not _stretched(pod, words):
+        message = (
+            f"{title_of(pod, container)}: {name} knows contexts of {model.context:,} tokens, and {length.value:,} are asked for"
+        )
+        yield _finding(pod, length.line, message)
+        return
     each = _kv_bytes(model)
     if length and each and weights + length.value * each > usable:
         yield _too_long(pod, container, length, each, usable - weights)
+
+
+def _stretched(pod: Pod, words: list[Word]) -> bool:
+    """Whether somebody says that the model may go beyond what it was trained on."""
+    text = " ".join(word.text for word in words).lower()
+    allowed = any(name == "VLLM_ALLOW_LONG_MAX_MODEL_LEN" for one in pod.mains for name, _, _ in variables(one))
+    return allowed or any(sign in text for sign in ("rope", "yarn", "hf-overrides", "hf_overrides"))
 
 
 def _too_long(pod: Pod, container: Located, length: Number, each: float, left: float) -> Finding:
@@ -72,7 +96,9 @@ def _device_bytes(pod: Pod) -> float:
 
 def _devices(pod: Pod, container: Located) -> int:
     group = group_of(pod.owner) if pod.owner.kind == "LeaderWorkerSet" else None
-    return sum(count for name, count in chips_of(container).items() if name in _DEVICES) * (group.size if group else 1)
+    return sum(count for name, count in chips_of(container).items() if name in _DEVICES or _MIG.fullmatch(name)) * (
+        group.size if group else 1
+    )
 
 
 def _bits(words: list[Word], name: str, model: Model | None) -> float:
@@ -105,6 +131,5 @@ def _number(word: Word | None) -> float:
         return 0.0
 
 
-def _finding(pod: Pod, line: int, message: str) -> Finding:
-    fix = "Take more or larger devices, weights in fewer bits, or a shorter context."
+def _finding(pod: Pod, line: int, message: str, fix: str = _FIX) -> Finding:
     return Finding(rule="model-memory", weight=Weight.HIGH, path=pod.owner.path, line=line, what=message, fix=fix)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from chipwise.auditor.ecs import task_definitions
 from chipwise.auditor.finding import Finding, Weight
-from chipwise.auditor.pods import node_labels, pods_of
-from chipwise.auditor.source import Sources, line_of
+from chipwise.auditor.pods import node_labels, pods_of, title_of, words_of
+from chipwise.auditor.source import Located, Sources, line_of, look, mapped
 
 ABOUT = "accelerators are asked for where there are some"
 _FIX = "Run it on machines: EC2 capacity with GPUs, such as g6, in place of Fargate."
+_DEVICE_IMAGES = re.compile(
+    r"(?:^|/)(?:vllm/vllm-openai|vllm/vllm-openai-rocm|lmsysorg/sglang|huggingface/text-generation-inference|rocm/vllm)[:@]|nvcr\.io/nim/"
+)
 _COMPUTE = "eks.amazonaws.com/compute-type"
 
 
@@ -19,11 +23,39 @@ def check(sources: Sources) -> Iterator[Finding]:
         if task.is_fargate and task.gpus:
             message = f"{task.title} asks for {task.gpus} GPUs on Fargate, which has none"
             yield _finding(task.path, task.line, message)
+    for pod in pods_of(sources):
+        claims = pod.spec.get("resourceClaims") or pod.spec.get("runtimeClassName")
+        for container in pod.mains if not claims and not pod.chips else ():
+            image = str(container.get("image") or "")
+            if _needs(image, words_of(container)) and not any(_claims(one) for one in pod.mains):
+                message = f"{title_of(pod, container)} runs {image} and asks for no accelerator"
+                fix = "Add nvidia.com/gpu (or the device that it is made for) to its limits."
+                yield _finding(pod.owner.path, line_of(container, "image"), message, fix)
+    for compose in sources.compose:
+        for name, service in mapped(compose.body.get("services")).items():
+            given = look(service, "deploy", "resources", "reservations", "devices") or look(service, "gpus")
+            given = given or look(service, "runtime") or look(service, "devices") or look(service, "extends")
+            words = words_of(service) if isinstance(service, Located) else []
+            if not given and _needs(str(look(service, "image") or ""), words):
+                message = f"service {name} runs {look(service, 'image')} and has no GPU"
+                fix = "Reserve it: deploy.resources.reservations.devices with capabilities [gpu], or gpus: all."
+                yield _finding(compose.path, line_of(service, "image"), message, fix)
     for pod in pods_of(sources, partial=True):
         if pod.chips and "fargate" in node_labels(pod.spec).get(_COMPUTE, ()):
             message = f"{pod.owner.title} asks for accelerators on Fargate, which has none"
             yield _finding(pod.owner.path, line_of(pod.spec, "nodeSelector", _COMPUTE), message)
 
 
-def _finding(path: str, line: int, message: str) -> Finding:
-    return Finding(rule="no-accelerators", weight=Weight.HIGH, path=path, line=line, what=message, fix=_FIX)
+def _needs(image: str, words: list[str]) -> bool:
+    """An image whose program ends where it finds no device; builds for processors say so."""
+    return bool(_DEVICE_IMAGES.search(image)) and not any("cpu" in text.lower() for text in (image, *words))
+
+
+def _claims(container: Located) -> bool:
+    """By the resources of another kind: DRA, or shares that a vendor names."""
+    limits = mapped(look(container, "resources", "limits"))
+    return bool(look(container, "resources", "claims")) or any("gpu" in str(name).lower() for name in limits)
+
+
+def _finding(path: str, line: int, message: str, fix: str = _FIX) -> Finding:
+    return Finding(rule="no-accelerators", weight=Weight.HIGH, path=path, line=line, what=message, fix=fix)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -93,7 +94,16 @@ def _control_plane(sources: Sources, block: TerraformBlock) -> Iterator[Finding]
     """Who may reach the API of a cluster: written by a resource or as an argument of a module."""
     for name, values in _arguments(block.body):
         if name.endswith(_API) and _world(values):
-            yield _api(block.path, line_inside(sources, block, name), block.title)
+            yield _api(block.path, line_inside(sources, block, "cidr_block" if "networks" in name else name), block.title)
+    member = str(block.body.get("member") or block.body.get("members") or "")
+    if (
+        block.type == "resource"
+        and "_iam_" in "".join(block.labels[:1])
+        and re.search(r"\ball(?:Authenticated)?Users\b", member)
+    ):
+        line = line_inside(sources, block, "member" if "member" in block.body else "members")
+        message = f"{block.title} gives everybody on the internet its role"
+        yield Finding(rule=_RULE, weight=Weight.HIGH, path=block.path, line=line, what=message, fix="Name who may have it.")
 
 
 def _arguments(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -103,8 +113,10 @@ def _arguments(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         for inside in value if isinstance(value, list) else [value]:
             if isinstance(inside, Mapping):
                 yield from _arguments(inside)
-    for network in inner(body, "cidr_blocks"):
-        yield "authorized_networks", [network.get("cidr_block")]
+    for key in ("cidr_blocks", "master_authorized_networks"):
+        for network in inner(body, key):
+            given = {str(name).strip('"'): value for name, value in network.items()}
+            yield "authorized_networks", [given.get("cidr_block")]
 
 
 def _api(path: str, line: int, title: str) -> Finding:

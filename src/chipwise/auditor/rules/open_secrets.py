@@ -9,6 +9,7 @@ from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import pods_of, words_of
 from chipwise.auditor.source import Located, Sources, line_of, listed, look, walk
 from chipwise.auditor.tasks import exported, tasks_of
+from chipwise.auditor.terraform import holds_containers, rows_of
 
 _TYPES = ("resource", "variable", "provider", "module", "locals")
 ABOUT = "no secret stands in a file"
@@ -34,6 +35,7 @@ _SIGNS = (
     (re.compile(r"\bnvapi-[A-Za-z0-9_-]{40,}"), "an NVIDIA API key"),
 )
 _EXPORTED = re.compile(r"""(?:^|[\s;&])(?:export\s+|-e\s+|--env[= ])?([A-Za-z_][A-Za-z0-9_]*)=["']?([^\s"';&|)]+)""")
+_WRITTEN = re.compile(r'"?name"?\s*[=:]\s*"(\w+)"\s*,?\s*"?value"?\s*[=:]\s*"([^"]*)"', re.IGNORECASE)
 _PIECE = re.compile(r"[A-Za-z0-9+/=_!@#%^*-]+")
 _SCRIPTS = ("user_data", "user_data_base64", "custom_data", "metadata_startup_script", "startup_script")
 _PLACEHOLDER = re.compile(r"replace|change.?me|your[-_ ]|example|placeholder|todo|x{4,}|\*{3,}|\.{3}", re.IGNORECASE)
@@ -128,6 +130,12 @@ def check(sources: Sources) -> Iterator[Finding]:
                         f"{key.strip()} is baked into the image",
                         "Use RUN --mount=type=secret, or give it at run time.",
                     )
+    for block in (one for one in sources.blocks if holds_containers(one)):
+        for number, row in rows_of(sources, block):
+            for name, value in _WRITTEN.findall(row):
+                if (block.path, number) not in known and _is_open(name, value):
+                    message = f"{block.title}: {name} has its value in the file"
+                    yield _finding(block.path, number, message, "Use secrets with valueFrom, and a secret store.")
     for block in sources.blocks:
         default = block.body.get("default")
         if block.type == "variable" and isinstance(default, str) and _is_open(block.title, default.strip('"')):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from chipwise.auditor.commands import Word, value_of, words_of_container
+from chipwise.auditor.commands import NODES, Word, number_of, value_of, words_of_container
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import Pod, pods_of, variables
 from chipwise.auditor.source import Manifest, Sources, line_of, look, mapped
@@ -24,7 +24,8 @@ _HOST = re.compile(r"([a-z0-9][a-z0-9.-]*[a-z0-9])(?::\S+)?")
 
 def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources, partial=True):
-        if not spans_machines(pod.owner):
+        counted = [number_of(words_of_container(one), NODES) for one in pod.mains]
+        if not spans_machines(pod.owner) and not any(one and one.value > 1 for one in counted):
             continue
         places = list(_addresses(pod))
         for place in places:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import Pod, is_device_plugin, pods_of
 from chipwise.auditor.source import Sources, line_of, look, mapped
+from chipwise.auditor.terraform import holds_containers, rows_of
 
 ABOUT = "containers run as a user without rights"
 _RULE = "root-container"
+_PRIVILEGED = re.compile(r'(?:^|[\s{,])"?privileged"?\s*[=:]\s*true\b')
 _TPU = "google.com/tpu"
 _WORKFLOWS = ("Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate")
 
@@ -58,6 +61,10 @@ def check(sources: Sources) -> Iterator[Finding]:
             yield _finding(
                 users[-1].path, users[-1].line, "the image runs as root", "End with USER 10001, or another without rights."
             )
+    for block in (one for one in sources.blocks if holds_containers(one)):
+        for number, row in rows_of(sources, block):
+            if _PRIVILEGED.search(row):
+                yield _finding(block.path, number, f"{block.title} has a container that is privileged", "Drop privileged.")
     for compose in sources.compose:
         services = compose.body.get("services")
         for name, service in services.items() if isinstance(services, dict) else ():

@@ -9,7 +9,7 @@ from chipwise.auditor.cloudformation import resources_of
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.machines import accelerated, accelerated_google, pools
 from chipwise.auditor.source import Located, Manifest, Sources, line_of, listed, look, walk, whole_number
-from chipwise.auditor.terraform import inner, line_inside, machine_groups, text_of
+from chipwise.auditor.terraform import google_pools, inner, line_inside, machine_groups, text_of
 
 ABOUT = "machines with accelerators have room for their images"
 _ENOUGH_GB = 50
@@ -45,6 +45,11 @@ def check(sources: Sources) -> Iterator[Finding]:
                 if not _large(size):
                     message = f"{block.title}: {name} leaves machines with accelerators a disk of {text_of(size)} GB"
                     yield _finding(block.path, line_inside(sources, block, key, name), message)
+        for pool in google_pools(block):
+            google = accelerated_google(text_of(pool.get("machine_type"))) or bool(pool.get("accelerator_type"))
+            if google and pool.get("disk_size_gb") is not None and not _large(pool.get("disk_size_gb")):
+                line = line_inside(sources, block, "disk_size_gb", "machine_type")
+                yield _finding(block.path, line, f"{block.title} leaves machines with accelerators a small disk")
         if block.labels[:1] == ("aws_eks_node_group",) and block.body.get("disk_size") is not None:
             types = [text_of(one) for one in listed(block.body.get("instance_types"))]
             if any(map(accelerated, types)) and not _large(block.body.get("disk_size")):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from chipwise.auditor.commands import (
     DATA,
@@ -141,11 +142,21 @@ def _seen(pod: Pod, container: Located, devices: int) -> Iterator[Finding]:
 
 
 def _processes(pod: Pod, container: Located, devices: int) -> Iterator[Finding]:
-    """Of a TrainJob, which names them outside of its command."""
-    processes = whole_number(container.get("numProcPerNode", ""))
-    if pod.owner.kind == "TrainJob" and processes > devices:
-        message = f"{pod.owner.title} starts {processes} processes per machine on {devices} devices"
-        yield _finding(pod.owner.path, line_of(container, "numProcPerNode"), message, processes)
+    """Of kinds that name them outside of their command."""
+    spec = pod.owner.body.get("spec")
+    places: list[tuple[Any, str]] = []
+    if pod.owner.kind == "TrainJob":
+        places.append((container, "numProcPerNode"))
+    if pod.owner.kind == "PyTorchJob":
+        places += [(spec, "nprocPerNode"), (look(spec, "elasticPolicy"), "nProcPerNode")]
+    if pod.owner.kind.startswith("Ray") and pod.above:
+        group = next((one for one in reversed(pod.above) if "rayStartParams" in one), None)
+        places.append((look(group, "rayStartParams"), "num-gpus"))
+    for mapping, key in places:
+        processes = whole_number(look(mapping, key) or "")
+        if processes > devices:
+            message = f"{pod.owner.title} starts {processes} processes per machine on {devices} devices"
+            yield _finding(pod.owner.path, line_of(mapping, key), message, processes, (pod.owner.path, _asked(container)))
 
 
 def _reserved(service: object) -> tuple[int, int]:

@@ -48,7 +48,9 @@ def check(sources: Sources) -> Iterator[Finding]:
                         fix="Make it an Indexed Job, and put $(JOB_COMPLETION_INDEX) into the input and the output."
                         if copies(pod) > 1
                         else "Set concurrencyPolicy: Forbid, or give each run a file of its own.",
-                        also=((pod.owner.path, line_of(pod.owner.body, "spec", "concurrencyPolicy")),) if overlaps else (),
+                        also=((pod.owner.path, line_of(pod.owner.body, "spec", "concurrencyPolicy")),)
+                        if overlaps
+                        else ((pod.owner.path, line_of(pod.owner.body, "spec", "parallelism")),),
                     )
 
 

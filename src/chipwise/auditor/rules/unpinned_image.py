@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from chipwise.auditor.commands import value_of
@@ -9,8 +10,10 @@ from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.pods import pods_of
 from chipwise.auditor.source import Sources, line_of, listed, look
 from chipwise.auditor.tasks import tasks_of
+from chipwise.auditor.terraform import holds_containers, rows_of
 
 ABOUT = "images have a version"
+_WRITTEN = re.compile(r'(?:^|[\s{,])"?image"?\s*[=:]\s*"([^"]+)"')
 
 
 def check(sources: Sources) -> Iterator[Finding]:
@@ -38,6 +41,11 @@ def check(sources: Sources) -> Iterator[Finding]:
         chosen = str(look(resources, "image_id") or "")
         if chosen.startswith("docker:") and _loose(chosen.removeprefix("docker:")):
             yield _finding(task.path, line_of(resources, "image_id"), f"the task: {chosen} has no fixed version")
+    for block in (one for one in sources.blocks if holds_containers(one)):
+        for number, row in rows_of(sources, block):
+            written = _WRITTEN.search(row)
+            if written and "$" not in written[1] and _loose(written[1]):
+                yield _finding(block.path, number, f"{block.title}: {written[1]} has no fixed version")
     for manifest in sources.compose:
         services = manifest.body.get("services")
         for name, service in services.items() if isinstance(services, dict) else ():

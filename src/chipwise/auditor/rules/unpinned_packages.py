@@ -12,7 +12,9 @@ from chipwise.auditor.source import Instruction, Sources
 ABOUT = "packages of an image have a version"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:\[[\w,.-]+\])?")
 _TOOLS = ("pip", "setuptools", "wheel", "uv", "build", "poetry", "hatchling", "packaging", "ninja")
-_INSTALL = re.compile(r"(?:^|[;&|]\s*|\s)(?:(?:python3?|uv)\s+(?:-m\s+)?)?pip3?\s+install\s+([^;&|]+)")
+_INSTALL = re.compile(
+    r"(?:^|[;&|]\s*|\s)(?:(?:\S*/)?(?:python[\d.]*|uv)\s+(?:-m\s+)?)?(?:\S*/)?pip[\d.]*\s+install\s+([^;&|]+)"
+)
 _WITH_VALUE = (
     *("-r", "--requirement", "-c", "--constraint", "-i", "--index-url", "--extra-index-url", "-f", "--find-links"),
     *("-t", "--target", "-e", "--editable", "--prefix", "--timeout", "--trusted-host", "--python", "--root", "--progress-bar"),
