@@ -13,92 +13,119 @@ gamma-distributed gaps. The sum is taken for a shifted gamma of the same mean an
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+from operator import le
 from statistics import NormalDist
 
-import numpy as np
+from chipwise.perf.arrays import Array
 
-from chipwise.perf.arrays import Array, column
-from chipwise.perf.queueing import share_of_burst
+_NORMAL = NormalDist()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Curve:
-    """Seconds of a pass by batch, of one of `copies` that work side by side."""
+    """Seconds of a pass by batch, of one of `copies` that work side by side. It is asked thousands of times, one number at a
+    time, and has a handful of points: lists are several times as fast as arrays."""
 
     batches: Array
     seconds: Array
     copies: float
 
-    def seconds_at(self, batch: float) -> float:
-        return float(np.interp(batch, self.batches, self.seconds))
+    @cached_property
+    def _points(self) -> tuple[list[float], list[float]]:
+        return self.batches.tolist(), self.seconds.tolist()
 
-    @property
+    def seconds_at(self, batch: float) -> float:
+        batches, seconds = self._points
+        place = bisect_right(batches, batch) - 1
+        if place < 0 or place == len(batches) - 1:
+            return seconds[max(place, 0)]
+        if batches[place] == batch:
+            return seconds[place]
+        slope = (seconds[place + 1] - seconds[place]) / (batches[place + 1] - batches[place])
+        return slope * (batch - batches[place]) + seconds[place]
+
+    @cached_property
     def max_rate(self) -> float:
         """Samples per second that all copies do at best."""
-        return float(np.max(self.batches / self.seconds)) * self.copies
+        return float((self.batches / self.seconds).max()) * self.copies
 
     def settled(self, rate: float) -> float | None:
         """The batch that requests at this rate make up; None: they come faster than they are answered."""
-        load = rate / self.copies
+        load, (batches, seconds) = rate / self.copies, self._points
         if load >= self.max_rate / self.copies:
             return None
-        left = load * self.seconds - self.batches  # requests that come during a pass, less those it takes
-        index = int(np.argmax(left <= 0))  # the first batch that keeps up; there is one, as `max_rate` says
-        if index == 0:  # below the first of them, a pass takes as long as that one
-            return max(load * float(self.seconds[0]), 1.0)
-        before, after = float(left[index - 1]), float(left[index])
-        return float(self.batches[index - 1] + (self.batches[index] - self.batches[index - 1]) * before / (before - after))
+        before = 0.0
+        for place in count():  # to the first batch that keeps up; there is one, as `max_rate` says
+            left = load * seconds[place] - batches[place]  # requests that come during a pass, less those it takes
+            if left <= 0:
+                break
+            before = left
+        if place == 0:  # below the first of them, a pass takes as long as that one
+            return max(load * seconds[0], 1.0)
+        return batches[place - 1] + (batches[place] - batches[place - 1]) * before / (before - left)
 
     def latency(self, rate: float, share: float, burstiness: float = 1.0) -> float | None:
         """Seconds that `share` of the requests stay below."""
+        found = self._latencies(rate, (share,), burstiness)
+        return None if found is None else found[0]
+
+    def _latencies(self, rate: float, shares: Sequence[float], burstiness: float) -> list[float] | None:
         batch = self.settled(rate)
         if batch is None:
             return None
-        load, alone, full = rate / self.copies, self.seconds_at(1.0), float(self.batches[-1])
+        load, alone, full = rate / self.copies, self.seconds_at(1.0), self._points[0][-1]
         if burstiness == 0 and load * alone < 1.0:  # on a clock: each is done before the next comes
-            return alone
+            return [alone] * len(shares)
         slope = self._slope(batch)
         repeated = min(load * slope, 0.999)
         fixed = max(self.seconds_at(batch) - slope * batch, 0.0)
         busy = min(load * self.seconds_at(batch) / batch, 1.0)
         waiting = _found_busy(busy, burstiness)
-        if share <= 1.0 - waiting:
-            return alone
+        if max(shares) <= 1.0 - waiting:
+            return [alone] * len(shares)
         variable = max(burstiness**2 * (busy / waiting) ** 0.25, 1.0)
         scale, mean = variable / (1.0 - repeated**2), load * fixed / (1.0 - repeated)
         shape = 1.0 + mean / scale
         under_way = self.seconds_at(max(min(mean + scale, full), 1.0))
         spread = slope**2 * min(shape * scale**2, (full / 2) ** 2)
         own = min(fixed + slope + repeated * under_way, self.seconds_at(full))
-        left_over = 1.0 - NormalDist().cdf(_normal(full / (shape * scale), shape))
+        left_over = 1.0 - _NORMAL.cdf(_normal(full / (shape * scale), shape))
         queue = variable / (2.0 * (self.max_rate - rate) / self.copies)
         variance = under_way**2 / 12 + spread * (1 / 3 + repeated + repeated**2) + queue**2 * left_over * (2.0 - left_over)
         if own < self.seconds_at(full):
             variance += slope**2 * load * under_way * burstiness**2
         beyond = under_way / 2 + own + left_over * queue - alone
-        return alone + _gamma_quantile(beyond, variance, (share - (1.0 - waiting)) / waiting)
+        return [
+            alone if share <= 1.0 - waiting else alone + _gamma_quantile(beyond, variance, (share - (1.0 - waiting)) / waiting)
+            for share in shares
+        ]
 
     def _slope(self, batch: float) -> float:
         """Seconds of one more sample in a pass."""
-        if len(self.batches) == 1:
-            return float(self.seconds[0] / self.batches[0])
-        place = min(max(int(np.searchsorted(self.batches, batch, side="right")) - 1, 0), len(self.batches) - 2)
-        slope = (self.seconds[place + 1] - self.seconds[place]) / (self.batches[place + 1] - self.batches[place])
-        return float(min(max(slope, 0.0), self.seconds_at(batch) / batch))
+        batches, seconds = self._points
+        if len(batches) == 1:
+            return seconds[0] / batches[0]
+        place = min(max(bisect_right(batches, batch) - 1, 0), len(batches) - 2)
+        slope = (seconds[place + 1] - seconds[place]) / (batches[place + 1] - batches[place])
+        return min(max(slope, 0.0), self.seconds_at(batch) / batch)
 
     def highest_rate(
         self, goals: Mapping[float, float], burstiness: float = 1.0, halvings: int = 60, load: float = 0.0, fewest: int = 1
     ) -> float:
         """Requests per second up to which each goal {share: seconds} is met; 0: never. Of a `load` that as many of these share
-        as it takes, at least `fewest`, each sees only its part of a burst."""
+        as it takes, at least `fewest`, each sees only its part of a burst, as `queueing.share_of_burst` has it."""
+        shares, limits = tuple(goals), tuple(goals.values())
 
         def keeps(rate: float) -> bool:
             sharing = max(load / rate, fewest)
-            own = float(share_of_burst(column(burstiness), column(sharing))[0]) if burstiness > 0 else 0.0
-            found = {share: self.latency(rate, share, own) for share in goals}
-            return all(one is not None and one <= goals[share] for share, one in found.items())
+            own = math.sqrt(1.0 + (burstiness * burstiness - 1.0) / max(sharing, 1.0)) if burstiness > 0 else 0.0
+            found = self._latencies(rate, shares, own)
+            return found is not None and all(map(le, found, limits))
 
         low, high = 1e-6, self.max_rate
         if not keeps(low):
@@ -115,7 +142,9 @@ def _found_busy(busy: float, burstiness: float) -> float:
         return busy
     shape, waiting = burstiness**-2, busy
     for _ in range(30):
-        waiting = (1.0 + (1.0 - waiting) / (busy * shape)) ** -shape
+        last, waiting = waiting, (1.0 + (1.0 - waiting) / (busy * shape)) ** -shape
+        if waiting == last:
+            break
     return min(max(waiting, busy), 1.0)
 
 
@@ -130,6 +159,6 @@ def _gamma_quantile(mean: float, variance: float, share: float) -> float:
         return max(mean, 0.0)
     shape, below = mean**2 / variance, min(max(share, 1e-6), 1 - 1e-6)
     if shape >= 1.0:
-        return mean * max(1.0 - 1 / (9 * shape) + NormalDist().inv_cdf(below) / (3 * math.sqrt(shape)), 0.0) ** 3
+        return mean * max(1.0 - 1 / (9 * shape) + _NORMAL.inv_cdf(below) / (3 * math.sqrt(shape)), 0.0) ** 3
     power = math.sqrt(shape)
     return float(mean / math.gamma(1.0 + 1.0 / power) * (-math.log(1.0 - below)) ** (1.0 / power))

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import NoneType
 
 import yaml
 
@@ -17,6 +18,10 @@ from chipwise.renderer.quoting import one_line
 # What PyYAML leaves bare and the parsers of Kubernetes, kustomize and Helm take for a number or a truth value.
 _NO_TEXT_FOR_GO = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?0[oO][0-7_]+|[yYnN]")
 Yaml = object  # None, bool, int, float, str, and mappings, sequences and `Noted` of them
+# The usual types stand first: to ask an abstract class takes ten times as long, and manifests have thousands of values.
+_SCALARS = (str, int, float, NoneType)
+_MAPPINGS = (dict, Mapping)
+_SEQUENCES = (list, tuple, Sequence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,28 +53,27 @@ def plain(value: Yaml) -> Yaml:
 
 
 def _lines(value: Yaml) -> Iterator[str]:
-    match value:
-        case Noted():
-            yield from _comment(value.comment)
-            yield from _lines(value.value)
-        case Mapping() if value:
-            for key, item in value.items():
-                yield from _entry(f"{_scalar(key)}:", item)
-        case str():
-            yield _scalar(value)
-        case Sequence() if value:
-            for item in value:
-                if isinstance(item, Noted):
-                    yield from _comment(item.comment)
-                    item = item.value
-                if isinstance(item, str) and _is_block(item):
-                    yield from _block("-", item)
-                    continue
-                first, *rest = _lines(item)
-                yield f"- {first}"
-                yield from (f"  {line}" for line in rest)
-        case _:
-            yield _scalar(value)
+    if isinstance(value, Noted):
+        yield from _comment(value.comment)
+        yield from _lines(value.value)
+    elif isinstance(value, _SCALARS) or not value:
+        yield _scalar(value)
+    elif isinstance(value, _MAPPINGS):
+        for key, item in value.items():
+            yield from _entry(f"{_scalar(key)}:", item)
+    elif isinstance(value, _SEQUENCES):
+        for item in value:
+            if isinstance(item, Noted):
+                yield from _comment(item.comment)
+                item = item.value
+            if isinstance(item, str) and _is_block(item):
+                yield from _block("-", item)
+                continue
+            first, *rest = _lines(item)
+            yield f"- {first}"
+            yield from (f"  {line}" for line in rest)
+    else:
+        yield _scalar(value)
 
 
 def _entry(key: str, value: Yaml) -> Iterator[str]:
@@ -78,7 +82,7 @@ def _entry(key: str, value: Yaml) -> Iterator[str]:
         value = value.value
     if isinstance(value, str) and _is_block(value):
         yield from _block(key, value)
-    elif (isinstance(value, Mapping) or (isinstance(value, Sequence) and not isinstance(value, str))) and value:
+    elif not isinstance(value, _SCALARS) and isinstance(value, _MAPPINGS + _SEQUENCES) and value:
         yield key
         yield from (f"  {line}" for line in _lines(value))
     else:
@@ -96,19 +100,24 @@ def _comment(why: str) -> Iterable[str]:
 
 def _is_block(text: str) -> bool:
     """Scripts are read, so they stand as they are, where nothing in them needs an escape."""
+    if "\n" not in text:
+        return False
     lines = text.removesuffix("\n").split("\n")
     printable = all(line.isprintable() and line == line.rstrip() for line in lines)
     return len(lines) > 1 and printable and bool(lines[0]) and not lines[0].startswith(" ") and bool(lines[-1])
 
 
 def _scalar(value: Yaml) -> str:
-    if isinstance(value, Mapping):
+    if isinstance(value, str):
+        return _string(value)
+    if isinstance(value, _SCALARS):
+        return _dumped(value)
+    if isinstance(value, _MAPPINGS):
         return "{}"
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return "[]"
-    return _string(value) if isinstance(value, str) else _dumped(value)
+    return "[]" if isinstance(value, _SEQUENCES) else _dumped(value)
 
 
+@lru_cache(maxsize=4096)
 def _string(value: str) -> str:
     text = _dumped(value)
     if text == value and _NO_TEXT_FOR_GO.fullmatch(value):

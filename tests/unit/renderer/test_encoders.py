@@ -26,7 +26,7 @@ from chipwise.renderer.yaml_text import plain
 from chipwise.workload.common import Common
 from chipwise.workload.kinds import Batch, Serve
 from chipwise.workload.model.registry import find
-from deployments import session
+from deployments import few_session as session
 from fixed_deployments import CASES, SERVE
 
 ROWS = load(prices=False).rows("images")

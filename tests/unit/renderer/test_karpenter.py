@@ -11,7 +11,7 @@ from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.layout import candidates, most_machines
 from chipwise.renderer.targets import karpenter
-from deployments import deployment
+from deployments import on_few_offers as deployment
 
 AWS = "clouds=[aws]"
 JOBS: list[tuple[str, ...]] = [("train", AWS), ("finetune", AWS), ("hybrid", AWS), ("batch", AWS)]
@@ -99,7 +99,7 @@ def test_tags_say_who_pays() -> None:
 
 
 def test_a_pipeline_gets_a_pool_for_each_stage() -> None:
-    planned = deployment("pipeline")
+    planned = deployment("pipeline", AWS)
     files = karpenter.render(planned)
     assert [file.path for file in files] == [f"{one.name}.yaml" for one in planned.stages]
 

@@ -15,7 +15,8 @@ from chipwise.renderer.deployment import Deployment
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.layout import candidates, meets, pods, uses_efa
 from chipwise.renderer.targets import argo, kubernetes, kueue
-from deployments import deployment
+from deployments import deployment as on_all_offers
+from deployments import on_few_offers as deployment
 from fixed_deployments import CASES
 
 AWS = "clouds=[aws]"
@@ -70,7 +71,7 @@ def test_a_stand_in_has_room_for_what_the_pod_asks_for() -> None:
 
 
 def test_paid_by_the_hour_only_machines_with_the_same_chip_stand_in() -> None:
-    planned = deployment("serve", AWS)
+    planned = on_all_offers("serve", AWS)
     assert not planned.spot
     assert {node.chip for node in candidates(planned)} == {planned.node.chip}
     affinity = one(planned, "Deployment")["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]

@@ -23,7 +23,8 @@ from chipwise.renderer.layouts.kustomize import patch
 from chipwise.renderer.layouts.laying import LAYOUTS, lay_out
 from chipwise.renderer.layouts.variants import ABSENT
 from chipwise.renderer.yaml_text import document, plain
-from deployments import EXAMPLES, session
+from deployments import EXAMPLES
+from deployments import few_session as session
 from fixed_deployments import CASES
 from golden_files import FOLDER
 from laid_out import TARGETS, environments

@@ -36,7 +36,7 @@ from chipwise.renderer.targets import (
     vllm,
 )
 from chipwise.renderer.yaml_text import Noted
-from deployments import deployment
+from deployments import on_few_offers as deployment
 from fixed_deployments import CASES, HPC, SERVE
 
 AWS = "clouds=[aws]"

@@ -18,7 +18,8 @@ from chipwise.renderer.layout import candidates, most_machines
 from chipwise.renderer.layouts.laying import lay_out
 from chipwise.renderer.left_out import with_notes
 from chipwise.workload.parse import parse
-from deployments import EXAMPLES, session
+from deployments import EXAMPLES
+from deployments import few_session as session
 from fixed_deployments import CASES
 from hcl_reading import blocks
 
