@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from chipwise.auditor.commands import Word, words_of_container
+from chipwise.auditor.commands import words_of_container
 from chipwise.auditor.source import Located, LocatedList, Manifest, Sources, line_of, listed, look, mapped, whole_number
 
 _SPOT_LABELS = ("cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible")
@@ -61,10 +61,6 @@ def chips_of(container: Located) -> dict[str, int]:
 
 def words_of(container: Located) -> list[str]:
     return [word.text for word in words_of_container(container)]
-
-
-def words_of_pod(pod: Pod) -> list[Word]:
-    return [word for container in pod.mains for word in words_of_container(container)]
 
 
 def is_device_plugin(pod: Pod) -> bool:

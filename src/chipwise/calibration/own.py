@@ -153,9 +153,6 @@ class OwnFactors:
             spread=self.spread.get(family, np.nan),
         )
 
-    def log_offset(self, family: str, chips: Coded, software: Coded, models: Coded) -> Array:
-        return self.offset(family, chips, software, models).log
-
 
 def _combined(*columns: Coded) -> tuple[list[tuple[str, str, str]], Index]:
     """The triples of names that some row has, and which of them each row has."""

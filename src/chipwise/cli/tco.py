@@ -144,23 +144,11 @@ def tco(chip: str, full: bool, as_json: bool, as_csv: bool, report: HtmlReport, 
     from chipwise.api.session.wiring import open_session
     from chipwise.api.verbs import tco as ask
     from chipwise.cli import text
-    from chipwise.money.tco_values import TcoRequest
+    from chipwise.money.tco_values import OPTION_FIELDS, TcoRequest
 
     report.check()
-    names = {
-        "purchase": "purchase_usd",
-        "power": "power_w",
-        "power_price": "usd_per_kwh",
-        "staff": "staff_usd_per_machine_year",
-        "space": "space_usd_per_kw_month",
-        "residual": "residual_share",
-        "maintenance": "maintenance_share",
-        "network": "network_storage_share",
-        "provider": "providers",
-        "region": "regions",
-    }
     session = open_session()
-    result = ask(session, TcoRequest(chip, **{names.get(name, name): value for name, value in options.items()}))
+    result = ask(session, TcoRequest(chip, **{OPTION_FIELDS.get(name, name): value for name, value in options.items()}))
     if report.path is not None:
         from chipwise.api.report import write_tco
 

@@ -16,7 +16,7 @@ the storage behind it. Block volumes hold a copy for each machine. Left out: lim
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil, isfinite
 from typing import NamedTuple
@@ -73,16 +73,6 @@ class _Need(NamedTuple):
         room = MEMORY_SHARE * self.memory if place == "memory" else DISK_SHARE * self.disk
         return self.passes > 1.0 and self.size <= room
 
-    def unfit(self, place: str) -> str:
-        share, room, medium = MEMORY_SHARE, self.memory, "host memory"
-        if place != "memory":
-            share, room, medium = DISK_SHARE, self.disk, "local disk"
-        if self.passes <= 1.0:
-            return "read once: nothing to keep"
-        if not room:
-            return f"no {medium} is known of this machine"
-        return f"{decimal_size(self.size)} of data do not fit into {share:g} of {decimal_size(room)} {medium}"
-
 
 @dataclass(frozen=True, slots=True)
 class StorageChoice:
@@ -114,16 +104,6 @@ class StorageChoice:
     @property
     def why(self) -> str:
         return _reason(self._best, sum(one.feeds for one in self._candidates), self._need)
-
-    @property
-    def rejected(self) -> tuple[tuple[str, str], ...]:
-        """(tier, reason with the number) of the best of every other tier, and of the places that cannot hold the data."""
-        rejections = list(_rejections(self._best, self._candidates, self._need))
-        if not self.resident:
-            if not any(one.tier == "local-nvme" for one in self._candidates):
-                rejections.append(("local-nvme", self._need.unfit("local-nvme")))
-            rejections.append(("memory", self._need.unfit("memory")))
-        return tuple(rejections)
 
 
 class Tiers:
@@ -279,23 +259,6 @@ def _fastest(one: _Candidate) -> tuple[float, float]:
 
 
 # -- in words
-
-
-def _rejections(best: _Candidate, candidates: Iterable[_Candidate], need: _Need) -> Iterator[tuple[str, str]]:
-    best_of_tier: dict[str, _Candidate] = {}
-    for candidate in candidates:
-        if candidate.tier != best.tier:
-            known = best_of_tier.get(candidate.tier)
-            if known is None or (not candidate.feeds, _cheapest(candidate)) < (not known.feeds, _cheapest(known)):
-                best_of_tier[candidate.tier] = candidate
-    for tier, candidate in best_of_tier.items():
-        if candidate.feeds or candidate.delivered >= best.delivered:
-            yield tier, f"{usd(candidate.usd)} against {usd(best.usd)}"
-        else:
-            yield (
-                tier,
-                f"gives {decimal_size(candidate.delivered * need.shrink)}/s of {decimal_size(need.rate * need.shrink)}/s",
-            )
 
 
 def _formula(name: str, best: _Candidate, need: _Need) -> str:

@@ -8,6 +8,19 @@ from chipwise.catalog.offer import Offer, Purchase
 from chipwise.money.rent import Decline
 from chipwise.money.tco import Comparison, OwnCost, Ownership, Swing
 
+# What the options of a command or a call are named as fields of a request, where the names differ.
+OPTION_FIELDS = {
+    "purchase": "purchase_usd",
+    "power": "power_w",
+    "power_price": "usd_per_kwh",
+    "staff": "staff_usd_per_machine_year",
+    "space": "space_usd_per_kw_month",
+    "residual": "residual_share",
+    "maintenance": "maintenance_share",
+    "network": "network_storage_share",
+    "provider": "providers",
+    "region": "regions",
+}
 NEGOTIATED = "negotiated"  # the provider of a rent that somebody was offered
 
 

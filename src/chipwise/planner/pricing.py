@@ -109,6 +109,21 @@ class Work:
     beside_usd: Array | None = None  # bought besides machines
     monthly: bool = False  # a month of something that goes on: a commitment is paid for the whole month
 
+    @staticmethod
+    def of_one_machine(shapes: Index, seconds: float) -> Work:
+        """A machine of each shape, up for so long in a month."""
+        up_s = np.full(len(shapes), seconds)
+        return Work(
+            shape=shapes,
+            machines=np.ones(len(shapes)),
+            seconds=up_s,
+            low=up_s,
+            high=up_s,
+            power_w=up_s,
+            apart=True,
+            monthly=True,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Market:

@@ -95,17 +95,3 @@ class TcoOptions(TypedDict, total=False):
     against: Names
     provider: Names
     region: Names
-
-
-OWNED = {
-    "purchase": "purchase_usd",
-    "power": "power_w",
-    "power_price": "usd_per_kwh",
-    "staff": "staff_usd_per_machine_year",
-    "space": "space_usd_per_kw_month",
-    "residual": "residual_share",
-    "maintenance": "maintenance_share",
-    "network": "network_storage_share",
-    "provider": "providers",
-    "region": "regions",
-}

@@ -12,7 +12,7 @@ from chipwise.public.calling import verbs as verb_methods
 from chipwise.public.estimates import Estimate, MemoryFit
 from chipwise.public.making import Request, plan_view, planned
 from chipwise.public.opened import Opened
-from chipwise.public.plan_options import OWNED, FitsOptions, PredictOptions, TcoOptions
+from chipwise.public.plan_options import FitsOptions, PredictOptions, TcoOptions
 from chipwise.public.plans import NoPlan, Plan
 from chipwise.public.records import Checked, Ownership, Record, Table, with_plain_names
 from chipwise.public.workloads import (
@@ -257,7 +257,7 @@ class PlanVerbs(Opened):
         >>> found.own.usd_per_year, found.cloud[0].break_even_month
         """
         from chipwise.api.verbs import tco as ask
-        from chipwise.money.tco_values import TcoRequest
+        from chipwise.money.tco_values import OPTION_FIELDS, TcoRequest
         from chipwise.planner.owning.rents import parse_decline, parse_rent
         from chipwise.units import parse_share, parse_usd, parse_watts
         from chipwise.views.tco import tco_view
@@ -269,7 +269,7 @@ class PlanVerbs(Opened):
         for name, value in stated(ownership).items():
             if name in ("against", "provider", "region"):
                 value = (value,) if isinstance(value, str) else tuple(value)
-            settings[OWNED.get(name, name)] = readers[name](value) if name in readers else value
+            settings[OPTION_FIELDS.get(name, name)] = readers[name](value) if name in readers else value
         return Ownership(tco_view(ask(self.api, TcoRequest(chip, **settings))))
 
     def check(

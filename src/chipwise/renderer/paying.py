@@ -142,7 +142,7 @@ def _other_machine(plan: Plan, chosen: Choice) -> tuple[str, ...]:
 def _owned(plan: Plan, chosen: Choice) -> tuple[str, ...]:
     owned = [one for one in layers_of(load_of(plan, chosen)) if one.purchase == OWNED and one.location]
     return tuple(
-        f"{layer.machines} x {layer.location}, owned, carry the base of the load; these files are for what is rented besides."
+        f"{layer.machines} x {layer.location}, owned, carry the base of the load; these files are for what is rented beyond."
         for layer in owned
     )
 

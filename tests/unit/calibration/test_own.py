@@ -32,7 +32,7 @@ def runs(residual: np.ndarray[tuple[int], np.dtype[np.float64]] | list[float], f
 def log(
     factors: OwnFactors, chip: str, model: str = "llama-3.1-8b", family: str = "inference", software: str = "vllm"
 ) -> float:
-    return float(factors.log_offset(family, Coded.of([chip]), Coded.of([software]), Coded.of([model]))[0])
+    return float(factors.offset(family, Coded.of([chip]), Coded.of([software]), Coded.of([model])).log[0])
 
 
 def test_runs_that_were_predicted_perfectly_change_nothing() -> None:

@@ -71,17 +71,7 @@ class _Prices:
         self.ground, self.ways = ground, ways
         fleet = ground.fleet
         shapes = np.flatnonzero(np.bincount(ways.shape, minlength=len(fleet.shapes)))
-        lasting = np.full(len(shapes), seconds)
-        work = Work(
-            shape=shapes,
-            machines=np.ones(len(shapes)),
-            seconds=lasting,
-            low=lasting,
-            high=lasting,
-            power_w=lasting,
-            apart=True,
-            monthly=True,
-        )
+        work = Work.of_one_machine(shapes, seconds)
         self.priced: Priced = price(work, ok.offers, ground.market, None)
         shape = shapes[self.priced.way]
         places, self.place = np.unique(self.priced.region, return_inverse=True)

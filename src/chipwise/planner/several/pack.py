@@ -190,17 +190,7 @@ class _Market:
         # Hours of different schedules may overlap or not: as long as both together, the whole month at most.
         seconds = min(sum({hours for _, hours in kinds}), MONTH / HOUR) * HOUR
         shapes = np.array(sorted(at for found in self.shapes for at in found), dtype=np.intp)
-        lasting = np.full(len(shapes), seconds)
-        work = Work(
-            shape=shapes,
-            machines=np.ones(len(shapes)),
-            seconds=lasting,
-            low=lasting,
-            high=lasting,
-            power_w=lasting,
-            apart=True,
-            monthly=True,
-        )
+        work = Work.of_one_machine(shapes, seconds)
         priced = price(work, offers, self.ground.market, None)
         host = self.host_of[shapes[priced.way]]
         usd, row = np.full(len(self.hosts), np.inf), np.full(len(self.hosts), -1, dtype=np.intp)

@@ -8,7 +8,7 @@ from chipwise.renderer.cluster.accelerators import Taint, chip_taint
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.layout import meets
-from chipwise.renderer.quoting import one_line, tag_value
+from chipwise.renderer.quoting import one_line, shell, tag_value
 from chipwise.units import GB
 
 CLUSTER = "chipwise"  # what the files call the cluster; a reader has a name of their own
@@ -22,6 +22,24 @@ def placed_together(deployment: Deployment) -> bool:
     """Machines for which a placement group is named. Those of a capacity block stand close to each other without one."""
     block = deployment.reservation is not None and deployment.reservation.block
     return meets(deployment) and deployment.machines > 1 and not block
+
+
+def placement_words(deployment: Deployment) -> str:
+    """Why a placement group is named, and the command that makes it."""
+    group = shell(
+        [
+            "aws",
+            "ec2",
+            "create-placement-group",
+            "--strategy",
+            "cluster",
+            "--region",
+            deployment.node.region,
+            "--group-name",
+            deployment.name,
+        ]
+    )
+    return f"Close together in one building. Make it once:\n{group}"
 
 
 def check(deployment: Deployment, tool: str) -> None:

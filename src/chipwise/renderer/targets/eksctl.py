@@ -181,7 +181,7 @@ def _group(deployment: Deployment) -> Object:
         zone = Noted([_zone(deployment)], f"One zone, which must have the machine:\n{_offered(deployment)}")
         spec["availabilityZones"] = zone
     if machines.placed_together(deployment) and not uses_efa(deployment):
-        spec["placement"] = Noted({"groupName": deployment.name}, _placement(deployment))
+        spec["placement"] = Noted({"groupName": deployment.name}, machines.placement_words(deployment))
     if uses_efa(deployment):
         reason = "eksctl attaches the interfaces, opens the group to itself and installs the plugin; its placement group\n"
         spec["efaEnabled"] = Noted(True, f"{reason}keeps the machines close together, and goes with them.")
@@ -273,23 +273,6 @@ def _offered(deployment: Deployment) -> str:
             f"Name=instance-type,Values={deployment.node.machine}",
         ]
     )
-
-
-def _placement(deployment: Deployment) -> str:
-    group = shell(
-        [
-            "aws",
-            "ec2",
-            "create-placement-group",
-            "--strategy",
-            "cluster",
-            "--region",
-            deployment.node.region,
-            "--group-name",
-            deployment.name,
-        ]
-    )
-    return f"Close together in one building. Make it once:\n{group}"
 
 
 def _image(deployment: Deployment) -> Yaml:

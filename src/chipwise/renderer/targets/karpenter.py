@@ -12,7 +12,7 @@ from chipwise.renderer.heading import heading
 from chipwise.renderer.launch.timing import grace_seconds, ready_seconds
 from chipwise.renderer.layout import bought, candidates, meets, most_machines, uses_efa
 from chipwise.renderer.nodes import locked_memory, machines
-from chipwise.renderer.quoting import label_value, shell
+from chipwise.renderer.quoting import label_value
 from chipwise.renderer.yaml_text import Noted, Yaml, document
 
 FITS = "machines of AWS that come with pending pods and go when they are empty: NodePool and EC2NodeClass"
@@ -220,22 +220,7 @@ def node_class(deployment: Deployment) -> Object:
         spec["userData"] = Noted(locked_memory.node_config(), f"{locked_memory.REASON}\nKarpenter adds its own part.")
     spec["associatePublicIPAddress"] = False
     if machines.placed_together(deployment):
-        group = shell(
-            [
-                "aws",
-                "ec2",
-                "create-placement-group",
-                "--strategy",
-                "cluster",
-                "--region",
-                deployment.node.region,
-                "--group-name",
-                deployment.name,
-            ]
-        )
-        spec["placementGroupSelector"] = Noted(
-            {"name": deployment.name}, f"Close together in one building. Make it once:\n{group}"
-        )
+        spec["placementGroupSelector"] = Noted({"name": deployment.name}, machines.placement_words(deployment))
     disk: Object = {
         "volumeSize": f"{machines.volume_gib(deployment)}Gi",
         "volumeType": "gp3",

@@ -47,7 +47,8 @@ def render(deployment: Deployment) -> list[File]:
     first = "What surrounds it: apply this first."
     machines = (
         "The runtime: machines, volumes, rights and restarts, for the administrator of the cluster. Its pods use the volumes\n"
-        "and the service account of one namespace: another workload gets a runtime of its own. Needs Kubeflow Trainer 2.2 or newer."
+        "and the service account of one namespace: another workload gets a runtime of its own. Needs Kubeflow\n"
+        "Trainer 2.2 or newer."
     )
     runs = (
         "What runs. With Kueue it waits in its queue: apply queues.yaml of --to kueue first. Without Kueue the label does\n"

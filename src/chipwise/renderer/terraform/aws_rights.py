@@ -69,10 +69,9 @@ def network(deployment: Deployment) -> list[Block]:
     return blocks
 
 
-def access(deployment: Deployment) -> list[Block]:
+def machine_role(name: str) -> list[Block]:
+    """A role that machines take."""
     return [
-        data("aws_partition", "current", {}),
-        data("aws_caller_identity", "current", {}),
         data(
             "aws_iam_policy_document",
             "assume",
@@ -87,12 +86,20 @@ def access(deployment: Deployment) -> list[Block]:
         ),
         resource(
             "aws_iam_role",
-            "machines",
+            name,
             {
                 "name_prefix": text_of(Raw("substr(local.name, 0, 30)"), "-"),
                 "assume_role_policy": Raw("data.aws_iam_policy_document.assume.json"),
             },
         ),
+    ]
+
+
+def access(deployment: Deployment) -> list[Block]:
+    return [
+        data("aws_partition", "current", {}),
+        data("aws_caller_identity", "current", {}),
+        *machine_role("machines"),
         resource(
             "aws_iam_instance_profile",
             "machines",

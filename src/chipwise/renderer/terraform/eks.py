@@ -14,6 +14,7 @@ from chipwise.renderer.layout import bought, most_machines, part_word
 from chipwise.renderer.nodes import locked_memory
 from chipwise.renderer.terraform import aws_reserved
 from chipwise.renderer.terraform.aws import PROVIDER, cards
+from chipwise.renderer.terraform.aws_rights import machine_role
 from chipwise.renderer.terraform.hcl import Block, Nested, Raw, Value, call, data, output, resource, text_of, variable
 from chipwise.renderer.terraform.module import files, region_variable, versions
 from chipwise.renderer.terraform.shape import disk_gb, fabric, machine_types, sizes, together
@@ -133,26 +134,7 @@ def _main(deployment: Deployment) -> list[Block]:
 
 def _role() -> list[Block]:
     return [
-        data(
-            "aws_iam_policy_document",
-            "assume",
-            {
-                "statement": Nested(
-                    {
-                        "actions": ["sts:AssumeRole"],
-                        "principals": Nested({"type": "Service", "identifiers": ["ec2.amazonaws.com"]}),
-                    }
-                )
-            },
-        ),
-        resource(
-            "aws_iam_role",
-            "nodes",
-            {
-                "name_prefix": text_of(Raw("substr(local.name, 0, 30)"), "-"),
-                "assume_role_policy": Raw("data.aws_iam_policy_document.assume.json"),
-            },
-        ),
+        *machine_role("nodes"),
         resource(
             "aws_iam_role_policy_attachment",
             "nodes",

@@ -43,7 +43,7 @@ CONTAINER: dict[str, Any] = SETTINGS["CONTAINER"]
 SECRETS: list[list[str]] = SETTINGS["SECRETS"]  # setting, name of the secret, its key: never values
 VOLUMES: list[list[str]] = SETTINGS["VOLUMES"]  # name, path
 KEEPS: str = SETTINGS["KEEPS"]  # what would be lost with a machine
-RETRIES: dict[str, Any] = SETTINGS["RETRIES"]  # a lost machine is nobody's fault; the program's own failure is final
+RETRIES: dict[str, Any] = SETTINGS["RETRIES"]  # a lost machine is no fault of the program; the program's own failure is final
 SECONDS: int | None = SETTINGS["SECONDS"]
 TAGS: dict[str, str] = SETTINGS["TAGS"]
 DISK: dict[str, Any] = SETTINGS["DISK"]
@@ -166,7 +166,7 @@ def create(session: Any, options: argparse.Namespace) -> None:
     if not subnet_entries:
         raise JobFailed(f"There is no default VPC in {REGION}: give --subnet.")
     subnets = [one["SubnetId"] for one in subnet_entries]
-    subnets = subnets[:1] if NODES > 1 else subnets  # machines that talk to each other stand in one zone
+    subnets = subnets[:1] if NODES > 1 else subnets  # machines that talk to each other are in one zone
     name = f"chipwise-{NAME}"
     security_group = ec2.create_security_group(
         GroupName=name,

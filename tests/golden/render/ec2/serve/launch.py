@@ -230,7 +230,7 @@ def attempts(options: argparse.Namespace) -> list[Attempt]:
 
 
 def order(options: argparse.Namespace, subnets: list[str], losses: list[LaunchedMachine]) -> list[tuple[Attempt, str]]:
-    """Attempts and subnets as they are tried. Where a machine was just taken there is little to be had: that comes last."""
+    """Attempts and subnets as they are tried. Where a machine was just taken there is little capacity: that comes last."""
     recent = {(one.type, one.purchase, one.subnet): at for at, one in enumerate(losses)}
     first = "spot" if len(losses) < LOSSES else "on-demand"
     candidates = [(attempt, subnet) for attempt in attempts(options) for subnet in subnets]

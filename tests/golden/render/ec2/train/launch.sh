@@ -165,7 +165,7 @@ start() { # the first attempt that finds all machines; a plan that counts on spo
     read -ra words <<< "$one"
     first=${first:-${words[1]}}
     if [ "${words[1]}" != "$first" ] && [ -z "$or_on_demand" ]; then
-      echo 'No spot machines are to be had; or_on_demand=yes takes them at the full price.' >&2
+      echo 'No spot machines are available; or_on_demand=yes takes them at the full price.' >&2
       return 1
     fi
     if try "${words[@]}"; then return; fi
