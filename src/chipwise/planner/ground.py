@@ -239,7 +239,7 @@ def _compliance_notes(rules: Rules, plan: Plan) -> list[str]:
 def _place_notes(catalog: Catalog, rules: Rules, plan: Plan) -> list[str]:
     """In which country to order what is sold in several; and what avoiding China leaves."""
     index, notes = catalog.region_index, {}
-    for choice in plan.choices:
+    for choice in plan.choices[:1]:  # others show their country in their place
         row = index.get((choice.provider, choice.region))
         region = catalog.regions[row] if row is not None else None
         if region is not None and region.selectable and choice.country is not None:
