@@ -122,7 +122,7 @@ def _live(question: Question, times: _Busy, index: int, network: float) -> Ways:
         gbits = 8 * _stream_bytes(work) / 1e9
         narrow = f"one stream takes {number(gbits, 3)} Gbit/s, and its network has {number(network * gbits, 3)} for it"
         return Cannot(Unpredicted(narrow), 1.0 / network, COUNT)
-    spread, confidence = float(busy.high[0] / busy.total[0]), work.goals.stated_confidence
+    spread, confidence = float(busy.high[0] / busy.total[0]), work.goals.confidence
     slower = 1.0 if confidence is None else sure_factor(spread, confidence)
     chips = max(
         float(transcode.chips_needed(busy, streams)[0]),
