@@ -16,6 +16,7 @@ PLANNED = ("train", "finetune", "serve", "batch")
 QUICK = ("llama-3.1-70b", "--serve", "--rps", "10", "--input", "1000", "--output", "300", "--ttft", "800ms", "--tpot", "50ms")
 KEYS = {
     "schema",
+    "confidence",
     "risks",
     "near_tie",
     "porting",

@@ -23,6 +23,7 @@ NEARLY = 0.03  # of the cost: what is nearer than that costs the same
 PORTING_SAVES = 0.20  # of the cost, at least
 PORTING_USD = 1000.0  # of a job, or of a year of a service: a day or two of an engineer
 FULL_MEMORY = 0.95  # of a chip: above it little is left for fragments and other versions, so it is planned only where all is
+SCARCE = 256  # chips of one kind in one region above which somebody must be asked
 TOP = 10  # choices of a plan: what somebody reads
 
 # Training

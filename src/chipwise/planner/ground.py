@@ -129,8 +129,8 @@ def goals_of(work: Common, rules: Rules, objective: str, deadline_s: float | Non
         work.goals.throughput if count is not None else None,
         *(count or (0.0, "item")),
         rules=rules,
-        confidence=work.goals.confidence,
-        stated=work.goals.stated_confidence is not None,
+        confidence=work.goals.sure_share,
+        stated=work.goals.confidence is not None,
         least_replicas=(work.replicas.min or 1) if isinstance(work, Serve) else 1,
         horizon_s=HORIZON_S if not monthly and deadline_s is None and work.goals.throughput is None else None,
         most_machines=math.inf if monthly or _asks_for_many(work) else MOST_MACHINES,
@@ -239,7 +239,7 @@ def _compliance_notes(rules: Rules, plan: Plan) -> list[str]:
 def _place_notes(catalog: Catalog, rules: Rules, plan: Plan) -> list[str]:
     """In which country to order what is sold in several; and what avoiding China leaves."""
     index, notes = catalog.region_index, {}
-    for choice in plan.choices:
+    for choice in plan.choices[:1]:  # others show their country in their place
         row = index.get((choice.provider, choice.region))
         region = catalog.regions[row] if row is not None else None
         if region is not None and region.selectable and choice.country is not None:

@@ -256,6 +256,9 @@ def _moment(value: object) -> object:
     return moment
 
 
+CONFIDENCE = 0.9  # of deadlines and latency goals, unless stated
+
+
 class Goals(Section):
     """What is to be reached, and what to prefer among the plans that reach it."""
 
@@ -275,13 +278,14 @@ class Goals(Section):
     """Time per output token after the first, by percentile."""
     throughput: Rate | None = None
     """Items (tokens, frames, requests, as the kind counts them) per second."""
-    confidence: Annotated[Share, Field(ge=0.5, le=0.999)] = 0.9
-    """Probability with which deadlines and latency goals are met. If it is stated, machines carry the load of a service with
-    it too, and the budget holds with it; otherwise the load has its headroom, and the expected cost counts."""
+    confidence: Annotated[Share, Field(ge=0.5, le=0.999)] | None = None
+    """Probability with which deadlines, latency goals, the load of a service and the budget are kept. Unless stated, deadlines
+    and latency goals are kept with 0.9, the load has its headroom, and the expected cost counts."""
 
     @property
-    def stated_confidence(self) -> float | None:
-        return self.confidence if "confidence" in self.model_fields_set else None
+    def sure_share(self) -> float:
+        """Probability with which deadlines and latency goals are kept."""
+        return CONFIDENCE if self.confidence is None else self.confidence
 
     def flaws(self) -> Iterable[Flaw]:
         if self.deadline is not None and self.finish_by is not None:

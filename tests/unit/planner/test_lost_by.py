@@ -51,7 +51,7 @@ def test_what_is_dearer_lost_by_its_cost() -> None:
 @pytest.mark.parametrize(
     ("advantage", "changes", "said"),
     [
-        (Advantage.SURER, {"doubt": "from one source only"}, "a surer price (the other is from one source only)"),
+        (Advantage.SURER, {"doubt": "from one source only"}, "a surer price (the other: from one source only)"),
         (Advantage.FRESHER, {"price_days": 430}, "fresher price (3 months old, not 14 months)"),
         (Advantage.SOONER, {"seconds": 13 * plans.HOUR}, "sooner (10 h, not 13 h)"),
         (Advantage.FEWER, {"machines": 4}, "fewer machines (2, not 4)"),

@@ -316,7 +316,7 @@ def test_the_risks_of_the_stages_are_said_as_those_of_a_single_workload(session:
 
 
 def test_of_nearly_the_same_cost_the_sooner_leads(session: Session) -> None:
-    """As of a single workload: within 3% of the cheapest whole, and the answer says what it was preferred to."""
+    """As of a single workload: within 3% of the stage's own cost, and the answer says what it was preferred to."""
     single = f"kind: hpc\nname: first\nsteps: 10\nflop_per_step: 1e17\nprecision: fp32\n{EU}"
     alone = plan(session, "w.yaml", text=single)
     found = planned(session, pipeline(FIRST))

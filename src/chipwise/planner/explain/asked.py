@@ -32,8 +32,8 @@ def asked_of(known: Known, work: Common, per: str) -> Asked:
         goals=goals,
         rate=rate,
         at_once=at_once,
-        confidence=work.goals.confidence,
-        stated=work.goals.stated_confidence is not None,
+        confidence=work.goals.sure_share,
+        stated=work.goals.confidence is not None,
         headroom=work.headroom if isinstance(work, Serve) else 0.0,
         splits=work.parallel if isinstance(work, Hpc) else 1.0,
     )

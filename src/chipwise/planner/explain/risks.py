@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from chipwise.catalog.offer import Purchase
 from chipwise.planner import quotas
-from chipwise.planner.defaults import FULL_MEMORY
+from chipwise.planner.defaults import FULL_MEMORY, SCARCE
 from chipwise.planner.explain.words import EDGE, leading_layers, software_of
 from chipwise.planner.tails import BOOT_S
 from chipwise.planner.values.pipeline import PipelinePlan
@@ -79,6 +79,9 @@ def _risks(plan: Plan, winner: Choice) -> Iterator[str]:
     for quota, needed in quotas.raises(plan):
         default = f"the default quota of {quota.row.provider} is {quota.maximum:g} of {needed:,g} {quota.unit}"
         yield f"{default}: request an increase first"
+    total = winner.machines * winner.chips
+    if total > SCARCE and winner.purchase != Purchase.OWNED:
+        yield f"{total:,} {winner.catalog_chip or winner.chip} in one region at once are more than most accounts get"
     several_owned = winner.purchase == "owned" and winner.machines > 1 and winner.provider != EDGE  # those are bought
     catalog = plan.rows.fleet.catalog if several_owned and plan.rows is not None else None
     if catalog is not None and catalog.owned(winner.provider, winner.machine, winner.region) is None:

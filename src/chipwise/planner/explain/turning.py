@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chipwise.catalog.offer import MEANINGS, PURCHASES, VERDICTS, Purchase, Verdict
-from chipwise.planner.defaults import FULL_MEMORY
+from chipwise.planner.defaults import FULL_MEMORY, SCARCE
 from chipwise.planner.explain.words import PORTING, RATES, many_words
 from chipwise.planner.fleet import Index
 from chipwise.planner.offer_prices import OLD_DAYS
@@ -38,7 +38,6 @@ UNMEASURED = {  # kinds without a model: what nobody measured
     "hybrid": "work",
 }
 CHEAPER_FAR = 0.95  # of the cost: what saves less is no reason to stand farther from the users
-SCARCE = 256  # chips of one kind in one region above which somebody must be asked
 
 
 def turns(plan: Plan) -> tuple[Turn, ...]:

@@ -92,7 +92,7 @@ def generation_job(known: Known, path: str, work: Serve | Batch) -> tuple[Known,
         least_replicas=float(max(work.replicas.min or 1, 1)) if isinstance(work, Serve) else 1.0,
         most_replicas=float(work.replicas.max or math.inf) if isinstance(work, Serve) else math.inf,
         least_rate=work.goals.throughput or 0.0 if isinstance(work, Serve) else 0.0,
-        confidence=work.goals.stated_confidence if isinstance(work, Serve) else None,
+        confidence=work.goals.confidence if isinstance(work, Serve) else None,
         burstiness=work.arrival.burstiness if isinstance(work, Serve) else 1.0,
         sigmas=(spread(work.input_tokens)[0], spread(work.output_tokens)[0]),
     )
@@ -148,7 +148,7 @@ def plan_generation(known: Known, path: str, work: Serve | Batch, objective: str
     unasked = _unasked(work, job.published)
     wider = replace(job, precisions=(*job.precisions, *unasked))
     rows = generation.search(wider, ground.fleet, extended.model, shapes.tolist(), limits)
-    best = generation.best(rows, online, work.goals.confidence)
+    best = generation.best(rows, online, work.goals.sure_share)
     chips = np.array([one.chips for one in ground.fleet.shapes])[rows.shape]
     fewer: list[AtLess] = []
     if isinstance(work, Serve):

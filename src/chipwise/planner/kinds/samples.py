@@ -244,7 +244,7 @@ class Answers(NamedTuple):
 
 def surely_planned(work: Serve, planned: float, capacity: float, spread: float) -> float:
     """Requests per second that a copy is planned for, so that it carries them with the stated confidence."""
-    confidence = work.goals.stated_confidence
+    confidence = work.goals.confidence
     return planned if confidence is None else min(planned, capacity / sure_factor(spread, confidence))
 
 

@@ -217,7 +217,7 @@ class _Streams:
 
     def _slower(self, spread: float) -> float:
         """Times that messages may take longer than expected, with the stated confidence."""
-        confidence = self.work.goals.stated_confidence
+        confidence = self.work.goals.confidence
         return 1.0 if confidence is None else sure_factor(spread, confidence)
 
     def _machines(self, needed: float, most: float) -> int:

@@ -13,6 +13,8 @@ from chipwise.perf.kernels.processor import Processors
 from chipwise.perf.kernels.work import Terms
 from chipwise.perf.part import Part
 from chipwise.perf.power import Utilisation
+from chipwise.planner.chances import carried as carried_with
+from chipwise.planner.chances import sure_factor
 from chipwise.planner.fleet import Shape, split_by
 from chipwise.planner.ground import ground_for
 from chipwise.planner.kinds.network import lasting, outward
@@ -120,7 +122,12 @@ def _live(question: Question, times: _Busy, index: int, network: float) -> Ways:
         gbits = 8 * _stream_bytes(work) / 1e9
         narrow = f"one stream takes {number(gbits, 3)} Gbit/s, and its network has {number(network * gbits, 3)} for it"
         return Cannot(Unpredicted(narrow), 1.0 / network, COUNT)
-    chips = float(transcode.chips_needed(busy, streams)[0])
+    spread, confidence = float(busy.high[0] / busy.total[0]), work.goals.confidence
+    slower = 1.0 if confidence is None else sure_factor(spread, confidence)
+    chips = max(
+        float(transcode.chips_needed(busy, streams)[0]),
+        float(transcode.chips_needed(busy.times(slower), streams, headroom=1.0)[0]) if slower > 1.0 else 0.0,
+    )
     needed = max(math.ceil(chips / shape.chips), math.ceil(streams / math.floor(network)))
     machines = machines_within(question, shape.chips, needed)
     if isinstance(machines, Cannot):
@@ -138,6 +145,7 @@ def _live(question: Question, times: _Busy, index: int, network: float) -> Ways:
             split=Streams(int(carried)),
             rate=max(min(float(int(carried) * shape.chips), math.floor(network)), streams / machines),
             replicas=machines,
+            load_chance=carried_with(streams, machines * shape.chips / float(busy.total[0]), spread),
             use=_use(ground, index, float(busy.total[0]) * streams / (machines * shape.chips)),
         )
     ]

@@ -1,5 +1,6 @@
 """Of combinations that cost nearly the same as the cheapest, the one that is better in other things: as for a single workload
-(`planner/preference`), stage by stage, with what the whole comes to in the place of the stage's own cost and time."""
+(`planner/preference`), stage by stage. What is nearly the same is a share of the stage's own cost, with what its place changes
+of the hand-offs; what is sooner is the whole."""
 
 from __future__ import annotations
 
@@ -30,11 +31,13 @@ def preferred(
     second place to give."""
     if wanted.objective != "cost":
         return cheapest, ()
-    best, ties, most = cheapest, [], (1.0 + NEARLY) * cheapest.usd
+    best, ties = cheapest, []
     for index, candidate in enumerate(candidates):
         if candidate.rows is None or candidate.service(best.picks[index]) is not None:
             continue
         stages = [one.stage(name, share) for one, name, share in zip(candidates, names, shares, strict=True)]
+        others = best.usd - float(stages[index].usd[best.picks[index]])
+        most = others + (1.0 + NEARLY) * (best.usd - others)
         near = _near(candidate, stages, hand_offs, wanted, best, index, most)
         if len(near) < 2:
             continue
@@ -44,7 +47,7 @@ def preferred(
         usd = swapped(stages, hand_offs, wanted, best, index)[near]
         near, usd = near[order := np.argsort(usd, kind="stable")], usd[order]
         near = near[usd <= most]
-        leading = lead(_traits(candidate, stages, hand_offs, wanted, best, index, near))
+        leading = lead(_traits(candidate, stages, hand_offs, wanted, best, index, near, others))
         pick = int(near[leading.first])
         other = reckon(stages, hand_offs, (*best.picks[:index], pick, *best.picks[index + 1 :]))
         if pick != best.picks[index] and other.keeps(wanted) and not beyond(stages, wanted, other) and other.usd <= most:
@@ -78,13 +81,15 @@ def _traits(
     joint: Joint,
     index: int,
     near: Index,
+    others: float,
 ) -> Traits:
+    """`others`: USD of the other stages and of all hand-offs as they are."""
     assert candidate.rows is not None
     priced, positions = candidate.rows.priced, candidate.positions[near]
     porting = candidate.rows.needs_porting
     offers = priced.offer[positions]
     return Traits(
-        usd=swapped(stages, hand_offs, wanted, joint, index)[near],
+        usd=np.maximum(swapped(stages, hand_offs, wanted, joint, index)[near] - others, 1e-9),
         seconds=swapped(stages, hand_offs, replace(wanted, objective="time"), joint, index)[near],
         days=priced.prices.days[offers],
         machines=priced.machines[positions],
