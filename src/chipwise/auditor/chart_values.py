@@ -39,7 +39,7 @@ class Chart:
         for number, line in enumerate(text.splitlines(), start=1):
             action = _ACTION.fullmatch(line.strip())
             word = action[1].split()[0] if action and action[1] else ""
-            shown, dot = all(open_ for open_, _ in stack), stack[-1][1] if stack else self.top
+            is_written, dot = all(open_ for open_, _ in stack), stack[-1][1] if stack else self.top
             if word in _OPENING:
                 value = self._value(action[1][len(word) :].strip(), dot) if action else None
                 stack.append((word not in ("define", "block") and self._holds(value), self._inner(word, value, dot)))
@@ -48,7 +48,7 @@ class Chart:
                     stack[-1] = (not stack[-1][0], stack[-1][1])
             elif word == "end":
                 stack[-1:] = []
-            elif shown and not (word.startswith(("/*", "$")) and action):
+            elif is_written and not (word.startswith(("/*", "$")) and action):
                 written = "".join(self._parts_of(line, dot))
                 if action and not written.strip():
                     continue
@@ -56,12 +56,12 @@ class Chart:
         return rows
 
     def _parts_of(self, line: str, dot: Any) -> Iterator[str]:
-        at = 0
+        position = 0
         for action in _ACTION.finditer(line):
-            yield line[at : action.start()]
+            yield line[position : action.start()]
             yield self._text(action[1], dot)
-            at = action.end()
-        yield line[at:]
+            position = action.end()
+        yield line[position:]
 
     def _inner(self, word: str, value: Any, dot: Any) -> Any:
         if word == "with":
@@ -82,34 +82,34 @@ class Chart:
     def _value(self, action: str, dot: Any) -> Any:
         """A pipeline: what the first command gives goes to the next as its last word."""
         value: Any = None
-        for at, command in enumerate(_piped(action)):
+        for position, command in enumerate(_piped(action)):
             words = [one.strip() for one in _WORD.findall(command)]
-            value = self._command(words, dot, [value] if at else [])
+            value = self._command(words, dot, [value] if position else [])
         return value
 
     def _command(self, words: list[str], dot: Any, piped: list[Any]) -> Any:
         if not words:
             return None
-        name, given = words[0], [self._word(one, dot) for one in words[1:]] + piped
+        name, arguments = words[0], [self._word(one, dot) for one in words[1:]] + piped
         match name:
-            case "toYaml" if given:
-                return yaml.safe_dump(_plain(given[-1]), default_flow_style=False).rstrip("\n") if given[-1] else "{}"
-            case "nindent" | "indent" if len(given) > 1:
-                rows = [f"{' ' * int(str(given[0]))}{row}" if row else row for row in str(given[-1]).split("\n")]
+            case "toYaml" if arguments:
+                return yaml.safe_dump(_plain(arguments[-1]), default_flow_style=False).rstrip("\n") if arguments[-1] else "{}"
+            case "nindent" | "indent" if len(arguments) > 1:
+                rows = [f"{' ' * int(str(arguments[0]))}{row}" if row else row for row in str(arguments[-1]).split("\n")]
                 return ("\n" if name == "nindent" else "") + "\n".join(rows)
-            case "quote" | "squote" if given:
-                return f'"{given[-1]}"'
-            case "default" if len(given) > 1:
-                return given[-1] or given[0]
-            case "not" if given:
-                return not self._holds(given[-1])
-            case "include" | "template" if given:
-                part = self.parts.get(str(given[0]))
+            case "quote" | "squote" if arguments:
+                return f'"{arguments[-1]}"'
+            case "default" if len(arguments) > 1:
+                return arguments[-1] or arguments[0]
+            case "not" if arguments:
+                return not self._holds(arguments[-1])
+            case "include" | "template" if arguments:
+                part = self.parts.get(str(arguments[0]))
                 return _UNKNOWN if part is None else "\n".join(row for row, _ in Chart.fill(self, part)).strip("\n")
             case "and" | "or":
-                return all(map(self._holds, given)) if name == "and" else any(map(self._holds, given))
-            case "trunc" | "trimSuffix" | "tpl" | "toString" | "int" | "lower" | "replace" | "required" if given:
-                return given[0] if name == "tpl" else given[-1]
+                return all(map(self._holds, arguments)) if name == "and" else any(map(self._holds, arguments))
+            case "trunc" | "trimSuffix" | "tpl" | "toString" | "int" | "lower" | "replace" | "required" if arguments:
+                return arguments[0] if name == "tpl" else arguments[-1]
         return self._word(name, dot) if len(words) == 1 else _NOT_KNOWN
 
     def _word(self, word: str, dot: Any) -> Any:

@@ -27,11 +27,11 @@ def check(sources: Sources) -> Iterator[Finding]:
                 message = f"node group {look(group, 'name')} leaves machines with accelerators a small disk"
                 yield _finding(manifest.path, line_of(group, "volumeSize"), message)
     for resource in resources_of(sources, "AWS::EKS::Nodegroup"):
-        given = resource.properties
-        types = [str(one) for one in listed(given.get("InstanceTypes"))]
-        if any(map(accelerated, types)) and whole_number(given.get("DiskSize")) and not _large(given.get("DiskSize")):
-            message = f"{resource.name} leaves machines with accelerators a disk of {given.get('DiskSize')} GB"
-            yield _finding(resource.path, line_of(given, "DiskSize"), message)
+        properties = resource.properties
+        types = [str(one) for one in listed(properties.get("InstanceTypes"))]
+        if any(map(accelerated, types)) and whole_number(properties.get("DiskSize")) and not _large(properties.get("DiskSize")):
+            message = f"{resource.name} leaves machines with accelerators a disk of {properties.get('DiskSize')} GB"
+            yield _finding(resource.path, line_of(properties, "DiskSize"), message)
     for resource in resources_of(sources, "AWS::EC2::Instance", "AWS::EC2::LaunchTemplate"):
         machine = str(next((one["InstanceType"] for one in walk(resource.properties) if "InstanceType" in one), ""))
         for disk in (one["Ebs"] for one in walk(resource.properties) if isinstance(one.get("Ebs"), Located)):
