@@ -12,7 +12,7 @@ from chipwise.api.audit import audit
 from chipwise.auditor.finding import Finding
 
 CORPUS = Path(__file__).resolve().parents[2] / "benchmarks" / "audit_corpus"
-PARTS = ("open", "aside", "later", "last", "second", "third", "fourth")
+PARTS = ("open", "aside", "later", "last", "second", "third", "fourth", "fifth")
 NEAR = 6  # lines: what is missing has no line of its own
 _MARK = re.compile(r"[ \t]*#! (.*)$", re.MULTILINE)
 
@@ -67,6 +67,14 @@ SAME = {
     "machine-too-small": ("machine-size",),
     "uneven": ("uneven-split",),
     "no-group-restart": ("group-restart",),
+    "selector": ("selector-mismatch",),
+    "restart-policy": ("job-policy",),
+    "no-taint": ("accelerator-taints",),
+    "consolidation": ("node-expiry",),
+    "bounds": ("machine-bounds",),
+    "no-gpu": ("no-accelerators",),
+    "floating-tag": ("unpinned-image",),
+    "bf16-on-volta": ("precision-chip",),
     "not-indexed": ("job-policy",),
 }
 
