@@ -85,7 +85,7 @@ def _wrote(line: str, row: str) -> bool:
     if "{{" not in line:
         return False
     parts = _ACTION.split(line)
-    if len("".join(parts).strip(" -:'\"")) < 2:
+    if len("".join(parts).strip(" -:'\"")) < 1:
         return False
     return re.fullmatch(".*?".join(re.escape(part) for part in parts), row.rstrip()) is not None
 
