@@ -14,6 +14,8 @@ from chipwise.auditor.finding import Finding
 CORPUS = Path(__file__).resolve().parents[2] / "benchmarks" / "audit_corpus"
 PARTS = ("open", "aside", "later", "last", "second", "third", "fourth", "fifth")
 NEAR = 6  # lines: what is missing has no line of its own
+BUILT_PARTS = ("second", "fourth")  # with overlays, whose faults are there only when they are built
+_NO_TOOL = ("templates not rendered: helm is not installed", "patches not applied: neither")  # true, and of this machine
 _MARK = re.compile(r"[ \t]*#! (.*)$", re.MULTILINE)
 
 # Marks of parts that were written before anybody looked at the rules, and the rules that say the same.
@@ -148,7 +150,7 @@ def findings_of(case: Case) -> tuple[Finding, ...]:
             path = Path(folder, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        return audit(folder).findings
+        return tuple(finding for finding in audit(folder).findings if not finding.what.startswith(_NO_TOOL))
 
 
 def _missed(faults: Sequence[Fault], findings: Sequence[Finding]) -> Iterator[Fault]:

@@ -14,6 +14,7 @@ import yaml
 from chipwise.auditor.source import listed, look, mapped
 
 _ACTION = re.compile(r"\{\{-?\s*((?:(?!\}\}).)*?)\s*-?\}\}")
+_COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}", re.DOTALL)
 _OPENING = ("if", "with", "range", "define", "block")
 _WORD = re.compile(r"\"[^\"]*\"|\([^()]*\)|[^\s|]+")
 _UNKNOWN = "release-name"
@@ -28,10 +29,12 @@ class Chart:
             "Release": {"Name": _UNKNOWN, "Namespace": "default", "Service": "Helm"},
             "Chart": {"Name": name, "AppVersion": version, "Version": version},
         }
+        helpers = _COMMENT.sub("", helpers)
         self.parts = {name: helpers[begin:end].strip("\n") for name, begin, end, _, _ in _parts(helpers)}
 
     def fill(self, text: str) -> list[tuple[str, int]]:
         """Rows, each with the line of the template that wrote it."""
+        text = _COMMENT.sub(lambda comment: re.sub(r"[^\n]", " ", comment[0]), text)
         for _, _, _, begin, end in list(_parts(text)):  # parts that it defines are written where they are included
             text = text[:begin] + re.sub(r"[^\n]", " ", text[begin:end]) + text[end:]
         rows: list[tuple[str, int]] = []

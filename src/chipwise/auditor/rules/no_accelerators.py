@@ -23,9 +23,10 @@ def check(sources: Sources) -> Iterator[Finding]:
         if task.is_fargate and task.gpus:
             message = f"{task.title} asks for {task.gpus} GPUs on Fargate, which has none"
             yield _finding(task.path, task.line, message)
+    served = {id(pod.owner) for pod in pods_of(sources, partial=True) if pod.chips}  # a head needs none of its own
     for pod in pods_of(sources):
         claims = pod.spec.get("resourceClaims") or pod.spec.get("runtimeClassName")
-        for container in pod.mains if not claims and not pod.chips else ():
+        for container in pod.mains if not claims and id(pod.owner) not in served else ():
             image = str(container.get("image") or "")
             if _needs(image, words_of(container)) and not any(_claims(one) for one in pod.mains):
                 message = f"{title_of(pod, container)} runs {image} and asks for no accelerator"

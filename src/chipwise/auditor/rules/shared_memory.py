@@ -13,6 +13,7 @@ from chipwise.auditor.pods import chips_of, pods_of, title_of
 from chipwise.auditor.source import Located, Sources, line_of, listed, look, mapped, whole_number
 
 ABOUT = "containers with several GPUs have shared memory"
+_SHARED_BY_OPERATOR = ("RayCluster", "RayService", "RayJob")  # KubeRay mounts an emptyDir in memory at /dev/shm
 _GPUS = ("nvidia.com/gpu", "amd.com/gpu")
 LEAST_BYTES = 2.0**29  # below it, the first collective of two processes may not find room
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgtb]?)(?:i?b?)")
@@ -21,7 +22,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgtb]?)(?:i?b?)")
 def check(sources: Sources) -> Iterator[Finding]:
     yield from _services(sources)
     for pod in pods_of(sources):
-        if pod.owner.kind == "DaemonSet" or pod.spec.get("hostIPC") is True:
+        if pod.owner.kind in _SHARED_BY_OPERATOR or pod.owner.kind == "DaemonSet" or pod.spec.get("hostIPC") is True:
             continue
         volumes = {str(look(one, "name")): look(one, "emptyDir", "sizeLimit") for one in listed(pod.spec.get("volumes"))}
         for container in pod.containers:
