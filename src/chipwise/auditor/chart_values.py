@@ -1,17 +1,17 @@
 """Templates of a chart filled in without Helm: values, conditions and named parts, as far as that goes.
 
-Only what charts use most is known: `.Values`, `.Release`, `.Chart`, `if`, `with`, `range` (once), `include`, `toYaml`,
-`default`, `quote`, `nindent`. Whatever else an action says becomes a name."""
+Only what charts use most is known: `.Values`, `.Release`, `.Chart`, `if`, `with`, `range`, `include`, `toYaml`,
+`default`, `quote`, `printf`, `nindent`. Whatever else an action says becomes a name."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
 
-from chipwise.auditor.source import listed, look, mapped
+from chipwise.auditor.source import look, mapped
 
 _ACTION = re.compile(r"\{\{-?\s*((?:(?!\}\}).)*?)\s*-?\}\}")
 _COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}", re.DOTALL)
@@ -37,26 +37,29 @@ class Chart:
         text = _COMMENT.sub(lambda comment: re.sub(r"[^\n]", " ", comment[0]), text)
         for _, _, _, begin, end in list(_parts(text)):  # parts that it defines are written where they are included
             text = text[:begin] + re.sub(r"[^\n]", " ", text[begin:end]) + text[end:]
-        rows: list[tuple[str, int]] = []
-        stack: list[tuple[bool, Any]] = []  # whether the block is written, and what `.` means in it
-        for number, line in enumerate(text.splitlines(), start=1):
+        return list(self._rows(list(enumerate(text.splitlines(), start=1)), self.top))
+
+    def _rows(self, lines: Sequence[tuple[int, str]], dot: Any) -> Iterator[tuple[str, int]]:
+        index = 0
+        while index < len(lines):
+            number, line = lines[index]
             action = _ACTION.fullmatch(line.strip())
-            word = action[1].split()[0] if action and action[1] else ""
-            is_written, dot = all(open_ for open_, _ in stack), stack[-1][1] if stack else self.top
+            word, _, rest = action[1].partition(" ") if action else ("", "", "")
+            index += 1
             if word in _OPENING:
-                value = self._value(action[1][len(word) :].strip(), dot) if action else None
-                stack.append((word not in ("define", "block") and self._holds(value), self._inner(word, value, dot)))
-            elif word == "else":
-                if stack:
-                    stack[-1] = (not stack[-1][0], stack[-1][1])
-            elif word == "end":
-                stack[-1:] = []
-            elif is_written and not (word.startswith(("/*", "$")) and action):
+                middle, end = _block(lines, index)
+                value = self._value(rest, dot)
+                if word == "range" and isinstance(value, list):
+                    for item in value:
+                        yield from self._rows(lines[index:middle], item)
+                elif word in ("if", "with", "range"):
+                    body = lines[index:middle] if self._holds(value) else lines[middle + 1 : end]
+                    yield from self._rows(body, value if word == "with" and value is not _NOT_KNOWN else dot)
+                index = end + 1
+            elif action is None or not word.startswith(("/*", "$")):
                 written = "".join(self._parts_of(line, dot))
-                if action and not written.strip():
-                    continue
-                rows += [(row, number) for row in (written.lstrip("\n") if action else written).split("\n")]
-        return rows
+                if action is None or written.strip():
+                    yield from ((row, number) for row in (written.lstrip("\n") if action else written).split("\n"))
 
     def _parts_of(self, line: str, dot: Any) -> Iterator[str]:
         position = 0
@@ -65,11 +68,6 @@ class Chart:
             yield self._text(action[1], dot)
             position = action.end()
         yield line[position:]
-
-    def _inner(self, word: str, value: Any, dot: Any) -> Any:
-        if word == "with":
-            return value
-        return next(iter(listed(value)), dot) if word == "range" else dot
 
     def _holds(self, value: Any) -> bool:
         return value is _NOT_KNOWN or bool(value)
@@ -102,6 +100,10 @@ class Chart:
                 return ("\n" if name == "nindent" else "") + "\n".join(rows)
             case "quote" | "squote" if arguments:
                 return f'"{arguments[-1]}"'
+            case "printf" if len(arguments) > 1 and _NOT_KNOWN not in arguments:
+                pieces = re.split(r"%[sdvq]", str(arguments[0]))
+                values = [*map(str, arguments[1:]), *[""] * len(pieces)]
+                return "".join(piece + value for piece, value in zip(pieces, values, strict=False))
             case "default" if len(arguments) > 1:
                 return arguments[-1] or arguments[0]
             case "not" if arguments:
@@ -131,6 +133,20 @@ class Chart:
 
 
 _NOT_KNOWN = object()
+
+
+def _block(lines: Sequence[tuple[int, str]], begin: int) -> tuple[int, int]:
+    """Where the `else` of a block stands, or else its end; and its end."""
+    depth, middle = 1, None
+    for index in range(begin, len(lines)):
+        action = _ACTION.fullmatch(lines[index][1].strip())
+        word = action[1].partition(" ")[0] if action else ""
+        depth += (word in _OPENING) - (word == "end")
+        if word == "else" and depth == 1 and middle is None:
+            middle = index
+        if not depth:
+            return index if middle is None else middle, index
+    return len(lines) if middle is None else middle, len(lines)
 
 
 def _parts(text: str) -> Iterator[tuple[str, int, int, int, int]]:
