@@ -102,7 +102,7 @@ def test_an_audit_reads_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert main(["audit", "-", "--json"]) == 1
     shown = json.loads(capsys.readouterr().out)
     assert {"host-access", "root-container"} <= {one["rule"] for one in shown["findings"]}
-    assert all(set(one) == {"rule", "weight", "path", "line", "what", "fix", "page"} for one in shown["findings"])
+    assert all(set(one) == {"rule", "weight", "path", "line", "what", "fix", "also", "page"} for one in shown["findings"])
 
 
 def test_an_audit_of_nothing_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

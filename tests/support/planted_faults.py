@@ -12,8 +12,10 @@ from chipwise.api.audit import audit
 from chipwise.auditor.finding import Finding
 
 CORPUS = Path(__file__).resolve().parents[2] / "benchmarks" / "audit_corpus"
-PARTS = ("open", "aside", "later", "last", "second", "third", "fourth")
+PARTS = ("open", "aside", "later", "last", "second", "third", "fourth", "fifth")
 NEAR = 6  # lines: what is missing has no line of its own
+BUILT_PARTS = ("second", "fourth")  # with overlays, whose faults are there only when they are built
+_NO_TOOL = ("templates not rendered: helm is not installed", "patches not applied: neither")  # true, and of this machine
 _MARK = re.compile(r"[ \t]*#! (.*)$", re.MULTILINE)
 
 # Marks of parts that were written before anybody looked at the rules, and the rules that say the same.
@@ -67,6 +69,14 @@ SAME = {
     "machine-too-small": ("machine-size",),
     "uneven": ("uneven-split",),
     "no-group-restart": ("group-restart",),
+    "selector": ("selector-mismatch",),
+    "restart-policy": ("job-policy",),
+    "no-taint": ("accelerator-taints",),
+    "consolidation": ("node-expiry",),
+    "bounds": ("machine-bounds",),
+    "no-gpu": ("no-accelerators",),
+    "floating-tag": ("unpinned-image",),
+    "bf16-on-volta": ("precision-chip",),
     "not-indexed": ("job-policy",),
 }
 
@@ -140,7 +150,7 @@ def findings_of(case: Case) -> tuple[Finding, ...]:
             path = Path(folder, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        return audit(folder).findings
+        return tuple(finding for finding in audit(folder).findings if not finding.what.startswith(_NO_TOOL))
 
 
 def _missed(faults: Sequence[Fault], findings: Sequence[Finding]) -> Iterator[Fault]:

@@ -33,16 +33,16 @@ def kustomize_build(directory: Path) -> Build:
 
 def _run(command: list[str], name: str, fix: str) -> Build:
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=WITHIN_S, stdin=subprocess.DEVNULL
         )
     except subprocess.TimeoutExpired:
         return Build(reason=f"{name} took more than {WITHIN_S:.0f} s", fix=fix)
     except OSError as error:
         return Build(reason=f"{name} could not be started ({error.strerror})", fix=fix)
-    if done.returncode:
-        said = " ".join(done.stderr.split())[:300] or f"exit code {done.returncode}"
-        return Build(reason=f"{name} says: {said}", fix=fix)
-    if len(done.stdout) > _LARGEST:
+    if completed.returncode:
+        message = " ".join(completed.stderr.split())[:300] or f"exit code {completed.returncode}"
+        return Build(reason=f"{name} says: {message}", fix=fix)
+    if len(completed.stdout) > _LARGEST:
         return Build(reason=f"{name} wrote more than {_LARGEST / 1e6:g} MB", fix="Audit its parts.")
-    return Build(text=done.stdout or "---\n")
+    return Build(text=completed.stdout or "---\n")

@@ -77,9 +77,9 @@ def audit(files: Iterable[tuple[str, str | Unreadable]], builds: Mapping[str, Bu
     foreign = read.foreign()
     read.skipped += [f"{path}: nothing says what it is for" for path in foreign]
     read.skipped += [f"{path}: a patch of a kustomization" for path in sorted((patches - read.built) & set(read.audited))]
-    kept = [one for one in read.manifests if one.path not in patches]
+    remaining = [one for one in read.manifests if one.path not in patches]
     sources = Sources(
-        manifests=tuple(kept),
+        manifests=tuple(remaining),
         blocks=tuple(read.blocks),
         dockerfiles=tuple(read.dockerfiles),
         compose=tuple(read.compose),
@@ -196,10 +196,10 @@ class _Read:
     def _filled(self, root: str, chart: Any) -> Iterator[Manifest | Unreadable]:
         helpers = "\n".join(text for path, text in self.templates.items() if inside(path, root))
         values = self.values_of(posixpath.join(root, "values.yaml"))
-        named = Chart(str(look(chart, "name") or "chart"), str(look(chart, "appVersion") or ""), values, helpers)
+        chart_parts = Chart(str(look(chart, "name") or "chart"), str(look(chart, "appVersion") or ""), values, helpers)
         for path, text in self.templates.items():
             if inside(path, root) and path.endswith((".yaml", ".yml")):
-                for document in filled(path, named.fill(text)):
+                for document in filled(path, chart_parts.fill(text)):
                     if isinstance(document, Unreadable):
                         self._unbuilt(path, f"the file is not looked at: {document}", _HELM)
                     else:
@@ -207,7 +207,7 @@ class _Read:
 
     def build(self, kustomizations: Mapping[str, Manifest], builds: Mapping[str, Build]) -> None:
         """Kustomizations: what was built takes the place of what it was built from."""
-        made, taken = list[Manifest](), set[str]()
+        built_manifests, consumed = list[Manifest](), set[str]()
         for top in tops(kustomizations):
             paths, build = parts(top, kustomizations), builds.get(top)
             if build is None or not build.text:
@@ -215,16 +215,18 @@ class _Read:
                 if build is not None and overlaid:
                     self._unbuilt(paths[0], f"patches not applied: {build.reason}", build.fix)
                 continue
-            made += [one for one in built(build.text, paths, kustomizations, self.manifests) if isinstance(one, Manifest)]
-            taken |= set(files_of(paths, kustomizations))
-        self.built = taken
-        self.manifests = [one for one in self.manifests if one.path not in taken] + made
+            built_manifests += [
+                one for one in built(build.text, paths, kustomizations, self.manifests) if isinstance(one, Manifest)
+            ]
+            consumed |= set(files_of(paths, kustomizations))
+        self.built = consumed
+        self.manifests = [one for one in self.manifests if one.path not in consumed] + built_manifests
 
     def foreign(self) -> list[str]:
         """Files of mappings of which none has a shape that some rule reads."""
         documents: dict[str, list[Manifest]] = {}
-        for one in (*self.manifests, *self.compose):
-            documents.setdefault(one.path, []).append(one)
+        for document in (*self.manifests, *self.compose):
+            documents.setdefault(document.path, []).append(document)
         return [path for path, every in documents.items() if not any(map(_is_ours, every))]
 
     def _unbuilt(self, path: str, message: str, fix: str) -> None:

@@ -18,9 +18,9 @@ class Build:
 
 def charts(paths: Iterable[str]) -> Iterator[str]:
     """Directories of Helm charts; those inside another are parts of it."""
-    every = sorted(posixpath.dirname(path) for path in paths if posixpath.basename(path) == "Chart.yaml")
-    for root in every:
-        if not any(other != root and inside(root, posixpath.join(other, "charts")) for other in every):
+    roots = sorted(posixpath.dirname(path) for path in paths if posixpath.basename(path) == "Chart.yaml")
+    for root in roots:
+        if not any(other != root and inside(root, posixpath.join(other, "charts")) for other in roots):
             yield root
 
 

@@ -1,19 +1,20 @@
 """Templates of a chart filled in without Helm: values, conditions and named parts, as far as that goes.
 
-Only what charts use most is known: `.Values`, `.Release`, `.Chart`, `if`, `with`, `range` (once), `include`, `toYaml`,
-`default`, `quote`, `nindent`. Whatever else an action says becomes a name."""
+Only what charts use most is known: `.Values`, `.Release`, `.Chart`, `if`, `with`, `range`, `include`, `toYaml`,
+`default`, `quote`, `printf`, `nindent`. Whatever else an action says becomes a name."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
 
-from chipwise.auditor.source import listed, look, mapped
+from chipwise.auditor.source import look, mapped
 
 _ACTION = re.compile(r"\{\{-?\s*((?:(?!\}\}).)*?)\s*-?\}\}")
+_COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}", re.DOTALL)
 _OPENING = ("if", "with", "range", "define", "block")
 _WORD = re.compile(r"\"[^\"]*\"|\([^()]*\)|[^\s|]+")
 _UNKNOWN = "release-name"
@@ -28,45 +29,45 @@ class Chart:
             "Release": {"Name": _UNKNOWN, "Namespace": "default", "Service": "Helm"},
             "Chart": {"Name": name, "AppVersion": version, "Version": version},
         }
+        helpers = _COMMENT.sub("", helpers)
         self.parts = {name: helpers[begin:end].strip("\n") for name, begin, end, _, _ in _parts(helpers)}
 
     def fill(self, text: str) -> list[tuple[str, int]]:
         """Rows, each with the line of the template that wrote it."""
+        text = _COMMENT.sub(lambda comment: re.sub(r"[^\n]", " ", comment[0]), text)
         for _, _, _, begin, end in list(_parts(text)):  # parts that it defines are written where they are included
             text = text[:begin] + re.sub(r"[^\n]", " ", text[begin:end]) + text[end:]
-        rows: list[tuple[str, int]] = []
-        stack: list[tuple[bool, Any]] = []  # whether the block is written, and what `.` means in it
-        for number, line in enumerate(text.splitlines(), start=1):
+        return list(self._rows(list(enumerate(text.splitlines(), start=1)), self.top))
+
+    def _rows(self, lines: Sequence[tuple[int, str]], dot: Any) -> Iterator[tuple[str, int]]:
+        index = 0
+        while index < len(lines):
+            number, line = lines[index]
             action = _ACTION.fullmatch(line.strip())
-            word = action[1].split()[0] if action and action[1] else ""
-            shown, dot = all(open_ for open_, _ in stack), stack[-1][1] if stack else self.top
+            word, _, rest = action[1].partition(" ") if action else ("", "", "")
+            index += 1
             if word in _OPENING:
-                value = self._value(action[1][len(word) :].strip(), dot) if action else None
-                stack.append((word not in ("define", "block") and self._holds(value), self._inner(word, value, dot)))
-            elif word == "else":
-                if stack:
-                    stack[-1] = (not stack[-1][0], stack[-1][1])
-            elif word == "end":
-                stack[-1:] = []
-            elif shown and not (word.startswith(("/*", "$")) and action):
+                middle, end = _block(lines, index)
+                value = self._value(rest, dot)
+                if word == "range" and isinstance(value, list):
+                    for item in value:
+                        yield from self._rows(lines[index:middle], item)
+                elif word in ("if", "with", "range"):
+                    body = lines[index:middle] if self._holds(value) else lines[middle + 1 : end]
+                    yield from self._rows(body, value if word == "with" and value is not _NOT_KNOWN else dot)
+                index = end + 1
+            elif action is None or not word.startswith(("/*", "$")):
                 written = "".join(self._parts_of(line, dot))
-                if action and not written.strip():
-                    continue
-                rows += [(row, number) for row in (written.lstrip("\n") if action else written).split("\n")]
-        return rows
+                if action is None or written.strip():
+                    yield from ((row, number) for row in (written.lstrip("\n") if action else written).split("\n"))
 
     def _parts_of(self, line: str, dot: Any) -> Iterator[str]:
-        at = 0
+        position = 0
         for action in _ACTION.finditer(line):
-            yield line[at : action.start()]
+            yield line[position : action.start()]
             yield self._text(action[1], dot)
-            at = action.end()
-        yield line[at:]
-
-    def _inner(self, word: str, value: Any, dot: Any) -> Any:
-        if word == "with":
-            return value
-        return next(iter(listed(value)), dot) if word == "range" else dot
+            position = action.end()
+        yield line[position:]
 
     def _holds(self, value: Any) -> bool:
         return value is _NOT_KNOWN or bool(value)
@@ -82,34 +83,38 @@ class Chart:
     def _value(self, action: str, dot: Any) -> Any:
         """A pipeline: what the first command gives goes to the next as its last word."""
         value: Any = None
-        for at, command in enumerate(_piped(action)):
+        for position, command in enumerate(_piped(action)):
             words = [one.strip() for one in _WORD.findall(command)]
-            value = self._command(words, dot, [value] if at else [])
+            value = self._command(words, dot, [value] if position else [])
         return value
 
     def _command(self, words: list[str], dot: Any, piped: list[Any]) -> Any:
         if not words:
             return None
-        name, given = words[0], [self._word(one, dot) for one in words[1:]] + piped
+        name, arguments = words[0], [self._word(one, dot) for one in words[1:]] + piped
         match name:
-            case "toYaml" if given:
-                return yaml.safe_dump(_plain(given[-1]), default_flow_style=False).rstrip("\n") if given[-1] else "{}"
-            case "nindent" | "indent" if len(given) > 1:
-                rows = [f"{' ' * int(str(given[0]))}{row}" if row else row for row in str(given[-1]).split("\n")]
+            case "toYaml" if arguments:
+                return yaml.safe_dump(_plain(arguments[-1]), default_flow_style=False).rstrip("\n") if arguments[-1] else "{}"
+            case "nindent" | "indent" if len(arguments) > 1:
+                rows = [f"{' ' * int(str(arguments[0]))}{row}" if row else row for row in str(arguments[-1]).split("\n")]
                 return ("\n" if name == "nindent" else "") + "\n".join(rows)
-            case "quote" | "squote" if given:
-                return f'"{given[-1]}"'
-            case "default" if len(given) > 1:
-                return given[-1] or given[0]
-            case "not" if given:
-                return not self._holds(given[-1])
-            case "include" | "template" if given:
-                part = self.parts.get(str(given[0]))
+            case "quote" | "squote" if arguments:
+                return f'"{arguments[-1]}"'
+            case "printf" if len(arguments) > 1 and _NOT_KNOWN not in arguments:
+                pieces = re.split(r"%[sdvq]", str(arguments[0]))
+                values = [*map(str, arguments[1:]), *[""] * len(pieces)]
+                return "".join(piece + value for piece, value in zip(pieces, values, strict=False))
+            case "default" if len(arguments) > 1:
+                return arguments[-1] or arguments[0]
+            case "not" if arguments:
+                return not self._holds(arguments[-1])
+            case "include" | "template" if arguments:
+                part = self.parts.get(str(arguments[0]))
                 return _UNKNOWN if part is None else "\n".join(row for row, _ in Chart.fill(self, part)).strip("\n")
             case "and" | "or":
-                return all(map(self._holds, given)) if name == "and" else any(map(self._holds, given))
-            case "trunc" | "trimSuffix" | "tpl" | "toString" | "int" | "lower" | "replace" | "required" if given:
-                return given[0] if name == "tpl" else given[-1]
+                return all(map(self._holds, arguments)) if name == "and" else any(map(self._holds, arguments))
+            case "trunc" | "trimSuffix" | "tpl" | "toString" | "int" | "lower" | "replace" | "required" if arguments:
+                return arguments[0] if name == "tpl" else arguments[-1]
         return self._word(name, dot) if len(words) == 1 else _NOT_KNOWN
 
     def _word(self, word: str, dot: Any) -> Any:
@@ -128,6 +133,20 @@ class Chart:
 
 
 _NOT_KNOWN = object()
+
+
+def _block(lines: Sequence[tuple[int, str]], begin: int) -> tuple[int, int]:
+    """Where the `else` of a block stands, or else its end; and its end."""
+    depth, middle = 1, None
+    for index in range(begin, len(lines)):
+        action = _ACTION.fullmatch(lines[index][1].strip())
+        word = action[1].partition(" ")[0] if action else ""
+        depth += (word in _OPENING) - (word == "end")
+        if word == "else" and depth == 1 and middle is None:
+            middle = index
+        if not depth:
+            return index if middle is None else middle, index
+    return len(lines) if middle is None else middle, len(lines)
 
 
 def _parts(text: str) -> Iterator[tuple[str, int, int, int, int]]:

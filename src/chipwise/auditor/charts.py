@@ -19,7 +19,7 @@ _VALUES = re.compile(r"\.Values((?:\.\w+)+)")
 _OPEN, _END = re.compile(r"\{\{-?\s*(?:if|with|range|define|block)\b"), re.compile(r"\{\{-?\s*end\b")
 _DOT = re.compile(r"\{\{-?\s*(?:toYaml\s+)?\.(?:\s|\}|[a-z])")
 _FIELD = re.compile(r"\{\{-?[^}]*?(?<![\w.])\.([a-z]\w*)")
-_FEW = 8
+_ROWS_UNDER = 8
 _CONTROL = re.compile(r"\{\{-?\s*(?:if|else|end|with|range|define|block|template|/\*|\$)")
 
 
@@ -64,19 +64,19 @@ def aligned(template: Sequence[str], rows: Sequence[str]) -> list[int]:
 def _between(
     template: Sequence[str], rows: Sequence[str], of_template: tuple[int, int], of_rows: tuple[int, int], lines: list[int]
 ) -> None:
-    at, end = of_template
-    last = at  # the line before the first, counted from 1
+    position, end = of_template
+    last = position  # the line before the first, counted from 1
     for index in range(*of_rows):
-        found = next((line for line in range(at, end) if _wrote(template[line], rows[index])), None)
-        if found is None:  # of a loop, or of an action that wrote several rows
-            writing = next((line for line in range(at, end) if _writes(template[line])), None)
+        matching = next((line for line in range(position, end) if _wrote(template[line], rows[index])), None)
+        if matching is None:  # of a loop, or of an action that wrote several rows
+            writing = next((line for line in range(position, end) if _writes(template[line])), None)
             again = next((line for line in range(len(template)) if _wrote(template[line], rows[index])), None)
             if writing is None and again is not None:
                 lines[index] = again + 1
                 continue
             last = writing + 1 if writing is not None else last
         else:
-            at, last = found + 1, found + 1
+            position, last = matching + 1, matching + 1
         lines[index] = last
 
 
@@ -85,7 +85,7 @@ def _wrote(line: str, row: str) -> bool:
     if "{{" not in line:
         return False
     parts = _ACTION.split(line)
-    if len("".join(parts).strip(" -:'\"")) < 2:
+    if len("".join(parts).strip(" -:'\"")) < 1:
         return False
     return re.fullmatch(".*?".join(re.escape(part) for part in parts), row.rstrip()) is not None
 
@@ -97,7 +97,7 @@ def _writes(line: str) -> bool:
 
 def with_values(finding: Finding, rows: Sequence[str], path: str, values: Any) -> Finding:
     """With the places of the values that the line of a template takes, or what stands under it."""
-    text = " ".join(_under(rows, finding.line - 1))
+    text = " ".join(_rows_under(rows, finding.line - 1))
     places = []
     for reference in _VALUES.findall(text):
         keys = reference.strip(".").split(".")
@@ -111,19 +111,19 @@ def with_values(finding: Finding, rows: Sequence[str], path: str, values: Any) -
     return replace(finding, also=(*finding.also, *dict.fromkeys(places)))
 
 
-def _under(rows: Sequence[str], at: int) -> Iterator[str]:
+def _rows_under(rows: Sequence[str], position: int) -> Iterator[str]:
     """A line; where it is a key alone, what it is given; and what `.` means in it."""
-    yield rows[at]
-    deep = len(rows[at]) - len(rows[at].lstrip())
+    yield rows[position]
+    deep = len(rows[position]) - len(rows[position].lstrip())
     below = []
-    for row in rows[at + 1 : at + 1 + _FEW] if rows[at].rstrip().endswith(":") else ():
+    for row in rows[position + 1 : position + 1 + _ROWS_UNDER] if rows[position].rstrip().endswith(":") else ():
         if row.strip() and len(row) - len(row.lstrip()) <= deep:
             break
         below.append(row)
     yield from below
-    if any(_DOT.search(row) for row in (rows[at], *below)):
+    if any(_DOT.search(row) for row in (rows[position], *below)):
         opened = 0
-        for row in reversed(rows[:at]):
+        for row in reversed(rows[:position]):
             opened += len(_END.findall(row)) - len(_OPEN.findall(row))
             if opened < 0:
                 yield row

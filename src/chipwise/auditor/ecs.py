@@ -103,5 +103,5 @@ def _reservation(gpus: int, line: int) -> Located:
         mapping = Located()
         mapping[key], mapping.lines[key], mapping.line = inside, line, line
         inside = mapping
-    found: Located = inside
-    return found
+    reservation: Located = inside
+    return reservation

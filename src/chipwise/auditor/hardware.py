@@ -48,6 +48,6 @@ def chips_for(pod: Pod) -> tuple[Chip, ...]:
 def architectures_for(pod: Pod) -> set[str]:
     """`arm64` or `amd64`, by label or by machine."""
     stated = node_labels(pod.spec).get("kubernetes.io/arch", ())
-    found = {"arm64" if one.cpu_arch in ("arm64", "aarch64") else "amd64" for one in machines_for(pod) if one.cpu_arch}
-    found |= {"arm64" for chip in chips_for(pod) if chip.name.startswith(("GH200", "GB200", "GB300"))}
-    return set(stated) or found
+    known = {"arm64" if one.cpu_arch in ("arm64", "aarch64") else "amd64" for one in machines_for(pod) if one.cpu_arch}
+    known |= {"arm64" for chip in chips_for(pod) if chip.name.startswith(("GH200", "GB200", "GB300"))}
+    return set(stated) or known

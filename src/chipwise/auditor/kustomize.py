@@ -20,13 +20,15 @@ Sourced = tuple[str, Any]  # a file, and a value in it
 def patched(kustomizations: Mapping[str, Manifest]) -> set[str]:
     """`kustomizations` are by path. Paths of the patches that they name, relative to where the audit began."""
     return {
-        path for at, kustomization in kustomizations.items() for path in _named(at, kustomization, (*_PATCHES, "components"))
+        path
+        for at, kustomization in kustomizations.items()
+        for path in _named_paths(at, kustomization, (*_PATCHES, "components"))
     }
 
 
 def tops(kustomizations: Mapping[str, Manifest]) -> list[str]:
     """Directories that no other kustomization builds upon: what is applied."""
-    used = {path for at, one in kustomizations.items() for path in _named(at, one, _PARTS)}
+    used = {path for at, one in kustomizations.items() for path in _named_paths(at, one, _PARTS)}
     tops = [posixpath.dirname(at) for at in kustomizations if posixpath.dirname(at) not in used]
     components = [posixpath.dirname(at) for at, one in kustomizations.items() if one.kind == "Component"]
     return sorted(set(tops) - set(components))
@@ -41,28 +43,28 @@ def is_remote(kustomization: Manifest) -> bool:
 def parts(top: str, kustomizations: Mapping[str, Manifest]) -> list[str]:
     """Kustomizations that the one of a directory is made from, itself first."""
     by_directory = {posixpath.dirname(path): path for path in kustomizations}
-    found, waiting = list[str](), [by_directory[top]] if top in by_directory else []
+    ordered, waiting = list[str](), [by_directory[top]] if top in by_directory else []
     while waiting:
         path = waiting.pop(0)
-        if path not in found:
-            found.append(path)
-            names = _named(path, kustomizations[path], _PARTS)
+        if path not in ordered:
+            ordered.append(path)
+            names = _named_paths(path, kustomizations[path], _PARTS)
             waiting += [by_directory[name] for name in names if name in by_directory]
-    return found
+    return ordered
 
 
 def files_of(paths: Sequence[str], kustomizations: Mapping[str, Manifest]) -> list[str]:
     """Files that these kustomizations name: patches before what they change."""
-    patches = [name for path in paths for name in _named(path, kustomizations[path], _PATCHES)]
-    return [*patches, *(name for path in paths for name in _named(path, kustomizations[path], _PARTS))]
+    patches = [name for path in paths for name in _named_paths(path, kustomizations[path], _PATCHES)]
+    return [*patches, *(name for path in paths for name in _named_paths(path, kustomizations[path], _PARTS))]
 
 
-def _named(at: str, kustomization: Manifest, keys: Sequence[str]) -> Iterator[str]:
+def _named_paths(position: str, kustomization: Manifest, keys: Sequence[str]) -> Iterator[str]:
     for key in keys:
         for item in listed(kustomization.body.get(key)):
             name = item if isinstance(item, str) else look(item, "path")
             if isinstance(name, str) and "\n" not in name and "://" not in name:
-                yield posixpath.normpath(posixpath.join(posixpath.dirname(at), name))
+                yield posixpath.normpath(posixpath.join(posixpath.dirname(position), name))
 
 
 def built(
@@ -79,9 +81,9 @@ def built(
         home = sources[-1].path if sources else paths[0]
         inline = [(path, value) for path in paths for value in _inline(kustomizations[path], document)]
         _locate(document.body, [*inline, *((one.path, one.body) for one in sources)], At(1, home))
-        made = Manifest(home, document.body)
-        _images(made, [(path, kustomizations[path]) for path in paths])
-        yield made
+        manifest = Manifest(home, document.body)
+        _images(manifest, [(path, kustomizations[path]) for path in paths])
+        yield manifest
 
 
 def _inline(kustomization: Manifest, document: Manifest) -> Iterator[Located]:
@@ -128,10 +130,10 @@ def _locate(value: Any, sources: Sequence[Sourced], parent: At) -> None:
     elif isinstance(value, LocatedList):
         value.lines = []
         for index, item in enumerate(value):
-            same = [found for source in sources if (found := _item(source, index, item)) is not None]
-            place = At(same[-1][2], same[-1][0]) if same else parent
+            counterparts = [counterpart for source in sources if (counterpart := _item(source, index, item)) is not None]
+            place = At(counterparts[-1][2], counterparts[-1][0]) if counterparts else parent
             value.lines.append(place)
-            _locate(item, [(path, node) for path, node, _ in same], place)
+            _locate(item, [(path, node) for path, node, _ in counterparts], place)
 
 
 def _item(source: Sourced, index: int, item: Any) -> tuple[str, Any, int] | None:
@@ -142,10 +144,10 @@ def _item(source: Sourced, index: int, item: Any) -> tuple[str, Any, int] | None
     if not isinstance(nodes, LocatedList):
         return None
     key = next((one for one in _KEYS if isinstance(item, Located) and one in item), None)
-    for at, node in enumerate(nodes):
-        same = look(node, key) == item[key] if key and isinstance(item, Located) else node == item
-        if same:
-            return path, node, nodes.lines[at] if at < len(nodes.lines) else 1
+    for position, node in enumerate(nodes):
+        is_same = look(node, key) == item[key] if key and isinstance(item, Located) else node == item
+        if is_same:
+            return path, node, nodes.lines[position] if position < len(nodes.lines) else 1
     if key is None and index < len(nodes) and isinstance(item, Located):
         return path, nodes[index], nodes.lines[index]
     return None

@@ -96,8 +96,8 @@ def _shaped(manifest: Manifest, value: Any, labels: Located | None, above: tuple
     own = metadata.get("labels") if isinstance(metadata, Located) else None
     for key, item in value.items():
         if manifest.kind and isinstance(item, Located) and key in _SINGLE and "image" in item:
-            given = _of_component(item, above[-2]) if key == "mainContainer" and len(above) > 1 else item
-            yield Pod(manifest, _with_container(value, key, given), above=above)
+            container = _of_component(item, above[-2]) if key == "mainContainer" and len(above) > 1 else item
+            yield Pod(manifest, _with_container(value, key, container), above=above)
         elif manifest.kind == "InferenceService" and key == "model" and isinstance(item, Located):
             yield Pod(manifest, _with_container(value, key, item), partial=True, above=above)
         elif manifest.kind == "TrainJob" and key == "trainer" and isinstance(item, Located):
@@ -143,12 +143,12 @@ def _of_component(container: Located, component: Located) -> Located:
     resources = component.get("resources")
     if "resources" in container or not isinstance(resources, Located):
         return container
-    changed, every = _copied(container), _copied(resources)
+    changed, limits_and_requests = _copied(container), _copied(resources)
     for key, value in resources.items():
         if isinstance(value, Located) and "gpu" in value:
-            every[key] = side = _copied(value)
+            limits_and_requests[key] = side = _copied(value)
             side["nvidia.com/gpu"], side.lines["nvidia.com/gpu"] = side.pop("gpu"), line_of(value, "gpu")
-    changed["resources"], changed.lines["resources"] = every, line_of(component, "resources")
+    changed["resources"], changed.lines["resources"] = limits_and_requests, line_of(component, "resources")
     if look(component, "sharedMemory", "size"):
         changed["sharedMemory"] = component["sharedMemory"]
     return changed

@@ -31,15 +31,16 @@ def tasks_of(sources: Sources) -> Iterator[Task]:
             continue
         chip, devices = _accelerators(look(body, "resources", "accelerators"))
         words = tuple(words_of_text(str(body["run"]), line_of(body, "run")))
-        yield Task(manifest, words, max(1, whole_number(body.get("num_nodes"))), devices, chip)
+        nodes = max(1, whole_number(body.get("num_nodes")))
+        yield Task(manifest=manifest, words=words, nodes=nodes, devices=devices, chip=chip)
 
 
 def settings_of(task: Task) -> Iterator[tuple[str, str, int]]:
     """Variables that it sets: name, value and line."""
     for key in ("envs", "secrets"):
-        given = task.manifest.body.get(key)
-        if isinstance(given, Located):
-            yield from ((name, str(value), line_of(given, name)) for name, value in given.items() if value is not None)
+        arguments = task.manifest.body.get(key)
+        if isinstance(arguments, Located):
+            yield from ((name, str(value), line_of(arguments, name)) for name, value in arguments.items() if value is not None)
     yield from exported(task.words)
 
 

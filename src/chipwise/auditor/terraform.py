@@ -125,11 +125,11 @@ def google_pools(block: TerraformBlock) -> Iterator[Mapping[str, Any]]:
 def line_inside(sources: Sources, block: TerraformBlock, name: str, after: str = "") -> int:
     """Where an argument of a block is written, after the one that it stands in; the reader keeps the line of the block only."""
     text = next((text for path, text in sources.texts if path == block.path), "")
-    lines, at = text.splitlines(), block.line
-    for each in (after, name) if after else (name,):
-        opening = re.compile(rf'\s*(?:(?:[\w-]+\s*=\s*)?\{{\s*)?"?{re.escape(each)}"?\s*(?:[:=]|\{{)')
-        at = next((number for number in range(at, len(lines) + 1) if opening.match(lines[number - 1])), at)
-    return at
+    lines, position = text.splitlines(), block.line
+    for token_bytes in (after, name) if after else (name,):
+        opening = re.compile(rf'\s*(?:(?:[\w-]+\s*=\s*)?\{{\s*)?"?{re.escape(token_bytes)}"?\s*(?:[:=]|\{{)')
+        position = next((number for number in range(position, len(lines) + 1) if opening.match(lines[number - 1])), position)
+    return position
 
 
 def rows_of(sources: Sources, block: TerraformBlock) -> Iterator[tuple[int, str]]:

@@ -69,15 +69,15 @@ def check(sources: Sources) -> Iterator[Finding]:
             )
     for resource in resources_of(sources):
         for mapping in walk(resource.properties) if resource.type.startswith("AWS::IAM::") else ():
-            actions, on = _words(mapping.get("Action")), _words(mapping.get("Resource"))
-            broad = "*" in actions or ("*" in on and any(one.endswith(":*") for one in actions))
+            actions, resources = _words(mapping.get("Action")), _words(mapping.get("Resource"))
+            broad = "*" in actions or ("*" in resources and any(one.endswith(":*") for one in actions))
             if mapping.get("Effect") == "Allow" and broad:
                 yield Finding(
                     rule=_RULE,
                     weight=Weight.HIGH,
                     path=resource.path,
                     line=line_of(mapping, "Action"),
-                    what=f"{resource.name} allows {', '.join(actions)} on {', '.join(on)}",
+                    what=f"{resource.name} allows {', '.join(actions)} on {', '.join(resources)}",
                     fix=_FIX,
                 )
             if any(_ADMINISTRATOR.search(str(one)) for one in listed(mapping.get("ManagedPolicyArns"))):
@@ -109,10 +109,10 @@ def _broad_role(block: TerraformBlock) -> str | None:
         return role if role in ("roles/owner", "roles/editor") else None
     if kind == "azurerm_role_assignment":
         role = text_of(block.body.get("role_definition_name"))
-        whole = "/resourceGroups/" not in text_of(block.body.get("scope")) and "subscription" in text_of(
+        is_subscription = "/resourceGroups/" not in text_of(block.body.get("scope")) and "subscription" in text_of(
             block.body.get("scope")
         )
-        return role if whole and role in ("Owner", "Contributor", "User Access Administrator") else None
+        return role if is_subscription and role in ("Owner", "Contributor", "User Access Administrator") else None
     return None
 
 

@@ -12,7 +12,7 @@ from chipwise.auditor.tasks import exported, settings_of, tasks_of
 from chipwise.auditor.workloads import spans_machines
 
 ABOUT = "settings of NCCL leave the fast paths on"
-_ON = ("1", "true", "TRUE")
+_SWITCHED_ON = ("1", "true", "TRUE")
 _PATHS = {"NCCL_P2P_DISABLE": "direct copies between GPUs", "NCCL_SHM_DISABLE": "shared memory between ranks"}
 _FABRICS = ("vpc.amazonaws.com/efa", "rdma/", "nvidia.com/hostdev", "openshift.io/")
 _LOCAL = ("lo", "docker0", "=lo")
@@ -21,8 +21,8 @@ _LOCAL = ("lo", "docker0", "=lo")
 def check(sources: Sources) -> Iterator[Finding]:
     for pod in pods_of(sources, partial=True):
         group = spans_machines(pod.owner)
-        several = group or sum(pod.chips.values()) > 1
-        for container in pod.containers if several else ():
+        is_parallel = group or sum(pod.chips.values()) > 1
+        for container in pod.containers if is_parallel else ():
             settings = [*variables(container), *exported(words_of_container(container))]
             if settings:
                 fabric = _fabric(container, settings)
@@ -44,9 +44,9 @@ def _wrong(path: str, title: str, settings: list[tuple[str, str, int]], group: b
         if group and name in ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME") and value in _LOCAL:
             message = f"{title}: {name} is {value}, where no other machine is"
             yield _finding(path, line, message, f"Drop {name}, or name the interface that machines share.", Weight.HIGH)
-        elif name in _PATHS and value in _ON:
+        elif name in _PATHS and value in _SWITCHED_ON:
             yield _finding(path, line, f"{title}: {name} turns off {_PATHS[name]}", f"Drop {name}.")
-        elif fabric and ((name == "NCCL_NET" and value == "Socket") or (name == "NCCL_IB_DISABLE" and value in _ON)):
+        elif fabric and ((name == "NCCL_NET" and value == "Socket") or (name == "NCCL_IB_DISABLE" and value in _SWITCHED_ON)):
             message = f"{title} has a fast network, and {name}={value} leaves it for sockets"
             yield _finding(path, line, message, f"Drop {name}.")
 

@@ -27,14 +27,14 @@ def check(sources: Sources) -> Iterator[Finding]:
             limits = mapped(look(container, "resources", "limits"))
             requests = mapped(look(container, "resources", "requests"))
             for side in (limits, requests):
-                for name in (one for one in side if (meant := _meant(one)) and meant != one):
+                for name in (one for one in side if (device := _device_meant(one)) and device != one):
                     yield Finding(
                         rule="device-limits",
                         weight=Weight.HIGH,
                         path=pod.owner.path,
                         line=line_of(side, name),
                         what=f"{title_of(pod, container)} asks for {name}, which nothing offers",
-                        fix=f"Write {_meant(name)}.",
+                        fix=f"Write {_device_meant(name)}.",
                     )
             for name in (one for one in limits if _is_device(one) and _FRACTION.fullmatch(str(limits[one]))):
                 yield Finding(
@@ -59,7 +59,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                 )
 
 
-def _meant(name: object) -> str | None:
+def _device_meant(name: object) -> str | None:
     """The device whose name this is, or a slip of it."""
     bare = str(name).lower().replace("_", "-")
     return _SLIPS.get(bare) or _SLIPS.get(bare.removesuffix("s"))

@@ -43,12 +43,12 @@ def _serves(manifest: Manifest) -> bool:
     keys = ("ports", "livenessProbe", "readinessProbe")
     return (
         not containers
-        or any(look(one, "ports") or _asked(one) for one in containers)
+        or any(look(one, "ports") or _is_probed(one) for one in containers)
         or not any(look(one, key) for one in containers for key in keys)
     )
 
 
-def _asked(container: Any) -> bool:
+def _is_probed(container: Any) -> bool:
     return any(
         look(container, probe, kind)
         for probe in ("readinessProbe", "livenessProbe")

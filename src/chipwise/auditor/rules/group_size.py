@@ -55,10 +55,10 @@ def _gang(manifest: Manifest) -> Iterator[Finding]:
     """A gang of Volcano that waits for more pods than it has."""
     spec = manifest.body.get("spec")
     tasks = listed(look(spec, "tasks"))
-    least = whole_number(look(spec, "minAvailable"))
+    minimum = whole_number(look(spec, "minAvailable"))
     pods = sum(max(1, whole_number(look(task, "replicas") or 1)) for task in tasks)
-    if tasks and least > pods:
-        message = f"{manifest.title} waits for {least} pods, and has {pods}"
+    if tasks and minimum > pods:
+        message = f"{manifest.title} waits for {minimum} pods, and has {pods}"
         yield _finding(manifest.path, line_of(spec, "minAvailable"), message, f"Set minAvailable to {pods} or less.")
 
 

@@ -29,7 +29,7 @@ def check(sources: Sources) -> Iterator[Finding]:
             sizes = next(iter(inner(block.body, "scaling_config")), {})
             wrong = _wrong(sizes, "min_size", "desired_size", "max_size")
         if wrong:
-            yield _finding(block.path, block.line, f"{block.title}: {wrong[1]}")
+            yield _finding(block.path, block.line, f"{block.title}: {wrong[1]}", line_inside(sources, block, wrong[0]))
         for name, group in machine_groups(block) if block.type == "module" else ():
             if wrong := _wrong(group, "min_size", "desired_size", "max_size"):
                 yield _finding(block.path, line_inside(sources, block, name), f"{block.title}: {name}: {wrong[1]}")
@@ -44,6 +44,7 @@ def _wrong(group: Mapping[str, Any], *keys: str) -> tuple[str, str] | None:
     return None
 
 
-def _finding(path: str, line: int, message: str) -> Finding:
+def _finding(path: str, line: int, message: str, also: int | None = None) -> Finding:
     fix = "Raise the most, or lower the others."
-    return Finding(rule="machine-bounds", weight=Weight.HIGH, path=path, line=line, what=message, fix=fix)
+    places = ((path, also),) if also else ()
+    return Finding(rule="machine-bounds", weight=Weight.HIGH, path=path, line=line, what=message, fix=fix, also=places)

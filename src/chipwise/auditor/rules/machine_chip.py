@@ -11,7 +11,7 @@ from chipwise.auditor.machines import pools
 from chipwise.auditor.source import Sources, TerraformBlock, line_of, listed, look
 from chipwise.auditor.terraform import google_pools, inner, line_inside, text_of
 
-ABOUT = "machines have the chip and the processor that are asked of them"
+ABOUT = "machines have the chip and the processor that they are asked for"
 _GOOGLE = (  # families of Google's machines, and what accelerators of them are called
     (re.compile(r"g2-"), ("nvidia-l4",)),
     (re.compile(r"a2-ultragpu-"), ("nvidia-a100-80gb",)),
@@ -32,9 +32,9 @@ def check(sources: Sources) -> Iterator[Finding]:
         wanted = {str(look(one, "key")): one for one in listed(look(spec, "requirements")) if look(one, "operator") == "In"}
         arch = wanted.get("kubernetes.io/arch")
         stated = {str(value) for value in listed(look(arch, "values"))}
-        found = set().union(*(_architectures(key, listed(look(one, "values"))) for key, one in wanted.items()))
-        if stated and found and not stated & found:
-            kinds = ", ".join(sorted(found))
+        architectures = set().union(*(_architectures(key, listed(look(one, "values"))) for key, one in wanted.items()))
+        if stated and architectures and not stated & architectures:
+            kinds = ", ".join(sorted(architectures))
             yield Finding(
                 rule="machine-chip",
                 weight=Weight.HIGH,

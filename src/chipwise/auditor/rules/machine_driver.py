@@ -37,10 +37,10 @@ def check(sources: Sources) -> Iterator[Finding]:
                             fix='Set gpu_driver_version = "DEFAULT", unless a DaemonSet installs another.',
                         )
     for resource in resources_of(sources, "AWS::EKS::Nodegroup"):
-        given = resource.properties
-        system = _bare(given.get("AmiType"), listed(look(given, "InstanceTypes")))
+        properties = resource.properties
+        system = _bare(properties.get("AmiType"), listed(look(properties, "InstanceTypes")))
         if system is not None:
-            yield _finding(resource.path, line_of(given, "AmiType"), resource.name, system)
+            yield _finding(resource.path, line_of(properties, "AmiType"), resource.name, system)
 
 
 def _bare(system: Any, machines: Any) -> str | None:

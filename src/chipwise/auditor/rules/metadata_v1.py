@@ -27,8 +27,8 @@ def check(sources: Sources) -> Iterator[Finding]:
         yield from _resource(resource)
     for block in (one for one in sources.blocks if one.type == "module"):
         for name, group in machine_groups(block):
-            given = group.get("metadata_options")
-            stated = text_of(given.get("http_tokens")) if isinstance(given, Mapping) else ""
+            group_options = group.get("metadata_options")
+            stated = text_of(group_options.get("http_tokens")) if isinstance(group_options, Mapping) else ""
             if stated and stated != "required":
                 line = line_inside(sources, block, "http_tokens", name)
                 yield _finding(block.path, line, f"{block.title}: {name} allows IMDSv1", 'Set http_tokens = "required".')

@@ -70,9 +70,9 @@ def _fits(pod: Pod, container: Located, size: float) -> Iterator[Finding]:
         )
         yield _finding(pod, length.line, message)
         return
-    each = _kv_bytes(model)
-    if length and each and weights + length.value * each > usable:
-        yield _too_long(pod, container, length, each, usable - weights)
+    token_bytes = _kv_bytes(model)
+    if length and token_bytes and weights + length.value * token_bytes > usable:
+        yield _too_long(pod, container, length, token_bytes, usable - weights)
 
 
 def _stretched(pod: Pod, words: list[Word]) -> bool:
@@ -82,9 +82,11 @@ def _stretched(pod: Pod, words: list[Word]) -> bool:
     return allowed or any(sign in text for sign in ("rope", "yarn", "hf-overrides", "hf_overrides"))
 
 
-def _too_long(pod: Pod, container: Located, length: Number, each: float, left: float) -> Finding:
-    fits = int(left / each) // 1024 * 1024
-    message = f"{title_of(pod, container)}: a context of {length.value:,} tokens takes {length.value * each / 2**30:.0f} GiB"
+def _too_long(pod: Pod, container: Located, length: Number, token_bytes: float, left: float) -> Finding:
+    fits = int(left / token_bytes) // 1024 * 1024
+    message = (
+        f"{title_of(pod, container)}: a context of {length.value:,} tokens takes {length.value * token_bytes / 2**30:.0f} GiB"
+    )
     return _finding(pod, length.line, f"{message}, and {left / 2**30:.0f} are left beside the weights (about {fits:,} tokens)")
 
 

@@ -1,4 +1,4 @@
-"""Places that have no accelerators, whatever is asked of them: what wants one there never starts."""
+"""Places that have no accelerators, whatever a file asks for: what wants one there never starts."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ def check(sources: Sources) -> Iterator[Finding]:
         if task.is_fargate and task.gpus:
             message = f"{task.title} asks for {task.gpus} GPUs on Fargate, which has none"
             yield _finding(task.path, task.line, message)
+    served = {id(pod.owner) for pod in pods_of(sources, partial=True) if pod.chips}  # a head needs none of its own
     for pod in pods_of(sources):
         claims = pod.spec.get("resourceClaims") or pod.spec.get("runtimeClassName")
-        for container in pod.mains if not claims and not pod.chips else ():
+        for container in pod.mains if not claims and id(pod.owner) not in served else ():
             image = str(container.get("image") or "")
             if _needs(image, words_of(container)) and not any(_claims(one) for one in pod.mains):
                 message = f"{title_of(pod, container)} runs {image} and asks for no accelerator"
@@ -33,10 +34,10 @@ def check(sources: Sources) -> Iterator[Finding]:
                 yield _finding(pod.owner.path, line_of(container, "image"), message, fix)
     for compose in sources.compose:
         for name, service in mapped(compose.body.get("services")).items():
-            given = look(service, "deploy", "resources", "reservations", "devices") or look(service, "gpus")
-            given = given or look(service, "runtime") or look(service, "devices") or look(service, "extends")
+            devices = look(service, "deploy", "resources", "reservations", "devices") or look(service, "gpus")
+            devices = devices or look(service, "runtime") or look(service, "devices") or look(service, "extends")
             words = words_of(service) if isinstance(service, Located) else []
-            if not given and _needs(str(look(service, "image") or ""), words):
+            if not devices and _needs(str(look(service, "image") or ""), words):
                 message = f"service {name} runs {look(service, 'image')} and has no GPU"
                 fix = "Reserve it: deploy.resources.reservations.devices with capabilities [gpu], or gpus: all."
                 yield _finding(compose.path, line_of(service, "image"), message, fix)

@@ -115,8 +115,8 @@ def _arguments(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
                 yield from _arguments(inside)
     for key in ("cidr_blocks", "master_authorized_networks"):
         for network in inner(body, key):
-            given = {str(name).strip('"'): value for name, value in network.items()}
-            yield "authorized_networks", [given.get("cidr_block")]
+            settings = {str(name).strip('"'): value for name, value in network.items()}
+            yield "authorized_networks", [settings.get("cidr_block")]
 
 
 def _api(path: str, line: int, title: str) -> Finding:
@@ -127,11 +127,11 @@ def _api(path: str, line: int, title: str) -> Finding:
 
 def _resource(resource: Resource) -> Iterator[Finding]:
     """Of CloudFormation."""
-    given = resource.properties
+    properties = resource.properties
     if resource.type == "AWS::EC2::SecurityGroup":
-        rules = [one for one in listed(given.get("SecurityGroupIngress")) if isinstance(one, Located)]
+        rules = [one for one in listed(properties.get("SecurityGroupIngress")) if isinstance(one, Located)]
     elif resource.type == "AWS::EC2::SecurityGroupIngress":
-        rules = [given]
+        rules = [properties]
     else:
         rules = []
     for rule in rules:
@@ -145,7 +145,7 @@ def _block(sources: Sources, block: TerraformBlock) -> Iterator[Finding]:
     kind = block.labels[0] if block.labels else ""
     if block.type != "resource":
         return
-    opened, where = [], "cidr_blocks"
+    opened, argument = [], "cidr_blocks"
     if kind == "aws_security_group":
         opened = [
             rule
@@ -157,10 +157,10 @@ def _block(sources: Sources, block: TerraformBlock) -> Iterator[Finding]:
     elif kind == "aws_security_group_rule" and text_of(block.body.get("type")) == "ingress":
         opened = [block.body] if _world(listed(block.body.get("cidr_blocks"))) else []
     elif kind == "google_compute_firewall" and text_of(block.body.get("direction")) != "EGRESS":
-        where = "source_ranges"
+        argument = "source_ranges"
         opened = [block.body] if _world(listed(block.body.get("source_ranges"))) else []
     elif kind == "azurerm_network_security_rule":
-        where = "source_address_prefix"
+        argument = "source_address_prefix"
         inbound = text_of(block.body.get("direction")) == "Inbound" and text_of(block.body.get("access")) == "Allow"
         opened = [block.body] if inbound and _world([block.body.get("source_address_prefix")]) else []
     elif kind in ("aws_s3_bucket", "aws_s3_bucket_acl"):
@@ -173,7 +173,7 @@ def _block(sources: Sources, block: TerraformBlock) -> Iterator[Finding]:
             line=block.line,
             what=f"{block.title} lets the whole internet in",
             fix=_FIX,
-            also=((block.path, line_inside(sources, block, where)),),
+            also=((block.path, line_inside(sources, block, argument)),),
         )
 
 

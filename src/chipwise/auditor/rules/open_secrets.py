@@ -77,7 +77,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                     "Take it from a Secret by valueFrom.secretKeyRef.",
                 )
     for manifest in sources.manifests:
-        for name, value, line in _named(manifest.body):
+        for name, value, line in _named_values(manifest.body) if manifest.kind != "Secret" else ():
             if (manifest.path, line) not in known and _is_open(name, value) and _looks_random(value):
                 known.add((manifest.path, line))
                 title = manifest.title if manifest.kind else "the file"
@@ -159,7 +159,7 @@ def check(sources: Sources) -> Iterator[Finding]:
                 )
 
 
-def _named(body: Located) -> Iterator[tuple[str, object, int]]:
+def _named_values(body: Located) -> Iterator[tuple[str, object, int]]:
     """Values under a name of their own, wherever they stand: as a key, or as a pair of name and value."""
     for mapping in walk(body):
         if isinstance(name := mapping.get("name"), str) and "value" in mapping:

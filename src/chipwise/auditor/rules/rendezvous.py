@@ -70,9 +70,9 @@ def _service(pod: Pod, sources: Sources) -> Iterator[Finding]:
     """Pods of a Job have names under a service without an address of its own, which they name as their subdomain."""
     subdomain = pod.spec.get("subdomain")
     services = [
-        one
-        for one in sources.manifests
-        if one.kind == "Service" and look(one.body, "spec", "clusterIP") == "None" and same_space(one, pod.owner)
+        manifest
+        for manifest in sources.manifests
+        if manifest.kind == "Service" and look(manifest.body, "spec", "clusterIP") == "None" and same_space(manifest, pod.owner)
     ]
     if pod.owner.kind != "Job" or not isinstance(subdomain, str) or any(one.name == subdomain for one in services):
         return

@@ -13,6 +13,7 @@ from chipwise.auditor.pods import chips_of, pods_of, title_of
 from chipwise.auditor.source import Located, Sources, line_of, listed, look, mapped, whole_number
 
 ABOUT = "containers with several GPUs have shared memory"
+_SHARED_BY_OPERATOR = ("RayCluster", "RayService", "RayJob")  # KubeRay mounts an emptyDir in memory at /dev/shm
 _GPUS = ("nvidia.com/gpu", "amd.com/gpu")
 LEAST_BYTES = 2.0**29  # below it, the first collective of two processes may not find room
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgtb]?)(?:i?b?)")
@@ -21,7 +22,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgtb]?)(?:i?b?)")
 def check(sources: Sources) -> Iterator[Finding]:
     yield from _services(sources)
     for pod in pods_of(sources):
-        if pod.owner.kind == "DaemonSet" or pod.spec.get("hostIPC") is True:
+        if pod.owner.kind in _SHARED_BY_OPERATOR or pod.owner.kind == "DaemonSet" or pod.spec.get("hostIPC") is True:
             continue
         volumes = {str(look(one, "name")): look(one, "emptyDir", "sizeLimit") for one in listed(pod.spec.get("volumes"))}
         for container in pod.containers:
@@ -45,17 +46,17 @@ def _services(sources: Sources) -> Iterator[Finding]:
     for compose in sources.compose:
         for name, service in mapped(compose.body.get("services")).items():
             devices = [
-                one
-                for one in listed(look(service, "deploy", "resources", "reservations", "devices"))
-                if "gpu" in map(str, listed(look(one, "capabilities")))
+                device
+                for device in listed(look(service, "deploy", "resources", "reservations", "devices"))
+                if "gpu" in map(str, listed(look(device, "capabilities")))
             ]
             counted = max(
                 (whole_number(look(one, "count")) or len(listed(look(one, "device_ids"))) for one in devices), default=0
             )
             split = number_of(words_of_container(service), TENSOR) if isinstance(service, Located) else None
-            several = counted > 1 or (devices and split and split.value > 1)
+            is_parallel = counted > 1 or (devices and split and split.value > 1)
             size = _bytes(look(service, "shm_size"))
-            if several and look(service, "ipc") != "host" and (size is None or size < LEAST_BYTES):
+            if is_parallel and look(service, "ipc") != "host" and (size is None or size < LEAST_BYTES):
                 yield Finding(
                     rule="shared-memory",
                     weight=Weight.MEDIUM,
@@ -79,5 +80,5 @@ def _shared(volumes: Mapping[str, Any], container: Located) -> float:
 
 def _bytes(size: object) -> float | None:
     """`8Gi`, `8gb`, `64m`; None where nothing is said, or something else."""
-    found = _SIZE.fullmatch(str(size or "").strip().lower())
-    return float(found[1]) * 1024 ** ("bkmgt".index(found[2]) if found[2] else 0) if found else None
+    match = _SIZE.fullmatch(str(size or "").strip().lower())
+    return float(match[1]) * 1024 ** ("bkmgt".index(match[2]) if match[2] else 0) if match else None

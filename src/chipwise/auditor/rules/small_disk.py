@@ -8,6 +8,7 @@ from typing import Any
 from chipwise.auditor.cloudformation import resources_of
 from chipwise.auditor.finding import Finding, Weight
 from chipwise.auditor.machines import accelerated, accelerated_google, pools
+from chipwise.auditor.quantity import quantity
 from chipwise.auditor.source import Located, Manifest, Sources, line_of, listed, look, walk, whole_number
 from chipwise.auditor.terraform import google_pools, inner, line_inside, machine_groups, text_of
 
@@ -22,16 +23,21 @@ def check(sources: Sources) -> Iterator[Finding]:
         if plain and manifest.name in wanted and not listed(look(manifest.body, "spec", "blockDeviceMappings")):
             line = line_of(manifest.body, "spec")
             yield _finding(manifest.path, line, f"{manifest.title} leaves machines with accelerators a disk of 20 GiB")
+        mappings = listed(look(manifest.body, "spec", "blockDeviceMappings")) if plain and manifest.name in wanted else ()
+        sizes = [quantity(look(mapping, "ebs", "volumeSize")) for mapping in mappings]
+        if sizes and all(size is not None and size < _ENOUGH_GB * 2**30 for size in sizes):  # of two, one is the system's
+            line = line_of(mappings[-1], "ebs", "volumeSize")
+            yield _finding(manifest.path, line, f"{manifest.title} leaves machines with accelerators a small disk")
         for group in _groups(manifest) if manifest.kind == "ClusterConfig" else ():
             if whole_number(look(group, "volumeSize")) and not _large(look(group, "volumeSize")):
                 message = f"node group {look(group, 'name')} leaves machines with accelerators a small disk"
                 yield _finding(manifest.path, line_of(group, "volumeSize"), message)
     for resource in resources_of(sources, "AWS::EKS::Nodegroup"):
-        given = resource.properties
-        types = [str(one) for one in listed(given.get("InstanceTypes"))]
-        if any(map(accelerated, types)) and whole_number(given.get("DiskSize")) and not _large(given.get("DiskSize")):
-            message = f"{resource.name} leaves machines with accelerators a disk of {given.get('DiskSize')} GB"
-            yield _finding(resource.path, line_of(given, "DiskSize"), message)
+        properties = resource.properties
+        types = [str(one) for one in listed(properties.get("InstanceTypes"))]
+        if any(map(accelerated, types)) and whole_number(properties.get("DiskSize")) and not _large(properties.get("DiskSize")):
+            message = f"{resource.name} leaves machines with accelerators a disk of {properties.get('DiskSize')} GB"
+            yield _finding(resource.path, line_of(properties, "DiskSize"), message)
     for resource in resources_of(sources, "AWS::EC2::Instance", "AWS::EC2::LaunchTemplate"):
         machine = str(next((one["InstanceType"] for one in walk(resource.properties) if "InstanceType" in one), ""))
         for disk in (one["Ebs"] for one in walk(resource.properties) if isinstance(one.get("Ebs"), Located)):

@@ -57,13 +57,13 @@ def _lost(pod: Pod) -> Iterator[Finding]:
     """Saved where the next machine will not find it: outside of every volume, or in one that ends with the pod."""
     volumes = {str(look(one, "name")): one for one in listed(pod.spec.get("volumes"))}
     for container in pod.mains:
-        kept = [
+        remaining = [
             str(look(mount, "mountPath")).rstrip("/") + "/"
             for mount in listed(container.get("volumeMounts"))
             if look(volumes.get(str(look(mount, "name"))), "emptyDir") is None
         ]
         for place in _saved_at(words_of_container(container)):
-            if not (place.text.rstrip("/") + "/").startswith(tuple(kept)):
+            if not (place.text.rstrip("/") + "/").startswith(tuple(remaining)):
                 yield _ephemeral(pod.owner.path, place, pod.owner.title)
 
 

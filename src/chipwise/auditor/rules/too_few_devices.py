@@ -40,7 +40,7 @@ def check(sources: Sources) -> Iterator[Finding]:
         for container in pod.mains:
             devices = _devices(pod, container)
             if devices:
-                words, place = words_of_container(container), _asked(container)
+                words, place = words_of_container(container), _is_probed(container)
                 yield from _split(
                     pod.owner.path, title_of(pod, container), words, devices, _nodes(pod, words), also=(pod.owner.path, place)
                 )
@@ -69,7 +69,7 @@ def _devices(pod: Pod, container: Located) -> int:
     return neuron + sum(count for name, count in chips.items() if name in _GPUS)
 
 
-def _asked(container: Located) -> int:
+def _is_probed(container: Located) -> int:
     """The line of its devices."""
     limits = look(container, "resources", "limits") or look(container, "resources", "requests")
     return next((line_of(limits, name) for name in chips_of(container)), line_of(container, "resources"))
@@ -156,7 +156,7 @@ def _processes(pod: Pod, container: Located, devices: int) -> Iterator[Finding]:
         processes = whole_number(look(mapping, key) or "")
         if processes > devices:
             message = f"{pod.owner.title} starts {processes} processes per machine on {devices} devices"
-            yield _finding(pod.owner.path, line_of(mapping, key), message, processes, (pod.owner.path, _asked(container)))
+            yield _finding(pod.owner.path, line_of(mapping, key), message, processes, (pod.owner.path, _is_probed(container)))
 
 
 def _reserved(service: object) -> tuple[int, int]:

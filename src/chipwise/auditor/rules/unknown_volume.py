@@ -29,9 +29,17 @@ def check(sources: Sources) -> Iterator[Finding]:
                     )
 
 
+def _jobset(manifest: Manifest) -> object:
+    """A JobSet makes claims for its pods; a runtime of Kubeflow holds one."""
+    spec = manifest.body.get("spec")
+    return look(spec, "template", "spec") if manifest.kind.endswith("TrainingRuntime") else spec
+
+
 def _volumes(manifest: Manifest) -> set[str]:
     """Those of a workflow or a claim stand elsewhere in the object than those of its pods."""
-    return {
+    policies = (look(one, "templates") for one in listed(look(_jobset(manifest), "volumeClaimPolicies")))
+    claims = {str(look(claim, "metadata", "name")) for claims in policies for claim in listed(claims)}
+    return claims | {
         str(look(volume, "name") or look(volume, "metadata", "name"))
         for mapping in walk(manifest.body)
         for key in ("volumes", "volumeClaimTemplates", "pvcs")

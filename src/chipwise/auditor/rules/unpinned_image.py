@@ -13,6 +13,7 @@ from chipwise.auditor.tasks import tasks_of
 from chipwise.auditor.terraform import holds_containers, rows_of
 
 ABOUT = "images have a version"
+_MOVING = ("", "latest", "main", "master", "nightly", "dev", "develop", "edge", "head", "HEAD", "unstable", "canary")
 _WRITTEN = re.compile(r'(?:^|[\s{,])"?image"?\s*[=:]\s*"([^"]+)"')
 
 
@@ -57,7 +58,7 @@ def _loose(image: str) -> bool:
     if "@sha256:" in image:
         return False
     tag = image.rpartition("/")[2].partition(":")[2]
-    return tag in ("", "latest")
+    return tag in _MOVING
 
 
 def _finding(path: str, line: int, message: str) -> Finding:
