@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 
 from chipwise.renderer.quoting import is_hub_id
-from chipwise.workload.model.registry import Model, key, without_owner
+from chipwise.workload.model.registry import Model
+from chipwise.workload.model.spelled import key, without_owner
 
 
 def named_id(written: str, known: Model) -> str | None:

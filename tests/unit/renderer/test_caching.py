@@ -84,7 +84,7 @@ def test_what_the_disk_cannot_hold_is_refused() -> None:
     for planned in (small, replace(OWN, node=replace(OWN.node, disk_bytes=None))):
         with pytest.raises(CannotRender, match="weights and kernels") as refused:
             with_cache(planned)
-        assert "program.cache" in refused.value.remedy
+        assert "program.cache" in str(refused.value.remedy)
     assert with_cache(replace(small, volumes=(Volume("models", "/models", 18 * GB, True),)))
 
 

@@ -1,7 +1,7 @@
 """The program that fine-tunes a model where the workload brings none: for what it is written, its settings, its packages.
 
-It runs data parallel, each GPU with the whole model or with a shard of it (ZeRO, by PyTorch's fully_shard); plans that cut it by
-tensors or layers need a program of yours.
+It runs data parallel, each GPU with the whole model or with a shard of it (ZeRO, by PyTorch's fully_shard); plans that cut it
+by tensors or layers need a program of yours.
 """
 
 from __future__ import annotations
