@@ -10,7 +10,19 @@ import pytest
 from chipwise.api.render import files, target, target_names
 from chipwise.renderer.deployment import Deployment, Form, MachineLayer, Stand
 from chipwise.renderer.file import CannotRender
-from chipwise.renderer.left_out import GROUPS, HOURS, LAYERS, NO_RUN, PULLS, REGIONS, RESERVATIONS, STREAMS, with_notes
+from chipwise.renderer.left_out import (
+    CLAIMS,
+    GROUPS,
+    HOURS,
+    LAYERS,
+    NO_RUN,
+    PULLS,
+    REGIONS,
+    RESERVATIONS,
+    SLICES,
+    STREAMS,
+    with_notes,
+)
 from fixed_deployments import CASES
 from golden_files import cases_of
 
@@ -33,7 +45,7 @@ def text_of(name: str, deployment: Deployment) -> str:
 @pytest.mark.parametrize("name", target_names())
 def test_a_part_of_the_plan_is_written_or_told(name: str) -> None:
     holds: frozenset[str] = getattr(target(name), "EXPRESSES", frozenset())
-    assert holds <= {GROUPS, LAYERS, REGIONS, STREAMS, HOURS, NO_RUN, PULLS, RESERVATIONS}
+    assert holds <= {GROUPS, LAYERS, REGIONS, STREAMS, HOURS, NO_RUN, PULLS, RESERVATIONS, SLICES, CLAIMS}
     try:
         text = text_of(name, WIDE)
     except CannotRender:

@@ -146,7 +146,7 @@ def describe(
             *_notes(work, chosen, node),
             *slice_notes(node, work.program),
             *weight_notes(software, loaded, form),
-            *cache_notes(software.engine, loaded, form, any(one.on_machine for one in kept)),
+            *cache_notes(software.engine, loaded, form, kept),
             *_taught(teacher),
             *paused(hours),
             *notes_of(plan, chosen),

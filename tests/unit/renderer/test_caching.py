@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from chipwise.errors import InvalidFile
-from chipwise.renderer.deployment import Deployment, Volume
+from chipwise.renderer.deployment import Deployment, Form, Volume
 from chipwise.renderer.file import CannotRender
-from chipwise.renderer.launch.caching import KERNELS, fetch_seconds, kernel_settings, with_cache
+from chipwise.renderer.launch.caching import KERNELS, cache_notes, fetch_seconds, kernel_settings, with_cache
 from chipwise.renderer.targets import kubernetes, kueue
 from chipwise.units import GB, GIB
 from chipwise.workload.parse import parse
@@ -95,6 +95,18 @@ def test_fetching_takes_longer_the_larger_the_weights() -> None:
     assert large is not None
     assert all(one < other for one, other in zip(small, large, strict=True))
     assert large[0] == pytest.approx(206, rel=0.01), "as measured"
+
+
+def test_a_chosen_place_is_noted_with_what_it_saves() -> None:
+    def notes(planned: Deployment) -> tuple[str, ...]:
+        return cache_notes(planned.software.engine, planned.model, planned.form, planned.volumes)
+
+    assert not notes(SERVE), "the usual place needs no word"
+    [own] = notes(OWN)
+    assert "machine's own disk" in own
+    assert "57 s" in own
+    assert "fsx-lustre" in notes(kept(storage_class="fsx-lustre"))[0]
+    assert not notes(replace(OWN, form=Form.JOB))
 
 
 TEXT = """kind: serve

@@ -48,8 +48,17 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The rendered program as a module, beside its settings."""
     for file in finetuning.files(deployment("finetune")):
         (tmp_path / file.path).write_text(file.text, encoding="utf-8")
-    names = ("fsspec", "torch", "torch.distributed", "torch.utils", "torch.utils.data", "peft", "transformers")
-    for name in (*names, "transformers.trainer_utils"):
+    names = (
+        "fsspec",
+        "torch",
+        "torch.distributed",
+        "torch.distributed.checkpoint",
+        "torch.utils",
+        "torch.utils.data",
+        "peft",
+        "transformers",
+    )
+    for name in (*names, "transformers.trainer_utils", "torch.distributed.checkpoint.state_dict"):
         monkeypatch.setitem(sys.modules, name, MagicMock(name=name, spec=None))
     data, transformers = ModuleType("torch.utils.data"), MagicMock()
     data.Dataset = {dict[str, list[int]]: object}  # type: ignore[attr-defined]
@@ -119,10 +128,11 @@ def test_no_program_is_written_where_it_would_not_do_what_is_planned() -> None:
     planned = deployment("finetune")
     assert isinstance(planned.split, TrainingSplit)
     assert planned.finetuning is not None
+    full = replace(planned.finetuning, method="full")
     others = [
         replace(planned, split=replace(planned.split, tp=2)),
-        replace(planned, split=replace(planned.split, shard=3)),
-        replace(planned, finetuning=replace(planned.finetuning, method="full"), split=replace(planned.split, shard=1)),
+        replace(planned, split=replace(planned.split, dp=2, shard=3)),  # weights of four bits in shards
+        replace(planned, finetuning=replace(full, optimizer="adafactor"), split=replace(planned.split, dp=2, shard=3)),
         replace(planned, finetuning=replace(planned.finetuning, optimizer="muon")),
         replace(planned, finetuning=None),
         replace(planned, software=replace(planned.software, is_custom=True)),
@@ -131,3 +141,18 @@ def test_no_program_is_written_where_it_would_not_do_what_is_planned() -> None:
     ]
     assert not any(finetuning.is_written(one) for one in others)
     assert "finetune.py" not in {file.path for file in dockerfile.render(others[0])}
+
+
+@pytest.mark.parametrize(
+    ("method", "dp", "shard", "written"),
+    [("full", 16, 3, 3), ("full", 8, 1, 1), ("full", 1, 3, 0), ("lora", 8, 3, 3), ("lora", 8, 1, 0)],
+)
+def test_a_sharded_plan_gets_the_program_with_its_stage(method: str, dp: int, shard: int, written: int) -> None:
+    planned = deployment("finetune")
+    assert isinstance(planned.split, TrainingSplit)
+    assert planned.finetuning is not None
+    wanted = replace(planned.finetuning, method=method, optimizer="adamw")
+    planned = replace(planned, finetuning=wanted, split=replace(planned.split, dp=dp, shard=shard))
+    assert finetuning.is_written(planned)
+    made = {file.path: file.text for file in finetuning.files(planned)}
+    assert json.loads(made["finetune.json"])["SHARD"] == written

@@ -92,12 +92,9 @@ def cut(profile: str, weights: float = 8e9, chips: int = 1, form: Form = Form.SE
 def test_a_slice_is_one_that_the_chip_has_and_holds_the_weights() -> None:
     node = cut("2g.20gb")
     assert (node.profile, node.users_per_chip, node.parts) == ("2g.20gb", 3, 3)
-    with pytest.raises(CannotRender):
-        cut("1g.24gb")
-    with pytest.raises(CannotRender):
-        cut("2g.20gb", 18e9)
-    with pytest.raises(CannotRender):
-        cut("2g.20gb", chips=2)
+    for profile, weights, chips in (("1g.24gb", 8e9, 1), ("2g.20gb", 18e9, 1), ("2g.20gb", 8e9, 2)):
+        with pytest.raises(CannotRender):
+            cut(profile, weights, chips)
     with pytest.raises(CannotRender, match="no service"):
         cut("2g.20gb", form=Form.JOB)
     assert sliced(AZURE.node, Program(), Form.SERVICE, 1, None, CATALOG) is AZURE.node

@@ -83,6 +83,8 @@ def _mpi(manifest: Manifest, pods: list[Pod]) -> Iterator[Finding]:
     spec = manifest.body.get("spec")
     slots = max(1, whole_number(look(spec, "slotsPerWorker") or 1))
     workers = whole_number(look(spec, "mpiReplicaSpecs", "Worker", "replicas"))
+    if workers and look(spec, "runLauncherAsWorker") is True:
+        workers += 1
     for container in (container for pod in pods for container in pod.mains):
         devices = sum(chips_of(container).values())
         if 0 < devices < slots:

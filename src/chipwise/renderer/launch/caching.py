@@ -6,7 +6,9 @@ other settings find none of the old ones. Times are published ones; nobody has m
 
 from __future__ import annotations
 
-from chipwise.renderer.deployment import Deployment, Form, Model, Node
+from collections.abc import Iterable
+
+from chipwise.renderer.deployment import Deployment, Form, Model, Node, Volume
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch.health import FETCH_BYTES_PER_S
 from chipwise.text import duration
@@ -55,12 +57,20 @@ def with_cache(deployment: Deployment) -> Deployment:
     return deployment
 
 
-def cache_notes(engine: str, model: Model | None, form: Form, on_machine: bool) -> tuple[str, ...]:
-    """What a start takes with an empty cache, and what a kept one saves, where that is known."""
+def cache_notes(engine: str, model: Model | None, form: Form, volumes: Iterable[Volume]) -> tuple[str, ...]:
+    """Where somebody chose its place: what a start takes with an empty cache, and what a kept one saves, as far as is known."""
     times = fetch_seconds(model) if model is not None else None
-    if form is not Form.SERVICE or engine not in ("vllm", "sglang") or model is None or times is None or not model.generates:
+    chosen = next((one for one in volumes if one.on_machine or one.storage_class), None)
+    if (
+        chosen is None
+        or form is not Form.SERVICE
+        or engine not in ("vllm", "sglang")
+        or model is None
+        or times is None
+        or not model.generates
+    ):
         return ()
-    where = "the machine's own disk, as long as the pod lives" if on_machine else "storage that all machines share"
+    where = "the machine's own disk, as long as a pod lives" if chosen.on_machine else f"a volume of {chosen.storage_class}"
     sentence = (
         f"Weights and compiled kernels are kept on {where}. With nothing kept a start fetches for {duration(times[0])} to"
         f" {duration(times[1])} and compiles."

@@ -23,6 +23,7 @@ import fsspec
 import torch
 import torch.distributed
 from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 from torch.utils.data import Dataset
 from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
@@ -191,7 +192,8 @@ def sharding() -> dict[str, Any]:
         "state_dict_type": "SHARDED_STATE_DICT",
         "activation_checkpointing": RECOMPUTE,
     }
-    return {"fsdp": "full_shard auto_wrap", "fsdp_config": config}
+    os.environ["ACCELERATE_USE_FSDP"] = "true"  # else every rank reads all weights before they are divided
+    return {"fsdp": True, "fsdp_config": config}
 
 
 def main() -> int:
@@ -222,6 +224,7 @@ def main() -> int:
         lr_scheduler_type="cosine",
         warmup_steps=WARMUP,
         ddp_find_unused_parameters=False,
+        use_cpu=not torch.cuda.is_available(),  # to try it out
         save_strategy="no",  # `Saving` says when
         save_total_limit=3,
         logging_steps=10,
@@ -243,9 +246,12 @@ def main() -> int:
     if saving.asked:
         print("stopped: the next start goes on from the checkpoint", flush=True)
         return STOPPED
-    if divided:
-        trainer.accelerator.state.fsdp_plugin.set_state_dict_type("FULL_STATE_DICT")
-    trainer.save_model(str(out / "result"))
+    if divided:  # every rank gives its parts; the first one has room for all of them in its machine's memory
+        whole = get_model_state_dict(trainer.model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
+        if trainer.is_world_process_zero():
+            trainer.model.save_pretrained(str(out / "result"), state_dict=whole)
+    else:
+        trainer.save_model(str(out / "result"))
     if trainer.is_world_process_zero():
         tokenizer.save_pretrained(str(out / "result"))
     return 0
