@@ -19,6 +19,8 @@ from hypothesis import settings
 from effort import cases
 from tables import as_one_test
 
+# Matrices are small: a second thread of the linear algebra takes longer to be waited for than it helps. Nobody imported it yet.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Machines are noisy: a law is not broken because a neighbour was busy.
 settings.register_profile("chipwise", deadline=None, max_examples=cases(100))
 settings.load_profile("chipwise")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ LOADS = (0.3, 0.6, 0.85)  # of the capacity
 BURSTS = (1.0, 3.0, 6.0)
 SHARES = (0.5, 0.9, 0.99)
 TIMES = ("ttft", "tpot")
+Percentile = tuple[str, float]  # metric and share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,12 +142,17 @@ def simulated(row: Service, load: float, count: int, seed: int = 1) -> Latencies
     return simulate(server_of(row), rate, burstiness, count, seed)
 
 
-def differences(row: Service, load: float, count: int, seed: int = 1) -> dict[tuple[str, float], float]:
-    """Model over simulation, less one, by metric and share."""
+def percentiles(row: Service, load: float, count: int, seed: int = 1) -> dict[Percentile, float]:
+    """Seconds, simulated."""
     done = simulated(row, load, count, seed)
+    return {(name, share): float(np.quantile(getattr(done, name), share)) for name in TIMES for share in SHARES}
+
+
+def apart(row: Service, load: float, seconds: Mapping[Percentile, float]) -> dict[Percentile, float]:
+    """Model over simulation, less one."""
     loaded = waits(row, load * row.capacity)
-    return {
-        (name, share): float(loaded.seconds(name, share)[0] / np.quantile(getattr(done, name), share) - 1.0)
-        for name in TIMES
-        for share in SHARES
-    }
+    return {(name, share): float(loaded.seconds(name, share)[0] / value - 1.0) for (name, share), value in seconds.items()}
+
+
+def differences(row: Service, load: float, count: int, seed: int = 1) -> dict[Percentile, float]:
+    return apart(row, load, percentiles(row, load, count, seed))

@@ -31,12 +31,14 @@ def only(table: str, /, **wanted: str) -> Row:
     return matching[0]
 
 
+@cache
 def listed_usd(provider: str, machine: str, region: str, purchase: str) -> tuple[float, float]:
     """USD an hour in the cheapest and in the dearest zone."""
     row, column = only(f"offers/{provider}", machine=machine, region=region), purchase.replace("-", "_")
     return float(row[column]), float(row.get(f"{column}_max") or row[column])
 
 
+@cache
 def is_doubtful(provider: str, machine: str, region: str, purchase: str) -> bool:
     wanted = (provider, machine, region, purchase)
     return any(
@@ -46,6 +48,7 @@ def is_doubtful(provider: str, machine: str, region: str, purchase: str) -> bool
     )
 
 
+@cache
 def grid_of(provider: str, region: str, country: str | None) -> tuple[float, float]:
     """(g CO2e per kWh, PUE): the region's own, else its country's middle and its provider's mean, else the world's."""
     place = only("regions", provider=provider, name=region)
@@ -130,6 +133,7 @@ def host_part(provider: str, machine: str) -> float:
     return min(max(shares, default=1.0), 1.0)
 
 
+@cache
 def wait_h(provider: str, region: str, chip: str) -> float:
     """Until a spot machine is had again: the middle of the nearest traces."""
     waits = [row for row in rows("tables/interruptions") if row["measure"] == "mean_wait_for_capacity"]
@@ -151,6 +155,7 @@ def wait_h(provider: str, region: str, chip: str) -> float:
     return max(median(float(row["value"]) for row in gpus if row["provider"] == one) for one in {r["provider"] for r in gpus})
 
 
+@cache
 def first_wait(provider: str, region: str, chip: str, chips: float) -> tuple[float, float]:
     """(share of the time in which there is no spot machine, hours that a request waits for one on average): of machines of
     one chip or of eight the middle of the nearest traces, in between by the logarithm of the number, and no more for more."""
@@ -173,6 +178,7 @@ def first_wait(provider: str, region: str, chip: str, chips: float) -> tuple[flo
     return rare + share * (often - rare), short * (long / short) ** share
 
 
+@cache
 def fleet_wait(provider: str, region: str, chip: str, chips: float, machines: int) -> tuple[float, float]:
     """As `first_wait`, of so many at once. What four or sixteen of them did together says how many of them count as
     coming and going alone, n to the power of 0.03002 of one chip and 0.88381 of eight; the mean is drawn as an area."""
