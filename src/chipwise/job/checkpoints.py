@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from chipwise.errors import BadInput, InvalidSettings, Problem
-from chipwise.job import claiming, reading, resharding, restoring, sweeping, tree, writing
+from chipwise.job import claiming, exiting, reading, resharding, restoring, sweeping, tree, writing
 from chipwise.job.answering import Expects, Result, answered
 from chipwise.job.background import Background, GivenUp
 from chipwise.job.errors import CannotRestore, CannotSave, NoAnswer
@@ -336,9 +336,11 @@ def _save_within() -> float | None:
 
 @atexit.register
 def _close_all() -> None:
-    """A program that ends without close() still gets what it saved."""
+    """A program that ends without close() still gets what it saved, and does not end well where it does not."""
     for checkpoints in list(_open):
         try:
             checkpoints.close()
         except Exception as error:
-            log.error("The last checkpoint was not written: %s", error)
+            if log.hasHandlers():  # else it would be printed twice
+                log.error("The last checkpoint was not written: %s", error)
+            exiting.fail(f"The last checkpoint was not written: {error}")

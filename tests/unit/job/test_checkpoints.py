@@ -330,6 +330,48 @@ def test_a_store_that_hangs_before_the_first_checkpoint_is_given_up_too(
     assert message in ended.stderr
 
 
+ENDS_UNSAVED = """
+import atexit, logging, pathlib, sys, threading
+atexit.register(lambda: print("later handlers run", flush=True))
+logging.basicConfig(level=logging.CRITICAL)
+import chipwise.job as job
+from chipwise.job.local import Local
+class Fails(Local):
+    def put(self, name, *words, **named):
+        if name.endswith(".state"):
+            FAILS
+        super().put(name, *words, **named)
+checkpoints = job.Checkpoints(store=Fails(pathlib.Path(sys.argv[1])))
+checkpoints.save(1, {"n": 0})
+print("end without close")
+"""
+
+
+@pytest.mark.parametrize("failure", ["raise OSError(28, 'No space left on device')", "threading.Event().wait()"])
+@pytest.mark.parametrize("ending", ["", "sys.exit(0)", "sys.exit(75)"])
+def test_a_program_that_ends_before_its_last_checkpoint_is_written_does_not_end_well(
+    tmp_path: Path, failure: str, ending: str
+) -> None:
+    """Else the record would call it done, or say that it can go on from there."""
+    ended = subprocess.run(
+        [sys.executable, "-c", ENDS_UNSAVED.replace("FAILS", failure) + ending, str(tmp_path / "kept")],
+        env={**os.environ, "CHIPWISE_SAVE_WITHIN_S": "0.5"},
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert ended.returncode not in (0, 75)
+    assert "The last checkpoint was not written" in ended.stderr
+    assert ended.stdout.splitlines() == ["end without close", "later handlers run"]
+
+
+def test_a_program_that_ends_without_closing_is_given_what_it_saved(tmp_path: Path) -> None:
+    code = ENDS_UNSAVED.replace("FAILS", "pass")
+    ended = subprocess.run([sys.executable, "-c", code, str(tmp_path / "kept")], capture_output=True, text=True, timeout=20)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert steps_in(tmp_path / "kept") == [1]
+
+
 def test_reading_that_goes_on_is_not_given_up_however_long_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Slow(Local):
         def names(self) -> list[str]:
