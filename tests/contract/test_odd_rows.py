@@ -122,7 +122,9 @@ def test_a_job_beyond_all_bounds_is_refused_by_the_database(team: Team, spec: di
     assert team.by("dora").rows(Wanted(name="beyond")) == []
 
 
-@pytest.mark.parametrize("id", ["", "a\nb", "../x", "/tmp/x", "-rf", "x" * 501, "\x1b[31m", ".", ".."])
+@pytest.mark.parametrize(
+    "id", ["", "a\nb", "../x", "/tmp/x", "-rf", "x" * 501, "\x1b[31m", ".", "..", ".x", "going.json", "Going.JSON"]
+)
 def test_an_id_that_is_no_name_of_a_file_is_refused_by_the_database(team: Team, id: str) -> None:
     with pytest.raises(psycopg.errors.CheckViolation):
         insert(team, id, {})

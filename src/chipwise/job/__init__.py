@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from chipwise.job.checkpoints import Checkpoints, Loaded, LoadedFolder
-    from chipwise.job.errors import CannotKeep, CannotRestore, CannotSave, Fenced, NothingWhole
+    from chipwise.job.errors import CannotKeep, CannotRestore, CannotSave, Fenced, NoAnswer, NothingWhole
     from chipwise.job.notices import Leaving, leaving, listening
     from chipwise.job.resharding import part
     from chipwise.job.stepping import steps
@@ -26,7 +26,7 @@ LEFT = 75  # EX_TEMPFAIL, the exit code that says "saved; start me again"
 
 _HOMES = {
     "checkpoints": ("Checkpoints", "Loaded", "LoadedFolder"),
-    "errors": ("CannotKeep", "CannotRestore", "CannotSave", "Fenced", "NothingWhole"),
+    "errors": ("CannotKeep", "CannotRestore", "CannotSave", "Fenced", "NoAnswer", "NothingWhole"),
     "notices": ("Leaving", "leaving", "listening"),
     "resharding": ("part",),
     "stepping": ("steps",),
@@ -41,6 +41,7 @@ __all__ = [
     "Leaving",
     "Loaded",
     "LoadedFolder",
+    "NoAnswer",
     "NothingWhole",
     "leaving",
     "listening",

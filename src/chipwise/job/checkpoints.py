@@ -22,9 +22,10 @@ from types import TracebackType
 from typing import Any, Literal
 
 from chipwise.errors import BadInput, InvalidSettings, Problem
-from chipwise.job import claiming, reading, resharding, restoring, sweeping, tree, writing
+from chipwise.job import claiming, exiting, reading, resharding, restoring, sweeping, tree, writing
+from chipwise.job.answering import Expects, Result, answered
 from chipwise.job.background import Background, GivenUp
-from chipwise.job.errors import CannotRestore, CannotSave
+from chipwise.job.errors import CannotRestore, CannotSave, NoAnswer
 from chipwise.job.local import Local
 from chipwise.job.manifest import Damaged, Manifest
 from chipwise.job.opening import open_store
@@ -99,8 +100,8 @@ class Checkpoints:
     def claim(self) -> None:
         """Make this place ours for writing (the first save does it too); Fenced where a newer attempt or another process is."""
         if self._session is None:
-            with writing.save_errors(self.store, None):
-                self._session = claiming.take(self.store, self.writer)
+            with writing.save_errors(self.store, None), self._waiting():
+                self._session = self._answer(lambda _: claiming.take(self.store, self.writer))
 
     def save(self, step: int, state: Any, *, wait: bool = False, when_busy: Literal["skip", "wait"] = "skip") -> bool:
         """A snapshot of `state` now; written in the background, or before this returns with `wait`.
@@ -135,7 +136,7 @@ class Checkpoints:
     def load(self, into: Any = None) -> Loaded | None:
         """The newest whole checkpoint, verified; None where there is none. With `into` that state is overwritten in place."""
         self._ready()
-        newest = reading.newest_whole(self.store, self._wanted)
+        newest = self._newest(self._wanted)
         if newest is None:
             return None
         manifest = newest.manifest
@@ -187,7 +188,7 @@ class Checkpoints:
         if not isinstance(self.store, Local):
             return None
         self._ready()
-        newest = reading.newest_whole(self.store, lambda manifest: frozenset(), folders=True)
+        newest = self._newest(lambda manifest: frozenset(), folders=True)
         if newest is None or newest.manifest.folder is None:
             return None
         self._resume(newest.manifest, newest.damaged)
@@ -221,8 +222,22 @@ class Checkpoints:
 
     def _ready(self) -> None:
         self.flush()
-        with writing.save_errors(self.store, None):
-            claiming.come(self.store, self.writer)
+        with writing.save_errors(self.store, None), self._waiting(NoAnswer):
+            self._answer(lambda _: claiming.come(self.store, self.writer))
+
+    def _newest(self, wanted: Callable[[Manifest], frozenset[int]], *, folders: bool = False) -> reading.ReadCheckpoint | None:
+        with self._waiting(NoAnswer):
+            return self._answer(lambda expects: reading.newest_whole(self.store, wanted, folders=folders, expects=expects))
+
+    def _answer(self, call: Callable[[Expects], Result]) -> Result:
+        """Of the store; where it was given up once it is not asked again."""
+        if self._background.given_up is not None:
+            raise self._background.given_up
+        try:
+            return answered(call, self._limit_s(), self._say_waiting)
+        except GivenUp as error:
+            self._background.given_up = error
+            raise
 
     def _limit_s(self) -> float:
         """How long one waits for a checkpoint to be written: other ranks may be late, and a large state takes long."""
@@ -232,15 +247,16 @@ class Checkpoints:
         return max(SAVE_WITHIN_S, SAVE_TIMES * (self.save_seconds or 0.0)) + late_s
 
     def _say_waiting(self, limit_s: float) -> None:
-        log.warning("Still saving a checkpoint to %s; given up after %.0f s", self.store.location, limit_s)
+        log.warning("Still waiting for %s; given up after %.0f s", self.store.location, limit_s)
 
     @contextmanager
-    def _waiting(self) -> Iterator[None]:
+    def _waiting(self, kind: type[CannotSave | NoAnswer] = CannotSave) -> Iterator[None]:
         try:
             yield
         except GivenUp as error:
-            raise CannotSave(
-                f"{self.store.location} did not take a checkpoint within {error.limit_s:g} s. Earlier ones are untouched.",
+            failed = "did not take a checkpoint" if kind is CannotSave else "did not answer the search for checkpoints"
+            raise kind(
+                f"{self.store.location} {failed} within {error.limit_s:g} s. Earlier ones are untouched.",
                 remedy="Is the store reachable? Set CHIPWISE_SAVE_WITHIN_S to wait longer.",
             ) from error
 
@@ -320,9 +336,11 @@ def _save_within() -> float | None:
 
 @atexit.register
 def _close_all() -> None:
-    """A program that ends without close() still gets what it saved."""
+    """A program that ends without close() still gets what it saved, and does not end well where it does not."""
     for checkpoints in list(_open):
         try:
             checkpoints.close()
         except Exception as error:
-            log.error("The last checkpoint was not written: %s", error)
+            if log.hasHandlers():  # else it would be printed twice
+                log.error("The last checkpoint was not written: %s", error)
+            exiting.fail(f"The last checkpoint was not written: {error}")

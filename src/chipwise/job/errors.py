@@ -4,6 +4,7 @@ CannotKeep       the state holds something that no checkpoint can hold
 CannotSave       a checkpoint could not be written; earlier ones and the training state are as they were
 CannotRestore    a checkpoint is whole, but does not fit the state, the number of ranks or what is installed here
 NothingWhole     there are checkpoints, and every one of them is damaged
+NoAnswer         the store did not answer in time when checkpoints were looked for
 Fenced           a newer attempt, or another process, owns this place: this one must stop writing
 """
 
@@ -29,6 +30,10 @@ class CannotRestore(BadInput):
 
 
 class NothingWhole(OutsideFailed):
+    pass
+
+
+class NoAnswer(OutsideFailed):
     pass
 
 

@@ -34,25 +34,36 @@ class _Vanished(Exception):
     pass
 
 
-def newest_whole(store: Store, wanted: Callable[[Manifest], frozenset[int]], *, folders: bool = False) -> ReadCheckpoint | None:
-    """`wanted` says which ranks' states of a checkpoint are to be read, or raises where it cannot be used."""
+def newest_whole(
+    store: Store,
+    wanted: Callable[[Manifest], frozenset[int]],
+    *,
+    folders: bool = False,
+    expects: Callable[[int], None] = lambda size: None,
+) -> ReadCheckpoint | None:
+    """`wanted` says which ranks' states of a checkpoint are to be read, or raises where it cannot be used. `expects` is called
+    before each request, with the bytes that it reads."""
     for _ in range(_TRIES):
         try:
-            return _search(store, wanted, folders)
+            return _search(store, wanted, folders, expects)
         except _Vanished:
             continue
     raise NothingWhole(f"{store.location} changes faster than it can be read.", remedy="Does another job write there?")
 
 
-def _search(store: Store, wanted: Callable[[Manifest], frozenset[int]], folders: bool) -> ReadCheckpoint | None:
+def _search(
+    store: Store, wanted: Callable[[Manifest], frozenset[int]], folders: bool, expects: Callable[[int], None]
+) -> ReadCheckpoint | None:
+    expects(0)
     manifests = [name for name in listed(store) if name.kind is Kind.MANIFEST]
     damaged: list[str] = []
     for name in sorted(manifests, key=lambda one: one.order, reverse=True):
         try:
+            expects(0)
             manifest = _manifest(store, name)
             if bool(manifest.folder) != folders:
                 continue
-            return ReadCheckpoint(manifest, _verified(store, manifest, wanted(manifest)), frozenset(damaged))
+            return ReadCheckpoint(manifest, _verified(store, manifest, wanted(manifest), expects), frozenset(damaged))
         except Damaged as error:
             log.warning(
                 "%s: the checkpoint of step %d (attempt %d) is damaged: %s", store.location, name.step, name.attempt, error
@@ -75,17 +86,19 @@ def _manifest(store: Store, name: Name) -> Manifest:
         raise Damaged(f"the manifest cannot be read ({error})") from error
 
 
-def _verified(store: Store, manifest: Manifest, wanted: frozenset[int]) -> dict[int, bytearray]:
+def _verified(store: Store, manifest: Manifest, wanted: frozenset[int], expects: Callable[[int], None]) -> dict[int, bytearray]:
     content: dict[int, bytearray] = {}
     try:
         for entry in manifest.files:
+            expects(0)
             if (size := store.size(entry.name)) != entry.size:
                 raise Damaged(f"{entry.name} has {size:,} bytes instead of {entry.size:,}")
         for entry in manifest.files:
+            expects(entry.size)
             if not manifest.folder and entry.rank in wanted:
                 content[entry.rank] = _read_entry(store, entry)
             else:
-                _digest(store, entry)
+                _digest(store, entry, expects)
     except FileNotFoundError as error:
         if names.manifest(manifest.step, manifest.attempt) not in store.names():
             raise _Vanished from error
@@ -102,9 +115,10 @@ def _read_entry(store: Store, entry: Entry) -> bytearray:
     return data
 
 
-def _digest(store: Store, entry: Entry) -> None:
+def _digest(store: Store, entry: Entry, expects: Callable[[int], None]) -> None:
     digest = hashlib.sha256()
     for chunk in store.chunks(entry.name):
+        expects(0)
         digest.update(chunk)
     _check_digest(entry, digest.hexdigest())
 

@@ -21,12 +21,18 @@ NOTHING = Permit(may_submit=False)
 
 
 _REFERENCES = ("secret", "secretref", "secretkeyref", "imagepullsecrets")  # how fields end that name one
+RESERVED = ("going.json",)  # what an engine keeps beside the folders of jobs
 _LONGEST_NAME = 200  # bytes; a file system takes 255
 
 
 def is_file_name(text: str) -> bool:
     """Whether a file or folder called so lies where it is put, and nowhere else."""
     return text not in ("", ".", "..") and not {"/", "\0"} & set(text) and len(text.encode(errors="replace")) <= _LONGEST_NAME
+
+
+def is_job_id(text: str) -> bool:
+    """Whether it can be the folder of a job, beside files of our own."""
+    return is_file_name(text) and not text.startswith(".") and text.lower() not in RESERVED
 
 
 def _mounted(node: object) -> Iterator[str]:
@@ -60,6 +66,8 @@ def refusals(jobs: Mapping[str, Job], permits: Mapping[str, Permit]) -> dict[str
 def refusal(job: Job, permit: Permit) -> str:
     """Empty: it may start."""
     spec = job.spec
+    if is_file_name(job.id) and not is_job_id(job.id):
+        return f"{job.id[:60]!r} is a reserved name, and cannot be the id of a job; submit it again with `chipwise run`"
     if odd := [name for name in (job.id, *spec.secrets) if not is_file_name(name)]:
         return f"{odd[0][:60]!r} cannot be the name of a file, and would lead elsewhere; submit it again with `chipwise run`"
     allow = f"`chipwise places allow {shlex.quote(spec.place)} --user {shlex.quote(spec.owner)}"

@@ -287,6 +287,115 @@ def test_a_store_that_hangs_is_given_up_and_the_program_ends_with_an_error(tmp_p
     assert "did not take a checkpoint within 0.5 s" in ended.stderr
 
 
+HANGS_AT = """
+import pathlib, sys, threading
+import chipwise.job as job
+from chipwise.job.local import Local
+if len(sys.argv) > 3:
+    job.Checkpoints(sys.argv[1]).save(1, {"n": 0}, wait=True)
+class Hangs(Local):
+    pass
+def hang(*words, **named):
+    threading.Event().wait()
+setattr(Hangs, sys.argv[2], hang)
+checkpoints = job.Checkpoints(store=Hangs(pathlib.Path(sys.argv[1])), attempt=1)
+"""
+LOADS = "checkpoints.load()"
+SAVES = "checkpoints.save(1, {'n': 0}, wait=True)"
+
+
+@pytest.mark.parametrize(
+    ("operation", "action", "message"),
+    [
+        ("names", LOADS, "did not answer the search for checkpoints within 0.5 s"),
+        ("read", LOADS, "did not answer the search for checkpoints within 0.5 s"),
+        ("hold", LOADS, "did not answer the search for checkpoints within 0.5 s"),
+        ("names", SAVES, "did not take a checkpoint within 0.5 s"),
+        ("prepare", SAVES, "did not take a checkpoint within 0.5 s"),
+        ("hold", SAVES, "did not take a checkpoint within 0.5 s"),
+    ],
+)
+def test_a_store_that_hangs_before_the_first_checkpoint_is_given_up_too(
+    tmp_path: Path, operation: str, action: str, message: str
+) -> None:
+    before = ["saved"] if operation == "read" else []
+    ended = subprocess.run(
+        [sys.executable, "-c", HANGS_AT + action, str(tmp_path / "kept"), operation, *before],
+        env={**os.environ, "CHIPWISE_SAVE_WITHIN_S": "0.5"},
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert ended.returncode == 1
+    assert message in ended.stderr
+
+
+ENDS_UNSAVED = """
+import atexit, logging, pathlib, sys, threading
+atexit.register(lambda: print("later handlers run", flush=True))
+logging.basicConfig(level=logging.CRITICAL)
+import chipwise.job as job
+from chipwise.job.local import Local
+class Fails(Local):
+    def put(self, name, *words, **named):
+        if name.endswith(".state"):
+            FAILS
+        super().put(name, *words, **named)
+checkpoints = job.Checkpoints(store=Fails(pathlib.Path(sys.argv[1])))
+checkpoints.save(1, {"n": 0})
+print("end without close")
+"""
+
+
+@pytest.mark.parametrize("failure", ["raise OSError(28, 'No space left on device')", "threading.Event().wait()"])
+@pytest.mark.parametrize("ending", ["", "sys.exit(0)", "sys.exit(75)"])
+def test_a_program_that_ends_before_its_last_checkpoint_is_written_does_not_end_well(
+    tmp_path: Path, failure: str, ending: str
+) -> None:
+    """Else the record would call it done, or say that it can go on from there."""
+    ended = subprocess.run(
+        [sys.executable, "-c", ENDS_UNSAVED.replace("FAILS", failure) + ending, str(tmp_path / "kept")],
+        env={**os.environ, "CHIPWISE_SAVE_WITHIN_S": "0.5"},
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert ended.returncode not in (0, 75)
+    assert "The last checkpoint was not written" in ended.stderr
+    assert ended.stdout.splitlines() == ["end without close", "later handlers run"]
+
+
+def test_a_program_that_ends_without_closing_is_given_what_it_saved(tmp_path: Path) -> None:
+    code = ENDS_UNSAVED.replace("FAILS", "pass")
+    ended = subprocess.run([sys.executable, "-c", code, str(tmp_path / "kept")], capture_output=True, text=True, timeout=20)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert steps_in(tmp_path / "kept") == [1]
+
+
+def test_reading_that_goes_on_is_not_given_up_however_long_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(Local):
+        def names(self) -> list[str]:
+            time.sleep(0.5)
+            return super().names()
+
+        def size(self, name: str) -> int:
+            time.sleep(0.5)
+            return super().size(name)
+
+        def read(self, name: str) -> bytearray:
+            time.sleep(0.5)
+            return super().read(name)
+
+    with Checkpoints(tmp_path) as kept:
+        kept.save(1, {"n": 7}, wait=True)
+    monkeypatch.setenv("CHIPWISE_SAVE_WITHIN_S", "1.5")
+    begun = time.monotonic()
+    loaded = Checkpoints(store=Slow(tmp_path)).load()
+    assert loaded is not None
+    assert loaded.state == {"n": 7}
+    assert time.monotonic() - begun > 1.5
+
+
 def test_a_wait_that_is_long_is_said_in_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -297,7 +406,7 @@ def test_a_wait_that_is_long_is_said_in_the_log(
     kept.save(1, {"n": 0})
     threading.Timer(0.3, go.set).start()
     kept.flush()
-    assert [record.message for record in caplog.records] == [f"Still saving a checkpoint to {tmp_path}; given up after 600 s"]
+    assert [record.message for record in caplog.records] == [f"Still waiting for {tmp_path}; given up after 600 s"]
     kept.close()
 
 

@@ -29,6 +29,11 @@ def test_a_job_whose_names_lead_out_of_its_folder_never_starts(name: str) -> Non
     assert "would lead elsewhere" in refusal(Job("j-1", Spec(("true",), "j", secrets={name: ""}), 0.0), ALL)
 
 
+@pytest.mark.parametrize("name", ["going.json", "Going.json", ".going.json.x1", "..."])
+def test_a_job_never_takes_the_name_of_a_file_of_the_engine(name: str) -> None:
+    assert "is a reserved name" in refusal(_job(name), ALL)
+
+
 @pytest.mark.parametrize("name", ["train-abc1234", "a b", "...", "é", "\ud800", "x" * 200])
 def test_other_names_do(name: str) -> None:
     assert is_file_name(name)

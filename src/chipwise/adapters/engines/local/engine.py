@@ -274,6 +274,7 @@ class Local:
 
     def _secrets(self, job: Job) -> dict[str, str]:
         values: dict[str, str] = {}
+        size = 0
         for setting, name in job.spec.secrets.items():
             value = self._secret(job, setting, name)
             if value is None:
@@ -282,6 +283,7 @@ class Local:
                     f"The secret for {setting} is not there.", remedy=f"Put it into {source}, and `chipwise retry {job.id}`."
                 )
             refuse_short(setting, value)
+            size = handed_in.size_within(setting, value, size)
             values[setting] = value
         return values
 
@@ -291,7 +293,7 @@ class Local:
         stored = self.config.secrets / name if self.config.secrets and name and inside else None
         for path in filter(None, (handed, stored)):
             with suppress(OSError, ValueError):  # a pipe or a folder is no secret
-                return folder.regular_bytes(path).decode().rstrip("\n")
+                return folder.regular_bytes(path, max_bytes=handed_in.LONGEST_BYTES + 1).decode().rstrip("\n")
         return None  # never of this process's own environment: that is the controller's, and this job may be another's
 
     def _leave(self, job: Job, deadline: float, reason: str) -> None:

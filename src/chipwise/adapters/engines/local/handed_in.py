@@ -9,12 +9,18 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from chipwise.errors import BadInput
 from chipwise.runner.job import Job
+from chipwise.runner.permits import is_file_name
 
 from . import folder
+
+LONGEST_BYTES = 128 << 10  # of one: Linux takes no longer variable
+ALL_BYTES = 1 << 20
 
 
 def file_of(passing: Path, job: Job, setting: str) -> Path:
@@ -27,7 +33,7 @@ def file_of(passing: Path, job: Job, setting: str) -> Path:
             if user == os.geteuid() and not folder.is_shared(handed):
                 return own / setting if own.is_dir() else handed / setting
             if _may_hand_in(user, job.spec.owner):
-                _copy(place, own)
+                _copy(place, own, job.spec.secrets)
         finally:
             os.close(place)
         shutil.rmtree(handed)
@@ -42,13 +48,33 @@ def _may_hand_in(user: int, owner: str) -> bool:
         return True
 
 
-def _copy(place: int, own: Path) -> None:
-    """What lies in an open folder."""
+def _copy(place: int, own: Path, settings: Iterable[str]) -> None:
+    """What lies in an open folder of the settings that a job has, one byte more than may be: who reads it says so."""
     own.mkdir(parents=True, exist_ok=True, mode=0o700)
     own.parent.chmod(0o700)
-    for name in os.listdir(place):
+    left = ALL_BYTES
+    for name in settings:
+        if left < 0 or not is_file_name(name):
+            continue
         with suppress(OSError, ValueError):  # a link, a pipe or a folder is no secret
-            content = folder.regular_bytes(name, follows_links=False, folder_handle=place)
+            content = folder.regular_bytes(name, follows_links=False, folder_handle=place, max_bytes=LONGEST_BYTES + 1)
+            left -= len(content)
             handle = os.open(own / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
+
+
+def size_within(setting: str, value: str, before: int) -> int:
+    """With those before it, in bytes. Raises beyond what a system passes to a program: cut short it would be another secret."""
+    size = len(value.encode(errors="surrogateescape"))
+    if size > LONGEST_BYTES:
+        raise BadInput(
+            f"The secret {setting} is too long for a variable: it has more than {LONGEST_BYTES:,} bytes.",
+            remedy="Store it as a file, and pass its path.",
+        )
+    if before + size > ALL_BYTES:
+        raise BadInput(
+            f"The secrets of the job have more than {ALL_BYTES:,} bytes together.",
+            remedy="Store them as files, and pass paths.",
+        )
+    return before + size

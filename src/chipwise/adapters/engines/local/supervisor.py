@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from .logfile import Lines, LogFile
 
 GRACE_S = 30.0
 TICK_S = 0.5
-TRIES_AGAIN_S = 5.0  # to say how it ended, while that cannot be written
+TRIES_AGAIN_S = 5.0  # to write what a full disk did not take
 DRAIN_S = 0.5  # for output that is still on its way when all processes have ended
 SWEEPS_S = 10.0  # until processes that are killed have ended; one that waits for a dead disk does not
 NOT_FOUND, NOT_ALLOWED, SICK = 127, processes.NOT_ALLOWED, 70
@@ -49,6 +50,9 @@ class Supervisor:
         self.reason = ""
         self.leave_by: float | None = None  # as all durations, by the clock that nobody sets
         self.wish: dict[str, Any] | None = None  # to leave, as it was read last
+        self.own_wish: dict[str, Any] | None = None  # to leave: the cloud's or the system's, which we pass on
+        self.unwritten: dict[str, Callable[[], None]] = {}  # what a full disk did not take, by file
+        self.writes_after = 0.0
         self.asked = False  # to leave
         self.noticed = False  # by the cloud that the machine goes away
         self.choose = selectors.DefaultSelector()
@@ -89,6 +93,8 @@ class Supervisor:
         pause_s = 0.1
         while self.at.is_dir():
             try:
+                if (wish := self.unwritten.get(folder.LEAVE)) is not None:
+                    wish()  # first: whether it was asked to leave is a part of how it ended
                 folder.write(self.at, folder.ENDED, ended)
                 return
             except OSError:
@@ -188,10 +194,11 @@ class Supervisor:
         self.beat.turn()
         self.waker.turn()
         self._notice()
-        wish = folder.read(self.at, folder.LEAVE)
-        if wish is not None and wish != self.wish:
-            self.wish = wish
-            self._leave(wish)
+        self._write_rest()
+        for wish in (self.own_wish, folder.read(self.at, folder.LEAVE)):
+            if wish is not None and wish != self.wish:
+                self.wish = wish
+                self._leave(wish)
         if self.leave_by is not None and clock.boottime() >= self.leave_by:
             self._end_all()
         if not self.asked and (sick := self.health.trouble()):
@@ -246,10 +253,8 @@ class Supervisor:
     def _signals(self) -> None:
         def woken(number: int, frame: object) -> None:
             """A turn looks at `leave.json`; the signal only ends the waiting. Without the file it is the system's own wish."""
-            if folder.read(self.at, folder.LEAVE) is None:
-                with suppress(OSError):
-                    wish = folder.wish(time.time() + self.grace_s, f"the supervisor got signal {number}")
-                    folder.write(self.at, folder.LEAVE, {**wish, "notice": True})
+            if folder.read(self.at, folder.LEAVE) is None and self.own_wish is None:
+                self._pass_on(time.time() + self.grace_s, f"the supervisor got signal {number}")
 
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, woken)
@@ -260,12 +265,33 @@ class Supervisor:
         if notice is None:
             return
         self.noticed = True
-        with suppress(OSError):
-            folder.going(self.order.get("root", ""), notice.deadline, notice.reason)
-            wish = folder.read(self.at, folder.LEAVE)
-            own = wish is None and self.asked  # it leaves already, for a trouble of its own
-            if not own and (wish is None or (folder.number(wish, "by") or 0.0) > notice.deadline):
-                folder.write(self.at, folder.LEAVE, {**folder.wish(notice.deadline, notice.reason), "notice": True})
+        self.unwritten[folder.GOING] = lambda: folder.going(self.order.get("root", ""), notice.deadline, notice.reason)
+        wish = folder.read(self.at, folder.LEAVE)
+        own = wish is None and self.asked  # it leaves already, for a trouble of its own
+        if not own and (wish is None or (folder.number(wish, "by") or 0.0) > notice.deadline):
+            self._pass_on(notice.deadline, notice.reason)
+
+    def _pass_on(self, deadline: float, reason: str) -> None:
+        """To the program at the next turn, and to the engine by `leave.json`."""
+        wish = {**folder.wish(deadline, reason), "notice": True}
+
+        def write() -> None:
+            before = folder.read(self.at, folder.LEAVE)
+            if before is None or (folder.number(before, "by") or 0.0) > deadline:
+                folder.write(self.at, folder.LEAVE, wish)
+
+        self.own_wish, self.unwritten[folder.LEAVE] = wish, write
+        self.writes_after = 0.0
+
+    def _write_rest(self) -> None:
+        """Each by itself, and again while the disk is full: what cannot be written keeps nobody from leaving."""
+        if not self.unwritten or time.monotonic() < self.writes_after:
+            return
+        self.writes_after = time.monotonic() + TRIES_AGAIN_S
+        for name, write in list(self.unwritten.items()):
+            with suppress(OSError):
+                write()
+                del self.unwritten[name]
 
     def _last_here(self) -> bool:
         """Whether no other attempt runs on this machine, as far as this engine knows."""

@@ -16,6 +16,7 @@ import json
 
 from chipwise.catalog.offer import Purchase
 from chipwise.runner.job import MOST_PROCESSES, Move, Wish
+from chipwise.runner.permits import RESERVED
 from chipwise.runner.writing import DEEPEST, LARGEST_COUNT, LARGEST_NUMBER, LAST_MOMENT
 
 REFUSED = "USING ERRCODE = '42501'"
@@ -98,8 +99,8 @@ JOB_GUARD = f"""CREATE OR REPLACE FUNCTION guard_job() RETURNS trigger LANGUAGE 
       counter bigint := (SELECT value FROM meta WHERE name = 'mark');
     BEGIN
       IF sees_all(current_user::text) THEN RETURN NEW; END IF;
-      IF TG_OP = 'INSERT' AND (NEW.id IN ('', '.', '..') OR length(NEW.id) > 500
-         OR NEW.id ~ '^-|[\\u0001-\\u001f\\u007f-\\u009f/]') THEN
+      IF TG_OP = 'INSERT' AND (NEW.id = '' OR lower(NEW.id) IN ({", ".join(map(repr, RESERVED))}) OR length(NEW.id) > 500
+         OR NEW.id ~ '^[-.]|[\\u0001-\\u001f\\u007f-\\u009f/]') THEN
         RAISE EXCEPTION '% cannot be the id of a job', quote_literal(left(NEW.id, 80)) USING ERRCODE = '23514';
       END IF;
       IF TG_OP = 'INSERT' AND length(NEW.body) > {LONGEST_JOB} THEN

@@ -13,7 +13,7 @@ import pytest
 
 from chipwise.adapters.engines.local import engine as local
 from chipwise.adapters.engines.local import handed_in
-from chipwise.errors import NotFound
+from chipwise.errors import BadInput, NotFound
 from chipwise.runner.engine import Start
 from chipwise.runner.job import Attempt, Job, MachinePlace, Spec
 from patience import deadline
@@ -112,3 +112,40 @@ def test_a_folder_that_is_a_link_hands_in_nothing(tmp_path: Path) -> None:
     (tmp_path / "passing" / "j-1").symlink_to(tmp_path / "private")
     with pytest.raises(NotFound):
         _engine(tmp_path)._secrets(_job({"A": ""}))
+
+
+def test_only_what_the_job_names_is_taken_over(tmp_path: Path) -> None:
+    """Anybody of the group can put files there, of any size and number, which the controller would write once more."""
+    folder = _handed(tmp_path, shared=True, A="first", B="of nobody")
+    with (folder / "C").open("wb") as file:
+        file.truncate(2 << 30)
+    engine = _engine(tmp_path)
+    assert engine._secrets(_job({"A": ""})) == {"A": "first"}
+    assert [one.name for one in (tmp_path / "taken" / "j-1").iterdir()] == ["A"]
+    assert not folder.exists()
+
+
+def test_a_file_beside_the_folder_is_not_taken_over_by_its_path(tmp_path: Path) -> None:
+    _handed(tmp_path, shared=True, A="first")
+    (tmp_path / "passing" / "other").write_text("of another job")
+    assert _engine(tmp_path)._secrets(_job({"A": ""})) == {"A": "first"}
+    _handed(tmp_path, shared=True, A="first")
+    with pytest.raises(NotFound):
+        _engine(tmp_path)._secrets(_job({"A": "", "../other": ""}))
+    assert not (tmp_path / "taken" / "other").exists()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_secret_that_no_program_could_be_given_is_refused_by_name(tmp_path: Path, shared: bool) -> None:
+    _handed(tmp_path, shared=shared, BIG="x" * (handed_in.LONGEST_BYTES + 1))
+    with pytest.raises(BadInput, match=r"BIG .*131,072 bytes"):
+        _engine(tmp_path)._secrets(_job({"BIG": ""}))
+
+
+def test_all_secrets_of_a_job_together_are_bounded(tmp_path: Path) -> None:
+    names = [f"S{number:03}" for number in range(40)]
+    _handed(tmp_path, shared=True, **dict.fromkeys(names, "x" * handed_in.LONGEST_BYTES))
+    with pytest.raises(BadInput, match="together"):
+        _engine(tmp_path)._secrets(_job(dict.fromkeys(names, "")))
+    taken = sum(one.stat().st_size for one in (tmp_path / "taken" / "j-1").iterdir())
+    assert taken <= handed_in.ALL_BYTES + handed_in.LONGEST_BYTES + 1
