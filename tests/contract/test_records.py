@@ -247,6 +247,8 @@ HOSTILE = (
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:8]))
 def test_any_text_is_kept_as_it_is_in_every_field(record: Record, text: str) -> None:
+    if getattr(getattr(record, "database", None), "IS_SHARED", False):
+        text = text[:50_000]  # a job that a team shares has at most 2,000,000 characters
     short = text[:400]
     spec = Spec(
         (text, text),

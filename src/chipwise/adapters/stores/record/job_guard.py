@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 
 from chipwise.catalog.offer import Purchase
+from chipwise.runner.bounds import LONGEST_JOB, MOST_ELEMENTS, MOST_LOOKED_FOR
 from chipwise.runner.job import MOST_PROCESSES, Move, Wish
 from chipwise.runner.permits import RESERVED
 from chipwise.runner.writing import DEEPEST, LARGEST_COUNT, LARGEST_NUMBER, LAST_MOMENT
@@ -24,8 +25,8 @@ REFUSED = "USING ERRCODE = '42501'"
 _KINDS = {
     "text": "name engine place folder owner team project checkpoints health workload pipeline "
     "work.unit places.provider places.region places.zone places.machine",
-    "texts": "command produces",
-    "ids": "after",
+    "texts": "command",
+    "few texts": "after produces",
     "settings": "env secrets labels",
     "mapping": "needs retry predicted work",
     "mappings": "places objects",
@@ -44,10 +45,8 @@ _LARGEST = f"{LARGEST_NUMBER:.0f}"
 _MOVES, _PURCHASES = (json.dumps([one.value for one in kind]) for kind in (Move, Purchase))
 WISHES = ", ".join(f"'{one.value}'" for one in Wish)
 _MOMENT = f"BETWEEN 0 AND {LAST_MOMENT}"
-LONGEST_JOB = 2_000_000  # characters: a controller reads many at once
 LONGEST_WISH = 10_000  # characters, with its reason
 MOST_DEVICES = 100_000  # devices or machines of one job
-MOST_BEFORE = 1_000  # jobs for which one waits: a controller looks for each of them at every turn
 
 # What of a specification no job can have; NULL: nothing. Fields that are not known here may hold anything within bounds.
 SPEC_FAULT = f"""CREATE OR REPLACE FUNCTION spec_fault(spec jsonb) RETURNS text LANGUAGE plpgsql IMMUTABLE
@@ -61,6 +60,9 @@ SPEC_FAULT = f"""CREATE OR REPLACE FUNCTION spec_fault(spec jsonb) RETURNS text 
       IF jsonb_path_exists(spec, 'strict $.** ? (@.type() == "number" && (@ > {_LARGEST} || @ < -{_LARGEST}))') THEN
         RETURN 'a number beyond {LARGEST_NUMBER:g}';
       END IF;
+      IF jsonb_path_exists(spec, 'strict $.** ? (@.type() == "array" && @.size() > {MOST_ELEMENTS})') THEN
+        RETURN 'a list of more than {MOST_ELEMENTS} elements';
+      END IF;
       FOR field, value IN SELECT s.key, s.value FROM jsonb_each(spec) AS s
         UNION ALL SELECT p.key || '.' || f.key, f.value FROM jsonb_each(spec) AS p
           CROSS JOIN LATERAL jsonb_each(CASE jsonb_typeof(p.value) WHEN 'object' THEN p.value ELSE '{{}}' END) AS f
@@ -73,9 +75,10 @@ SPEC_FAULT = f"""CREATE OR REPLACE FUNCTION spec_fault(spec jsonb) RETURNS text 
         fits := CASE kind
           WHEN 'text' THEN shape = 'string'
           WHEN 'texts' THEN shape = 'array' AND NOT jsonb_path_exists(value, 'strict $[*] ? (@.type() != "string")')
-          WHEN 'ids' THEN shape = 'array' AND NOT jsonb_path_exists(value, 'strict $[*] ? (@.type() != "string")')
-            AND jsonb_array_length(value) <= {MOST_BEFORE}
+          WHEN 'few texts' THEN shape = 'array' AND NOT jsonb_path_exists(value, 'strict $[*] ? (@.type() != "string")')
+            AND jsonb_array_length(value) <= {MOST_LOOKED_FOR}
           WHEN 'settings' THEN shape = 'object' AND NOT jsonb_path_exists(value, 'strict $.* ? (@.type() != "string")')
+            AND (SELECT count(*) FROM jsonb_object_keys(value)) <= {MOST_ELEMENTS}
           WHEN 'mapping' THEN shape = 'object'
           WHEN 'mappings' THEN shape = 'array' AND NOT jsonb_path_exists(value, 'strict $[*] ? (@.type() != "object")')
           WHEN 'moves' THEN shape = 'array' AND value <@ '{_MOVES}'
@@ -91,6 +94,23 @@ SPEC_FAULT = f"""CREATE OR REPLACE FUNCTION spec_fault(spec jsonb) RETURNS text 
         IF fits IS NOT TRUE THEN RETURN format('%s: %s', field, left(value::text, 80)); END IF;
       END LOOP;
       RETURN NULL;
+    END $$"""
+
+# Whether one value is the other without some of its fields. Not by `@>`, which compares each element of a list with each of the
+# other, and cannot be interrupted: lists are compared in their order.
+HAS_FEWER_FIELDS = """CREATE OR REPLACE FUNCTION has_fewer_fields(part jsonb, whole jsonb) RETURNS boolean LANGUAGE plpgsql
+    IMMUTABLE SET search_path = chipwise, pg_temp AS $$
+    BEGIN
+      IF part = whole THEN RETURN true; END IF;
+      IF jsonb_typeof(part) = 'object' AND jsonb_typeof(whole) = 'object' THEN
+        RETURN NOT EXISTS (SELECT 1 FROM jsonb_each(part) AS p
+          WHERE (CASE WHEN whole ? p.key THEN has_fewer_fields(p.value, whole -> p.key) END) IS NOT TRUE);
+      ELSIF jsonb_typeof(part) = 'array' AND jsonb_typeof(whole) = 'array' THEN
+        RETURN jsonb_array_length(part) = jsonb_array_length(whole) AND NOT EXISTS (
+          SELECT 1 FROM ROWS FROM (jsonb_array_elements(part), jsonb_array_elements(whole)) AS e (p, w)
+          WHERE has_fewer_fields(p, w) IS NOT TRUE);
+      END IF;
+      RETURN false;
     END $$"""
 
 JOB_GUARD = f"""CREATE OR REPLACE FUNCTION guard_job() RETURNS trigger LANGUAGE plpgsql
@@ -146,7 +166,8 @@ JOB_GUARD = f"""CREATE OR REPLACE FUNCTION guard_job() RETURNS trigger LANGUAGE 
         RAISE EXCEPTION 'the row of job % is damaged, which only its controller or an admin can repair', NEW.id {REFUSED},
           HINT = format('The controller of %s or an admin of the record runs: chipwise forget %s --damaged', OLD.place, OLD.id);
       END IF;
-      IF spec IS DISTINCT FROM was -> 'spec' AND (was -> 'spec' @> spec OR acts_for(current_user::text, OLD.place)) THEN
+      IF spec IS DISTINCT FROM was -> 'spec'
+         AND (acts_for(current_user::text, OLD.place) OR has_fewer_fields(spec, was -> 'spec')) THEN
         held := held || jsonb_build_object('spec', was -> 'spec');  -- whoever wrote knows fewer fields
         spec := was -> 'spec'; NEW.body := held::text;
       END IF;

@@ -74,6 +74,7 @@ def for_sqlite() -> tuple[Migration, ...]:
 def for_postgres() -> tuple[Migration, ...]:
     from chipwise.adapters.stores.record.bounds import BOUNDS
     from chipwise.adapters.stores.record.fair_line import FAIR_LINE
+    from chipwise.adapters.stores.record.no_line import NO_LINE
     from chipwise.adapters.stores.record.own_affairs import OWN_AFFAIRS
     from chipwise.adapters.stores.record.own_marks import OWN_MARKS
     from chipwise.adapters.stores.record.place_rights import PLACE_RIGHTS
@@ -82,7 +83,8 @@ def for_postgres() -> tuple[Migration, ...]:
 
     first = (*SCHEMA, *_worded(_FIRST, POSTGRES), *APPEND_ONLY, *POLICIES, *GUARDS)
     third: Migration = ()  # a guard of jobs, which the fourth replaces: all that are missing come together
-    return (first, tuple(_worded(_SECOND, POSTGRES)), third, PLACE_RIGHTS, BOUNDS, STALLS, OWN_AFFAIRS, FAIR_LINE, OWN_MARKS)
+    second = tuple(_worded(_SECOND, POSTGRES))
+    return (first, second, third, PLACE_RIGHTS, BOUNDS, STALLS, OWN_AFFAIRS, FAIR_LINE, OWN_MARKS, NO_LINE)
 
 
 def missing(current: int, migrations: Sequence[Migration], label: str) -> list[str]:

@@ -15,6 +15,7 @@ from chipwise.adapters.stores.record import mending
 from chipwise.adapters.stores.record import rows as r
 from chipwise.adapters.stores.record.database import Database, Transaction
 from chipwise.errors import BadInput, OutsideFailed
+from chipwise.runner.bounds import excess
 from chipwise.runner.events import Event, Over, Submitted, after, first
 from chipwise.runner.job import Job, Phase, Spec
 from chipwise.runner.permits import Permit
@@ -59,6 +60,10 @@ class Store:
         if len({job.id for job in jobs}) < len(jobs):
             raise Stale("One id was given to two jobs that were submitted together.")
         lines = [(r.listed(job), r.body_of(job)) for job in jobs]
+        if self.database.IS_SHARED:
+            for job, (_, body) in zip(jobs, lines, strict=True):
+                if fault := excess(job.spec, len(body)):
+                    raise BadInput(f"Job {job.id}: {fault}.", remedy="Put what is long into a file.")
         events = [(job.id, 1, moment, *r.parts_of(Submitted(job.spec), job.id)) for job in jobs]
 
         def work(tx: Transaction) -> None:

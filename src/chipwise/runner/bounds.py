@@ -1,0 +1,36 @@
+"""How large a job may be in a record that a team shares: a controller reads, compares and writes the jobs of all its members.
+
+The database refuses more than this as well, whichever client writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+
+from chipwise.runner.job import Spec
+
+MOST_ELEMENTS = 10_000  # of any list or mapping in a job
+MOST_LOOKED_FOR = 1_000  # jobs for which one waits, and outputs: a controller looks for each of them
+LONGEST_JOB = 2_000_000  # characters as JSON
+
+
+def excess(spec: Spec, characters: int) -> str:
+    """What of it is more than a job may have; empty: nothing."""
+    for name in ("after", "produces"):
+        if (length := len(getattr(spec, name))) > MOST_LOOKED_FOR:
+            return f"{name} has {length:,} elements, and may have {MOST_LOOKED_FOR:,}"
+    for one in fields(spec):
+        for length in _lengths(getattr(spec, one.name)):
+            if length > MOST_ELEMENTS:
+                return f"{one.name} has {length:,} elements, and may have {MOST_ELEMENTS:,}"
+    return f"it has {characters:,} characters, and may have {LONGEST_JOB:,}" if characters > LONGEST_JOB else ""
+
+
+def _lengths(value: object) -> Iterator[int]:
+    """Of every list and mapping within it. Those inside others of excessive length are not looked at."""
+    if not isinstance(value, Mapping | list | tuple):
+        return
+    yield len(value)
+    for held in value.values() if isinstance(value, Mapping) else value:
+        yield from _lengths(held)
