@@ -47,7 +47,9 @@ def region_variable(deployment: Deployment, name: str = "region") -> Block:
     regions = list(dict.fromkeys([deployment.node.region, *deployment.regions]))
     about = "Where the machines are: the plan's choice."
     if len(regions) > 1:
-        about = f"Where the machines are. The plan is in {len(regions)}: apply once for each, with a workspace of its own."
+        about = (
+            f"Where the machines are. The plan is in {len(regions)} regions: apply once for each, each in its own workspace."
+        )
     return variable(name, "string", about, deployment.node.region)
 
 
