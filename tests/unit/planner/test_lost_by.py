@@ -29,7 +29,7 @@ def lost(**changes: Any) -> str:
     [
         (
             {"usd": 81.0, "doubt": "from one source only", "doubt_share": 0.25},
-            "its price is doubtful (from one source only): a surer one leads that is up to 25% dearer; 19% cheaper",
+            "its price is doubtful (from one source only): a surer one leads that costs up to 25% more; 19% cheaper",
         ),
         ({"price_days": 430}, "its price is 14 months old against 3 months; 2% cheaper"),
         ({"seconds": 13 * plans.HOUR}, "it takes 13 h against 10 h; 2% cheaper"),

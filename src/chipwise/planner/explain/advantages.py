@@ -36,7 +36,7 @@ def lost_by(lost: Beaten) -> str:
 
 def _causes(lost: Beaten, saved: float) -> Iterator[str]:
     if lost.doubt:
-        yield f"its price is doubtful ({lost.doubt}): a surer one leads that is up to {lost.doubt_share:.0%} dearer"
+        yield f"its price is doubtful ({lost.doubt}): a surer one leads that costs up to {lost.doubt_share:.0%} more"
         return
     if lost.chance is not None and lost.best_chance is not None and lost.chance < lost.best_chance - AS_SURE:
         yield f"a single request meets the latency goals with {lost.chance:.0%} against {lost.best_chance:.0%}"
