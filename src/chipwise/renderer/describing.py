@@ -113,7 +113,7 @@ def describe(
     goals, budget = work.goals, work.goals.budget
     software = patient(software_of(request, catalog.rows("images")), loaded)
     answered = answers_bytes(work, model, loaded) if software.command[:2] == ("vllm", "run-batch") else None
-    kept = tuple(volumes_of(work, chosen, loaded, form, answered, bool(starts)))
+    volumes = tuple(volumes_of(work, chosen, loaded, form, answered, bool(starts)))
     deployment = Deployment(
         name=name,
         title=work.name,
@@ -129,7 +129,7 @@ def describe(
         split=split,
         chips_each=per_replica,
         model=loaded,
-        volumes=kept,
+        volumes=volumes,
         scaling=scaling,
         checkpoint_s=_checkpoint(work, chosen),
         deadline_s=goals.deadline,
@@ -146,7 +146,7 @@ def describe(
             *_notes(work, chosen, node),
             *slice_notes(node, work.program),
             *weight_notes(software, loaded, form),
-            *cache_notes(software.engine, loaded, form, kept),
+            *cache_notes(software.engine, loaded, form, volumes),
             *_taught(teacher),
             *paused(hours),
             *notes_of(plan, chosen),

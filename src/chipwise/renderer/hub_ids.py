@@ -14,8 +14,8 @@ def named_id(written: str, known: Model) -> str | None:
     """The one that a workload names, with its owner or without. None: the name is of the shape, and any of them has it."""
     if _is_id(written) and not written.endswith(".json"):
         return written
-    same = (name for name in _ids(known) if key(without_owner(name)) == key(written))
-    exact = next(same, None)
+    matches = (name for name in _ids(known) if key(without_owner(name)) == key(written))
+    exact = next(matches, None)
     if exact is not None or key(written) == key(known.name):
         return exact
     closest = closest_id(written, known)

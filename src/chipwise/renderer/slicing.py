@@ -24,24 +24,24 @@ def sliced(node: Node, program: Program | None, form: Form, chips_each: int, mod
     if profile is None:
         return node
     if form is not Form.SERVICE or chips_each != 1:
-        what = f"a copy takes {chips_each} chips" if form is Form.SERVICE else "this is no service"
-        raise CannotRender(f"program.slice gives each copy a part of one chip, and {what}.", remedy=_OUT)
+        reason = f"a copy takes {chips_each} chips" if form is Form.SERVICE else "this is no service"
+        raise CannotRender(f"program.slice gives each copy a part of one chip, and {reason}.", remedy=_OUT)
     known = {one.profile: one for one in mig_profiles(catalog.data) if one.chip == node.chip}
-    found = known.get(profile)
-    if found is None or not found.instances:
+    mig_slice = known.get(profile)
+    if mig_slice is None or not mig_slice.instances:
         has = f"it has {', '.join(known)}" if known else "it cannot be cut"
         raise CannotRender(
             f"{node.chip} has no slice {profile}: {has}.",
             remedy=f"{_OUT} Or plan for a chip that has it: --limit chips=[...].",
         )
     weights = model.weight_bytes if model is not None else None
-    memory_bytes = (found.memory_gb or 0.0) * GB
+    memory_bytes = (mig_slice.memory_gb or 0.0) * GB
     if weights is not None and weights > WEIGHTS * memory_bytes:
         raise CannotRender(
             f"A slice {profile} has {memory_bytes / GB:g} GB, and the weights alone take {weights / GB:.1f}.",
             remedy="Take a larger slice, or a smaller number format (--limit precision=[fp8]).",
         )
-    return replace(node, profile=profile, sharing="slices", users_per_chip=found.instances)
+    return replace(node, profile=profile, sharing="slices", users_per_chip=mig_slice.instances)
 
 
 def slice_notes(node: Node, program: Program | None) -> tuple[str, ...]:

@@ -38,11 +38,11 @@ def check(deployment: Deployment) -> None:
         )
 
 
-def held(deployment: Deployment) -> tuple[str, str, str]:
+def queue_query(deployment: Deployment) -> tuple[str, str, str]:
     """Query, threshold and reason."""
     label = f'namespace="{namespace_of(deployment)}"'
     reason = "Requests that the endpoint picker holds; nothing is held where it has counted none."
-    return f"sum({picker.HELD}{{{label}}}) or vector(0)", "1", reason
+    return f"sum({picker.QUEUE_METRIC}{{{label}}}) or vector(0)", "1", reason
 
 
 def monitor(deployment: Deployment) -> Object:

@@ -14,8 +14,8 @@ from chipwise.renderer.yaml_text import Noted, Yaml, document
 IMAGE = "registry.k8s.io/gateway-api-inference-extension/epp:v1.5.0"  # as the release's own chart has it
 ENGINES = ("vllm", "sglang")  # whose metrics it reads and whose requests it understands
 PICKS, HEALTH, METRICS = 9002, 9003, 9090
-MOST_HELD = 1000
-HELD = "inference_extension_flow_control_queue_size"  # requests that wait here
+QUEUE_LIMIT = 1000
+QUEUE_METRIC = "inference_extension_flow_control_queue_size"  # requests that wait here
 _FILE = "plugins.yaml"
 _SUBSETS = "Else a request that came while there was no copy would be kept for none of those that come."
 _CONFIG_API = "inference.networking.x-k8s.io/v1alpha1"
@@ -51,7 +51,7 @@ def plugins(deployment: Deployment) -> Object:
     if deployment.idle_s is None:
         return config
     queue: Object = {
-        "maxRequests": Noted(str(MOST_HELD), "More than these are refused at once."),
+        "maxRequests": Noted(str(QUEUE_LIMIT), "More than these are refused at once."),
         "maxBytes": "1Gi",
         "defaultRequestTTL": Noted(f"{ready_seconds(deployment)}s", "A machine, its image and the weights must come first."),
     }

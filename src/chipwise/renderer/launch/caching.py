@@ -70,9 +70,9 @@ def cache_notes(engine: str, model: Model | None, form: Form, volumes: Iterable[
         or not model.generates
     ):
         return ()
-    where = "the machine's own disk, as long as a pod lives" if chosen.on_machine else f"a volume of {chosen.storage_class}"
+    place = "the machine's own disk, as long as a pod lives" if chosen.on_machine else f"a volume of {chosen.storage_class}"
     sentence = (
-        f"Weights and compiled kernels are kept on {where}. With nothing kept a start fetches for {duration(times[0])} to"
+        f"Weights and compiled kernels are kept on {place}. With nothing kept a start fetches for {duration(times[0])} to"
         f" {duration(times[1])} and compiles."
     )
     if engine == "vllm":

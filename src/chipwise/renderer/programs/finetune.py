@@ -247,9 +247,9 @@ def main() -> int:
         print("stopped: the next start goes on from the checkpoint", flush=True)
         return STOPPED
     if divided:  # every rank gives its parts; the first one has room for all of them in its machine's memory
-        whole = get_model_state_dict(trainer.model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
+        weights = get_model_state_dict(trainer.model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
         if trainer.is_world_process_zero():
-            trainer.model.save_pretrained(str(out / "result"), state_dict=whole)
+            trainer.model.save_pretrained(str(out / "result"), state_dict=weights)
     else:
         trainer.save_model(str(out / "result"))
     if trainer.is_world_process_zero():

@@ -95,13 +95,13 @@ def scaled_object(deployment: Deployment) -> Object:
     scaling = deployment.scaling
     assert scaling is not None
     hours = bool(deployment.starts and deployment.stops)
-    least: Yaml = Noted(0, "Outside its hours.") if hours else Noted(scaling.minimum, scaling.minimum_reason)
+    least_copies: Yaml = Noted(0, "Outside its hours.") if hours else Noted(scaling.minimum, scaling.minimum_reason)
     if on_demand.wanted(deployment):
-        least = Noted(0, "While nobody asks. The first request waits for a start, in the queue of the endpoint picker.")
+        least_copies = Noted(0, "While nobody asks. The first request waits for a start, in the queue of the endpoint picker.")
     api, kind = scaled_kind(deployment)
     spec: Object = {
         "scaleTargetRef": {"apiVersion": api, "kind": kind, "name": deployment.name},
-        "minReplicaCount": least,
+        "minReplicaCount": least_copies,
         "maxReplicaCount": scaling.maximum,
         "pollingInterval": 15,
     }
@@ -137,8 +137,8 @@ def _advanced(deployment: Deployment, hours: bool) -> Object:
         rule = f"waiting + held > {QUEUED} ? copies * 2 : ({_idle(deployment)} ? copies / 2 : copies)"
         rule = f"load + held < 1 ? 0 : max(1, (load + held) / {scaling.busy}, {rule})"
         reason += "\nNone while nothing is in work and nothing is held; one as soon as something is."
-    within = f"({rule})" if on_demand.wanted(deployment) else f"max(hours, {rule})"
-    formula = f"hours < 1 ? 0 : {within}" if hours else rule
+    open_rule = f"({rule})" if on_demand.wanted(deployment) else f"max(hours, {rule})"
+    formula = f"hours < 1 ? 0 : {open_rule}" if hours else rule
     first = deployment.scaling.minimum if hours and deployment.scaling is not None else 1
     slowly = "One at a time, each minute;" if first <= 1 else "When its hours begin, all that it begins with at once;"
     up: list[Yaml] = [
@@ -176,7 +176,7 @@ def _triggers(deployment: Deployment, hours: bool) -> list[Yaml]:
         triggers.append(_prometheus("used", used[0], str(IDLE), used[1]))
     triggers.append(_prometheus("copies", *_copies(deployment)))
     if on_demand.wanted(deployment):
-        triggers.append(_prometheus("held", *on_demand.held(deployment)))
+        triggers.append(_prometheus("held", *on_demand.queue_query(deployment)))
     if hours:
         window: Object = {
             "timezone": deployment.time_zone,
