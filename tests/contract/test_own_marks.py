@@ -44,8 +44,7 @@ def insert(team: Team, id: str, spec: dict[str, Any], **columns: object) -> None
     whole = {"command": ["true"], "name": "odd", "place": HERS, "owner": "bob", **spec}
     body = json.dumps({"id": id, "spec": whole, "submitted": 1.0, "version": 1})
     with psycopg.connect(team.url("bob"), options="-c search_path=chipwise") as bob:
-        [mark] = bob.execute("UPDATE meta SET value = value + 1 WHERE name = 'mark' RETURNING value").fetchone()
-        row = {"id": id, "born": mark, "version": 1, "mark": mark, "place": HERS, "name": "odd", "phase": "queued"}
+        row = {"id": id, "born": 1, "version": 1, "mark": 1, "place": HERS, "name": "odd", "phase": "queued"}
         row |= {"engine": "local", "owner": "bob", "team": "", "project": "", "priority": 0, "gpus": 0, "cpus": 1}
         row |= {"machines": 1, "attempts": 0, "submitted": 1.0, "reason": "", "body": body, **columns}
         names, places = ", ".join(row), ", ".join(["%s"] * len(row))
@@ -56,12 +55,17 @@ def test_nobody_takes_the_mark_of_anothers_change(team: Team) -> None:
     """A page of changes that ends between two jobs of one mark would leave out the second, and nobody would start it."""
     team.by("alice").submit([("hers", Spec(("true",), "a", place=HERS, owner="alice"))], 2.0)
     [[mark]] = team.sql("admin", "SELECT mark FROM jobs WHERE id = 'hers'")
-    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="the mark of another change"):
-        insert(team, "beside", {}, mark=mark)
-    insert(team, "own", {})
+    insert(team, "own", {}, mark=mark, born=mark, xact="9999999999")
     held = "body::jsonb || '{\"version\": 2}'"
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):  # not by a change of what is there either
-        team.sql("bob", f"UPDATE jobs SET version = 2, body = ({held})::text, mark = {mark} WHERE id = 'own'")
+    team.sql("bob", f"UPDATE jobs SET version = 2, body = ({held})::text, mark = {mark} WHERE id = 'own'")
+    numbers = team.sql("admin", "SELECT mark FROM jobs") + team.sql("admin", "SELECT born FROM jobs WHERE id = 'own'")
+    assert len(set(numbers)) == len(numbers)
+    assert team.sql("admin", "SELECT 1 FROM jobs WHERE xact >= pg_snapshot_xmax(pg_current_snapshot())") == []
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        team.sql("bob", "UPDATE jobs SET xact = '0'")
+    for use in ("nextval('marks')", "setval('marks', 1)"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            team.sql("bob", f"SELECT {use}")
 
 
 FORGED = (

@@ -122,14 +122,15 @@ def test_a_server_that_is_away_is_told_after_a_bounded_time(postgres: Server, na
         connect(postgres.url(name, port=proxy.port))
 
 
-def test_a_writer_that_holds_everything_up_is_not_waited_for_for_ever(postgres: Server, name: str, store: Store) -> None:
+def test_a_session_that_holds_a_job_is_not_waited_for_for_ever(postgres: Server, name: str, store: Store) -> None:
+    [job] = store.submit([("one", SPEC)], 1.0)
     with psycopg.connect(postgres.url(name)) as other:
-        other.execute("UPDATE chipwise.meta SET value = value + 1 WHERE name = 'mark'")
-        store.database.write(lambda tx: None)
+        other.execute("SELECT 1 FROM chipwise.jobs FOR UPDATE")
+        locks = "SELECT id FROM jobs FOR UPDATE"
         with pytest.raises(TryLater, match="locked by another program for longer than the time limit"):
-            store.database.write(lambda tx: (tx.rows("SELECT set_config('lock_timeout', '100ms', true)"), tx.marks(1)))
+            store.database.write(lambda tx: (tx.rows("SELECT set_config('lock_timeout', '100ms', true)"), tx.rows(locks)))
         other.rollback()
-    store.submit([("one", SPEC)], 1.0)
+    assert isinstance(store.write([Change(job, (Told(0, "x"),))], 2.0)[0], Job)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from chipwise.runner.events import (
 )
 from chipwise.runner.events import first as first_of
 from chipwise.runner.job import Job, MachinePlace, Needs, Outcome, Phase, Spec, Wish
-from chipwise.runner.record import Change, Happened, Record, Stale, Wanted
+from chipwise.runner.record import Change, Happened, Mark, Record, Stale, Wanted
 from effort import cases
 
 SPEC = Spec(("python", "train.py"), "train", place="here", owner="alice", team="vision", project="p", needs=Needs(1, 4))
@@ -189,7 +189,7 @@ def test_the_ledger_counts_what_an_attempt_held_and_not_what_its_job_wanted(reco
     assert [use.gpus for use in record.uses(0, 100)] == [2, 4]
 
 
-def _read_all(record: Record, most: int, mark: int = 0) -> tuple[list[str], int]:
+def _read_all(record: Record, most: int, mark: Mark = 0) -> tuple[list[str], Mark]:
     found: list[str] = []
     while True:
         jobs, next_mark = record.changed(mark, "here", most)
@@ -228,7 +228,7 @@ def test_a_job_that_ends_while_it_is_first_read_is_told(record: Record) -> None:
 
 
 def test_an_empty_record_has_nothing_to_tell(record: Record) -> None:
-    assert record.changed(0, "here", 10) == ([], 0)
+    assert record.changed(0, "here", 10)[0] == []
     assert record.rows(Wanted()) == []
     assert record.uses(0, 1) == []
 

@@ -24,7 +24,7 @@ from chipwise.runner.left_running import LeftRunning, unacted, without
 from chipwise.runner.permits import refusals
 from chipwise.runner.policy import NeverLate, Policy
 from chipwise.runner.queue import Rules, why_each_waits
-from chipwise.runner.record import Change, Damaged, Deposed, Lease, Record, Stale, Unread
+from chipwise.runner.record import Change, Damaged, Deposed, Held, Lease, Mark, Record, Stale, Unread
 from chipwise.runner.recovery import salvage
 from chipwise.runner.step import NO_PLACE, Act, step
 
@@ -66,7 +66,7 @@ class Controller:
     _damaged: dict[str, Damaged] = field(default_factory=dict)  # of the place, not over
     _left: LeftRunning = field(default_factory=LeftRunning)  # of jobs that are over
     _is_new: bool = True  # it has not read all jobs since it leads
-    _mark: int = 0
+    _mark: Mark = 0
     _lease: Lease | None = None
     _renewed: float = 0.0  # when, by `elapsed`
     _rival_lease: Lease | None = None  # of somebody else, as it was seen first
@@ -252,6 +252,9 @@ class Controller:
                 stale.add(id(act))
                 if act.job is not None:
                     self._read_again(act.job.id)
+                    if isinstance(answer, Held):
+                        self._unrecorded.append(str(answer))
+                        self._set_aside(Change(act.job, act.events), now, str(answer))
             else:
                 self._keep(answer)
         return [act for act in acts if id(act) not in stale], len(changes) - len(stale)

@@ -19,11 +19,17 @@ from chipwise.runner.events import Event
 from chipwise.runner.job import Job, Phase, Spec
 from chipwise.runner.permits import Permit
 
+Mark = int | str  # of what was read of changes; 0: nothing
+
 
 class Stale(ChipwiseError):
     """The job changed since it was read."""
 
     exit_code = 3
+
+
+class Held(Stale):
+    """Another session of the database holds the job, and may change it."""
 
 
 class Deposed(ChipwiseError):
@@ -196,7 +202,7 @@ class Record(Protocol):
         """The newest first."""
         ...
 
-    def changed(self, after: int, place: str, limit: int) -> tuple[list[Job | Damaged], int]:
+    def changed(self, after: Mark, place: str, limit: int) -> tuple[list[Job | Damaged], Mark]:
         """Jobs of a place that changed after a mark, in order, and the mark to go on from. Jobs that were over
         when a reading from 0 began are not among them. A mark is handed back as it is; it says nothing by itself."""
         ...

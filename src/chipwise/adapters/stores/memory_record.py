@@ -13,7 +13,7 @@ from itertools import islice
 from chipwise.errors import BadInput
 from chipwise.runner.events import Event, Submitted, after, first
 from chipwise.runner.job import Job, Spec
-from chipwise.runner.record import Change, Damaged, Deposed, Happened, Lease, Row, Stale, Use, Wanted
+from chipwise.runner.record import Change, Damaged, Deposed, Happened, Lease, Mark, Row, Stale, Use, Wanted
 
 _FAR = 1 << 40  # more than there are events
 
@@ -104,8 +104,9 @@ class MemoryRecord:
     def rows(self, wanted: Wanted) -> list[Row]:
         return [_row(job) for job in self.jobs(wanted)]
 
-    def changed(self, after: int, place: str, limit: int) -> tuple[list[Job | Damaged], int]:
+    def changed(self, after: Mark, place: str, limit: int) -> tuple[list[Job | Damaged], Mark]:
         """A mark below 0 belongs to a first reading that is not at its end: when it began, and how far it is."""
+        assert isinstance(after, int)
         began, position = divmod(-after, _FAR) if after < 0 else (self._number, 0)
         changes: list[Job | Damaged] = []
         if after <= 0:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
+from chipwise.runner.record import Mark
+
 T = TypeVar("T")
 Values = Sequence[object]
 
@@ -17,8 +19,8 @@ class Transaction(Protocol):
         ...
 
     def marks(self, count: int) -> int:
-        """Raises the counter of changes by so many, and is its new value. Until the end nobody else can, so that a smaller
-        mark is never committed after a larger one. It comes first in a transaction that writes jobs or events."""
+        """The last of so many numbers for changes, each larger than any before. It comes first in a transaction that writes
+        jobs or events. In SQLite nobody else gets any until the end; PostgreSQL gives each row its number itself."""
         ...
 
 
@@ -26,6 +28,7 @@ class Database(Protocol):
     login: str  # of whoever asks, where the database has logins
 
     FOR_UPDATE: str  # after a SELECT whose rows must not change before the end
+    FOR_UPDATE_NOW: str  # the same, without those that another transaction holds
     FOR_SHARE: str
     IS_SHARED: bool  # by logins with rights of their own
 
@@ -36,6 +39,10 @@ class Database(Protocol):
     def write(self, work: Callable[[Transaction], T], *, flushed: bool = True) -> T:
         """All of it or nothing. It may be run more than once, if what it did before is surely undone. What need not be flushed
         outlives any process at once, and a power cut a little later."""
+        ...
+
+    def changes(self, tx: Transaction, after: Mark, place: str, limit: int) -> tuple[list[tuple[Any, ...]], Mark]:
+        """Rows with the id, version and body of jobs that changed after a mark: see `Record.changed`."""
         ...
 
     def close(self) -> None: ...

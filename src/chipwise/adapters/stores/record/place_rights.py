@@ -54,7 +54,6 @@ _OF_MEMBERS = (
     "INSERT ON jobs",
     "INSERT (job, version, at, kind, body) ON events",
     "UPDATE (version, mark, phase, attempts, begun, ended, reason, body) ON jobs",
-    "UPDATE (value) ON meta",
 )
 _OF_CONTROLLERS = (
     "INSERT ON attempts, leases",

@@ -18,6 +18,7 @@ from chipwise.adapters.stores.record import schema
 from chipwise.adapters.stores.record.address import Server
 from chipwise.adapters.stores.record.database import Transaction, Values
 from chipwise.adapters.stores.record.pool import Pool
+from chipwise.adapters.stores.record.snapshot_changes import read_changes
 from chipwise.errors import BadInput, MissingExtra, NotAllowed, NotFound, OutsideFailed, TryLater
 
 try:
@@ -36,7 +37,7 @@ _SESSION = """SET search_path = chipwise, pg_catalog; SET statement_timeout = '6
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 # A limit for each lock is none for all: who is passed on from one holder to the next would wait on.
 _BEGIN_WRITE = f"{_BEGIN}; SET LOCAL statement_timeout = '20s'"
-_MARKS = "UPDATE meta SET value = value + %s WHERE name = 'mark' RETURNING value, pg_current_xact_id()::text"
+_NUMBER = "SELECT pg_current_xact_id()::text WHERE belongs(current_user::text)"
 _CREATING = "SELECT pg_advisory_xact_lock(4849111234850738007)"  # any number that nobody else uses
 _MIGRATING = "SELECT 1 FROM chipwise.meta WHERE name = 'schema' FOR UPDATE"  # which the owner of the tables alone can
 _ENDS = 3  # times that one write has sessions ended that hold it up: the next in the line may be of the same kind
@@ -58,17 +59,19 @@ class PostgresTransaction:
             return cursor.rowcount
 
     def marks(self, count: int) -> int:
-        row = self._connection.execute(_MARKS, (count,)).fetchone()
+        row = self._connection.execute(_NUMBER).fetchone()
         if row is None:
             raise _not_a_member(self._login)
-        self.number = row[1]
-        return int(row[0])
+        self.number = row[0]
+        return count
 
 
 class PostgresDatabase:
     FOR_UPDATE = " FOR UPDATE"
+    FOR_UPDATE_NOW = " FOR UPDATE SKIP LOCKED"
     FOR_SHARE = " FOR SHARE"
     IS_SHARED = True
+    changes = staticmethod(read_changes)
 
     def __init__(
         self, address: Server, *, patience_s: float = PATIENCE_S, migrations: Sequence[schema.Migration] | None = None

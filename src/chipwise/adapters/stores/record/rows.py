@@ -47,7 +47,6 @@ USES = """SELECT a.job, j.owner, j.team, j.project, j.engine, a.purchase, a.prov
     COALESCE(a.gpus, j.gpus), a.since, a.ended, a.usd_per_hour FROM attempts a JOIN jobs j ON j.id = a.job
     WHERE a.since < ? AND (a.ended IS NULL OR a.ended > ?) ORDER BY a.since, a.job, a.number"""
 BODY = "id, version, body"  # what a job is read from
-CHANGED = f"SELECT mark, {BODY} FROM jobs WHERE place = ? AND mark > ? ORDER BY mark LIMIT ?"
 CHANGED_LIVE = f"SELECT mark, {BODY} FROM jobs WHERE place = ? AND mark > ? AND mark <= ? AND {LIVE} ORDER BY mark LIMIT ?"
 PERMITS = (
     """SELECT who, may_submit(who, ?), acts_for(who, ?), ARRAY(SELECT secrets_for(who, ?)) FROM unnest(?::text[]) AS w (who)"""

@@ -21,6 +21,7 @@ from urllib.parse import quote
 
 from chipwise.adapters.stores.record import schema
 from chipwise.adapters.stores.record.address import File
+from chipwise.adapters.stores.record.counted_changes import read_changes
 from chipwise.adapters.stores.record.database import Transaction, Values
 from chipwise.adapters.stores.record.pool import Pool
 from chipwise.adapters.stores.record.sqlite_troubles import Unsound, of_system, refuse_network, translated
@@ -68,8 +69,9 @@ class SqliteTransaction:
 
 
 class SqliteDatabase:
-    FOR_UPDATE = FOR_SHARE = ""  # a writer has the whole file
+    FOR_UPDATE = FOR_UPDATE_NOW = FOR_SHARE = ""  # a writer has the whole file
     IS_SHARED = False
+    changes = staticmethod(read_changes)
     login = ""
 
     def __init__(self, address: File, *, wait_s: float = 10.0, migrations: Sequence[schema.Migration] | None = None) -> None:

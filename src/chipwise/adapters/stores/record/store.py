@@ -1,29 +1,29 @@
 """The record of jobs over a database: `chipwise.runner.record.Record`. Its rules are here; a database carries them out.
 
 A job lies whole in one row beside the columns that lists need; its events lie one by one, and adding them up gives that job.
-Every writing transaction first raises the one counter of changes, which puts writers in a line: what has a mark is committed
-before anything with a larger one, so `changed` never passes by a job.
+How `changed` passes by no job is a matter of the database: in SQLite writers stand in a line (`counted_changes`), in PostgreSQL
+none waits for another (`snapshot_changes`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from chipwise.adapters.stores.record import mending
 from chipwise.adapters.stores.record import rows as r
 from chipwise.adapters.stores.record.database import Database, Transaction
-from chipwise.errors import BadInput, OutsideFailed
+from chipwise.errors import BadInput, ChipwiseError
 from chipwise.runner.bounds import excess
 from chipwise.runner.events import Event, Over, Submitted, after, first
 from chipwise.runner.job import Job, Phase, Spec
 from chipwise.runner.permits import Permit
-from chipwise.runner.record import Change, Damaged, Deposed, Happened, Lease, Row, Stale, Unread, Use, Wanted
+from chipwise.runner.record import Change, Damaged, Deposed, Happened, Held, Lease, Mark, Row, Stale, Unread, Use, Wanted
 from chipwise.runner.writing import LARGEST_COUNT, Unreadable
 
 _CHUNK = 500  # ids in one question: SQLite takes 999 values in its older versions
-_FIRST_READING = 62  # bits: see `changed`
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +81,22 @@ class Store:
         drafts = [_draft(change, moment) for change in changes]
         if not drafts:
             return []
-        lock = self.database.FOR_UPDATE
+        # Who leads a place writes jobs of many people, and waits for none of them: one that another holds is left out.
+        lock = self.database.FOR_UPDATE if lease is None else self.database.FOR_UPDATE_NOW
 
         def work(tx: Transaction) -> list[Job | Stale]:
             mark = tx.marks(len(drafts)) - len(drafts)
             if lease is not None:
                 self._check(tx, lease)
-            versions = _versions(tx, [draft.old.id for draft in drafts], lock)
+            ids = [draft.old.id for draft in drafts]
+            versions = _versions(tx, ids, lock)
+            held = _versions(tx, [id for id in ids if id not in versions], "") if self.database.IS_SHARED else {}
             answers: list[Job | Stale] = []
             accepted: list[tuple[int, Draft]] = []
             for number, draft in enumerate(drafts, 1):
+                if draft.old.id in held:
+                    answers.append(Held(f"Job {draft.old.id} is held by another session of the database."))
+                    continue
                 if (stale := _stale(draft.old, versions)) is not None:
                     answers.append(stale)
                     continue
@@ -102,7 +108,11 @@ class Store:
                 _put(tx, accepted)
             return answers
 
-        return self.database.write(work)
+        answers = self.database.write(work)
+        if any(isinstance(answer, Held) for answer in answers):
+            with suppress(ChipwiseError):
+                self.database.write(lambda tx: tx.rows("SELECT end_stalled()"))
+        return answers
 
     def job(self, id: str) -> Job | None:
         r.speakable(id, "The id that is asked for")
@@ -173,27 +183,13 @@ class Store:
         rows = self.database.read(lambda tx: tx.rows(f"SELECT {r.LISTED_COLUMNS} FROM jobs{sql}", values))
         return [r.row(values) for values in rows]
 
-    def changed(self, after: int, place: str, limit: int) -> tuple[list[Job | Damaged], int]:
-        """A first reading (from 0) leaves out jobs that were over when it began. It may take several pages, so the mark that is
-        handed out between them remembers where it began: such a mark is negative. A mark is handed back as it is."""
+    def changed(self, after: Mark, place: str, limit: int) -> tuple[list[Job | Damaged], Mark]:
         if limit < 1:
             raise BadInput(f"{limit} is not a number of jobs to read.")
         r.speakable(place, "The place that is asked for")
 
-        def work(tx: Transaction) -> tuple[list[tuple[Any, ...]], int]:
-            if after > 0:
-                return _page(tx, place, after, limit)
-            position = after & ((1 << _FIRST_READING) - 1)
-            began = (position - after) >> _FIRST_READING
-            since = began or _changes(tx)
-            live = tx.rows(r.CHANGED_LIVE, (place, position, since, limit))
-            if len(live) == limit:
-                return live, live[-1][0] - (since << _FIRST_READING)
-            newer, mark = _page(tx, place, since, limit - len(live))
-            return live + newer, mark
-
-        rows, mark = self.database.read(work)
-        return self._read([values[1:] for values in rows]), mark
+        rows, mark = self.database.read(lambda tx: self.database.changes(tx, after, place, limit))
+        return self._read(rows), mark
 
     def events(self, id: str, after: int = 0) -> list[Happened]:
         r.speakable(id, "The id that is asked for")
@@ -264,10 +260,13 @@ def _event(job: Job, event: Event, at: float) -> tuple[object, ...]:
 
 
 def _versions(tx: Transaction, ids: Sequence[str], lock: str) -> dict[str, int]:
+    """Always in one order: of two that lock the same jobs, each would else wait for the other."""
     versions: dict[str, int] = {}
+    ids = sorted(set(ids))
     for start in range(0, len(ids), _CHUNK):
         chunk = ids[start : start + _CHUNK]
-        versions.update(tx.rows(f"SELECT id, version FROM jobs WHERE id IN ({', '.join('?' * len(chunk))}){lock}", chunk))
+        sql = f"SELECT id, version FROM jobs WHERE id IN ({', '.join('?' * len(chunk))}) ORDER BY id{lock}"
+        versions.update(tx.rows(sql, chunk))
     return versions
 
 
@@ -290,15 +289,3 @@ def _put(tx: Transaction, drafts: Sequence[tuple[int, Draft]]) -> None:
     tx.execute_many(r.INSERT_EVENT, [event for _, draft in drafts for event in draft.events])
     if attempts := [values for _, draft in drafts for values in r.attempts(draft.old, draft.new)]:
         tx.execute_many(r.UPSERT_ATTEMPT, attempts)
-
-
-def _changes(tx: Transaction) -> int:
-    rows = tx.rows("SELECT value FROM meta WHERE name = 'mark'")
-    if not rows or not isinstance(rows[0][0], int):
-        raise OutsideFailed("The database has lost its counter of changes.", remedy="Restore a backup.")
-    return rows[0][0]
-
-
-def _page(tx: Transaction, place: str, after: int, most: int) -> tuple[list[tuple[Any, ...]], int]:
-    found = tx.rows(r.CHANGED, (place, after, most))
-    return found, found[-1][0] if found else after
