@@ -362,8 +362,8 @@ def _ordered(path: Path) -> Room:
 def _progress(path: Path) -> dict[str, Any]:
     """As the fields of a sight."""
     progress = folder.read(folder.of_program(path), folder.PROGRESS, follows_links=False, max_bytes=folder.STATUS_BYTES) or {}
-    step, saved = (folder.integer(progress, name) for name in ("step", "saved_step"))
-    return {"step": step, "saved": saved, "rate": folder.number(progress, "steady")}
+    step, saved, resumed = (folder.integer(progress, name) for name in ("step", "saved_step", "resumed_step"))
+    return {"step": step, "saved": saved, "resumed": resumed, "rate": folder.number(progress, "steady")}
 
 
 def _notice(path: Path) -> tuple[float | None, str]:
