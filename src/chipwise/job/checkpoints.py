@@ -81,8 +81,10 @@ class Checkpoints:
         self.store = store or open_store(url if url is not None else os.environ.get("CHIPWISE_CHECKPOINTS") or "checkpoints")
         self.keep = keep
         self.saved_step: int | None = None  # of the newest checkpoint known to be committed
+        self.resumed_step: int | None = None  # of the checkpoint that was loaded first; 0: there was none; None: nobody looked
         self.save_seconds: float | None = None  # a running mean
         self.progress: Progress | None = None  # where checkpoints are reported; that of `steps()` counts steps too
+        self.has_loop = False  # whether `steps()` reports what was loaded
         self.skipped = 0  # periodic saves that found two others under way
         self.outline: list[list[str]] = []
         self._process = os.getpid()
@@ -138,6 +140,7 @@ class Checkpoints:
         self._ready()
         newest = self._newest(self._wanted)
         if newest is None:
+            self._report_loaded(0)
             return None
         manifest = newest.manifest
         title = f"The checkpoint of step {manifest.step} in {self.store.location}"
@@ -190,6 +193,7 @@ class Checkpoints:
         self._ready()
         newest = self._newest(lambda manifest: frozenset(), folders=True)
         if newest is None or newest.manifest.folder is None:
+            self._report_loaded(0)
             return None
         self._resume(newest.manifest, newest.damaged)
         return LoadedFolder(newest.manifest.step, self.store.directory / newest.manifest.folder)
@@ -260,14 +264,23 @@ class Checkpoints:
                 remedy="Is the store reachable? Set CHIPWISE_SAVE_WITHIN_S to wait longer.",
             ) from error
 
-    def _report(self, step: int) -> None:
+    def _report(self, step: int | None) -> None:
         if self.progress is None:
             self.progress = Progress(None, None, self.writer.rank)
+        self.progress.resumed = self.resumed_step
         self.progress.committed(step, self.save_seconds)
+
+    def _report_loaded(self, step: int) -> None:
+        """What it really goes on from: what it saved before may be damaged or gone."""
+        if self.resumed_step is None:  # a later look is not the beginning
+            self.resumed_step = step
+            if not self.has_loop:
+                self._report(self.saved_step)
 
     def _resume(self, manifest: Manifest, damaged: frozenset[str]) -> None:
         self.saved_step = self._origin = manifest.step
         self._damaged = damaged
+        self._report_loaded(manifest.step)
 
     def _anew(self, manifest: Manifest) -> bool:
         """Whether its states are to be put together and split for our ranks. One that ran alone has it all."""

@@ -1,11 +1,12 @@
 """How far the job is, for whoever watches it: `$CHIPWISE_RUN_DIR/progress.json`, at most once a second (and whenever a
 checkpoint is there), by rank 0.
 
-{"step", "total", "at", "saved_step", "save_seconds", "rate", "steady"}: steps done, of how many, unix time, the newest
-committed checkpoint, what saving takes, steps per second of late, and steps per second of this process since it was warm: its
-first steps compile, fill caches and wait for data, and say little about those that follow. It is renamed into place, so that a
-reader never sees half of it. A checkpoint is reported by whoever commits it, at once: a program that is killed in the next step
-goes on from there. One that saves by hand, without `steps()`, reports no step of its own ("step" is null), only the saved one.
+{"step", "total", "at", "saved_step", "resumed_step", "save_seconds", "rate", "steady"}: steps done, of how many, unix time,
+the newest committed checkpoint, the one that was loaded (0: there was none; null: nobody looked), what saving takes, steps per
+second of late, and steps per second of this process since it was warm: its first steps compile, fill caches and wait for data,
+and say little about those that follow. It is renamed into place, so that a reader never sees half of it. A checkpoint is
+reported by whoever commits it, at once: a program that is killed in the next step goes on from there. One that saves by hand,
+without `steps()`, reports no step of its own ("step" is null), only the saved one.
 
 In a pod nobody reads that file. There `$CHIPWISE_TERMINATION_MESSAGE` names the one that the kubelet reads when the container
 has ended, and shows as the container's message: a pod needs no right for that. It is a mount, so it can only be written in
@@ -48,6 +49,7 @@ class Progress:
         self._total = total
         self._step = step
         self._last = (time.monotonic(), step or 0)
+        self.resumed: int | None = None  # the step of the checkpoint that was loaded; 0: there was none
         self._saved: int | None = None  # the checkpoint that was told last: whoever is killed tells nothing more
         self.rate: float | None = None
         self._begun = self._last
@@ -73,7 +75,7 @@ class Progress:
             self._last, self._step = (time.monotonic(), step), step
             self._write(saved_step, save_seconds)
 
-    def committed(self, saved_step: int, save_seconds: float | None) -> None:
+    def committed(self, saved_step: int | None, save_seconds: float | None) -> None:
         """As soon as a checkpoint is there, in the middle of a step."""
         if self._step is None and _has_loop:
             return
@@ -87,6 +89,7 @@ class Progress:
             "total": self._total,
             "at": time.time(),
             "saved_step": saved_step,
+            "resumed_step": self.resumed,
             "save_seconds": save_seconds,
             "rate": self.rate,
             "steady": self.steady,

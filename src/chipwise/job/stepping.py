@@ -78,6 +78,7 @@ def steps(
         archive.outline = restoring.outline(state)
         if archive.split is not None:
             resharding.check(archive.split, archive.outline)
+        archive.has_loop = True
         archive.claim()
         loaded = archive.load(into=state)
     except BaseException:
@@ -163,6 +164,7 @@ def _run(
     state: Any, total: int | None, first: int, checkpoints: Checkpoints, clock: _Clock, agreement: Agreement, signals: bool
 ) -> Iterator[int]:
     progress = checkpoints.progress = Progress(total, first, checkpoints.writer.rank)
+    progress.resumed = checkpoints.resumed_step
     completed = first
     saved = first if checkpoints.saved_step == first else -1
     try:

@@ -51,6 +51,7 @@ class Sight:
     leave_by: float | None = None  # its machine is being removed: a notice came
     place: MachinePlace | None = None  # the machine that it really got
     saved: int | None = None  # the step from which another attempt would go on, where it is known
+    resumed: int | None = None  # the step of the checkpoint that its program loaded, where it tells; 0: it found none
     held_since: float | None = None  # since when its machines are there and paid for, also while it is PENDING
     rate: float | None = None  # steps per second since it was warm, where it tells
     machines_arrived: int | None = (

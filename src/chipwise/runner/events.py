@@ -57,10 +57,11 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Something for its story that changes nothing: what an engine saw, what a policy thought."""
+    """Something for its story that decides nothing: what an engine saw, what a policy thought."""
 
     number: int
     text: str
+    resumed: int | None = None  # the step of the checkpoint that its program loaded, where that is what is told
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +162,8 @@ def _changed(job: Job, event: Event, moment: float) -> Job:
             if place is not None:
                 fields["where"] = place
             return replace(_with_attempt(job, number, **fields), phase=phase, waiting="", lack=None)
+        case Told(number, _, int(resumed)):
+            return _with_attempt(job, number, resumed=resumed)
         case Told() | Measured():
             return job
         case Leaving(number, deadline, cause, _, arrived):

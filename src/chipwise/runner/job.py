@@ -226,6 +226,7 @@ class Attempt:
     reason: str = ""
     step: int | None = None  # reached, as far as it told
     saved: int | None = None  # the step from which the next attempt goes on, where it is known
+    resumed: int | None = None  # the step of the checkpoint that it loaded, where it told; 0: it found none
     handle: str = ""  # how its engine calls it
     came: int | None = None  # of its machines, where others did not
 

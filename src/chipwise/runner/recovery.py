@@ -59,12 +59,27 @@ def after_end(job: Job, sight: Sight, now: float) -> tuple[Event, ...]:
     if since is None and sight.since is not None:  # begun and over between two looks
         since = sight.since
         events = (Begun(number=attempt.number, handle=sight.handle, at=since, held=sight.held_since, where=sight.place), ended)
+    events = (*events[:-1], *resumed(job, sight), ended)
     following = _next(job, ended, since, now)
     if isinstance(following, Over) and (outcome is Outcome.DONE or since is not None):
         events = (*events, _measured(job, events, sight.rate, now, outcome is Outcome.DONE))
     if isinstance(following, Over):
         following = replace(following, at=ended.at)
     return (*events, following)
+
+
+def resumed(job: Job, sight: Sight) -> tuple[Event, ...]:
+    """What its program really loaded, once: what was expected may be damaged or gone."""
+    attempt = job.attempts[-1]
+    if sight.resumed is None or attempt.resumed is not None or (not sight.resumed and attempt.number == 1):
+        return ()
+    expected = next((one.saved for one in reversed(job.attempts[:-1]) if one.saved is not None), None)
+    text = f"its program loaded the checkpoint of step {sight.resumed}"
+    if not sight.resumed:
+        text = "its program began at step 0: no checkpoint was found"
+    elif expected not in (None, sight.resumed):
+        text += f", not of step {expected}"
+    return (Told(attempt.number, text, sight.resumed),)
 
 
 def salvage(job: Job, events: tuple[Event, ...], trouble: str) -> Iterator[tuple[Event, ...]]:
@@ -174,7 +189,7 @@ def _next(job: Job, ended: Ended, begun: float | None, now: float) -> Event:
     if last in excused and not spent and not job.spec.service:
         wait = _wait(job, _in_a_row(job, tries, (Outcome.FAILED,)))
         cause = "was" if ended.reason == _KILLED_REASON else "was killed:"
-        return Again(now + wait, f"{cause} {ended.reason}; continues from step {ended.saved}")
+        return Again(now + wait, f"{cause} {ended.reason}; last reported checkpoint: step {ended.saved}")
     stuck = _at_one_step(tries)
     if (spent or len(failures) > retry.failures) and not job.spec.service:
         count = len(failures) + len(excused)

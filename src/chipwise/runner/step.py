@@ -98,6 +98,7 @@ def _under_way(job: Job, sight: Sight, offers: Sequence[MachinePlace] | None, no
     attempt, pending = job.attempts[-1], sight.state is State.PENDING
     begun = Begun(number=attempt.number, handle=sight.handle, at=sight.since, held=sight.held_since, where=sight.place)
     events: tuple[Event, ...] = (begun,) if job.phase is Phase.STARTING and not pending else ()
+    events = (*events, *(() if pending else recovery.resumed(job, sight)))
     if job.wish is Wish.END and job.leaving is not LeaveReason.END:  # whatever grace it had until now
         return Act(job, (*events, Leaving(attempt.number, now, LeaveReason.END, "requested by its owner")), (End(job),))
     if job.phase is Phase.LEAVING:

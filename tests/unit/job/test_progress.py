@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -244,3 +245,32 @@ def test_saves_by_hand_beside_a_loop_do_not_replace_what_the_loop_reports(tmp_pa
     found = json.loads(message.read_text())
     assert (found["step"], found["saved_step"]) == (5, 5)
     best.close()
+
+
+LOADS_BY_HAND = "found = job.Checkpoints(place).load(); os._exit(0)"
+LOADS_IN_A_LOOP = """
+for step in job.steps({"n": 0}, total=9, every=1, directory=place):
+    if step > 4:
+        time.sleep(1.1)
+    if step == 6:
+        os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("program", [LOADS_BY_HAND, LOADS_IN_A_LOOP], ids=["by hand", "loop"])
+@pytest.mark.parametrize("harm", ["none", "damaged", "removed"])
+def test_the_checkpoint_that_was_really_loaded_is_told(tmp_path: Path, program: str, harm: str) -> None:
+    """Who watches expects the newest that was saved, which may be damaged or gone."""
+    place = tmp_path / "kept"
+    with Checkpoints(place) as kept:
+        for step in (3, 4):
+            kept.save(step, {"n": 0}, wait=True)
+    if harm == "removed":
+        shutil.rmtree(place)
+    if harm == "damaged":
+        [newest] = [one for one in place.glob("*.manifest.json") if "4" in one.name.split(".")[0]]
+        newest.write_bytes(b"")
+    command = [sys.executable, "-c", PREPARED + program, str(place)]
+    subprocess.run(command, env={**os.environ, "CHIPWISE_RUN_DIR": str(tmp_path)}, timeout=60, check=True)
+    written = json.loads((tmp_path / "progress.json").read_text())
+    assert written["resumed_step"] == {"none": 4, "damaged": 3, "removed": 0}[harm]

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.runner.engine import Sight, State
-from chipwise.runner.events import Again, Begun, Ended, Measured, Over, Wished
+from chipwise.runner.engine import Seen, Sight, State
+from chipwise.runner.events import Again, Begun, Ended, Measured, Over, Told, Wished
 from chipwise.runner.job import Job, LeaveReason, Outcome, Phase, Retry, Spec, Wish, Work
 from chipwise.runner.recovery import LEFT, UNBEGUN, after_end
+from chipwise.runner.step import step
 from chipwise.runner.story import event_sentence
 from run_jobs import SPOT_A, added, leaving, queued, running, spec, starting
 
@@ -298,7 +299,7 @@ def kill_at(steps: list[int | None], retry: Retry = COMMAND, saved: int | None =
 def test_a_program_that_is_killed_goes_on_from_its_checkpoint() -> None:
     job = kill_at([40])
     assert job.phase is Phase.QUEUED
-    assert "from step 1" in job.waiting
+    assert "checkpoint: step 1" in job.waiting
     assert "SIGKILL" in job.waiting
 
 
@@ -320,7 +321,7 @@ def test_a_program_that_saves_by_hand_is_continued_as_long_as_it_saves_more() ->
     for saved in (20, 40):
         job = end(running(job), killed(None, saved))
         assert job.phase is Phase.QUEUED
-        assert f"from step {saved}" in job.waiting
+        assert f"checkpoint: step {saved}" in job.waiting
     assert end(running(job), killed(None, None)).phase is Phase.FAILED
     job = end(running(job), killed(None, 40))
     assert job.phase is Phase.FAILED
@@ -389,3 +390,31 @@ def test_machines_that_never_come_elsewhere_do_not_fail_a_job() -> None:
     for now in range(20):
         job = end(starting(job, SPOT_A, at=float(now)), LOST, float(now))
     assert job.phase is Phase.QUEUED
+
+
+def test_what_a_program_really_loaded_corrects_what_was_expected() -> None:
+    """The newest checkpoint may be damaged or gone when the next attempt looks for it."""
+    job = end(running(queued()), killed(5, 4))
+    assert "continues" not in job.waiting
+    assert "last reported checkpoint: step 4" in job.waiting
+    job = running(job)
+    for loaded, words in ((4, ""), (3, ", not of step 4"), (0, "no checkpoint was found")):
+        sight = Sight(State.RUNNING, resumed=loaded)
+        [act] = step({"j1": job}, Seen(20.0, {("j1", 2): sight}), 20.0)
+        [told] = act.events
+        assert words in event_sentence(told)
+        assert str(loaded) in event_sentence(told)
+        corrected = added(job, told)
+        assert corrected.attempts[-1].resumed == loaded
+        assert step({"j1": corrected}, Seen(21.0, {("j1", 2): sight}), 21.0) == [], "it is said once"
+
+
+def test_what_it_loaded_is_known_though_it_was_over_between_two_looks() -> None:
+    job = starting(end(running(queued()), killed(5, 4)))
+    events = after_end(job, exited(0, 8, resumed=3, since=11.0), 30.0)
+    assert [type(one) for one in events[:3]] == [Begun, Told, Ended]
+    assert added(job, *events).attempts[-1].resumed == 3
+
+
+def test_a_first_attempt_that_begins_at_the_beginning_is_no_news() -> None:
+    assert not any(isinstance(one, Told) for one in after_end(running(queued()), exited(0, 8, resumed=0), 30.0))

@@ -90,6 +90,7 @@ def sight(
         handle=handle((job.id, len(job.attempts))),
         step=_integer(progress.get("step")),
         saved=_integer(progress.get("saved_step")),
+        resumed=_integer(progress.get("resumed_step")),
         rate=steady if isinstance(steady := progress.get("steady"), float) else None,
         held_since=launched,
         since=_begun(job, marks, read),

@@ -98,7 +98,9 @@ def sight(picture: Picture, part: AttemptView, job: Job, times: Times) -> Sight 
 def with_steps(seen: Sight, part: AttemptView) -> Sight:
     """As far as its pods told, which they do when they end: of one that runs it is what an earlier pod of it said."""
     progress = part.report if part.kind is JOB else None
-    return seen if progress is None else replace(seen, step=progress.step, saved=progress.saved, rate=progress.rate)
+    if progress is None:
+        return seen
+    return replace(seen, step=progress.step, saved=progress.saved, rate=progress.rate, resumed=progress.resumed)
 
 
 def _under_way(

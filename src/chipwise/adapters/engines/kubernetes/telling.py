@@ -27,6 +27,7 @@ class ProgressReport:
     step: int | None  # None: its program saves by hand and counts no steps
     saved: int | None = None
     rate: float | None = None
+    resumed: int | None = None
 
 
 def parse_report(message: object, attempt: int) -> ProgressReport | None:
@@ -40,7 +41,10 @@ def parse_report(message: object, attempt: int) -> ProgressReport | None:
     if not isinstance(report, dict) or _integer(report.get("chipwise")) != FORM or _integer(report.get("attempt")) != attempt:
         return None
     step, saved = _integer(report.get("step")), _integer(report.get("saved_step"))
-    return None if step is None and saved is None else ProgressReport(step, saved, _rate(report.get("steady")))
+    resumed = _integer(report.get("resumed_step"))
+    if step is None and saved is None and resumed is None:
+        return None
+    return ProgressReport(step, saved, _rate(report.get("steady")), resumed)
 
 
 def latest_report(pod: Object, attempt: int) -> ProgressReport | None:

@@ -35,8 +35,8 @@ def ordered(path: Path) -> Room:
 def progress_of(path: Path) -> dict[str, Any]:
     """As the fields of a sight."""
     progress = folder.read(folder.of_program(path), folder.PROGRESS, follows_links=False, max_bytes=folder.STATUS_BYTES) or {}
-    step, saved = (folder.integer(progress, name) for name in ("step", "saved_step"))
-    return {"step": step, "saved": saved, "rate": folder.number(progress, "steady")}
+    step, saved, resumed = (folder.integer(progress, name) for name in ("step", "saved_step", "resumed_step"))
+    return {"step": step, "saved": saved, "resumed": resumed, "rate": folder.number(progress, "steady")}
 
 
 def notice_of(path: Path) -> tuple[float | None, str]:
