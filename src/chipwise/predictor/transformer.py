@@ -269,7 +269,7 @@ def serve(
     copies, shared = counts("replicas", replicas), counts("attention_dp", attention_dp)
     at_once: Values = batch if batch is not None else 1.0
     if concurrency is not None:  # callers and requests are of all copies; a batch is of each
-        at_once = np.maximum(counts("concurrency", concurrency) / copies, 1.0)
+        at_once = np.ceil(counts("concurrency", concurrency) / copies)
     arriving = column(0.0) if rate is None else numbers_of("rate", rate)
     if rate is not None and not all_true(np.isfinite(arriving) & (arriving > 0)):
         raise InvalidSettings(
