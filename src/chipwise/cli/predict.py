@@ -38,7 +38,7 @@ from chipwise.text import duration, gib
 @click.option("--framework", default=None, help="Training: the software; what is usual unless given.")
 @click.option("--chips-per-node", type=WholeNumber(), default=None, help="Chips in one machine.")
 @click.option("--engine", default=None, help="Serving: vllm, tensorrt-llm, sglang, llama.cpp, neuron, pytorch, ...")
-@click.option("--concurrency", type=WholeNumber(), default=None, help="Serving: requests always in flight.")
+@click.option("--concurrency", type=WholeNumber(), default=None, help="Serving: requests always in flight, over all copies.")
 @click.option("--rate", type=AboveZero(), default=None, help="Serving: requests per second.")
 @click.option("--batch", type=WholeNumber(), default=None, help="Serving: one static batch of this size.")
 @click.option("--input", "input_tokens", type=WholeNumber(), default=None, help="Serving: tokens of a prompt.")
@@ -178,7 +178,7 @@ def _show_serving(view: dict[str, Any]) -> None:
 
     setup = view["setup"]
     mode = {
-        "closed": f"{setup['batch']:g} requests in flight",
+        "closed": f"{setup['batch'] * view['replicas']:g} requests in flight",
         "open": "requests at a rate",
         "full": "fully loaded",
         "static": f"one batch of {setup['batch']:g}",

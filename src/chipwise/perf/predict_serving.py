@@ -233,7 +233,8 @@ def _predict(
     sequences = pick(flowing, queued_in_flight(serving, rate, loaded), sequences)
     estimates = _estimates(ask, alike, model, room, run, sequences)
     later = (loaded.mean("latency") - loaded.mean("ttft")) / np.maximum(serving.answer_tokens - 1.0, 1.0)
-    means = {"ttft_ms": loaded.mean("ttft"), "tpot_ms": later, "latency_ms": loaded.mean("latency")}
+    whole = np.where(serving.answer_tokens > 1.0, loaded.mean("latency"), loaded.mean("ttft"))
+    means = {"ttft_ms": loaded.mean("ttft"), "tpot_ms": later, "latency_ms": whole}
     answered = np.maximum(1.0 / np.maximum(rate, 1e-12), 1.0 / serving.capacity)
     moved = {
         metric: _moved(one, pick(flowing, means.get(metric, answered), one.seconds), metric)
@@ -360,6 +361,8 @@ def _estimates(
         estimates[metric] = model.estimate("inference", question, kind)
     if all(name == "closed" for name in ask.scenario.names):
         return _of_callers(ask, estimates)
+    if "latency_ms" in estimates:
+        return _within_answers(ask, estimates, estimates["latency_ms"].high)
     return estimates
 
 
@@ -377,8 +380,13 @@ def _of_callers(ask: Generation, estimates: dict[str, Estimate]) -> dict[str, Es
             agreed[name] = replace(estimate, value=estimate.value * share, low=estimate.low * share, high=estimate.high * share)
     latest = latency.value * rate.value / rate.low
     agreed["latency_ms"] = replace(latency, low=latency.value * rate.value / rate.high, high=latest)
-    shares = {"ttft_ms": _UNIT, "tpot_ms": np.maximum(ask.setup.output_len - 1.0, 1.0)}
-    for name, parts in shares.items():  # no part of an answer takes longer than the whole of it
+    return _within_answers(ask, agreed, latest)
+
+
+def _within_answers(ask: Generation, estimates: Mapping[str, Estimate], latest: Array) -> dict[str, Estimate]:
+    """No part of an answer takes longer than the whole of it, which takes at most `latest`."""
+    agreed = dict(estimates)
+    for name, parts in {"ttft_ms": _UNIT, "tpot_ms": np.maximum(ask.setup.output_len - 1.0, 1.0)}.items():
         if name in agreed:
             part = agreed[name]
             agreed[name] = replace(part, high=np.maximum(np.minimum(part.high, latest / parts), part.value))

@@ -251,7 +251,9 @@ def answer(load: Load, sequences: Array, base: dict[str, Array], full: Mapping[s
             if full is not None:
                 step = _sum(_prefill_terms({name: base[name] * times for name, times in full.items()}))
                 beside = np.minimum(beside, load.out / load.accepted * step / prompt)
-            ahead = pick(weights.closed > 0, neighbours - beside, ahead)
+            before = neighbours - beside  # the first of them is read as a lone prompt is, the others together
+            queued = np.minimum(before, 1.0) + np.maximum(before - 1.0, 0.0) * base["stretch"]
+            ahead = pick(weights.closed > 0, queued, ahead)
             stretching = pick(weights.closed > 0, beside, stretching)
         stretch = weights.stretched * stretching / out * base["stretch"]
     # Throughputs: seconds per request of the replica.

@@ -69,7 +69,7 @@ def _of_callers(ask: Generation, estimates: Mapping[str, Estimate], shares: Sequ
         seconds["tpot"][share] = np.maximum(token.seconds + z * spread, 0.5 * token.seconds)
         mean = first.seconds + (out - 1.0) * token.seconds
         deviation = np.sqrt(held_up**2 + ((out - 1.0) * spread) ** 2)
-        seconds["latency"][share] = np.maximum(mean + z * deviation, 0.5 * mean)
+        seconds["latency"][share] = np.maximum(mean + z * deviation, np.maximum(0.5 * mean, seconds["ttft"][share]))
     return seconds
 
 

@@ -255,7 +255,8 @@ def serve(
     fit: bool | None = None,
     **settings: Values,
 ) -> Served:
-    """Loaded by `concurrency` callers, by requests at a `rate` which vary as `traffic` says, or (neither) as full as can be."""
+    """Loaded by `concurrency` callers, by requests at a `rate` which vary as `traffic` says, or (neither) as full as can be;
+    both are of all `replicas` together."""
     key, layer = layer_named(known, model)
     hardware = _hardware(known, on, chips_per_node)
     shape = Transformers.of([layer])
@@ -265,13 +266,15 @@ def serve(
     way = scenario or (
         "closed" if concurrency is not None else "open" if rate is not None else "static" if batch is not None else "full"
     )
-    at_once = counts("concurrency", concurrency) if concurrency is not None else batch if batch is not None else 1.0
+    copies, shared = counts("replicas", replicas), counts("attention_dp", attention_dp)
+    at_once: Values = batch if batch is not None else 1.0
+    if concurrency is not None:  # callers and requests are of all copies; a batch is of each
+        at_once = np.ceil(counts("concurrency", concurrency) / copies)
     arriving = column(0.0) if rate is None else numbers_of("rate", rate)
     if rate is not None and not all_true(np.isfinite(arriving) & (arriving > 0)):
         raise InvalidSettings(
             Problem("rate", f"{arriving.min():g} is not possible", None, "finite numbers above 0, per second")
         )
-    copies, shared = counts("replicas", replicas), counts("attention_dp", attention_dp)
     usual = engine if engine is not None else predict_serving.usual_engines(hardware)
     if "precision_weights" not in settings:
         settings["precision_weights"] = hardware.part.map(lambda name: usual_format(hardware.parts[name]))

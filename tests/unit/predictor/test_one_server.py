@@ -77,3 +77,38 @@ def test_just_below_the_capacity_waits_grow_and_tokens_do_not(known: Known, used
     assert found.percentiles["latency"][0.5] == pytest.approx(found.percentiles["ttft"][0.5] + steps, rel=0.1)
     full = asked(known, SERVERS[0], concurrency=asked(known, SERVERS[0])["slots"])
     assert found.metrics["tpot_ms"].value < 1.1 * full["tpot_ms"]
+
+
+@pytest.mark.parametrize("server", SERVERS, ids=lambda one: f"{one['model']} on {one['on']}")
+def test_a_longer_answer_is_never_answered_more_often(known: Known, server: dict[str, Any]) -> None:
+    capacities = [asked(known, {**server, "output_len": tokens})["requests_per_s"] for tokens in (1.0, 2.0, 5.0, 20.0, 100.0)]
+    assert capacities == sorted(capacities, reverse=True)
+
+
+def test_callers_are_those_of_all_copies(known: Known) -> None:
+    one, four = (asked(known, SERVERS[0], concurrency=count, replicas=copies) for count, copies in ((64, 1), (256, 4)))
+    assert four["requests_per_s"] == pytest.approx(4 * one["requests_per_s"])
+    assert four["latency_ms"] == pytest.approx(one["latency_ms"])
+
+
+def test_an_answer_of_one_token_is_its_first_token(known: Known) -> None:
+    found = asked(known, {**SERVERS[0], "output_len": 1.0}, rate=2.0)
+    assert found["latency_ms"] == pytest.approx(found["ttft_ms"])
+
+
+@pytest.mark.parametrize("load", [{"batch": 64.0}, {"concurrency": 64}, {"rate": 2.0}])
+def test_no_first_token_comes_after_its_answer(known: Known, load: dict[str, float]) -> None:
+    settings = {"tp": 1.0, "input_tokens": 4000.0, "output_tokens": 20.0, **load}
+    found = predict(known, "llama-3.1-8b", "h100", "serve", settings)
+    assert isinstance(found, GenerationPrediction)
+    assert found.metrics["ttft_ms"].high <= found.metrics["latency_ms"].high * 1.001
+    if found.percentiles is not None:
+        assert found.percentiles["ttft"][0.99] <= found.percentiles["latency"][0.99] * 1.001
+
+
+def test_a_rate_that_the_capacity_may_not_reach_is_said(known: Known) -> None:
+    settings = {"tp": 1.0, "input_tokens": 1000.0, "output_tokens": 300.0}
+    capacity = asked(known, SERVERS[0])["requests_per_s"]
+    near, far = (predict(known, "llama-3.1-8b", "h100", "serve", {**settings, "rate": part * capacity}) for part in (0.95, 0.3))
+    assert any("may be as low as" in note for note in near.notes)
+    assert not any("may be as low as" in note for note in far.notes)

@@ -92,6 +92,11 @@ def serve_tokens(
             text = f"Overloaded: {rate:g} requests per second come, {capacity:.3g} can be answered; the queue grows."
             at_most = generation_prediction(full)
             predicted = replace(at_most, scenario=predicted.scenario, fit=predicted.fit, notes=(*notes, text))
+        elif rate > (least := float(full.metrics["requests_per_s"].low[0])):
+            text = (
+                f"The capacity may be as low as {least:.3g} requests/s: at {rate:g} the queue then grows, and no interval of a"
+            )
+            predicted = replace(predicted, notes=(*predicted.notes, f"{text} latency holds."))
         predicted = replace(predicted, most_requests_per_s=capacity)
     if not wanted:
         return predicted
