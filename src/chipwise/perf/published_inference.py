@@ -53,6 +53,7 @@ APART = ("tgi",)  # engines that compute every prompt in a pass of its own
 # for rows are quantised and what is far out is multiplied in 16 bits (LLM.int8).
 _UNFUSED_INT8 = {"deepspeed": 5.0, "transformers": 2.0, "accelerate": 2.0}
 AT_ONCE = {"tensorrt-llm": 2048.0, "sglang": 1024.0}  # sequences that engines run together by default; 256 for others
+MAX_LOAD = "max load"  # measured offline by who makes the engine or the chip
 SERVED = "served"  # measured by clients of a server, whether they came at a rate, at once or one after the other's answer
 _DRAFTED = 1.7  # tokens of a step with one drafted token, where nobody says how many were accepted
 
@@ -207,6 +208,8 @@ def case_of(row: Row, part: Part) -> InferenceCase:
     kind, style = _scenario(task, batch, notes, scenario[1] if scenario else "", sent < math.inf)
     if task == "llm-prefill" and row.text("unloaded") == "yes":  # asked of a server by a client
         kind, style = "closed", SERVED
+    if style == MAX_LOAD and not row.text("source_repo"):  # a user's own run, on the server that predictions are about
+        style = SERVED
     kv_bytes = 1.0 if cache in ("fp8", "int8") else 0.5 if cache in ("int4", "fp4") else 2.0
     if scenario and family == "tensorrt-llm" and weights in ("fp16", "bf16") and part.has("fp8"):
         weights = cache = "fp8"  # the results name the format of the inputs; the code quantises
@@ -275,10 +278,10 @@ def _scenario(task: str, batch: float, notes: str, scenario: str, offered: bool)
     if task == "llm-offline":
         if batch and "maximum achievable" not in lowered:
             return "static", "generate" if "generate()" in lowered else "static"
-        return "full", "max load"
+        return "full", MAX_LOAD
     if batch and "all sent at once" not in lowered:
         return "closed", SERVED
-    return "full", "max load"
+    return "full", MAX_LOAD
 
 
 def _split(
