@@ -123,6 +123,7 @@ class ChoiceMaker:
         self.layered = layered  # USD by row, where a budget is held against the load's curve
         self.porting = porting_of(fleet, priced, efforts)
         self.made: dict[int, Choice] = {}
+        self.load_chances: dict[int, float | None] = {}  # by way
         goals = case.goals
         self.extra: Array = sure_extra(priced, goals.confidence) if goals.stated else np.zeros(len(priced))
 
@@ -169,6 +170,7 @@ class ChoiceMaker:
             least_replicas=case.goals.least_replicas,
             leader=self._leader,
             able=partial(self.able, ranked[:good_count]),
+            load_chance=lambda at: self.load_chance_of(int(way[at])),
         )
 
     def able(self, good: Index, objective: str) -> Index:
@@ -214,9 +216,22 @@ class ChoiceMaker:
             doubt=priced.prices.doubt[priced.offer[heads]],
             times=self.times,
             deadline_s=self.case.goals.deadline_s or 0.0,
+            carries=self._carries(heads) if self.case.per == "month" else None,
             enough=2.0 if self.case.kind == "serve" else 1.0,
         )
         return heads, lead(traits)
+
+    def _carries(self, rows: Index) -> Array:
+        """How surely rows carry the load; what is as sure as goals must be is no better for being surer."""
+        ways, place = np.unique(self.priced.way[rows], return_inverse=True)
+        chances = [self.load_chance_of(way) for way in ways.tolist()]
+        sure = np.array([1.0 if one is None else one for one in chances], dtype=np.float64)
+        return np.asarray(np.minimum(sure, self.case.goals.confidence)[place], dtype=np.float64)
+
+    def load_chance_of(self, way: int) -> float | None:
+        if way not in self.load_chances:
+            self.load_chances[way] = self.describe(way).load_chance
+        return self.load_chances[way]
 
     def _near(self, heads: Index, values: Values) -> Index:
         """Rows that may lead with their storage: of what needs porting, of what does not, and of what is on its way out those

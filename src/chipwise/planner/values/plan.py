@@ -309,6 +309,7 @@ class Rows:
     least_replicas: int = 1  # that a service must have
     leader: Callable[[Index], int] = lambda rows: int(rows[0])  # of ranked positions the one that would lead alone, by cost
     foresee: Callable[[Index], None] = lambda rows: None  # prepares `choice` of many positions at once
+    load_chance: Callable[[int], float | None] = lambda row: None  # of a position: that its machines carry the load
     able: Callable[[str], Index] | None = None  # by objective: positions that keep the goals and may lead; None: all that do
 
     @property
