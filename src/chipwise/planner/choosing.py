@@ -151,6 +151,17 @@ class ChoiceMaker:
         spans = (float(column[row]) - unpaid for column in (priced.low_s, priced.seconds, priced.high_s))
         return price * spread_of(*spans)
 
+    def _always_paid(self, row: int, described: Described, followed: Followed | None) -> float:
+        """USD of the machines that follow a load and are up at all its hours, however fast they are: those of the fewest
+        copies, at the low end of their price."""
+        if followed is None:
+            return 0.0
+        prices, offer, machines = self.priced.prices, self.priced.offer[row], float(self.priced.machines[row])
+        by_copy = machines / max(described.replicas or machines, 1.0)
+        least = min(float(followed.fewest), math.ceil(self.case.goals.least_replicas * by_copy - 1e-9))
+        one = float(self.priced.compute_usd[row]) / (followed.share * machines)
+        return least * one * min(float(prices.low[offer] / max(prices.counted[offer], 1e-12)), 1.0)
+
     def rows(self, ranked: Index, good_count: int) -> Rows:
         case, way = self.case, self.priced.way
         return Rows(
@@ -436,7 +447,7 @@ class ChoiceMaker:
             making_kg=float(priced.making_kg[row]),
             is_arm=runs_arm(machine, shape.part),
             needs_porting=bool(self.porting[row] >= PORTED),
-            low_usd=rest + by_hour * spread.low,
+            low_usd=rest + max(by_hour * spread.low, self._always_paid(row, described, followed)),
             high_usd=rest + by_hour * spread.high,
             sure_usd=cost.usd + float(self.extra[row]) if self.case.goals.stated else None,
         )

@@ -50,3 +50,30 @@ def test_of_what_costs_nearly_the_same_the_one_leads_that_surely_carries_the_loa
     surest = max(one.load_chance or 0.0 for one in near if one.usd <= 1.03 * cheapest)
     assert found.winner.load_chance > min(surest, 0.9) - 0.1
     assert found.winner.load_chance > 0.85
+
+
+@cache
+def office(peak: float) -> Plan:
+    day = {"peak": peak, "low": 0.5, "shape": "office-hours"}
+    work = {**CHAT, "model": "llama-3.1-8b", "arrival": day, "goals": {"ttft": "1s", "tpot": "50ms"}}
+    return plan(open_session(), "case.yaml", None, text=yaml.safe_dump(work))
+
+
+@pytest.mark.parametrize("peak", [4.0, 9.0])
+def test_the_low_end_of_a_cost_holds_the_machine_that_is_always_up(peak: float) -> None:
+    found = office(peak)
+    winner = found.winner
+    assert winner is not None
+    assert winner.over_time is not None
+    alone = winner.over_time.always_cost.usd / winner.machines
+    assert winner.low_usd >= 0.999 * alone
+    assert found.load is None or found.load.low_usd >= 0.999 * alone
+
+
+def test_one_more_machine_costs_at_most_its_hours() -> None:
+    found = office(9.0)
+    winner = found.winner
+    assert winner is not None
+    assert winner.over_time is not None
+    text = next(one.told for one in found.turns if one.what == "headroom")
+    assert f"One more machine would cost at most ${winner.over_time.always_cost.usd / winner.machines:,.0f} a month" in text
