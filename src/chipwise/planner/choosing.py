@@ -179,6 +179,7 @@ class ChoiceMaker:
             grounds=self.grounds,
             needs_porting=self.porting >= PORTED,
             least_replicas=case.goals.least_replicas,
+            load=case.peak,
             leader=self._leader,
             able=partial(self.able, ranked[:good_count]),
             load_chance=lambda at: self.load_chance_of(int(way[at])),

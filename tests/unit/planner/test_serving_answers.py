@@ -4,6 +4,7 @@ load would change."""
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 
 import pytest
@@ -77,3 +78,21 @@ def test_one_more_machine_costs_at_most_its_hours() -> None:
     assert winner.over_time is not None
     text = next(one.told for one in found.turns if one.what == "headroom")
     assert f"One more machine would cost at most ${winner.over_time.always_cost.usd / winner.machines:,.0f} a month" in text
+
+
+def turns_of(found: Plan) -> dict[str, str]:
+    return {one.what: one.told for one in found.turns}
+
+
+@pytest.mark.parametrize("found", [lambda: chat(8.0), lambda: chat(10.0), lambda: office(4.0), lambda: office(9.0)])
+def test_loads_that_change_the_answer_are_on_their_side_of_the_asked_one(found: Callable[[], Plan]) -> None:
+    turns, rows = turns_of(found()), found().rows
+    assert rows is not None
+    for what, side in (("more load", 1.0), ("less load", -1.0)):
+        for rate in re.findall(r"(?:above|up to) ([\d.]+) requests a second", turns.get(what, "")):
+            assert side * (float(rate) - rows.load) > 0.0
+            assert "seeweb" not in turns[what], "its price is more doubtful than the answer's"
+
+
+def test_the_price_that_changes_the_answer_mentions_a_nearer_doubtful_one() -> None:
+    assert "seeweb ECS1GPU11 costs 3% more, but its price is doubtful" in turns_of(office(9.0))["price"]
