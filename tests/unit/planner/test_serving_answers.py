@@ -12,7 +12,7 @@ import yaml
 
 from chipwise.api.session.wiring import open_session
 from chipwise.api.verbs import plan
-from chipwise.planner.explain.asking import LATENCY
+from chipwise.planner.explain.asking import LATENCY, SCALING
 from chipwise.planner.values.plan import Plan
 
 pytestmark = pytest.mark.real_catalog
@@ -96,3 +96,15 @@ def test_loads_that_change_the_answer_are_on_their_side_of_the_asked_one(found: 
 
 def test_the_price_that_changes_the_answer_mentions_a_nearer_doubtful_one() -> None:
     assert "seeweb ECS1GPU11 costs 3% more, but its price is doubtful" in turns_of(office(9.0))["price"]
+
+
+def test_a_little_less_load_that_saves_a_machine_is_named_with_what_it_saves() -> None:
+    work = {**CHAT, "model": "llama-3.1-405b", "input_tokens": 2000, "output_tokens": 500}
+    work |= {"goals": {"ttft": "3s", "tpot": "80ms"}}
+    found = plan(open_session(), "case.yaml", None, text=yaml.safe_dump({**work, "arrival": {"rate": 2}}))
+    text = next(one.told for one in found.answers if one.question == SCALING)
+    rate, saved = re.findall(r"1 machine carries up to ([\d.]+) req/s: so much less load saves \$([\d,]+)\.", text)[0]
+    less = plan(open_session(), "case.yaml", None, text=yaml.safe_dump({**work, "arrival": {"rate": float(rate)}}))
+    assert found.winner is not None
+    assert less.winner is not None
+    assert found.winner.usd - less.winner.usd == pytest.approx(float(saved.replace(",", "")), rel=0.001)

@@ -34,6 +34,7 @@ PARALLEL, LATENCY, DEADLINE, SCALING, BUDGET = (
 WELL, HARDLY = 0.7, 0.4  # of linear: from here on a job is called parallel enough, and below this hardly parallel
 _OF_TIME = (Obstacle.LATENCY, Obstacle.DEADLINE, Obstacle.DEADLINE_AND_BUDGET)
 _OF_MONEY = (Obstacle.BUDGET, Obstacle.DEADLINE_AND_BUDGET)
+A_LITTLE = 0.1  # of the load: what fewer machines carry but for so much of it is worth a sentence
 SURER_ROWS = 400  # ranked rows among which machines are looked for that carry the load surely
 _SIDES = {"serve": "req/s", "transcode": "streams", "stream": "msg/s"}
 
@@ -314,7 +315,22 @@ def _load(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
         count = own_count(plan.rows, winner)
         known = f"about {usd(cost)}" if count is None or machines <= count else f"and you own {count}"
         steps.append(f"{amount(times * wanted)}: {counted(machines, 'machine', 'machines')}, {known}")
-    return [spare if targets.rate else "By copies, each with a part of the callers.", f"{'; '.join(steps)}."]
+    first = spare if targets.rate else "By copies, each with a part of the callers."
+    return [first, *_one_fewer(plan, winner, targets, planned), f"{'; '.join(steps)}."]
+
+
+def _one_fewer(plan: Plan, winner: Choice, targets: Asked, planned: float) -> list[str]:
+    """What a little less load would save: nearly all of it is carried by fewer machines. `planned`: of one copy."""
+    copies, load = winner.replicas or winner.machines, targets.rate or 0.0
+    by_machine = copies / winner.machines
+    machines = winner.machines - max(math.ceil(1.0 / by_machine - 1e-9), 1)
+    carried = math.floor(by_machine * machines + 1e-9) * planned
+    least = plan.rows.least_replicas if plan.rows is not None else 1
+    if winner.over_time is not None or by_machine * machines < least or not (1.0 - A_LITTLE) * load <= carried < load:
+        return []
+    saved = usd(winner.usd * (1 - machines / winner.machines))
+    name = counted(machines, "machine carries", "machines carry")
+    return [f"{name} up to {math.floor(carried * 100) / 100:g} {_SIDES.get(plan.kind, '')}: so much less load saves {saved}."]
 
 
 def _budget(plan: Plan, winner: Choice, targets: Asked, curve: Sequence[Point]) -> list[str]:
