@@ -10,10 +10,12 @@ from functools import cache
 import pytest
 import yaml
 
+import chipwise
 from chipwise.api.session.wiring import open_session
 from chipwise.api.verbs import plan
 from chipwise.planner.explain.asking import LATENCY, SCALING
 from chipwise.planner.values.plan import Plan
+from chipwise.public.plans import NoPlan
 
 pytestmark = pytest.mark.real_catalog
 
@@ -108,3 +110,13 @@ def test_a_little_less_load_that_saves_a_machine_is_named_with_what_it_saves() -
     assert found.winner is not None
     assert less.winner is not None
     assert found.winner.usd - less.winner.usd == pytest.approx(float(saved.replace(",", "")), rel=0.001)
+
+
+def test_nothing_within_a_budget_names_the_options_that_are_and_the_service() -> None:
+    goals = {**GOALS, "budget": "15k/month"}
+    found = chipwise.plan({**CHAT, "arrival": {"rate": 10}, "goals": goals})
+    assert isinstance(found, NoPlan)
+    text = str(found)
+    for words in ('precision="fp8"', 'market="any"', "Use deepinfra, paid per token"):
+        assert words in text, text
+    assert chipwise.plan({**CHAT, "arrival": {"rate": 10}, "goals": goals, "precision": "fp8"})
