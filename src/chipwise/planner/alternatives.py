@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
 from chipwise.catalog.offer import Purchase
 from chipwise.planner.limits import COMMITTED_YEARS
 from chipwise.planner.reasons.limits import RuleKind
-from chipwise.planner.values.plan import CheaperOption, Choice
+from chipwise.planner.remedies import Lighter
+from chipwise.planner.values.plan import CheaperOption, Choice, Missing, Obstacle
+from chipwise.text import usd as usd_text
 from chipwise.units import HOUR, YEAR
 
 WORTH_TELLING = {
@@ -35,3 +41,28 @@ def alternative(kind: RuleKind, choice: Choice, winner: Choice | None) -> Cheape
         contract_usd=choice.hourly_usd * choice.machines * years * YEAR / HOUR if years else None,
         break_even=None if winner is None or not years else choice.usd / max(winner.usd, 1e-9),
     )
+
+
+def within_budget(missing: Sequence[Missing], options: Sequence[CheaperOption], per: str) -> tuple[Missing, ...]:
+    """Where nothing is cheap enough, with the options that are: each keeps all goals once its default is lifted."""
+    period = " a month" if per == "month" else ""
+    helpful = tuple(
+        Lighter(
+            _lifting(one),
+            f"{one.choice.machines} x {one.choice.provider} {one.choice.machine}, {usd_text(one.choice.usd)}{period}",
+        )
+        for one in options
+    )
+    return tuple(
+        replace(one, remedies=(*one.remedies, *helpful)) if one.what is Obstacle.BUDGET and not one.together else one
+        for one in missing
+    )
+
+
+def _lifting(option: CheaperOption) -> str:
+    """The command's option that lifts the default."""
+    if option.kind is RuleKind.PRECISION:
+        return f"--precision {option.choice.precision}"
+    if option.kind is RuleKind.CONFIDENCE:
+        return f"--confidence {max(math.floor((option.choice.request_chance or 0.0) * 20) / 20, 0.5):.2g}"
+    return "--market any" if option.kind is RuleKind.MARKET else f"--commit {option.term_years:g}y"

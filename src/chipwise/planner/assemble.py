@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from chipwise.planner.alternatives import alternative, may_save
+from chipwise.planner.alternatives import alternative, may_save, within_budget
 from chipwise.planner.case import Described, PlanningCase
 from chipwise.planner.choosing import ChoiceMaker, distinct, values_of
 from chipwise.planner.fleet import Fleet, Index
@@ -104,6 +104,7 @@ def assemble(
     reasons = unable or {}
     losses += [Loss(name, None, reasons.get(name, NotOffered())) for name in codes if name not in seen]
     chosen = [maker.choice(at) for at in optimal.tolist()]
+    options = _alternatives(case, make, everything, ok, choices[0] if choices else None)
     return Plan(
         workload=case.workload,
         kind=case.kind,
@@ -113,9 +114,9 @@ def assemble(
         front=tuple(chosen),
         losses=tuple(losses),
         refused=ok.refused,
-        missing=tuple(missing) if choices else (*missing, *late),
+        missing=tuple(missing) if choices else within_budget((*missing, *late), options, case.per),
         counts=counts,
-        alternatives=_alternatives(case, make, everything, ok, choices[0] if choices else None),
+        alternatives=options,
         near_tie=_near_tie(maker, heads, leading),
         porting=_porting_trade(maker, heads, leading),
         rows=maker.rows(np.concatenate([good, rest]), len(good)),

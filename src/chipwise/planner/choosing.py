@@ -123,6 +123,7 @@ class ChoiceMaker:
         self.layered = layered  # USD by row, where a budget is held against the load's curve
         self.porting = porting_of(fleet, priced, efforts)
         self.made: dict[int, Choice] = {}
+        self.load_chances: dict[int, float | None] = {}  # by way
         goals = case.goals
         self.extra: Array = sure_extra(priced, goals.confidence) if goals.stated else np.zeros(len(priced))
 
@@ -150,6 +151,17 @@ class ChoiceMaker:
         spans = (float(column[row]) - unpaid for column in (priced.low_s, priced.seconds, priced.high_s))
         return price * spread_of(*spans)
 
+    def _always_paid(self, row: int, described: Described, followed: Followed | None) -> float:
+        """USD of the machines that follow a load and are up at all its hours, however fast they are: those of the fewest
+        copies, at the low end of their price."""
+        if followed is None:
+            return 0.0
+        prices, offer, machines = self.priced.prices, self.priced.offer[row], float(self.priced.machines[row])
+        by_copy = machines / max(described.replicas or machines, 1.0)
+        least = min(float(followed.fewest), math.ceil(self.case.goals.least_replicas * by_copy - 1e-9))
+        one = float(self.priced.compute_usd[row]) / (followed.share * machines)
+        return least * one * min(float(prices.low[offer] / max(prices.counted[offer], 1e-12)), 1.0)
+
     def rows(self, ranked: Index, good_count: int) -> Rows:
         case, way = self.case, self.priced.way
         return Rows(
@@ -167,8 +179,10 @@ class ChoiceMaker:
             grounds=self.grounds,
             needs_porting=self.porting >= PORTED,
             least_replicas=case.goals.least_replicas,
+            load=case.peak,
             leader=self._leader,
             able=partial(self.able, ranked[:good_count]),
+            load_chance=lambda at: self.load_chance_of(int(way[at])),
         )
 
     def able(self, good: Index, objective: str) -> Index:
@@ -214,9 +228,22 @@ class ChoiceMaker:
             doubt=priced.prices.doubt[priced.offer[heads]],
             times=self.times,
             deadline_s=self.case.goals.deadline_s or 0.0,
+            carries=self._carries(heads) if self.case.per == "month" else None,
             enough=2.0 if self.case.kind == "serve" else 1.0,
         )
         return heads, lead(traits)
+
+    def _carries(self, rows: Index) -> Array:
+        """How surely rows carry the load; what is as sure as goals must be is no better for being surer."""
+        ways, place = np.unique(self.priced.way[rows], return_inverse=True)
+        chances = [self.load_chance_of(way) for way in ways.tolist()]
+        sure = np.array([1.0 if one is None else one for one in chances], dtype=np.float64)
+        return np.asarray(np.minimum(sure, self.case.goals.confidence)[place], dtype=np.float64)
+
+    def load_chance_of(self, way: int) -> float | None:
+        if way not in self.load_chances:
+            self.load_chances[way] = self.describe(way).load_chance
+        return self.load_chances[way]
 
     def _near(self, heads: Index, values: Values) -> Index:
         """Rows that may lead with their storage: of what needs porting, of what does not, and of what is on its way out those
@@ -421,7 +448,7 @@ class ChoiceMaker:
             making_kg=float(priced.making_kg[row]),
             is_arm=runs_arm(machine, shape.part),
             needs_porting=bool(self.porting[row] >= PORTED),
-            low_usd=rest + by_hour * spread.low,
+            low_usd=rest + max(by_hour * spread.low, self._always_paid(row, described, followed)),
             high_usd=rest + by_hour * spread.high,
             sure_usd=cost.usd + float(self.extra[row]) if self.case.goals.stated else None,
         )

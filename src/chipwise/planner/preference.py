@@ -2,9 +2,9 @@
 
 A price that is doubtful leads only where no surer one is within so much of it (`OfferPrices.doubt`): an expert signs what can
 be checked. Nobody moves a program to other software for a small saving: what needs porting leads only where it saves
-`PORTING_SAVES` of the cost and `PORTING_USD`. Of what then costs nearly the same as the cheapest, the row leads that is sooner,
-fresher in price, of fewer machines or of less porting, and the first of these that differs is its reason: never a difference
-too small to be told.
+`PORTING_SAVES` of the cost and `PORTING_USD`. Of what then costs nearly the same as the cheapest, the row leads that carries a
+service's load more surely, is sooner, fresher in price, of fewer machines or of less porting, and the first of these that
+differs is its reason: never a difference too small to be told.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from chipwise.planner.limits import Mask
 from chipwise.planner.pricing import Priced
 
 SOONER, FRESH_DAYS = 0.1, 90.0  # steps in which time and the age of a price count
+CARRIES = 0.1  # step in which the probability counts that a load is carried
 SOON_ENOUGH = 0.5  # of a stated deadline: what is done by then is no better for being done sooner, and takes fewer machines
 PORTED = 2  # the effort from which a program must be moved to other software
 _EFFORT = {"tpu": 2, "neuron": 2, "gaudi": 2, "fpga": 3}  # by kind of part; other GPUs than NVIDIA's 1
@@ -33,6 +34,7 @@ _EFFORT = {"tpu": 2, "neuron": 2, "gaudi": 2, "fpga": 3}  # by kind of part; oth
 class Advantage(StrEnum):
     """What a row that is nearly as cheap is better in."""
 
+    CARRIES = "surer to carry the load"
     SOONER = "sooner"
     FRESHER = "fresher price"
     FEWER = "fewer machines"
@@ -53,6 +55,7 @@ class Traits:
     doubt: Array  # of the price: how much dearer a surer one may be and still lead; 0: none
     times: float = 1.0  # that the bill is paid while a port pays for itself
     deadline_s: float = 0.0  # 0: none is stated
+    carries: Array | None = None  # probability that the load is carried, up to what is sure enough; None: there is no load
     enough: float = 1.0  # machines of which fewer are no better: of a service two, since one that restarts answers nobody
 
     @property
@@ -108,7 +111,9 @@ def _nearest(rows: Traits, among: Index) -> Lead:
     near = among[rows.usd[among] <= (1.0 + NEARLY) * float(rows.usd[cheapest])]
     near = near[rows.doubt[near] <= doubt]
     seconds, days = np.maximum(rows.seconds[near], max(SOON_ENOUGH * rows.deadline_s, 1e-9)), rows.days[near]
+    chance = np.ones(len(near)) if rows.carries is None else rows.carries[near]
     steps = {
+        Advantage.CARRIES: np.trunc((chance[0] - chance) / CARRIES),
         Advantage.SOONER: np.trunc(np.log(seconds / seconds[0]) / -np.log1p(-SOONER) + 1e-9 * np.sign(seconds - seconds[0])),
         Advantage.FRESHER: np.trunc((days - days[0]) / FRESH_DAYS),
         Advantage.FEWER: np.maximum(rows.machines[near], rows.enough) - max(float(rows.machines[cheapest]), rows.enough),

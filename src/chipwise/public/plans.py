@@ -282,6 +282,11 @@ class NoPlan:
         return NoResult(self._headline, remedy=remedy)
 
     @property
+    def headline(self) -> str:
+        """What does it instead of machines, as `chipwise plan` begins: a service that is paid per use; empty: nothing does."""
+        return as_keywords(str(self.data.get("headline") or ""), _OPTIONS)
+
+    @property
     def _headline(self) -> str:
         if any(one.what == _DATA for one in self.missing):
             return f"{self.workload}: stopped, because data on compliance is missing."
@@ -331,7 +336,8 @@ class NoPlan:
         return data_frame([plain(view) for view in self.data["missing"]])
 
     def __repr__(self) -> str:
-        return "\n".join([self._headline, *(f"  {line}" for line in map(str, self.missing[: LINES - 2]))])
+        lines = [self._headline, *filter(None, [self.headline])]
+        return "\n".join([*lines, *(f"  {line}" for line in map(str, self.missing[: LINES - 2]))])
 
     def _repr_html_(self) -> str:
         rows = [[one.what, one.how_much, one.remedy] for one in self.missing]

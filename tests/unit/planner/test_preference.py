@@ -40,6 +40,13 @@ def test_the_cheapest_leads_where_nothing_near_is_better() -> None:
     assert lead(traits((100e3, 10, 0, 1, 0), (101e3, 10, 0, 1, 0))) == Lead(0)
 
 
+def test_of_what_costs_nearly_the_same_the_surer_of_its_load_leads() -> None:
+    rows = [(100e3, 10.0, 0.0, 2.0, 0), (101e3, 10.0, 0.0, 1.0, 0)]
+    assert lead(traits(*rows, carries=np.array([0.67, 0.9]), enough=2.0)) == Lead(1, 0, (Advantage.CARRIES,))
+    assert lead(traits(*rows, carries=np.array([0.85, 0.9]), enough=2.0)) == Lead(0)
+    assert lead(traits(rows[0], (104e3, 10.0, 0.0, 1.0, 0), carries=np.array([0.67, 0.9]), enough=2.0)) == Lead(0)
+
+
 def test_a_doubtful_price_does_not_lead_where_a_sound_one_is_near() -> None:
     rows = [(100e3, 10.0, 0.0, 1.0, 0), (120e3, 10.0, 0.0, 1.0, 0)]
     assert lead(traits(*rows, doubtful=(0,))) == Lead(1, 0, (Advantage.SURER,))

@@ -17,6 +17,7 @@ AS_SURE = 0.02  # of a probability: what is nearer than that is as probable
 def advantage_words(winner: Choice, cheaper: Choice, advantages: Sequence[Advantage]) -> list[str]:
     """Of the answer over something cheaper."""
     figures = {
+        Advantage.CARRIES: f"{winner.load_chance or 0.0:.0%} probability, not {cheaper.load_chance or 0.0:.0%}",
         Advantage.SOONER: f"{duration(winner.seconds)}, not {duration(cheaper.seconds)}",
         Advantage.FRESHER: f"{long_age(winner.price_days)} old, not {long_age(cheaper.price_days)}",
         Advantage.FEWER: f"{winner.machines:,}, not {cheaper.machines:,}",

@@ -34,6 +34,8 @@ PARALLEL, LATENCY, DEADLINE, SCALING, BUDGET = (
 WELL, HARDLY = 0.7, 0.4  # of linear: from here on a job is called parallel enough, and below this hardly parallel
 _OF_TIME = (Obstacle.LATENCY, Obstacle.DEADLINE, Obstacle.DEADLINE_AND_BUDGET)
 _OF_MONEY = (Obstacle.BUDGET, Obstacle.DEADLINE_AND_BUDGET)
+A_LITTLE = 0.1  # of the load: what fewer machines carry but for so much of it is worth a sentence
+SURER_ROWS = 400  # ranked rows among which machines are looked for that carry the load surely
 _SIDES = {"serve": "req/s", "transcode": "streams", "stream": "msg/s"}
 
 
@@ -165,7 +167,7 @@ def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
         likely = "" if chance is None else f", met with a probability of {chance:.0%}"
         first = f"missed by the estimate{likely} ({', '.join(parts)})."
     else:
-        verdict, doubt = ("met", "") if chance is None else _how_surely(chance, winner, targets)
+        verdict, doubt = ("met", "") if chance is None else _how_surely(plan, chance, winner, targets)
         first = f"{verdict} ({', '.join(parts)}).{doubt}"
     slow = [loss.family for loss in plan.losses if loss.choice is None and isinstance(loss.why, TooSlow | NoNetworkPort)]
     rest = f" and {len(slow) - 3} more" if len(slow) > 3 else ""
@@ -174,7 +176,7 @@ def _latency(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
     return [first, *network] if missed else [first, *network, "No family on offer is too slow."]
 
 
-def _how_surely(chance: float, winner: Choice, targets: Asked) -> tuple[str, str]:
+def _how_surely(plan: Plan, chance: float, winner: Choice, targets: Asked) -> tuple[str, str]:
     """A stated confidence is of all at once: one request that is fast enough, and machines that carry all that come. Else
     machines have headroom, and how surely it is enough is a sentence of its own where it is less than usual."""
     if chance >= targets.confidence:
@@ -187,7 +189,7 @@ def _how_surely(chance: float, winner: Choice, targets: Asked) -> tuple[str, str
         return "expected to be met", f" The probability is {sure}, {targets.confidence:.0%} is {asked}: {cause}."
     return (
         "expected to be met",
-        f" A single request meets them with {likely_words(alone)} probability.{_carrying(winner, targets)}",
+        f" A single request meets them with {likely_words(alone)} probability.{_carrying(plan, winner, targets)}",
     )
 
 
@@ -199,7 +201,7 @@ def _load_words(targets: Asked) -> str:
     return f"{amount(targets.rate)} req/s" if targets.rate else counted(targets.at_once or 1, "caller", "callers")
 
 
-def _carrying(winner: Choice, targets: Asked) -> str:
+def _carrying(plan: Plan, winner: Choice, targets: Asked) -> str:
     """How surely the machines carry the load with their headroom, and what carries it surely."""
     if winner.load_chance is None:
         return ""
@@ -207,20 +209,34 @@ def _carrying(winner: Choice, targets: Asked) -> str:
         f"{targets.headroom:.0%} headroom on the middle of the estimate" if targets.headroom else "the middle of the estimate"
     )
     text = f" The machines, by {basis}, carry {_load_words(targets)} with {winner.load_chance:.0%} probability"
-    return f"{text}{surer_words(winner, targets)}."
+    return f"{text}{surer_words(plan, winner, targets)}."
 
 
-def surer_words(winner: Choice, targets: Asked) -> str:
-    """What more confidence takes of these machines; empty where it is not told from a rate."""
-    if not targets.rate or not winner.rate:
+def surer_words(plan: Plan, winner: Choice, targets: Asked) -> str:
+    """The cheapest of the plan's machines that carry the load surely, where no others would for less if more of them were
+    bought; else the option that plans for it, whose price this plan does not hold."""
+    option = f"; --confidence {targets.confidence:g} plans for machines that do so surely"
+    rows = plan.rows
+    if not targets.rate or not winner.rate or rows is None or plan.objective != "cost":
         return ""
-    copies = winner.replicas or winner.machines
-    needed = targets.rate * sure_factor(winner.rate_spread, targets.confidence) * copies / winner.rate
-    machines = _machines(winner, math.ceil(needed - 1e-9))
-    if machines <= winner.machines:
-        return ""
-    cost = usd(winner.usd * machines / winner.machines)
-    return f"; --confidence {targets.confidence:g} takes {machines:g} of them, about {cost}"
+    able = rows.eligible[:SURER_ROWS]
+    sure = [at for at in able.tolist() if (rows.load_chance(at) or 0.0) >= targets.confidence]
+    if not sure or winner.over_time is not None:  # of machines that follow the load more do not cost in proportion
+        return option
+    surest = rows.choice(rows.leader(np.array(sure, dtype=np.intp)))
+    cheaper = able[usd_of(rows.priced, able) < surest.usd]
+    if any(_sure_usd(rows.choice(at), targets) < surest.usd for at in cheaper.tolist()):
+        return option
+    return f"; {_label(surest)}, carries it with {likely_words(surest.load_chance or 0.0)} for {usd(surest.usd)}"
+
+
+def _sure_usd(choice: Choice, targets: Asked) -> float:
+    """With as many machines of its type as carry the load surely."""
+    if not targets.rate or not choice.rate:
+        return math.inf
+    copies = choice.replicas or choice.machines
+    needed = targets.rate * sure_factor(choice.rate_spread, targets.confidence) * copies / choice.rate
+    return choice.usd * max(_machines(choice, math.ceil(needed - 1e-9)) / choice.machines, 1.0)
 
 
 def likely_words(chance: float) -> str:
@@ -299,7 +315,22 @@ def _load(plan: Plan, winner: Choice, targets: Asked) -> list[str]:
         count = own_count(plan.rows, winner)
         known = f"about {usd(cost)}" if count is None or machines <= count else f"and you own {count}"
         steps.append(f"{amount(times * wanted)}: {counted(machines, 'machine', 'machines')}, {known}")
-    return [spare if targets.rate else "By copies, each with a part of the callers.", f"{'; '.join(steps)}."]
+    first = spare if targets.rate else "By copies, each with a part of the callers."
+    return [first, *_one_fewer(plan, winner, targets, planned), f"{'; '.join(steps)}."]
+
+
+def _one_fewer(plan: Plan, winner: Choice, targets: Asked, planned: float) -> list[str]:
+    """What a little less load would save: nearly all of it is carried by fewer machines. `planned`: of one copy."""
+    copies, load = winner.replicas or winner.machines, targets.rate or 0.0
+    by_machine = copies / winner.machines
+    machines = winner.machines - max(math.ceil(1.0 / by_machine - 1e-9), 1)
+    carried = math.floor(by_machine * machines + 1e-9) * planned
+    least = plan.rows.least_replicas if plan.rows is not None else 1
+    if winner.over_time is not None or by_machine * machines < least or not (1.0 - A_LITTLE) * load <= carried < load:
+        return []
+    saved = usd(winner.usd * (1 - machines / winner.machines))
+    name = counted(machines, "machine carries", "machines carry")
+    return [f"{name} up to {math.floor(carried * 100) / 100:g} {_SIDES.get(plan.kind, '')}: so much less load saves {saved}."]
 
 
 def _budget(plan: Plan, winner: Choice, targets: Asked, curve: Sequence[Point]) -> list[str]:

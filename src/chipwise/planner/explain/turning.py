@@ -47,9 +47,9 @@ def turns(plan: Plan) -> tuple[Turn, ...]:
     changes = list(_paid(winner, rows)) if plan.objective == "cost" else []  # first: what stands there is asked for first
     changes += [_alternative(option, plan.per) for option in plan.alternatives]
     if plan.objective == "cost":
-        changes += _price(winner, rows)
+        changes += _price(winner, rows, plan.choices)
         if plan.per == "month":
-            changes += _load(winner, plan.choices, RATES.get(plan.kind, ""), rows.least_replicas)
+            changes += _load(winner, plan.choices, RATES.get(plan.kind, ""), rows)
         else:
             changes += _time(winner, rows)
         changes += _precision(winner, rows)
@@ -107,7 +107,7 @@ def _chips(rows: Rows, at: Index) -> np.ndarray[tuple[int], np.dtype[np.object_]
     return np.array([machines[machine].chip for machine in rows.priced.machine[at].tolist()], dtype=object)
 
 
-def _price(winner: Choice, rows: Rows) -> Iterator[Turn]:
+def _price(winner: Choice, rows: Rows, choices: Sequence[Choice]) -> Iterator[Turn]:
     good = rows.eligible[1:]
     for start in range(0, len(good), LOOKED_AT):
         batch = good[start : start + LOOKED_AT]
@@ -120,8 +120,19 @@ def _price(winner: Choice, rows: Rows) -> Iterator[Turn]:
             if rise < 0.005:
                 yield Turn("price", f"{name} ties with this one")
             else:
-                yield Turn("price", f"{name} wins when it gets {fall:.0%} cheaper, or this one {rise:.0%} more expensive")
+                nearer = _doubtful(winner, rival, choices)
+                text = f"{name} wins when it gets {fall:.0%} cheaper, or this one {rise:.0%} more expensive"
+                yield Turn("price", f"{text}{nearer}")
             return
+
+
+def _doubtful(winner: Choice, rival: Choice, choices: Sequence[Choice]) -> str:
+    """Of what is nearer to the winner than its rival but has a more doubtful price, so that it does not lead."""
+    for one in choices[1:]:
+        rise = one.usd / max(winner.usd, 1e-9) - 1
+        if one.doubt and one.doubt_share > winner.doubt_share and TIE <= rise < rival.usd / max(winner.usd, 1e-9) - 1:
+            return f"; {one.provider} {one.machine} costs {rise:.0%} more, but its price is doubtful ({one.doubt})"
+    return ""
 
 
 def _time(winner: Choice, rows: Rows) -> Iterator[Turn]:
@@ -162,34 +173,42 @@ class _Steps:
         return max(math.ceil(rate / self.rate - 1e-9), self.fewest) * self.usd
 
 
-def _load(winner: Choice, choices: Sequence[Choice], unit: str, least_replicas: int) -> Iterator[Turn]:
+def _load(winner: Choice, choices: Sequence[Choice], unit: str, rows: Rows) -> Iterator[Turn]:
     """The nearest higher and lower rates at which another of the best machine types is cheaper, both in whole machines."""
-    if (
-        not winner.rate or winner.machines < 1 or isinstance(winner.split, DevicesPerPlace)
-    ):  # a place has its load, and its device
+    least_replicas = rows.least_replicas
+    if not winner.rate or winner.machines < 1 or isinstance(winner.split, DevicesPerPlace):  # a place has its own load
+        return
+    if winner.over_time is not None:  # machines that follow the load do not cost in proportion to it
         return
     own = _Steps.of(winner, least_replicas)
     rivals = [_Steps.of(other, least_replicas) for other in choices[1:] if other.rate and _rivals(winner, other)]
     if not rivals:
         return
-    now = own.rate * max(round(winner.usd / own.usd), 1)
+    now = rows.load or own.rate * max(round(winner.usd / own.usd), 1)
     bends = sorted({step.rate * count for step in (own, *rivals) for count in _counts_near(now, step.rate)})
-    above, below = [bend * 1.0001 for bend in bends if bend >= now], [bend for bend in reversed(bends) if bend < now]
+    above, below = [bend for bend in bends if bend >= now], [bend for bend in reversed(bends) if bend < now]
     dearer = [step for step in rivals if step.cost(now) >= own.cost(now)]  # others lead at no rate: it is not the load
     if not dearer:
         return
-    for change, since, rates in (("more load", "from", above), ("less load", "up to", below)):
-        for rate in rates[:NEAREST]:
+    for change, since, rates in (("more load", "above", above), ("less load", "up to", below)):
+        for bend in rates[:NEAREST]:
+            rate = bend * 1.0001 if change == "more load" else bend
             best = min(dearer, key=lambda step: step.cost(rate))
             if best.cost(rate) < 0.99 * own.cost(rate):
                 less = f"{usd(best.cost(rate))} a month against {usd(own.cost(rate))}"
-                yield Turn(change, f"{since} {amount(rate)} {unit} {_label(best.choice, False)} costs less: {less}")
+                yield Turn(change, f"{since} {_apart(bend, now)} {unit} {_label(best.choice, False)} costs less: {less}")
                 break
 
 
 def _rivals(winner: Choice, other: Choice) -> bool:
-    """Another machine that could lead without porting."""
-    return other.machine != winner.machine and (winner.needs_porting or not other.needs_porting)
+    """Another machine that could lead, without porting and at a price that is no more doubtful."""
+    able = (winner.needs_porting or not other.needs_porting) and other.doubt_share <= winner.doubt_share
+    return other.machine != winner.machine and able
+
+
+def _apart(rate: float, load: float) -> str:
+    """With the digits that tell it from the asked load."""
+    return next((text for text in (amount(rate), f"{rate:.4g}", f"{rate:.5g}") if text != amount(load)), amount(rate))
 
 
 def _counts_near(now: float, rate: float) -> range:

@@ -307,8 +307,10 @@ class Rows:
     grounds: Grounds = field(default_factory=Grounds)
     needs_porting: Mask | None = None  # by position; None: nothing does
     least_replicas: int = 1  # that a service must have
+    load: float = 0.0  # requests a second that must be answered; 0: not counted so
     leader: Callable[[Index], int] = lambda rows: int(rows[0])  # of ranked positions the one that would lead alone, by cost
     foresee: Callable[[Index], None] = lambda rows: None  # prepares `choice` of many positions at once
+    load_chance: Callable[[int], float | None] = lambda row: None  # of a position: that its machines carry the load
     able: Callable[[str], Index] | None = None  # by objective: positions that keep the goals and may lead; None: all that do
 
     @property
