@@ -10,9 +10,8 @@ import yaml
 
 from chipwise.adapters.engines.kubernetes.objects import attempt_objects
 from chipwise.adapters.engines.kubernetes.plain import command_objects
-from chipwise.errors import BadInput
+from chipwise.errors import BadInput, CannotRender
 from chipwise.renderer.cluster.work import work
-from chipwise.errors import CannotRender
 from chipwise.renderer.targets import kubernetes as target
 from chipwise.runner.events import Placed, Submitted, after, first
 from chipwise.runner.job import Job, MachinePlace, Needs, Spec
