@@ -40,7 +40,7 @@ def test_why_a_job_waits_is_told_in_words(cluster: Cluster, namespace: str, engi
     assert told.state is State.PENDING
     assert told.reason.endswith(f"1 Insufficient {GPU}")
     refused = job_object({})
-    refused["spec"]["template"]["spec"]["priorityClassName"] = "nobody-made-it"
+    refused["spec"]["template"]["spec"]["serviceAccountName"] = "nobody-made-it"
     unmade = placed("unmade", refused)
     engine.do(Start(unmade))
     assert "its pods are refused" in until(engine, unmade, lambda one: "nobody-made-it" in one.reason).reason

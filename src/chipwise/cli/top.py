@@ -32,7 +32,7 @@ def top(every: float, once: bool, as_json: bool) -> None:
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
 
-    with asking.opened(open_session()) as runtime:
+    with asking.opened(open_session(), makes=True) as runtime:
         if as_json:
             text.show_json([watching.view(one) for one in watching.look(runtime, 0.2)])
             return

@@ -16,15 +16,15 @@ from kube.api import Answer, Api
 
 PAUSE = 0.15
 # An annotation of a pod's template: it ends with success so many seconds after it was started; without it, it runs on.
-RUNS_SECONDS = "test.chipwise.dev/runs-seconds"
-EXIT_CODE = "test.chipwise.dev/exit-code"  # with which it ends then, instead of 0
+RUNS_SECONDS = "chipwise.dev/test-runs-seconds"
+EXIT_CODE = "chipwise.dev/test-exit-code"  # with which it ends then, instead of 0
 # With which it ends when it is asked to (SIGTERM); "none": it heeds nothing and is ended when its grace is over. Without it, it
 # goes without a word.
-ON_TERM = "test.chipwise.dev/on-term"
-COMES_SECONDS = "test.chipwise.dev/comes-seconds"  # so long it takes from its node to its first answer; without it, no time
-NO_IMAGE = "test.chipwise.dev/no-image"  # its image is not there
+ON_TERM = "chipwise.dev/test-on-term"
+COMES_SECONDS = "chipwise.dev/test-comes-seconds"  # so long it takes from its node to its first answer; without it, no time
+NO_IMAGE = "chipwise.dev/test-no-image"  # its image is not there
 NOT_THERE = ":is-not-there"  # an image with this tag is not there either, for whoever cannot annotate a pod
-NO_START = "test.chipwise.dev/no-start"  # its command is not there
+NO_START = "chipwise.dev/test-no-start"  # its command is not there
 
 
 class PlayedKubelet:

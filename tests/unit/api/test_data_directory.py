@@ -15,6 +15,7 @@ from chipwise.adapters.stores.record.address import File, read_address
 from chipwise.api.running import controlling, place
 from chipwise.api.session.config import Config, read_config
 from chipwise.api.session.wiring import Session
+from chipwise.cli.main import main
 from chipwise.cli.ps import ps
 from chipwise.errors import BadInput, NotAllowed
 
@@ -130,3 +131,16 @@ def test_listing_jobs_makes_no_folder(tmp_path: Path, monkeypatch: pytest.Monkey
     assert (result.exit_code, result.output.partition(";")[0]) == (0, "No jobs")
     assert not list(chipwise.ps())
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["ps"], ["describe", "x"], ["logs", "x"], ["stop", "x"], ["attach", "x"], ["retry", "x"], ["reap", "--dry-run"]],
+    ids=lambda words: words[0],
+)
+def test_who_submits_nothing_makes_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    monkeypatch.delenv("CHIPWISE_RECORD", raising=False)
+    monkeypatch.setenv("CHIPWISE_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("CHIPWISE_CONFIG_DIR", str(tmp_path))
+    main(words)
+    assert not list(tmp_path.rglob("record.db*"))

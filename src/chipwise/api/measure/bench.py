@@ -55,7 +55,7 @@ def bench(
     mark = f"{LABEL}={secrets.token_hex(4)}"
     results: list[Result] = []
     refused: list[ChipwiseError] = []
-    with asking.opened(session) as runtime:
+    with asking.opened(session, makes=True) as runtime:
         _check_devices(runtime, wanted)
         try:
             for place in wanted.places:

@@ -31,7 +31,7 @@ def run(session: Session, request: RunRequest, say: Callable[[str], None] = lamb
     request = wanted.with_text(session, request)
     if not request.words:
         raise BadInput("There is nothing to run.", remedy="chipwise run -- COMMAND, or chipwise run WORKLOAD.yaml.")
-    with opened(session) as runtime:
+    with opened(session, makes=True) as runtime:
         specs = wanted.named_specs(session, request, runtime)
         for id, spec in specs:
             if runs_here(spec.engine):

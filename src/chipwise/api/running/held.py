@@ -70,8 +70,9 @@ class Runtime:
 
 
 @contextmanager
-def opened(session: Session) -> Iterator[Runtime]:
-    record = place.open_record(session)
+def opened(session: Session, *, makes: bool = False) -> Iterator[Runtime]:
+    """`makes`: a record where there is none, for who submits or waits for jobs of others."""
+    record = place.open_record(session, only_reads=not makes)
     elsewhere: dict[str, Engine] = {}
     try:
         engine = place.engine_here(session)

@@ -19,7 +19,7 @@ from chipwise.renderer.quoting import dns_name, kubernetes, label_value
 from chipwise.runner.hand_off import CODE, by_engine
 from chipwise.runner.job import Job
 
-from . import hand_off
+from . import allowed, hand_off
 from .kinds import (
     AUTOSCALER,
     DEPLOYMENT,
@@ -44,7 +44,7 @@ LONGEST_ID = 45  # of a name: -a<number>, and the index and suffix that a pod's 
 _DIGEST = 10  # letters of it that an id gets which is no name; ids that are end in seven of their own
 _LIKE_A_DIGEST = re.compile(rf"-[0-9a-f]{{{_DIGEST}}}$")
 _LIKE_AN_ATTEMPT = re.compile(r"-a[0-9]")
-QUEUE = "kueue.x-k8s.io/queue-name"
+QUEUE = allowed.QUEUE
 NAME = "app.kubernetes.io/name"
 HANDLE = re.compile(r"([a-z](?:[a-z0-9-]*[a-z0-9])?)-(?:a([0-9]{1,6})|(gate))")
 # What surrounds the work is for who runs the cluster (`kubectl apply -f namespace.yaml`), and takes rights that a job's owner
@@ -122,6 +122,12 @@ def _attempt_objects(job: Job, namespace: str, record: str) -> AttemptObjects:
             remedy="Name one with --image, or in a workload file: program: {image: ..., command: [...]}.",
         )
     objects = [(_kind(one, spec.name), one) for one in spec.objects if not _surrounds(one)]
+    for kind, one in objects:
+        if fault := allowed.fault(kind, one):
+            raise BadInput(
+                f"The {kind.name} of {spec.name} has {fault}, which a job may not have.",
+                remedy="Run the workload as chipwise renders it, or apply it with kubectl.",
+            )
     mains = [(kind, one) for kind, one in objects if kind in MAIN]
     if len(mains) != 1:
         raise BadInput(

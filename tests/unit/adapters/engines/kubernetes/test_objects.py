@@ -110,7 +110,8 @@ def test_a_job_is_told_where_its_last_words_are_read_and_a_service_has_none() ->
     one["spec"]["template"]["spec"]["containers"][0]["terminationMessagePath"] = "/tmp/last"
     env = _env(_made(_job(one, env={"CHIPWISE_TERMINATION_MESSAGE": "/etc/passwd"})))
     assert env["CHIPWISE_TERMINATION_MESSAGE"] == "/tmp/last"
-    service = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": one["spec"]}
+    service = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}
+    service["spec"] = {"template": one["spec"]["template"]}
     assert "CHIPWISE_TERMINATION_MESSAGE" not in _env(_made(_job(service)))
 
 
@@ -252,7 +253,7 @@ def test_what_belongs_to_a_job_selects_and_scales_nothing_of_another() -> None:
     spec: dict[str, dict[str, Any]] = {
         "Service": {"selector": theirs},
         "NetworkPolicy": {"podSelector": {}, "policyTypes": ["Ingress"]},
-        "PodDisruptionBudget": {"selector": {"matchLabels": theirs}, "maxUnavailable": 0},
+        "PodDisruptionBudget": {"selector": {"matchLabels": theirs}, "maxUnavailable": 1},
         "HorizontalPodAutoscaler": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "victim-a1"}},
     }
     owned = [{"apiVersion": "v1", "kind": kind, "metadata": {"name": "x"}, "spec": body} for kind, body in spec.items()]

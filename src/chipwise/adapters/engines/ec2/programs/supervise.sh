@@ -20,17 +20,20 @@ NOTICE_S=${CHIPWISE_NOTICE_S:-5} # at the metadata
 ASK_S=${CHIPWISE_ASK_S:-10}      # at S3; a call of the AWS CLI takes half a second of a processor
 UPLOAD_S=${CHIPWISE_UPLOAD_S:-60}
 LOAD=${CHIPWISE_LOADAVG:-/proc/loadavg}
+UPTIME=${CHIPWISE_UPTIME:-/proc/uptime}
 LIVE=$KEEP/live/$JOB/$ATTEMPT
 RUN=$ROOT/run
 LOG=$ROOT/log
 RANK=0 HEAD=127.0.0.1 TOLD='' UNTIL=0 WHY='' NOTICED=null OURS=''
-BEGIN=$(date +%s) BEGUN='' HEARD='' HEARD_AT=0 IDLED=''
+BEGUN='' HEARD='' HEARD_AT=0 IDLED=''
 
 put() { aws s3 cp --only-show-errors - "$LIVE/$1"; } # what comes in, by this name
 get() { aws s3 cp --only-show-errors "$LIVE/$1" -; }
 names() { aws s3 ls "$LIVE/" | awk '{ print $4 }'; }
 plain() { printf '%s' "$1" | tr -c 'A-Za-z0-9 .,:;/_=()-' ' ' | cut -c 1-300; } # fit for JSON
-now() { date +%s; }
+now() { date +%s; } # the time of day, which may be set: for what is told, and never for how long something takes
+up() { awk '{ print int($1) }' "$UPTIME"; } # seconds that the machine is up
+BEGIN=$(up)
 
 blot() { # values of secrets, line by line and the longest first; one of less than 6 only where it stands alone
   if [ ! -s "$ROOT/hidden" ]; then
@@ -136,10 +139,10 @@ gone() { # somebody shuts the machine down: EC2 says so, and no word of ours may
   exit 0
 }
 
-tell() { # reason, until: save and exit; once
+tell() { # reason, until (the time of day): save and exit; once
   [ -z "$TOLD" ] || return 0
-  TOLD=yes WHY=$1 UNTIL=$2
-  printf '{"reason": "%s", "until": %s}\n' "$(plain "$1")" "$2" >"$RUN/notice.new"
+  TOLD=yes WHY=$1 UNTIL=$(($(up) + $2 - $(now)))
+  printf '{"reason": "%s", "until": %s, "boottime": %s}\n' "$(plain "$1")" "$2" "$UNTIL" >"$RUN/notice.new"
   mv "$RUN/notice.new" "$RUN/notice.json"
   signal_all TERM
 }
@@ -183,7 +186,7 @@ take_wishes() { # of the controller, and what became of the machines beside this
   fi
 }
 
-hear() { # the controller writes the time every minute; which clock it has does not matter, only that it goes on
+hear() { # seconds up: the controller writes the time every minute; which clock it has does not matter, only that it goes on
   said=$(aws s3 cp --only-show-errors "$KEEP/controller" -) || said=$HEARD
   [ "$said" = "$HEARD" ] || HEARD=$said HEARD_AT=$1
   [ "$ORPHAN_S" = 0 ] || [ "$(($1 - HEARD_AT))" -lt "$ORPHAN_S" ] ||
@@ -308,10 +311,10 @@ code_of_all() { # of the first process that failed, else 0
 }
 
 look_after() { # until every process has ended
-  noticed=0 asked=$(now) uploaded=$asked active=$asked step='' HEARD_AT=$asked
+  noticed=0 asked=$(up) uploaded=$asked active=$asked step='' HEARD_AT=$asked
   while [ "$(find "$RUN" -name 'code-*' | wc -l)" -lt "$PROCESSES" ]; do
     sleep "$EVERY"
-    time=$(now)
+    time=$(up)
     if [ -z "$TOLD" ] && [ "$((time - noticed))" -ge "$NOTICE_S" ]; then
       noticed=$time
       take_notice
@@ -331,7 +334,7 @@ look_after() { # until every process has ended
       hear "$time"
     fi
     if [ "$(code_of_all)" -gt 0 ]; then
-      tell "a process of $PROCESSES ended with $(code_of_all)" "$((time + GRACE))"
+      tell "a process of $PROCESSES ended with $(code_of_all)" "$(($(now) + GRACE))"
     fi
     if [ "$IDLE_S" -gt 0 ] && [ "$((time - active))" -ge "$IDLE_S" ]; then
       [ -n "$TOLD" ] || IDLED=yes
@@ -399,7 +402,7 @@ run_job() {
   echo "$BEGUN" | put "begun-$RANK"
   "$SHUTDOWN" -c
   if [ "$HARD_MINUTES" != 0 ]; then # the money, which counts since the machine came: a second belt, under the controller's
-    LEFT=$((HARD_MINUTES - (BEGUN - BEGIN) / 60))
+    LEFT=$((HARD_MINUTES - ($(up) - BEGIN) / 60))
     "$SHUTDOWN" -h "+$((LEFT > 0 ? LEFT : 0))"
   fi
   look_after
