@@ -13,7 +13,7 @@ from chipwise.adapters.stores.record.grants import Grant, connect_grants
 from chipwise.adapters.stores.record.members import Member, connect_members
 from chipwise.errors import BadInput
 from chipwise.runner.events import Waiting, Wished
-from chipwise.runner.job import Job, Move, Spec, Wish
+from chipwise.runner.job import Job, Move, Retry, Spec, Wish
 from chipwise.runner.record import Change
 from postgres_server import TRUSTED, Server
 from simple_machine import HERS
@@ -139,3 +139,47 @@ def test_a_list_beyond_all_bounds_is_refused_by_the_database_and_before(team: Te
 def test_a_job_with_too_many_characters_is_refused_before_it_is_sent(team: Team) -> None:
     with pytest.raises(BadInput, match="characters, and may have"):
         team.by("bob").submit([("large", Spec(("x" * 2_000_000,), "a", place=HERS, owner="bob"))], 1.0)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"priority": 101},
+        {"priority": -101},
+        {"priority": 2**53},
+        {"retry": {"failures": 101}},
+        {"retry": {"kills": 100_000}},
+        {"retry": {"same_step": 101}},
+        {"retry": {"losses": 1001}},
+    ],
+    ids=str,
+)
+def test_what_would_put_a_job_before_those_of_others_is_bounded(team: Team, spec: dict[str, Any]) -> None:
+    with pytest.raises(psycopg.errors.CheckViolation, match="cannot be in a job"):
+        insert(team, "bob", "pushing", spec)
+    values = {name: Retry(**value) if isinstance(value, dict) else value for name, value in spec.items()}
+    with pytest.raises(BadInput, match=r"its priority is|tried again"):
+        team.by("bob").submit([("pushing", Spec(("true",), "a", place=HERS, owner="bob", **values))], 1.0)
+
+
+def test_when_a_job_was_submitted_is_said_by_the_server(team: Team) -> None:
+    insert(team, "bob", "of-1970", {})
+    jobs = team.by("bob").submit([(id, Spec(("true",), "a", place=HERS, owner="bob")) for id in ("now-1", "now-2")], 1.0)
+    insert(team, "admin", "of-an-admin", {})  # who is trusted in this
+    for id in ("of-1970", "now-1", "now-2"):
+        [[column, told]] = team.sql(
+            "admin", "SELECT submitted, (SELECT at FROM events WHERE job = id) FROM jobs WHERE id = %s", id
+        )
+        job = team.by("bob").job(id)
+        assert job is not None
+        assert job.submitted == column == told
+        assert abs(job.submitted - time.time()) < 60.0
+    assert jobs == [team.by("bob").job("now-1"), team.by("bob").job("now-2")]
+    assert jobs[0].submitted == jobs[1].submitted
+    assert team.sql("admin", "SELECT submitted FROM jobs WHERE id = 'of-an-admin'") == [(1.0,)]
+
+
+def test_a_transaction_that_is_begun_early_does_not_make_a_job_older(team: Team) -> None:
+    """As far as a minute, by which pipelines with many stages are one."""
+    [[text]] = team.sql("admin", "SELECT prosrc FROM pg_proc WHERE proname = 'guard_job'")
+    assert "greatest(now(), clock_timestamp() - interval '60 s')" in text

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chipwise.runner import events as e
 from chipwise.runner.events import Event
-from chipwise.runner.job import Job, Needs, Phase, Spec
+from chipwise.runner.job import Job, Needs, Phase, Retry, Spec
 from chipwise.runner.writing import LARGEST_COUNT, LARGEST_NUMBER
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
@@ -24,7 +24,12 @@ JSON = st.recursive(
 )
 
 
-_BOUNDED: dict[Any, dict[str, st.SearchStrategy[Any]]] = {Needs: {"processes": st.integers(1, 1024)}}  # else no record takes it
+_TRIES = st.integers(0, 100)
+_BOUNDED: dict[Any, dict[str, st.SearchStrategy[Any]]] = {  # else no record takes it, or none that a team shares
+    Needs: {"processes": st.integers(1, 1024)},
+    Spec: {"priority": st.integers(-100, 100)},
+    Retry: {"failures": _TRIES, "kills": _TRIES, "same_step": _TRIES, "losses": _TRIES},
+}
 
 
 def of(kind: Any) -> st.SearchStrategy[Any]:

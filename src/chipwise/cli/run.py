@@ -58,7 +58,7 @@ class _WithCommand(click.Command):
 @click.option("--team", default=None, help="Charge the share of this team.")
 @click.option("--project", default=None, help="Record this project.")
 @click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="Record a label; may be repeated.")
-@click.option("--priority", type=int, default=0, help="Set the priority; higher runs sooner.")
+@click.option("--priority", type=int, default=0, help="Set the priority among your jobs, -100 to 100.")
 @click.option("--env", "settings", multiple=True, metavar="NAME[=VALUE]", help="Set or pass on an environment variable.")
 @click.option(
     "--secret", "secrets", multiple=True, metavar="NAME[=STORED/KEY]", help="Pass a secret: never stored, redacted in logs."

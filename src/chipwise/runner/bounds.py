@@ -13,10 +13,18 @@ from chipwise.runner.job import Spec
 MOST_ELEMENTS = 10_000  # of any list or mapping in a job
 MOST_LOOKED_FOR = 1_000  # jobs for which one waits, and outputs: a controller looks for each of them
 LONGEST_JOB = 2_000_000  # characters as JSON
+MOST_PRIORITY = 100  # and as much below 0
+MOST_TRIES = 100  # after failures or kills
+MOST_LOSSES = 1_000
 
 
 def excess(spec: Spec, characters: int) -> str:
     """What of it is more than a job may have; empty: nothing."""
+    retry = spec.retry
+    if not -MOST_PRIORITY <= spec.priority <= MOST_PRIORITY:
+        return f"its priority is {spec.priority}, and may be from -{MOST_PRIORITY} to {MOST_PRIORITY}"
+    if max(retry.failures, retry.kills, retry.same_step) > MOST_TRIES or retry.losses > MOST_LOSSES:
+        return f"it may be tried again {MOST_TRIES} times after failures, and {MOST_LOSSES:,} times after losses"
     for name in ("after", "produces"):
         if (length := len(getattr(spec, name))) > MOST_LOOKED_FOR:
             return f"{name} has {length:,} elements, and may have {MOST_LOOKED_FOR:,}"

@@ -136,6 +136,9 @@ class Needs:
         return max(self.processes // self.gpus * gpus, 1)
 
 
+LEAST_WAIT_S = 1.0  # before a job is tried again that came no further
+
+
 @dataclass(frozen=True, slots=True)
 class Retry:
     """How often a job is started again. Lost machines are nobody's fault, so they have a count of their own; so have kills, of
@@ -189,7 +192,7 @@ class Spec:
     team: str = ""
     project: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
-    priority: int = 0  # the higher, the sooner
+    priority: int = 0  # among the jobs of its owner: the higher, the sooner
     retry: Retry = Retry()
     recover: tuple[Move, ...] = RECOVER  # what may be tried after a loss, in this order
     grace_s: float = 30.0  # to save and exit
@@ -273,7 +276,8 @@ class Job:
     def ready_at(self, now: float) -> float:
         """When it may be tried again. No wait is longer than the longest between its tries: a time beyond that was written by
         a clock that was set back since, and holds nothing up."""
-        return self.not_before if self.not_before <= now + self.spec.retry.longest_wait_s else now
+        longest_s = max(self.spec.retry.longest_wait_s, LEAST_WAIT_S)
+        return self.not_before if self.not_before <= now + longest_s else now
 
     @property
     def machines(self) -> int:

@@ -73,6 +73,7 @@ class Controller:
     _other_since: float = 0.0
     _reported: dict[tuple[str, int], str] = field(default_factory=dict)
     _unrecorded: list[str] = field(default_factory=list)  # what the record would not take in this turn
+    _served: dict[tuple[str, str], float] = field(default_factory=dict)  # by team and owner: when one of theirs was last placed
     _aside: dict[str, tuple[int, float, str]] = field(
         default_factory=dict
     )  # by id: what version could not be changed, when, why
@@ -135,10 +136,10 @@ class Controller:
         aside = {id for id in list(self._aside) if id in self._jobs and self._is_aside(self._jobs[id], now)}
         jobs = self._clock.today(self._jobs)
         if permits is None and not aside:
-            return self._as_recorded(step(jobs, seen, now, self.rules, self.policy, self._awaited))
+            return self._as_recorded(step(jobs, seen, now, self._rules(), self.policy, self._awaited))
         kept = {id: self._jobs[id] for id in {*refused, *aside}}
         allowed = {id: job for id, job in jobs.items() if id not in kept}
-        acts = step(allowed, seen, now, self.rules, self.policy, {**self._awaited, **kept})
+        acts = step(allowed, seen, now, self._rules(), self.policy, {**self._awaited, **kept})
         acts += [
             Act(job, (Waiting(refused[id], Lack.PERMIT),))
             for id, job in kept.items()
@@ -158,7 +159,7 @@ class Controller:
             ready = [job for job in waiting if job.waiting != NO_PLACE and self._is_after_done(job)]
             changed = {act.job.id: _after_all(act.job, act.events, now) for act in acts if act.job is not None}
             placed = [one for job in jobs.values() if (one := changed.get(job.id, job)).phase.placed]
-            reasons = why_each_waits([*placed, *ready], seen.room, self.rules, now, SAYS_PLACES)
+            reasons = why_each_waits([*placed, *ready], seen.room, self._rules(), now, SAYS_PLACES)
         changes: list[Act] = []
         for job in waiting:
             if (reason := reasons.get(job.id)) is not None and reason != job.waiting:
@@ -166,6 +167,9 @@ class Controller:
             elif reason is None and job.lack is Lack.PERMIT:
                 changes.append(Act(job, (Waiting(""),)))
         return changes
+
+    def _rules(self) -> Rules:
+        return replace(self.rules, served=self._served)
 
     def _is_after_done(self, job: Job) -> bool:
         before = (self._awaited.get(name) for name in job.spec.after)
@@ -232,6 +236,9 @@ class Controller:
 
     def _keep(self, job: Job) -> None:
         self._damaged.pop(job.id, None)
+        if job.attempts:
+            owner, placed = (job.spec.team, job.spec.owner), job.attempts[-1].placed
+            self._served[owner] = max(self._served.get(owner, placed), placed)
         if not job.phase.over:
             self._jobs[job.id] = job
             return

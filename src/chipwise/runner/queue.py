@@ -1,10 +1,12 @@
 """Who runs next on devices of our own: priorities, fair shares, quotas of teams, and backfill.
 
-Jobs of higher priority go first. Among equals the team goes first that holds least for its weight, and then who came first. A
-job that does not fit now is passed over, but it is not forgotten: the moment at which it will fit is reckoned from how long the
-running ones take (EASY backfill), and a later one goes ahead only if it is over by then or leaves what is needed. Where nobody
-knows how long the running ones take, later ones go ahead until the first has waited for `patience_s`; then the devices are kept
-for it as they become free. One that needs more than there is keeps nothing from others.
+The team goes first that holds least for its weight; in it the owner who holds least; among equals, who was given devices
+longest ago, and then who came first. So neither many jobs of one owner come before those of others, nor one that fails at once
+and is tried again. Priority counts between the jobs of one owner. A job that does not fit now is passed over, but it is not
+forgotten: the moment at which it will fit is reckoned from how long the running ones take (EASY backfill), and a later one
+goes ahead only if it is over by then or leaves what is needed. Where nobody knows how long the running ones take, later ones go
+ahead until the first has waited for `patience_s`; then the devices are kept for it as they become free. One that needs more
+than there is keeps nothing from others.
 
 A job that can do with fewer GPUs than it wants starts, in its turn, with as many as it may have then; later it may grow, but
 only by what nobody waits for.
@@ -39,6 +41,9 @@ class Rules:
     teams: Mapping[str, Share] = field(default_factory=dict)
     default_share: Share = Share()  # of teams that are not named
     patience_s: float = 3600.0
+    served: Mapping[tuple[str, str], float] = field(
+        default_factory=dict
+    )  # by team and owner: when they were last given devices
 
     def share(self, team: str) -> Share:
         return self.teams.get(team, self.default_share)
@@ -64,6 +69,28 @@ class _Free:
         devices = tuple(self.gpus[:gpus]), tuple(self.cpus[:cpus])
         del self.gpus[:gpus], self.cpus[:cpus]
         return devices
+
+
+@dataclass(slots=True)
+class _Usage:
+    """GPUs and CPUs that are held, and when each owner was last given some."""
+
+    teams: dict[str, tuple[int, int]]
+    owners: dict[tuple[str, str], tuple[int, int]]
+    served: dict[tuple[str, str], float]
+
+    def add(self, job: Job, gpus: int, cpus: int, since: float) -> None:
+        team, owner = job.spec.team, _owner(job)
+        self.teams[team] = (self.teams[team][0] + gpus, self.teams[team][1] + cpus)
+        self.owners[owner] = (self.owners[owner][0] + gpus, self.owners[owner][1] + cpus)
+        self.serve(owner, since)
+
+    def serve(self, owner: tuple[str, str], since: float) -> None:
+        self.served[owner] = max(self.served.get(owner, -inf), since)
+
+
+def _owner(job: Job) -> tuple[str, str]:
+    return job.spec.team, job.spec.owner
 
 
 @dataclass(slots=True)
@@ -116,21 +143,21 @@ def admit(jobs: Iterable[Job], room: Room, rules: Rules, now: float) -> list[Sea
     free = _free(placed, room)
     if not waiting or not (free.gpus or free.cpus):
         return []
-    usage = _usage(placed)
+    usage = _usage(placed, rules)
     seats: list[Seat] = []
     reservation: _Reservation | None = None
     too_large: set[tuple[int, int]] = set()
     for job in _in_turn(waiting, usage, rules, now):
         needs = job.spec.needs
         wanted = (least_gpus(job), needs.cpus)
-        if wanted in too_large or not within_share(job, usage, rules):
+        if wanted in too_large or not within_share(job, usage.teams, rules):
             continue
         if not free.fits(*wanted):
             too_large.add(wanted)
             if reservation is None and ever_fits(job, room):
                 reservation = _keep(job, placed, seats, free, now, rules)
             continue
-        quota = _quota_left(job, usage, rules)
+        quota = _quota_left(job, usage.teams, rules)
         limit = min(needs.gpus, len(free.gpus), quota)
         granted = limit if reservation is None else reservation.allowed(job, limit, now)
         if granted is None:
@@ -147,7 +174,7 @@ def admit(jobs: Iterable[Job], room: Room, rules: Rules, now: float) -> list[Sea
             short = _fewer(job, granted, cause)
         gpus, cpus = free.take(granted, needs.cpus)
         seats.append(Seat(job, gpus, cpus, short))
-        usage[job.spec.team] = (usage[job.spec.team][0] + len(gpus), usage[job.spec.team][1] + len(cpus))
+        usage.add(job, len(gpus), len(cpus), now)
         if not free.cpus and not free.gpus:
             break
     return seats
@@ -164,8 +191,8 @@ def grown(
     small = [job for job in placed if _small(job, now)]
     if not small or any(job.phase is not Phase.RUNNING for job in placed) or any(_could(job, room, rules) for job in waiting):
         return None
-    free, usage = len(_free(placed, room).gpus), _usage(placed)
-    for job in sorted(small, key=lambda job: (-job.spec.priority, job.submitted, job.id)):
+    free, usage = len(_free(placed, room).gpus), _usage(placed, rules).teams
+    for job in sorted(small, key=lambda job: (job.attempts[-1].placed, -job.spec.priority, job.submitted, job.id)):
         has = len(job.attempts[-1].devices)
         could = min(job.spec.needs.gpus, has + min(free, _quota_left(job, usage, rules)))
         if could > has and worth(job, could):
@@ -242,9 +269,9 @@ def _reason(job: Job, jobs: Sequence[Job], room: Room, rules: Rules, now: float,
     if room.gpus is None and room.cpus is None:
         return job.waiting or "its engine is looking for machines"
     placed = [one for one in jobs if one.phase.placed]
-    usage = _usage(placed)
-    turn = _turn(_ahead(job, jobs, usage, rules, now)) if ahead else ""
-    short = _over_quota(job, usage, rules) or _short(job, _free(placed, room), room)
+    usage = _usage(placed, rules)
+    turn = _turn(_ahead(job, jobs, _usage(placed, rules), rules, now)) if ahead else ""
+    short = _over_quota(job, usage.teams, rules) or _short(job, _free(placed, room), room)
     return "; ".join(filter(None, (short, turn)))
 
 
@@ -252,14 +279,15 @@ def why_each_waits(jobs: Sequence[Job], room: Room, rules: Rules, now: float, mo
     """By id, of all that could start if there were devices: for a record in which people do not see what others have. Of those
     behind the first `most` it is said only that they are, so that little changes with every start."""
     placed = [one for one in jobs if one.phase.placed]
-    usage, free = _usage(placed), _free(placed, room)
+    usage, free, line = _usage(placed, rules), _free(placed, room), _usage(placed, rules)
     reasons: dict[str, str] = {}
     waiting = [one for one in jobs if one.phase is Phase.QUEUED]
-    for count, job in enumerate(_in_turn(waiting, dict(usage), rules, now)):
+    for count, job in enumerate(_in_turn(waiting, line, rules, now)):
+        line.add(job, least_gpus(job), job.spec.needs.cpus, now)  # as they would be given out
         if count >= most:
             reasons[job.id] = f"{most} or more jobs ahead"
             continue
-        short = _over_quota(job, usage, rules) or _short(job, free, room)
+        short = _over_quota(job, usage.teams, rules) or _short(job, free, room)
         reasons[job.id] = "; ".join(filter(None, (short, _turn(count)))) or NEXT
     return reasons
 
@@ -297,11 +325,12 @@ def _short(job: Job, free: _Free, room: Room) -> str:
     return ""
 
 
-def _ahead(job: Job, jobs: Sequence[Job], usage: Mapping[str, tuple[int, int]], rules: Rules, now: float) -> int:
+def _ahead(job: Job, jobs: Sequence[Job], usage: _Usage, rules: Rules, now: float) -> int:
     waiting = [one for one in jobs if one.phase is Phase.QUEUED]
-    for place, candidate in enumerate(_in_turn(waiting, dict(usage), rules, now)):
+    for place, candidate in enumerate(_in_turn(waiting, usage, rules, now)):
         if candidate.id == job.id:
             return place
+        usage.add(candidate, least_gpus(candidate), candidate.spec.needs.cpus, now)
     return 0
 
 
@@ -315,33 +344,50 @@ def _free(placed: Sequence[Job], room: Room) -> _Free:
     return _Free([one for one in room.gpus or () if one not in gpus], [one for one in room.cpus or () if one not in cpus])
 
 
-def _usage(placed: Sequence[Job]) -> dict[str, tuple[int, int]]:
-    usage: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
+def _usage(placed: Sequence[Job], rules: Rules) -> _Usage:
+    usage = _Usage(defaultdict(lambda: (0, 0)), defaultdict(lambda: (0, 0)), dict(rules.served))
     for job in placed:
-        gpus, cpus = usage[job.spec.team]
-        usage[job.spec.team] = (gpus + len(job.attempts[-1].devices), cpus + len(job.attempts[-1].cpus))
+        attempt = job.attempts[-1]
+        usage.add(job, len(attempt.devices), len(attempt.cpus), attempt.placed)
     return usage
 
 
-def _in_turn(waiting: Sequence[Job], usage: dict[str, tuple[int, int]], rules: Rules, now: float) -> Iterable[Job]:
+def _in_turn(waiting: Sequence[Job], usage: _Usage, rules: Rules, now: float) -> Iterable[Job]:
     """Those that may start, in the order of their turn; `usage` may grow while they are taken."""
-    levels: dict[int, dict[str, list[Job]]] = defaultdict(lambda: defaultdict(list))
+    lines: dict[str, dict[tuple[str, str], list[Job]]] = defaultdict(lambda: defaultdict(list))
     for job in waiting:
+        if job.attempts:  # whatever became of it, its owner had devices then
+            usage.serve(_owner(job), job.attempts[-1].placed)
         if job.ready_at(now) <= now:
-            levels[job.spec.priority][job.spec.team].append(job)
-    for level in sorted(levels, reverse=True):
-        teams = levels[level]
-        lines = {team: sorted(line, key=lambda job: (job.submitted, job.id), reverse=True) for team, line in teams.items()}
-        order = [
-            (_weighed(usage.get(team, (0, 0)), rules.share(team)), line[-1].submitted, team) for team, line in lines.items()
-        ]
-        heapq.heapify(order)
-        while order:
-            _, _, team = heapq.heappop(order)
-            line = lines[team]
-            yield line.pop()
-            if line:
-                heapq.heappush(order, (_weighed(usage.get(team, (0, 0)), rules.share(team)), line[-1].submitted, team))
+            lines[job.spec.team][_owner(job)].append(job)
+    owners: dict[str, list[tuple[float, float, float, tuple[str, str]]]] = {}
+    for team, line_of in lines.items():
+        for line in line_of.values():
+            line.sort(key=lambda job: (-job.spec.priority, job.submitted, job.id), reverse=True)
+        owners[team] = [_rank(owner, line, usage) for owner, line in line_of.items()]
+        heapq.heapify(owners[team])
+
+    def rank(team: str) -> tuple[float, float, float, str]:
+        held = _weighed(usage.teams.get(team, (0, 0)), rules.share(team))
+        _, served, came, _ = owners[team][0]
+        return held, served, came, team
+
+    teams = [rank(team) for team in lines]
+    heapq.heapify(teams)
+    while teams:
+        team = heapq.heappop(teams)[-1]
+        owner = heapq.heappop(owners[team])[-1]
+        line = lines[team][owner]
+        yield line.pop()
+        if line:
+            heapq.heappush(owners[team], _rank(owner, line, usage))
+        if owners[team]:
+            heapq.heappush(teams, rank(team))
+
+
+def _rank(owner: tuple[str, str], line: Sequence[Job], usage: _Usage) -> tuple[float, float, float, tuple[str, str]]:
+    held = _weighed(usage.owners.get(owner, (0, 0)), Share())
+    return held, usage.served.get(owner, -inf), line[-1].submitted, owner
 
 
 def _weighed(held: tuple[int, int], share: Share) -> float:

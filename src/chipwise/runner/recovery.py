@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from chipwise.runner.engine import Sight, State
 from chipwise.runner.events import Again, Begun, Ended, Event, Measured, Over, Told, after
-from chipwise.runner.job import Attempt, Job, LeaveReason, Outcome, Phase
+from chipwise.runner.job import LEAST_WAIT_S, Attempt, Job, LeaveReason, Outcome, Phase
 
 NEARLY = 0.99  # of the amount, since the last step is often smaller
 FEWER_STEPS = "CHIPWISE_STEPS"  # a setting by which a program is told to do fewer steps than its workload says
@@ -263,10 +263,11 @@ def _lasted_s(one: Attempt) -> float:
 
 
 def _wait(job: Job, times: int) -> float:
-    """Nothing before the first time; then doubled."""
+    """Nothing before the first time; then doubled, and never nothing: each attempt costs all others of the place some time."""
     if times < 1:
         return 0.0
-    return float(min(job.spec.retry.wait_s * 2.0 ** min(times - 1, 30), job.spec.retry.longest_wait_s))
+    wait_s = min(job.spec.retry.wait_s * 2.0 ** min(times - 1, 30), job.spec.retry.longest_wait_s)
+    return max(float(wait_s), LEAST_WAIT_S)
 
 
 def _exit_reason(outcome: Outcome, sight: Sight) -> str:

@@ -56,15 +56,15 @@ def job(record: Shared, id: str) -> Job:
 
 def test_one_who_sees_only_his_own_jobs_reads_how_many_are_ahead(record: Shared) -> None:
     record.submit([(f"mia{n}", asked("mia")) for n in range(5)], 0.0)
-    record.submit([("eva", asked("eva"))], 1.0)
+    record.submit([("eva0", asked("eva")), ("eva1", asked("eva"))], 1.0)
     controller(record).turn(2.0)
-    assert [job(record, f"mia{n}").phase for n in range(5)] == [Phase.STARTING] * 2 + [Phase.QUEUED] * 3
-    assert (job(record, "eva").waiting, job(record, "eva").lack) == (
-        "1 CPU is needed, and 0 of 2 are free; 3 jobs ahead",
-        Lack.TURN,
-    )
-    [row] = record.rows(Wanted(owner="eva"))
-    assert row.reason == job(record, "eva").waiting
+    assert [job(record, f"mia{n}").phase for n in range(5)] == [Phase.STARTING] + [Phase.QUEUED] * 4
+    assert job(record, "eva0").phase is Phase.STARTING
+    short = "1 CPU is needed, and 0 of 2 are free"
+    assert (job(record, "eva1").waiting, job(record, "eva1").lack) == (f"{short}; 1 job ahead", Lack.TURN)
+    assert job(record, "mia2").waiting == f"{short}; 2 jobs ahead"
+    [row] = record.rows(Wanted(name="eva1"))
+    assert row.reason == job(record, "eva1").waiting
 
 
 def test_the_reason_is_recorded_when_it_changes_and_is_no_part_of_the_story(record: Shared) -> None:

@@ -15,10 +15,10 @@ from __future__ import annotations
 import json
 
 from chipwise.catalog.offer import Purchase
-from chipwise.runner.bounds import LONGEST_JOB, MOST_ELEMENTS, MOST_LOOKED_FOR
+from chipwise.runner.bounds import LONGEST_JOB, MOST_ELEMENTS, MOST_LOOKED_FOR, MOST_LOSSES, MOST_PRIORITY, MOST_TRIES
 from chipwise.runner.job import MOST_PROCESSES, Move, Wish
 from chipwise.runner.permits import RESERVED
-from chipwise.runner.writing import DEEPEST, LARGEST_COUNT, LARGEST_NUMBER, LAST_MOMENT
+from chipwise.runner.writing import DEEPEST, LARGEST_NUMBER, LAST_MOMENT
 
 REFUSED = "USING ERRCODE = '42501'"
 
@@ -33,9 +33,11 @@ _KINDS = {
     "moves": "recover",
     "purchase": "places.purchase",
     "truth": "service",
-    "whole": "priority",
+    "priority": "priority",
     "processes": "needs.processes",
-    "count": "needs.gpus needs.cpus needs.machines retry.failures retry.kills retry.same_step retry.losses",
+    "count": "needs.gpus needs.cpus needs.machines",
+    "tries": "retry.failures retry.kills retry.same_step",
+    "losses": "retry.losses",
     "least": "needs.gpus_least needs.machines_least",
     "seconds": "grace_s retry.wait_s retry.longest_wait_s retry.no_machine_s retry.grow_after_s",
     "amount": "longest_s expected_s budget_usd interruptions_per_hour deadline work.amount work.per_step places.usd_per_hour",
@@ -84,9 +86,11 @@ SPEC_FAULT = f"""CREATE OR REPLACE FUNCTION spec_fault(spec jsonb) RETURNS text 
           WHEN 'moves' THEN shape = 'array' AND value <@ '{_MOVES}'
           WHEN 'purchase' THEN shape = 'string' AND '{_PURCHASES}' @> value
           WHEN 'truth' THEN shape = 'boolean'
-          WHEN 'whole' THEN abs(number) <= {LARGEST_COUNT} AND scale(number) = 0
+          WHEN 'priority' THEN abs(number) <= {MOST_PRIORITY} AND scale(number) = 0
           WHEN 'processes' THEN number BETWEEN 1 AND {MOST_PROCESSES} AND scale(number) = 0
           WHEN 'count' THEN number BETWEEN 0 AND {MOST_DEVICES} AND scale(number) = 0
+          WHEN 'tries' THEN number BETWEEN 0 AND {MOST_TRIES} AND scale(number) = 0
+          WHEN 'losses' THEN number BETWEEN 0 AND {MOST_LOSSES} AND scale(number) = 0
           WHEN 'least' THEN shape = 'null' OR number BETWEEN 0 AND {MOST_DEVICES} AND scale(number) = 0
           WHEN 'seconds' THEN number >= 0
           WHEN 'amount' THEN shape = 'null' OR number >= 0
@@ -155,6 +159,9 @@ JOB_GUARD = f"""CREATE OR REPLACE FUNCTION guard_job() RETURNS trigger LANGUAGE 
             NEW.gpus, NEW.cpus, NEW.machines, NEW.reason) THEN
           RAISE EXCEPTION 'the columns of job % do not say what is in it', NEW.id {REFUSED};
         END IF;
+        -- By the clock of the server: it decides who came first. Jobs that are submitted together have one time.
+        NEW.submitted := extract(epoch FROM greatest(now(), clock_timestamp() - interval '60 s'));
+        held := held || jsonb_build_object('submitted', NEW.submitted);
         NEW.body := held::text;
         RETURN NEW;
       END IF;
@@ -203,7 +210,9 @@ EVENT_GUARD = f"""CREATE OR REPLACE FUNCTION guard_event() RETURNS trigger LANGU
       IF acts_for(current_user::text, about.place) THEN RETURN NEW; END IF;
       held := NEW.body::jsonb; NEW.body := held::text;
       IF NEW.kind = 'submitted' AND NEW.version = 1
-         AND held = jsonb_build_object('spec', about.body::jsonb -> 'spec') THEN RETURN NEW;
+         AND held = jsonb_build_object('spec', about.body::jsonb -> 'spec') THEN
+        NEW.at := about.submitted;
+        RETURN NEW;
       ELSIF NEW.kind <> 'wished' THEN
         RAISE EXCEPTION 'only a controller says what becomes of job %', NEW.job {REFUSED};
       ELSIF jsonb_typeof(held) <> 'object' OR coalesce(jsonb_typeof(held -> 'wish'), '') <> 'string'

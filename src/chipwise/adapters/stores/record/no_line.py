@@ -5,11 +5,12 @@ does not end when it is told to. Now a row gets its number from a sequence, whic
 it last, by which readers know what they have not seen (`snapshot_changes`). A trigger gives both, whatever a client writes.
 
 Lists in a job are bounded (`spec_fault`), and what a job was submitted with is compared field by field (`has_fewer_fields`).
+What decides who is next is bounded (priority, attempts) or given by the server (when a job was submitted).
 """
 
 from __future__ import annotations
 
-from chipwise.adapters.stores.record.job_guard import HAS_FEWER_FIELDS, JOB_GUARD, SPEC_FAULT
+from chipwise.adapters.stores.record.job_guard import EVENT_GUARD, HAS_FEWER_FIELDS, JOB_GUARD, SPEC_FAULT
 from chipwise.adapters.stores.record.place_rights import FUNCTIONS, setting_rights
 
 # With the rights of the owner, since nobody else may touch the sequence.
@@ -37,6 +38,7 @@ NO_LINE = (
     SPEC_FAULT,
     HAS_FEWER_FIELDS,
     JOB_GUARD,
+    EVENT_GUARD,
     "REVOKE ALL ON FUNCTION has_fewer_fields(jsonb, jsonb) FROM PUBLIC",
     setting_rights(
         f"{FUNCTIONS}, spec_fault(jsonb), end_stalled(), close_place(text, text, text), has_fewer_fields(jsonb, jsonb)"

@@ -66,15 +66,18 @@ class Store:
                     raise BadInput(f"Job {job.id}: {fault}.", remedy="Put what is long into a file.")
         events = [(job.id, 1, moment, *r.parts_of(Submitted(job.spec), job.id)) for job in jobs]
 
-        def work(tx: Transaction) -> None:
+        def work(tx: Transaction) -> list[Job]:
             mark = tx.marks(len(jobs)) - len(jobs)
             if duplicates := _versions(tx, [job.id for job in jobs], ""):
                 raise Stale(f"Job {min(duplicates)} is in the database already.", remedy="Submit it under another id.")
             tx.execute_many(r.INSERT_JOB, [(*line, mark + n, 1, mark + n, body) for n, (line, body) in enumerate(lines, 1)])
             tx.execute_many(r.INSERT_EVENT, events)
+            if not self.database.IS_SHARED:
+                return jobs
+            times = _columns(tx, [job.id for job in jobs], "submitted")  # which the server may give
+            return [replace(job, submitted=times[job.id]) for job in jobs]
 
-        self.database.write(work, flushed=False)
-        return jobs
+        return self.database.write(work, flushed=False)
 
     def write(self, changes: Sequence[Change], moment: float, lease: Lease | None = None) -> list[Job | Stale]:
         moment = r.moment(moment)
@@ -260,14 +263,18 @@ def _event(job: Job, event: Event, at: float) -> tuple[object, ...]:
 
 
 def _versions(tx: Transaction, ids: Sequence[str], lock: str) -> dict[str, int]:
+    return _columns(tx, ids, "version", lock)
+
+
+def _columns(tx: Transaction, ids: Sequence[str], column: str, lock: str = "") -> dict[str, Any]:
     """Always in one order: of two that lock the same jobs, each would else wait for the other."""
-    versions: dict[str, int] = {}
+    values: dict[str, Any] = {}
     ids = sorted(set(ids))
     for start in range(0, len(ids), _CHUNK):
         chunk = ids[start : start + _CHUNK]
-        sql = f"SELECT id, version FROM jobs WHERE id IN ({', '.join('?' * len(chunk))}) ORDER BY id{lock}"
-        versions.update(tx.rows(sql, chunk))
-    return versions
+        sql = f"SELECT id, {column} FROM jobs WHERE id IN ({', '.join('?' * len(chunk))}) ORDER BY id{lock}"
+        values.update(tx.rows(sql, chunk))
+    return values
 
 
 def _stale(job: Job, versions: dict[str, int]) -> Stale | None:
