@@ -80,14 +80,14 @@ def duration(seconds: float) -> str:
     return f"{_three_digits(seconds / DAY)} d"
 
 
-def durations_apart(one: float, other: float) -> tuple[str, str]:
+def durations_apart(first: float, second: float) -> tuple[str, str]:
     """Two durations that are compared, with as many digits as tell them apart."""
-    texts = duration(one), duration(other)
-    if texts[0] != texts[1] or one == other:
+    texts = duration(first), duration(second)
+    if texts[0] != texts[1] or first == second:
         return texts
-    scale, unit = next(((scale, unit) for limit, scale, unit in _TIMES if abs(min(one, other)) < limit), (DAY, "d"))
+    scale, unit = next(((scale, unit) for limit, scale, unit in _TIMES if abs(min(first, second)) < limit), (DAY, "d"))
     for digits in range(4, 10):
-        texts = f"{number(one / scale, digits)} {unit}", f"{number(other / scale, digits)} {unit}"
+        texts = f"{number(first / scale, digits)} {unit}", f"{number(second / scale, digits)} {unit}"
         if texts[0] != texts[1]:
             break
     return texts

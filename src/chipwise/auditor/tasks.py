@@ -55,8 +55,8 @@ def exported(words: tuple[Word, ...] | list[Word]) -> Iterator[tuple[str, str, i
 def _accelerators(accelerators: object) -> tuple[str, int]:
     """`A100:4`, or {A100: 4}; 0 where it names several."""
     if isinstance(accelerators, Located):
-        [(name, count), *others] = accelerators.items() or [("", 0)]
-        return ("", 0) if others or str(name).startswith(_CORES) else (str(name), whole_number(count))
+        [(name, count), *further] = accelerators.items() or [("", 0)]
+        return ("", 0) if further or str(name).startswith(_CORES) else (str(name), whole_number(count))
     if isinstance(accelerators, str) and accelerators and not accelerators.startswith(_CORES):
         name, _, count = accelerators.partition(":")
         return "" if name == "gpu" else name, whole_number(count or "1")

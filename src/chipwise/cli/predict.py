@@ -297,8 +297,8 @@ def _energy(view: dict[str, Any], kwh: float) -> str:
     prompt, answer = setup.get("input_tokens") or 0.0, setup.get("output_tokens") or 0.0
     if view["task"] != "serve" or not prompt or not answer:
         return f"{text.number(kwh, 3)} kWh per million tokens"
-    both = text.number(kwh * answer / (prompt + answer), 3)
-    return f"{text.number(kwh, 3)} kWh per million tokens of answers, {both} per million of prompts and answers"
+    of_both = text.number(kwh * answer / (prompt + answer), 3)
+    return f"{text.number(kwh, 3)} kWh per million tokens of answers, {of_both} per million of prompts and answers"
 
 
 def _show_end(view: dict[str, Any]) -> None:

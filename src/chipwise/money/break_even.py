@@ -173,12 +173,12 @@ def by_curve(rented: Callable[[float], float], least_slope: float, fleet: Replic
         """Looked for closely only where it is the answer: a crossing is asked for dozens of times."""
         return _bisect(lambda rate: rented(rate) >= found.usd, *found[:2]) if isinstance(found, _Crossing) else found
 
-    least = None if first is None else rate_of(first)
+    first_rate = None if first is None else rate_of(first)
     if always is None or surely == inf:
         full = "no rate was found" if first is None else "a rate is found, but none from which on it always holds"
-        return BreakEven(least, None, f"{full}: a full replica costs {price(h)}/h for {q:.3g} requests/s")
-    lasting = least if least is not None and always is first else rate_of(always)
-    return BreakEven(lasting if least is None else least, lasting, _tell(lasting))
+        return BreakEven(first_rate, None, f"{full}: a full replica costs {price(h)}/h for {q:.3g} requests/s")
+    lasting = first_rate if first_rate is not None and always is first else rate_of(always)
+    return BreakEven(lasting if first_rate is None else first_rate, lasting, _tell(lasting))
 
 
 def _curve_over_a_day(rented: Callable[[float], float], least_slope: float, fleet: ReplicaSet) -> BreakEven:

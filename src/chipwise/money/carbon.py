@@ -34,7 +34,7 @@ from chipwise.catalog.price_tables import EnergyPrice
 from chipwise.catalog.region import Region
 from chipwise.catalog.tables import Embodied
 from chipwise.errors import InvalidSettings, Problem
-from chipwise.money.hosts import WHOLE, HostShare
+from chipwise.money.hosts import WHOLE_HOST, HostShare
 from chipwise.text import number
 from chipwise.units import GIB
 
@@ -191,7 +191,7 @@ class Making:
         bare = self._rows[_BARE_HOST]
         return bare * share + (self._rows[_HOST] - bare) * memory_bytes / GIB / _HOST_GIB
 
-    def hourly_kg(self, chip: Chip, chips: float, host_memory_bytes: float | None, host: HostShare = WHOLE) -> float:
+    def hourly_kg(self, chip: Chip, chips: float, host_memory_bytes: float | None, host: HostShare = WHOLE_HOST) -> float:
         """Of one machine that is held for an hour."""
         return self.share(chip, chips, 1.0, host_memory_bytes, 1.0, host).kg or 0.0
 
@@ -202,7 +202,7 @@ class Making:
         machines: float,
         host_memory_bytes: float | None,
         hours: float,
-        part: HostShare = WHOLE,
+        part: HostShare = WHOLE_HOST,
     ) -> EmbodiedShare:
         """Of `hours` on so many chips and machines; memory is of one machine, None where it is not known, and `part` what it is
         of its host."""

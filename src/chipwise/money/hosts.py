@@ -24,7 +24,7 @@ class HostShare(NamedTuple):
     of: str = ""
 
 
-WHOLE = HostShare()
+WHOLE_HOST = HostShare()
 
 
 def host_shares(machines: Sequence[Machine]) -> tuple[HostShare, ...]:
@@ -34,7 +34,7 @@ def host_shares(machines: Sequence[Machine]) -> tuple[HostShare, ...]:
         known = largest.get(_family(machine))
         if not _owned(machine) and (known is None or _size(machine) > _size(known)):
             largest[_family(machine)] = machine
-    return tuple(WHOLE if _owned(one) else _share(one, largest[_family(one)]) for one in machines)
+    return tuple(WHOLE_HOST if _owned(one) else _share(one, largest[_family(one)]) for one in machines)
 
 
 def _owned(machine: Machine) -> bool:
@@ -52,10 +52,10 @@ def _size(machine: Machine) -> tuple[float, float, float]:
 
 def _share(machine: Machine, host: Machine) -> HostShare:
     if machine.key == host.key:
-        return WHOLE
+        return WHOLE_HOST
     parts = [
-        min(own / whole, 1.0) if own and whole else None
-        for own, whole in (
+        min(own / total, 1.0) if own and total else None
+        for own, total in (
             (machine.vcpus, host.vcpus),
             (machine.memory_bytes, host.memory_bytes),
             (machine.chips, host.chips),
@@ -63,4 +63,4 @@ def _share(machine: Machine, host: Machine) -> HostShare:
     ]
     counted = [one for one in parts[:2] if one is not None] or [one for one in parts if one is not None]
     known = [one for one in parts if one is not None]
-    return HostShare(max(counted), min(known), max(known), host.name) if known else WHOLE
+    return HostShare(max(counted), min(known), max(known), host.name) if known else WHOLE_HOST

@@ -170,8 +170,8 @@ def _beyond(service: Service, capacity: Array, used: Array) -> tuple[Array, Arra
     inside, traffic = np.minimum(used, MOST_USED), service.traffic
     burst = np.clip(traffic.burstiness, 0.5, 8.0)
     varied = burst**2 + np.expm1(np.maximum(traffic.answer_sigma, traffic.prompt_sigma) ** 2)
-    taken = service.fluid(used * capacity) / service.slots
-    waiting = taken**2 / 2.0 * varied / (2.0 * capacity) * (1.0 / (1.0 - used) - 1.0 / (1.0 - inside))
+    used_slots = service.fluid(used * capacity) / service.slots
+    waiting = used_slots**2 / 2.0 * varied / (2.0 * capacity) * (1.0 / (1.0 - used) - 1.0 / (1.0 - inside))
     return _token(service, used * capacity) - _token(service, inside * capacity), waiting
 
 

@@ -48,14 +48,15 @@ def within_budget(missing: Sequence[Missing], options: Sequence[CheaperOption], 
     period = " a month" if per == "month" else ""
     helpful = tuple(
         Lighter(
-            _lifting(one),
-            f"{one.choice.machines} x {one.choice.provider} {one.choice.machine}, {usd_text(one.choice.usd)}{period}",
+            _lifting(option),
+            f"{choice.machines} x {choice.provider} {choice.machine}, {usd_text(choice.usd)}{period}",
         )
-        for one in options
+        for option in options
+        for choice in (option.choice,)
     )
     return tuple(
-        replace(one, remedies=(*one.remedies, *helpful)) if one.what is Obstacle.BUDGET and not one.together else one
-        for one in missing
+        replace(loss, remedies=(*loss.remedies, *helpful)) if loss.what is Obstacle.BUDGET and not loss.together else loss
+        for loss in missing
     )
 
 

@@ -27,8 +27,8 @@ def sure_factor(spread: float, confidence: float) -> float:
 
 def carried(load: float, rate: float, spread: float) -> float:
     """Probability that what takes `rate`, give or take `spread`, takes all of `load`."""
-    one = np.ones(1)
-    return float(chance_within(one, one * load / max(rate, 1e-12), one * spread)[0])
+    certain = np.ones(1)
+    return float(chance_within(certain, certain * load / max(rate, 1e-12), certain * spread)[0])
 
 
 def chance_within(limit: Array, seconds: Array, spread: Array) -> Array:

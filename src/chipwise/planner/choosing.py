@@ -158,9 +158,9 @@ class ChoiceMaker:
             return 0.0
         prices, offer, machines = self.priced.prices, self.priced.offer[row], float(self.priced.machines[row])
         by_copy = machines / max(described.replicas or machines, 1.0)
-        least = min(float(followed.fewest), math.ceil(self.case.goals.least_replicas * by_copy - 1e-9))
-        one = float(self.priced.compute_usd[row]) / (followed.share * machines)
-        return least * one * min(float(prices.low[offer] / max(prices.counted[offer], 1e-12)), 1.0)
+        fewest = min(float(followed.fewest), math.ceil(self.case.goals.least_replicas * by_copy - 1e-9))
+        machine_usd = float(self.priced.compute_usd[row]) / (followed.share * machines)
+        return fewest * machine_usd * min(float(prices.low[offer] / max(prices.counted[offer], 1e-12)), 1.0)
 
     def rows(self, ranked: Index, good_count: int) -> Rows:
         case, way = self.case, self.priced.way

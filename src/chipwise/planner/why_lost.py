@@ -93,12 +93,12 @@ def _tests(case: PlanningCase, fleet: Fleet, priced: Priced, layered: Array | No
         tests.append(_Test.of(Obstacle.THROUGHPUT, seconds, goals.items / rate, slow))
     if (budget := goals.budget_usd) is not None:
         extra = sure_extra(priced, goals.confidence) if goals.stated else np.zeros(len(priced))
-        more = 1.0 + extra / np.maximum(priced.usd, 1e-9)
-        spent = more * (goals.spent(priced.usd, seconds) if layered is None else layered)
+        dearer = 1.0 + extra / np.maximum(priced.usd, 1e-9)
+        spent = dearer * (goals.spent(priced.usd, seconds) if layered is None else layered)
 
-        def dear(at: int) -> Reason:
+        def dear(row: int) -> Reason:
             return OverBudget(
-                float(spent[at]), budget, goals.period, layered=case.following is not None, confidence=goals.stated_confidence
+                float(spent[row]), budget, goals.period, layered=case.following is not None, confidence=goals.stated_confidence
             )
 
         tests.append(_Test.of(Obstacle.BUDGET, spent, budget, dear))

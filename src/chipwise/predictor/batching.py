@@ -71,8 +71,8 @@ class Curve:
 
     def latency(self, rate: float, share: float, burstiness: float = 1.0) -> float | None:
         """Seconds that `share` of the requests stay below."""
-        found = self._latencies(rate, (share,), burstiness)
-        return None if found is None else found[0]
+        latencies = self._latencies(rate, (share,), burstiness)
+        return None if latencies is None else latencies[0]
 
     def _latencies(self, rate: float, shares: Sequence[float], burstiness: float) -> list[float] | None:
         batch = self.settled(rate)

@@ -224,8 +224,8 @@ def _emitted_view(emitted: Emitted) -> View:
     return {
         "kg": emitted.kg,
         "lines": [
-            {"name": one.name, "kg": one.kg, "kg_range": one.range_kg and list(one.range_kg), "how": one.how}
-            for one in emitted.lines
+            {"name": line.name, "kg": line.kg, "kg_range": line.range_kg and list(line.range_kg), "how": line.how}
+            for line in emitted.lines
         ],
         "basis": list(emitted.basis),
         "g_per_unit": emitted.g_per_unit,

@@ -34,14 +34,14 @@ def _lacking(path: str, title: str, words: Sequence[Word], chips: Sequence[Chip]
     for wanted, place, trained in _formats(words):
         if chips and all(_lacks(chip, wanted) for chip in chips):
             name = chips[0].name
-            held = not trained and all((chip.compute_capability or 0) >= _WEIGHTS_ONLY for chip in chips)
+            unpacked = not trained and all((chip.compute_capability or 0) >= _WEIGHTS_ONLY for chip in chips)
             yield Finding(
                 rule="precision-chip",
-                weight=Weight.LOW if held else Weight.HIGH,
+                weight=Weight.LOW if unpacked else Weight.HIGH,
                 path=path,
                 line=place.line,
                 what=f"{title} holds weights in {wanted}, and {name} computes them in 16 bits: smaller, no faster"
-                if held
+                if unpacked
                 else f"{title} computes in {wanted}, for which {name} has no units",
                 fix=f"Take a chip with {wanted} units, or a format that {name} has"
                 f" ({'fp16' if wanted is Precision.BF16 else 'bf16, or int8 or int4 weights'}).",

@@ -183,10 +183,10 @@ def _how_surely(plan: Plan, chance: float, winner: Choice, targets: Asked) -> tu
         return f"met with {likely_words(chance)} probability", ""
     alone = winner.request_chance or chance
     if targets.stated or alone < targets.confidence:
-        near, asked = targets.confidence - chance < 0.01, "asked for" if targets.stated else "usual"
+        near, wish = targets.confidence - chance < 0.01, "asked for" if targets.stated else "usual"
         cause = "a single request may be too slow" if alone < targets.confidence else _overrun(targets)
         sure = f"{chance:.1%}" if near else f"{chance:.0%}"
-        return "expected to be met", f" The probability is {sure}, {targets.confidence:.0%} is {asked}: {cause}."
+        return "expected to be met", f" The probability is {sure}, {targets.confidence:.0%} is {wish}: {cause}."
     return (
         "expected to be met",
         f" A single request meets them with {likely_words(alone)} probability.{_carrying(plan, winner, targets)}",
@@ -325,8 +325,8 @@ def _one_fewer(plan: Plan, winner: Choice, targets: Asked, planned: float) -> li
     by_machine = copies / winner.machines
     machines = winner.machines - max(math.ceil(1.0 / by_machine - 1e-9), 1)
     carried = math.floor(by_machine * machines + 1e-9) * planned
-    least = plan.rows.least_replicas if plan.rows is not None else 1
-    if winner.over_time is not None or by_machine * machines < least or not (1.0 - A_LITTLE) * load <= carried < load:
+    fewest = plan.rows.least_replicas if plan.rows is not None else 1
+    if winner.over_time is not None or by_machine * machines < fewest or not (1.0 - A_LITTLE) * load <= carried < load:
         return []
     saved = usd(winner.usd * (1 - machines / winner.machines))
     name = counted(machines, "machine carries", "machines carry")

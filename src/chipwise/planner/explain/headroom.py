@@ -50,8 +50,8 @@ def _extra_copy(choice: Choice) -> str:
     span = max(math.ceil(width(choice.split) / max(choice.chips, 1)), 1)
     inside = max(copies * span // max(choice.machines, 1), 1) if span == 1 else 1
     always = choice.over_time.always_cost.usd if choice.over_time is not None else choice.usd
-    most = "at most " if choice.over_time is not None else ""  # it is up in a part of the hours only
+    limit = "at most " if choice.over_time is not None else ""  # it is up in a part of the hours only
     cost = always / max(choice.machines, 1) * span
     room = f", {amount(choice.rate * (1 + inside / copies))} req/s in all" if choice.rate else ""
     machines = f"{span} more machines" if span > 1 else "One more machine"
-    return f"{machines} would cost {most}{usd(cost)} a month{room}"
+    return f"{machines} would cost {limit}{usd(cost)} a month{room}"

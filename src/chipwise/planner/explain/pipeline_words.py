@@ -23,8 +23,8 @@ def together_words(plan: PipelinePlan) -> str:
         sentences.append(f"Each stage by itself: {_against(plan, plan.alone)}.")
     for tie in plan.near_ties:
         own = next(one.choice for one in plan.stages if one.name == tie.stage)
-        more = own.usd - tie.choice.usd
-        price = f"{usd(more)} more" if more >= 0.005 else "the same cost"
+        extra_usd = own.usd - tie.choice.usd
+        price = f"{usd(extra_usd)} more" if extra_usd >= 0.005 else "the same cost"
         better = ", ".join(advantage_words(own, tie.choice, tie.advantages))
         sentences.append(f"{tie.stage}: preferred to {what(tie.choice)} for {price}: {better}.")
     if len(plan.stages) == 1:

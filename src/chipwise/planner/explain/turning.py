@@ -128,10 +128,10 @@ def _price(winner: Choice, rows: Rows, choices: Sequence[Choice]) -> Iterator[Tu
 
 def _doubtful(winner: Choice, rival: Choice, choices: Sequence[Choice]) -> str:
     """Of what is nearer to the winner than its rival but has a more doubtful price, so that it does not lead."""
-    for one in choices[1:]:
-        rise = one.usd / max(winner.usd, 1e-9) - 1
-        if one.doubt and one.doubt_share > winner.doubt_share and TIE <= rise < rival.usd / max(winner.usd, 1e-9) - 1:
-            return f"; {one.provider} {one.machine} costs {rise:.0%} more, but its price is doubtful ({one.doubt})"
+    for choice in choices[1:]:
+        rise = choice.usd / max(winner.usd, 1e-9) - 1
+        if choice.doubt and choice.doubt_share > winner.doubt_share and TIE <= rise < rival.usd / max(winner.usd, 1e-9) - 1:
+            return f"; {choice.provider} {choice.machine} costs {rise:.0%} more, but its price is doubtful ({choice.doubt})"
     return ""
 
 
@@ -200,10 +200,10 @@ def _load(winner: Choice, choices: Sequence[Choice], unit: str, rows: Rows) -> I
                 break
 
 
-def _rivals(winner: Choice, other: Choice) -> bool:
+def _rivals(winner: Choice, rival: Choice) -> bool:
     """Another machine that could lead, without porting and at a price that is no more doubtful."""
-    able = (winner.needs_porting or not other.needs_porting) and other.doubt_share <= winner.doubt_share
-    return other.machine != winner.machine and able
+    able = (winner.needs_porting or not rival.needs_porting) and rival.doubt_share <= winner.doubt_share
+    return rival.machine != winner.machine and able
 
 
 def _apart(rate: float, load: float) -> str:

@@ -390,8 +390,8 @@ def running(choice: Choice) -> list[tuple[str, str]]:
     if choice.storage:
         rows.append(("data", f"from {choice.storage}{_fed(choice)}"))
     rows.append(("power", watts(choice)))
-    both = ", of prompts and answers together" if isinstance(choice.split, GenerationSplit) else ""
-    rows.append(("unit cost", f"${number(choice.usd_per_unit, 4)} per {single(choice.unit)}{both}"))
+    scope = ", of prompts and answers together" if isinstance(choice.split, GenerationSplit) else ""
+    rows.append(("unit cost", f"${number(choice.usd_per_unit, 4)} per {single(choice.unit)}{scope}"))
     if choice.own is not None:
         rows.append(("own hardware", own_words(choice)))
     if is_wide(choice.low_usd, choice.high_usd):

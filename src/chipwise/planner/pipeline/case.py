@@ -99,7 +99,7 @@ class Case:
     ways: Ways
     candidates: Sequence[Candidates]
     hand_offs: Sequence[StageHandOff]
-    every: Sequence[Candidates]  # also what cannot win by cost alone
+    unpruned: Sequence[Candidates]  # also what cannot win by cost alone
 
     @classmethod
     def of(
@@ -123,12 +123,15 @@ class Case:
         candidates = [
             candidates_of(*of_one, counts, codes, own) for of_one in zip(plans, order, rows, draws, offered, strict=True)
         ]
-        every = candidates
+        unpruned = candidates
         if wanted.objective == "cost" and not complete:
-            whole = [
+            all_candidates = [
                 candidates_of(*of_one, None, codes, own) for of_one in zip(plans, order, rows, draws, offered, strict=True)
             ]
-            every = [one if len(one.usd) == len(all_of.usd) else all_of for one, all_of in zip(candidates, whole, strict=True)]
+            unpruned = [
+                one if len(one.usd) == len(all_of.usd) else all_of
+                for one, all_of in zip(candidates, all_candidates, strict=True)
+            ]
         countries = {region.key: region.country for region in catalog.regions}
         ways = Ways(Gravity(catalog.rows("storage"), catalog.regions), frozenset(own), countries)
         used = [sorted(set(one.region.tolist())) for one in candidates]
@@ -144,7 +147,7 @@ class Case:
             ways=ways,
             candidates=candidates,
             hand_offs=hand_offs,
-            every=every,
+            unpruned=unpruned,
         )
 
     def _stage(self, at: int) -> Stage:
@@ -193,15 +196,15 @@ class Case:
             ahead *= 2
 
     def preferred(self, joint: Joint) -> tuple[Joint, tuple[Tie, ...]]:
-        """Of what costs nearly the same as the cheapest combination the one that leads. Its picks are of `every`."""
-        picks = tuple(_place(one, of, pick) for one, of, pick in zip(self.candidates, self.every, joint.picks, strict=True))
+        """Of what costs nearly the same as the cheapest combination the one that leads. Its picks are of `unpruned`."""
+        picks = tuple(_place(one, of, pick) for one, of, pick in zip(self.candidates, self.unpruned, joint.picks, strict=True))
         shares = [self.months if plan.per == "month" else 1.0 for plan in self.plans]
         names = [stage.name for stage in self.order]
-        return preferred(self.every, names, shares, self.hand_offs, self.wanted, replace(joint, picks=picks))
+        return preferred(self.unpruned, names, shares, self.hand_offs, self.wanted, replace(joint, picks=picks))
 
     def wide(self) -> Case:
         """The same with all candidates, of which `preferred` picks."""
-        return replace(self, candidates=self.every)
+        return replace(self, candidates=self.unpruned)
 
     def each_alone(self) -> Joint:
         """Every stage as it would be were there no other, and what that comes to together."""
@@ -209,9 +212,9 @@ class Case:
         for index in range(len(self.candidates)):
             joint = self.settled(solve, Wanted(self.wanted.objective), index)
             assert joint is not None
-            pick = _place(self.candidates[index], self.every[index], joint.picks[0])
+            pick = _place(self.candidates[index], self.unpruned[index], joint.picks[0])
             name, goals = self.order[index].name, Wanted(self.wanted.objective)
-            picks.append(preferred([self.every[index]], [name], [1.0], (), goals, replace(joint, picks=(pick,)))[0].picks[0])
+            picks.append(preferred([self.unpruned[index]], [name], [1.0], (), goals, replace(joint, picks=(pick,)))[0].picks[0])
         return reckon(self.wide().stages, self.hand_offs, picks)
 
     def lacks(self) -> list[Lack]:
@@ -369,11 +372,11 @@ class Case:
         return self.excess(joint)
 
 
-def _place(one: Candidates, every: Candidates, pick: int) -> int:
+def _place(pruned: Candidates, unpruned: Candidates, pick: int) -> int:
     """Of a candidate among all of its stage."""
-    if (beyond_machines := pick - len(one.positions)) >= 0:
-        return len(every.positions) + beyond_machines
-    return int(np.searchsorted(every.positions, one.positions[pick]))
+    if (beyond_machines := pick - len(pruned.positions)) >= 0:
+        return len(unpruned.positions) + beyond_machines
+    return int(np.searchsorted(unpruned.positions, pruned.positions[pick]))
 
 
 def _subset(stage: Stage, rows: Index) -> Stage:

@@ -36,9 +36,9 @@ def preferred(
         if candidate.rows is None or candidate.service(best.picks[index]) is not None:
             continue
         stages = [one.stage(name, share) for one, name, share in zip(candidates, names, shares, strict=True)]
-        others = best.usd - float(stages[index].usd[best.picks[index]])
-        most = others + (1.0 + NEARLY) * (best.usd - others)
-        near = _near(candidate, stages, hand_offs, wanted, best, index, most)
+        rest_usd = best.usd - float(stages[index].usd[best.picks[index]])
+        limit_usd = rest_usd + (1.0 + NEARLY) * (best.usd - rest_usd)
+        near = _near(candidate, stages, hand_offs, wanted, best, index, limit_usd)
         if len(near) < 2:
             continue
         candidate.settle(near)
@@ -46,14 +46,14 @@ def preferred(
         near = near[candidate.fine[near]]
         usd = swapped(stages, hand_offs, wanted, best, index)[near]
         near, usd = near[order := np.argsort(usd, kind="stable")], usd[order]
-        near = near[usd <= most]
-        leading = lead(_traits(candidate, stages, hand_offs, wanted, best, index, near, others))
+        near = near[usd <= limit_usd]
+        leading = lead(_traits(candidate, stages, hand_offs, wanted, best, index, near, rest_usd))
         pick = int(near[leading.first])
-        other = reckon(stages, hand_offs, (*best.picks[:index], pick, *best.picks[index + 1 :]))
-        if pick != best.picks[index] and other.keeps(wanted) and not beyond(stages, wanted, other) and other.usd <= most:
-            if other.usd > best.usd:
+        swap = reckon(stages, hand_offs, (*best.picks[:index], pick, *best.picks[index + 1 :]))
+        if pick != best.picks[index] and swap.keeps(wanted) and not beyond(stages, wanted, swap) and swap.usd <= limit_usd:
+            if swap.usd > best.usd:
                 ties.append(Tie(names[index], candidate.choice(best.picks[index]), cheapest.usd, leading.advantages))
-            best = other
+            best = swap
     return best, tuple(ties)
 
 
@@ -64,12 +64,12 @@ def _near(
     wanted: Wanted,
     joint: Joint,
     index: int,
-    most: float,
+    limit_usd: float,
 ) -> Index:
-    """The cheapest machines with which the whole costs no more than `most`, without storage that is not chosen yet."""
+    """The cheapest machines with which the whole costs no more than `limit_usd`, without storage that is not chosen yet."""
     usd = swapped(stages, hand_offs, wanted, joint, index)[: len(candidate.positions)]
     order = np.argsort(usd, kind="stable")
-    near = order[(usd[order] <= most) & candidate.fine[order]]
+    near = order[(usd[order] <= limit_usd) & candidate.fine[order]]
     return np.asarray(near if candidate.known.all() else near[:SETTLED], dtype=np.intp)
 
 
@@ -81,15 +81,15 @@ def _traits(
     joint: Joint,
     index: int,
     near: Index,
-    others: float,
+    rest_usd: float,
 ) -> Traits:
-    """`others`: USD of the other stages and of all hand-offs as they are."""
+    """`rest_usd`: USD of the other stages and of all hand-offs as they are."""
     assert candidate.rows is not None
     priced, positions = candidate.rows.priced, candidate.positions[near]
     porting = candidate.rows.needs_porting
     offers = priced.offer[positions]
     return Traits(
-        usd=np.maximum(swapped(stages, hand_offs, wanted, joint, index)[near] - others, 1e-9),
+        usd=np.maximum(swapped(stages, hand_offs, wanted, joint, index)[near] - rest_usd, 1e-9),
         seconds=swapped(stages, hand_offs, replace(wanted, objective="time"), joint, index)[near],
         days=priced.prices.days[offers],
         machines=priced.machines[positions],

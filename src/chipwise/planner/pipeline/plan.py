@@ -78,7 +78,7 @@ def plan_pipeline(
             notes=remarks,
         )
     alone, together = case.each_alone(), case.settled(single_region)
-    in_one = None if together is None else case.alternative(together)
+    single = None if together is None else case.alternative(together)
     joint, near_ties = case.preferred(joint)
     refused = (Excluded(case.summary(free), crowded),) if crowded is not None and free is not None else ()
     case = case.wide()
@@ -90,7 +90,7 @@ def plan_pipeline(
         hand_offs=case.moved(joint),
         totals=case.totals(joint),
         alone=case.alternative(alone),
-        one_region=in_one,
+        one_region=single,
         lacks=(),
         considered=considered,
         notes=remarks,
