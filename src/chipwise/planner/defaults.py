@@ -39,9 +39,8 @@ MOST_MACHINES = 64  # that a plan takes where neither a goal nor limits.large as
 MACHINE_CHIPS = 8  # of a usual machine: a pod or a rack counts as so many of them as its chips make
 
 # Services
-# Of the weights, by the format they are published in: that one, or a wider one where a chip has no other. A narrower one costs
-# quality, which is for whoever asks to accept: it is shown beside, with what it saves.
-SERVING_PRECISIONS = {"": ("bf16", "fp16"), "fp8": ("fp8", "bf16", "fp16"), "fp4": ("fp4", "fp8", "bf16", "fp16")}
+# Weights in a narrower format than they are published in cost quality, which is for whoever asks to accept: shown beside, with
+# what they save.
 NARROWER = {"": ("fp8",)}
 DEVICE_UTILISATION = 0.9  # of a device's time: one answer comes after the other, and nobody shares it
 HOURS_PER_WEEK = 168.0  # in which a service is on: always

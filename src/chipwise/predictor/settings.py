@@ -14,6 +14,8 @@ from chipwise.perf.published_training import stacks
 from chipwise.perf.setup import ServingSetup, Values, all_true, is_whole
 from chipwise.spelling import nearest
 
+# By the format that weights are published in: that one, or a wider one where a chip has no other.
+SERVING_PRECISIONS = {"": ("bf16", "fp16"), "fp8": ("fp8", "bf16", "fp16"), "fp4": ("fp4", "fp8", "bf16", "fp16")}
 _FORMATS = ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32")
 
 
@@ -53,8 +55,9 @@ def check_graphs(hardware: Hardware, setup: ServingSetup) -> None:
         raise InvalidSettings(Problem("cuda_graphs", f"a {kinds[0]} has none to do without", None, "GPUs"))
 
 
-def usual_format(part: Part) -> str:
-    return next((name for name in ("bf16", "fp16") if part.has(name)), "fp32")
+def usual_format(part: Part, published: str = "") -> str:
+    """Of weights that are `published` in a format; empty: in 16 bits."""
+    return next((name for name in SERVING_PRECISIONS.get(published, SERVING_PRECISIONS[""]) if part.has(name)), "fp32")
 
 
 def framework_of(name: str | None) -> Coded | None:

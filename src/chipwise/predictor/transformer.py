@@ -277,7 +277,10 @@ def serve(
         )
     usual = engine if engine is not None else predict_serving.usual_engines(hardware)
     if "precision_weights" not in settings:
-        settings["precision_weights"] = hardware.part.map(lambda name: usual_format(hardware.parts[name]))
+        published = known.find_model(model).published_precision
+        settings["precision_weights"] = hardware.part.map(lambda name: usual_format(hardware.parts[name], published))
+    else:
+        published = ""
     setup = ServingSetup.of(**{**settings, "batch": at_once, "engine": usual})
     # Heads are split over the chips that share sequences only.
     setup.check(replace(shape, heads=shape.heads * shared) if has_nonzero(shared > 1) else shape)
@@ -310,7 +313,7 @@ def serve(
         checked = fits(shape, part, setup, changes=False)
         if not checked.fits[0]:
             checked = fits(shape, part, setup, larger=larger_parts(known, part))
-    notes = (*_notes(question, predicted, room), *_graph_notes(setup))
+    notes = (*_notes(question, predicted, room), *_graph_notes(setup), *_format_notes(setup, published))
     return Served(
         model=shown_name(known, model),
         ask=question,
@@ -337,6 +340,16 @@ def _notes(ask: Generation, estimates: dict[str, Estimate], room: Array) -> tupl
     if ask.scenario.names[ask.scenario.index[0]] == "closed" and ask.setup.batch[0] > room[0]:
         return (f"Memory and engine let {room[0]:,.0f} sequences run at once; the others wait for their turn.",)
     return ()
+
+
+def _format_notes(setup: ServingSetup, published: str) -> tuple[str, ...]:
+    """Of weights whose format nobody stated, where they are not published in 16 bits."""
+    taken = setup.precision_weights.names
+    if not published or len(taken) != 1:
+        return ()
+    if taken[0] == published:
+        return (f"The weights are in {published}, as published.",)
+    return (f"The weights are published in {published}, which this chip does not have: {taken[0]} is used.",)
 
 
 def _graph_notes(setup: ServingSetup) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 
 from chipwise.perf.arrays import Array
-from chipwise.planner.defaults import SERVING_PRECISIONS
 from chipwise.planner.fleet import Fleet, Index
 from chipwise.planner.generation import search as generation
 from chipwise.planner.generation.job import ServingJob, runs
@@ -27,6 +26,7 @@ from chipwise.planner.reasons.limits import Rule, RuleKind
 from chipwise.planner.reasons.sizes import LacksMemory, NeedsChips, NeedsNetwork, NeedsReplicas, NeedsReplicasAndChips, NoSplit
 from chipwise.planner.remedies import Advice, Ease, Lighter, MoreChips, Remedy, StateNetwork
 from chipwise.planner.values.plan import Missing, Obstacle
+from chipwise.predictor.settings import SERVING_PRECISIONS
 
 _LIGHTER_WEIGHTS = ("fp8", "int8", "int4")
 QUANTISED = "int8"  # every chip computes with it, at a loss that whoever asks must accept

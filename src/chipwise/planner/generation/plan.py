@@ -18,7 +18,7 @@ from chipwise.planner import missing
 from chipwise.planner.assemble import assemble
 from chipwise.planner.case import Described, PlanningCase
 from chipwise.planner.counts import chip_limits, machine_counts
-from chipwise.planner.defaults import HOURS_PER_WEEK, NARROWER, SERVING_PRECISIONS, serving_formats, with_spot_default
+from chipwise.planner.defaults import HOURS_PER_WEEK, NARROWER, serving_formats, with_spot_default
 from chipwise.planner.explain.quality import with_quality
 from chipwise.planner.fleet import Index, family_of
 from chipwise.planner.generation import search as generation
@@ -41,6 +41,7 @@ from chipwise.planner.values.split import GenerationSplit
 from chipwise.predictor.kinds.ask import Ask, known_model
 from chipwise.predictor.kinds.latencies import share_of
 from chipwise.predictor.named import check_context
+from chipwise.predictor.settings import SERVING_PRECISIONS
 from chipwise.units import MONTH
 from chipwise.workload.goals import Precision
 from chipwise.workload.kinds import Batch, Serve

@@ -12,7 +12,7 @@ import numpy as np
 from chipwise.errors import BadInput
 from chipwise.money.break_even import ReplicaSet
 from chipwise.money.serverless_cost import BURST_S, Levels, phases_of
-from chipwise.planner.defaults import SERVING_PRECISIONS, serving_formats
+from chipwise.planner.defaults import serving_formats
 from chipwise.planner.load.curve import LoadCurve
 from chipwise.planner.load.plan import arrivals
 from chipwise.planner.rules import rules_of
@@ -20,6 +20,7 @@ from chipwise.planner.services.speed import Need
 from chipwise.planner.services.ways import Demand
 from chipwise.planner.values.plan import Choice
 from chipwise.predictor.kinds.latencies import share_of
+from chipwise.predictor.settings import SERVING_PRECISIONS
 from chipwise.units import HOUR, MINUTE, MONTH, WEEK
 from chipwise.workload.kinds import Serve
 
