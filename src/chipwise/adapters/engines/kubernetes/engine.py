@@ -25,6 +25,7 @@ from .kinds import CONFIG_MAP, DEPLOYMENT, JOB, JOB_LABEL, MAIN, POD, WATCHED, O
 from .logs import Logs
 from .objects import (
     HANDLE,
+    ID,
     RECORD,
     attempt_objects,
     key_of_job,
@@ -190,9 +191,12 @@ class Kubernetes:
         return (item["metadata"].get("labels") or {}).get(RECORD) == self.config.record
 
     def _is_of_another(self, job: Job, item: Object | None) -> bool:
-        """Whether another record made it, whose job has the same id. One that ran for us once is ours whatever its label
-        says: a record may have been given another address since."""
-        label = ((item or {}).get("metadata", {}).get("labels") or {}).get(RECORD)
+        """Whether it was made for another id, which gives the same name, or by another record, whose job has the same id. One
+        that ran for us once is ours whatever its label says: a record may have been given another address since."""
+        meta = (item or {}).get("metadata", {})
+        if (meta.get("annotations") or {}).get(ID, job.id) != job.id:
+            return True
+        label = (meta.get("labels") or {}).get(RECORD)
         unknown = all(attempt.begun is None for attempt in job.attempts)
         return bool(label and self.config.record and label != self.config.record and unknown)
 
@@ -275,7 +279,8 @@ class Kubernetes:
     def _refuse_of_another(self, job: Job, item: Object | None) -> None:
         if self._is_of_another(job, item):
             raise BadInput(
-                f"A job of another database has the id {job.id} in the namespace {self.connection.namespace}.",
+                f"Another job has the name of {job.id} in the namespace {self.connection.namespace}: one of another database, or "
+                "one whose id gives the same name.",
                 remedy="Submit it again: it gets another id.",
             )
 

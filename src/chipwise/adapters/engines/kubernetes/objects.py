@@ -267,6 +267,7 @@ def _work(kind: ObjectKind, main: Object, job: Job, key: Key, namespace: str, re
     template = body.get("template") or {}
     template["metadata"] = {**(template.get("metadata") or {})}
     template["metadata"]["labels"] = {**(template["metadata"].get("labels") or {}), **marked}
+    template["metadata"]["annotations"] = {**(template["metadata"].get("annotations") or {}), ID: job.id}
     pod = template.get("spec")
     if not isinstance(pod, dict) or not pod.get("containers"):
         raise BadInput(f"The {kind.name} of {spec.name} has no container.", remedy="Render the workload again.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -82,3 +82,20 @@ def test_a_job_that_ran_for_us_is_ours_when_the_record_has_another_address(job: 
     later = _engine(server, "bbbbbbbbbb")
     later.do(End(after(job, Begun(1, ""), 1.0)))
     assert ("Job", "train-k3x9qab-a1") not in server.objects
+
+
+def test_an_id_that_gives_the_same_name_gets_nothing_of_the_other(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name of an odd id ends in a part of its digest, which somebody could match with much patience."""
+    server = Server()
+    engine = _engine(server, "mine")
+    engine.do(Start(job))
+    before = dict(server.objects[JOB.name, f"{job.id}-a1"])
+    alike = replace(job, id="Train.K3x9qab")
+    for module in ("engine", "objects"):
+        monkeypatch.setattr(f"chipwise.adapters.engines.kubernetes.{module}.slug", lambda id: job.id)
+    with pytest.raises(BadInput, match="Another job has the name"):
+        engine.do(Start(alike))
+    for order in (Leave(alike, 10.0, "asked"), End(alike)):
+        engine.do(order)
+    assert server.objects[JOB.name, f"{job.id}-a1"] == before
+    assert before["spec"]["template"]["metadata"]["annotations"]["chipwise.dev/job-id"] == job.id
