@@ -130,7 +130,7 @@ def _named(home: Path, number: int, steps: int, held: asking.Runtime) -> tuple[s
         folder=str(work),
         env={**env, "OMP_NUM_THREADS": "1"},
         needs=Needs(cpus=1),
-        retry=Retry(failures=10**5, same_step=10**5, losses=10**5, wait_s=0.05, longest_wait_s=0.2),
+        retry=Retry(failures=100, same_step=100, losses=1000, wait_s=0.05, longest_wait_s=0.2),
     )
     return submitting.new_id(spec.name), spec
 

@@ -226,7 +226,7 @@ def test_one_who_does_not_see_the_others_reads_why_his_job_waits_and_can_stop_it
     Controller(team.by("carol"), OneProcessor(), "carol-1").turn(3.0)
     his = team.by("bob").job("his")
     assert his is not None
-    assert his.waiting == "1 CPU is needed, and 0 of 1 are free; 1 job ahead"
+    assert his.waiting == "1 CPU is needed, and 0 of 1 are free"  # his turn comes before the second of alice
     assert team.by("bob").job("a1") is None
     assert jobs.describe(team.by("bob"), his, Room((), (0,)), Rules()).waiting == his.waiting
     assert jobs.ask(team.by("bob"), his, Wish.STOP, "bob").wish is Wish.STOP

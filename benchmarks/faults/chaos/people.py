@@ -34,7 +34,7 @@ def submit(session: Session, first: int, last: int, steps: int, home: Path) -> N
                 env=env,
                 needs=Needs(gpus=1),
                 owner=runtime.record.login,
-                retry=Retry(failures=10**5, same_step=10**5, losses=10**5, wait_s=0.05, longest_wait_s=0.2),
+                retry=Retry(failures=100, same_step=100, losses=1000, wait_s=0.05, longest_wait_s=0.2),
             )
             for number in range(first, last)
         ]

@@ -63,7 +63,7 @@ class Store:
         if self.database.IS_SHARED:
             for job, (_, body) in zip(jobs, lines, strict=True):
                 if fault := excess(job.spec, len(body)):
-                    raise BadInput(f"Job {job.id}: {fault}.", remedy="Put what is long into a file.")
+                    raise BadInput(f"Job {job.id}: {fault}.", remedy="Ask for less, or put what is long into a file.")
         events = [(job.id, 1, moment, *r.parts_of(Submitted(job.spec), job.id)) for job in jobs]
 
         def work(tx: Transaction) -> list[Job]:
