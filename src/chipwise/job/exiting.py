@@ -15,7 +15,7 @@ def fail(message: str) -> None:
     """From a handler of `atexit`. The message goes to the standard error, whatever is logged where."""
     with suppress(Exception):  # there may be none
         print(message, file=sys.stderr, flush=True)
-    sys.stderr = _Failing(sys.stderr, message)  # type: ignore[assignment]
+    sys.stderr = _Failing(sys.stderr, message)
 
 
 class NotSaved(Exception):

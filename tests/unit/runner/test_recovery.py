@@ -12,7 +12,7 @@ from chipwise.runner.engine import Seen, Sight, State
 from chipwise.runner.events import Again, Begun, Ended, Measured, Over, Told, Wished
 from chipwise.runner.job import Job, LeaveReason, Outcome, Phase, Retry, Spec, Wish, Work
 from chipwise.runner.recovery import LEFT, UNBEGUN, after_end
-from chipwise.runner.step import step
+from chipwise.runner.step import step as turn
 from chipwise.runner.story import event_sentence
 from run_jobs import SPOT_A, added, leaving, queued, running, spec, starting
 
@@ -400,13 +400,13 @@ def test_what_a_program_really_loaded_corrects_what_was_expected() -> None:
     job = running(job)
     for loaded, words in ((4, ""), (3, ", not of step 4"), (0, "no checkpoint was found")):
         sight = Sight(State.RUNNING, resumed=loaded)
-        [act] = step({"j1": job}, Seen(20.0, {("j1", 2): sight}), 20.0)
+        [act] = turn({"j1": job}, Seen(20.0, {("j1", 2): sight}), 20.0)
         [told] = act.events
         assert words in event_sentence(told)
         assert str(loaded) in event_sentence(told)
         corrected = added(job, told)
         assert corrected.attempts[-1].resumed == loaded
-        assert step({"j1": corrected}, Seen(21.0, {("j1", 2): sight}), 21.0) == [], "it is said once"
+        assert turn({"j1": corrected}, Seen(21.0, {("j1", 2): sight}), 21.0) == [], "it is said once"
 
 
 def test_what_it_loaded_is_known_though_it_was_over_between_two_looks() -> None:

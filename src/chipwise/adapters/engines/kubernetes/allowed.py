@@ -173,9 +173,10 @@ _SPECS: Mapping[ObjectKind, Fields] = {
 
 def fault(kind: ObjectKind, body: Object) -> str:
     """The first field that a job may not have, with its value; empty: none."""
-    own: Fields = {"apiVersion": _any, "kind": _any, "metadata": _META, "spec": _SPECS[kind]}
+    own: dict[str, Fields | Rule] = {"apiVersion": _any, "kind": _any, "metadata": _META, "spec": _SPECS[kind]}
     if kind is ACCOUNT:
-        own = {"apiVersion": _any, "kind": _any, "metadata": _META, "automountServiceAccountToken": _any}
+        own = {"apiVersion": _any, "kind": _any, "metadata": _META}
+        own |= {"automountServiceAccountToken": _one_of(False), "imagePullSecrets": {"name": _any}}  # by permission
     return next(_faults(body, own, ""), "")
 
 

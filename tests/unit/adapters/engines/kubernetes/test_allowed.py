@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -80,7 +81,7 @@ BEYOND: list[tuple[str, str, object]] = [
     ("PersistentVolumeClaim", "spec.dataSourceRef", {"kind": "PersistentVolumeClaim", "name": "x", "namespace": "other"}),
     ("PersistentVolumeClaim", "metadata.finalizers", ["a/b"]),
     ("ServiceAccount", "metadata.annotations", {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/Admin"}),
-    ("ServiceAccount", "imagePullSecrets", [{"name": "registry"}]),
+    ("ServiceAccount", "automountServiceAccountToken", True),
     ("ServiceAccount", "secrets", [{"name": "token"}]),
     ("PodDisruptionBudget", "spec.maxUnavailable", 0),
     ("PodDisruptionBudget", "spec.maxUnavailable", "0%"),
@@ -109,6 +110,8 @@ def test_what_chipwise_renders_is_allowed(example: str) -> None:
     except (CannotRender, LookupError, FileNotFoundError) as error:
         pytest.skip(str(error))
     attempt_objects(_job(*objects), "here", "r")
+    private = work(replace(one, software=replace(one.software, pull_secret="registry")), image="team/program:1")
+    attempt_objects(_job(*private), "here", "r")
     files = [file.text for file in target.render(one) if file.path.endswith(".yaml")]
     written = [body for text in files for body in yaml.safe_load_all(text) if body]
     if any(body["kind"] in ("CronJob", "StatefulSet", "ConfigMap") for body in written):
