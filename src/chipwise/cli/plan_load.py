@@ -61,7 +61,7 @@ def _show_layers(load: LoadPlan) -> None:
         f"in {load.hours_per_week:.3g} h; "
         f"{_counted(load)} {amount(load.per_machine)}{unit or ' requests/s'} each.",
         f"Machine-hours a month: {hours.static:,.0f} with machines for the peak at all times, "
-        f"{hours.scheduled:,.0f} if they are started and stopped by the hour as the load is expected, "
+        f"{hours.scheduled:,.0f} with as many while the schedule is on, "
         f"{hours.autoscaled:,.0f} under an autoscaler.",
     )
     if load.by_hour:
@@ -72,7 +72,7 @@ def _show_layers(load: LoadPlan) -> None:
         [
             text.Column("layer", flexible=True),
             text.Column("machines", right=True),
-            text.Column("used", right=True),
+            text.Column("of paid hours used", right=True),
             text.Column("USD/month", right=True),
         ],
         [

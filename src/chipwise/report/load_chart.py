@@ -98,7 +98,12 @@ def load_table(plan: Plan) -> str:
     changed = tag("p", text(f"Best over time is {load.title}: {load.changed}.")) if load.changed else ""
     notes = tag("ul", *(tag("li", text(one)) for one in load.assumed)) if load.assumed else ""
     return "".join(
-        [changed, simple(("layer", "machines", "used", "USD a month"), rows), tag("p", text(load.recommendation)), notes]
+        [
+            changed,
+            simple(("layer", "machines", "of paid hours used", "USD a month"), rows),
+            tag("p", text(load.recommendation)),
+            notes,
+        ]
     )
 
 
@@ -110,7 +115,7 @@ def load_told(plan: Plan) -> str:
     return (
         f"A load of the pattern {load.pattern}: mean {amount(load.mean)}, peak {amount(load.peak)} {load.unit}, "
         f"{load.hours_per_week:.3g} hours a week. Machine-hours a month: {hours.static:,.0f} always for the peak, "
-        f"{hours.scheduled:,.0f} started and stopped as the load is expected, {hours.autoscaled:,.0f} under an autoscaler."
+        f"{hours.scheduled:,.0f} with as many while the schedule is on, {hours.autoscaled:,.0f} under an autoscaler."
     )
 
 
