@@ -160,9 +160,9 @@ def test_a_job_that_its_owner_holds_keeps_no_devices_and_goes_on_when_it_is_free
         assert hers.id in engine.started
         bob.rollback()
     controller.turn(100.0)
-    job = record.job(his.id)
-    assert job is not None
-    assert job.phase is Phase.DONE
+    ended = record.job(his.id)
+    assert ended is not None
+    assert ended.phase is Phase.DONE
     controller.resign()
 
 

@@ -44,7 +44,7 @@ def test_no_update_is_lost_when_processes_write_the_same_job(url: str, stored: R
     stored.submit([("one", Spec((), "a", place="here"))], 1.0)
     writers = [_started("tell", url, "one", 25) for _ in range(3)]
     versions: list[int] = []
-    mark = 0
+    mark: int | str = 0
     while any(writer.poll() is None for writer in writers):  # readable meanwhile
         jobs, mark = stored.changed(mark, "here", 10)
         versions += [job.version for job in jobs]
@@ -63,7 +63,8 @@ def test_no_update_is_lost_when_processes_write_the_same_job(url: str, stored: R
 def test_a_follower_misses_no_job_that_others_submit(url: str, stored: Record) -> None:
     writers = [_started("submit", url, name) for name in "abc"]
     seen: set[str] = set()
-    mark, until = 0, time.monotonic() + 20
+    mark: int | str = 0
+    until = time.monotonic() + 20
     while len(seen) < 60 and time.monotonic() < until:
         jobs, mark = stored.changed(mark, "here", 7)
         seen |= {job.id for job in jobs}

@@ -128,10 +128,11 @@ def test_a_list_beyond_all_bounds_is_refused_by_the_database_and_before(team: Te
     with pytest.raises(psycopg.errors.CheckViolation, match="cannot be in a job"):
         insert(team, "bob", "long", spec)
     if "later" not in spec:
-        values = {name: tuple(value) if isinstance(value, list) else value for name, value in spec.items()}
+        values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in spec.items()}
         if "recover" in values:
             values["recover"] = tuple(map(Move, spec["recover"]))
-        whole = Spec(**{"command": ("true",), "name": "a", "place": HERS, "owner": "bob", **values})
+        given: dict[str, Any] = {"command": ("true",), "name": "a", "place": HERS, "owner": "bob", **values}
+        whole = Spec(**given)
         with pytest.raises(BadInput, match=r"has \S+ elements, and may have"):
             team.by("bob").submit([("long", whole)], 1.0)
 
@@ -157,7 +158,7 @@ def test_a_job_with_too_many_characters_is_refused_before_it_is_sent(team: Team)
 def test_what_would_put_a_job_before_those_of_others_is_bounded(team: Team, spec: dict[str, Any]) -> None:
     with pytest.raises(psycopg.errors.CheckViolation, match="cannot be in a job"):
         insert(team, "bob", "pushing", spec)
-    values = {name: Retry(**value) if isinstance(value, dict) else value for name, value in spec.items()}
+    values: dict[str, Any] = {name: Retry(**value) if isinstance(value, dict) else value for name, value in spec.items()}
     with pytest.raises(BadInput, match=r"its priority is|tried again"):
         team.by("bob").submit([("pushing", Spec(("true",), "a", place=HERS, owner="bob", **values))], 1.0)
 

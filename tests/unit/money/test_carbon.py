@@ -14,7 +14,7 @@ from chipwise.catalog.machine import Machine
 from chipwise.catalog.region import Region, located
 from chipwise.errors import InvalidSettings
 from chipwise.money.carbon import WORLD_G_PER_KWH, Grid, Grids, Making, greener
-from chipwise.money.hosts import WHOLE, host_shares
+from chipwise.money.hosts import WHOLE_HOST, host_shares
 from chipwise.units import GIB
 
 
@@ -264,7 +264,7 @@ def test_a_virtual_machine_answers_for_its_part_of_the_host() -> None:
     shares = dict(zip((one.key for one in machines), host_shares(machines), strict=True))
     small, whole = (next(one for one in machines if one.key == ("aws", name)) for name in ("g4dn.xlarge", "g4dn.metal"))
     part = shares[small.key]
-    assert shares[whole.key] == WHOLE
+    assert shares[whole.key] == WHOLE_HOST
     assert part.of == "g4dn.metal"
     assert small.vcpus is not None
     assert whole.vcpus is not None
@@ -284,4 +284,4 @@ def test_a_virtual_machine_answers_for_its_part_of_the_host() -> None:
 def test_machines_of_ones_own_are_whole_hosts() -> None:
     small = Machine("ours", "rack", "T4", 1.0, vcpus=8.0, memory_bytes=32 * GIB, energy_usd_per_hour=0.1)
     large = Machine("ours", "tower", "T4", 8.0, vcpus=64.0, memory_bytes=512 * GIB, energy_usd_per_hour=0.9)
-    assert host_shares([small, large]) == (WHOLE, WHOLE)
+    assert host_shares([small, large]) == (WHOLE_HOST, WHOLE_HOST)

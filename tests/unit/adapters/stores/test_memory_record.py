@@ -83,7 +83,7 @@ def test_a_lease_is_held_by_one_and_its_number_grows_with_every_change() -> None
         record.lead("here", "", 0.0, 1.0)
 
 
-def read_all(record: MemoryRecord, most: int, mark: int = 0) -> tuple[list[str], int]:
+def read_all(record: MemoryRecord, most: int, mark: int | str = 0) -> tuple[list[str], int | str]:
     seen: list[str] = []
     while True:
         found, mark = record.changed(mark, "here", most)

@@ -279,8 +279,8 @@ class Kubernetes:
     def _refuse_of_another(self, job: Job, item: Object | None) -> None:
         if self._is_of_another(job, item):
             raise BadInput(
-                f"Another job has the name of {job.id} in the namespace {self.connection.namespace}: of another database, or"
-                " one whose id gives the same name.",
+                f"Another job has the name of {job.id} in the namespace {self.connection.namespace}: of another database,"
+                " or one whose id gives the same name.",
                 remedy="Submit it again: it gets another id.",
             )
 
