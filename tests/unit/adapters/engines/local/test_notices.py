@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from chipwise.adapters import clock
 from chipwise.adapters.engines.local import folder, supervisor
 from chipwise.adapters.engines.local.supervisor import Supervisor
 from chipwise.adapters.notices.notice import Notice
@@ -94,4 +95,4 @@ def test_an_earlier_end_that_the_controller_asked_for_stays(noticed: Supervisor,
     noticed._turn()
     assert (folder.read(noticed.at, folder.LEAVE) or {})["by"] == 0.0
     assert noticed.leave_by is not None
-    assert noticed.leave_by <= 0.0 or noticed.leave_by < supervisor.clock.boottime()
+    assert noticed.leave_by <= 0.0 or noticed.leave_by < clock.boottime()
