@@ -233,8 +233,8 @@ def _predict(
     sequences = pick(flowing, queued_in_flight(serving, rate, loaded), sequences)
     estimates = _estimates(ask, alike, model, room, run, sequences)
     later = (loaded.mean("latency") - loaded.mean("ttft")) / np.maximum(serving.answer_tokens - 1.0, 1.0)
-    whole = np.where(serving.answer_tokens > 1.0, loaded.mean("latency"), loaded.mean("ttft"))
-    means = {"ttft_ms": loaded.mean("ttft"), "tpot_ms": later, "latency_ms": whole}
+    answer_s = np.where(serving.answer_tokens > 1.0, loaded.mean("latency"), loaded.mean("ttft"))
+    means = {"ttft_ms": loaded.mean("ttft"), "tpot_ms": later, "latency_ms": answer_s}
     answered = np.maximum(1.0 / np.maximum(rate, 1e-12), 1.0 / serving.capacity)
     moved = {
         metric: _moved(one, pick(flowing, means.get(metric, answered), one.seconds), metric)
@@ -291,8 +291,8 @@ def service(ask: Generation, model: Model, room: Array | None = None) -> Service
     room = slots(ask) if room is None else room
     full, opened = (replace(ask, scenario=Coded.of(name), rate=column(0.0)) for name in ("full", "open"))
     run, alone = replica(ask), column(1.0)
-    most = _predict(full, {"requests_per_s": _levels(full, "requests_per_s")}, model, room)["requests_per_s"]
-    request_s = np.broadcast_to(ask.replicas / most.value, (count,))
+    full_rate = _predict(full, {"requests_per_s": _levels(full, "requests_per_s")}, model, room)["requests_per_s"]
+    request_s = np.broadcast_to(ask.replicas / full_rate.value, (count,))
     token_levels, first_levels = _levels(opened, "tpot_ms"), _levels(opened, "ttft_ms")
     first = _estimates(opened, {"ttft_ms": first_levels}, model, room, run, alone)["ttft_ms"]
     wide = np.broadcast_to(np.maximum(room, 1.0), (count,))

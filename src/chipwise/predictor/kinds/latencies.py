@@ -92,9 +92,9 @@ def serve_tokens(
             text = f"Overloaded: {rate:g} requests per second come, {capacity:.3g} can be answered; the queue grows."
             at_most = generation_prediction(full)
             predicted = replace(at_most, scenario=predicted.scenario, fit=predicted.fit, notes=(*notes, text))
-        elif rate > (least := float(full.metrics["requests_per_s"].low[0])):
+        elif rate > (lowest := float(full.metrics["requests_per_s"].low[0])):
             text = (
-                f"The capacity may be as low as {least:.3g} requests/s: at {rate:g} the queue then grows, and no interval of a"
+                f"The capacity may be as low as {lowest:.3g} requests/s: at {rate:g} the queue then grows, and no interval of a"
             )
             predicted = replace(predicted, notes=(*predicted.notes, f"{text} latency holds."))
         predicted = replace(predicted, most_requests_per_s=capacity)
@@ -149,8 +149,8 @@ def _best_split(
     answered = np.broadcast_to(served.metrics["requests_per_s"].value, tp.shape)
     if wanted and "concurrency" not in settings and "batch" not in settings:
         limits = {(name, share_of(percentile)): limit for name, percentile, limit in wanted}
-        within = np.broadcast_to(highest_rate(served.ask, known.model, limits), tp.shape)
-        answered = np.where(within > 0, within, answered * 1e-9)
+        rates = np.broadcast_to(highest_rate(served.ask, known.model, limits), tp.shape)
+        answered = np.where(rates > 0, rates, answered * 1e-9)
     spare = np.broadcast_to(served.fit.spare, tp.shape)
     best = int(np.argmax(np.where(spare >= 0, answered, np.minimum(spare, 0.0))))
     split = {"tp": float(tp[best]), "pp": float(pp[best]), "replicas": float(copies[best])}

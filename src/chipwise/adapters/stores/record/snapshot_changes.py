@@ -60,12 +60,12 @@ def read_changes(tx: Transaction, after: Mark, place: str, limit: int) -> tuple[
 def _page(tx: Transaction, begin: _Pages, place: str, limit: int) -> tuple[list[tuple[Any, ...]], Mark]:
     """Where nothing changed, the mark stays as it is."""
     oldest = begin.seen.split(":")[0]  # the first transaction that may not have been committed then
-    found = tx.rows(_CHANGED, (place, begin.xact or oldest, begin.position, begin.seen, limit))
-    snapshot = begin.snapshot or (found[0][0] if found else begin.seen)
+    changed = tx.rows(_CHANGED, (place, begin.xact or oldest, begin.position, begin.seen, limit))
+    snapshot = begin.snapshot or (changed[0][0] if changed else begin.seen)
     following = _Pages(snapshot)
-    if len(found) == limit:
-        following = _Pages(begin.seen, snapshot, xact=found[-1][1], position=found[-1][2])
-    return [values[3:] for values in found], _text(following)
+    if len(changed) == limit:
+        following = _Pages(begin.seen, snapshot, xact=changed[-1][1], position=changed[-1][2])
+    return [values[3:] for values in changed], _text(following)
 
 
 def _text(mark: _FirstReading | _Pages) -> str:
