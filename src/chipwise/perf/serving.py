@@ -251,9 +251,9 @@ def answer(load: Load, sequences: Array, base: dict[str, Array], full: Mapping[s
             if full is not None:
                 step = _sum(_prefill_terms({name: base[name] * times for name, times in full.items()}))
                 beside = np.minimum(beside, load.out / load.accepted * step / prompt)
-            before = neighbours - beside  # the first of them is read as a lone prompt is, the others together
-            queued = np.minimum(before, 1.0) + np.maximum(before - 1.0, 0.0) * base["stretch"]
-            ahead = pick(weights.closed > 0, queued, ahead)
+            # Those that came together take as long as alone; the others are read together, as those beside steps are.
+            together = neighbours - neighbours / (1.0 + base["queue"] * load.waves / 2.0)
+            ahead = pick(weights.closed > 0, together + (neighbours - beside - together) * base["stretch"], ahead)
             stretching = pick(weights.closed > 0, beside, stretching)
         stretch = weights.stretched * stretching / out * base["stretch"]
     # Throughputs: seconds per request of the replica.

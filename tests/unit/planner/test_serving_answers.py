@@ -129,7 +129,7 @@ def test_a_little_less_load_that_saves_a_machine_is_named_with_what_it_saves() -
 
 
 def test_nothing_within_a_budget_names_the_options_that_are_and_the_service() -> None:
-    goals = {**GOALS, "budget": "18k/month"}
+    goals = {**GOALS, "budget": "15k/month"}
     found = chipwise.plan({**CHAT, "arrival": {"rate": 10}, "goals": goals})
     assert isinstance(found, NoPlan)
     text = str(found)
