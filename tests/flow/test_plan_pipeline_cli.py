@@ -35,7 +35,7 @@ def test_the_example_is_shown_within_80_columns(chipwise: Chipwise) -> None:
         "120 GB",
         "In all",
         "a month",
-        "No single region has room for all stages",
+        "No single region is known to have room",
     ):
         assert part in done.out
 

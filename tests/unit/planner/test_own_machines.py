@@ -69,7 +69,7 @@ def test_electricity_and_carbon_are_of_one_power(tmp_path: Path) -> None:
 
 def test_machines_that_are_too_few_carry_what_they_can_and_others_are_rented_above(tmp_path: Path) -> None:
     """Two do not do it alone with the headroom: they are the base, and the reason is their number, not their network."""
-    work = BUSY.replace("limits: {where: [owned]}", "").replace("arrival: {rate: 40}", "arrival: {rate: 20}")
+    work = BUSY.replace("limits: {where: [owned]}", "").replace("arrival: {rate: 40}", "arrival: {rate: 24}")
     found = planned(tmp_path, ", count: 2", work)
     assert found.winner is not None
     assert found.winner.purchase != "owned"

@@ -18,7 +18,7 @@ from chipwise.text import amount, duration
 UNSURE = 0.895  # probability of keeping the latency goals, below which it is a risk: nothing on offer was surer
 OFTEN = 0.1  # interruptions: fewer are not worth a number
 LONGEST = 220  # letters: three lines of a narrow terminal
-STAGE_LONGER = 40  # letters more for every stage of a pipeline
+STAGE_LONGER = 5  # letters more for every stage of a pipeline
 
 
 def risk_line(plan: Plan) -> str:
