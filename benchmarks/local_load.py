@@ -43,7 +43,7 @@ def figures() -> Iterator[Figure]:
 
 
 def _figures(session: Session, home: Path) -> Iterator[Figure]:
-    with asking.opened(session) as held:
+    with asking.opened(session, makes=True) as held:
         spec = Spec(
             (sys.executable, "-c", "import time; time.sleep(600)"),
             "load",
@@ -100,7 +100,7 @@ def _beside(session: Session) -> Iterator[Figure]:
     finally:
         controller.send_signal(signal.SIGKILL)
         controller.wait()
-        with asking.opened(session) as held:
+        with asking.opened(session, makes=True) as held:
             for row in held.record.rows(Wanted(phases=PLACED)):
                 for one in held.engine.processes_of(row.id, row.attempts):
                     one.kill()

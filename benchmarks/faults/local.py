@@ -101,7 +101,7 @@ def play(
     }
     (home / "config").mkdir(parents=True)
     (home / "train.py").write_text(PROGRAM)
-    with asking.opened(session) as held:
+    with asking.opened(session, makes=True) as held:
         names = [_named(home, number, steps, held) for number in range(jobs)]
         submitting.submit(held.record, names)
         until = time.monotonic() + seconds

@@ -23,7 +23,7 @@ EVERY_S = 1.0
 
 
 def submit(session: Session, first: int, last: int, steps: int, home: Path) -> None:
-    with asking.opened(session) as runtime:
+    with asking.opened(session, makes=True) as runtime:
         env = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH", "CHIPWISE_DATA_DIR") if name in os.environ}
         jobs = [
             Spec(
