@@ -13,6 +13,7 @@ from typing import Any
 from .kinds import ACCOUNT, AUTOSCALER, CLAIM, DEPLOYMENT, DISRUPTION_BUDGET, JOB, NETWORK_POLICY, SERVICE, Object, ObjectKind
 
 QUEUE = "kueue.x-k8s.io/queue-name"
+QUEUE_PRIORITY = "kueue.x-k8s.io/priority-class"  # of its turn in the queue, not of pods
 
 Rule = Callable[[Any], bool]  # of a value
 
@@ -55,7 +56,7 @@ Fields = Mapping[str, "Fields | Rule"]
 _META: Fields = {
     "name": _any,
     "namespace": _any,
-    "labels": _names("app.kubernetes.io/", "chipwise.dev/", QUEUE),
+    "labels": _names("app.kubernetes.io/", "chipwise.dev/", QUEUE, QUEUE_PRIORITY),
     "annotations": _names("karpenter.sh/do-not-disrupt", "chipwise.dev/"),
 }
 _PROBE: Fields = {
