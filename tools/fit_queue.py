@@ -215,7 +215,7 @@ def main() -> None:
             np.savez(file, results=results)
     known = np.isfinite(results).all(axis=1)
     service, used = service_of([drawn for (_, drawn, _), fine in zip(servers, known, strict=True) if fine])
-    features, scales = _features(service, used * service.capacity, used)
+    features, scales = _features(service, used * service.capacity, used, service.fluid(used * service.capacity))
     targets = np.log(results[known]) - np.log(np.repeat(np.stack(scales, axis=1), len(SHARES) + 1, axis=1))
     tried = np.arange(len(features)) % 10 == 0  # left out first, to see how good it is
     surface = fitted(features[~tried], targets[~tried])

@@ -142,12 +142,13 @@ def waits(service: Service, rate: Array, metrics: Sequence[str] = METRICS) -> Wa
     capacity = service.capacity
     used = np.clip(rate / capacity, 1e-4, 0.999)
     inside = np.minimum(used, MOST_USED)
-    features, scales = _features(service, inside * capacity, inside)
+    running = service.fluid(inside * capacity)
+    features, scales = _features(service, inside * capacity, inside, running)
     places = [METRICS.index(name) for name in metrics]
     logs = surface.logs(features, _last_layer(tuple(places)))
     own = service.fixed_s + service.extra_prompt_s
-    accompanied = _accompanied(service, inside * capacity)
-    growth, waiting = _beyond(service, capacity, used)
+    accompanied = _accompanied(service.traffic, running)
+    growth, waiting = _beyond(service, capacity, used, scales[1])
     grown = {"ttft": np.zeros(1), "tpot": growth, "latency": growth * service.answer_tokens}
     values: dict[str, Array] = {}
     for order, (name, place) in enumerate(zip(metrics, places, strict=True)):
@@ -161,32 +162,32 @@ def waits(service: Service, rate: Array, metrics: Sequence[str] = METRICS) -> Wa
     return Waits(values)
 
 
-def _beyond(service: Service, capacity: Array, used: Array) -> tuple[Array, Array]:
-    """Above `MOST_USED` of the capacity: seconds more of a token than there, since more sequences have a slot, and seconds more
-    that a request waits for a slot on average (heavy traffic, Kingman 1961, by as many slots as are taken; half of it, and its
-    square, is what simulations show)."""
+def _beyond(service: Service, capacity: Array, used: Array, token: Array) -> tuple[Array, Array]:
+    """Above `MOST_USED` of the capacity: seconds more than a `token` takes there, since more sequences have a slot, and seconds
+    more that a request waits for a slot on average (heavy traffic, Kingman 1961, by as many slots as are taken; half of it, and
+    its square, is what simulations show)."""
     if not (used > MOST_USED).any():
         return np.zeros(1), np.zeros(1)
     inside, traffic = np.minimum(used, MOST_USED), service.traffic
     burst = np.clip(traffic.burstiness, 0.5, 8.0)
     varied = burst**2 + np.expm1(np.maximum(traffic.answer_sigma, traffic.prompt_sigma) ** 2)
-    used_slots = service.fluid(used * capacity) / service.slots
+    running = service.fluid(used * capacity)
+    used_slots = running / service.slots
     waiting = used_slots**2 / 2.0 * varied / (2.0 * capacity) * (1.0 / (1.0 - used) - 1.0 / (1.0 - inside))
-    return _token(service, used * capacity) - _token(service, inside * capacity), waiting
+    return _token(service, used * capacity, running) - token, waiting
 
 
-def _accompanied(service: Service, rate: Array) -> dict[str, Array]:
+def _accompanied(traffic: Traffic, running: Array) -> dict[str, Array]:
     """How much of what the surface says counts, by metric: nothing where a request is alone and all are alike, for then the
     scales are exact."""
-    traffic = service.traffic
-    alone = np.exp(-_SELDOM * service.fluid(rate)) * np.minimum(1.0, 1.0 / traffic.burstiness**2)
+    alone = np.exp(-_SELDOM * running) * np.minimum(1.0, 1.0 / traffic.burstiness**2)
     alike = {"ttft": traffic.prompt_sigma == 0, "tpot": np.ones(1, dtype=np.bool_), "latency": traffic.answer_sigma == 0}
     return {name: 1.0 - np.where(same, alone, 0.0) for name, same in alike.items()}
 
 
-def _token(service: Service, rate: Array) -> Array:
+def _token(service: Service, rate: Array, running: Array) -> Array:
     """Seconds of a token, if all requests came evenly."""
-    return np.asarray(service.step_s(np.maximum(service.fluid(rate), 1.0)) / (1.0 - rate * service.prompt_s))
+    return np.asarray(service.step_s(np.maximum(running, 1.0)) / (1.0 - rate * service.prompt_s))
 
 
 def in_flight(service: Service, rate: Array, loaded: Waits) -> Array:
@@ -194,9 +195,9 @@ def in_flight(service: Service, rate: Array, loaded: Waits) -> Array:
     return np.clip(rate * loaded.mean("latency"), 1.0, service.slots)
 
 
-def _features(service: Service, rate: Array, used: Array) -> tuple[Array, tuple[Array, Array, Array]]:
+def _features(service: Service, rate: Array, used: Array, running: Array) -> tuple[Array, tuple[Array, Array, Array]]:
     traffic, slots, first = service.traffic, service.slots, service.steps_s[:, 0]
-    busy, running = rate * service.prompt_s, service.fluid(rate)
+    busy = rate * service.prompt_s
     step = service.step_s(np.maximum(running, 1.0))
     burst, answer = np.clip(traffic.burstiness, 0.5, 8.0), np.maximum(service.answer_tokens, 2.0)
     varied = np.expm1(traffic.prompt_sigma**2)
