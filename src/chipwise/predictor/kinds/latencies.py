@@ -94,9 +94,10 @@ def serve_tokens(
             predicted = replace(at_most, scenario=predicted.scenario, fit=predicted.fit, notes=(*notes, text))
         elif rate > (lowest := float(full.metrics["requests_per_s"].low[0])):
             text = (
-                f"The capacity may be as low as {lowest:.3g} requests/s: at {rate:g} the queue then grows, and no interval of a"
+                f"The capacity may be as low as {lowest:.3g} requests/s: at {rate:g} the queue then grows, and no interval of"
+                " a latency holds."
             )
-            predicted = replace(predicted, notes=(*predicted.notes, f"{text} latency holds."))
+            predicted = replace(predicted, notes=(*predicted.notes, text))
         predicted = replace(predicted, most_requests_per_s=capacity)
     if not wanted:
         return predicted
