@@ -13,7 +13,8 @@ from typing import Any
 from .kinds import ACCOUNT, AUTOSCALER, CLAIM, DEPLOYMENT, DISRUPTION_BUDGET, JOB, NETWORK_POLICY, SERVICE, Object, ObjectKind
 
 QUEUE = "kueue.x-k8s.io/queue-name"
-QUEUE_PRIORITY = "kueue.x-k8s.io/priority-class"  # of its turn in the queue, not of pods
+QUEUE_PRIORITY = "kueue.x-k8s.io/priority-class"  # of its turn in the queue, not of pods;
+RENDERED_PRIORITIES = ("chipwise-job", "chipwise-service")  # with any other a job could put itself before those of others
 
 Rule = Callable[[Any], bool]  # of a value
 
@@ -29,6 +30,11 @@ def _one_of(*values: object) -> Rule:
 def _names(*prefixes: str) -> Rule:
     """A mapping whose names begin so."""
     return lambda value: isinstance(value, Mapping) and all(str(name).startswith(prefixes) for name in value)
+
+
+def _labels(value: Any) -> bool:
+    known = _names("app.kubernetes.io/", "chipwise.dev/", QUEUE, QUEUE_PRIORITY)
+    return known(value) and value.get(QUEUE_PRIORITY, RENDERED_PRIORITIES[0]) in RENDERED_PRIORITIES
 
 
 def _text(value: Any) -> bool:
@@ -56,7 +62,7 @@ Fields = Mapping[str, "Fields | Rule"]
 _META: Fields = {
     "name": _any,
     "namespace": _any,
-    "labels": _names("app.kubernetes.io/", "chipwise.dev/", QUEUE, QUEUE_PRIORITY),
+    "labels": _labels,
     "annotations": _names("karpenter.sh/do-not-disrupt", "chipwise.dev/"),
 }
 _PROBE: Fields = {

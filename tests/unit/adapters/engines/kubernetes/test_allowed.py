@@ -53,6 +53,7 @@ BEYOND: list[tuple[str, str, object]] = [
     ("Service", "metadata.annotations", {"external-dns.alpha.kubernetes.io/hostname": "www.example.com"}),
     ("Job", "metadata.finalizers", ["a/b"]),
     ("Job", "metadata.ownerReferences", [{"kind": "Pod", "name": "p"}]),
+    ("Job", "metadata.labels", {"kueue.x-k8s.io/priority-class": "highest"}),
     ("Job", "metadata.labels", {"kueue.x-k8s.io/managed": "x"}),
     ("Job", "spec.managedBy", "other.example.com/x"),
     ("Job", "spec.template.metadata.finalizers", ["a/b"]),
