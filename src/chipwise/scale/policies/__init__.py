@@ -1,0 +1,1 @@
+"""One file for each rule; the contracts that they keep stand in `scale`."""
