@@ -33,6 +33,7 @@ class Scene:
     rng: random.Random
     clock: Path | None  # the offset of the stepped clock; None where there is none
     later: list[tuple[float, Callable[[], object]]] = field(default_factory=list)
+    happened: list[tuple[float, str]] = field(default_factory=list)  # faults, with their time
 
     def after(self, seconds: float, act: Callable[[], object]) -> None:
         self.later.append((time.monotonic() + seconds, act))

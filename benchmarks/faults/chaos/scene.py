@@ -33,6 +33,7 @@ from shared_machine import Shared, python_for_others
 HERE = Path(__file__).resolve().parent
 GPUS = "0,1,2,3"
 UNTRUE_S = 5.0
+BEFORE_S = 15.0  # that faults are named which came before a phase that was untrue
 SETTLES = 3.0  # times the chaos, after which what is left counts as lost
 LOGINS = ("alice", "bob", "eve", "robot")
 
@@ -174,7 +175,9 @@ def _harass(scene: Scene, admin: str, jobs: int, until: float, pause_s: float, c
         time.sleep(scene.rng.uniform(0.1, pause_s))
         scene.due()
         name = pick(scene.rng)
-        counts.faults[name] += FAULTS[name][0](scene)
+        if FAULTS[name][0](scene):
+            counts.faults[name] += 1
+            scene.happened.append((time.monotonic(), name))
 
 
 def _settle(scene: Scene, admin: str, jobs: int, until: float) -> float:
@@ -227,9 +230,11 @@ class Watching:
             if not seen or "jobs" not in said:
                 continue
             ever, always = frozenset.union(*seen), frozenset.intersection(*seen)
+            lately = [f"{name} {moment - when:.1f} s" for when, name in self._scene.happened if 0 <= moment - when < BEFORE_S]
+            context = f"{len(seen)} looks at processes; before it: {', '.join(lately) or 'nothing'}"
             for row in said["jobs"]:  # type: ignore[attr-defined]
                 number, phase = int(row["name"].removeprefix("train")), row["phase"]
-                asked = f"asked {moment - float(str(said['began'])):.1f} s before; {row['reason']!r}"
+                asked = f"asked {moment - float(str(said['began'])):.1f} s before; {row['reason']!r}; {context}"
                 if phase == "running" and number not in ever:
                     wrong.append(f"{row['name']} is called running and was not for {UNTRUE_S:g} s ({asked})")
                 if phase in ("queued", "done", "failed", "stopped") and number in always:

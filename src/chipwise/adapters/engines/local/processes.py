@@ -107,10 +107,13 @@ def adopt() -> None:
 
 
 def below(supervisor: int, mark: str) -> list[psutil.Process]:
-    """Living processes of an attempt whose supervisor lives. The work does not grow with the number of other processes."""
+    """Living processes of an attempt whose supervisor lives. The work does not grow with the number of other processes. Orphans
+    of another attempt, whose supervisor and controller were started from here and killed, carry its tag."""
     if sys.platform != "linux":  # orphans do not come to the supervisor
         return marked(mark)
-    return descendants.living(descendants.below(supervisor, descendants.spare(process_tag.tag_of(mark))))
+    tag = process_tag.tag_of(mark)
+    found = descendants.living(descendants.below(supervisor, descendants.spare(tag)))
+    return [process for process in found if process_tag.tag(process.pid) in (tag, None)]
 
 
 def marked(mark: str, sessions: Iterable[int] = ()) -> list[psutil.Process]:

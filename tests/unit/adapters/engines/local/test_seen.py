@@ -180,6 +180,26 @@ def test_a_controller_below_a_supervisor_is_no_program_of_its_job(engine: Local,
             supervisor.kill()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="orphans come to the supervisor on Linux")
+def test_what_another_job_left_below_a_supervisor_is_no_program_of_its_job(engine: Local, job: Job) -> None:
+    """It started the controller that started the other's supervisor: when those are killed, their orphans come to it."""
+    waits = "import time; time.sleep(60)"
+    tagged = f"from chipwise.adapters import process_tag as t; t.put_on(t.tag_of('another/1')); print(1, flush=True); {waits}"
+    leaves = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {tagged!r}]); {waits}"
+    with subprocess.Popen([sys.executable, "-c", leaves], stdout=subprocess.PIPE) as supervisor:
+        assert supervisor.stdout is not None
+        supervisor.stdout.readline()
+        try:
+            path = begun(engine, job, supervisor.pid, processes.identity(supervisor.pid))
+            state = folder.read(path, folder.STATE) or {}
+            folder.write(path, folder.STATE, {**state, "sessions": [4_000_000]})
+            assert engine.glance([job], time.time())[job.id, 1].state is State.EXITED
+        finally:
+            for child in psutil.Process(supervisor.pid).children():
+                child.kill()
+            supervisor.kill()
+
+
 def test_a_supervisor_that_could_not_note_its_program_and_has_none_left_runs_nothing(engine: Local, job: Job) -> None:
     """The disk was full before it noted what it started, and still is when that has ended."""
     with subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE) as supervisor:
