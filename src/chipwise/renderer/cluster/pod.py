@@ -28,6 +28,9 @@ from chipwise.renderer.quoting import dns_name, kubernetes, label_value
 from chipwise.renderer.yaml_text import Noted, Yaml
 from chipwise.units import GIB
 
+QUEUE_LABEL, PRIORITY_LABEL = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"  # its turn in a queue, not of pods
+JOB_PRIORITY, SERVICE_PRIORITY = "chipwise-job", "chipwise-service"
+
 USER = 10001  # of the container: nobody on the machine
 SPOT_NOTICE_S = {"aws": 120, "gcp": 30, "azure": 30}
 SAVE_S = 300  # for a job that is told to end, where no machine is taken back
@@ -89,7 +92,7 @@ def queued(metadata: Object, queue: str, deployment: Deployment) -> Object:
     """The same, in a queue of Kueue and with its priority there."""
     own = metadata["labels"]
     assert isinstance(own, dict)
-    queue_labels = {"kueue.x-k8s.io/queue-name": queue, "kueue.x-k8s.io/priority-class": priority_of(deployment)}
+    queue_labels = {QUEUE_LABEL: queue, PRIORITY_LABEL: priority_of(deployment)}
     return metadata | {"labels": own | queue_labels}
 
 
@@ -175,7 +178,7 @@ def _locking(deployment: Deployment, command: Yaml) -> Yaml:
 
 
 def priority_of(deployment: Deployment) -> str:
-    return "chipwise-service" if deployment.form is Form.SERVICE else "chipwise-job"
+    return SERVICE_PRIORITY if deployment.form is Form.SERVICE else JOB_PRIORITY
 
 
 def container(deployment: Deployment, command: Yaml) -> Object:

@@ -14,13 +14,12 @@ from typing import Any
 
 from chipwise.renderer.cluster import guards, jobs, services
 from chipwise.renderer.cluster.accelerators import resource_of
+from chipwise.renderer.cluster.pod import PRIORITY_LABEL
 from chipwise.renderer.deployment import Deployment, Form
 from chipwise.renderer.file import CannotRender
 from chipwise.renderer.launch import streams
 from chipwise.renderer.layout import grouped, meets, replica_machines
 from chipwise.renderer.yaml_text import Yaml, plain
-
-PRIORITY = "kueue.x-k8s.io/priority-class"
 
 
 def work(deployment: Deployment, queue: str = "", image: str = "") -> tuple[Mapping[str, object], ...]:
@@ -70,7 +69,7 @@ def _runnable(deployment: Deployment) -> None:
 
 
 def _by_itself(manifest: Any) -> Mapping[str, object]:
-    manifest["metadata"].get("labels", {}).pop(PRIORITY, None)
+    manifest["metadata"].get("labels", {}).pop(PRIORITY_LABEL, None)
     if manifest["kind"] == "PersistentVolumeClaim":
         manifest["spec"].pop("storageClassName", None)  # the cluster's own: classes are for who runs it
     if manifest["kind"] in ("Job", "Deployment"):

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from chipwise.renderer.cluster.pod import JOB_PRIORITY, PRIORITY_LABEL, QUEUE_LABEL, SERVICE_PRIORITY
+
 from .kinds import ACCOUNT, AUTOSCALER, CLAIM, DEPLOYMENT, DISRUPTION_BUDGET, JOB, NETWORK_POLICY, SERVICE, Object, ObjectKind
 
-QUEUE = "kueue.x-k8s.io/queue-name"
-QUEUE_PRIORITY = "kueue.x-k8s.io/priority-class"  # of its turn in the queue, not of pods;
-RENDERED_PRIORITIES = ("chipwise-job", "chipwise-service")  # with any other a job could put itself before those of others
+RENDERED_PRIORITIES = (JOB_PRIORITY, SERVICE_PRIORITY)  # with any other a job could put itself before those of others
 
 Rule = Callable[[Any], bool]  # of a value
 
@@ -33,8 +33,8 @@ def _names(*prefixes: str) -> Rule:
 
 
 def _labels(value: Any) -> bool:
-    known = _names("app.kubernetes.io/", "chipwise.dev/", QUEUE, QUEUE_PRIORITY)
-    return known(value) and value.get(QUEUE_PRIORITY, RENDERED_PRIORITIES[0]) in RENDERED_PRIORITIES
+    known = _names("app.kubernetes.io/", "chipwise.dev/", QUEUE_LABEL, PRIORITY_LABEL)
+    return known(value) and value.get(PRIORITY_LABEL, RENDERED_PRIORITIES[0]) in RENDERED_PRIORITIES
 
 
 def _text(value: Any) -> bool:
@@ -142,7 +142,7 @@ _SPECS: Mapping[ObjectKind, Fields] = {
         "podFailurePolicy": _any,
         "activeDeadlineSeconds": _any,
         "ttlSecondsAfterFinished": _any,
-        "template": _template("chipwise-job"),
+        "template": _template(JOB_PRIORITY),
     },
     DEPLOYMENT: {
         "replicas": _any,
@@ -151,7 +151,7 @@ _SPECS: Mapping[ObjectKind, Fields] = {
         "minReadySeconds": _any,
         "progressDeadlineSeconds": _any,
         "revisionHistoryLimit": _any,
-        "template": _template("chipwise-service"),
+        "template": _template(SERVICE_PRIORITY),
     },
     SERVICE: {
         "type": _one_of("ClusterIP"),

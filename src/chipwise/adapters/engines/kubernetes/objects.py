@@ -44,7 +44,6 @@ LONGEST_ID = 45  # of a name: -a<number>, and the index and suffix that a pod's 
 _DIGEST = 10  # letters of it that an id gets which is no name; ids that are end in seven of their own
 _LIKE_A_DIGEST = re.compile(rf"-[0-9a-f]{{{_DIGEST}}}$")
 _LIKE_AN_ATTEMPT = re.compile(r"-a[0-9]")
-QUEUE = allowed.QUEUE
 NAME = "app.kubernetes.io/name"
 HANDLE = re.compile(r"([a-z](?:[a-z0-9-]*[a-z0-9])?)-(?:a([0-9]{1,6})|(gate))")
 # What surrounds the work is for who runs the cluster (`kubectl apply -f namespace.yaml`), and takes rights that a job's owner

@@ -13,12 +13,12 @@ from typing import Any
 
 from chipwise.errors import BadInput
 from chipwise.renderer.cluster.jobs import INDEX
-from chipwise.renderer.cluster.pod import RENDEZVOUS_PORT
+from chipwise.renderer.cluster.pod import QUEUE_LABEL, RENDEZVOUS_PORT
 from chipwise.renderer.quoting import dns_name, kubernetes
 from chipwise.runner.job import Needs, Spec
 
 from .kinds import Object
-from .objects import NAME, QUEUE
+from .objects import NAME
 
 GPU = "nvidia.com/gpu"
 ANYWHERE = "chipwise"  # a namespace that the engine replaces by its own, in addresses too
@@ -51,7 +51,7 @@ def command_objects(spec: Spec, image: str, queue: str = "", device: str = GPU) 
     services = [_service(meta, name)] if spec.needs.machines > 1 else []
     if queue:
         body["suspend"] = True  # Kueue starts it when the quota has room
-        meta = {**meta, "labels": {**meta["labels"], QUEUE: queue}}
+        meta = {**meta, "labels": {**meta["labels"], QUEUE_LABEL: queue}}
     return (*services, {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": body})
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from chipwise.renderer.cluster.pod import QUEUE_LABEL
+
 from .kinds import CLUSTER_QUEUE, LOCAL_QUEUE, WORKLOAD, Object
-from .objects import QUEUE
 from .picture import Picture, condition
 
 NO_IMAGE = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"})
@@ -70,7 +71,7 @@ def of_pod(picture: Picture, pod: Object) -> str:
         if scheduled is None:
             return "waiting for the scheduler"
         if scheduled.get("reason") == "SchedulingGated":
-            queue = str((pod["metadata"].get("labels") or {}).get(QUEUE, ""))
+            queue = str((pod["metadata"].get("labels") or {}).get(QUEUE_LABEL, ""))
             return _in_queue(picture, queue, pod["metadata"]["uid"]) if queue else "held back by a scheduling gate"
         message = str(scheduled.get("message", ""))
         if "unbound immediate PersistentVolumeClaims" in message:
@@ -134,7 +135,7 @@ def stuck_image(pod: Object) -> bool:
 
 
 def suspended(picture: Picture, main: Object) -> str:
-    queue = (main["metadata"].get("labels") or {}).get(QUEUE)
+    queue = (main["metadata"].get("labels") or {}).get(QUEUE_LABEL)
     if not queue:
         return "suspended by a person or by its schedule"
     return _in_queue(picture, queue, main["metadata"]["uid"])

@@ -12,12 +12,13 @@ from decimal import Decimal
 from typing import Any
 
 from chipwise.errors import BadInput, NotAllowed, NotFound
+from chipwise.renderer.cluster.pod import QUEUE_LABEL
 from chipwise.renderer.quoting import dns_name
 from chipwise.spelling import nearest
 
 from .connection import Connection, Exists
 from .kinds import CLUSTER_QUEUE, LOCAL_QUEUE, Object
-from .objects import QUEUE, AttemptObjects
+from .objects import AttemptObjects
 from .story import amount, quantity_text, resource_title
 
 
@@ -58,7 +59,7 @@ def try_out(connection: Connection, name: str, objects: AttemptObjects) -> None:
     for kind, body in (*objects.owned, objects.main):
         connection.apply(kind, body, dry_run=True)
     _, main = objects.main
-    queue = str((main["metadata"].get("labels") or {}).get(QUEUE, ""))
+    queue = str((main["metadata"].get("labels") or {}).get(QUEUE_LABEL, ""))
     if queue:  # of a service one replica at least
         _check_quota(connection, name, queue, dict(_wanted(main["spec"])))
 

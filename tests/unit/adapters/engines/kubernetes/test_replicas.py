@@ -6,9 +6,9 @@ from typing import Any
 
 from chipwise.adapters.engines.kubernetes.kinds import CLUSTER_QUEUE, DEPLOYMENT, JOB, LOCAL_QUEUE, POD, WORKLOAD
 from chipwise.adapters.engines.kubernetes.logs import of_rank
-from chipwise.adapters.engines.kubernetes.objects import QUEUE
 from chipwise.adapters.engines.kubernetes.picture import Picture
 from chipwise.adapters.engines.kubernetes.reading import Times, part_of, sight
+from chipwise.renderer.cluster.pod import QUEUE_LABEL
 from chipwise.runner.engine import Sight, State
 from chipwise.runner.events import Begun, Placed, Submitted, after, first
 from chipwise.runner.job import Job, MachinePlace, Needs, Spec
@@ -114,7 +114,7 @@ def test_a_lost_pod_of_a_job_that_tries_none_again_is_not_said_to_be_followed_by
 def test_a_pod_that_a_queue_holds_back_tells_of_the_queue() -> None:
     picture, gated = Picture(), {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
     pod = _pod("1", conditions=[gated])
-    pod["metadata"]["labels"][QUEUE] = "team-a"
+    pod["metadata"]["labels"][QUEUE_LABEL] = "team-a"
     short = "insufficient quota for cpu in flavor f, current podset request (4) > maximum capacity (2)"
     asked = [{"type": "QuotaReserved", "status": "False", "message": short}]
     owner = [{"uid": "1"}]
