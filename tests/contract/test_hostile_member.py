@@ -102,10 +102,16 @@ def test_others_write_within_half_a_minute_whatever_a_member_holds(team: Team) -
             with suppress(psycopg.Error):
                 holder.execute("SELECT pg_advisory_lock(4243)")
 
-        threading.Thread(target=wait, daemon=True).start()
+        waiting = threading.Thread(target=wait, daemon=True)
+        waiting.start()
         began = time.monotonic()
-        team.by("alice").submit([("through", Spec(("true",), "a", place=HERS, owner="alice", team="vision"))], 2.0)
-        assert time.monotonic() - began < 35.0
+        try:
+            team.by("alice").submit([("through", Spec(("true",), "a", place=HERS, owner="alice", team="vision"))], 2.0)
+            assert time.monotonic() - began < 35.0
+        finally:
+            holder.cancel()  # nobody has to wait for it any more, so nobody ended it
+            waiting.join(10.0)
+        assert not waiting.is_alive()
 
 
 def test_writers_in_the_line_are_not_ended_for_whoever_is_before_them(team: Team) -> None:
