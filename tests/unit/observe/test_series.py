@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +30,7 @@ def test_what_is_older_is_coarser_and_nothing_is_kept_twice() -> None:
         series.add(float(second), float(second))
     rows = series.points()
     assert [row.span_s for row in rows] == sorted((row.span_s for row in rows), reverse=True)
-    assert all(before.at_s + before.span_s <= after.at_s for before, after in zip(rows, rows[1:], strict=False))
+    assert all(before.at_s + before.span_s <= after.at_s for before, after in pairwise(rows))
     assert rows[-1].mean == 39.0
 
 
