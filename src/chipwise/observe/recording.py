@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from chipwise.errors import BadInput
 from chipwise.files import handed
@@ -288,7 +288,7 @@ def _joined(samples: Sequence[Sample]) -> Sample:
 # -- what a field may hold
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -297,7 +297,7 @@ def _is_interval(value: object) -> bool:
 
 
 def _amount(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and _is_number(value) and value >= 0 else None
+    return float(value) if _is_number(value) and value >= 0 else None
 
 
 def _text(value: object) -> str:

@@ -129,7 +129,8 @@ class _Tier:
             for column in (self.last,) if self._is_counter else (self.mean, self.low, self.high, self.weight):
                 column[into] = column[row]
         self.count = into + 1
-        for column in (self.number, self.last, self.mean, self.low, self.high, self.weight):
+        del self.number[self.count :]
+        for column in (self.last, self.mean, self.low, self.high, self.weight):
             del column[self.count :]
 
     def points(self, newest: int | None = None) -> Iterator[Point]:

@@ -323,7 +323,7 @@ def _words(code: int) -> str:
 
 
 def _reason(error: Any) -> Missing:
-    code = getattr(error, "value", None)
+    code = getattr(error, "value", 0)
     return Missing(_REASONS.get(code, f"the driver refuses: {error}"[:200]))
 
 
