@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.errors import BadInput, MissingExtra, NotAllowed, NotFound, OutsideFailed
+from chipwise.observe.probe import usable
 from chipwise.observe.sample import Device, Missing, Reading, Sample
 from chipwise.units import MIB
 
@@ -249,7 +250,7 @@ class _Unit:
         except AttributeError:
             readings.update(dict.fromkeys(names, Missing("nvidia-ml-py is too old for it")))
         else:
-            readings.update((name, checked(float(value))) for name, value in zip(names, values, strict=True))
+            readings.update((name, usable(float(value), "the driver")) for name, value in zip(names, values, strict=True))
 
     def close(self) -> None:
         if self._handle is not None:
@@ -300,7 +301,9 @@ class _Gpm:
         readings: dict[str, Reading] = {}
         for place, (name, (_, scale)) in enumerate(_GPM.items()):
             metric = self._question.metrics[place]
-            readings[name] = checked(metric.value * scale) if metric.nvmlReturn == 0 else Missing(_words(metric.nvmlReturn))
+            readings[name] = (
+                usable(metric.value * scale, "the driver") if metric.nvmlReturn == 0 else Missing(_words(metric.nvmlReturn))
+            )
         return readings
 
     def close(self) -> None:
@@ -309,13 +312,6 @@ class _Gpm:
                 self._nvml.nvmlGpmSampleFree(sample)
         self._samples = []
         self._absent = Missing("it is closed")
-
-
-def checked(value: float) -> Reading:
-    """A driver may answer with what cannot be."""
-    if value != value or value in (float("inf"), float("-inf")):
-        return Missing("the driver reports a value that is no number")
-    return value if value >= 0 else Missing(f"the driver reports {value:g}")
 
 
 def _words(code: int) -> str:
