@@ -253,7 +253,7 @@ def _lines(stream: Any, name: str) -> Iterator[bytes]:
 # -- coarser, so that a file stays small
 
 
-def thinned(samples: Sequence[Sample], before_s: float, span_s: float) -> Iterator[Sample]:
+def thinned(samples: Iterable[Sample], before_s: float, span_s: float) -> Iterator[Sample]:
     """Those before `before_s` joined to one of each source for each span: the mean of levels, the last of counters."""
     groups: dict[str, list[Sample]] = {}
     span: float | None = None

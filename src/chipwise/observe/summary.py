@@ -3,7 +3,7 @@ memory that does not grow: shares in a hundred bins, of which percentiles are kn
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -118,6 +118,10 @@ class Summary:
         busy = sample.readings.get("busy")
         if isinstance(busy, Missing):
             self._reasons[sample.source] = busy.reason
+
+    def add_all(self, samples: Iterable[Sample]) -> None:
+        for sample in samples:
+            self.add(sample)
 
     @property
     def seconds(self) -> float:

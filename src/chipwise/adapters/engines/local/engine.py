@@ -239,6 +239,11 @@ class Local:
             "starts": starts + 1,
             "controller": dict(self.config.controller),
             "account": user.written() if user is not None else None,
+            "watch": {
+                "labels": {"job": job.id, "attempt": str(number), "owner": spec.owner, "team": spec.team, "engine": self.name},
+                "predicted": dict(spec.predicted),
+                "usd_per_hour": attempt.where.usd_per_hour,
+            },
         }
         try:
             folder.make_folder(path)
