@@ -15,6 +15,7 @@ from chipwise.errors import BadInput
 from chipwise.observe.recording import MOST_LINE, Decoder, Encoder, header_line, thinned
 from chipwise.observe.sample import Recording, Sample
 
+NAME = "recording.jsonl"  # in the folder of an attempt
 MOST_BYTES = 16 << 20
 # What stays as it was, in seconds before now, and how long the spans are to which older samples are joined; until it is small.
 _COARSER = ((3600.0, 30.0), (3600.0, 120.0), (1800.0, 600.0), (600.0, 3600.0), (120.0, 6 * 3600.0))

@@ -21,6 +21,7 @@ from chipwise.observe.sample import Device, Missing, Reading, Sample
 from chipwise.units import MIB
 
 SLOW_S = 10.0
+DRIVER = (Path("/proc/driver/nvidia/version"), Path("/dev/nvidiactl"))  # one of them is there where it is loaded
 NOT_SUPPORTED, NO_PERMISSION, DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, FUNCTION_NOT_FOUND = 3, 4, 9, 12, 13
 GPU_IS_LOST, RESET_REQUIRED, VERSION_MISMATCH = 15, 16, 18
 _REASONS = {
@@ -63,6 +64,8 @@ def connect(devices: Collection[int] | None = None, nvml: Any = None) -> Nvidia:
         try:
             nvml = import_module("pynvml")
         except ImportError:
+            if not any(path.exists() for path in DRIVER):
+                raise _no_driver() from None
             raise MissingExtra("Reading NVIDIA devices", "nvidia") from None
     try:
         nvml.nvmlInit()
@@ -75,10 +78,14 @@ def connect(devices: Collection[int] | None = None, nvml: Any = None) -> Nvidia:
     return Nvidia(nvml, sorted(range(count) if devices is None else set(devices)))
 
 
+def _no_driver() -> NotFound:
+    return NotFound("No NVIDIA driver is loaded.", remedy="Install it, or load it with `modprobe nvidia`.")
+
+
 def _cannot_start(error: Any) -> OutsideFailed:
     code = getattr(error, "value", None)
     if code in (LIBRARY_NOT_FOUND, DRIVER_NOT_LOADED):
-        return NotFound("No NVIDIA driver is loaded.", remedy="Install it, or load it with `modprobe nvidia`.")
+        return _no_driver()
     if code == NO_PERMISSION:
         return NotAllowed(
             "The NVIDIA driver does not admit this user.", remedy="Check the permissions of /dev/nvidiactl and /dev/nvidia*."

@@ -159,8 +159,11 @@ def test_no_such_device() -> None:
         nvidia.connect([0, 4], nvml=Nvml(count=2))
 
 
-def test_without_the_package_the_message_has_the_pip_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_the_message_has_the_pip_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
+    with pytest.raises(NotFound, match="No NVIDIA driver"):
+        nvidia.connect()
+    monkeypatch.setattr(nvidia, "DRIVER", (tmp_path,))
     with pytest.raises(MissingExtra, match=r"chipwise\[nvidia\]"):
         nvidia.connect()
 

@@ -52,7 +52,7 @@ OWN_LOG = "supervisor.log"
 LAST_WORDS = 300  # letters of what a supervisor that failed said of itself
 PROGRAM = "program"
 GOES_WITHIN_S = 600.0  # after the time that was named; a machine that is still there then stays
-RECORDING, WATCHED = "recording.jsonl", "watched.json"
+WATCHED = "watched.json"
 ORDER, LOCK, STATE, LEAVE, NOTICE, HEALTH, PROGRESS, ENDED, LOG = (
     "order.json",
     "lock",

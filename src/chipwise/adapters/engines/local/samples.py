@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.adapters.probes import host, program
-from chipwise.adapters.recordings import Appender
+from chipwise.adapters.recordings import NAME, Appender
 from chipwise.adapters.sampling import Group, Receiver, Sampler, Silent, device_probes
 from chipwise.observe.sample import Recording
 from chipwise.observe.summary import Summary
@@ -48,7 +48,7 @@ class Samples:
         group = Group([*probes, host.connect(), program.connect(lambda: _tree(pids), progress, nodes)])
         header = self._header(group)
         summary = self._summary = Summary(header.devices, header.usd_per_hour, header.kg_per_kwh)
-        return group, [Appender(self._at / folder.RECORDING, header, mode=folder.file_mode(self._at)).add, summary.add_all]
+        return group, [Appender(self._at / NAME, header, mode=folder.file_mode(self._at)).add, summary.add_all]
 
     def _header(self, group: Group) -> Recording:
         watch = self._order.get("watch") or {}
@@ -58,6 +58,7 @@ class Samples:
             labels={name: text for name, text in (watch.get("labels") or {}).items() if isinstance(text, str) and text},
             predicted=intervals(watch.get("predicted") or {}),
             usd_per_hour=watch.get("usd_per_hour"),
+            kg_per_kwh=watch.get("kg_per_kwh"),
         )
 
     def end(self) -> None:
