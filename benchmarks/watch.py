@@ -1,8 +1,8 @@
 """What watching costs: processor, memory, disk, and the speed of the program that is watched.
 
 Devices are simulated: `nvml_stand_in` takes the place of NVML, so the driver's own time is not in these figures; on a real
-device `watch_device.py` measures it. Host and program are real ones of this machine. Time of the processor is counted, not time by the
-clock: neighbours would be measured else.
+device `watch_device.py` measures it. Host and program are real ones of this machine. Time of the processor is counted, not time
+by the clock: neighbours would be measured else.
 """
 
 from __future__ import annotations

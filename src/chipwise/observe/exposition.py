@@ -47,7 +47,7 @@ def exposed(samples: Iterable[Sample], header: Recording) -> str:
                 continue
             full, scale = _name(room, metric)
             family = families.setdefault(full, (metric, room, []))
-            family[2].append(f"{full}{_text(labels)} {reading * scale:.10g}")
+            family[2].append(f"{full}{_text(labels)} {reading * scale!r}")
         missing.append(f"chipwise_missing{_text(labels)} {lost}")
     lines: list[str] = []
     for full, (metric, room, rows) in families.items():

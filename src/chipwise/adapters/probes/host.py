@@ -79,7 +79,7 @@ class Host:
         return (float(self._read("loadavg").split()[0]),)
 
     def _memory(self) -> Sequence[Reading]:
-        fields = _table(self._read("meminfo"), ":")
+        fields = _fields(self._read("meminfo"), "MemTotal", "MemAvailable")
         total, used = fields["MemTotal"] * _KIB, (fields["MemTotal"] - fields["MemAvailable"]) * _KIB
         limit, held = self._group.memory()
         if limit is not None and limit < total:
@@ -87,7 +87,7 @@ class Host:
         return (used, total)
 
     def _paging(self) -> Sequence[Reading]:
-        fields = _table(self._read("vmstat"), " ")
+        fields = _fields(self._read("vmstat"), "pswpin", "pswpout", "pgmajfault")
         return ((fields["pswpin"] + fields["pswpout"]) * float(self._page), fields["pgmajfault"])
 
     def _disks(self) -> Sequence[Reading]:
@@ -154,9 +154,10 @@ def _spent(before: Sequence[int], now: Sequence[int]) -> tuple[float, float, flo
     return float(sum(passed)), float(passed[3] + passed[4]), float(passed[4]), float(passed[7])
 
 
-def _table(text: str, separator: str) -> Mapping[str, float]:
-    pairs = (line.partition(separator) for line in text.splitlines())
-    return {name: float(value.split()[0]) for name, _, value in pairs if value.strip()}
+def _fields(text: str, *names: str) -> Mapping[str, float]:
+    """Of lines such as `MemTotal:   1000 kB` or `pswpin 5`, those with these names."""
+    rows = re.finditer(rf"^({'|'.join(names)}):?[ \t]+(\d+)", text, re.MULTILINE)
+    return {row[1]: float(row[2]) for row in rows}
 
 
 class Group:
@@ -180,13 +181,13 @@ class Group:
         names = ("memory.max", "memory.current", "inactive_file") if self._is_unified else _OLD_NAMES
         with suppress(ValueError, IndexError):
             limit, held = float(_content(self._memory, names[0])), float(_content(self._memory, names[1]))
-            droppable = _table(_content(self._memory, "memory.stat"), " ").get(names[2], 0.0)
+            droppable = _fields(_content(self._memory, "memory.stat"), names[2]).get(names[2], 0.0)
             return (limit if limit < _LIMITLESS else None), max(held - droppable, 0.0)
         return None, None
 
     def limited_s(self) -> float | None:
         with suppress(ValueError, IndexError):
-            fields = _table(_content(self._cpu, "cpu.stat"), " ")
+            fields = _fields(_content(self._cpu, "cpu.stat"), "throttled_usec", "throttled_time")
             if "throttled_usec" in fields:
                 return fields["throttled_usec"] / 1e6
             return fields["throttled_time"] / 1e9 if "throttled_time" in fields else None
