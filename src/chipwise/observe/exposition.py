@@ -48,7 +48,7 @@ def exposed(samples: Iterable[Sample], header: Recording) -> str:
             full, scale = _name(room, metric)
             family = families.setdefault(full, (metric, room, []))
             family[2].append(f"{full}{_text(labels)} {reading * scale!r}")
-        missing.append(f"chipwise_missing{_text(labels)} {lost}")
+        missing.append(f"chipwise_missing{_text(labels | {'source': sample.source})} {lost}")
     lines: list[str] = []
     for full, (metric, room, rows) in families.items():
         kind = "counter" if metric.kind is Kind.COUNTER else "gauge"

@@ -42,8 +42,9 @@ def rows(text: str) -> dict[str, float]:
             assert match, line
             assert match[1] in typed
             assert (typed[match[1]] == "counter") == match[1].endswith("_total")
-            assert line not in values
-            values[f"{match[1]}{{{match[2]}}}"] = float(match[3])
+            key = f"{match[1]}{{{match[2]}}}"
+            assert key not in values
+            values[key] = float(match[3])
     return values
 
 
