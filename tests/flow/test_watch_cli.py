@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -87,9 +88,9 @@ def test_what_cannot_be_is_one_sentence(chipwise: Chipwise, arguments: list[str]
 
 
 def test_a_job_that_runs_here_is_watched_by_default(chipwise: Chipwise) -> None:
-    own = {"CHIPWISE_GPUS": "none", "CHIPWISE_WATCH_S": "0.1", "PYTHONPATH": str(ROOT / "src")}
+    own = replace(chipwise, environment={"CHIPWISE_GPUS": "none", "CHIPWISE_WATCH_S": "0.1", "PYTHONPATH": str(ROOT / "src")})
     program = "import time; time.sleep(0.6)"
-    assert chipwise("run", "--name", "busy", "--", sys.executable, "-S", "-c", program, **own).code == 0
+    assert own("run", "--name", "busy", "--", sys.executable, "-S", "-c", program).code == 0
     done = chipwise("watch", "busy", "--once")
     assert done.code == 0
     assert "host" in done.out

@@ -180,7 +180,8 @@ def sentence(value: Mapping[str, Any]) -> str:
     """For a job's history: the devices together, and what they drew."""
     from chipwise.text import number, percent
 
-    devices = [device for device in (value.get("devices") or {}).values() if isinstance(device, dict)]
+    listed = value.get("devices")
+    devices = [device for device in listed.values() if isinstance(device, dict)] if isinstance(listed, dict) else []
     parts = []
     for name, words in (("busy", "busy"), ("sm_active", "multiprocessors"), ("dram_active", "memory bandwidth")):
         means = [device[name]["p50"] for device in devices if isinstance(device.get(name), dict) and "p50" in device[name]]

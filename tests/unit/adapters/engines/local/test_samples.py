@@ -43,7 +43,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("often")
 def test_devices_host_and_program_are_recorded_with_their_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", Nvml(count=2))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "pynvml", Nvml(count=2))
     watched(tmp_path, ORDER)
     recording = load(tmp_path / NAME).recording
     assert [device.source for device in recording.devices] == ["nvidia:1"]
