@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -110,9 +111,16 @@ def _live(watched: Watch, every: float, duration: float | None) -> None:
 
 def _lines(watched: Watch) -> list[str]:
     from chipwise.cli import text
-    from chipwise.cli.watch_view import lines
+    from chipwise.views.watch import lines
 
-    shown = lines(watched.store, watched.header, watched.source.notes, text.width(), text.speaks_unicode())
+    shown = lines(
+        watched.store,
+        watched.header,
+        watched.source.notes,
+        width=text.width(),
+        unicode=text.speaks_unicode(),
+        clock=time.strftime("%H:%M:%S"),
+    )
     return [text.printable(line) for line in shown]
 
 
@@ -123,14 +131,5 @@ def _show(watched: Watch, as_json: bool) -> None:
         text.show_json({"labels": dict(watched.header.labels), "summary": watched.summary.value()})
     else:
         text.show_laid(_lines(watched))
-        if words := _summary_words(watched):
+        if words := watched.summary_words():
             text.show_lines(words)
-
-
-def _summary_words(watched: Watch) -> str:
-    from chipwise.observe.summary import sentence
-    from chipwise.text import usd
-
-    value = watched.summary.value()
-    parts = [part for part in (sentence(value), f"{usd(value['usd'])}" if value.get("usd") else "") if part]
-    return f"So far (medians): {', '.join(parts)}." if parts else ""

@@ -6,9 +6,9 @@
     for step in job.steps(state, total=1000):   # restores `state`, yields the steps still to do, saves as it goes
         train_one(state)
 
-`job.batches(loader)` counts how long the program waits for data, and `job.add_tokens(n)` what it did: `chipwise watch` shows
-both. By hand: `job.Checkpoints(url).save(step, state)` and `.load()`. `job.leaving()` tells whether a notice came. `job.torch` and
-`job.jax` hold what is special to them. Everything is imported when it is first named: the import itself costs nothing.
+By hand: `job.Checkpoints(url).save(step, state)` and `.load()`. `job.leaving()` tells whether a notice came. `job.torch` and
+`job.jax` hold what is special to them. `job.batches(loader)` counts how long the program waits for data, `job.add_tokens(n)`
+what it did: `chipwise watch` shows both. Everything is imported when it is first named: the import itself costs nothing.
 """
 
 from __future__ import annotations

@@ -194,6 +194,15 @@ class Watch:
     def header(self) -> Recording:
         return self.source.header
 
+    def summary_words(self) -> str:
+        """In one sentence; empty where no device was read."""
+        from chipwise.observe.summary import sentence
+        from chipwise.text import usd
+
+        value = self.summary.value()
+        parts = [part for part in (sentence(value), usd(value["usd"]) if value.get("usd") else "") if part]
+        return f"So far (medians): {', '.join(parts)}." if parts else ""
+
     def close(self) -> None:
         self.source.close()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
 
@@ -20,12 +19,14 @@ _SHARES = ("busy", "sm_active", "tensor_active", "dram_active")
 _NAMES = {"sm_active": "SM", "tensor_active": "tensor", "dram_active": "DRAM", "busy": "busy", "power": "power"}
 
 
-def lines(store: Store, header: Recording, notes: Sequence[str] = (), width: int = 80, unicode: bool = True) -> list[str]:
-    """Of what was sampled so far."""
+def lines(
+    store: Store, header: Recording, notes: Sequence[str] = (), *, width: int = 80, unicode: bool = True, clock: str = ""
+) -> list[str]:
+    """Of what was sampled so far; `clock`: the time of day, as people write it."""
     sources = sorted(store.newest, key=_order)
     devices = [source for source in sources if _is_device(source)]
     names = {device.source: device for device in header.devices}
-    rows = [_title(store, header)]
+    rows = [_title(store, header, clock)]
     if devices:
         rows.append(_row(_HEAD[:-1], _HEAD[-1]))
         rows += [_device(store, store.newest[one], names.get(one), width, unicode) for one in devices[:MOST_DEVICES]]
@@ -52,11 +53,11 @@ def _order(source: str) -> tuple[str, int, str]:
     return kind, int(rest) if rest.isdecimal() else 0, rest
 
 
-def _title(store: Store, header: Recording) -> str:
+def _title(store: Store, header: Recording, clock: str) -> str:
     what = header.labels.get("job") or (f"process {header.labels['pid']}" if "pid" in header.labels else "this machine")
     attempt = f", attempt {header.labels['attempt']}" if header.labels.get("attempt", "1") != "1" else ""
     last = max((sample.at_s for sample in store.newest.values()), default=0.0)
-    return f"{what}{attempt}, sampled for {span(last)}, {time.strftime('%H:%M:%S')}"
+    return f"{what}{attempt}, sampled for {span(last)}{f', {clock}' if clock else ''}"
 
 
 def _row(cells: Sequence[str], rest: str) -> str:
@@ -130,11 +131,11 @@ def _program(store: Store, header: Recording, sample: Sample) -> list[str]:
     processes, threads = sample.value("processes"), sample.value("threads")
     first = []
     if cpu is not None:
-        first.append(f"cores in use {number(cpu)}")
+        first.append(f"cores {number(cpu)}")
     if thread is not None:
-        first.append(f"busiest thread {percent(thread)}")
+        first.append(f"busiest thread {_percent(thread)}")
     if memory is not None and processes is not None and threads is not None:
-        first.append(f"{size(memory)}, processes {processes:.0f}, threads {threads:.0f}")
+        first.append(f"{size(memory)}, {processes:.0f} process{'' if processes == 1 else 'es'}, {plural(threads, 'thread')}")
     ended = sample.readings.get("cpu")
     if not first and isinstance(ended, Missing):
         first.append(ended.reason)
@@ -150,6 +151,9 @@ def _steps(store: Store, header: Recording, sample: Sample) -> str:
     if (interval := header.predicted.get("steps_per_s")) is not None:
         low, value, high = interval
         words += f" (predicted {number(value)}" + (f", {number(low)} to {number(high)})" if low < high else ")")
+    for name, unit in (("tokens", "tokens/s"), ("data_wait", "")):
+        if (speed := store.rate(PROGRAM, name, 30.0)) is not None:
+            words += f", {number(speed)} {unit}" if unit else f", waiting for data {percent(min(speed, 1.0))}"
     return words
 
 

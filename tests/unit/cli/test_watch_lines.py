@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from chipwise.adapters.probes import nvidia
-from chipwise.cli.watch_view import lines, sparkline
 from chipwise.observe.sample import HOST, PROGRAM, Missing, Recording, Sample
 from chipwise.observe.series import Store
+from chipwise.views.watch import lines, sparkline
 from nvml_stand_in import Nvml
 
 HOST_READINGS = {
@@ -30,7 +30,7 @@ def watched(gpus: int, seconds: int = 90) -> tuple[Store, Recording]:
         counters = {"disk_read": 1e9 * at, "disk_written": 5e8 * at, "network_received": 1e8 * at}
         store.add(Sample(float(at), HOST, HOST_READINGS | counters))
         program = {"cpu": 3.4, "cpu_highest_thread": 0.99, "memory_used": 2e10, "processes": 9.0, "threads": 240.0}
-        store.add(Sample(float(at), PROGRAM, program | {"step": 2.5 * at}))
+        store.add(Sample(float(at), PROGRAM, program | {"step": 2.5 * at, "tokens": 1024.0 * at, "data_wait": 0.25 * at}))
     header = Recording(
         "", devices=probe.devices(), labels={"job": "a-name-of-thirty-letters-in-it-abcdefg", "attempt": "3"},
         predicted={"steps_per_s": (2.1, 2.6, 3.0)},
@@ -57,6 +57,7 @@ def test_a_device_has_one_line_with_its_history() -> None:
 def test_steps_stand_beside_their_prediction() -> None:
     text = " ".join(" ".join(lines(*watched(1))).split())
     assert "step 222, 2.5 steps/s (predicted 2.6, 2.1 to 3)" in text
+    assert "1,024 tokens/s, waiting for data 25.0%" in text
     assert "CPU 34.5% of 64 cores, busiest core 100%, memory 120 GiB of 512 GiB" in text
     assert "disk read 954 MiB/s" in text
 
