@@ -23,9 +23,9 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 from chipwise.adapters.engines.local import descendants
 from chipwise.adapters.probes import host, nvidia, program
 from chipwise.adapters.recordings import Appender
-from chipwise.adapters.sampling import Group
+from chipwise.adapters.sampling import ProbeGroup
 from chipwise.observe.sample import Recording, Sample
-from chipwise.observe.series import Store
+from chipwise.observe.series import SampleStore
 from chipwise.observe.summary import Summary
 from nvml_stand_in import Nvml
 
@@ -71,10 +71,10 @@ def _sample_cost() -> tuple[float, float, float]:
     worker = subprocess.Popen([sys.executable, "-S", "-c", WORK])
     try:
         probes = [nvidia.connect(nvml=_Unlogged(count=GPUS)), host.connect()]
-        group = Group([*probes, program.connect(lambda: [worker.pid, *descendants.below(worker.pid)])])
+        group = ProbeGroup([*probes, program.connect(lambda: [worker.pid, *descendants.below(worker.pid)])])
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "recording.jsonl"
-            appender, store, summary = Appender(path, Recording("")), Store(), Summary()
+            appender, store, summary = Appender(path, Recording("")), SampleStore(), Summary()
             time.sleep(0.5)
             group.read()
             reading = writing = 0.0
@@ -95,7 +95,7 @@ def _sample_cost() -> tuple[float, float, float]:
         worker.wait()
 
 
-def _slow_cost(group: Group) -> float:
+def _slow_cost(group: ProbeGroup) -> float:
     """Of what is read every ten seconds, once."""
     begun = time.process_time()
     for probe in group.probes:
@@ -115,13 +115,15 @@ def _supervisor() -> float:
     from chipwise.adapters.engines.local import folder
 
     with tempfile.TemporaryDirectory() as home:
-        at = Path(home) / "1"
-        at.mkdir()
+        attempt = Path(home) / "1"
+        attempt.mkdir()
         command = [sys.executable, "-S", "-c", WORK]
-        folder.write(at, folder.ORDER, {"command": command, "mark": str(at), "grace_s": 1, "watch": {"labels": {"job": "x"}}})
-        started = subprocess.Popen([sys.executable, "-P", "-m", folder.__package__ or "", str(at)], start_new_session=True)
+        folder.write(
+            attempt, folder.ORDER, {"command": command, "mark": str(attempt), "grace_s": 1, "watch": {"labels": {"job": "x"}}}
+        )
+        started = subprocess.Popen([sys.executable, "-P", "-m", folder.__package__ or "", str(attempt)], start_new_session=True)
         try:
-            while not (at / "recording.jsonl").exists():
+            while not (attempt / "recording.jsonl").exists():
                 time.sleep(0.05)
             time.sleep(2.0)
             before, begun = _cpu_s(started.pid), time.monotonic()
@@ -143,7 +145,7 @@ def _week() -> float:
     probe = host.connect()
     probe.read(0.0)
     [machine] = probe.read(1.0)
-    store = Store()
+    store = SampleStore()
     for second in range(0, WEEK_S, STEP_S):
         for number in range(GPUS):
             store.add(Sample(float(second), f"nvidia:{number}", gpu.readings))

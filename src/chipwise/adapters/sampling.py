@@ -53,7 +53,7 @@ class Silent:
     def close(self) -> None: ...
 
 
-class Group:
+class ProbeGroup:
     """Several probes by one clock, which begins at 0."""
 
     def __init__(self, probes: Sequence[Probe]) -> None:
@@ -76,7 +76,7 @@ Receiver = Callable[[Sequence[Sample]], None]
 
 
 class Sampler:
-    def __init__(self, prepare: Callable[[], tuple[Group, Sequence[Receiver]]], every_s: float) -> None:
+    def __init__(self, prepare: Callable[[], tuple[ProbeGroup, Sequence[Receiver]]], every_s: float) -> None:
         """`prepare` is called in the thread: a driver may take long to open, or hang."""
         self._prepare, self._every_s = prepare, every_s
         self._ends = threading.Event()

@@ -13,7 +13,7 @@ import click
 from chipwise.cli.parameter_types import Duration, WholeNumber
 
 if TYPE_CHECKING:
-    from chipwise.api.observe.watching import Watch
+    from chipwise.api.observe.watching import LiveWatch
 
 
 @click.command()
@@ -62,13 +62,13 @@ def watch(
     from chipwise.cli import text
     from chipwise.errors import BadInput
 
-    wanted = watching.Wanted(job, pid, scrape)
+    wanted = watching.WatchTarget(job, pid, scrape)
     wanted.check(everything)
     if replay is not None:
         if job is not None or pid is not None or everything or scrape or record or serve:
             raise BadInput("--replay cannot be combined with what is watched now.", remedy="Give --replay FILE alone.")
-        shown, is_cut = watching.replayed(replay)
-        _show(shown, as_json)
+        recorded, is_cut = watching.replayed(replay)
+        _show(recorded, as_json)
         if is_cut:
             text.say(f"The end of {replay} is missing: it was cut off while it was written.")
         return
@@ -97,7 +97,7 @@ def watch(
             _show(watched, as_json)
 
 
-def _live(watched: Watch, every: float, duration: float | None) -> None:
+def _live(watched: LiveWatch, every: float, duration: float | None) -> None:
     from rich.live import Live
     from rich.text import Text
 
@@ -109,11 +109,11 @@ def _live(watched: Watch, every: float, duration: float | None) -> None:
     _show(watched, as_json=False)
 
 
-def _lines(watched: Watch) -> list[str]:
+def _lines(watched: LiveWatch) -> list[str]:
     from chipwise.cli import text
     from chipwise.views.watch import lines
 
-    shown = lines(
+    rows = lines(
         watched.store,
         watched.header,
         watched.source.notes,
@@ -121,10 +121,10 @@ def _lines(watched: Watch) -> list[str]:
         unicode=text.speaks_unicode(),
         clock=time.strftime("%H:%M:%S"),
     )
-    return [text.printable(line) for line in shown]
+    return [text.printable(line) for line in rows]
 
 
-def _show(watched: Watch, as_json: bool) -> None:
+def _show(watched: LiveWatch, as_json: bool) -> None:
     from chipwise.cli import text
 
     if as_json:

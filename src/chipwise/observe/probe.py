@@ -23,7 +23,7 @@ class Probe(Protocol):
     def close(self) -> None: ...
 
 
-def usable(value: object, author: str, most: float = math.inf) -> Reading:
+def usable(value: object, author: str, highest: float = math.inf) -> Reading:
     """A number that can be, or why it cannot: drivers and exporters answer with anything."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return Missing(f"{author} reports no number for it")
@@ -31,4 +31,4 @@ def usable(value: object, author: str, most: float = math.inf) -> Reading:
         return Missing(f"{author} reports {value:g}, which is no number")
     if value < 0:
         return Missing(f"{author} reports {value:g}, which is below zero")
-    return float(value) if value <= most else Missing(f"{author} reports {value:g}, which cannot be")
+    return float(value) if value <= highest else Missing(f"{author} reports {value:g}, which cannot be")

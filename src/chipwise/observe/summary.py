@@ -16,7 +16,7 @@ LONGEST_GAP_S = 60.0  # between two samples of power; what was drawn in a longer
 _J_PER_KWH = 3.6e6
 
 
-class Shares:
+class ShareHistogram:
     """How often a share had which size."""
 
     __slots__ = ("_bins", "_count", "_sum")
@@ -34,10 +34,10 @@ class Shares:
         """The lowest share that so many percent do not exceed."""
         if not self._count:
             return None
-        passed, wanted = 0, rank / 100.0 * self._count
+        seen_count, wanted = 0, rank / 100.0 * self._count
         for place, count in enumerate(self._bins):
-            passed += count
-            if passed >= wanted and passed:
+            seen_count += count
+            if seen_count >= wanted and seen_count:
                 return place / BINS
         return 1.0
 
@@ -50,7 +50,7 @@ class Shares:
 
 @dataclass(slots=True)
 class _Source:
-    shares: dict[str, Shares] = field(default_factory=dict)
+    shares: dict[str, ShareHistogram] = field(default_factory=dict)
     first_energy_j: float | None = None
     counted_j: float = 0.0  # by the device's own counter
     drawn_j: float = 0.0  # by its power
@@ -65,7 +65,7 @@ class _Source:
     def add(self, sample: Sample) -> None:
         for name in (*SHARES, "cpu"):
             if (share := sample.value(name)) is not None and not (sample.source == PROGRAM and name == "cpu"):
-                self.shares.setdefault(name, Shares()).add(share)
+                self.shares.setdefault(name, ShareHistogram()).add(share)
         self._add_energy(sample)
         if (memory := sample.value("memory_used")) is not None:
             self.memory_peak = max(memory, self.memory_peak or 0.0)

@@ -39,7 +39,7 @@ class ObserveVerbs(Opened):
         from chipwise.api.observe import watching
         from chipwise.units import parse_seconds
 
-        wanted = watching.Wanted(job, pid, (scrape,) if isinstance(scrape, str) else tuple(scrape))
+        wanted = watching.WatchTarget(job, pid, (scrape,) if isinstance(scrape, str) else tuple(scrape))
         wanted.check(everything)
         if replay is not None:
             if job is not None or pid is not None or everything or scrape or record is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from textwrap import wrap
 
 from chipwise.observe.sample import HOST, PROGRAM, SERVER, Device, Missing, Recording, Sample
-from chipwise.observe.series import Store
+from chipwise.observe.series import SampleStore
 from chipwise.text import number, percent, plural, size, span
 from chipwise.units import GIB
 
@@ -20,7 +20,7 @@ _NAMES = {"sm_active": "SM", "tensor_active": "tensor", "dram_active": "DRAM", "
 
 
 def lines(
-    store: Store, header: Recording, notes: Sequence[str] = (), *, width: int = 80, unicode: bool = True, clock: str = ""
+    store: SampleStore, header: Recording, notes: Sequence[str] = (), *, width: int = 80, unicode: bool = True, clock: str = ""
 ) -> list[str]:
     """Of what was sampled so far; `clock`: the time of day, as people write it."""
     sources = sorted(store.newest, key=_order)
@@ -53,20 +53,20 @@ def _order(source: str) -> tuple[str, int, str]:
     return kind, int(rest) if rest.isdecimal() else 0, rest
 
 
-def _title(store: Store, header: Recording, clock: str) -> str:
-    what = header.labels.get("job") or (f"process {header.labels['pid']}" if "pid" in header.labels else "this machine")
+def _title(store: SampleStore, header: Recording, clock: str) -> str:
+    subject = header.labels.get("job") or (f"process {header.labels['pid']}" if "pid" in header.labels else "this machine")
     attempt = f", attempt {header.labels['attempt']}" if header.labels.get("attempt", "1") != "1" else ""
     last = max((sample.at_s for sample in store.newest.values()), default=0.0)
-    return f"{what}{attempt}, sampled for {span(last)}{f', {clock}' if clock else ''}"
+    return f"{subject}{attempt}, sampled for {span(last)}{f', {clock}' if clock else ''}"
 
 
 def _row(cells: Sequence[str], rest: str) -> str:
-    first, *others = (cell[:width] for cell, width in zip(cells, _WIDTHS, strict=True))
-    padded = [first.ljust(_WIDTHS[0]), *(cell.rjust(width) for cell, width in zip(others, _WIDTHS[1:], strict=True))]
+    first, *numbers = (cell[:width] for cell, width in zip(cells, _WIDTHS, strict=True))
+    padded = [first.ljust(_WIDTHS[0]), *(cell.rjust(width) for cell, width in zip(numbers, _WIDTHS[1:], strict=True))]
     return f"{' '.join(padded)} {rest}".rstrip()
 
 
-def _device(store: Store, sample: Sample, device: Device | None, width: int, unicode: bool) -> str:
+def _device(store: SampleStore, sample: Sample, device: Device | None, width: int, unicode: bool) -> str:
     kind, _, index = sample.source.partition(":")
     name = (device.chip or device.name if device is not None else kind).removeprefix("NVIDIA ").removeprefix("AMD ")
     shares = [_percent(sample.value(share)) for share in _SHARES]
@@ -93,7 +93,7 @@ def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.0f}%"
 
 
-def _reasons(store: Store, devices: Sequence[str]) -> list[str]:
+def _reasons(store: SampleStore, devices: Sequence[str]) -> list[str]:
     """Why columns are empty, each reason once."""
     by_reason: dict[str, list[str]] = {}
     for source in devices:
@@ -105,7 +105,7 @@ def _reasons(store: Store, devices: Sequence[str]) -> list[str]:
     return [line for sentence in sentences for line in wrap(sentence, 80)][:3]
 
 
-def _host(store: Store, sample: Sample) -> list[str]:
+def _host(store: SampleStore, sample: Sample) -> list[str]:
     cpu, cores, busiest = sample.value("cpu"), sample.value("cores"), sample.value("cpu_highest_core")
     used, total = sample.value("memory_used"), sample.value("memory_total")
     parts = []
@@ -115,18 +115,18 @@ def _host(store: Store, sample: Sample) -> list[str]:
         parts.append(f"busiest core {percent(busiest)}")
     if used is not None and total is not None:
         parts.append(f"memory {size(used)} of {size(total)}")
-    more = []
+    traffic = []
     for words, name in (("disk read", "disk_read"), ("written", "disk_written"), ("network in", "network_received")):
         if (rate := store.rate(HOST, name)) is not None:
-            more.append(f"{words} {size(rate)}/s")
+            traffic.append(f"{words} {size(rate)}/s")
     pressures = [(name, sample.value(f"pressure_{name}")) for name in ("cpu", "memory", "io")]
     waits = [f"{name} {percent(value)}" for name, value in pressures if value]
     if waits:
-        more.append(f"waiting for {', '.join(waits)}")
-    return [", ".join(parts), ", ".join(more)]
+        traffic.append(f"waiting for {', '.join(waits)}")
+    return [", ".join(parts), ", ".join(traffic)]
 
 
-def _program(store: Store, header: Recording, sample: Sample) -> list[str]:
+def _program(store: SampleStore, header: Recording, sample: Sample) -> list[str]:
     cpu, thread, memory = (sample.value(name) for name in ("cpu", "cpu_highest_thread", "memory_used"))
     processes, threads = sample.value("processes"), sample.value("threads")
     first = []
@@ -142,7 +142,7 @@ def _program(store: Store, header: Recording, sample: Sample) -> list[str]:
     return [", ".join(first), _steps(store, header, sample)]
 
 
-def _steps(store: Store, header: Recording, sample: Sample) -> str:
+def _steps(store: SampleStore, header: Recording, sample: Sample) -> str:
     """How fast it is beside what was predicted."""
     step, rate = sample.value("step"), store.rate(PROGRAM, "step", 30.0)
     if step is None:
@@ -157,7 +157,7 @@ def _steps(store: Store, header: Recording, sample: Sample) -> str:
     return words
 
 
-def _server(store: Store, sample: Sample) -> list[str]:
+def _server(store: SampleStore, sample: Sample) -> list[str]:
     parts = []
     for words, name in (("running", "running"), ("waiting", "waiting")):
         if (count := sample.value(name)) is not None:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.adapters import recordings
 from chipwise.adapters.recordings import Appender, Follower
 from chipwise.errors import BadInput
 from chipwise.observe.recording import load
@@ -75,7 +74,7 @@ def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.Monk
     appender.add([host(0.0)])
     write = os.write
     with monkeypatch.context() as patched:
-        patched.setattr(recordings.os, "write", lambda handle, content: write(handle, content[:10]))
+        patched.setattr(os, "write", lambda handle, content: write(handle, content[:10]))
         with pytest.raises(OSError, match="full"):
             appender.add([host(1.0)])
     appender.add([host(2.0)])

@@ -6,7 +6,7 @@ import pytest
 
 from chipwise.adapters.probes import nvidia
 from chipwise.observe.sample import HOST, PROGRAM, Missing, Recording, Sample
-from chipwise.observe.series import Store
+from chipwise.observe.series import SampleStore
 from chipwise.views.watch import lines, sparkline
 from nvml_stand_in import Nvml
 
@@ -22,8 +22,8 @@ HOST_READINGS = {
 }
 
 
-def watched(gpus: int, seconds: int = 90) -> tuple[Store, Recording]:
-    probe, store = nvidia.connect(nvml=Nvml(count=gpus)), Store()
+def watched(gpus: int, seconds: int = 90) -> tuple[SampleStore, Recording]:
+    probe, store = nvidia.connect(nvml=Nvml(count=gpus)), SampleStore()
     for at in range(seconds):
         for sample in probe.read(float(at)):
             store.add(sample)
@@ -63,7 +63,7 @@ def test_steps_stand_beside_their_prediction() -> None:
 
 
 def test_a_reason_stands_below_what_is_missing() -> None:
-    store = Store()
+    store = SampleStore()
     store.add(
         Sample(0.0, "nvidia:0", {"busy": 0.5, "sm_active": Missing("no counters"), "tensor_active": Missing("no counters")})
     )
@@ -73,7 +73,7 @@ def test_a_reason_stands_below_what_is_missing() -> None:
 
 
 def test_nothing_yet_is_a_title() -> None:
-    assert len(lines(Store(), Recording(""))) == 1
+    assert len(lines(SampleStore(), Recording(""))) == 1
 
 
 def test_a_sparkline_in_letters_that_the_terminal_has() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from chipwise.observe.metrics import Kind
 from chipwise.observe.sample import HOST, Missing, Sample
-from chipwise.observe.series import Series, Store, kind_of
+from chipwise.observe.series import SampleStore, Series, kind_of
 
 SMALL = ((1.0, 6), (3.0, 4), (12.0, 4))
 
@@ -79,7 +79,7 @@ def test_a_rate_is_taken_between_values_and_not_over_a_reset() -> None:
 
 
 def test_a_missing_sensor_is_in_the_newest_sample_and_in_no_series() -> None:
-    store = Store()
+    store = SampleStore()
     store.add(Sample(1.0, "nvidia:0", {"busy": 0.5, "power": Missing("no such sensor")}))
     assert store.recent("nvidia:0", "busy", 5) == [0.5]
     assert store.series("nvidia:0", "power") is None
@@ -87,7 +87,7 @@ def test_a_missing_sensor_is_in_the_newest_sample_and_in_no_series() -> None:
 
 
 def test_a_value_that_is_no_number_is_not_stored() -> None:
-    store = Store()
+    store = SampleStore()
     store.add(Sample(1.0, HOST, {"cpu": math.nan, "load": math.inf}))
     assert store.size_bytes == 0
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.observe.sample import HOST, PROGRAM, Device, Missing, Sample
-from chipwise.observe.summary import Shares, Summary, sentence
+from chipwise.observe.summary import ShareHistogram, Summary, sentence
 
 
 def watched(samples: list[Sample], **prices: float) -> Summary:
@@ -56,7 +56,7 @@ def test_what_was_not_measured_is_left_out_and_its_reason_stays() -> None:
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=1))
 def test_percentiles_are_known_to_one_percent(shares: list[float]) -> None:
-    counted = Shares()
+    counted = ShareHistogram()
     for share in shares:
         counted.add(share)
     for rank in (10, 50, 90):

@@ -159,14 +159,14 @@ def _generation(value: object) -> Reading:
 
 def _run_program() -> str:
     try:
-        done = subprocess.run(["amd-smi", "metric", "--json"], capture_output=True, timeout=WITHIN_S, check=True)
+        completed = subprocess.run(["amd-smi", "metric", "--json"], capture_output=True, timeout=WITHIN_S, check=True)
     except subprocess.TimeoutExpired:
         raise TryLater(
             f"amd-smi did not answer within {WITHIN_S:g} s.", remedy="Check the driver: dmesg shows its errors."
         ) from None
     except (OSError, subprocess.SubprocessError) as error:
         raise OutsideFailed(f"amd-smi failed: {error}.", remedy="Check that `amd-smi metric --json` works.") from error
-    return done.stdout[:MOST_BYTES].decode(errors="replace")
+    return completed.stdout[:MOST_BYTES].decode(errors="replace")
 
 
 # -- the library
@@ -191,17 +191,17 @@ class _Library:
         """In the form of the program's JSON, so that one table reads both."""
         library = self._library
         row: dict[str, Any] = {
-            "usage": _asked(lambda: library.amdsmi_get_gpu_activity(handle)),
-            "power": _asked(lambda: library.amdsmi_get_power_info(handle)),
+            "usage": _answer_or_none(lambda: library.amdsmi_get_gpu_activity(handle)),
+            "power": _answer_or_none(lambda: library.amdsmi_get_power_info(handle)),
             "temperature": {
-                "hotspot": _asked(lambda: self._temperature(handle, "HOTSPOT", "JUNCTION")),
-                "mem": _asked(lambda: self._temperature(handle, "VRAM")),
+                "hotspot": _answer_or_none(lambda: self._temperature(handle, "HOTSPOT", "JUNCTION")),
+                "mem": _answer_or_none(lambda: self._temperature(handle, "VRAM")),
             },
-            "mem_usage": _asked(lambda: _vram(library.amdsmi_get_gpu_vram_usage(handle))),
-            "clock": {"gfx": _asked(lambda: library.amdsmi_get_clock_info(handle, library.AmdSmiClkType.GFX))},
-            "pcie": _asked(lambda: _link(library.amdsmi_get_pcie_info(handle)["pcie_metric"])),
-            "ecc": _asked(lambda: _errors(library.amdsmi_get_gpu_total_ecc_count(handle))),
-            "energy": _asked(lambda: _energy(library.amdsmi_get_energy_count(handle))),
+            "mem_usage": _answer_or_none(lambda: _vram(library.amdsmi_get_gpu_vram_usage(handle))),
+            "clock": {"gfx": _answer_or_none(lambda: library.amdsmi_get_clock_info(handle, library.AmdSmiClkType.GFX))},
+            "pcie": _answer_or_none(lambda: _link(library.amdsmi_get_pcie_info(handle)["pcie_metric"])),
+            "ecc": _answer_or_none(lambda: _errors(library.amdsmi_get_gpu_total_ecc_count(handle))),
+            "energy": _answer_or_none(lambda: _energy(library.amdsmi_get_energy_count(handle))),
         }
         return {name: _reading(name, _first(row, places)) for name, places in _PLACES.items()}
 
@@ -213,7 +213,7 @@ class _Library:
         return library.amdsmi_get_temp_metric(handle, sensor, library.AmdSmiTemperatureMetric.CURRENT)
 
 
-def _asked(ask: Callable[[], Any]) -> Any:
+def _answer_or_none(ask: Callable[[], Any]) -> Any:
     with suppress(Exception):  # every kind of the library's own errors means that this sensor has nothing to say
         return ask()
     return None

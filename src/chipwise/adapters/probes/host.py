@@ -50,7 +50,7 @@ class Host:
             (("pressure_io",), lambda: self._pressure("io")),
             (("cpu_limited",), self._limited),
         ):
-            _several(readings, names, ask)
+            _add_readings(readings, names, ask)
         return [Sample(at_s, HOST, readings)]
 
     def close(self) -> None: ...
@@ -81,9 +81,9 @@ class Host:
     def _memory(self) -> Sequence[Reading]:
         fields = _fields(self._read("meminfo"), "MemTotal", "MemAvailable")
         total, used = fields["MemTotal"] * _KIB, (fields["MemTotal"] - fields["MemAvailable"]) * _KIB
-        limit, held = self._group.memory()
+        limit, held_bytes = self._group.memory()
         if limit is not None and limit < total:
-            return (held if held is not None else used, limit)
+            return (held_bytes if held_bytes is not None else used, limit)
         return (used, total)
 
     def _paging(self) -> Sequence[Reading]:
@@ -124,7 +124,7 @@ class Host:
         return (self._proc / name).read_text(errors="replace")
 
 
-def _several(readings: dict[str, Reading], names: Sequence[str], ask: Callable[[], Sequence[Reading]]) -> None:
+def _add_readings(readings: dict[str, Reading], names: Sequence[str], ask: Callable[[], Sequence[Reading]]) -> None:
     try:
         readings.update(zip(names, ask(), strict=True))
     except PermissionError:
@@ -149,9 +149,9 @@ def _cpu_times(proc: Path) -> dict[str, list[int]]:
 
 def _spent(before: Sequence[int], now: Sequence[int]) -> tuple[float, float, float, float]:
     """Ticks in all, idle, waiting for a disk, stolen; guests are counted in user time already."""
-    passed = [max(last - first, 0) for first, last in zip(before[:8], now[:8], strict=False)]
-    passed += [0] * (8 - len(passed))
-    return float(sum(passed)), float(passed[3] + passed[4]), float(passed[4]), float(passed[7])
+    ticks = [max(last - first, 0) for first, last in zip(before[:8], now[:8], strict=False)]
+    ticks += [0] * (8 - len(ticks))
+    return float(sum(ticks)), float(ticks[3] + ticks[4]), float(ticks[4]), float(ticks[7])
 
 
 def _fields(text: str, *names: str) -> Mapping[str, float]:
@@ -160,7 +160,7 @@ def _fields(text: str, *names: str) -> Mapping[str, float]:
     return {row[1]: float(row[2]) for row in rows}
 
 
-class Group:
+class ControlGroup:
     """The control group of this process; whatever is not there is None."""
 
     def __init__(self, cpu: Path | None, memory: Path | None, is_unified: bool) -> None:
@@ -177,12 +177,12 @@ class Group:
         return None
 
     def memory(self) -> tuple[float | None, float | None]:
-        """The limit, and what is held of it without what can be dropped."""
+        """The limit, and what is held_bytes of it without what can be dropped."""
         names = ("memory.max", "memory.current", "inactive_file") if self._is_unified else _OLD_NAMES
         with suppress(ValueError, IndexError):
-            limit, held = float(_content(self._memory, names[0])), float(_content(self._memory, names[1]))
+            limit, held_bytes = float(_content(self._memory, names[0])), float(_content(self._memory, names[1]))
             droppable = _fields(_content(self._memory, "memory.stat"), names[2]).get(names[2], 0.0)
-            return (limit if limit < _LIMITLESS else None), max(held - droppable, 0.0)
+            return (limit if limit < _LIMITLESS else None), max(held_bytes - droppable, 0.0)
         return None, None
 
     def limited_s(self) -> float | None:
@@ -200,7 +200,7 @@ class Group:
 _OLD_NAMES = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 
 
-def group_of(proc: Path, groups: Path) -> Group:
+def group_of(proc: Path, groups: Path) -> ControlGroup:
     """Of version 2 where there is one, else of version 1; in a container its folder may be the root of the mount."""
     paths: dict[str, str] = {}
     with suppress(OSError):
@@ -210,8 +210,8 @@ def group_of(proc: Path, groups: Path) -> Group:
             paths.update((name, path) for name in names.split(","))
     if (groups / "cgroup.controllers").exists():
         own = _folder(groups, paths.get("", "/"))
-        return Group(own, own, is_unified=True)
-    return Group(
+        return ControlGroup(own, own, is_unified=True)
+    return ControlGroup(
         _folder(groups / "cpu", paths.get("cpu", "/")), _folder(groups / "memory", paths.get("memory", "/")), is_unified=False
     )
 

@@ -113,14 +113,14 @@ def readings_of(report: Mapping[str, Any]) -> dict[int, dict[str, Reading]]:
     for runtime in _list(report, "neuron_runtime_data"):
         content = _object(runtime, "report")
         in_use = _object(_object(content, "neuroncore_counters"), "neuroncores_in_use")
-        held: set[int] = set()
+        held_devices: set[int] = set()
         for text, core in in_use.items():
             if not text.isdecimal() or not isinstance(core, dict):
                 continue
-            held.add(int(text) // cores)
+            held_devices.add(int(text) // cores)
             share = usable(core.get("neuroncore_utilization"), _AUTHOR, 100.0 * MOST_SHARE)
             shares[int(text)] = _sum(shares.get(int(text), 0.0), share if isinstance(share, Missing) else share / 100.0)
-        for device in held & holders.keys():
+        for device in held_devices & holders.keys():
             holders[device] += 1.0
         memory = _object(_object(content, "memory_used"), "neuron_runtime_used_bytes")
         by_core = _object(_object(memory, "usage_breakdown"), "neuroncore_memory_usage")
@@ -128,8 +128,8 @@ def readings_of(report: Mapping[str, Any]) -> dict[int, dict[str, Reading]]:
             for text, parts in by_core.items():
                 if text.isdecimal() and isinstance(parts, dict) and (device := int(text) // cores) in used:
                     used[device] += sum(size for size in parts.values() if isinstance(size, int | float) and size > 0)
-        elif len(held) == 1 and isinstance(total := usable(memory.get("neuron_device"), _AUTHOR), float):
-            used[min(held)] = used.get(min(held), 0.0) + total
+        elif len(held_devices) == 1 and isinstance(total := usable(memory.get("neuron_device"), _AUTHOR), float):
+            used[min(held_devices)] = used.get(min(held_devices), 0.0) + total
         elif memory:
             unknown_memory = True
     errors = {

@@ -186,14 +186,14 @@ class _Unit:
             return Sample(at_s, self.source, {"busy": self._lost})
         nvml, handle = self._nvml, self._handle
         readings: dict[str, Reading] = {}
-        self._several(readings, ("busy", "memory_busy"), lambda: _shares(nvml.nvmlDeviceGetUtilizationRates(handle)))
+        self._add_readings(readings, ("busy", "memory_busy"), lambda: _shares(nvml.nvmlDeviceGetUtilizationRates(handle)))
         readings |= self._gpm.read()
-        self._several(readings, ("memory_used", "memory_total"), lambda: _memory(nvml.nvmlDeviceGetMemoryInfo(handle)))
-        self._one(readings, "power", lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1e3)
-        self._one(readings, "energy", lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1e3)
-        self._one(readings, "temperature", lambda: nvml.nvmlDeviceGetTemperature(handle, _CHIP))
-        self._one(readings, "clock", lambda: nvml.nvmlDeviceGetClockInfo(handle, _SM))
-        self._several(
+        self._add_readings(readings, ("memory_used", "memory_total"), lambda: _memory(nvml.nvmlDeviceGetMemoryInfo(handle)))
+        self._add_reading(readings, "power", lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1e3)
+        self._add_reading(readings, "energy", lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1e3)
+        self._add_reading(readings, "temperature", lambda: nvml.nvmlDeviceGetTemperature(handle, _CHIP))
+        self._add_reading(readings, "clock", lambda: nvml.nvmlDeviceGetClockInfo(handle, _SM))
+        self._add_readings(
             readings,
             ("throttled_power", "throttled_heat", "throttled_hardware"),
             lambda: _throttling(self._clock_reasons()),
@@ -207,23 +207,25 @@ class _Unit:
     def _read_slow(self) -> dict[str, Reading]:
         nvml, handle = self._nvml, self._handle
         readings: dict[str, Reading] = {}
-        self._one(readings, "power_limit", lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1e3)
-        self._one(readings, "clock_max", lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, _SM))
-        self._one(readings, "memory_temperature", lambda: self._field(_MEMORY_TEMPERATURE))
-        self._one(readings, "pcie_generation", lambda: nvml.nvmlDeviceGetCurrPcieLinkGeneration(handle))
-        self._one(readings, "pcie_generation_max", lambda: nvml.nvmlDeviceGetMaxPcieLinkGeneration(handle))
-        self._one(readings, "pcie_width", lambda: nvml.nvmlDeviceGetCurrPcieLinkWidth(handle))
-        self._one(readings, "pcie_width_max", lambda: nvml.nvmlDeviceGetMaxPcieLinkWidth(handle))
-        self._one(readings, "pcie_replays", lambda: nvml.nvmlDeviceGetPcieReplayCounter(handle))
-        self._one(readings, "nvlink_errors", self._link_errors)
-        self._one(readings, "ecc_corrected", lambda: nvml.nvmlDeviceGetTotalEccErrors(handle, _CORRECTED, _SINCE_START))
-        self._one(readings, "ecc_uncorrected", lambda: nvml.nvmlDeviceGetTotalEccErrors(handle, _UNCORRECTED, _SINCE_START))
-        self._several(
+        self._add_reading(readings, "power_limit", lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1e3)
+        self._add_reading(readings, "clock_max", lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, _SM))
+        self._add_reading(readings, "memory_temperature", lambda: self._field(_MEMORY_TEMPERATURE))
+        self._add_reading(readings, "pcie_generation", lambda: nvml.nvmlDeviceGetCurrPcieLinkGeneration(handle))
+        self._add_reading(readings, "pcie_generation_max", lambda: nvml.nvmlDeviceGetMaxPcieLinkGeneration(handle))
+        self._add_reading(readings, "pcie_width", lambda: nvml.nvmlDeviceGetCurrPcieLinkWidth(handle))
+        self._add_reading(readings, "pcie_width_max", lambda: nvml.nvmlDeviceGetMaxPcieLinkWidth(handle))
+        self._add_reading(readings, "pcie_replays", lambda: nvml.nvmlDeviceGetPcieReplayCounter(handle))
+        self._add_reading(readings, "nvlink_errors", self._link_errors)
+        self._add_reading(readings, "ecc_corrected", lambda: nvml.nvmlDeviceGetTotalEccErrors(handle, _CORRECTED, _SINCE_START))
+        self._add_reading(
+            readings, "ecc_uncorrected", lambda: nvml.nvmlDeviceGetTotalEccErrors(handle, _UNCORRECTED, _SINCE_START)
+        )
+        self._add_readings(
             readings,
             ("remapped_rows", "remap_pending", "remap_failed"),
             lambda: _remapped(nvml.nvmlDeviceGetRemappedRows(handle)),
         )
-        self._one(readings, "processes", lambda: len(nvml.nvmlDeviceGetComputeRunningProcesses(handle)))
+        self._add_reading(readings, "processes", lambda: len(nvml.nvmlDeviceGetComputeRunningProcesses(handle)))
         return readings
 
     def _clock_reasons(self) -> int:
@@ -244,10 +246,10 @@ class _Unit:
         except self._nvml.NVMLError:
             return _sum_of_fields(self._nvml, self._nvml.nvmlDeviceGetFieldValues(self._handle, list(_LINK_ERRORS)))
 
-    def _one(self, readings: dict[str, Reading], name: str, ask: Callable[[], float]) -> None:
-        self._several(readings, (name,), lambda: (ask(),))
+    def _add_reading(self, readings: dict[str, Reading], name: str, ask: Callable[[], float]) -> None:
+        self._add_readings(readings, (name,), lambda: (ask(),))
 
-    def _several(self, readings: dict[str, Reading], names: Sequence[str], ask: Callable[[], Sequence[float]]) -> None:
+    def _add_readings(self, readings: dict[str, Reading], names: Sequence[str], ask: Callable[[], Sequence[float]]) -> None:
         """What one call answers, or for each name why it does not."""
         try:
             values = ask()

@@ -39,9 +39,9 @@ def connect(
     progress: Path | None = None,
     device_nodes: Sequence[int] = (),
     proc: Path = Path("/proc"),
-) -> Program:
+) -> ProgramProbe:
     """`tree`: its processes, itself first; `device_nodes`: the NUMA nodes of the devices that it uses."""
-    return Program(tree, progress, device_nodes, proc)
+    return ProgramProbe(tree, progress, device_nodes, proc)
 
 
 def check(pid: int, proc: Path = Path("/proc")) -> None:
@@ -61,11 +61,11 @@ class _Thread:
     at_s: float
     cpu_s: float
     waiting: float
-    taken: float
+    preemptions: float
     share: float = 0.0  # of a core, between its last two turns
 
 
-class Program:
+class ProgramProbe:
     def __init__(
         self, tree: Callable[[], Iterable[int]], progress: Path | None, device_nodes: Sequence[int], proc: Path
     ) -> None:
@@ -172,14 +172,16 @@ class Program:
         if known is not None and at_s > known.at_s:
             now.share = min(max(now.cpu_s - known.cpu_s, 0.0) / (at_s - known.at_s), 1.0)
             self._switches[0] += max(now.waiting - known.waiting, 0.0)
-            self._switches[1] += max(now.taken - known.taken, 0.0)
+            self._switches[1] += max(now.preemptions - known.preemptions, 0.0)
         self._threads[key] = now
 
     def _thread(self, pid: int, thread: int, at_s: float) -> _Thread:
         folder = f"{self._proc}/{pid}/task/{thread}"
         with open(f"{folder}/status", "rb") as file:
             status = file.read()
-        waiting, taken = (_field(status, name) for name in (b"\nvoluntary_ctxt_switches:", b"nonvoluntary_ctxt_switches:"))
+        waiting, preemptions = (
+            _field(status, name) for name in (b"\nvoluntary_ctxt_switches:", b"nonvoluntary_ctxt_switches:")
+        )
         try:
             with open(f"{folder}/schedstat", "rb") as file:
                 cpu_s = int(file.read().split()[0]) / 1e9
@@ -187,7 +189,7 @@ class Program:
             with open(f"{folder}/stat", "rb") as file:
                 cells = file.read().rpartition(b")")[2].split()
             cpu_s = (int(cells[11]) + int(cells[12])) * _TICK_S
-        return _Thread(at_s=at_s, cpu_s=cpu_s, waiting=waiting, taken=taken)
+        return _Thread(at_s=at_s, cpu_s=cpu_s, waiting=waiting, preemptions=preemptions)
 
     def _reported(self) -> dict[str, Reading]:
         """What the program says of itself, be it nonsense: it is a file that a program writes."""

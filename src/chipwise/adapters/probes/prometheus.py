@@ -32,7 +32,7 @@ _LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"\s*,?\s*')
 class _Meaning:
     metric: str
     scale: float = 1.0
-    most: float = math.inf
+    highest: float = math.inf
     adds: bool = True  # series of one name are added up; else the greatest counts
 
 
@@ -174,7 +174,7 @@ class Endpoint:
 
 def _add(readings: dict[str, Reading], meaning: _Meaning, value: float) -> None:
     blank = math.isfinite(value) and value >= _BLANK
-    reading = Missing(f"{_AUTHOR} has no value for it") if blank else usable(value * meaning.scale, _AUTHOR, meaning.most)
+    reading = Missing(f"{_AUTHOR} has no value for it") if blank else usable(value * meaning.scale, _AUTHOR, meaning.highest)
     before = readings.get(meaning.metric)
     if before is None or isinstance(reading, Missing):
         readings[meaning.metric] = reading

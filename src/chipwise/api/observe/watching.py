@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from chipwise.errors import BadInput, NoResult
 from chipwise.observe.sample import Missing, Recording, Sample
-from chipwise.observe.series import Store
+from chipwise.observe.series import SampleStore
 from chipwise.observe.summary import Summary
 
 if TYPE_CHECKING:
-    from chipwise.adapters.sampling import Group
+    from chipwise.adapters.sampling import ProbeGroup
     from chipwise.api.session.wiring import Session
     from chipwise.runner.job import Job
 
@@ -24,7 +24,7 @@ LOOKS_S = 1.0  # at the record, whether a job that is followed is over
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WatchTarget:
     """What is to be watched; nothing of it: this machine."""
 
     job: str | None = None
@@ -36,7 +36,7 @@ class Wanted:
             raise BadInput("A job, --pid and --all cannot be combined.", remedy="Give one of them.")
 
 
-class Source(Protocol):
+class SampleSource(Protocol):
     """Where samples come from."""
 
     header: Recording
@@ -51,7 +51,7 @@ class Source(Protocol):
     def close(self) -> None: ...
 
 
-def opened(session: Session, wanted: Wanted) -> Source:
+def opened(session: Session, wanted: WatchTarget) -> SampleSource:
     if wanted.job is not None:
         return _of_job(session, wanted.job, wanted.scrape)
     return _live(wanted.pid, wanted.scrape, labels={"pid": str(wanted.pid)} if wanted.pid is not None else {})
@@ -61,7 +61,7 @@ def opened(session: Session, wanted: Wanted) -> Source:
 class Live:
     """Sampled here and now."""
 
-    group: Group
+    group: ProbeGroup
     header: Recording
     notes: Sequence[str]
     lives: Callable[[], bool]
@@ -81,7 +81,7 @@ def _live(
 ) -> Live:
     from chipwise.adapters.engines.local import descendants
     from chipwise.adapters.probes import host, program, prometheus
-    from chipwise.adapters.sampling import Group, device_probes
+    from chipwise.adapters.sampling import ProbeGroup, device_probes
 
     if pid is not None:
         program.check(pid)
@@ -96,7 +96,7 @@ def _live(
     devices = [device for probe in probes for device in probe.devices()]
     nodes = [device.numa_node for device in devices if device.numa_node is not None]
     programs = [program.connect(pids, device_nodes=nodes)] if pids is not None else []
-    group = Group([*probes, *endpoints, host.connect(), *programs])
+    group = ProbeGroup([*probes, *endpoints, host.connect(), *programs])
     notes = [] if probes or endpoints else [f"No accelerator is read: {failures[0]}" if failures else "No accelerator is read."]
     header = Recording(datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), devices=group.devices(), labels=dict(labels))
     return Live(group, header, notes, lives=lambda: pid is None or Path(f"/proc/{pid}").exists())
@@ -110,21 +110,21 @@ class Followed:
     notes: Sequence[str]
     _look: Callable[[], tuple[list[Sample], bool]]
     _phase: Callable[[], bool]
-    _looked: float = 0.0
-    _over: bool = False
+    _looked_at_s: float = 0.0
+    _is_over_now: bool = False
 
     def look(self) -> tuple[list[Sample], bool]:
         return self._look()
 
     def is_over(self) -> bool:
-        if not self._over and time.monotonic() - self._looked > LOOKS_S:
-            self._looked, self._over = time.monotonic(), self._phase()
-        return self._over
+        if not self._is_over_now and time.monotonic() - self._looked_at_s > LOOKS_S:
+            self._looked_at_s, self._is_over_now = time.monotonic(), self._phase()
+        return self._is_over_now
 
     def close(self) -> None: ...
 
 
-def _of_job(session: Session, name: str, scrape: Sequence[str]) -> Source:
+def _of_job(session: Session, name: str, scrape: Sequence[str]) -> SampleSource:
     from chipwise.adapters.recordings import NAME, Follower
     from chipwise.api.running import asking, jobs, place
 
@@ -171,18 +171,18 @@ def _job_labels(job: Job) -> dict[str, str]:
 
 
 @dataclass(slots=True)
-class Watch:
+class LiveWatch:
     """Samples as they come: in the store, in the summary, in a recording."""
 
-    source: Source
-    store: Store
+    source: SampleSource
+    store: SampleStore
     summary: Summary
     record: Callable[[Sequence[Sample]], None] | None = None
 
     def turn(self) -> list[Sample]:
         samples, is_again = self.source.look()
         if is_again:
-            self.store, self.summary = Store(), _summary(self.source.header)
+            self.store, self.summary = SampleStore(), _summary(self.source.header)
         for sample in samples:
             self.store.add(sample)
         self.summary.add_all(samples)
@@ -207,9 +207,11 @@ class Watch:
         self.source.close()
 
 
-def begun(session: Session, wanted: Wanted, record: Path | None = None) -> Watch:
+def begun(session: Session, wanted: WatchTarget, record: Path | None = None) -> LiveWatch:
     source = opened(session, wanted)
-    return Watch(source, Store(), _summary(source.header), _recorder(record, source.header) if record is not None else None)
+    return LiveWatch(
+        source, SampleStore(), _summary(source.header), _recorder(record, source.header) if record is not None else None
+    )
 
 
 def _summary(header: Recording) -> Summary:
@@ -227,7 +229,7 @@ def _recorder(path: Path, header: Recording) -> Callable[[Sequence[Sample]], Non
         raise BadInput(f"{path} cannot be written: {error.strerror or error}.", remedy="Name another file.") from error
 
 
-def turns(watch: Watch, every_s: float, for_s: float | None = None) -> Iterator[list[Sample]]:
+def turns(watch: LiveWatch, every_s: float, for_s: float | None = None) -> Iterator[list[Sample]]:
     """One after another until the time or what is watched is over. The first comes when what is counted between two samples is
     known."""
     every_s = max(every_s, LEAST_EVERY_S)
@@ -244,7 +246,7 @@ def turns(watch: Watch, every_s: float, for_s: float | None = None) -> Iterator[
         time.sleep(max(due - time.monotonic(), 0.0))
 
 
-def replayed(path: Path) -> tuple[Watch, bool]:
+def replayed(path: Path) -> tuple[LiveWatch, bool]:
     """A recording as if it had just been watched; and whether its end is missing."""
     from chipwise.observe.recording import load
 
@@ -252,12 +254,12 @@ def replayed(path: Path) -> tuple[Watch, bool]:
     header = replace(loaded.recording, samples=())
     waiting = [list(loaded.recording.samples)]
     source = Followed(header, (), lambda: (waiting.pop() if waiting else [], False), lambda: True)
-    watch = Watch(source, Store(), _summary(header))
+    watch = LiveWatch(source, SampleStore(), _summary(header))
     watch.turn()
     return watch, loaded.is_cut
 
 
-def served(watch: Watch, address: str) -> tuple[str, Callable[[], None]]:
+def served(watch: LiveWatch, address: str) -> tuple[str, Callable[[], None]]:
     """Where its metrics can be read, and what ends that."""
     from chipwise.adapters import exposition_server
     from chipwise.observe.exposition import CONTENT_TYPE, exposed

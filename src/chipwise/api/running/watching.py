@@ -90,8 +90,8 @@ def look(runtime: Runtime, measure_s: float) -> list[Standing]:
         sighting = of_sight(job, sight, now)
         ends = sighting.seen if sighting is not None and sighting.is_gone and sighting.seen is not None else now
         supervisor = engine.supervisor_of(job.id, last.number)
-        held = [use[one] for one in last.devices if one in use]
-        gpu = _used(held)
+        gpu_uses = [use[one] for one in last.devices if one in use]
+        gpu = _used(gpu_uses)
         elapsed = max(ends - since, 0.0)
         standings.append(
             Standing(
@@ -104,8 +104,8 @@ def look(runtime: Runtime, measure_s: float) -> list[Standing]:
                 sight.step,
                 supervisor,
                 *gpu,
-                gpu_sm_percent=_mean([one.sm_percent for one in held]),
-                gpu_power_w=_sum([one.power_w for one in held]),
+                gpu_sm_percent=_mean([one.sm_percent for one in gpu_uses]),
+                gpu_power_w=_sum([one.power_w for one in gpu_uses]),
                 engine=job.spec.engine,
                 place=job.spec.place,
             )

@@ -15,7 +15,7 @@ from typing import Any
 
 from chipwise.adapters.probes import host, program
 from chipwise.adapters.recordings import NAME, Appender
-from chipwise.adapters.sampling import Group, Receiver, Sampler, Silent, device_probes
+from chipwise.adapters.sampling import ProbeGroup, Receiver, Sampler, Silent, device_probes
 from chipwise.observe.sample import Recording
 from chipwise.observe.summary import Summary
 
@@ -38,19 +38,19 @@ class Samples:
             self._sampler = Sampler(lambda: self._prepared(pids), every_s)
             self._sampler.begin()
 
-    def _prepared(self, pids: Sequence[int]) -> tuple[Group, Sequence[Receiver]]:
+    def _prepared(self, pids: Sequence[int]) -> tuple[ProbeGroup, Sequence[Receiver]]:
         gpus = [number for number in self._order.get("gpus", ()) if isinstance(number, int)]
         probes, failures = device_probes(gpus)
         if gpus and not probes:
             probes = [Silent(gpus, str(failures[0]) if failures else "no driver reads it")]
         nodes = [device.numa_node for probe in probes for device in probe.devices() if device.numa_node is not None]
         progress = folder.of_program(self._at) / folder.PROGRESS
-        group = Group([*probes, host.connect(), program.connect(lambda: _tree(pids), progress, nodes)])
+        group = ProbeGroup([*probes, host.connect(), program.connect(lambda: _tree(pids), progress, nodes)])
         header = self._header(group)
         summary = self._summary = Summary(header.devices, header.usd_per_hour, header.kg_per_kwh)
         return group, [Appender(self._at / NAME, header, mode=folder.file_mode(self._at)).add, summary.add_all]
 
-    def _header(self, group: Group) -> Recording:
+    def _header(self, group: ProbeGroup) -> Recording:
         watch = self._order.get("watch") or {}
         return Recording(
             started_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
