@@ -63,6 +63,7 @@ def figures() -> Iterator[Figure]:
     yield Figure("watch_recording_per_hour", size * 3600 / 1e6, "MB", {})
     yield Figure("watch_supervisor_cpu_with_samples", 100.0 * _supervisor(), "% of a core", {"max": 1.0})
     yield Figure("watch_memory_after_a_week_8_gpus", _week() / 1e6, "MB", {"max": 64.0})
+    yield Figure("watch_cpu_at_10_samples_per_s_of_host_and_program", 100.0 * _often(), "% of a core", {})
     yield Figure("watch_slowdown_at_10_samples_per_s", 100.0 * _slowdown(), "% of work per CPU second", {"max": 0.5})
 
 
@@ -70,37 +71,32 @@ def _sample_cost() -> tuple[float, float, float]:
     """Seconds of the processor to read a sample of all, and to keep and write it; bytes a sample."""
     worker = subprocess.Popen([sys.executable, "-S", "-c", WORK])
     try:
-        probes = [nvidia.connect(nvml=_Unlogged(count=GPUS)), host.connect()]
-        group = ProbeGroup([*probes, program.connect(lambda: [worker.pid, *descendants.below(worker.pid)])])
+        group = ProbeGroup(
+            [
+                nvidia.connect(nvml=_Unlogged(count=GPUS)),
+                host.connect(),
+                program.connect(lambda: [worker.pid, *descendants.below(worker.pid)]),
+            ]
+        )
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "recording.jsonl"
             appender, store, summary = Appender(path, Recording("")), SampleStore(), Summary()
             time.sleep(0.5)
-            group.read()
             reading = writing = 0.0
-            for _ in range(SAMPLES):
+            for second in range(SAMPLES):  # of their clock, so that slow readings come as often as at one sample a second
                 begun = time.process_time()
-                samples = group.read()
+                samples = [sample for probe in group.probes for sample in probe.read(float(second))]
                 middle = time.process_time()
                 appender.add(samples)
                 summary.add_all(samples)
                 for sample in samples:
                     store.add(sample)
                 reading, writing = reading + middle - begun, writing + time.process_time() - middle
-                time.sleep(0.02)  # slow readings come more seldom than in life, by the clock: they are added below
-            slow = _slow_cost(group)
-            return reading / SAMPLES + slow / nvidia.SLOW_S, writing / SAMPLES, path.stat().st_size / SAMPLES
+                time.sleep(0.02)
+            return reading / SAMPLES, writing / SAMPLES, path.stat().st_size / SAMPLES
     finally:
         worker.kill()
         worker.wait()
-
-
-def _slow_cost(group: ProbeGroup) -> float:
-    """Of what is read every ten seconds, once."""
-    begun = time.process_time()
-    for probe in group.probes:
-        probe.read(1e9)
-    return time.process_time() - begun
 
 
 class _Unlogged(Nvml):
@@ -108,6 +104,23 @@ class _Unlogged(Nvml):
 
     def __getattribute__(self, name: str) -> object:
         return object.__getattribute__(self, name)
+
+
+def _often() -> float:
+    """Seconds of the processor in each second at ten samples a second, without devices: an upper bound of what a program that
+    uses every core of a machine loses, times the cores."""
+    worker = subprocess.Popen([sys.executable, "-S", "-c", WORK])
+    try:
+        group = ProbeGroup([host.connect(), program.connect(lambda: [worker.pid, *descendants.below(worker.pid)])])
+        group.read()
+        cpu, begun = time.process_time(), time.monotonic()
+        while time.monotonic() - begun < 5.0:
+            group.read()
+            time.sleep(0.1)
+        return (time.process_time() - cpu) / (time.monotonic() - begun)
+    finally:
+        worker.kill()
+        worker.wait()
 
 
 def _supervisor() -> float:

@@ -17,7 +17,8 @@ class Probe(Protocol):
         ...
 
     def read(self, at_s: float) -> Sequence[Sample]:
-        """One sample of each of its sources. A sensor that fails is a `Missing` in it; nothing is raised."""
+        """One sample of each of its sources; none where the last is too new. A sensor that fails is a `Missing` in it; nothing
+        is raised."""
         ...
 
     def close(self) -> None: ...

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from chipwise.observe.sample import HOST, Device, Missing, Reading, Sample
 
+LEAST_S = 0.45  # between two samples: shares of less are noise, and cost the program that is watched
 FIRST = Missing("the next sample has it: it is counted between two")
 _KIB, _SECTOR = 1024.0, 512.0
 _IS_DISK = re.compile(r"(?:sd|hd|vd|xvd)[a-z]+|nvme\d+n\d+|mmcblk\d+")  # not their parts, nor what is stacked on them
@@ -31,11 +32,15 @@ class Host:
         self._group = group_of(proc, groups)
         self._page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
         self._before: dict[str, list[int]] = _cpu_times(proc)
+        self._at_s: float | None = None
 
     def devices(self) -> Sequence[Device]:
         return ()
 
     def read(self, at_s: float) -> Sequence[Sample]:
+        if self._at_s is not None and 0 <= at_s - self._at_s < LEAST_S:
+            return ()
+        self._at_s = at_s
         readings: dict[str, Reading] = {}
         for names, ask in (
             (("cpu", "cpu_highest_core", "cpu_wait", "cpu_stolen"), self._processor),

@@ -23,6 +23,7 @@ from chipwise.errors import BadInput
 from chipwise.observe.sample import PROGRAM, Device, Missing, Reading, Sample
 
 TREE_S = 5.0
+LEAST_S = 0.45  # between two samples: they cost the program that is watched
 SLOW_S = 10.0
 THREADS_AT_ONCE = 24
 OFTEN = 4  # threads that are looked at in every sample
@@ -89,6 +90,8 @@ class ProgramProbe:
     def close(self) -> None: ...
 
     def read(self, at_s: float) -> Sequence[Sample]:
+        if self._at_s is not None and 0 <= at_s - self._at_s < LEAST_S:
+            return ()
         if at_s - self._tree_at_s >= TREE_S:
             self._pids, self._tree_at_s = list(dict.fromkeys(self._tree())), at_s
         elapsed = None if self._at_s is None else at_s - self._at_s

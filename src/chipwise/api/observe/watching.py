@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from chipwise.runner.job import Job
 
 LEAST_EVERY_S = 0.05
+FIRST_S = 0.5  # until shares of host and program are known
 LOOKS_S = 1.0  # at the record, whether a job that is followed is over
 
 
@@ -236,7 +237,7 @@ def turns(watch: LiveWatch, every_s: float, for_s: float | None = None) -> Itera
     begin = time.monotonic()
     if isinstance(watch.source, Live):
         watch.turn()
-        time.sleep(min(every_s, 1.0))
+        time.sleep(min(max(every_s, FIRST_S), 1.0))
     due = time.monotonic()
     while True:
         yield watch.turn()

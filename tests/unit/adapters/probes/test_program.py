@@ -33,7 +33,7 @@ def busy() -> Iterator[int]:
 def test_a_busy_program_uses_a_core(busy: int) -> None:
     probe = program.connect(lambda: [busy])
     probe.read(time.monotonic())
-    until = time.monotonic() + 0.3
+    until = time.monotonic() + 0.5
     while time.monotonic() < until:
         time.sleep(0.05)
     [sample] = probe.read(time.monotonic())
@@ -41,6 +41,11 @@ def test_a_busy_program_uses_a_core(busy: int) -> None:
     assert (sample.value("memory_used") or 0.0) > 1e6
     assert sample.value("processes") == 1.0
     assert sample.value("threads") == 1.0
+
+
+def test_samples_that_come_too_often_cost_nothing(busy: int) -> None:
+    probe = program.connect(lambda: [busy])
+    assert [len(probe.read(at / 10)) for at in range(10)] == [1, 0, 0, 0, 0, 1, 0, 0, 0, 0]
 
 
 class Fake:
