@@ -102,6 +102,7 @@ if TYPE_CHECKING:
     retry = _DEFAULT.retry
     attach = _DEFAULT.attach
     top = _DEFAULT.top
+    watch = _DEFAULT.watch
     forget = _DEFAULT.forget
     prepare = _DEFAULT.prepare
     reap = _DEFAULT.reap
@@ -158,6 +159,7 @@ _VERBS = (
     "retry",
     "attach",
     "top",
+    "watch",
     "forget",
     "prepare",
     "reap",
@@ -328,6 +330,7 @@ __all__ = [
     "targets",
     "tco",
     "top",
+    "watch",
 ]
 
 

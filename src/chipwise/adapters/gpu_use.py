@@ -1,11 +1,13 @@
-"""What the GPUs of this machine are used for, as nvidia-smi tells it. A sensor that is not there is a value: None."""
+"""What the GPUs of this machine are used for, as NVML or nvidia-smi tells it. A sensor that is not there is a value: None."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from chipwise.observe.sample import Sample
 from chipwise.units import MIB
 
 WITHIN_S = 5.0  # a driver that hangs must not hold up who only looks
@@ -17,6 +19,23 @@ class GpuUse:
     percent: float | None  # of the time in which a kernel ran
     memory_bytes: float | None
     memory_total_bytes: float | None
+    sm_percent: float | None = None  # of the multiprocessors that worked; nvidia-smi does not tell
+    power_w: float | None = None
+
+
+def of_samples(samples: Sequence[Sample]) -> dict[int, GpuUse]:
+    """Of the probe that reads NVML."""
+    usage: dict[int, GpuUse] = {}
+    for sample in samples:
+        busy, active = sample.value("busy"), sample.value("sm_active")
+        usage[int(sample.source.rpartition(":")[2])] = GpuUse(
+            percent=None if busy is None else 100.0 * busy,
+            memory_bytes=sample.value("memory_used"),
+            memory_total_bytes=sample.value("memory_total"),
+            sm_percent=None if active is None else 100.0 * active,
+            power_w=sample.value("power"),
+        )
+    return usage
 
 
 def look() -> dict[int, GpuUse]:

@@ -115,10 +115,10 @@ def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int]
 
 
 def _rule(size: int) -> str:
-    return ("─" if _speaks_unicode() else "-") * size
+    return ("─" if speaks_unicode() else "-") * size
 
 
-def _speaks_unicode() -> bool:
+def speaks_unicode() -> bool:
     return (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
 
 
@@ -134,7 +134,7 @@ def _cells(text: str) -> int:
 def _cut(text: str, size: int) -> str:
     if _cells(text) <= size:
         return text
-    mark = "…" if _speaks_unicode() else "~"
+    mark = "…" if speaks_unicode() else "~"
     while text and _cells(text) > size - 1:
         text = text[:-1]
     return text + mark
@@ -228,7 +228,7 @@ def show_json(value: Any) -> None:
     import json
 
     indent = 2 if sys.stdout.isatty() else None
-    sys.stdout.write(json.dumps(json_value(value), ensure_ascii=not _speaks_unicode(), indent=indent, allow_nan=False) + "\n")
+    sys.stdout.write(json.dumps(json_value(value), ensure_ascii=not speaks_unicode(), indent=indent, allow_nan=False) + "\n")
 
 
 def show_views(views: Callable[[], list[dict[str, Any]]], as_json: bool, as_csv: bool) -> bool:
@@ -283,7 +283,7 @@ def stars(count: int | None, total: int = 5) -> str:
     """Three of five, in the letters that the terminal has; a dash where there are none to give."""
     if count is None:
         return "-"
-    full, empty = ("★", "☆") if _speaks_unicode() else ("*", ".")
+    full, empty = ("★", "☆") if speaks_unicode() else ("*", ".")
     return full * count + empty * (total - count)
 
 

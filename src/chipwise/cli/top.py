@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 def top(every: float, once: bool, as_json: bool) -> None:
     """Watch running jobs and what they use: CPU, memory, GPU, steps.
 
-    nvidia-smi reports GPU use and memory; blank means that it reports none. For jobs on a cluster or in a cloud the use is not
-    known; their requested or assigned machines and GPUs are shown.
+    GPU use says that something ran, and SM how much of the chip worked (NVIDIA Hopper and newer, with chipwise[nvidia]). Blank
+    means that the driver reports none; chipwise watch JOB shows more. For jobs on a cluster or in a cloud the use is not known;
+    their requested or assigned machines and GPUs are shown.
     """
     from rich.console import Console
     from rich.live import Live
@@ -68,6 +69,7 @@ def _table(standings: list[Standing]) -> Table:
             f"{standing.cpu_percent:.0f}%" if standing.cpu_percent is not None else "",
             size_text(standing.memory_bytes) if standing.memory_bytes is not None else "",
             f"{standing.gpu_percent:.0f}%" if standing.gpu_percent is not None else "",
+            f"{standing.gpu_sm_percent:.0f}%" if standing.gpu_sm_percent is not None else "",
             _memory(standing),
             f"{standing.step:,}" if standing.step is not None else "",
             "" if standing.is_here else standing.engine,
@@ -95,6 +97,7 @@ _COLUMNS = (
     ("CPU", True),
     ("memory", True),
     ("GPU use", True),
+    ("SM", True),
     ("GPU memory", True),
     ("step", True),
     ("at", False),

@@ -7,7 +7,8 @@
         train_one(state)
 
 By hand: `job.Checkpoints(url).save(step, state)` and `.load()`. `job.leaving()` tells whether a notice came. `job.torch` and
-`job.jax` hold what is special to them. Everything is imported when it is first named: the import itself costs nothing.
+`job.jax` hold what is special to them. `job.batches(loader)` counts how long the program waits for data, `job.add_tokens(n)`
+what it did: `chipwise watch` shows both. Everything is imported when it is first named: the import itself costs nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from chipwise.job.checkpoints import Checkpoints, Loaded, LoadedFolder
+    from chipwise.job.counting import add_tokens, batches
     from chipwise.job.errors import CannotKeep, CannotRestore, CannotSave, Fenced, NoAnswer, NothingWhole
     from chipwise.job.notices import Leaving, leaving, listening
     from chipwise.job.resharding import part
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 LEFT = 75  # EX_TEMPFAIL, the exit code that says "saved; start me again"
 
 _HOMES = {
+    "counting": ("add_tokens", "batches"),
     "checkpoints": ("Checkpoints", "Loaded", "LoadedFolder"),
     "errors": ("CannotKeep", "CannotRestore", "CannotSave", "Fenced", "NoAnswer", "NothingWhole"),
     "notices": ("Leaving", "leaving", "listening"),
@@ -43,6 +46,8 @@ __all__ = [
     "LoadedFolder",
     "NoAnswer",
     "NothingWhole",
+    "add_tokens",
+    "batches",
     "leaving",
     "listening",
     "part",

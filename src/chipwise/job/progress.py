@@ -4,7 +4,8 @@ checkpoint is there), by rank 0.
 {"step", "total", "at", "saved_step", "resumed_step", "save_seconds", "rate", "steady"}: steps done, of how many, unix time,
 the newest committed checkpoint, the one that was loaded (0: there was none; null: nobody looked), what saving takes, steps per
 second of late, and steps per second of this process since it was warm: its first steps compile, fill caches and wait for data,
-and say little about those that follow. It is renamed into place, so that a reader never sees half of it. A checkpoint is
+and say little about those that follow. Where the program counts them (`counting.py`), "tokens" and "data_wait" (seconds) are
+there as well. It is renamed into place, so that a reader never sees half of it. A checkpoint is
 reported by whoever commits it, at once: a program that is killed in the next step goes on from there. One that saves by hand,
 without `steps()`, reports no step of its own ("step" is null), only the saved one.
 
@@ -26,6 +27,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
+
+from chipwise.job.counting import counts
 
 log = logging.getLogger("chipwise.job")
 _EVERY_S = 1.0
@@ -93,6 +96,7 @@ class Progress:
             "save_seconds": save_seconds,
             "rate": self.rate,
             "steady": self.steady,
+            **counts(),
         }
         for writer in list(self._writers):
             try:

@@ -61,6 +61,7 @@ class Sight:
     holds: Room = Room()  # devices of the place that it was given, where the job that is asked about does not say
     lack: Lack | None = None  # what the reason is about, where something is decided by it
     lasted_s: float | None = None  # since it began, by a clock that nobody sets; None: times of day are all that is known
+    watched: Mapping[str, object] = field(default_factory=dict)  # of one that ended: what its devices did, drew and cost
     overstays: bool | None = None  # whether its time to leave is over, by such a clock; None: nobody asked it to, or as above
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from chipwise.observe.summary import sentence
 from chipwise.runner.engine import Sight, State
 from chipwise.runner.events import Again, Begun, Ended, Event, Measured, Over, Told, after
 from chipwise.runner.job import LEAST_WAIT_S, Attempt, Job, LeaveReason, Outcome, Phase
@@ -19,6 +20,7 @@ NEARLY = 0.99  # of the amount, since the last step is often smaller
 FEWER_STEPS = "CHIPWISE_STEPS"  # a setting by which a program is told to do fewer steps than its workload says
 REFUSED_S = 60.0  # between attempts of a job in a hurry that got no machine: each is a request, and a line of its story
 UNBEGUN = 5  # attempts in a row that ended with their supervisor before they began; chance kills a few
+WATCHED_S = 10.0  # below which what devices did is not worth a line
 LEFT = 75  # EX_TEMPFAIL: "saved; start me again"
 KILLED = 137  # by SIGKILL, which no program sends to itself
 _KILLED_REASON = "killed (SIGKILL), usually by the out-of-memory killer"
@@ -59,10 +61,13 @@ def after_end(job: Job, sight: Sight, now: float) -> tuple[Event, ...]:
     if since is None and sight.since is not None:  # begun and over between two looks
         since = sight.since
         events = (Begun(number=attempt.number, handle=sight.handle, at=since, held=sight.held_since, where=sight.place), ended)
-    events = (*events[:-1], *resumed(job, sight), ended)
+    events = (*events[:-1], *resumed(job, sight), *_watched(job, sight), ended)
     following = _next(job, ended, since, now)
     if isinstance(following, Over) and (outcome is Outcome.DONE or since is not None):
-        events = (*events, _measured(job, events, sight.rate, now, outcome is Outcome.DONE))
+        measurement = _measured(job, events, sight.rate, now, outcome is Outcome.DONE)
+        if sight.watched:
+            measurement.measured["watched"] = dict(sight.watched)
+        events = (*events, measurement)
     if isinstance(following, Over):
         following = replace(following, at=ended.at)
     return (*events, following)
@@ -80,6 +85,13 @@ def resumed(job: Job, sight: Sight) -> tuple[Event, ...]:
     elif expected not in (None, sight.resumed):
         text += f", not of step {expected}"
     return (Told(attempt.number, text, sight.resumed),)
+
+
+def _watched(job: Job, sight: Sight) -> tuple[Event, ...]:
+    """What its devices did while it ran, where they were watched for long enough to say something."""
+    seconds = sight.watched.get("seconds")
+    words = sentence(sight.watched) if isinstance(seconds, int | float) and seconds >= WATCHED_S else ""
+    return (Told(len(job.attempts), f"its devices (median): {words}"),) if words else ()
 
 
 def salvage(job: Job, events: tuple[Event, ...], trouble: str) -> Iterator[tuple[Event, ...]]:

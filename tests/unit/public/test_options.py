@@ -29,6 +29,7 @@ RENAMED = {
     "as": "kind",
     "all": "everything",
     "no_own": "own",
+    "for": "duration",  # a word of Python itself
 }
 ONLY_COMMAND = {
     ("plan", "all"): "top=None",
@@ -39,10 +40,12 @@ ONLY_COMMAND = {
     ("catalog_show", "limit"): "a table is sliced",
     ("run", "simulate"): "cw.simulate",
     ("run", "seed"): "cw.simulate",
+    ("watch", "serve"): "a command that runs on",
 }
 ONLY_PYTHON = {
     ("plan", "name"): "a file has its name, and a command is called once",
     ("compare", "*"): "a model with options; the command takes a file",
+    ("watch", "every"): "a program cannot see them pass",
 }
 GIVEN_BY_NAME = set(WorkloadOptions.__annotations__)
 

@@ -279,6 +279,23 @@ def test_one_that_goes_on_is_not_measured_yet() -> None:
     assert not [one for one in after_end(job, replace(done(5, 5.0), code=75), 60.0) if isinstance(one, Measured)]
 
 
+WATCHED = {"seconds": 60.0, "devices": {"nvidia:0": {"busy": {"p50": 0.9}, "dram_active": {"p50": 0.25}}}, "energy_kwh": 0.5}
+
+
+def test_what_its_devices_did_is_in_the_history_and_in_the_measurement() -> None:
+    sight = replace(done(100, 5.0), watched=WATCHED)
+    assert measured_of(spec(work=TOKENS), sight).measured["watched"] == WATCHED
+    events = after_end(running(queued(wanted=spec(work=TOKENS))), sight, 60.0)
+    assert Told(1, "its devices (median): busy 90.0%, memory bandwidth 25.0%, 0.5 kWh") in events
+
+
+@pytest.mark.parametrize("watched", [{}, {**WATCHED, "seconds": 2.0}, {"seconds": "x"}, {"seconds": 60.0, "devices": []}])
+def test_what_was_watched_for_a_moment_or_not_at_all_adds_no_line(watched: dict[str, object]) -> None:
+    sight = replace(done(100, 5.0), watched=watched)
+    events = after_end(running(queued(wanted=spec(work=TOKENS))), sight, 60.0)
+    assert not [one for one in events if isinstance(one, Told)]
+
+
 # Killed, with a checkpoint to go on from.
 
 COMMAND = Retry(failures=0)  # as for a command that a person typed

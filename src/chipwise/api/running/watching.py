@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from chipwise.api.running.installed import DEFAULT, runs_here
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from chipwise.adapters.gpu_use import GpuUse
     from chipwise.api.running.asking import Runtime
+    from chipwise.observe.probe import Probe
     from chipwise.runner.abilities import OnThisMachine
     from chipwise.runner.engine import Sight
     from chipwise.runner.job import Job
@@ -41,6 +43,8 @@ class Standing:
     gpu_percent: float | None = None  # the mean of its GPUs; None: no GPU, or nobody can tell
     gpu_memory_bytes: float | None = None  # of all its GPUs
     gpu_memory_total_bytes: float | None = None
+    gpu_sm_percent: float | None = None  # of the multiprocessors, the mean of its GPUs, where the driver counts it
+    gpu_power_w: float | None = None  # of all its GPUs
     engine: str = DEFAULT
     place: str = ""
     is_here: bool = True
@@ -62,13 +66,15 @@ def look(runtime: Runtime, measure_s: float) -> list[Standing]:
             _KNOWN[process.pid] = process
         with suppress(Exception):
             _KNOWN[process.pid].cpu_percent()
+    has_gpus = any(job.attempts[-1].devices for job in jobs)
+    probe = _gpu_probe() if has_gpus else None
     if measure_s:
         time.sleep(measure_s)
     use: Mapping[int, GpuUse] = {}
-    if any(job.attempts[-1].devices for job in jobs):
+    if has_gpus:
         from chipwise.adapters import gpu_use
 
-        use = gpu_use.look()
+        use = gpu_use.look() if probe is None else gpu_use.of_samples(probe.read(time.monotonic()))
     now = time.time()
     standings: list[Standing] = []
     for job in jobs:
@@ -84,7 +90,8 @@ def look(runtime: Runtime, measure_s: float) -> list[Standing]:
         sighting = of_sight(job, sight, now)
         ends = sighting.seen if sighting is not None and sighting.is_gone and sighting.seen is not None else now
         supervisor = engine.supervisor_of(job.id, last.number)
-        gpu = _used([use[one] for one in last.devices if one in use])
+        gpu_uses = [use[one] for one in last.devices if one in use]
+        gpu = _used(gpu_uses)
         elapsed = max(ends - since, 0.0)
         standings.append(
             Standing(
@@ -97,6 +104,8 @@ def look(runtime: Runtime, measure_s: float) -> list[Standing]:
                 sight.step,
                 supervisor,
                 *gpu,
+                gpu_sm_percent=_mean([one.sm_percent for one in gpu_uses]),
+                gpu_power_w=_sum([one.power_w for one in gpu_uses]),
                 engine=job.spec.engine,
                 place=job.spec.place,
             )
@@ -135,10 +144,33 @@ def _elsewhere(job: Job, now: float) -> Standing:
 
 def _used(gpus: Sequence[GpuUse]) -> tuple[float | None, float | None, float | None]:
     """Of several: the mean of what they do, the sum of what they hold; of those whose sensors tell."""
-    percents = [one.percent for one in gpus if one.percent is not None]
-    used = [one.memory_bytes for one in gpus if one.memory_bytes is not None]
-    totals = [one.memory_total_bytes for one in gpus if one.memory_total_bytes is not None]
-    return sum(percents) / len(percents) if percents else None, sum(used) if used else None, sum(totals) if totals else None
+    return (
+        _mean([one.percent for one in gpus]),
+        _sum([one.memory_bytes for one in gpus]),
+        _sum([one.memory_total_bytes for one in gpus]),
+    )
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+@cache
+def _gpu_probe() -> Probe | None:
+    """By NVML, which also counts how much of a chip works; None: nvidia-smi is asked instead."""
+    from chipwise.adapters.probes import nvidia
+    from chipwise.errors import ChipwiseError
+
+    try:
+        return nvidia.connect()
+    except ChipwiseError:
+        return None
 
 
 def view(one: Standing) -> dict[str, Any]:

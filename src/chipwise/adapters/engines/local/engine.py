@@ -204,6 +204,8 @@ class Local:
                     self._clear(Path(handle))
 
     def _start(self, job: Job) -> None:
+        from chipwise.money.carbon import WORLD_G_PER_KWH  # takes long to import, and most who look at jobs start none
+
         number, attempt = len(job.attempts), job.attempts[-1]
         path = self.folder(job.id, number)
         if (path / folder.STATE).exists() or (path / folder.ENDED).exists() or folder.locked(path / folder.LOCK):
@@ -239,6 +241,12 @@ class Local:
             "starts": starts + 1,
             "controller": dict(self.config.controller),
             "account": user.written() if user is not None else None,
+            "watch": {
+                "labels": {"job": job.id, "attempt": str(number), "owner": spec.owner, "team": spec.team, "engine": self.name},
+                "predicted": dict(spec.predicted),
+                "usd_per_hour": attempt.where.usd_per_hour,
+                "kg_per_kwh": WORLD_G_PER_KWH / 1000.0,  # where this machine is, nobody says
+            },
         }
         try:
             folder.make_folder(path)

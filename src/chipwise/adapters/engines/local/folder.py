@@ -8,6 +8,8 @@ leave.json     somebody wants it to save and go: until when (by the time of day,
 notice.json    the same, for the program itself to read
 health.json    whether a service has answered its check, and what comes instead
 progress.json  how far it is, as its program tells
+recording.jsonl  what was sampled of its devices, the host and its program (`observe/recording.py`)
+watched.json   the summary of that, written before ended.json
 ended.json     written last, when nothing of it runs any more
 log, log.1 ... what it printed, the newest in `log`
 supervisor.log what the supervisor itself had to say, where it failed
@@ -50,6 +52,7 @@ OWN_LOG = "supervisor.log"
 LAST_WORDS = 300  # letters of what a supervisor that failed said of itself
 PROGRAM = "program"
 GOES_WITHIN_S = 600.0  # after the time that was named; a machine that is still there then stays
+WATCHED = "watched.json"
 ORDER, LOCK, STATE, LEAVE, NOTICE, HEALTH, PROGRESS, ENDED, LOG = (
     "order.json",
     "lock",

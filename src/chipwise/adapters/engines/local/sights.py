@@ -68,6 +68,7 @@ def ended_sight(ended: Mapping[str, Any], begun: float | None, path: Path, notic
         until=folder.number(ended, "at"),
         handle=str(path),
         leave_by=deadline,
+        watched=folder.read(path, folder.WATCHED, max_bytes=folder.STATUS_BYTES) or {},
     )
 
 

@@ -27,6 +27,7 @@ from chipwise.runner import hand_off
 from . import accounts, folder, processes
 from .health import EVERY_S, Health
 from .logfile import Lines, LogFile
+from .samples import Samples
 
 GRACE_S = 30.0
 TICK_S = 0.5
@@ -61,6 +62,7 @@ class Supervisor:
         self.waker = Waker(order.get("controller") or {})
         self.notices = Watch()
         self.beat = folder.Beat(lock)
+        self.samples = Samples(path, order)
 
     def run(self) -> int:
         self._signals()
@@ -75,6 +77,7 @@ class Supervisor:
                 self._turn()
             self._drain()
         code = self._code()
+        self.samples.end()
         self._sweep()
         with accounts.acting_as(self.account):  # it sees what its program sees
             missing = self._missing() if code == 0 else ""
@@ -129,6 +132,7 @@ class Supervisor:
             self.choose.register(child.stdout, selectors.EVENT_READ, Lines(self.log, prefix))
         self.health.begin()
         self.notices.begin()
+        self.samples.begin([child.pid for child in self.children])
         return True
 
     def _cpus(self) -> list[int]:

@@ -1,0 +1,286 @@
+"""`watch` as a verb: samples of this machine, of a process, of a job that its supervisor records, or of a recording."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from chipwise.errors import BadInput, NoResult
+from chipwise.observe.sample import Missing, Recording, Sample
+from chipwise.observe.series import SampleStore
+from chipwise.observe.summary import Summary
+
+if TYPE_CHECKING:
+    from chipwise.adapters.sampling import ProbeGroup
+    from chipwise.api.session.wiring import Session
+    from chipwise.runner.job import Job
+
+LEAST_EVERY_S = 0.05
+FIRST_S = 0.5  # until shares of host and program are known
+LOOKS_S = 1.0  # at the record, whether a job that is followed is over
+
+
+@dataclass(frozen=True, slots=True)
+class WatchTarget:
+    """What is to be watched; nothing of it: this machine."""
+
+    job: str | None = None
+    pid: int | None = None
+    scrape: tuple[str, ...] = ()
+
+    def check(self, everything: bool = False) -> None:
+        if sum((self.job is not None, self.pid is not None, everything)) > 1:
+            raise BadInput("A job, --pid and --all cannot be combined.", remedy="Give one of them.")
+
+
+class SampleSource(Protocol):
+    """Where samples come from."""
+
+    header: Recording
+    notes: Sequence[str]  # for people: what cannot be read, and why
+
+    def look(self) -> tuple[list[Sample], bool]:
+        """What came since the last look, and whether all came once more."""
+        ...
+
+    def is_over(self) -> bool: ...
+
+    def close(self) -> None: ...
+
+
+def opened(session: Session, wanted: WatchTarget) -> SampleSource:
+    if wanted.job is not None:
+        return _of_job(session, wanted.job, wanted.scrape)
+    return _live(wanted.pid, wanted.scrape, labels={"pid": str(wanted.pid)} if wanted.pid is not None else {})
+
+
+@dataclass(slots=True)
+class Live:
+    """Sampled here and now."""
+
+    group: ProbeGroup
+    header: Recording
+    notes: Sequence[str]
+    lives: Callable[[], bool]
+
+    def look(self) -> tuple[list[Sample], bool]:
+        return self.group.read(), False
+
+    def is_over(self) -> bool:
+        return not self.lives()
+
+    def close(self) -> None:
+        self.group.close()
+
+
+def _live(
+    pid: int | None, scrape: Sequence[str], labels: Mapping[str, str], pids: Callable[[], list[int]] | None = None
+) -> Live:
+    from chipwise.adapters.engines.local import descendants
+    from chipwise.adapters.probes import host, program, prometheus
+    from chipwise.adapters.sampling import ProbeGroup, device_probes
+
+    if pid is not None:
+        program.check(pid)
+        root = pid
+
+        def pids_of() -> list[int]:
+            return [root, *descendants.below(root)]
+
+        pids = pids_of
+    endpoints = [prometheus.connect(url) for url in scrape]
+    probes, failures = device_probes(None)
+    devices = [device for probe in probes for device in probe.devices()]
+    nodes = [device.numa_node for device in devices if device.numa_node is not None]
+    programs = [program.connect(pids, device_nodes=nodes)] if pids is not None else []
+    group = ProbeGroup([*probes, *endpoints, host.connect(), *programs])
+    notes = [] if probes or endpoints else [f"No accelerator is read: {failures[0]}" if failures else "No accelerator is read."]
+    header = Recording(datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), devices=group.devices(), labels=dict(labels))
+    return Live(group, header, notes, lives=lambda: pid is None or Path(f"/proc/{pid}").exists())
+
+
+@dataclass(slots=True)
+class Followed:
+    """A job's recording, which its supervisor writes."""
+
+    header: Recording
+    notes: Sequence[str]
+    _look: Callable[[], tuple[list[Sample], bool]]
+    _phase: Callable[[], bool]
+    _looked_at_s: float = 0.0
+    _is_over_now: bool = False
+
+    def look(self) -> tuple[list[Sample], bool]:
+        return self._look()
+
+    def is_over(self) -> bool:
+        if not self._is_over_now and time.monotonic() - self._looked_at_s > LOOKS_S:
+            self._looked_at_s, self._is_over_now = time.monotonic(), self._phase()
+        return self._is_over_now
+
+    def close(self) -> None: ...
+
+
+def _of_job(session: Session, name: str, scrape: Sequence[str]) -> SampleSource:
+    from chipwise.adapters.recordings import NAME, Follower
+    from chipwise.api.running import asking, jobs, place
+
+    with asking.opened(session) as runtime:
+        job = jobs.find(runtime.record, name)
+        if not place.is_here(session, job.spec):
+            if scrape:
+                return _live(None, scrape, labels={"job": job.id})
+            raise BadInput(
+                f"{job.id} runs at {job.spec.place or job.spec.engine}, and is not sampled on this machine.",
+                remedy="Give the address of its exporter: --scrape http://HOST:PORT/metrics.",
+            )
+        if not job.attempts:
+            raise NoResult(f"{job.id} has not started: there is nothing to watch.", remedy=f"See chipwise describe {job.id}.")
+        engine, number = runtime.local_engine(job), len(job.attempts)
+        path = engine.folder(job.id, number) / NAME
+        if not path.exists():
+            if job.phase.placed and engine.supervisor_of(job.id, number) is not None:
+                return _live(None, scrape, _job_labels(job), lambda: [one.pid for one in engine.processes_of(job.id, number)])
+            raise NoResult(f"There is no recording of {job.id}.", remedy="It ended before it was sampled, or was forgotten.")
+    follower = Follower(path)
+    samples, _ = follower.look()
+    if follower.header is None:
+        raise NoResult(f"The recording of {job.id} is empty so far.", remedy="Try again in a second.")
+    waiting = [samples]
+
+    def look() -> tuple[list[Sample], bool]:
+        return (waiting.pop(), False) if waiting else follower.look()
+
+    return Followed(follower.header, (), look, lambda: _is_over(session, job.id, number))
+
+
+def _is_over(session: Session, id: str, number: int) -> bool:
+    from chipwise.api.running import asking
+
+    with asking.opened(session) as runtime:
+        job = runtime.record.job(id)
+    return job is None or job.phase.over or len(job.attempts) > number
+
+
+def _job_labels(job: Job) -> dict[str, str]:
+    labels = {"job": job.id, "owner": job.spec.owner, "team": job.spec.team, "engine": job.spec.engine}
+    return {name: text for name, text in labels.items() if text}
+
+
+@dataclass(slots=True)
+class LiveWatch:
+    """Samples as they come: in the store, in the summary, in a recording."""
+
+    source: SampleSource
+    store: SampleStore
+    summary: Summary
+    record: Callable[[Sequence[Sample]], None] | None = None
+
+    def turn(self) -> list[Sample]:
+        samples, is_again = self.source.look()
+        if is_again:
+            self.store, self.summary = SampleStore(), _summary(self.source.header)
+        for sample in samples:
+            self.store.add(sample)
+        self.summary.add_all(samples)
+        if self.record is not None:
+            self.record(samples)
+        return samples
+
+    @property
+    def header(self) -> Recording:
+        return self.source.header
+
+    def summary_words(self) -> str:
+        """In one sentence; empty where no device was read."""
+        from chipwise.observe.summary import sentence
+        from chipwise.text import usd
+
+        value = self.summary.value()
+        parts = [part for part in (sentence(value), usd(value["usd"]) if value.get("usd") else "") if part]
+        return f"So far (medians): {', '.join(parts)}." if parts else ""
+
+    def close(self) -> None:
+        self.source.close()
+
+
+def begun(session: Session, wanted: WatchTarget, record: Path | None = None) -> LiveWatch:
+    source = opened(session, wanted)
+    return LiveWatch(
+        source, SampleStore(), _summary(source.header), _recorder(record, source.header) if record is not None else None
+    )
+
+
+def _summary(header: Recording) -> Summary:
+    return Summary(header.devices, header.usd_per_hour, header.kg_per_kwh)
+
+
+def _recorder(path: Path, header: Recording) -> Callable[[Sequence[Sample]], None]:
+    from chipwise.adapters.recordings import Appender
+
+    try:
+        return Appender(path, header, mode=0o644).add
+    except FileExistsError:
+        raise BadInput(f"{path} is there already.", remedy="Name another file, or remove it first.") from None
+    except OSError as error:
+        raise BadInput(f"{path} cannot be written: {error.strerror or error}.", remedy="Name another file.") from error
+
+
+def turns(watch: LiveWatch, every_s: float, for_s: float | None = None) -> Iterator[list[Sample]]:
+    """One after another until the time or what is watched is over. The first comes when what is counted between two samples is
+    known."""
+    every_s = max(every_s, LEAST_EVERY_S)
+    begin = time.monotonic()
+    if isinstance(watch.source, Live):
+        watch.turn()
+        time.sleep(min(max(every_s, FIRST_S), 1.0))
+    due = time.monotonic()
+    while True:
+        yield watch.turn()
+        due = max(due + every_s, time.monotonic())
+        if watch.source.is_over() or (for_s is not None and due - begin > for_s):
+            return
+        time.sleep(max(due - time.monotonic(), 0.0))
+
+
+def replayed(path: Path) -> tuple[LiveWatch, bool]:
+    """A recording as if it had just been watched; and whether its end is missing."""
+    from chipwise.observe.recording import load
+
+    loaded = load(path)
+    header = replace(loaded.recording, samples=())
+    waiting = [list(loaded.recording.samples)]
+    source = Followed(header, (), lambda: (waiting.pop() if waiting else [], False), lambda: True)
+    watch = LiveWatch(source, SampleStore(), _summary(header))
+    watch.turn()
+    return watch, loaded.is_cut
+
+
+def served(watch: LiveWatch, address: str) -> tuple[str, Callable[[], None]]:
+    """Where its metrics can be read, and what ends that."""
+    from chipwise.adapters import exposition_server
+    from chipwise.observe.exposition import CONTENT_TYPE, exposed
+
+    host, port = exposition_server.address(address)
+    server = exposition_server.Server(
+        (host, port), lambda: exposed(list(watch.store.newest.values()), watch.header), CONTENT_TYPE
+    )
+    return f"http://{host}:{server.port}/metrics", server.close
+
+
+def view(samples: Sequence[Sample]) -> dict[str, Any]:
+    """One group of samples as plain data; a sensor that is missing is its reason."""
+    return {
+        "at_s": round(samples[0].at_s, 3) if samples else None,
+        "sources": {
+            sample.source: {
+                name: {"missing": reading.reason} if isinstance(reading, Missing) else reading
+                for name, reading in sample.readings.items()
+            }
+            for sample in samples
+        },
+    }
