@@ -1,0 +1,382 @@
+"""Programs with an induced bottleneck on a GPU: each takes a size (0, 1, 2), prepares, and runs until it is time.
+
+They are written as people write such programs, and say nothing about themselves: the doctor sees what the machine shows.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import random
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+Until = Callable[[], bool]  # whether there is time left
+
+SIZES = 3
+
+
+def torch() -> Any:
+    import torch as library
+
+    return library
+
+
+def tensor(*shape: int, dtype: str = "bfloat16") -> Any:
+    library = torch()
+    return library.randn(*shape, device="cuda", dtype=getattr(library, dtype))
+
+
+def launch_bound(size: int, until: Until) -> None:
+    """Elementwise work on a thousand numbers, a tiny perceptron, a tiny transformer layer: all eager."""
+    library = torch()
+    if size == 0:
+        numbers = tensor(1000, dtype="float32")
+        while until():
+            for _ in range(2000):
+                numbers.add_(1.0)
+            library.cuda.synchronize()
+        return
+    if size == 1:
+        model: Any = library.nn.Sequential(*(library.nn.Linear(128, 128) for _ in range(20))).cuda()
+        batch = tensor(8, 128, dtype="float32")
+    else:
+        layer = library.nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, device="cuda")
+        model = library.nn.TransformerEncoder(layer, 6, enable_nested_tensor=False).cuda()
+        batch = tensor(2, 16, 64, dtype="float32")
+    optimizer = library.optim.SGD(model.parameters(), lr=1e-3, foreach=False)
+    while until():
+        for _ in range(20):
+            optimizer.zero_grad()
+            model(batch).sum().backward()
+            optimizer.step()
+        library.cuda.synchronize()
+
+
+def synchronisation(size: int, until: Until) -> None:
+    """Large kernels, and after every step the loss is read and written down."""
+    side, products = ((2048, 2), (2048, 4), (3072, 2))[size]
+    left, right = tensor(side, side), tensor(side, side)
+    history: list[float] = []
+    while until():
+        for _ in range(50):
+            value = left
+            for _ in range(products):
+                value = value @ right * 0.01
+            loss = value.float().mean().item()
+            history.append(loss)
+            f"{loss:.6f} {sum(history[-200:]) / 200:.6f}".split()
+        del history[:-1000]
+
+
+def transfer_bound(size: int, until: Until) -> None:
+    """Batches of a large table from the host, one after the other, with little to do for each."""
+    library = torch()
+    pinned, megabytes = ((True, 64), (True, 512), (False, 128))[size]
+    table = library.empty(megabytes * 2**20, dtype=library.uint8, pin_memory=pinned).fill_(1)
+    while until():
+        for _ in range(4):
+            table.cuda(non_blocking=True)[:1024].sum()
+        library.cuda.synchronize()
+
+
+def memory_bound(size: int, until: Until) -> None:
+    """Elementwise passes over large tensors, not fused; a normalisation."""
+    library = torch()
+    if size < 2:
+        values = tensor((64 << 20, 512 << 20)[size], dtype="float32")
+        while until():
+            for _ in range(8):
+                values.mul_(1.0001).add_(0.5).clamp_(-10, 10)
+            library.cuda.synchronize()
+        return
+    rows = tensor(65536, 8192)
+    while until():
+        for _ in range(8):
+            library.nn.functional.gelu(library.nn.functional.layer_norm(rows, (8192,)))
+        library.cuda.synchronize()
+
+
+def tensor_cores_idle(size: int, until: Until) -> None:
+    """Matrix products and convolutions in plain 32-bit arithmetic."""
+    library = torch()
+    library.backends.cuda.matmul.allow_tf32 = False
+    library.backends.cudnn.allow_tf32 = False
+    if size < 2:
+        side = (4096, 8192)[size]
+        left, right = tensor(side, side, dtype="float32"), tensor(side, side, dtype="float32")
+        while until():
+            for _ in range(4):
+                left @ right
+            library.cuda.synchronize()
+        return
+    layers = [library.nn.Linear(2048, 8192), library.nn.GELU(), library.nn.Linear(8192, 2048)]
+    model = library.nn.Sequential(*layers).cuda()
+    batch = tensor(8192, 2048, dtype="float32")
+    while until():
+        model(batch).sum().backward()
+        library.cuda.synchronize()
+
+
+def batch_too_small(size: int, until: Until) -> None:
+    """Softmax over a few long rows: one block of threads for each."""
+    library = torch()
+    scores = tensor((4, 16, 48)[size], 262_144, dtype="float32")
+    while until():
+        for _ in range(200):
+            library.softmax(scores, dim=1)
+        library.cuda.synchronize()
+
+
+def compute_bound(size: int, until: Until) -> None:
+    side = (4096, 8192, 16384)[size]
+    library = torch()
+    left, right = tensor(side, side), tensor(side, side)
+    while until():
+        for _ in range(max(1, 8 >> size)):
+            left @ right
+        library.cuda.synchronize()
+
+
+def idle(size: int, until: Until) -> None:
+    """A notebook whose owner went to lunch."""
+    held = torch().empty((1, 10, 60)[size] << 30, dtype=torch().uint8, device="cuda")
+    while until():
+        time.sleep(0.1)
+    del held
+
+
+# -- waiting for data
+
+
+def packed(kilobytes: int) -> bytes:
+    return zlib.compress(random.Random(0).randbytes(kilobytes * 256) * 4, 1)
+
+
+def unpacked(piece: bytes, times: int) -> bytes:
+    """One thread's work, some milliseconds for each of `times`."""
+    for _ in range(times):
+        content = zlib.decompress(piece)
+        zlib.crc32(content)
+    return content
+
+
+class Images:
+    """A data set that decodes when it is asked."""
+
+    def __init__(self, times: int, latency_s: float = 0.0) -> None:
+        self.piece, self.times, self.latency_s = packed(2048), times, latency_s
+
+    def __len__(self) -> int:
+        return 1 << 20
+
+    def __getitem__(self, index: int) -> Any:
+        if self.latency_s:
+            time.sleep(self.latency_s)
+        library = torch()
+        content = unpacked(self.piece, self.times) if self.times else self.piece
+        return library.frombuffer(bytearray(content[: 3 * 224 * 224]), dtype=library.uint8)
+
+
+def trained(batches: Iterator[Any], until: Until) -> None:
+    """A step of a few milliseconds for every batch."""
+    library = torch()
+    weights = tensor(150_528, 256)
+    for batch in batches:
+        if not until():
+            return
+        images = batch.to("cuda", non_blocking=True).to(library.bfloat16)
+        for _ in range(10):
+            (images @ weights).sum()
+
+
+def loader(images: Images, batch: int, workers: int) -> Iterator[Any]:
+    library = torch()
+    return iter(library.utils.data.DataLoader(images, batch_size=batch, num_workers=workers, pin_memory=True))
+
+
+def one_core(size: int, until: Until) -> None:
+    """The main process decodes, and then steps."""
+    trained(loader(Images((1, 2, 4)[size]), (8, 16, 16)[size], 0), until)
+
+
+def few_workers(size: int, until: Until) -> None:
+    """Two or three workers that decode while most cores are free; or four that wait for answers of a service."""
+    if size == 2:
+        trained(loader(Images(0, latency_s=0.02), 8, 4), until)
+    else:
+        trained(loader(Images((4, 8)[size]), 16, (2, 3)[size]), until)
+
+
+def cpu_saturated(size: int, until: Until) -> None:
+    """As many workers as cores, and more work than they can do."""
+    trained(loader(Images((6, 12, 24)[size]), 32, len(os.sched_getaffinity(0))), until)
+
+
+def slow_disk(size: int, until: Until) -> None:
+    """Random blocks from a large file, past the cache."""
+    trained(blocks((4, 64, 1024)[size] * 1024, until), until)
+
+
+FILE_BYTES = 1 << 30
+
+
+def large_file() -> Path:
+    path = Path(os.environ.get("BOTTLENECKS_DISK", tempfile.gettempdir())) / "bottlenecks-large-file"
+    if not path.exists() or path.stat().st_size < FILE_BYTES:
+        with path.open("wb") as stream:
+            for _ in range(FILE_BYTES >> 24):
+                stream.write(os.urandom(1 << 20) * 16)
+            os.fsync(stream.fileno())
+    return path
+
+
+def direct_reader(path: Path, block: int) -> Callable[[int], bytes]:
+    """Reads past the cache where the file system allows it, else drops the cache of what it read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT)
+        buffer = mmap.mmap(-1, block)
+        os.preadv(descriptor, [buffer], 0)
+    except OSError:
+        descriptor = os.open(path, os.O_RDONLY)
+
+        def dropped(offset: int) -> bytes:
+            os.posix_fadvise(descriptor, offset, block, os.POSIX_FADV_DONTNEED)
+            return os.pread(descriptor, block, offset)
+
+        return dropped
+
+    def direct(offset: int) -> bytes:
+        os.preadv(descriptor, [buffer], offset)
+        return buffer[:block]
+
+    return direct
+
+
+def blocks(block: int, until: Until) -> Iterator[Any]:
+    library = torch()
+    read = direct_reader(large_file(), block)
+    chance = random.Random(1)
+    count = max(1, (3 * 224 * 224 * 8) // block)
+    while until():
+        content = b"".join(read(chance.randrange(FILE_BYTES // block) * block) for _ in range(count))
+        content = content.ljust(3 * 224 * 224, b"\0")
+        batch = library.frombuffer(bytearray(content[: 3 * 224 * 224]), dtype=library.uint8)
+        yield batch.reshape(1, -1)
+
+
+# -- others, and memory
+
+
+STRANGER = """
+import sys, torch
+side = int(sys.argv[1])
+matrix = torch.randn(side, side, device="cuda", dtype=torch.bfloat16)
+torch.cuda.synchronize()
+open(sys.argv[2], "w").close()
+while True:
+    matrix @ matrix
+    torch.cuda.synchronize()
+"""
+
+
+def noisy_neighbour(size: int, until: Until) -> None:
+    """Other processes, which are no children of this one, multiply on the same device."""
+    with tempfile.TemporaryDirectory() as folder:
+        marks = [Path(folder) / str(number) for number in range((1, 1, 2)[size])]
+        strangers = [_stranger((2048, 8192, 4096)[size], mark) for mark in marks]
+        try:
+            end = time.monotonic() + 30
+            while not all(mark.exists() for mark in marks) and time.monotonic() < end:
+                time.sleep(0.05)
+            compute_bound((0, 1, 1)[size], until)
+        finally:
+            for pid in strangers:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def _stranger(side: int, mark: Path) -> int:
+    """A process whose parent has ended, so that it is none of ours."""
+    command = " ".join(map(shlex.quote, (sys.executable, "-c", STRANGER, str(side), str(mark))))
+    started = subprocess.run(["sh", "-c", f"{command} >/dev/null 2>&1 & echo $!"], capture_output=True, text=True, check=True)
+    return int(started.stdout)
+
+
+def memory_full(size: int, until: Until) -> None:
+    """Nearly all memory taken; taken and given back; growing."""
+    library = torch()
+    free, total = library.cuda.mem_get_info()
+    left, right = tensor(8192, 8192), tensor(8192, 8192)
+    held: list[Any] = []
+    if size == 0:
+        held.append(library.empty(int(free - 0.018 * total), dtype=library.uint8, device="cuda"))
+    elif size == 2:
+        held.append(library.empty(int(0.72 * total), dtype=library.uint8, device="cuda"))
+    while until():
+        if size == 1:
+            held = [library.empty(int(0.88 * total), dtype=library.uint8, device="cuda")]
+        elif size == 2 and library.cuda.mem_get_info()[0] > 0.05 * total:
+            held.append(library.empty(int(0.004 * total), dtype=library.uint8, device="cuda"))
+        for _ in range(200 if size == 1 else 60):
+            left @ right
+        library.cuda.synchronize()
+        if size == 1:
+            held.clear()
+            library.cuda.empty_cache()
+            for _ in range(200 if size == 1 else 60):
+                left @ right
+            library.cuda.synchronize()
+
+
+def limited(*command: str) -> bool:
+    """Whether nvidia-smi may set it here."""
+    return subprocess.run(["nvidia-smi", *command], capture_output=True).returncode == 0
+
+
+def throttled_power(size: int, until: Until) -> None:
+    if not limited("-pl", str((300, 400, 500)[size])):
+        raise PermissionError("the power limit may not be set here")
+    try:
+        compute_bound(1, until)
+    finally:
+        limited("-pl", "700")
+
+
+def throttled_clock(size: int, until: Until) -> None:
+    clock = (600, 900, 1200)[size]
+    if not limited("-lgc", f"{clock},{clock}"):
+        raise PermissionError("the clock may not be locked here")
+    try:
+        compute_bound(0, until)
+    finally:
+        limited("-rgc")
+
+
+PROGRAMS: dict[str, Callable[[int, Until], None]] = {
+    "launch-bound": launch_bound,
+    "synchronisation": synchronisation,
+    "transfer-bound": transfer_bound,
+    "memory-bound": memory_bound,
+    "tensor-cores-idle": tensor_cores_idle,
+    "batch-too-small": batch_too_small,
+    "compute-bound": compute_bound,
+    "idle": idle,
+    "one-core": one_core,
+    "few-workers": few_workers,
+    "cpu-saturated": cpu_saturated,
+    "slow-disk": slow_disk,
+    "noisy-neighbour": noisy_neighbour,
+    "memory-full": memory_full,
+    "throttled-power": throttled_power,
+    "throttled-clock": throttled_clock,
+}
