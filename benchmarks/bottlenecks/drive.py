@@ -40,7 +40,7 @@ from chipwise.observe.sample import Recording  # noqa: E402
 SIZES = range(3)
 EVERY_S = 0.1
 PATIENCE_S = 60.0
-GPU_KINDS = [
+GPU_KINDS = (
     "launch-bound",
     "synchronisation",
     "transfer-bound",
@@ -57,9 +57,9 @@ GPU_KINDS = [
     "memory-full",
     "throttled-power",
     "throttled-clock",
-]
-CPU_KINDS = ["one-core", "few-workers", "slow-disk", "idle", "straggler", "noisy-neighbour"]
-HEALTHY = [
+)
+CPU_KINDS = ("one-core", "few-workers", "slow-disk", "idle", "straggler", "noisy-neighbour")
+HEALTHY = (
     "matrix-products",
     "transformer-training",
     "transformer-inference",
@@ -70,7 +70,7 @@ HEALTHY = [
     "convolutions",
     "perceptron-training",
     "low-rank",
-]
+)
 # By what the catalog says: it is not read here, since its libraries need not be on a machine that is only measured.
 CHIPS = {
     "H200-SXM": replace(
@@ -178,10 +178,8 @@ def _strangers(case: Case) -> list[subprocess.Popen[bytes]]:
 def judged(case: Case, recording: Recording) -> Result:
     diagnosis = diagnose(recording, CHIPS)
     first = diagnosis.first
-    if case.place == "healthy":
-        right = diagnosis.is_healthy
-    else:
-        right = first is not None and first.rule == case.kind
+    named = first is not None and first.rule == case.kind
+    right = diagnosis.is_healthy if case.place == "healthy" else named
     return Result(case, described(diagnosis), right)
 
 

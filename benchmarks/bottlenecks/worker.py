@@ -1,4 +1,4 @@
-"""Runs programs one after the other, as lines on standard input name them: {"place": "gpu", "kind": ..., "size": 0, "seconds": 5}."""
+"""Runs programs one after the other, as lines of JSON on standard input name them: place, kind, size, seconds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(task: dict[str, Any]) -> str:
 
     try:
         program(until)
-    except (OSError, RuntimeError) as error:
+    except Exception as error:
         return f"{type(error).__name__}: {str(error)[:200]}"
     finally:
         if place != "cpu":

@@ -183,7 +183,7 @@ MAKERS: Mapping[str, Callable[[int], Recording]] = {
             | {"nvlink_received": 150e9, "power": 300.0, "fp32_active": 0.02}
         ),
         program={"cpu": 8.2, "processes": 9.0},
-    ),  # fmt: skip
+    ),
     "straggler": lambda size: played(
         _eight({"tensor_active": 0.5}, 5, {"clock": (1600.0, 1300.0, 900.0)[size]})
         if size < 2
@@ -209,7 +209,7 @@ MAKERS: Mapping[str, Callable[[int], Recording]] = {
             | ({"pcie_received": 12e9} if size == 0 else {})
         ),
         program={},
-    ),  # fmt: skip
+    ),
     "slower-than-predicted": lambda size: played(
         _one({}), program={"step": (5.0, 3.0, 1.0)[size]}, predicted={"step": (8.0, 10.0, 12.0)}
     ),

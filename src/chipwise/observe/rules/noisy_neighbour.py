@@ -13,6 +13,7 @@ EXPLAINS = Explains.SHARING
 STOLEN = 0.05  # of all cores
 OTHERS_CORES = 0.35  # of all cores, by other programs
 FULL_CPU, PRESSURE = 0.85, 0.15
+WORKING, TAKEN_PER_S = 0.05, 5.0  # a program that does not want a core loses none
 
 
 def examine(evidence: Evidence) -> Iterator[Finding]:
@@ -62,7 +63,7 @@ def _on_cores(evidence: Evidence) -> Signs | None:
     others = host - own / cores
     taken = evidence.program.mean("switches_taken")
     contended = host >= FULL_CPU or evidence.host.or_zero("pressure_cpu") >= PRESSURE
-    if others < OTHERS_CORES or not contended:
+    if others < OTHERS_CORES or not contended or own < WORKING or (taken is not None and taken < TAKEN_PER_S):
         return None
     facts = [
         fact(evidence.host, "cpu", f"other programs used {others * cores:.1f} of {cores:.0f} cores", others),
