@@ -38,6 +38,11 @@ class Diagnosis:
         return self.findings[0] if self.findings else None
 
     @property
+    def is_enough(self) -> bool:
+        """Whether there was anything to judge by."""
+        return _is_enough(self.evidence)
+
+    @property
     def is_healthy(self) -> bool:
         return all(finding.severity is Severity.NOTE for finding in self.findings)
 

@@ -1,7 +1,7 @@
 """XID codes of NVIDIA's driver: what each means, whose fault it mostly is, and what it does to the job.
 
-The facts are from NVIDIA's catalog of codes (Ampere and newer); whom to blame and the verdict are ours, after the action that the
-catalog recommends: restart the program, ignore, reset the device, restart the machine, ask the vendor.
+The facts are from NVIDIA's catalog of codes (Ampere and newer); whom to blame and the verdict are ours, after the action that
+the catalog recommends: restart the program, ignore, reset the device, restart the machine, ask the vendor.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Verdicts and a policy in, actions out, as values: engines carry them out, and the reason goes into a job's history.
 
-Nothing is drained on a single corrected error: `fine` and `watch` never move a job. A job that goes on in spite of the fault, and
-has no checkpoint to move from, is left to finish on its drained device.
+Nothing is drained on a single corrected error: `fine` and `watch` never move a job. A job that goes on in spite of the fault,
+and has no checkpoint to move from, is left to finish on its drained device.
 """
 
 from __future__ import annotations

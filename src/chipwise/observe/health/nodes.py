@@ -8,14 +8,13 @@ from typing import Any
 from chipwise.observe.health.verdict import Blame, JobEffect, Sign, State, Verdict, worst
 
 MOST_NODES = 50_000
-# Conditions whose status True is bad, as node problem detectors of clouds and NVIDIA's operators set them; others are not judged.
+# Conditions whose status True is bad, as Kubernetes and node problem detectors of clouds set them; others are not judged.
 _BAD = {
-    "GpuUnhealthy": State.DRAIN,
-    "GPUUnhealthy": State.DRAIN,
-    "GpuXid79Error": State.DRAIN,
-    "XIDError": State.WATCH,
-    "GpuNvlinkError": State.DRAIN,
-    "GpuThermalIssue": State.WATCH,
+    "GPUMissing": State.DRAIN,
+    "NVLinkStatusInactive": State.DRAIN,
+    "XIDErrors": State.WATCH,
+    "IBLinkFlapping": State.WATCH,
+    "NeuronHealth": State.DRAIN,
     "KernelDeadlock": State.DRAIN,
     "ReadonlyFilesystem": State.DRAIN,
     "MemoryPressure": State.WATCH,
@@ -24,7 +23,7 @@ _BAD = {
     "NetworkUnavailable": State.DRAIN,
 }
 # Conditions whose status False is bad.
-_GOOD = {"Ready": State.DRAIN, "AcceleratedHardwareReady": State.DRAIN, "NeuronHealth": State.DRAIN}
+_GOOD = {"Ready": State.DRAIN, "AcceleratedHardwareReady": State.DRAIN}
 _DEVICES = ("nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "aws.amazon.com/neuroncore", "habana.ai/gaudi")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from chipwise.observe.health.kernel_log import xid_sign
 from chipwise.observe.health.verdict import Blame, JobEffect, Sign, State
@@ -105,4 +106,4 @@ def _last(samples: Sequence[Sample], metric: str) -> float | None:
 def _grown(samples: Sequence[Sample], metric: str) -> float:
     """What a counter grew by; a restart of it does not count."""
     values = _values(samples, metric)
-    return sum(max(later - earlier, 0.0) for earlier, later in zip(values[:-1], values[1:], strict=True))
+    return sum(max(later - earlier, 0.0) for earlier, later in pairwise(values))

@@ -1,0 +1,1 @@
+"""Watching: what is sampled, of what, and where it goes."""
