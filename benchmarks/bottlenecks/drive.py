@@ -73,8 +73,8 @@ HEALTHY = (
 )
 # By what the catalog says: it is not read here, since its libraries need not be on a machine that is only measured.
 CHIPS = {
-    "H200-SXM": replace(
-        bare("H200-SXM", "NVIDIA", ChipKind.GPU, "Hopper", Fact((), "2026-11")),
+    "H200": replace(
+        bare("H200", "NVIDIA", ChipKind.GPU, "Hopper", Fact((), "2026-11")),
         power_w=700.0,
         pcie_gen=5,
         memory_bytes_per_s=4.8e12,

@@ -51,7 +51,7 @@ class Gpu:
     def device(self) -> Device:
         name = self.nvml.nvmlDeviceGetName(self.handle)
         text = name.decode() if isinstance(name, bytes) else str(name)
-        chip = next((chip for word, chip in (("H200", "H200-SXM"), ("H100", "H100-SXM")) if word in text), None)
+        chip = next((chip for word, chip in (("H200", "H200"), ("H100", "H100-SXM")) if word in text), None)
         return Device(source="nvidia:0", name=text, chip=chip)
 
     def read(self, at_s: float) -> Sample:

@@ -110,14 +110,14 @@ def _is_enough(evidence: Evidence) -> bool:
 
 
 def _notes(evidence: Evidence) -> list[str]:
-    if not _is_enough(evidence):
-        return [f"The recording has {evidence.steady_s:.1f} s of steady work; a diagnosis needs at least {FEWEST_S:.0f} s."]
     notes = []
+    if not _is_enough(evidence):
+        notes.append(f"The recording has {evidence.steady_s:.1f} s of steady work; a diagnosis needs at least {FEWEST_S:.0f} s.")
     bare = [device for device in evidence.devices if not device.has_counters]
     if bare:
         reason = bare[0].why_missing("sm_active")
         words = "No counters of the multiprocessors"
         notes.append(f"{words} ({reason}): causes are judged by utilisation and power, with less confidence.")
-    if not evidence.program.tracks:
+    if _is_enough(evidence) and not evidence.program.tracks:
         notes.append("Nothing was sampled of the program itself: causes on the host are guessed from the whole machine.")
     return notes
