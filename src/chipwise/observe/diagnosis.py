@@ -112,7 +112,7 @@ def _is_enough(evidence: Evidence) -> bool:
 def _notes(evidence: Evidence) -> list[str]:
     notes = []
     if not _is_enough(evidence):
-        notes.append(f"The recording has {evidence.steady_s:.1f} s of steady work; a diagnosis needs at least {FEWEST_S:.0f} s.")
+        notes.append(f"The recording has {evidence.steady_s:.1f} s of steady work; {FEWEST_S:.0f} s is the least.")
     bare = [device for device in evidence.devices if not device.has_counters]
     if bare:
         reason = bare[0].why_missing("sm_active")
