@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from gpu_programs import FILE_BYTES, Until, direct_reader, large_file, packed, unpacked
+from bottlenecks.gpu_programs import FILE_BYTES, Until, direct_reader, large_file, packed, unpacked
 
 
 def one_core(size: int, until: Until) -> None:

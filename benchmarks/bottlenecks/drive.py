@@ -25,11 +25,10 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(HERE), str(ROOT / "src"), str(ROOT / "tests" / "support")]
+sys.path[:0] = [str(HERE.parent), str(ROOT / "src"), str(ROOT / "tests" / "support")]
 
-from gpu_programs import large_file  # noqa: E402
-from sampling import Gpu, Program, Watcher  # noqa: E402
-
+from bottlenecks.gpu_programs import large_file  # noqa: E402
+from bottlenecks.sampling import Gpu, Program, Watcher  # noqa: E402
 from chipwise.catalog.chip import ChipKind, Precision, bare  # noqa: E402
 from chipwise.catalog.fact import Fact  # noqa: E402
 from chipwise.observe.diagnosis import Diagnosis, diagnose  # noqa: E402

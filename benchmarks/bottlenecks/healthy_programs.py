@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gpu_programs import Images, Until, loader, tensor, torch
+from bottlenecks.gpu_programs import Images, Until, loader, tensor, torch
 
 
 def matrix_products(until: Until) -> None:

@@ -105,10 +105,12 @@ def played(
     chance = random.Random(seed)
     sources: dict[str, Levels] = {name: {**GPU, **levels} for name, levels in (devices or {}).items()}
     if without_counters:
-        gone = {
+        left_out = {
             name for name in metrics.DEVICE if name.endswith("_active") or name.startswith(("sm_", "pcie_rec", "pcie_sent"))
         }
-        sources = {name: {key: level for key, level in levels.items() if key not in gone} for name, levels in sources.items()}
+        sources = {
+            name: {key: level for key, level in levels.items() if key not in left_out} for name, levels in sources.items()
+        }
     sources[HOST] = {**HOST_QUIET, **(host or {})}
     if program is not None:
         sources[PROGRAM] = {**ONE_THREAD, **program}
@@ -149,7 +151,7 @@ def _readings(
     return readings
 
 
-def _one(levels: Levels) -> dict[str, Levels]:
+def _single(levels: Levels) -> dict[str, Levels]:
     return {"nvidia:0": levels}
 
 
@@ -160,21 +162,21 @@ def _eight(all_of_them: Levels, number: int = 5, one: Levels | None = None) -> d
 STARVED = H200["waiting"]
 MAKERS: Mapping[str, Callable[[int], Recording]] = {
     "throttled-heat": lambda size: played(
-        _one(
+        _single(
             {"throttled_heat": 0.99, "temperature": 88.0 + size, "clock": (1500.0, 1200.0, 900.0)[size], "tensor_active": 0.9}
         ),
         program={},
     ),
     "throttled-power": lambda size: played(
-        _one({"throttled_power": 1.0, "power_limit": (300.0, 400.0, 500.0)[size], "power": (298.0, 398.0, 498.0)[size]})
-        | _one(
+        _single({"throttled_power": 1.0, "power_limit": (300.0, 400.0, 500.0)[size], "power": (298.0, 398.0, 498.0)[size]})
+        | _single(
             {"tensor_active": 0.93, "clock": (800.0, 1100.0, 1300.0)[size], "throttled_power": 1.0}
             | {"power_limit": (300.0, 400.0, 500.0)[size]}
         ),
         program={},
     ),
     "throttled-clock": lambda size: played(
-        _one({"clock": (600.0, 900.0, 1200.0)[size], "tensor_active": 0.9, "power": 300.0, "throttled_hardware": 0.0}),
+        _single({"clock": (600.0, 900.0, 1200.0)[size], "tensor_active": 0.9, "power": 300.0, "throttled_hardware": 0.0}),
         program={},
     ),
     "communication-bound": lambda size: played(
@@ -191,26 +193,26 @@ MAKERS: Mapping[str, Callable[[int], Recording]] = {
         program={"cpu": 8.2, "processes": 9.0},
     ),
     "slow-network": lambda size: played(
-        _one(STARVED),
+        _single(STARVED),
         host={"network_received": (60e6, 120e6, 900e6)[size], "network_sent": 2e6},
         program={"cpu": (0.3, 0.6, 2.0)[size], "cpu_highest_thread": 0.3, "processes": 9.0},
     ),
     "swap": lambda size: played(
-        _one({"graphics_active": 0.9, "busy": 0.9}),
+        _single({"graphics_active": 0.9, "busy": 0.9}),
         host={"swapped": (5e6, 40e6, 200e6)[size], "pressure_memory": (0.12, 0.3, 0.6)[size], "memory_used": 190e9},
         program={},
     ),
     "wrong-numa": lambda size: played(
-        _one({"pcie_received": (3e9, 6e9, 9e9)[size]}), program={"device_numa_distance": (20.0, 21.0, 32.0)[size]}
+        _single({"pcie_received": (3e9, 6e9, 9e9)[size]}), program={"device_numa_distance": (20.0, 21.0, 32.0)[size]}
     ),
     "pcie-link": lambda size: played(
-        _one(
+        _single(
             {"pcie_width": (8.0, 4.0, 16.0)[size], "pcie_generation": (5.0, 5.0, 3.0)[size], "pcie_received": 6e9}
             | ({"pcie_received": 12e9} if size == 0 else {})
         ),
         program={},
     ),
     "slower-than-predicted": lambda size: played(
-        _one({}), program={"step": (5.0, 3.0, 1.0)[size]}, predicted={"step": (8.0, 10.0, 12.0)}
+        _single({}), program={"step": (5.0, 3.0, 1.0)[size]}, predicted={"step": (8.0, 10.0, 12.0)}
     ),
 }

@@ -79,24 +79,22 @@ def _resolved(group: Explains, members: Sequence[Finding]) -> list[Finding]:
     if group not in (Explains.WAITING, Explains.ARITHMETIC, Explains.CLOCK):
         return list(members)
     likeliest = max(members, key=lambda finding: (finding.confidence, finding.lost_share))
-    others = [
+    alternatives = [
         replace(finding, severity=Severity.NOTE, lost_share=0.0)
         for finding in members
         if finding is not likeliest and finding.confidence >= NEARLY * likeliest.confidence
     ]
-    return [likeliest, *others]
+    return [likeliest, *alternatives]
 
 
 def _without_what_is_explained(findings: Sequence[Finding]) -> list[Finding]:
-    known = [
-        one for one in findings if every_rule()[one.rule].EXPLAINS is not Explains.REST and one.severity is not Severity.NOTE
-    ]
-    explained = max((one.lost_share for one in known), default=0.0)
-    return [
-        one
-        for one in findings
-        if every_rule()[one.rule].EXPLAINS is not Explains.REST or explained < EXPLAINED * one.lost_share
-    ]
+    known = [finding for finding in findings if not _is_rest(finding) and finding.severity is not Severity.NOTE]
+    explained = max((finding.lost_share for finding in known), default=0.0)
+    return [finding for finding in findings if not _is_rest(finding) or explained < EXPLAINED * finding.lost_share]
+
+
+def _is_rest(finding: Finding) -> bool:
+    return every_rule()[finding.rule].EXPLAINS is Explains.REST
 
 
 def _priced(finding: Finding, usd_per_hour: float | None) -> Finding:

@@ -20,7 +20,7 @@ USUAL_LANES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Observed:
     """What was read of the host, the program, a rank or a device over the steady part."""
 
     name: str
@@ -49,7 +49,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceSource(Source):
+class ObservedDevice(Observed):
     device: Device = field(default_factory=lambda: Device("", ""))
     chip: Chip | None = None
 
@@ -115,11 +115,11 @@ class DeviceSource(Source):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    devices: tuple[DeviceSource, ...]
-    host: Source
-    program: Source
-    server: Source
-    ranks: tuple[Source, ...]
+    devices: tuple[ObservedDevice, ...]
+    host: Observed
+    program: Observed
+    server: Observed
+    ranks: tuple[Observed, ...]
     window_s: tuple[float, float]  # the steady part, since the start of the recording
     length_s: float  # of the whole recording
     notes: tuple[str, ...]
@@ -147,27 +147,27 @@ def gather(recording: Recording, chips: Mapping[str, Chip] | None = None) -> Evi
     times = [sample.at_s for sample in recording.samples]
     zero = min(times, default=0.0)
     start, end = window([tracks.levels for tracks in sources.values()])
-    steady = {name: _within(tracks, start, end) for name, tracks in sources.items()}
+    steady = {name: _steady_part(tracks, start, end) for name, tracks in sources.items()}
     described = {device.source: device for device in recording.devices}
     names = [name for name in steady if table_of(name) is table_of("nvidia:0")]
     names += [name for name in described if name not in steady]
 
-    def device(name: str) -> DeviceSource:
+    def device(name: str) -> ObservedDevice:
         tracks, missing = steady.get(name, ({}, {}))
         description = described.get(name, Device(name, name))
         chip = (chips or {}).get(description.chip or "")
-        return DeviceSource(name=name, tracks=tracks, missing=missing, device=description, chip=chip)
+        return ObservedDevice(name=name, tracks=tracks, missing=missing, device=description, chip=chip)
 
-    def other(name: str) -> Source:
+    def source(name: str) -> Observed:
         tracks, missing = steady.get(name, ({}, {}))
-        return Source(name, tracks, missing)
+        return Observed(name, tracks, missing)
 
     return Evidence(
         devices=tuple(device(name) for name in sorted(names, key=_in_order)),
-        host=other(HOST),
-        program=other(PROGRAM),
-        server=other(SERVER),
-        ranks=tuple(other(name) for name in sorted(steady, key=_in_order) if name.startswith(f"{PROGRAM}:")),
+        host=source(HOST),
+        program=source(PROGRAM),
+        server=source(SERVER),
+        ranks=tuple(source(name) for name in sorted(steady, key=_in_order) if name.startswith(f"{PROGRAM}:")),
         window_s=(start - zero, end - zero) if times else (0.0, 0.0),
         length_s=max(times, default=0.0) - zero,
         notes=tuple(note for tracks in sources.values() for note in tracks.notes),
@@ -176,10 +176,10 @@ def gather(recording: Recording, chips: Mapping[str, Chip] | None = None) -> Evi
     )
 
 
-def _within(tracks: Tracks, start: float, end: float) -> tuple[dict[str, Track], dict[str, str]]:
-    cut = {name: part for name, track in tracks.levels.items() if (part := track.within(start, end)) is not None}
-    gone = {name: "not read in the steady part" for name in tracks.levels if name not in cut}
-    return cut, {**tracks.missing, **gone}
+def _steady_part(tracks: Tracks, start: float, end: float) -> tuple[dict[str, Track], dict[str, str]]:
+    cut = {name: part for name, track in tracks.levels.items() if (part := track.between(start, end)) is not None}
+    absent = {name: "not read in the steady part" for name in tracks.levels if name not in cut}
+    return cut, {**tracks.missing, **absent}
 
 
 def _in_order(name: str) -> tuple[str, int]:

@@ -50,7 +50,7 @@ class Track:
         """Of the time."""
         return float(self.weights[self.values > limit].sum() / self.weights.sum())
 
-    def within(self, start_s: float, end_s: float) -> Track | None:
+    def between(self, start_s: float, end_s: float) -> Track | None:
         inside = (self.at_s >= start_s) & (self.at_s <= end_s)
         return track(self.at_s[inside], self.values[inside]) if inside.any() else None
 

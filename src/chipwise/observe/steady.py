@@ -24,10 +24,10 @@ ROUNDS = 3  # importing, compiling, warming up
 
 def window(tracks: Sequence[Mapping[str, Track]]) -> tuple[float, float]:
     """From, to, on the clock of the samples."""
-    every = [track for levels in tracks for track in levels.values()]
-    if not every:
+    all_tracks = [track for levels in tracks for track in levels.values()]
+    if not all_tracks:
         return 0.0, 0.0
-    start, end = min(float(one.at_s[0]) for one in every), max(float(one.at_s[-1]) for one in every)
+    start, end = min(float(one.at_s[0]) for one in all_tracks), max(float(one.at_s[-1]) for one in all_tracks)
     signals = [levels[name] for levels in tracks for name in SIGNALS if name in levels]
     first = _first_step(tracks)
     if end <= start or not signals:
@@ -80,10 +80,10 @@ def _cut(table: Floats) -> int:
     total, total_squares = sums[:, -1:], squares[:, -1:]
     left = squares[:, :-1] - sums[:, :-1] ** 2 / before
     right = (total_squares - squares[:, :-1]) - (total - sums[:, :-1]) ** 2 / (count - before)
-    whole = total_squares[:, 0] - total[:, 0] ** 2 / count
+    single_level = total_squares[:, 0] - total[:, 0] ** 2 / count
     inside = slice(SHORTEST_PIECES // 2 - 1, count - SHORTEST_PIECES)
     spread = (left + right).sum(axis=0)[inside]
     place = int(np.argmin(spread)) + inside.start + 1
     means = sums[:, place - 1] / place, (total[:, 0] - sums[:, place - 1]) / (count - place)
     moved = np.abs(means[0] - means[1]).max() > STEP
-    return place if moved and spread.min() < (1 - EXPLAINED) * whole.sum() else 0
+    return place if moved and spread.min() < (1 - EXPLAINED) * single_level.sum() else 0

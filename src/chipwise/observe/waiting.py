@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipwise.observe.evidence import DeviceSource, Evidence
+from chipwise.observe.evidence import Evidence, ObservedDevice
 
 WAITING = 0.2  # of the time without work, from which on waiting needs a cause
 SPINNING = 0.85  # of one core: a thread that never rests
@@ -112,7 +112,7 @@ def waiting(evidence: Evidence) -> Waiting | None:
     )
 
 
-def is_transferring(device: DeviceSource) -> bool:
+def is_transferring(device: ObservedDevice) -> bool:
     """Copies over PCIe take the time: seen as busy without kernels, or as a link that is well used."""
     rate, capacity = device.pcie_bytes_per_s, device.pcie_capacity
     link = (rate or 0.0) / capacity if capacity else 0.0

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import pytest
 
@@ -9,7 +10,7 @@ from chipwise.observe.readings import read
 from chipwise.observe.sample import Missing, Reading, Recording, Sample
 
 
-def samples(metric: str, values: list[Reading], source: str = "nvidia:0") -> list[Sample]:
+def samples(metric: str, values: Sequence[Reading], source: str = "nvidia:0") -> list[Sample]:
     return [Sample(float(place), source, {metric: value}) for place, value in enumerate(values)]
 
 

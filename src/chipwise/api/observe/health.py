@@ -13,7 +13,7 @@ from chipwise.errors import BadInput
 from chipwise.files import handed
 from chipwise.observe.health import kernel_log, nodes
 from chipwise.observe.health.judge import verdicts
-from chipwise.observe.health.verdict import State, Verdict, rank
+from chipwise.observe.health.verdict import Condition, Verdict, rank
 from chipwise.observe.recording import decoded
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _of_nodes(content: bytes, name: str) -> tuple[Verdict, ...]:
 
 
 def is_sick(judged: tuple[Verdict, ...]) -> bool:
-    return any(rank(verdict.state) >= rank(State.DRAIN) for verdict in judged)
+    return any(rank(verdict.state) >= rank(Condition.DRAIN) for verdict in judged)
 
 
 def _kernel_log() -> str | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from chipwise.observe.health.verdict import Blame, JobEffect, State
+from chipwise.observe.health.verdict import Blame, Condition, JobEffect
 
 TABLE = Path(__file__).resolve().parents[2] / "data" / "health" / "xids.csv"
 HIGHEST_CODE = 100_000
@@ -23,7 +23,7 @@ class Code:
     number: int
     name: str
     blame: Blame
-    state: State
+    state: Condition
     job: JobEffect
     meaning: str
     sources: tuple[str, ...]
@@ -38,7 +38,7 @@ def codes() -> Mapping[int, Code]:
                 number=int(row["code"]),
                 name=row["name"],
                 blame=Blame(row["blame"]),
-                state=State(row["verdict"]),
+                state=Condition(row["verdict"]),
                 job=JobEffect(row["job"]),
                 meaning=row["meaning"],
                 sources=tuple(row["sources"].split("|")),
@@ -54,7 +54,7 @@ def code(number: int) -> Code:
         number=number,
         name="unknown code",
         blame=Blame.EITHER,
-        state=State.WATCH,
+        state=Condition.WATCH,
         job=JobEffect.MAY_DIE,
         meaning="This code is not in the table; look it up in NVIDIA's catalog of XIDs.",
         sources=(),

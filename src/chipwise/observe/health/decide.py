@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from chipwise.observe.health.verdict import JobEffect, State, Verdict, rank
+from chipwise.observe.health.verdict import Condition, JobEffect, Verdict, rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class MachineUse:
     """Where devices are, and what runs on them."""
 
     name: str
@@ -71,15 +71,15 @@ class Report:
 Action = Drain | Cordon | Move | Replace | Report
 
 
-def decide(verdicts: Iterable[Verdict], machine: Machine, policy: Policy | None = None) -> tuple[Action, ...]:
+def decide(verdicts: Iterable[Verdict], machine: MachineUse, policy: Policy | None = None) -> tuple[Action, ...]:
     """In the order in which they are to be done: nothing new comes before something old leaves."""
     rules = policy or Policy()
-    mine = sorted(
+    local = sorted(
         (verdict for verdict in verdicts if verdict.device in machine.devices or verdict.device == f"node:{machine.name}"),
         key=lambda verdict: (-rank(verdict.state), verdict.device),
     )
-    sick = [verdict for verdict in mine if rank(verdict.state) >= rank(State.DRAIN)]
-    actions: list[Action] = [action for verdict in mine for action in _reports(verdict, machine)]
+    sick = [verdict for verdict in local if rank(verdict.state) >= rank(Condition.DRAIN)]
+    actions: list[Action] = [action for verdict in local for action in _reports(verdict, machine)]
     if not sick or not rules.drains:
         return (*actions, *(Report(verdict.device, verdict.reason) for verdict in sick))
     if rules.cordons and machine.is_node:
@@ -87,21 +87,21 @@ def decide(verdicts: Iterable[Verdict], machine: Machine, policy: Policy | None 
     actions += [Drain(verdict.device, verdict.reason) for verdict in sick if verdict.device in machine.devices]
     if rules.moves:
         actions += _moves(sick, machine)
-    broken = [verdict for verdict in sick if verdict.state is State.REPLACE]
+    broken = [verdict for verdict in sick if verdict.state is Condition.REPLACE]
     if rules.replaces and machine.is_rented and (broken or len(sick) > max(rules.tolerated, 0)):
         actions.append(Replace(machine.name, (broken or sick)[0].reason))
     return tuple(actions)
 
 
-def _reports(verdict: Verdict, machine: Machine) -> Iterator[Report]:
+def _reports(verdict: Verdict, machine: MachineUse) -> Iterator[Report]:
     if verdict.is_programs_fault:
         jobs = [job for job, devices in machine.jobs.items() if verdict.device in devices]
         yield Report(verdict.device, verdict.reason, jobs[0] if len(jobs) == 1 else "")
-    elif verdict.state is State.WATCH:
+    elif verdict.state is Condition.WATCH:
         yield Report(verdict.device, verdict.reason)
 
 
-def _moves(sick: Sequence[Verdict], machine: Machine) -> Iterator[Move]:
+def _moves(sick: Sequence[Verdict], machine: MachineUse) -> Iterator[Move]:
     for job, devices in machine.jobs.items():
         hit = next((one for one in sick if one.device in devices or one.device == f"node:{machine.name}"), None)
         if hit is None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from chipwise.observe.health.kernel_log import Log
 from chipwise.observe.health.sensors import signs as sensed
-from chipwise.observe.health.verdict import Blame, Sign, State, Verdict, rank, worst
+from chipwise.observe.health.verdict import Blame, Condition, Sign, Verdict, rank, worst
 from chipwise.observe.sample import Device, Recording
 
 PROGRAMS = 3  # that fail on one device alone
@@ -33,19 +33,21 @@ def verdicts(recording: Recording | None = None, log: Log | None = None) -> tupl
     return tuple(sorted(judged, key=lambda verdict: (-rank(verdict.state), verdict.device)))
 
 
-def judge(device: str, signs: Sequence[Sign], every: Mapping[str, Sequence[Sign]] | None = None, name: str = "") -> Verdict:
-    """`every`: signs of all devices, to see whether programs fail on this one alone."""
-    joined = _joined([*signs, *_repeated(signs), *_alone(device, signs, every or {})])
-    state = worst(*(sign.state for sign in joined)) if joined else State.FINE
+def judge(
+    device: str, signs: Sequence[Sign], every_sign: Mapping[str, Sequence[Sign]] | None = None, name: str = ""
+) -> Verdict:
+    """`every_sign`: those of all devices, to see whether programs fail on this one alone."""
+    joined = _joined([*signs, *_repeated(signs), *_alone(device, signs, every_sign or {})])
+    state = worst(*(sign.state for sign in joined)) if joined else Condition.FINE
     decisive = [sign for sign in joined if sign.state is state]
     if not joined:
         reason = "nothing is wrong"
-    elif state is State.FINE and any(sign.blame is Blame.PROGRAM for sign in joined):
+    elif state is Condition.FINE and any(sign.blame is Blame.PROGRAM for sign in joined):
         own = next(sign for sign in joined if sign.blame is Blame.PROGRAM)
         reason = f"the device is well; a program failed: {own.reason}"
     else:
         reason = "; ".join(f"{sign.reason}{f' ({sign.count} times)' if sign.count > 1 else ''}" for sign in decisive[:3])
-    return Verdict(device, state, reason, tuple(joined), name)
+    return Verdict(device=device, state=state, reason=reason, signs=tuple(joined), name=name)
 
 
 def _known(devices: Iterable[Device], log: Log) -> dict[str, str]:
@@ -56,7 +58,7 @@ def _known(devices: Iterable[Device], log: Log) -> dict[str, str]:
 
 def _joined(signs: Iterable[Sign]) -> list[Sign]:
     """The same sign several times is one with a count; the worst first."""
-    counted: dict[tuple[State, str], Sign] = {}
+    counted: dict[tuple[Condition, str], Sign] = {}
     for sign in signs:
         key = (sign.state, sign.reason)
         counted[key] = replace(counted[key], count=counted[key].count + sign.count) if key in counted else sign
@@ -64,22 +66,22 @@ def _joined(signs: Iterable[Sign]) -> list[Sign]:
 
 
 def _repeated(signs: Sequence[Sign]) -> list[Sign]:
-    found = []
+    repeated = []
     for number, times in AGAIN.items():
         count = sum(sign.count for sign in signs if sign.code == number)
         if count >= times:
             words = (
                 f"XID {number} came {count} times" if count > 1 else f"XID {number}: a worn row of memory cannot be replaced"
             )
-            found.append(Sign(State.REPLACE, words, Blame.DEVICE, code=number))
-    return found
+            repeated.append(Sign(Condition.REPLACE, words, Blame.DEVICE, code=number))
+    return repeated
 
 
-def _alone(device: str, signs: Sequence[Sign], every: Mapping[str, Sequence[Sign]]) -> list[Sign]:
+def _alone(device: str, signs: Sequence[Sign], every_sign: Mapping[str, Sequence[Sign]]) -> list[Sign]:
     """Several programs that fail here, and none on the neighbours."""
     pids = {sign.pid for sign in signs if sign.blame is Blame.PROGRAM and sign.code != 45 and sign.pid is not None}
-    others = [other for name, other in every.items() if name != device]
-    quiet = others and not any(sign.blame is Blame.PROGRAM and sign.code != 45 for other in others for sign in other)
+    neighbours = [other for name, other in every_sign.items() if name != device]
+    quiet = neighbours and not any(sign.blame is Blame.PROGRAM and sign.code != 45 for other in neighbours for sign in other)
     if len(pids) < PROGRAMS or not quiet:
         return []
-    return [Sign(State.WATCH, f"{len(pids)} programs failed on this device, and none on its neighbours", Blame.EITHER)]
+    return [Sign(Condition.WATCH, f"{len(pids)} programs failed on this device, and none on its neighbours", Blame.EITHER)]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from chipwise.observe.health.codes import HIGHEST_CODE, code
-from chipwise.observe.health.verdict import Blame, JobEffect, Sign, State
+from chipwise.observe.health.verdict import Blame, Condition, JobEffect, Sign
 
 MOST_LINES = 2_000_000
 LONGEST_LINE = 4096
@@ -24,7 +24,7 @@ _AMD = re.compile(rf"amdgpu {_PCI}: amdgpu: .{{0,200}}?(?:(\d{{1,9}}) uncorrecta
 _NEURON = re.compile(r"\bnd\[?(\d{1,3})\]?.{0,200}?NEURON_HW_ERR=([A-Z_]{3,40})|NEURON_HW_ERR=([A-Z_]{3,40})")
 _AER = re.compile(rf"{_PCI}: (?:AER: )?PCIe Bus Error: severity=(Corrected|Uncorrected \((?:Non-)?Fatal\))")
 _RECOVERY = re.compile(r"\((None|Drain P2P|Drain and Reset|GPU Reset Required|Node Reboot Required)\)\s*$")
-_RECOVERED = {"None": State.FINE}  # anything else is a drain
+_RECOVERED = {"None": Condition.FINE}  # anything else is a drain
 _NEURON_WORDS = {
     "SRAM_UNCORRECTABLE_ERROR": "an uncorrectable error in the chip's own memory",
     "HBM_UNCORRECTABLE_ERROR": "an uncorrectable error in device memory",
@@ -71,37 +71,41 @@ def _events(line: str) -> Iterator[Logged]:
     elif match := _SWITCH.search(line):
         fatal = match[3] != ", Non-fatal"
         words = f"NVSwitch error {match[2]}{'' if fatal else ', not fatal'}"
-        sign = Sign(State.DRAIN if fatal else State.WATCH, words, Blame.LINK, JobEffect.DIES if fatal else JobEffect.CONTINUES)
+        sign = Sign(
+            Condition.DRAIN if fatal else Condition.WATCH, words, Blame.LINK, JobEffect.DIES if fatal else JobEffect.CONTINUES
+        )
         yield Logged(_device(match[1]), sign)
     elif match := _AMD.search(line):
         if match[2] and int(match[2]) == 0:
             return
         words = f"{match[2]} uncorrectable hardware errors" if match[2] else "the driver reset the GPU"
-        yield Logged(_device(match[1]), Sign(State.DRAIN if match[2] else State.WATCH, words, Blame.DEVICE, JobEffect.DIES))
+        yield Logged(
+            _device(match[1]), Sign(Condition.DRAIN if match[2] else Condition.WATCH, words, Blame.DEVICE, JobEffect.DIES)
+        )
     elif match := _NEURON.search(line):
         kind = match[2] or match[3]
         words = _NEURON_WORDS.get(kind, "an error of the hardware")
-        state = State.DRAIN if kind in _NEURON_WORDS else State.WATCH
+        state = Condition.DRAIN if kind in _NEURON_WORDS else Condition.WATCH
         yield Logged(f"neuron:{match[1] or '?'}", Sign(state, f"the driver reports {words}", Blame.DEVICE, JobEffect.DIES))
     elif (match := _AER.search(line)) and match[2] != "Corrected":
-        yield Logged(_device(match[1]), Sign(State.WATCH, "an uncorrected error on PCIe", Blame.LINK, JobEffect.MAY_DIE))
+        yield Logged(_device(match[1]), Sign(Condition.WATCH, "an uncorrected error on PCIe", Blame.LINK, JobEffect.MAY_DIE))
 
 
 def xid_sign(number: int, pid: int | None = None) -> Sign:
     known = code(number)
     reason = f"XID {number}, {known.name}: {known.meaning}"
-    return Sign(known.state, reason, known.blame, known.job, number, pid)
+    return Sign(state=known.state, reason=reason, blame=known.blame, job=known.job, code=number, pid=pid)
 
 
 def _xid(number: int, pid: int | None, line: str) -> Sign:
     """Of 154 the end of the line says what the driver asks for."""
     sign = xid_sign(number, pid)
-    asked = _RECOVERY.search(line) if number == 154 else None
-    if asked is None:
+    request = _RECOVERY.search(line) if number == 154 else None
+    if request is None:
         return sign
-    state = _RECOVERED.get(asked[1], State.DRAIN)
-    words = f"XID 154: the driver asks for {'nothing' if state is State.FINE else asked[1].lower()}"
-    return Sign(state, words, sign.blame, sign.job, number, pid)
+    state = _RECOVERED.get(request[1], Condition.DRAIN)
+    words = f"XID 154: the driver asks for {'nothing' if state is Condition.FINE else request[1].lower()}"
+    return Sign(state=state, reason=words, blame=sign.blame, job=sign.job, code=number, pid=pid)
 
 
 def _device(pci: str) -> str:

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from chipwise.observe.health.verdict import Blame, JobEffect, Sign, State, Verdict, worst
+from chipwise.observe.health.verdict import Blame, Condition, JobEffect, Sign, Verdict, worst
 
 MOST_NODES = 50_000
 # Conditions whose status True is bad, as Kubernetes and node problem detectors of clouds set them; others are not judged.
 _BAD = {
-    "GPUMissing": State.DRAIN,
-    "NVLinkStatusInactive": State.DRAIN,
-    "XIDErrors": State.WATCH,
-    "IBLinkFlapping": State.WATCH,
-    "NeuronHealth": State.DRAIN,
-    "KernelDeadlock": State.DRAIN,
-    "ReadonlyFilesystem": State.DRAIN,
-    "MemoryPressure": State.WATCH,
-    "DiskPressure": State.WATCH,
-    "PIDPressure": State.WATCH,
-    "NetworkUnavailable": State.DRAIN,
+    "GPUMissing": Condition.DRAIN,
+    "NVLinkStatusInactive": Condition.DRAIN,
+    "XIDErrors": Condition.WATCH,
+    "IBLinkFlapping": Condition.WATCH,
+    "NeuronHealth": Condition.DRAIN,
+    "KernelDeadlock": Condition.DRAIN,
+    "ReadonlyFilesystem": Condition.DRAIN,
+    "MemoryPressure": Condition.WATCH,
+    "DiskPressure": Condition.WATCH,
+    "PIDPressure": Condition.WATCH,
+    "NetworkUnavailable": Condition.DRAIN,
 }
 # Conditions whose status False is bad.
-_GOOD = {"Ready": State.DRAIN, "AcceleratedHardwareReady": State.DRAIN}
+_GOOD = {"Ready": Condition.DRAIN, "AcceleratedHardwareReady": Condition.DRAIN}
 _DEVICES = ("nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "aws.amazon.com/neuroncore", "habana.ai/gaudi")
 
 
@@ -37,9 +37,10 @@ def verdicts(listing: object) -> tuple[Verdict, ...]:
 def _verdict(node: Mapping[str, Any]) -> Verdict:
     signs = tuple(_signs(node))
     name = _text(_mapping(node, "metadata").get("name")) or "a node"
-    state = worst(*(sign.state for sign in signs)) if signs else State.FINE
+    state = worst(*(sign.state for sign in signs)) if signs else Condition.FINE
     reasons = [sign.reason for sign in signs if sign.state is state]
-    return Verdict(f"node:{name}", state, "; ".join(reasons[:3]) or "nothing is wrong", signs, name)
+    reason = "; ".join(reasons[:3]) or "nothing is wrong"
+    return Verdict(device=f"node:{name}", state=state, reason=reason, signs=signs, name=name)
 
 
 def _signs(node: Mapping[str, Any]) -> Iterator[Sign]:
@@ -59,7 +60,7 @@ def _signs(node: Mapping[str, Any]) -> Iterator[Sign]:
         built, left = _count(capacity.get(device)), _count(usable.get(device))
         if built is not None and left is not None and left < built:
             words = f"{built - left} of {built} devices ({device}) are taken out of service by the device plugin"
-            yield Sign(State.DRAIN, words, Blame.DEVICE, JobEffect.MAY_DIE)
+            yield Sign(Condition.DRAIN, words, Blame.DEVICE, JobEffect.MAY_DIE)
 
 
 def _mapping(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from chipwise.observe.health.kernel_log import xid_sign
-from chipwise.observe.health.verdict import Blame, JobEffect, Sign, State
+from chipwise.observe.health.verdict import Blame, Condition, JobEffect, Sign
 from chipwise.observe.metrics import DEVICE
 from chipwise.observe.readings import by_source, read, table_of
 from chipwise.observe.sample import Recording, Sample
@@ -31,7 +31,7 @@ def _signs(name: str, samples: Sequence[Sample]) -> Iterator[Sign]:
         return
     last = samples[-1]
     if last.readings and all(last.value(metric) is None for metric in last.readings):
-        yield Sign(State.DRAIN, "it does not answer any more", Blame.DEVICE, JobEffect.DIES)
+        yield Sign(Condition.DRAIN, "it does not answer any more", Blame.DEVICE, JobEffect.DIES)
         return
     yield from _memory(samples)
     yield from _links(name, samples)
@@ -43,38 +43,40 @@ def _signs(name: str, samples: Sequence[Sample]) -> Iterator[Sign]:
 def _memory(samples: Sequence[Sample]) -> Iterator[Sign]:
     corrected, uncorrected = _grown(samples, "ecc_corrected"), _grown(samples, "ecc_uncorrected")
     if corrected >= MANY_CORRECTED:
-        yield Sign(State.WATCH, f"{corrected:.0f} memory errors were corrected while it was watched", Blame.DEVICE)
+        yield Sign(Condition.WATCH, f"{corrected:.0f} memory errors were corrected while it was watched", Blame.DEVICE)
     elif corrected:
-        yield Sign(State.FINE, f"{corrected:.0f} memory errors were corrected: this is what correction is for", Blame.DEVICE)
+        yield Sign(
+            Condition.FINE, f"{corrected:.0f} memory errors were corrected: this is what correction is for", Blame.DEVICE
+        )
     if uncorrected:
         words = f"{uncorrected:.0f} memory errors could not be corrected while it was watched"
-        yield Sign(State.DRAIN, words, Blame.DEVICE, JobEffect.DIES)
+        yield Sign(Condition.DRAIN, words, Blame.DEVICE, JobEffect.DIES)
     elif total := _last(samples, "ecc_uncorrected"):
-        yield Sign(State.WATCH, f"{total:.0f} memory errors could not be corrected earlier", Blame.DEVICE)
+        yield Sign(Condition.WATCH, f"{total:.0f} memory errors could not be corrected earlier", Blame.DEVICE)
     if _last(samples, "remap_failed"):
-        yield Sign(State.REPLACE, "no spare row of memory is left", Blame.DEVICE)
+        yield Sign(Condition.REPLACE, "no spare row of memory is left", Blame.DEVICE)
     elif _last(samples, "remap_pending"):
-        yield Sign(State.WATCH, "a row of memory is replaced at the next reset: reset it when convenient", Blame.DEVICE)
+        yield Sign(Condition.WATCH, "a row of memory is replaced at the next reset: reset it when convenient", Blame.DEVICE)
     elif rows := _last(samples, "remapped_rows"):
-        yield Sign(State.FINE, f"{rows:.0f} rows of memory have been replaced by spare ones", Blame.DEVICE)
+        yield Sign(Condition.FINE, f"{rows:.0f} rows of memory have been replaced by spare ones", Blame.DEVICE)
 
 
 def _links(name: str, samples: Sequence[Sample]) -> Iterator[Sign]:
     links = _grown(samples, "nvlink_errors")
     if links:
-        yield Sign(State.WATCH, f"{links:.0f} errors on its links to other devices while it was watched", Blame.LINK)
+        yield Sign(Condition.WATCH, f"{links:.0f} errors on its links to other devices while it was watched", Blame.LINK)
     replays, span = _grown(samples, "pcie_replays"), samples[-1].at_s - samples[0].at_s
     if span > 0 and replays / span >= MANY_REPLAYS_PER_S:
-        yield Sign(State.WATCH, f"{replays / span:.0f} packets a second are sent again over PCIe", Blame.LINK)
-    lanes, most = _last(samples, "pcie_width"), _last(samples, "pcie_width_max")
-    if lanes and most and lanes < most:
-        yield Sign(State.WATCH, f"its PCIe link has {lanes:.0f} of {most:.0f} lanes", Blame.LINK)
+        yield Sign(Condition.WATCH, f"{replays / span:.0f} packets a second are sent again over PCIe", Blame.LINK)
+    lanes, most_lanes = _last(samples, "pcie_width"), _last(samples, "pcie_width_max")
+    if lanes and most_lanes and lanes < most_lanes:
+        yield Sign(Condition.WATCH, f"its PCIe link has {lanes:.0f} of {most_lanes:.0f} lanes", Blame.LINK)
     levels = read(name, samples).levels
     generation, newest = levels.get("pcie_generation"), _last(samples, "pcie_generation_max")
     worked = levels.get("busy")
     if generation and newest and worked and worked.mean > 0.2 and generation.percentile(0.95) < newest:
         words = f"its PCIe link runs at generation {generation.percentile(0.95):.0f} of {newest:.0f} under load"
-        yield Sign(State.WATCH, words, Blame.LINK)
+        yield Sign(Condition.WATCH, words, Blame.LINK)
 
 
 def _heat(name: str, samples: Sequence[Sample]) -> Iterator[Sign]:
@@ -86,11 +88,11 @@ def _heat(name: str, samples: Sequence[Sample]) -> Iterator[Sign]:
         track = levels.get(metric)
         high = None if track is None else track.percentile(0.95)
         if high is not None and high >= hot:
-            state = State.DRAIN if high >= too_hot else State.WATCH
+            state = Condition.DRAIN if high >= too_hot else Condition.WATCH
             yield Sign(state, f"its {part} is at {high:.0f} C", Blame.DEVICE)
     throttled = levels.get("throttled_heat")
     if throttled is not None and throttled.mean >= THROTTLED:
-        yield Sign(State.WATCH, f"heat lowered its clock {throttled.mean:.0%} of the time", Blame.DEVICE)
+        yield Sign(Condition.WATCH, f"heat lowered its clock {throttled.mean:.0%} of the time", Blame.DEVICE)
 
 
 def _values(samples: Sequence[Sample], metric: str) -> list[float]:

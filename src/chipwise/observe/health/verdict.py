@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class State(StrEnum):
+class Condition(StrEnum):
     """From the best to the worst."""
 
     FINE = "fine"
@@ -15,7 +15,7 @@ class State(StrEnum):
     REPLACE = "replace"  # a reset does not help
 
 
-_RANK = {state: rank for rank, state in enumerate(State)}
+_RANK = {state: rank for rank, state in enumerate(Condition)}
 
 
 class Blame(StrEnum):
@@ -36,7 +36,7 @@ class JobEffect(StrEnum):
 class Sign:
     """One thing that was seen of a device."""
 
-    state: State
+    state: Condition
     reason: str  # for people
     blame: Blame
     job: JobEffect = JobEffect.CONTINUES
@@ -48,7 +48,7 @@ class Sign:
 @dataclass(frozen=True, slots=True)
 class Verdict:
     device: str  # "nvidia:0", "pci:0000:3b:00", or a node
-    state: State
+    state: Condition
     reason: str
     signs: tuple[Sign, ...] = ()
     name: str = ""
@@ -56,7 +56,7 @@ class Verdict:
     @property
     def is_programs_fault(self) -> bool:
         """The device is well, and a program that used it is not."""
-        return self.state is State.FINE and any(sign.blame is Blame.PROGRAM for sign in self.signs)
+        return self.state is Condition.FINE and any(sign.blame is Blame.PROGRAM for sign in self.signs)
 
     @property
     def job(self) -> JobEffect:
@@ -65,9 +65,9 @@ class Verdict:
         return min((sign.job for sign in self.signs), key=order.index, default=JobEffect.CONTINUES)
 
 
-def worst(*states: State) -> State:
-    return max(states, key=_RANK.__getitem__, default=State.FINE)
+def worst(*states: Condition) -> Condition:
+    return max(states, key=_RANK.__getitem__, default=Condition.FINE)
 
 
-def rank(state: State) -> int:
+def rank(state: Condition) -> int:
     return _RANK[state]

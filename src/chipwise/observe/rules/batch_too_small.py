@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chipwise.observe.evidence import DeviceSource, Evidence
+from chipwise.observe.evidence import Evidence, ObservedDevice
 from chipwise.observe.finding import Fact, Finding
 from chipwise.observe.judging import Explains, Signs, fact, over_devices, removed, severity
 
@@ -26,13 +26,13 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         span_s=evidence.window_s,
         confidence=signs.confidence,
         lost_share=signs.lost_share,
-        speedup=removed(signs.lost_share, least=0.3),
+        speedup=removed(signs.lost_share, least_share=0.3),
         next_step="Raise the batch until memory is 80% full, run several models at once, or take a smaller device.",
         source=signs.source,
     )
 
 
-def _judge(device: DeviceSource) -> Signs | None:
+def _judge(device: ObservedDevice) -> Signs | None:
     active, filled = device.active, device.filled
     if device.has_counters:
         memory, links = device.while_active("dram_active") or 0.0, device.or_zero("nvlink_sent")

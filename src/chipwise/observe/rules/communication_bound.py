@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chipwise.observe.evidence import DeviceSource, Evidence
+from chipwise.observe.evidence import Evidence, ObservedDevice
 from chipwise.observe.finding import Finding
 from chipwise.observe.judging import Explains, Signs, fact, over_devices, removed, severity
 
@@ -28,13 +28,13 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         span_s=evidence.window_s,
         confidence=signs.confidence,
         lost_share=signs.lost_share,
-        speedup=removed(signs.lost_share, least=0.3),
+        speedup=removed(signs.lost_share, least_share=0.3),
         next_step="Overlap gradients with the backward pass, accumulate over more steps, split the model less.",
         source=signs.source,
     )
 
 
-def _between_devices(device: DeviceSource) -> Signs | None:
+def _between_devices(device: ObservedDevice) -> Signs | None:
     """The kernels of collectives run all the time and use a few multiprocessors only."""
     sent, received = device.or_zero("nvlink_sent"), device.or_zero("nvlink_received")
     total = device.chip.link_bytes_per_s if device.chip and device.chip.link_bytes_per_s else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chipwise.observe.evidence import DeviceSource, Evidence
+from chipwise.observe.evidence import Evidence, ObservedDevice
 from chipwise.observe.finding import Finding, Interval, Severity
 from chipwise.observe.judging import Explains, Signs, fact, over_devices
 
@@ -32,7 +32,7 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _judge(device: DeviceSource) -> Signs | None:
+def _judge(device: ObservedDevice) -> Signs | None:
     active = device.active
     if active is None or active < 0.5:
         return None

@@ -39,6 +39,6 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         span_s=evidence.window_s,
         confidence=confidence,
         lost_share=seen.share,
-        speedup=removed(seen.share, least=0.4),
+        speedup=removed(seen.share, least_share=0.4),
         next_step="Decode and augment on the device, store prepared data, or take more cores per device.",
     )

@@ -58,6 +58,6 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         span_s=evidence.window_s,
         confidence=confidence,
         lost_share=seen.share,
-        speedup=removed(seen.share, least=0.4, highest=None if serial else seen.cores / seen.program_cores),
+        speedup=removed(seen.share, least_share=0.4, highest=None if serial else seen.cores / seen.program_cores),
         next_step=step if evidence.devices else "Use as many workers as there are cores.",
     )

@@ -12,12 +12,18 @@ from chipwise.observe.waiting import SPINNING, Waiting, waiting
 ABOUT = "Many tiny kernels: the host cannot start them fast enough."
 EXPLAINS = Explains.WAITING
 SMALL = 0.5  # of the multiprocessors while kernels run
-SOME = 0.02  # active at all
+ACTIVE_AT_ALL = 0.02  # of the time
 
 
 def examine(evidence: Evidence) -> Iterator[Finding]:
     seen = waiting(evidence)
-    if seen is None or not evidence.devices or seen.transferring or (seen.active or 0.0) < SOME or seen.thread < SPINNING:
+    if (
+        seen is None
+        or not evidence.devices
+        or seen.transferring
+        or (seen.active or 0.0) < ACTIVE_AT_ALL
+        or seen.thread < SPINNING
+    ):
         return
     confidence = _confidence(seen)
     if confidence is None:
@@ -37,7 +43,7 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         span_s=evidence.window_s,
         confidence=confidence,
         lost_share=seen.share,
-        speedup=removed(seen.share, least=0.3),
+        speedup=removed(seen.share, least_share=0.3),
         next_step="Start fewer, larger kernels: torch.compile(mode='reduce-overhead'), CUDA graphs, a larger batch.",
     )
 

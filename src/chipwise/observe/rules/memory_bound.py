@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chipwise.observe.evidence import DeviceSource, Evidence
+from chipwise.observe.evidence import Evidence, ObservedDevice
 from chipwise.observe.finding import Fact, Finding, Interval
 from chipwise.observe.judging import Explains, Signs, fact, over_devices, severity
 
@@ -35,7 +35,7 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _judge(device: DeviceSource) -> Signs | None:
+def _judge(device: ObservedDevice) -> Signs | None:
     memory, tensor, active = device.while_active("dram_active"), device.while_active("tensor_active"), device.active
     if memory is not None and active is not None:
         if memory < BUSY_MEMORY or (tensor or 0.0) >= BUSY_ARITHMETIC or active < 0.3:

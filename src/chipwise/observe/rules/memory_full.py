@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from chipwise.observe.evidence import DeviceSource, Evidence, Source
+from chipwise.observe.evidence import Evidence, Observed, ObservedDevice
 from chipwise.observe.finding import Fact, Finding, Severity
 from chipwise.observe.judging import Explains, fact
 
@@ -27,14 +27,14 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
             return
 
 
-def _examined(evidence: Evidence, source: Source) -> Finding | None:
+def _examined(evidence: Evidence, source: Observed) -> Finding | None:
     track, total = source.tracks.get("memory_used"), source.mean("memory_total")
     if track is None or not total:
         return None
     shares = track.values / total
     high = float(np.percentile(shares, 95))
     falls = int((np.diff(shares) < -FALL).sum())
-    label = source.label if isinstance(source, DeviceSource) else "the host"
+    label = source.label if isinstance(source, ObservedDevice) else "the host"
     facts: list[Fact] = [fact(source, "memory_used", f"{label}: {high:.1%} of its memory in use", high * total)]
     growth = _growth(track.at_s, shares)
     left_s = (1 - high) / growth if growth > 0 else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chipwise.observe.evidence import DeviceSource, Evidence
+from chipwise.observe.evidence import Evidence, ObservedDevice
 from chipwise.observe.finding import Finding
 from chipwise.observe.judging import Explains, Signs, fact, over_devices, removed, severity
 
@@ -28,13 +28,13 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         span_s=evidence.window_s,
         confidence=signs.confidence,
         lost_share=signs.lost_share,
-        speedup=removed(signs.lost_share, least=0.3),
+        speedup=removed(signs.lost_share, least_share=0.3),
         next_step="Find them (nvidia-smi, top), run alone, or take a slice (MIG), dedicated cores or another machine.",
         source=signs.source,
     )
 
 
-def _on_device(evidence: Evidence, device: DeviceSource) -> Signs | None:
+def _on_device(evidence: Evidence, device: ObservedDevice) -> Signs | None:
     holders, own = device.percentile("processes", 0.5), evidence.program.percentile("processes", 0.5)
     if holders is None or holders < 2 or (device.active or 0.0) < 0.2:
         return None
@@ -60,15 +60,17 @@ def _on_cores(evidence: Evidence) -> Signs | None:
     host, cores, own = evidence.host.mean("cpu"), evidence.cores, evidence.program.mean("cpu")
     if host is None or not cores or own is None:
         return None
-    others = host - own / cores
-    taken = evidence.program.mean("switches_taken")
+    other_share = host - own / cores
+    taken_per_s = evidence.program.mean("switches_taken")
     contended = host >= FULL_CPU or evidence.host.or_zero("pressure_cpu") >= PRESSURE
-    if others < OTHERS_CORES or not contended or own < WORKING or (taken is not None and taken < TAKEN_PER_S):
+    if other_share < OTHERS_CORES or not contended or own < WORKING or (taken_per_s is not None and taken_per_s < TAKEN_PER_S):
         return None
     facts = [
-        fact(evidence.host, "cpu", f"other programs used {others * cores:.1f} of {cores:.0f} cores", others),
+        fact(evidence.host, "cpu", f"other programs used {other_share * cores:.1f} of {cores:.0f} cores", other_share),
         fact(evidence.program, "cpu", f"this one {own:.1f}", own),
     ]
-    if taken:
-        facts.append(fact(evidence.program, "switches_taken", f"a core was taken from it {taken:.0f} times a second", taken))
-    return Signs(others, 0.85, tuple(facts))
+    if taken_per_s:
+        facts.append(
+            fact(evidence.program, "switches_taken", f"a core was taken from it {taken_per_s:.0f} times a second", taken_per_s)
+        )
+    return Signs(other_share, 0.85, tuple(facts))

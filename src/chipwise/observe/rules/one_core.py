@@ -53,6 +53,6 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         span_s=evidence.window_s,
         confidence=confidence,
         lost_share=seen.share,
-        speedup=removed(seen.share, least=0.5, highest=seen.cores),
+        speedup=removed(seen.share, least_share=0.5, highest=seen.cores),
         next_step=step,
     )

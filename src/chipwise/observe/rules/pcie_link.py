@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chipwise.observe.evidence import LANE_BYTES_PER_S, DeviceSource, Evidence
+from chipwise.observe.evidence import LANE_BYTES_PER_S, Evidence, ObservedDevice
 from chipwise.observe.finding import Finding, Severity
 from chipwise.observe.judging import Explains, Signs, fact, over_devices, removed
 
@@ -25,13 +25,13 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         span_s=evidence.window_s,
         confidence=signs.confidence,
         lost_share=signs.lost_share,
-        speedup=removed(signs.lost_share, least=0.5) if signs.lost_share else None,
+        speedup=removed(signs.lost_share, least_share=0.5) if signs.lost_share else None,
         next_step="Reseat the card, check riser and BIOS (link speed, bifurcation); on a rented machine ask for another one.",
         source=signs.source,
     )
 
 
-def _judge(device: DeviceSource) -> Signs | None:
+def _judge(device: ObservedDevice) -> Signs | None:
     lanes, most_lanes = device.percentile("pcie_width", 0.95), device.mean("pcie_width_max")
     generation, newest = device.percentile("pcie_generation", 0.95), device.mean("pcie_generation_max")
     narrow = bool(lanes and most_lanes and lanes < most_lanes)

@@ -40,6 +40,6 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         span_s=evidence.window_s,
         confidence=confidence,
         lost_share=seen.share,
-        speedup=removed(seen.share, least=0.4),
+        speedup=removed(seen.share, least_share=0.4),
         next_step="Pack small files into large ones, read more of them at once, or copy them to local NVMe.",
     )

@@ -38,6 +38,6 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         span_s=evidence.window_s,
         confidence=confidence,
         lost_share=seen.share,
-        speedup=removed(seen.share, least=0.4),
+        speedup=removed(seen.share, least_share=0.4),
         next_step="Cache the data on a local disk, fetch ahead with more requests at once, or move the bucket nearer.",
     )

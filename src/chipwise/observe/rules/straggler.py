@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
-from chipwise.observe.evidence import DeviceSource, Evidence, Source
+from chipwise.observe.evidence import Evidence, Observed, ObservedDevice
 from chipwise.observe.finding import Finding
 from chipwise.observe.judging import Explains, Signs, fact, removed, severity
 
@@ -28,13 +28,13 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         span_s=evidence.window_s,
         confidence=signs.confidence,
         lost_share=signs.lost_share,
-        speedup=removed(signs.lost_share, least=0.6),
+        speedup=removed(signs.lost_share, least_share=0.6),
         next_step="Check its clock, temperature and neighbours (chipwise health), balance the shards, or replace the device.",
         source=signs.source,
     )
 
 
-def _others(values: Sequence[float], place: int) -> float | None:
+def _median_of_others(values: Sequence[float], place: int) -> float | None:
     """The median of the others, where they agree among themselves."""
     rest = [value for number, value in enumerate(values) if number != place]
     if len(rest) < FEWEST:
@@ -43,13 +43,13 @@ def _others(values: Sequence[float], place: int) -> float | None:
     return middle if middle > 0 and max(rest) - min(rest) <= 2 * STEADY * middle else None
 
 
-def _slow_clock(devices: Sequence[DeviceSource]) -> Signs | None:
+def _slow_clock(devices: Sequence[ObservedDevice]) -> Signs | None:
     used = [device for device in devices if (device.active or 0.0) >= 0.3 and device.mean("clock")]
     clocks = [device.or_zero("clock") for device in used]
     if not clocks:
         return None
     place = min(range(len(clocks)), key=clocks.__getitem__)
-    middle = _others(clocks, place)
+    middle = _median_of_others(clocks, place)
     if middle is None or clocks[place] >= CLOCK * middle:
         return None
     facts = (
@@ -59,7 +59,7 @@ def _slow_clock(devices: Sequence[DeviceSource]) -> Signs | None:
     return Signs(1 - clocks[place] / middle, 0.85, facts, used[place].name)
 
 
-def _more_work(devices: Sequence[DeviceSource]) -> Signs | None:
+def _more_work(devices: Sequence[ObservedDevice]) -> Signs | None:
     """It computes while the others wait for it: more active, or fuller, than all of them."""
     for metric in ("tensor_active", "sm_active", "busy"):
         known = [device for device in devices if device.mean(metric) is not None]
@@ -67,7 +67,7 @@ def _more_work(devices: Sequence[DeviceSource]) -> Signs | None:
         if len(values) < FEWEST + 1 or max(values) < 0.2:
             continue
         place = max(range(len(values)), key=values.__getitem__)
-        middle = _others(values, place)
+        middle = _median_of_others(values, place)
         if middle is None or values[place] < WORK * middle or values[place] - middle < 0.1:
             continue
         facts = (
@@ -78,13 +78,13 @@ def _more_work(devices: Sequence[DeviceSource]) -> Signs | None:
     return None
 
 
-def _busier_rank(ranks: Sequence[Source]) -> Signs | None:
+def _busier_rank(ranks: Sequence[Observed]) -> Signs | None:
     known = [rank for rank in ranks if rank.mean("cpu") is not None]
     values = [rank.or_zero("cpu") for rank in known]
     if len(values) < FEWEST + 1:
         return None
     place = max(range(len(values)), key=values.__getitem__)
-    middle = _others(values, place)
+    middle = _median_of_others(values, place)
     if middle is None or values[place] < WORK * middle:
         return None
     facts = (

@@ -36,6 +36,6 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         span_s=evidence.window_s,
         confidence=0.9,
         lost_share=min(lost, 0.95),
-        speedup=removed(lost, least=0.4),
+        speedup=removed(lost, least_share=0.4),
         next_step="Use less host memory (fewer workers, smaller prefetch, memory-mapped data) or a machine with more of it.",
     )

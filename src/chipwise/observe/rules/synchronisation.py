@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chipwise.observe.evidence import DeviceSource, Evidence
+from chipwise.observe.evidence import Evidence, ObservedDevice
 from chipwise.observe.finding import Finding
 from chipwise.observe.judging import Explains, fact, removed, severity
 from chipwise.observe.waiting import FEEDING_BYTES_PER_S, READING_BYTES_PER_S, SPINNING, is_transferring
@@ -27,7 +27,7 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
     if data_wait is not None and data_wait >= 0.5 * lost:
         return
     confidence = 0.8 if data_wait is not None or not _is_fed(evidence) else 0.4
-    device: DeviceSource = evidence.devices[0]
+    device: ObservedDevice = evidence.devices[0]
     yield Finding(
         rule="synchronisation",
         severity=severity(lost, confidence),
@@ -40,7 +40,7 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         span_s=evidence.window_s,
         confidence=confidence,
         lost_share=lost,
-        speedup=removed(lost, least=0.4),
+        speedup=removed(lost, least_share=0.4),
         next_step="Remove .item(), .cpu(), print(loss) and torch.cuda.synchronize() from the step; read losses every 50 steps.",
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chipwise.catalog.chip import Chip, Precision
-from chipwise.observe.evidence import DeviceSource, Evidence
+from chipwise.observe.evidence import Evidence, ObservedDevice
 from chipwise.observe.finding import Finding
 from chipwise.observe.judging import Explains, Signs, fact, over_devices, removed, severity
 
@@ -29,13 +29,13 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         span_s=evidence.window_s,
         confidence=signs.confidence,
         lost_share=signs.lost_share,
-        speedup=removed(signs.lost_share, least=0.5, highest=max(gains)),
+        speedup=removed(signs.lost_share, least_share=0.5, highest=max(gains)),
         next_step="Allow TF32 (torch.set_float32_matmul_precision('high')) or use bf16 autocast; make sizes multiples of 8.",
         source=signs.source,
     )
 
 
-def _judge(device: DeviceSource) -> Signs | None:
+def _judge(device: ObservedDevice) -> Signs | None:
     tensor, active, filled = device.while_active("tensor_active"), device.active, device.filled
     if tensor is None or active is None or filled is None or active < 0.3 or filled < FILLED or tensor >= IDLE:
         return None
@@ -56,7 +56,7 @@ def _judge(device: DeviceSource) -> Signs | None:
     return Signs((1 - 1 / _gain(device)) * active, confidence, facts)
 
 
-def _gain(device: DeviceSource) -> float:
+def _gain(device: ObservedDevice) -> float:
     """By the roofline of the chip: as fast as the matrix units allow, or as memory does with half the bytes."""
     rates = USUAL_GAIN if device.chip is None else _ratio(device.chip)
     memory = device.while_active("dram_active")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chipwise.observe.evidence import DeviceSource, Evidence
+from chipwise.observe.evidence import Evidence, ObservedDevice
 from chipwise.observe.finding import Fact, Finding, Severity
 from chipwise.observe.judging import Explains, Signs, fact, over_devices
 
@@ -36,7 +36,7 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def reading(device: DeviceSource) -> str:
+def reading(device: ObservedDevice) -> str:
     """What the rule says: memory-bound, compute-bound, or nothing."""
     busy, memory = device.mean("busy"), device.mean("memory_busy")
     if busy is None:
@@ -46,7 +46,7 @@ def reading(device: DeviceSource) -> str:
     return "compute-bound" if busy > FULL else ""
 
 
-def _judge(device: DeviceSource) -> Signs | None:
+def _judge(device: ObservedDevice) -> Signs | None:
     if reading(device) != "compute-bound":
         return None
     facts: list[Fact] = [fact(device, "busy", f"{device.label}: utilisation {{}}")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chipwise.observe.evidence import DeviceSource, Evidence
+from chipwise.observe.evidence import Evidence, ObservedDevice
 from chipwise.observe.finding import Finding
 from chipwise.observe.judging import Explains, Signs, fact, over_devices, removed, severity
 
@@ -27,18 +27,18 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         span_s=evidence.window_s,
         confidence=signs.confidence,
         lost_share=signs.lost_share,
-        speedup=removed(signs.lost_share, least=0.4),
+        speedup=removed(signs.lost_share, least_share=0.4),
         next_step="Look at nvidia-smi -q -d PERFORMANCE; undo a lock (nvidia-smi -rgc), else check the power supply.",
         source=signs.source,
     )
 
 
-def _judge(device: DeviceSource) -> Signs | None:
+def _judge(device: ObservedDevice) -> Signs | None:
     clock, highest, braked = device.percentile("clock", 0.9), device.mean("clock_max"), device.or_zero("throttled_hardware")
     if not clock or not highest or (device.active or 0.0) < 0.2:
         return None
-    other = max(device.or_zero("throttled_power"), device.or_zero("throttled_heat")) >= OTHER_REASON
-    low = clock < LOW * highest and not other
+    has_other_reason = max(device.or_zero("throttled_power"), device.or_zero("throttled_heat")) >= OTHER_REASON
+    low = clock < LOW * highest and not has_other_reason
     if braked < OFTEN and not low:
         return None
     facts = [fact(device, "clock", f"{device.label}: {{}} of {highest:.0f} MHz while it works", clock)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chipwise.observe.evidence import DeviceSource, Evidence
+from chipwise.observe.evidence import Evidence, ObservedDevice
 from chipwise.observe.finding import Fact, Finding
 from chipwise.observe.judging import Explains, Signs, fact, over_devices, removed, severity
 
@@ -25,13 +25,13 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         span_s=evidence.window_s,
         confidence=signs.confidence,
         lost_share=signs.lost_share,
-        speedup=removed(signs.lost_share, least=0.6),
+        speedup=removed(signs.lost_share, least_share=0.6),
         next_step="Check air flow, fans and dust; until then lower the power limit (nvidia-smi -pl WATTS).",
         source=signs.source,
     )
 
 
-def _judge(device: DeviceSource) -> Signs | None:
+def _judge(device: ObservedDevice) -> Signs | None:
     share = device.mean("throttled_heat")
     if share is None or share < OFTEN:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chipwise.observe.evidence import DeviceSource, Evidence
+from chipwise.observe.evidence import Evidence, ObservedDevice
 from chipwise.observe.finding import Fact, Finding, Severity
 from chipwise.observe.judging import Explains, Signs, fact, over_devices, removed
 
@@ -29,7 +29,7 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         span_s=evidence.window_s,
         confidence=signs.confidence,
         lost_share=signs.lost_share,
-        speedup=removed(signs.lost_share, least=0.5) if lowered else None,
+        speedup=removed(signs.lost_share, least_share=0.5) if lowered else None,
         next_step="Raise the limit (nvidia-smi -pl WATTS) if cooling and power supply allow it."
         if lowered
         else "Nothing need be done.",
@@ -37,7 +37,7 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _judge(device: DeviceSource) -> Signs | None:
+def _judge(device: ObservedDevice) -> Signs | None:
     share = device.mean("throttled_power")
     if share is None or share < OFTEN:
         return None

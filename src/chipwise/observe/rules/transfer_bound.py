@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chipwise.observe.evidence import DeviceSource, Evidence
+from chipwise.observe.evidence import Evidence, ObservedDevice
 from chipwise.observe.finding import Fact, Finding
 from chipwise.observe.judging import Explains, Signs, fact, over_devices, removed, severity
 from chipwise.observe.waiting import is_transferring
@@ -26,13 +26,13 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         span_s=evidence.window_s,
         confidence=signs.confidence,
         lost_share=signs.lost_share,
-        speedup=removed(signs.lost_share, least=0.3),
+        speedup=removed(signs.lost_share, least_share=0.3),
         next_step="Keep data on the device; else pin host memory, copy with non_blocking=True, send bf16 or uint8.",
         source=signs.source,
     )
 
 
-def _judge(device: DeviceSource) -> Signs | None:
+def _judge(device: ObservedDevice) -> Signs | None:
     active, rate = device.active or 0.0, device.pcie_bytes_per_s
     if is_transferring(device):
         lost = 1 - active if device.has_counters else 1 - min(device.power_share or 0.5, 1.0)

@@ -33,6 +33,6 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         span_s=evidence.window_s,
         confidence=0.85,
         lost_share=lost,
-        speedup=removed(lost, least=0.2) if lost else None,
+        speedup=removed(lost, least_share=0.2) if lost else None,
         next_step="Bind it to the node of its device: numactl --cpunodebind=N --membind=N (nvidia-smi topo -m shows N).",
     )

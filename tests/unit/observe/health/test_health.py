@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from chipwise.observe.health import codes, kernel_log, nodes
-from chipwise.observe.health.decide import Cordon, Drain, Machine, Move, Policy, Replace, Report, decide
+from chipwise.observe.health.decide import Cordon, Drain, MachineUse, Move, Policy, Replace, Report, decide
 from chipwise.observe.health.judge import judge, verdicts
-from chipwise.observe.health.verdict import Blame, JobEffect, State, Verdict
+from chipwise.observe.health.verdict import Blame, Condition, JobEffect, Verdict
 from chipwise.observe.sample import Device, Missing, Recording, Sample
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -36,7 +36,7 @@ def sensed(**readings: tuple[float, float]) -> Verdict:
     return verdict
 
 
-MACHINE = Machine(
+MACHINE = MachineUse(
     name="node7",
     devices=("pci:0000:3b:00", "nvidia:0"),
     jobs={"train-1": ("pci:0000:3b:00", "nvidia:0")},
@@ -48,11 +48,11 @@ MACHINE = Machine(
 def test_every_code_is_played_from_the_log_to_the_decision(number: int) -> None:
     known = codes.code(number)
     (verdict,) = logged(line(number))
-    expected = State.REPLACE if number == 64 else known.state
+    expected = Condition.REPLACE if number == 64 else known.state
     assert verdict.state is expected
     assert known.meaning in verdict.reason or number == 64
     actions = decide([verdict], MACHINE)
-    if expected in (State.FINE, State.WATCH):
+    if expected in (Condition.FINE, Condition.WATCH):
         assert all(isinstance(action, Report) for action in actions)
     else:
         assert Drain("pci:0000:3b:00", verdict.reason) in actions
@@ -64,7 +64,7 @@ def test_every_code_is_played_from_the_log_to_the_decision(number: int) -> None:
 @pytest.mark.parametrize("number", PROGRAMS_OWN)
 def test_a_programs_own_fault_leaves_the_device_alone_and_names_the_job(number: int) -> None:
     (verdict,) = logged(line(number), line(number))
-    assert verdict.state is State.FINE
+    assert verdict.state is Condition.FINE
     assert verdict.is_programs_fault
     (report,) = decide([verdict], MACHINE)
     assert isinstance(report, Report)
@@ -73,37 +73,37 @@ def test_a_programs_own_fault_leaves_the_device_alone_and_names_the_job(number: 
 
 def test_programs_that_fail_on_one_device_alone_make_it_suspect() -> None:
     crashes = [line(31, pid=pid) for pid in (1, 2, 3)]
-    other = line(63, pci="0000:5e:00")
-    states = {verdict.device: verdict.state for verdict in logged(*crashes, other)}
-    assert states["pci:0000:3b:00"] is State.WATCH
+    neighbour = line(63, pci="0000:5e:00")
+    states = {verdict.device: verdict.state for verdict in logged(*crashes, neighbour)}
+    assert states["pci:0000:3b:00"] is Condition.WATCH
     everywhere = logged(*crashes, line(31, pci="0000:5e:00", pid=9))
-    assert {verdict.state for verdict in everywhere} == {State.FINE}
+    assert {verdict.state for verdict in everywhere} == {Condition.FINE}
 
 
 def test_falling_off_the_bus_again_means_replacement() -> None:
     (once,) = logged(line(79))
     (twice,) = logged(line(79), line(79))
-    assert (once.state, twice.state) == (State.DRAIN, State.REPLACE)
+    assert (once.state, twice.state) == (Condition.DRAIN, Condition.REPLACE)
 
 
 @pytest.mark.parametrize(
-    ("asked", "state"),
+    ("recovery", "state"),
     [
-        ("None", State.FINE),
-        ("GPU Reset Required", State.DRAIN),
-        ("Node Reboot Required", State.DRAIN),
-        ("Drain P2P", State.DRAIN),
+        ("None", Condition.FINE),
+        ("GPU Reset Required", Condition.DRAIN),
+        ("Node Reboot Required", Condition.DRAIN),
+        ("Drain P2P", Condition.DRAIN),
     ],
 )
-def test_the_recovery_that_the_driver_asks_for_decides(asked: str, state: State) -> None:
-    text = f"NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 ({asked})"
+def test_the_recovery_that_the_driver_asks_for_decides(recovery: str, state: Condition) -> None:
+    text = f"NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 ({recovery})"
     (verdict,) = logged(text)
     assert verdict.state is state
 
 
 def test_an_unknown_code_is_watched() -> None:
     (verdict,) = logged(line(4242))
-    assert verdict.state is State.WATCH
+    assert verdict.state is Condition.WATCH
 
 
 @pytest.mark.parametrize(
@@ -129,16 +129,20 @@ def test_a_huge_number_is_bounded() -> None:
 @pytest.mark.parametrize(
     ("text", "device", "state"),
     [
-        ("NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.", "pci:0000:3b:00", State.DRAIN),
-        ("nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up", "pci:0000:c1:00", State.DRAIN),
-        ("nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 11012, Non-fatal, Link 46", "pci:0000:c1:00", State.WATCH),
-        ("amdgpu 0000:83:00.0: amdgpu: 3 uncorrectable hardware errors detected in umc block", "pci:0000:83:00", State.DRAIN),
-        ("amdgpu 0000:83:00.0: amdgpu: GPU reset begin!", "pci:0000:83:00", State.WATCH),
-        ("neuron:nd[3] check: NEURON_HW_ERR=HBM_UNCORRECTABLE_ERROR instance-id=x", "neuron:3", State.DRAIN),
-        ("nvidia 0000:3b:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Data", "pci:0000:3b:00", State.WATCH),
+        ("NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.", "pci:0000:3b:00", Condition.DRAIN),
+        ("nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up", "pci:0000:c1:00", Condition.DRAIN),
+        ("nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 11012, Non-fatal, Link 46", "pci:0000:c1:00", Condition.WATCH),
+        (
+            "amdgpu 0000:83:00.0: amdgpu: 3 uncorrectable hardware errors detected in umc block",
+            "pci:0000:83:00",
+            Condition.DRAIN,
+        ),
+        ("amdgpu 0000:83:00.0: amdgpu: GPU reset begin!", "pci:0000:83:00", Condition.WATCH),
+        ("neuron:nd[3] check: NEURON_HW_ERR=HBM_UNCORRECTABLE_ERROR instance-id=x", "neuron:3", Condition.DRAIN),
+        ("nvidia 0000:3b:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Data", "pci:0000:3b:00", Condition.WATCH),
     ],
 )
-def test_lines_of_other_drivers_are_read(text: str, device: str, state: State) -> None:
+def test_lines_of_other_drivers_are_read(text: str, device: str, state: Condition) -> None:
     (verdict,) = logged(text)
     assert (verdict.device, verdict.state) == (device, state)
 
@@ -156,35 +160,35 @@ def test_the_log_and_the_sensors_of_one_device_are_joined_by_its_identity() -> N
     )
     log = kernel_log.read([f"NVRM: GPU at PCI:0000:3b:00: {uuid}", line(95)])
     (verdict,) = verdicts(recording, log)
-    assert (verdict.device, verdict.state, verdict.name) == ("nvidia:0", State.DRAIN, "NVIDIA H200")
+    assert (verdict.device, verdict.state, verdict.name) == ("nvidia:0", Condition.DRAIN, "NVIDIA H200")
 
 
 @pytest.mark.parametrize(
     ("readings", "state"),
     [
-        ({"ecc_corrected": (0.0, 1.0)}, State.FINE),
-        ({"ecc_corrected": (0.0, 500.0)}, State.WATCH),
-        ({"ecc_uncorrected": (0.0, 1.0)}, State.DRAIN),
-        ({"ecc_uncorrected": (2.0, 2.0)}, State.WATCH),
-        ({"remapped_rows": (4.0, 4.0)}, State.FINE),
-        ({"remap_pending": (0.0, 1.0)}, State.WATCH),
-        ({"remap_failed": (0.0, 1.0)}, State.REPLACE),
-        ({"nvlink_errors": (0.0, 3.0)}, State.WATCH),
-        ({"pcie_replays": (0.0, 2.0)}, State.FINE),
-        ({"pcie_replays": (0.0, 200.0)}, State.WATCH),
-        ({"pcie_width": (8.0, 8.0), "pcie_width_max": (16.0, 16.0)}, State.WATCH),
-        ({"pcie_generation": (3.0, 3.0), "pcie_generation_max": (5.0, 5.0)}, State.WATCH),
-        ({"temperature": (70.0, 70.0)}, State.FINE),
-        ({"temperature": (90.0, 90.0)}, State.WATCH),
-        ({"temperature": (97.0, 97.0)}, State.DRAIN),
-        ({"memory_temperature": (106.0, 106.0)}, State.DRAIN),
-        ({"throttled_heat": (1.0, 1.0)}, State.WATCH),
-        ({"xid": (0.0, 31.0)}, State.FINE),
-        ({"xid": (0.0, 95.0)}, State.DRAIN),
-        ({"ecc_corrected": (500.0, 0.0)}, State.FINE),
+        ({"ecc_corrected": (0.0, 1.0)}, Condition.FINE),
+        ({"ecc_corrected": (0.0, 500.0)}, Condition.WATCH),
+        ({"ecc_uncorrected": (0.0, 1.0)}, Condition.DRAIN),
+        ({"ecc_uncorrected": (2.0, 2.0)}, Condition.WATCH),
+        ({"remapped_rows": (4.0, 4.0)}, Condition.FINE),
+        ({"remap_pending": (0.0, 1.0)}, Condition.WATCH),
+        ({"remap_failed": (0.0, 1.0)}, Condition.REPLACE),
+        ({"nvlink_errors": (0.0, 3.0)}, Condition.WATCH),
+        ({"pcie_replays": (0.0, 2.0)}, Condition.FINE),
+        ({"pcie_replays": (0.0, 200.0)}, Condition.WATCH),
+        ({"pcie_width": (8.0, 8.0), "pcie_width_max": (16.0, 16.0)}, Condition.WATCH),
+        ({"pcie_generation": (3.0, 3.0), "pcie_generation_max": (5.0, 5.0)}, Condition.WATCH),
+        ({"temperature": (70.0, 70.0)}, Condition.FINE),
+        ({"temperature": (90.0, 90.0)}, Condition.WATCH),
+        ({"temperature": (97.0, 97.0)}, Condition.DRAIN),
+        ({"memory_temperature": (106.0, 106.0)}, Condition.DRAIN),
+        ({"throttled_heat": (1.0, 1.0)}, Condition.WATCH),
+        ({"xid": (0.0, 31.0)}, Condition.FINE),
+        ({"xid": (0.0, 95.0)}, Condition.DRAIN),
+        ({"ecc_corrected": (500.0, 0.0)}, Condition.FINE),
     ],
 )
-def test_sensors_are_judged(readings: Mapping[str, tuple[float, float]], state: State) -> None:
+def test_sensors_are_judged(readings: Mapping[str, tuple[float, float]], state: Condition) -> None:
     assert sensed(**readings).state is state
 
 
@@ -198,13 +202,13 @@ def test_a_device_that_stops_answering_is_drained() -> None:
         Sample(1.0, "nvidia:0", {"power": Missing("the GPU is lost"), "busy": Missing("the GPU is lost")}),
     ]
     (verdict,) = verdicts(Recording("", samples=samples))
-    assert verdict.state is State.DRAIN
+    assert verdict.state is Condition.DRAIN
 
 
 def test_a_job_that_goes_on_and_has_no_checkpoint_finishes_on_its_drained_device() -> None:
     retired = judge("nvidia:0", [kernel_log.xid_sign(156)])
     assert retired.job is JobEffect.CONTINUES
-    alone = Machine(name="m", devices=("nvidia:0",), jobs={"train-1": ("nvidia:0",)})
+    alone = MachineUse(name="m", devices=("nvidia:0",), jobs={"train-1": ("nvidia:0",)})
     assert decide([retired], alone) == (Drain("nvidia:0", retired.reason),)
     broken = judge("nvidia:0", [kernel_log.xid_sign(95)])
     assert decide([broken], alone)[-1] == Move("train-1", "nvidia:0", False, broken.reason)
@@ -212,18 +216,18 @@ def test_a_job_that_goes_on_and_has_no_checkpoint_finishes_on_its_drained_device
 
 def test_a_node_is_cordoned_before_its_jobs_move() -> None:
     broken = judge("nvidia:0", [kernel_log.xid_sign(79)])
-    node = Machine(name="n1", devices=("nvidia:0",), is_node=True, jobs={"j": ("nvidia:0",)}, checkpoints=frozenset({"j"}))
+    node = MachineUse(name="n1", devices=("nvidia:0",), is_node=True, jobs={"j": ("nvidia:0",)}, checkpoints=frozenset({"j"}))
     kinds = [type(action) for action in decide([broken], node)]
     assert kinds == [Cordon, Drain, Move]
 
 
 def test_a_rented_machine_is_replaced_only_if_the_policy_says_so() -> None:
     broken = judge("nvidia:0", [kernel_log.xid_sign(79), kernel_log.xid_sign(79)])
-    rented = Machine(name="i-1", devices=("nvidia:0",), is_rented=True)
+    rented = MachineUse(name="i-1", devices=("nvidia:0",), is_rented=True)
     assert Replace("i-1", broken.reason) in decide([broken], rented, Policy(replaces=True))
     assert not any(isinstance(action, Replace) for action in decide([broken], rented))
     assert not any(
-        isinstance(action, Replace) for action in decide([broken], Machine("own", ("nvidia:0",)), Policy(replaces=True))
+        isinstance(action, Replace) for action in decide([broken], MachineUse("own", ("nvidia:0",)), Policy(replaces=True))
     )
 
 
@@ -254,12 +258,12 @@ def test_nodes_are_judged_by_conditions_and_missing_devices() -> None:
     }
     states = {verdict.name: verdict.state for verdict in nodes.verdicts(listing)}
     assert states == {
-        "well": State.FINE,
-        "gone": State.DRAIN,
-        "hardware": State.DRAIN,
-        "codes": State.WATCH,
-        "short": State.DRAIN,
-        "odd": State.FINE,
+        "well": Condition.FINE,
+        "gone": Condition.DRAIN,
+        "hardware": Condition.DRAIN,
+        "codes": Condition.WATCH,
+        "short": Condition.DRAIN,
+        "odd": Condition.FINE,
     }
     assert nodes.verdicts([1, 2]) == ()
 
