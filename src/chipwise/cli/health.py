@@ -17,9 +17,10 @@ MOST_SHOWN = 40
     metavar="FILE",
     help="A recording, a kernel log, or nodes as kubectl lists them in JSON.",
 )
+@click.option("--drain", is_flag=True, help="Give local jobs no GPU that is to be drained, until it is well.")
 @click.option("--json", "as_json", is_flag=True, help="JSON, everything.")
 @click.pass_context
-def health(ctx: click.Context, /, source: Path | None, as_json: bool) -> None:
+def health(ctx: click.Context, /, source: Path | None, drain: bool, as_json: bool) -> None:
     """Judge each device: fine, watch, drain or replace, with the reason.
 
     Read are memory errors (ECC), replaced rows, XID codes of the kernel log, errors of NVLink and PCIe, heat, and conditions of
@@ -30,15 +31,21 @@ def health(ctx: click.Context, /, source: Path | None, as_json: bool) -> None:
     \b
     Examples:
       chipwise health
+      chipwise health --drain
       dmesg > kernel.log; chipwise health --from kernel.log
       kubectl get nodes -o json > nodes.json; chipwise health --from nodes.json
     """
     from chipwise.api.observe import health as api
     from chipwise.api.session.wiring import open_session
     from chipwise.cli import text
+    from chipwise.errors import BadInput
     from chipwise.views.health import view
 
-    judged, notes = (api.of_file(source), []) if source is not None else api.here(open_session())
+    if drain and source is not None:
+        raise BadInput("--drain is for the devices of this machine.", remedy="Leave --from out.")
+    session = open_session()
+    judged, notes = (api.of_file(source), []) if source is not None else api.here(session)
+    drained = api.drain_here(session, judged) if drain else {}
     if as_json:
         text.show_json(view(judged, notes))
     else:
@@ -52,5 +59,5 @@ def health(ctx: click.Context, /, source: Path | None, as_json: bool) -> None:
         )
         if len(judged) > MOST_SHOWN:
             text.say(f"{len(judged) - MOST_SHOWN} more: --json lists them.")
-        text.say(*notes)
+        text.say(*notes, *(f"GPU {gpu} is given no new jobs: {reason}" for gpu, reason in drained.items()))
     ctx.exit(1 if api.is_sick(judged) else 0)

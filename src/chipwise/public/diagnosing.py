@@ -47,13 +47,19 @@ class DiagnoseVerbs(Opened):
             return Record(view(api.from_file(self.api, Path(str(target)))))
         return Record(view(api.of_target(self.api, str(target), length_s, _quiet)))
 
-    def health(self, source: str | Path | None = None) -> Record:
+    def health(self, source: str | Path | None = None, *, drain: bool = False) -> Record:
         """Whether devices are well: those of this machine, or of a recording, a kernel log or a listing of nodes.
+
+        `drain`: local jobs are given no GPU that is to be drained, until it is well again.
 
         >>> cw.health("kernel.log").devices
         """
         from chipwise.api.observe import health as api
         from chipwise.views.health import view
 
+        if drain and source is not None:
+            raise BadInput("Only devices of this machine can be drained.", remedy="Leave the file out.")
         judged, notes = (api.of_file(Path(source)), []) if source is not None else api.here(self.api)
+        if drain:
+            api.drain_here(self.api, judged)
         return Record(view(judged, notes))

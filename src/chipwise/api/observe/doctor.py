@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from chipwise.observe.recording import load
 
 if TYPE_CHECKING:
     from chipwise.api.session.wiring import Session
-    from chipwise.observe.sample import Recording
+    from chipwise.observe.sample import Device, Recording
 
 USUAL_S = 30.0
 
@@ -44,8 +45,14 @@ def of_target(session: Session, target: str, seconds: float, tick: Callable[[flo
 
 
 def diagnosed(session: Session, recording: Recording) -> Diagnosis:
-    """With the chips of the catalog, and a price where the recording has none."""
-    diagnosis = _diagnose(recording, session.catalog.chips)
+    """With the chips of the catalog: a device that names none is looked up by what its driver calls it."""
+    devices = tuple(replace(device, chip=_chip(session, device)) for device in recording.devices)
+    diagnosis = _diagnose(replace(recording, devices=devices), session.catalog.chips)
     if not diagnosis.is_enough:
         raise NoResult(diagnosis.notes[0], remedy="Record for longer: --for 30s, or chipwise watch --record FILE.")
     return diagnosis
+
+
+def _chip(session: Session, device: Device) -> str | None:
+    name = device.chip or device.name
+    return session.names.one_chip(name).chip.name if session.names.chips_or_none(name) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from chipwise.api.observe import live
 from chipwise.errors import BadInput
 from chipwise.files import handed
 from chipwise.observe.health import kernel_log, nodes
+from chipwise.observe.health.decide import Drain, MachineUse, decide
 from chipwise.observe.health.judge import verdicts
 from chipwise.observe.health.verdict import Condition, Verdict, rank
 from chipwise.observe.recording import decoded
@@ -71,6 +73,21 @@ def _of_nodes(content: bytes, name: str) -> tuple[Verdict, ...]:
     if not judged:
         raise BadInput(f"{name} lists no nodes.", remedy=_WHAT)
     return tuple(sorted(judged, key=lambda verdict: (-rank(verdict.state), verdict.device)))
+
+
+def drain_here(session: Session, judged: tuple[Verdict, ...]) -> dict[int, str]:
+    """Local jobs are given no GPU that is to be drained; one that is well again is used again. What is drained now."""
+    from chipwise.adapters.engines.local import drained
+
+    machine = MachineUse(name=socket.gethostname(), devices=tuple(verdict.device for verdict in judged))
+    sick = {action.device: action.reason for action in decide(judged, machine) if isinstance(action, Drain)}
+    numbers = {name: int(name.partition(":")[2]) for name in machine.devices if name.startswith(("nvidia:", "amd:"))}
+    root = session.config.run_dir / "jobs"
+    kept = {gpu: reason for gpu, reason in drained.read(root).items() if gpu not in numbers.values()}
+    now = kept | {number: sick[name] for name, number in numbers.items() if name in sick}
+    root.parent.mkdir(parents=True, exist_ok=True)
+    drained.write(root, now)
+    return now
 
 
 def is_sick(judged: tuple[Verdict, ...]) -> bool:
