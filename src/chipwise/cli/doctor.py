@@ -10,7 +10,7 @@ import click
 from chipwise.cli.parameter_types import Duration
 
 if TYPE_CHECKING:
-    from chipwise.observe.diagnosis import Diagnosis
+    from chipwise.views.doctor import Diagnosis
 
 IN_FULL = 3  # findings that are shown with their evidence
 MOST_NOTES = 3

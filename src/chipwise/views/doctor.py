@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from chipwise.observe.diagnosis import Diagnosis
+from chipwise.observe.diagnosis import Diagnosis as Diagnosis
 from chipwise.observe.finding import Finding
 from chipwise.observe.finding import Severity as Severity
 from chipwise.text import duration, number, percent, usd
