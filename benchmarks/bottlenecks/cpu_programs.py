@@ -20,12 +20,19 @@ def one_core(size: int, until: Until) -> None:
     numbers = np.random.default_rng(0).random(1_000_000)
     piece = packed(2048)
     while until():
-        if size == 0:
-            np.sort(numbers)
-        elif size == 1:
-            unpacked(piece, 4)
-        else:
-            sum(number * number for number in range(200_000))
+        match size:
+            case 0:
+                np.sort(numbers)
+            case 1:
+                unpacked(piece, 4)
+            case 2:
+                sum(number * number for number in range(200_000))
+            case 3:
+                np.cumsum(numbers)
+            case 4:
+                np.unique(numbers[:200_000])
+            case _:
+                sorted(map(str, range(50_000)))
 
 
 def _burn(seconds: float) -> None:
@@ -53,11 +60,11 @@ def few_workers(size: int, until: Until) -> None:
     cores = len(os.sched_getaffinity(0))
     if cores < 6:
         raise OSError(f"{cores} cores are too few to leave some free")
-    _together((2, cores // 4, cores // 2)[size], until)
+    _together((2, cores // 4, cores // 2, 3, cores // 3, 2)[size], until)
 
 
 def slow_disk(size: int, until: Until) -> None:
-    block = (4, 64, 1024)[size] * 1024
+    block = (4, 64, 1024, 8, 256, 16)[size] * 1024
     read, chance = direct_reader(large_file(), block), random.Random(2)
     while until():
         for _ in range(16):
@@ -66,7 +73,7 @@ def slow_disk(size: int, until: Until) -> None:
 
 def idle(size: int, until: Until) -> None:
     while until():
-        time.sleep((0.05, 0.2, 1.0)[size])
+        time.sleep((0.05, 0.2, 1.0, 0.1, 0.5, 2.0)[size])
 
 
 def _rank(barrier: Any, work_s: float, end: float) -> None:
@@ -81,7 +88,7 @@ RANKS = 4
 
 def straggler(size: int, until: Until) -> None:
     """Four ranks that wait for each other after every step; the last has more to do. Their pids go to the driver by name."""
-    slower = (1.6, 2.5, 4.0)[size]
+    slower = (1.6, 2.5, 4.0, 1.8, 3.0, 6.0)[size]
     barrier = multiprocessing.Barrier(RANKS)
     end = time.monotonic() + 60
     started = [
@@ -103,7 +110,7 @@ def straggler(size: int, until: Until) -> None:
 def noisy_neighbour(size: int, until: Until) -> None:
     """Strangers on all cores, and a program that wants them too."""
     cores = len(os.sched_getaffinity(0))
-    _together((1, max(cores // 4, 1), max(cores // 2, 1))[size], until)
+    _together((1, max(cores // 4, 1), max(cores // 2, 1), 2, max(cores // 3, 1), max(cores // 2, 1))[size], until)
 
 
 PROGRAMS: dict[str, Callable[[int, Until], None]] = {

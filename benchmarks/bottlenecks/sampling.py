@@ -240,6 +240,10 @@ class Watcher:
     samples: list[Sample] = field(default_factory=list)
     started_s: float = field(default_factory=time.monotonic)
 
+    def __post_init__(self) -> None:
+        if self.gpu is not None:
+            self.gpu.read(0.0)  # counters start here, and not with the program before
+
     def look(self) -> None:
         at_s = time.monotonic() - self.started_s
         if self.gpu is not None:

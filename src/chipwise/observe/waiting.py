@@ -12,19 +12,22 @@ from chipwise.observe.evidence import Evidence, ObservedDevice
 
 WAITING = 0.2  # of the time without work, from which on waiting needs a cause
 SPINNING = 0.85  # of one core: a thread that never rests
-SATURATED = 0.85  # of the cores that may be used
-FEEDING_BYTES_PER_S = 20e6  # to the device: batches, where launching alone sends less
+SATURATED = 0.75  # of the cores that may be used: starting and waiting take some
+FEEDING_BYTES_PER_S = 500e6  # to the device: batches; launching alone was seen to send 240 MB/s
 READING_BYTES_PER_S = 5e6
 DISK_BYTES_PER_S = 2e6
 NETWORK_BYTES_PER_S = 10e6
+SERIAL_CORES = 1.6  # in use, where one thread works at a time: forward and backward take turns
+MOVING = 0.08  # of the time in which something ran on the device: the program gets on
 TRANSFERRING = 0.25  # of the time in copies, or of the link
+PAGEABLE = 0.05  # of the link, while the device hardly computes: copies of memory that is not pinned
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
     share: float  # of the time in which devices had no work; without a device, in which cores had none
     data_wait: float | None  # of the time, if the program reports it
-    thread: float  # the busiest, of one core
+    thread: float  # the busiest, of one core; where threads take turns, all together
     program_cores: float | None
     cores: float | None
     io_wait_cores: float  # cores that wait for a disk
@@ -42,7 +45,7 @@ class Waiting:
     def is_fed(self) -> bool:
         """Whether data comes in at all, by whichever way it can be seen."""
         return max(self.read_bytes_per_s, self.disk_bytes_per_s) >= READING_BYTES_PER_S or (
-            max(self.fed_bytes_per_s, self.network_bytes_per_s) >= FEEDING_BYTES_PER_S
+            self.fed_bytes_per_s >= FEEDING_BYTES_PER_S or self.network_bytes_per_s >= NETWORK_BYTES_PER_S
         )
 
     @property
@@ -67,7 +70,7 @@ class Waiting:
     @property
     def _reads_slowly(self) -> bool:
         """A program that computes next to nothing and reads from a disk all the time."""
-        idle = self.program_cores is not None and self.program_cores < 0.7 and self.thread < 0.7
+        idle = self.program_cores is not None and self.program_cores < SPINNING and self.thread < SPINNING
         return idle and self.disk_bytes_per_s >= DISK_BYTES_PER_S
 
     @property
@@ -96,7 +99,7 @@ def waiting(evidence: Evidence) -> Waiting | None:
     return Waiting(
         share=share,
         data_wait=program.mean("data_wait"),
-        thread=program.or_zero("cpu_highest_thread"),
+        thread=max(program.or_zero("cpu_highest_thread"), used if used is not None and used <= SERIAL_CORES else 0.0),
         program_cores=used,
         cores=cores,
         io_wait_cores=host.or_zero("cpu_wait") * (cores or 1.0),
@@ -112,10 +115,18 @@ def waiting(evidence: Evidence) -> Waiting | None:
     )
 
 
+def moves(evidence: Evidence) -> bool:
+    """Whether anything ran on a device, other than for a moment at one end of the recording."""
+    shares = [device.share_above("graphics_active" if device.has_counters else "busy", 0.002) for device in evidence.devices]
+    return max((share or 0.0 for share in shares), default=0.0) >= MOVING
+
+
 def is_transferring(device: ObservedDevice) -> bool:
     """Copies over PCIe take the time: seen as busy without kernels, or as a link that is well used."""
     rate, capacity = device.pcie_bytes_per_s, device.pcie_capacity
     link = (rate or 0.0) / capacity if capacity else 0.0
+    if device.has_counters and link >= PAGEABLE and (device.active or 0.0) < 0.3:
+        return True
     if device.copying is not None:
         return (device.copying >= TRANSFERRING and (rate or 0.0) >= 1e9) or (
             link >= TRANSFERRING and (device.active or 0) < 0.7

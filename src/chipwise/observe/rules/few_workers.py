@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from chipwise.observe.evidence import Evidence
 from chipwise.observe.finding import Fact, Finding
 from chipwise.observe.judging import Explains, fact, removed, severity
-from chipwise.observe.waiting import SPINNING, waiting
+from chipwise.observe.waiting import SPINNING, moves, waiting
 
 ABOUT = "Cores are free and the device waits for data: too few workers prepare it."
 EXPLAINS = Explains.WAITING
 PARALLEL = 1.6  # cores in use: more than one thread works
 SPARE = 0.7  # of the cores may be in use
-MOVING = 0.004  # of the time in which kernels run: the program does get on
 
 
 def examine(evidence: Evidence) -> Iterator[Finding]:
@@ -32,8 +31,8 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
     serial = seen.program_cores <= PARALLEL
     if serial and seen.thread >= SPINNING:
         return  # one core is the limit, or launches are
-    moves = (seen.active or 0.0) >= MOVING or evidence.program.or_zero("step") > 0
-    if serial and not (moves and evidence.devices):
+    gets_on = moves(evidence) or evidence.program.or_zero("step") > 0
+    if serial and not (gets_on and evidence.devices):
         return
     confidence = 0.9 if (seen.data_wait or 0.0) >= 0.1 else 0.8 if not serial else 0.7
     if seen.data_wait is not None and seen.data_wait < 0.1:

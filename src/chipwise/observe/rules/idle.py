@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chipwise.observe.evidence import Evidence
+from chipwise.observe.evidence import Evidence, ObservedDevice
 from chipwise.observe.finding import Fact, Finding, Severity
 from chipwise.observe.judging import Explains, fact
 
 ABOUT = "Held and paid for, and nothing runs."
 EXPLAINS = Explains.WAITING
-DEVICE_IDLE, COPIES = 0.004, 0.05  # of the time
+WORKING, BUSY = 0.08, 0.1  # of the time: anything ran, and what the driver calls busy
 PROGRAM_IDLE = 0.15  # cores
 QUIET_BYTES_PER_S = 1e6
 
@@ -25,11 +25,7 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
     )
     if not quiet or (used is None and not evidence.devices):
         return
-    idle_devices = [
-        device
-        for device in evidence.devices
-        if device.active is not None and device.active < DEVICE_IDLE and (device.mean("busy") or 0.0) < COPIES
-    ]
+    idle_devices = [device for device in evidence.devices if device.active is not None and _is_idle(device)]
     if evidence.devices and not idle_devices:
         return
     if not evidence.devices and host.or_zero("network_received") >= QUIET_BYTES_PER_S:
@@ -58,3 +54,9 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         next_step="Find out what it waits for (py-spy dump --pid PID); stop the job or release the machine if nothing.",
         source=idle_devices[0].name if len(idle_devices) == 1 and len(evidence.devices) > 1 else "",
     )
+
+
+def _is_idle(device: ObservedDevice) -> bool:
+    """By the share of the time in which anything ran: what ran before the program, or a moment of it, is not work."""
+    ran = device.share_above("graphics_active" if device.has_counters else "busy", 0.002) or 0.0
+    return ran < WORKING and (device.mean("busy") or 0.0) < BUSY

@@ -53,8 +53,8 @@ def _examined(evidence: Evidence, source: Observed) -> Finding | None:
         cause="Memory is nearly full" + (", and large parts are freed and taken again." if churning else "."),
         evidence=tuple(facts),
         span_s=evidence.window_s,
-        confidence=0.9 if high >= FULL else 0.75,
-        lost_share=0.1 if churning else 0.0,
+        confidence=0.9 if high >= FULL or churning else 0.75,
+        lost_share=max(0.1, 1 - (evidence.active or 1.0)) if churning else 0.0,  # each time all kernels end first
         speedup=None,
         next_step="Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, lower the batch, or checkpoint activations.",
         source=source.name,

@@ -26,7 +26,7 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         confidence=signs.confidence,
         lost_share=signs.lost_share,
         speedup=removed(signs.lost_share, least_share=0.6),
-        next_step="Check air flow, fans and dust; until then lower the power limit (nvidia-smi -pl WATTS).",
+        next_step="Check air flow, fans and dust; until then let the power limit be lowered.",
         source=signs.source,
     )
 
