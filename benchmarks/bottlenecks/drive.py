@@ -10,6 +10,7 @@ each with several recordings one after the other. `played` ones are made from le
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import os
 import select
@@ -219,8 +220,9 @@ def stored(recording: Recording) -> str:
 
 def loaded(path: Path) -> Iterator[Recording]:
     """Several recordings of one file, each of which begins with its header."""
+    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     part: list[bytes] = []
-    for line in [*path.read_bytes().splitlines(keepends=True), b""]:
+    for line in [*content.splitlines(keepends=True), b""]:
         if part and (not line or line.startswith(b'{"chipwise_recording"')):
             yield decoded(part, path.name).recording
             part = []
@@ -275,7 +277,7 @@ def measured(arguments: argparse.Namespace) -> list[Result]:
 
 def again(folder: Path) -> list[Result]:
     results = []
-    for path in sorted(folder.glob("*.jsonl")):
+    for path in sorted(folder.glob("*.jsonl*")):
         for recording in loaded(path):
             labels = recording.labels
             results.append(judged(Case(labels["place"], labels["kind"], int(labels["size"])), recording))
