@@ -1,6 +1,7 @@
 """Recordings of induced bottlenecks and of healthy programs on one H200 (benchmarks/bottlenecks, sizes 0 to 2).
 
-The rules were made on these, so they only keep what was reached: how good the rules are is measured on sizes that they had not seen.
+The rules were made on these, so they only keep what was reached: how good the rules are is measured on sizes that they had not
+seen.
 """
 
 from __future__ import annotations
