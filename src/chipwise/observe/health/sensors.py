@@ -16,6 +16,7 @@ MANY_REPLAYS_PER_S = 10.0
 HOT_C, TOO_HOT_C = 87.0, 95.0
 HOT_MEMORY_C, TOO_HOT_MEMORY_C = 95.0, 105.0
 THROTTLED = 0.3  # of the time
+PCIE_TRAFFIC = 1e9  # bytes/s: below it a link lowers its generation to save power
 
 
 def signs(recording: Recording) -> Mapping[str, tuple[Sign, ...]]:
@@ -73,8 +74,8 @@ def _links(name: str, samples: Sequence[Sample]) -> Iterator[Sign]:
         yield Sign(Condition.WATCH, f"its PCIe link has {lanes:.0f} of {most_lanes:.0f} lanes", Blame.LINK)
     levels = read(name, samples).levels
     generation, newest = levels.get("pcie_generation"), _last(samples, "pcie_generation_max")
-    worked = levels.get("busy")
-    if generation and newest and worked and worked.mean > 0.2 and generation.percentile(0.95) < newest:
+    traffic = max((levels[way].mean for way in ("pcie_received", "pcie_sent") if way in levels), default=0.0)
+    if generation and newest and traffic >= PCIE_TRAFFIC and generation.percentile(0.95) < newest:
         words = f"its PCIe link runs at generation {generation.percentile(0.95):.0f} of {newest:.0f} under load"
         yield Sign(Condition.WATCH, words, Blame.LINK)
 

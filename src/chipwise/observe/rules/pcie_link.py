@@ -11,6 +11,7 @@ from chipwise.observe.judging import Explains, Signs, fact, over_devices, remove
 ABOUT = "The PCIe link has fewer lanes, or an older generation, than it could."
 EXPLAINS = Explains.PLACEMENT
 USED = 0.2  # of what the link can do now
+TRAFFIC = 1e9  # bytes/s
 
 
 def examine(evidence: Evidence) -> Iterator[Finding]:
@@ -35,8 +36,8 @@ def _judge(device: ObservedDevice) -> Signs | None:
     lanes, most_lanes = device.percentile("pcie_width", 0.95), device.mean("pcie_width_max")
     generation, newest = device.percentile("pcie_generation", 0.95), device.mean("pcie_generation_max")
     narrow = bool(lanes and most_lanes and lanes < most_lanes)
-    # A device lowers its generation when it rests: that is a fault only while it works.
-    old = bool(generation and newest and generation < newest and (device.active or 0.0) >= 0.2)
+    # A device lowers its generation while nothing is sent, even if it computes: that is a fault only under traffic.
+    old = bool(generation and newest and generation < newest and (device.pcie_bytes_per_s or 0.0) >= TRAFFIC)
     if not narrow and not old:
         return None
     facts = []

@@ -30,9 +30,7 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
         confidence=signs.confidence,
         lost_share=signs.lost_share,
         speedup=removed(signs.lost_share, least_share=0.5) if lowered else None,
-        next_step="Have the limit raised, if cooling and power supply allow it."
-        if lowered
-        else "Nothing need be done.",
+        next_step="Have the limit raised, if cooling and power supply allow it." if lowered else "Nothing need be done.",
         source=signs.source,
     )
 

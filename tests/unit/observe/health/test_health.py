@@ -177,7 +177,11 @@ def test_the_log_and_the_sensors_of_one_device_are_joined_by_its_identity() -> N
         ({"pcie_replays": (0.0, 2.0)}, Condition.FINE),
         ({"pcie_replays": (0.0, 200.0)}, Condition.WATCH),
         ({"pcie_width": (8.0, 8.0), "pcie_width_max": (16.0, 16.0)}, Condition.WATCH),
-        ({"pcie_generation": (3.0, 3.0), "pcie_generation_max": (5.0, 5.0)}, Condition.WATCH),
+        ({"pcie_generation": (3.0, 3.0), "pcie_generation_max": (5.0, 5.0)}, Condition.FINE),  # at rest
+        (
+            {"pcie_generation": (3.0, 3.0), "pcie_generation_max": (5.0, 5.0), "pcie_received": (8e9, 8e9)},
+            Condition.WATCH,
+        ),
         ({"temperature": (70.0, 70.0)}, Condition.FINE),
         ({"temperature": (90.0, 90.0)}, Condition.WATCH),
         ({"temperature": (97.0, 97.0)}, Condition.DRAIN),
