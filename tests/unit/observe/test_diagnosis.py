@@ -140,6 +140,12 @@ def test_findings_are_ranked_by_the_money_that_they_cost() -> None:
     assert costs == sorted(costs, key=lambda cost: -(cost or 0.0))
 
 
+def test_a_full_link_is_no_finding_whatever_its_mean_is_rounded_to() -> None:
+    for seconds in (7.0, 9.4, 11.8, 13.0):
+        recording = played({"nvidia:0": {**H200["pcie"], "pcie_width": 16.0}}, program={}, seconds=seconds, every_s=0.13)
+        assert "pcie-link" not in {finding.rule for finding in diagnose(recording, CHIPS).findings}
+
+
 def test_slower_than_predicted_is_only_said_when_nothing_else_explains_it() -> None:
     explained = played({"nvidia:0": H200["tiny-kernels"]}, program={"step": 2.0}, predicted={"step": (8.0, 10.0, 12.0)})
     assert "slower-than-predicted" not in {finding.rule for finding in diagnose(explained, CHIPS).findings}

@@ -12,6 +12,7 @@ ABOUT = "The PCIe link has fewer lanes, or an older generation, than it could."
 EXPLAINS = Explains.PLACEMENT
 USED = 0.2  # of what the link can do now
 TRAFFIC = 1e9  # bytes/s
+SLACK = 0.5  # means of whole numbers are not whole
 
 
 def examine(evidence: Evidence) -> Iterator[Finding]:
@@ -35,9 +36,9 @@ def examine(evidence: Evidence) -> Iterator[Finding]:
 def _judge(device: ObservedDevice) -> Signs | None:
     lanes, most_lanes = device.percentile("pcie_width", 0.95), device.mean("pcie_width_max")
     generation, newest = device.percentile("pcie_generation", 0.95), device.mean("pcie_generation_max")
-    narrow = bool(lanes and most_lanes and lanes < most_lanes)
-    # A device lowers its generation while nothing is sent, even if it computes: that is a fault only under traffic.
-    old = bool(generation and newest and generation < newest and (device.pcie_bytes_per_s or 0.0) >= TRAFFIC)
+    narrow = bool(lanes and most_lanes and lanes < most_lanes - SLACK)
+    # A device lowers its generation while it rests: that is a fault only under traffic.
+    old = bool(generation and newest and generation < newest - SLACK and (device.pcie_bytes_per_s or 0.0) >= TRAFFIC)
     if not narrow and not old:
         return None
     facts = []
