@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Protocol
 
-from chipwise.observe.sample import Device, Sample
+from chipwise.observe.sample import Device, Missing, Reading, Sample
+
+MOST_SHARE = 1.05  # rounding and two clocks; more than that cannot be
 
 
 class Probe(Protocol):
@@ -18,3 +21,14 @@ class Probe(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def usable(value: object, author: str, highest: float = math.inf) -> Reading:
+    """A number that can be, or why it cannot: drivers and exporters answer with anything."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return Missing(f"{author} reports no number for it")
+    if not math.isfinite(value):
+        return Missing(f"{author} reports {value:g}, which is no number")
+    if value < 0:
+        return Missing(f"{author} reports {value:g}, which is below zero")
+    return float(value) if value <= highest else Missing(f"{author} reports {value:g}, which cannot be")

@@ -79,8 +79,8 @@ def _short(reading: Reading) -> Reading:
         return Missing(reading.reason[:_LONGEST_REASON])
     if not math.isfinite(reading):
         return Missing("it is not a finite number")
-    if reading == (whole := int(reading)) and abs(whole) < 1 << 62:
-        return whole
+    if reading == (integer := int(reading)) and abs(integer) < 1 << 62:
+        return integer
     return float(f"{reading:.6g}")
 
 
@@ -187,12 +187,12 @@ class Decoder:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedRecording:
     recording: Recording
     is_cut: bool  # its end is missing: whoever wrote it was killed, or the disk was full
 
 
-def decoded(lines: Iterable[bytes], name: str = "the recording") -> Loaded:
+def decoded(lines: Iterable[bytes], name: str = "the recording") -> LoadedRecording:
     """Of a file whose lines end with line feeds, the last one perhaps not."""
     decoder, samples, is_cut = Decoder(name), [], False
     for line in lines:
@@ -224,10 +224,10 @@ def decoded(lines: Iterable[bytes], name: str = "the recording") -> Loaded:
         usd_per_hour=header.usd_per_hour,
         kg_per_kwh=header.kg_per_kwh,
     )
-    return Loaded(recording, is_cut)
+    return LoadedRecording(recording, is_cut)
 
 
-def load(path: Path) -> Loaded:
+def load(path: Path) -> LoadedRecording:
     """A file that a person named."""
     name = str(path)[:200]
     try:
@@ -253,7 +253,7 @@ def _lines(stream: Any, name: str) -> Iterator[bytes]:
 # -- coarser, so that a file stays small
 
 
-def thinned(samples: Sequence[Sample], before_s: float, span_s: float) -> Iterator[Sample]:
+def thinned(samples: Iterable[Sample], before_s: float, span_s: float) -> Iterator[Sample]:
     """Those before `before_s` joined to one of each source for each span: the mean of levels, the last of counters."""
     groups: dict[str, list[Sample]] = {}
     span: float | None = None

@@ -33,7 +33,7 @@ def kind_of(source: str, name: str) -> Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SeriesPoint:
     at_s: float  # where its span begins
     span_s: float
     mean: float
@@ -111,39 +111,39 @@ class _Tier:
     def _double(self) -> None:
         """Joins rows of the same span, twice as long as before. Such a tier was never a ring, so its rows are in order."""
         self.span_s *= 2.0
-        into = -1
+        target = -1
         for row in range(self.count):
             number = self.number[row] // 2
-            if into >= 0 and self.number[into] == number:
+            if target >= 0 and self.number[target] == number:
                 if self._is_counter:
-                    self.last[into] = self.last[row]
+                    self.last[target] = self.last[row]
                 else:
-                    weight = self.weight[into] + self.weight[row]
-                    self.mean[into] += (self.mean[row] - self.mean[into]) * self.weight[row] / weight
-                    self.low[into] = min(self.low[into], self.low[row])
-                    self.high[into] = max(self.high[into], self.high[row])
-                    self.weight[into] = weight
+                    weight = self.weight[target] + self.weight[row]
+                    self.mean[target] += (self.mean[row] - self.mean[target]) * self.weight[row] / weight
+                    self.low[target] = min(self.low[target], self.low[row])
+                    self.high[target] = max(self.high[target], self.high[row])
+                    self.weight[target] = weight
                 continue
-            into += 1
-            self.number[into] = number
+            target += 1
+            self.number[target] = number
             for column in (self.last,) if self._is_counter else (self.mean, self.low, self.high, self.weight):
-                column[into] = column[row]
-        self.count = into + 1
+                column[target] = column[row]
+        self.count = target + 1
         del self.number[self.count :]
         for column in (self.last, self.mean, self.low, self.high, self.weight):
             del column[self.count :]
 
-    def points(self, newest: int | None = None) -> Iterator[Point]:
+    def points(self, newest: int | None = None) -> Iterator[SeriesPoint]:
         begin = 0 if newest is None else max(self.count - newest, 0)
         for place in range(begin, self.count):
             row = (self.first + place) % self._rows
             at_s = self.number[row] * self.span_s
             if self._is_counter:
                 value = self.last[row]
-                yield Point(at_s=at_s, span_s=self.span_s, mean=value, low=value, high=value, last=value)
+                yield SeriesPoint(at_s=at_s, span_s=self.span_s, mean=value, low=value, high=value, last=value)
             else:
                 mean, low, high = self.mean[row], self.low[row], self.high[row]
-                yield Point(at_s=at_s, span_s=self.span_s, mean=mean, low=low, high=high, last=mean)
+                yield SeriesPoint(at_s=at_s, span_s=self.span_s, mean=mean, low=low, high=high, last=mean)
 
     @property
     def begins_s(self) -> float:
@@ -172,15 +172,15 @@ class Series:
         for tier in self._tiers:
             tier.add(at_s, value)
 
-    def points(self) -> list[Point]:
+    def points(self) -> list[SeriesPoint]:
         """From the start to now, each time once, as finely as it is known."""
-        rows: list[Point] = []
+        rows: list[SeriesPoint] = []
         for tier, finer in zip(self._tiers[::-1], (*self._tiers[-2::-1], None), strict=True):
             until_s = math.inf if finer is None else finer.begins_s
             rows += (point for point in tier.points() if point.at_s < until_s and (not rows or _end(rows[-1]) <= point.at_s))
         return rows
 
-    def recent(self, count: int) -> list[Point]:
+    def recent(self, count: int) -> list[SeriesPoint]:
         """Of the finest tier."""
         return list(self._tiers[0].points(count))
 
@@ -201,11 +201,11 @@ class Series:
         return sum(tier.size_bytes for tier in self._tiers)
 
 
-def _end(point: Point) -> float:
+def _end(point: SeriesPoint) -> float:
     return point.at_s + point.span_s
 
 
-class Store:
+class SampleStore:
     """All series, and the newest sample of each source."""
 
     def __init__(self) -> None:
