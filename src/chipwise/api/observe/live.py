@@ -33,8 +33,8 @@ def recorded(
     started = time.monotonic()
     try:
         while (passed := time.monotonic() - started) < seconds and not source.is_over():
-            taken, _ = source.look()
-            samples += taken
+            new, came_again = source.look()
+            samples = [*new] if came_again else [*samples, *new]
             tick(passed)
             time.sleep(max(EVERY_S - (time.monotonic() - started - passed), 0.0))
         header: Recording = source.header
@@ -47,4 +47,4 @@ def _source(session: Session, job: str | None, pid: int | None) -> Any:
     if find_spec(_WATCHING) is None:
         raise OutsideFailed("This installation cannot sample.", remedy="Give a recording: chipwise doctor FILE.")
     watching = import_module(_WATCHING)
-    return watching.opened(session, watching.Wanted(job=job, pid=pid))
+    return watching.opened(session, watching.WatchTarget(job=job, pid=pid))
