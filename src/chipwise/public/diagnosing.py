@@ -25,7 +25,7 @@ class DiagnoseVerbs(Opened):
     __slots__ = ()
 
     def doctor(
-        self, target: str | Path | Recording | None = None, *, pid: int | None = None, seconds: str | float = 30.0
+        self, target: str | Path | Recording | None = None, *, pid: int | None = None, duration: str | float = "30s"
     ) -> Record:
         """Why a program is slow: a job or process that is sampled for so long, or a recording (a file, or a value).
 
@@ -40,7 +40,7 @@ class DiagnoseVerbs(Opened):
             raise BadInput("Give a job, a recording or a pid.", remedy='cw.doctor("run.jsonl") or cw.doctor(pid=4711).')
         if isinstance(target, Recording):
             return Record(view(api.diagnosed(self.api, target)))
-        length_s = parse_seconds(seconds)
+        length_s = parse_seconds(duration)
         if pid is not None:
             return Record(view(api.from_process(self.api, pid, length_s, _quiet)))
         if isinstance(target, Path) or Path(str(target)).is_file():

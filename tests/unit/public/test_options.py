@@ -29,6 +29,8 @@ RENAMED = {
     "as": "kind",
     "all": "everything",
     "no_own": "own",
+    "for": "duration",  # a word of Python itself
+    "from": "source",
 }
 ONLY_COMMAND = {
     ("plan", "all"): "top=None",
