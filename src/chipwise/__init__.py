@@ -116,6 +116,8 @@ if TYPE_CHECKING:
     profile = _DEFAULT.profile
     calibrate = _DEFAULT.calibrate
     score = _DEFAULT.score
+    doctor = _DEFAULT.doctor
+    health = _DEFAULT.health
 
 __version__ = "0.1.0"
 
@@ -174,6 +176,9 @@ _VERBS = (
     "profile",
     "calibrate",
     "score",
+    # Look at what runs
+    "doctor",
+    "health",
 )
 _HOMES = {
     "chipwise.workload.kinds": ("Workload",),
@@ -294,10 +299,12 @@ __all__ = [
     "chips",
     "compare",
     "describe",
+    "doctor",
     "explain",
     "find_job",
     "fits",
     "forget",
+    "health",
     "init",
     "jobs",
     "logs",

@@ -57,6 +57,8 @@ COMMANDS = {
     "profile": "Measure this machine's GPU, or show a profile.",
     "calibrate": "Fit predictions to runs that you measured.",
     "score": "Compare predictions with runs that you measured.",
+    "doctor": "Say why a program is slow, and what to try.",
+    "health": "Judge whether devices are well, or to be drained.",
 }
 
 
@@ -84,6 +86,7 @@ SECTIONS = {
         "places",
     ),
     "Measure": ("bench", "profile", "calibrate", "score"),
+    "Watch": ("doctor", "health"),
 }
 
 

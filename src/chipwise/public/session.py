@@ -9,6 +9,7 @@ from pathlib import Path
 from chipwise.errors import BadInput
 from chipwise.public.calling import verb
 from chipwise.public.deploying import DeployVerbs
+from chipwise.public.diagnosing import DiagnoseVerbs
 from chipwise.public.listing import CatalogVerbs
 from chipwise.public.measuring import MeasureVerbs
 from chipwise.public.observing import ObserveVerbs
@@ -17,7 +18,7 @@ from chipwise.public.upkeep import UpkeepVerbs
 
 
 @dataclass(frozen=True, slots=True)
-class Session(CatalogVerbs, PlanVerbs, DeployVerbs, UpkeepVerbs, MeasureVerbs, ObserveVerbs):
+class Session(CatalogVerbs, PlanVerbs, DeployVerbs, UpkeepVerbs, MeasureVerbs, ObserveVerbs, DiagnoseVerbs):
     """All functions, with directories and a day of their own: `cw.open(data_dir="data", as_of="2026-11-15").plan(...)`."""
 
 

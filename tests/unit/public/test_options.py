@@ -30,6 +30,7 @@ RENAMED = {
     "all": "everything",
     "no_own": "own",
     "for": "duration",  # a word of Python itself
+    "from": "source",
 }
 ONLY_COMMAND = {
     ("plan", "all"): "top=None",

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from chipwise.api.running.engines_file import run_as
 from chipwise.api.running.installed import DEFAULT, package, runs_here
@@ -96,6 +96,13 @@ def devices(session: Session) -> tuple[tuple[int, ...], tuple[int, ...]]:
         this_machine.devices(gpus, detected, GPUS),
         this_machine.devices(cpus, tuple(published.get("cpus") or _cpus_here()), CPUS),
     )
+
+
+def usable_gpus(config: Any) -> tuple[int, ...]:
+    """Of an engine's devices on this machine, those that are not drained."""
+    from chipwise.adapters.engines.local import drained
+
+    return drained.usable(config.root, config.gpus)
 
 
 def given_out(session: Session) -> dict[str, list[int]] | None:

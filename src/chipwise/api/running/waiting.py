@@ -99,7 +99,8 @@ class Watched:
         if not before and job.waiting and (said := said_by_controller(record, job, now, here=True)):
             return said
         placed = record.jobs(Wanted(phases=PLACED, place=job.spec.place))
-        reason = why_short(job, each_once(placed, before), Room(config.gpus, config.cpus), self._held.rules, now)
+        room = Room(place.usable_gpus(config), config.cpus)
+        reason = why_short(job, each_once(placed, before), room, self._held.rules, now)
         self._free = 0.0 if reason else self._free or now
         if reason or now - self._free <= PATIENT_S:
             return reason

@@ -29,7 +29,7 @@ from chipwise.runner.engine import Clear, End, Leave, Order, Room, Seen, Sight, 
 from chipwise.runner.job import Job, Lack
 from chipwise.runner.permits import is_file_name
 
-from . import NAME, SECRETS, accounts, descendants, folder, handed_in, processes, sights
+from . import NAME, SECRETS, accounts, descendants, drained, folder, handed_in, processes, sights
 from .forgetting import CHECKPOINTS
 from .logfile import refuse_short
 
@@ -100,7 +100,8 @@ class Local:
                 key = (job.id, len(job.attempts))
                 attempts[key] = replace(attempts[key], holds=sights.ordered(self.folder(*key)))
         goes = folder.goes(self.config.root, now)  # what would start here would have to leave at once
-        return Seen(now, attempts, Room((), ()) if goes else Room(self.config.gpus, self.config.cpus))
+        room = Room((), ()) if goes else Room(drained.usable(self.config.root, self.config.gpus), self.config.cpus)
+        return Seen(now, attempts, room)
 
     def glance(self, jobs: Sequence[Job], now: float) -> Mapping[tuple[str, int], Sight]:
         """Without a list of all processes: what is left of an attempt holds its lock. An attempt that has not begun is not

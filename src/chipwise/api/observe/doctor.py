@@ -1,0 +1,58 @@
+"""The verb `doctor`: why a program is slow, from a recording, a process or a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chipwise.api.observe import live
+from chipwise.errors import BadInput, NoResult, UnknownName
+from chipwise.observe.diagnosis import Diagnosis
+from chipwise.observe.diagnosis import diagnose as _diagnose
+from chipwise.observe.diagnosis import every_rule as every_rule
+from chipwise.observe.recording import load
+
+if TYPE_CHECKING:
+    from chipwise.api.session.wiring import Session
+    from chipwise.observe.sample import Device, Recording
+
+USUAL_S = 30.0
+
+
+def from_file(session: Session, path: Path) -> Diagnosis:
+    return diagnosed(session, load(path).recording)
+
+
+def from_process(session: Session, pid: int, seconds: float, tick: Callable[[float], None]) -> Diagnosis:
+    return diagnosed(session, live.recorded(session, seconds, pid=pid, tick=tick))
+
+
+def from_job(session: Session, name: str, seconds: float, tick: Callable[[float], None]) -> Diagnosis:
+    return diagnosed(session, live.recorded(session, seconds, job=name, tick=tick))
+
+
+def of_target(session: Session, target: str, seconds: float, tick: Callable[[float], None]) -> Diagnosis:
+    """A file, if there is one of that name; else a job."""
+    if Path(target).is_file() or target.endswith(".jsonl") or "/" in target:
+        return from_file(session, Path(target))
+    try:
+        return from_job(session, target, seconds, tick)
+    except UnknownName as error:
+        remedy = f"{error.remedy or ''} A recording is named by its file, a process by --pid.".strip()
+        raise BadInput(f"{target!r} is neither a job nor a file.", remedy=remedy) from error
+
+
+def diagnosed(session: Session, recording: Recording) -> Diagnosis:
+    """With the chips of the catalog: a device that names none is looked up by what its driver calls it."""
+    devices = tuple(replace(device, chip=_chip(session, device)) for device in recording.devices)
+    diagnosis = _diagnose(replace(recording, devices=devices), session.catalog.chips)
+    if not diagnosis.is_enough:
+        raise NoResult(diagnosis.notes[0], remedy="Record for longer: --for 30s, or chipwise watch --record FILE.")
+    return diagnosis
+
+
+def _chip(session: Session, device: Device) -> str | None:
+    name = device.chip or device.name
+    return session.names.one_chip(name).chip.name if session.names.chips_or_none(name) else None

@@ -1,0 +1,77 @@
+"""Health of a cluster's nodes, as Kubernetes lists it (`kubectl get nodes -o json`): conditions, devices that went missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from chipwise.observe.health.verdict import Blame, Condition, JobEffect, Sign, Verdict, worst
+
+MOST_NODES = 50_000
+# Conditions whose status True is bad, as Kubernetes and node problem detectors of clouds set them; others are not judged.
+_BAD = {
+    "GPUMissing": Condition.DRAIN,
+    "NVLinkStatusInactive": Condition.DRAIN,
+    "XIDErrors": Condition.WATCH,
+    "IBLinkFlapping": Condition.WATCH,
+    "NeuronHealth": Condition.DRAIN,
+    "KernelDeadlock": Condition.DRAIN,
+    "ReadonlyFilesystem": Condition.DRAIN,
+    "MemoryPressure": Condition.WATCH,
+    "DiskPressure": Condition.WATCH,
+    "PIDPressure": Condition.WATCH,
+    "NetworkUnavailable": Condition.DRAIN,
+}
+# Conditions whose status False is bad.
+_GOOD = {"Ready": Condition.DRAIN, "AcceleratedHardwareReady": Condition.DRAIN}
+_DEVICES = ("nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "aws.amazon.com/neuroncore", "habana.ai/gaudi")
+
+
+def verdicts(listing: object) -> tuple[Verdict, ...]:
+    """Of a list of nodes; what is none of it is left out."""
+    items = listing.get("items") if isinstance(listing, Mapping) else None
+    nodes = items if isinstance(items, list) else []
+    return tuple(_verdict(node) for node in nodes[:MOST_NODES] if isinstance(node, Mapping))
+
+
+def _verdict(node: Mapping[str, Any]) -> Verdict:
+    signs = tuple(_signs(node))
+    name = _text(_mapping(node, "metadata").get("name")) or "a node"
+    state = worst(*(sign.state for sign in signs)) if signs else Condition.FINE
+    reasons = [sign.reason for sign in signs if sign.state is state]
+    reason = "; ".join(reasons[:3]) or "nothing is wrong"
+    return Verdict(device=f"node:{name}", state=state, reason=reason, signs=signs, name=name)
+
+
+def _signs(node: Mapping[str, Any]) -> Iterator[Sign]:
+    status = _mapping(node, "status")
+    conditions = status.get("conditions")
+    for condition in conditions if isinstance(conditions, list) else []:
+        if not isinstance(condition, Mapping):
+            continue
+        kind, value = _text(condition.get("type")), condition.get("status")
+        state = _BAD.get(kind) if value == "True" else _GOOD.get(kind) if value == "False" else None
+        if state is not None:
+            cause = _text(condition.get("reason"))
+            words = f"condition {kind} is {value}{f' ({cause})' if cause else ''}"
+            yield Sign(state, words, Blame.DEVICE, JobEffect.MAY_DIE)
+    capacity, usable = _mapping(status, "capacity"), _mapping(status, "allocatable")
+    for device in _DEVICES:
+        built, left = _count(capacity.get(device)), _count(usable.get(device))
+        if built is not None and left is not None and left < built:
+            words = f"{built - left} of {built} devices ({device}) are taken out of service by the device plugin"
+            yield Sign(Condition.DRAIN, words, Blame.DEVICE, JobEffect.MAY_DIE)
+
+
+def _mapping(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    inner = content.get(key)
+    return inner if isinstance(inner, Mapping) else {}
+
+
+def _text(value: object) -> str:
+    return "".join(letter for letter in value[:200] if letter.isprintable()) if isinstance(value, str) else ""
+
+
+def _count(value: object) -> int | None:
+    text = str(value) if isinstance(value, str | int) else ""
+    return int(text) if text.isdecimal() and len(text) < 6 else None
