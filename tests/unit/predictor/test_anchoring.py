@@ -157,3 +157,25 @@ def test_a_service_is_timed_at_its_load(session: Session) -> None:
     assert from_file(session, "chat", "l40s", measured)["tpot_ms"]["value"] == pytest.approx(
         alone["tpot_ms"]["value"], rel=1e-3
     )
+
+
+def test_a_run_on_a_part_of_a_processor_is_not_taken_for_the_whole_chip(session: Session) -> None:
+    for name in ("hpc", "photos"):
+        few, whole = (
+            from_file(session, name, "h100", f"{{on: Xeon-Sapphire-Rapids, {vcpus}takes: 4000h}}")["job"]["time"]["value"]
+            for vcpus in ("vcpus: 48, ", "")
+        )
+        assert few == pytest.approx(whole / 2, rel=1e-3)  # half of its 96
+
+
+def test_what_one_thread_does_is_no_faster_on_a_larger_processor(session: Session) -> None:
+    line = "{on: Xeon-Sapphire-Rapids, vcpus: 2, takes: 40s, per: step}"
+    serial = from_file(session, "solver", "Xeon-Sapphire-Rapids", f"{line}\nparallel: 0.1%")["job"]["time"]["value"]
+    split = from_file(session, "solver", "Xeon-Sapphire-Rapids", f"{line}\nparallel: 100%")["job"]["time"]["value"]
+    assert serial == pytest.approx(40_000, rel=0.01)
+    assert split == pytest.approx(40_000 / 48, rel=0.01)
+
+
+def test_vcpus_are_of_processors(session: Session) -> None:
+    with pytest.raises(BadInput, match="is no processor"):
+        from_file(session, "hpc", "h100", "{on: a100, vcpus: 2, takes: 6h}")
