@@ -53,6 +53,7 @@ COMMANDS = {
     "members": "Manage who may see and stop jobs of a team.",
     "places": "Manage who may run jobs at a place of a team.",
     "bench": "Measure the same work on several machines.",
+    "characterize": "Run a program and write down what it is.",
     "profile": "Measure this machine's GPU, or show a profile.",
     "calibrate": "Fit predictions to runs that you measured.",
     "score": "Compare predictions with runs that you measured.",
@@ -81,7 +82,7 @@ SECTIONS = {
         "members",
         "places",
     ),
-    "Measure": ("bench", "profile", "calibrate", "score"),
+    "Measure": ("characterize", "bench", "profile", "calibrate", "score"),
 }
 
 

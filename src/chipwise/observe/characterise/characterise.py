@@ -28,6 +28,7 @@ from chipwise.observe.sample import Missing, Sample
 MARKED = (OPTIMIZER, BAR, FORWARD, LOADER)  # kinds whose steps have times, the surest first
 RUN_ERROR = 0.05  # of the time of one run: what the next would differ by, a rule of thumb
 NET_ERROR = 0.15  # of a step's time that is what counting left of it
+CROWDED = 0.1  # of the time that it could have run
 SHORTEST_S = 0.5  # a run that ends sooner tells nothing of what it would do for longer
 
 
@@ -126,8 +127,25 @@ def characterise(seen: Seen) -> Characterisation | None:
         network=network if kind != "hpc" else None,
         optimizer=str(facts.get("optimizer") or ""),
         hardware=seen.hardware,
-        notes=(),
+        notes=_crowded(window, cores),
     )
+
+
+def _crowded(samples: Sequence[Sample], cores: Quantity) -> tuple[str, ...]:
+    """Whether others held the cores that it could have used: its speed is then lower than on a quiet machine."""
+    share = delayed_share(samples, cores)
+    if share < CROWDED:
+        return ()
+    words = f"Other programs held the cores for {share:.0%} of the time in which it was ready to run"
+    return (f"{words}: times and the parallel share are worse than on a quiet machine.",)
+
+
+def delayed_share(samples: Sequence[Sample], cores: Quantity) -> float:
+    values = [(sample.at_s, value) for sample in samples if (value := sample.value("cpu_delayed")) is not None]
+    if len(values) < 2 or isinstance(cores, Missing):
+        return 0.0
+    delayed = max(values[-1][1] - values[0][1], 0.0) / (values[-1][0] - values[0][0])
+    return delayed / (delayed + cores.value) if delayed + cores.value > 0 else 0.0
 
 
 def _per_step(seen: Seen, rhythm: Pace) -> StepCounts:

@@ -173,7 +173,8 @@ def _array_class(np: Any, tally: Tally) -> Any:
             result = getattr(ufunc, method)(*values, **kwargs)
             middle = time.perf_counter()
             tally.overhead_s += start - before
-            used = [*arrays(values), *arrays(result)]
+            given = {id(original): value for original, value in zip(inputs, values, strict=True)}  # x * x reads x once
+            used = [*arrays(tuple(given.values())), *arrays(result)]
             tally.add(
                 f"{ufunc.__name__}.{method}" if method != "__call__" else ufunc.__name__,
                 ufunc_flop(ufunc.__name__, method, values, result),

@@ -87,7 +87,7 @@ def _matmul(left: Any, right: Any) -> float:
     rows = left.shape[-2] if left.ndim > 1 else 1
     columns = right.shape[-1] if right.ndim > 1 else 1
     stacked = max(math.prod(left.shape[:-2]), math.prod(right.shape[:-2]))
-    return 2.0 * stacked * rows * columns * inner * _complex(left, right)
+    return float(2.0 * stacked * rows * columns * inner * _complex(left, right))
 
 
 def _dot(name: str, left: Any, right: Any) -> float:
@@ -96,7 +96,7 @@ def _dot(name: str, left: Any, right: Any) -> float:
     if name == "vdot" or (left.ndim == 1 and right.ndim == 1):
         return 2.0 * _size(left) * _complex(left, right)
     inner = left.shape[-1]
-    return 2.0 * _size(left) * _size(right) / inner * _complex(left, right)
+    return float(2.0 * _size(left) * _size(right) / inner * _complex(left, right))
 
 
 def _tensordot(args: tuple[Any, ...], named: dict[str, Any], result: Any) -> float:
@@ -107,7 +107,7 @@ def _tensordot(args: tuple[Any, ...], named: dict[str, Any], result: Any) -> flo
     else:
         chosen = axes[0] if isinstance(axes[0], list | tuple) else [axes[0]]
         inner = math.prod(left.shape[axis] for axis in chosen)
-    return 2.0 * _size(result) * inner * _complex(left, args[1])
+    return float(2.0 * _size(result) * inner * _complex(left, args[1]))
 
 
 def _einsum(args: tuple[Any, ...]) -> float | None:
@@ -144,13 +144,13 @@ def _transform(name: str, args: tuple[Any, ...], named: dict[str, Any], result: 
 def _linalg(name: str, args: tuple[Any, ...]) -> float | None:
     if not args or getattr(args[0], "ndim", 0) < 2:
         return 2.0 * _size(args[0]) if name == "norm" and args else None
-    rows, columns = args[0].shape[-2:]
-    stacked = math.prod(args[0].shape[:-2])
+    rows, columns = (float(length) for length in args[0].shape[-2:])
+    stacked = float(math.prod(args[0].shape[:-2]))
     match name:
         case "norm":
             return 2.0 * _size(args[0])
         case "solve":
-            sides = args[1].shape[-1] if getattr(args[1], "ndim", 1) > 1 else 1
+            sides = float(args[1].shape[-1]) if getattr(args[1], "ndim", 1) > 1 else 1.0
             return stacked * (2.0 / 3.0 * rows**3 + 2.0 * rows**2 * sides)
         case "inv":
             return stacked * 2.0 * rows**3

@@ -44,8 +44,8 @@ class Counting:
         self._torch = torch
         self._formulas = importlib.import_module("torch.utils.flop_counter").flop_registry
         self._mode = self._make_mode()
-        self.products: Counter[str] = Counter()  # FLOP of products and attention, by format
-        self.others: Counter[str] = Counter()
+        self.products: dict[str, float] = {}  # FLOP of products and attention, by format
+        self.others: dict[str, float] = {}
         self.operators: dict[str, list[float]] = {}
         self.transfers: Counter[str] = Counter()
         self.sent: Counter[str] = Counter()
@@ -111,7 +111,7 @@ class Counting:
         name = str(packet).rpartition(".")[2] or str(packet)
         space = str(getattr(func, "namespace", ""))
         given = list(_tensors(result, self._torch.Tensor))
-        taken = list(_tensors((args, kwargs), self._torch.Tensor))
+        taken = list({id(tensor): tensor for tensor in _tensors((args, kwargs), self._torch.Tensor)}.values())
         if "c10d" in space:
             self.sent[next((pattern for word, pattern in _PATTERNS.items() if word in name), "other")] += _size(taken)
             return
@@ -125,7 +125,8 @@ class Counting:
         self._between_devices(name, taken, given)
         self.moved += size
         precision = next((_FORMATS[str(one.dtype)] for one in (*taken, *given) if str(one.dtype) in _FORMATS), "fp32")
-        (self.products if is_product else self.others)[precision] += flop
+        kinds = self.products if is_product else self.others
+        kinds[precision] = kinds.get(precision, 0.0) + flop
         row = self.operators.setdefault(name, [0.0, 0.0, 0.0, 0.0])
         for place, value in enumerate((1.0, flop, size, seconds)):
             row[place] += value

@@ -1,0 +1,10 @@
+"""Products of square matrices in double precision, without end."""
+
+import numpy as np
+
+N = 512
+rng = np.random.default_rng(0)
+left, right = rng.random((N, N)), rng.random((N, N))
+while True:
+    product = left @ right
+    left = product * (2.0 / N)

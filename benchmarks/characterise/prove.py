@@ -1,0 +1,106 @@
+"""Ten programs whose truth is known by construction, characterised: `python benchmarks/characterise/prove.py [--for 5] [NAME...]`.
+
+Prints a table: FLOP and FLOP per byte against the truth, and the family of hardware that a plan picks from what was measured
+against that from the truth. Exits with 1 where FLOP are over 5% off, the intensity over 15%, or the families differ. Programs
+that need PyTorch are left out, and said, where it is not installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from truth import Truth, truths
+
+from chipwise.api.measure.characterise import Characterised, CharacteriseRequest, characterise_program, plan_of
+from chipwise.api.session.wiring import Session, open_session
+from chipwise.errors import ChipwiseError
+from chipwise.observe.characterise.values import Amount
+from chipwise.planner.values.plan import Plan
+
+FOLDER = Path(__file__).resolve().parent
+FLOP_WITHIN, INTENSITY_WITHIN = 0.05, 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    cells: tuple[str, ...]
+    right: bool
+
+
+def true_workload(truth: Truth, found: Characterised) -> str:
+    """The same amount of work, as its author would describe it; of what has no count only that it ran on this processor."""
+    hardware, steps = found.found.hardware, next(line for line in found.text.splitlines() if line.split(":")[0] in _AMOUNTS)
+    lines = ["name: truth", steps]
+    if truth.model:
+        lines += ["kind: train", f"model: {truth.model}", f"batch_samples: {truth.batch}", f"precision: {truth.precision}"]
+    else:
+        lines += ["kind: hpc", f"precision: {truth.precision}", f"parallel: {truth.parallel:.2%}"]
+    if truth.flop is not None and not truth.model:
+        lines += [f"flop_per_step: {truth.flop:.6g}", f"bytes_per_step: {truth.moved:.6g}"]
+    if truth.flop is None:
+        lines.append(f"measured: {{on: {hardware.chip}, vcpus: {hardware.vcpus}, takes: 1s, per: step}}")
+    return "\n".join(lines) + "\n"
+
+
+_AMOUNTS = ("steps", "samples", "items")
+
+
+def family(plan: Plan | None) -> str:
+    return "none" if plan is None or plan.best is None else plan.best.family
+
+
+def proved(session: Session, truth: Truth, seconds: float) -> Row:
+    request = CharacteriseRequest((sys.executable, str(FOLDER / f"{truth.program}.py")), steady_s=seconds)
+    try:
+        result = characterise_program(session, request, sys.stderr, lambda line: None)
+    except ChipwiseError as error:
+        return Row((truth.program, str(error)), False)
+    found = result.found
+    flop, flop_right = _against(truth.flop, found.flop, FLOP_WITHIN)
+    true_intensity = truth.flop / truth.moved if truth.flop and truth.moved else None
+    intensity, intensity_right = _against(true_intensity, found.intensity, INTENSITY_WITHIN, bool(truth.flop))
+    here, there = family(plan_of(session, result.text)), family(plan_of(session, true_workload(truth, result)))
+    share = found.parallel.value if isinstance(found.parallel, Amount) else float("nan")
+    seconds_of_step = found.step_s.value if isinstance(found.step_s, Amount) else float("nan")
+    cells = (truth.program, found.kind, found.step, f"{seconds_of_step:.4g}", flop, intensity, f"{share:.0%}", here, there)
+    return Row(cells, flop_right and intensity_right and here == there)
+
+
+def _against(true: float | None, found: object, within: float, unproved: bool = False) -> tuple[str, bool]:
+    """Of what has no truth, that no number is given; `unproved`: where a number is given that nobody can check."""
+    if true is None:
+        if isinstance(found, Amount):
+            return f"{found.value:.4g} (not checked)", unproved
+        return "not countable, said", True
+    if not isinstance(found, Amount):
+        return f"none of {true:.4g}", False
+    error = found.value / true - 1
+    return f"{found.value:.4g} ({error:+.1%})", abs(error) <= within
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--for", dest="seconds", type=float, default=5.0)
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    session, rows = open_session(), []
+    print("program | kind | step | s a step | FLOP a step | FLOP per byte | parallel | family | family by truth | right")
+    for truth in truths():
+        if options.names and truth.program not in options.names:
+            continue
+        if truth.model and importlib.util.find_spec("torch") is None:
+            print(f"{truth.program} | left out: PyTorch is not installed", flush=True)
+            continue
+        rows.append(proved(session, truth, options.seconds))
+        print(" | ".join((*rows[-1].cells, "yes" if rows[-1].right else "NO")), flush=True)
+    return 0 if all(row.right for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
