@@ -1,5 +1,7 @@
 """Trains a small network of convolutions on random pictures."""
 
+import os
+
 import torch
 from torch import nn
 
@@ -18,8 +20,10 @@ network = nn.Sequential(
 ).to(device)
 optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
 pictures = torch.utils.data.TensorDataset(torch.randn(512, 3, SIDE, SIDE), torch.randint(0, 10, (512,)))
-while True:
+left = int(os.environ.get("STEPS", 10**12))
+while left > 0:
     for batch, labels in torch.utils.data.DataLoader(pictures, batch_size=BATCH, shuffle=True):
+        left -= 1
         loss = nn.functional.cross_entropy(network(batch.to(device)), labels.to(device))
         optimizer.zero_grad()
         loss.backward()

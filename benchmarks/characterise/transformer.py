@@ -1,5 +1,7 @@
 """Trains a small encoder over tokens with self-attention, on random text."""
 
+import os
+
 import torch
 from torch import nn
 
@@ -39,7 +41,7 @@ class Encoder(nn.Module):
 
 network = Encoder().to(device)
 optimizer = torch.optim.AdamW(network.parameters())
-while True:
+for _ in range(int(os.environ.get("STEPS", 10**12))):
     tokens = torch.randint(0, WORDS, (BATCH, LENGTH), device=device)
     loss = nn.functional.cross_entropy(network(tokens).flatten(0, 1), tokens.flatten())
     optimizer.zero_grad()

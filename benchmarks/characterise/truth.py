@@ -35,7 +35,9 @@ def _classifier() -> Truth:
         moved += taken + given + 2 * given  # convolution, then ReLU
         moved += given + taken + (taken if index else 0.0) + 3 * given  # their gradients
     moved += 3 * layers[-1][1]  # the mean over places; its gradient is spread out and divided
-    model = f"{{kind: network, layers: cnn, parameters: {parameters}, macs: {sum(macs) + head}, products: 4, image_size: {side}}}"
+    model = (
+        f"{{kind: network, layers: cnn, parameters: {parameters}, macs: {sum(macs) + head}, products: 4, image_size: {side}}}"
+    )
     return Truth("image_classifier", flop, moved, "fp32", model=model, batch=batch)
 
 

@@ -1,5 +1,6 @@
 """A server that waits for its storage, and clients that wait for the server."""
 
+import os
 import socket
 import threading
 import time
@@ -16,7 +17,7 @@ def serve(listener: socket.socket) -> None:
 
 listener = socket.create_server(("127.0.0.1", 0))
 threading.Thread(target=serve, args=(listener,), daemon=True).start()
-while True:
+for _ in range(int(os.environ.get("STEPS", 10**12))):
     with socket.create_connection(listener.getsockname()) as client:
         client.sendall(b"GET / HTTP/1.0\r\n\r\n")
         while client.recv(65_536):

@@ -15,7 +15,12 @@ from chipwise.cli.parameter_types import Duration, WholeNumber
 @click.argument("command", nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED)
 @click.option("--for", "steady", type=Duration(), default=None, help="Watch this long once it is steady; default: 2m.")
 @click.option(
-    "--out", "-o", type=click.Path(path_type=Path), default=Path("workload.yaml"), show_default=True, help="Write the file here."
+    "--out",
+    "-o",
+    type=click.Path(path_type=Path),
+    default=Path("workload.yaml"),
+    show_default=True,
+    help="Write the file here.",
 )
 @click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
 @click.option("--explain", is_flag=True, help="Answer: is it parallel? Latency? Scaling? Budget?")

@@ -56,7 +56,9 @@ def pairs(found: Characterisation) -> list[tuple[str, str]]:
         if isinstance(quantity, Missing):
             rows.append((name, f"not known: {quantity.reason}"))
         else:
-            rows.append((name, f"{write(quantity.value)} ({write(quantity.low)} to {write(quantity.high)}), by {quantity.basis}"))
+            rows.append(
+                (name, f"{write(quantity.value)} ({write(quantity.low)} to {write(quantity.high)}), by {quantity.basis}")
+            )
     return rows
 
 

@@ -194,7 +194,9 @@ def line_flaws(lines: Sequence[Measured], allowed: Sequence[Per], kind: str) -> 
             field = "rate" if line.rate is not None else "per"
             yield Flaw(f"measured[{index}].{field}", f"{kind} has no {per}s", ", ".join(allowed))
         for before in lines[:index]:
-            repeated = all(getattr(line, name) == getattr(before, name) for name in ("on", "chips", "vcpus", "batch", "concurrency"))
+            repeated = all(
+                getattr(line, name) == getattr(before, name) for name in ("on", "chips", "vcpus", "batch", "concurrency")
+            )
             alike = repeated and per is (before.per or allowed[0]) and (line.rate is None) == (before.rate is None)
             if alike and not 1 / AGREE <= line.seconds / before.seconds <= AGREE:
                 times = max(line.seconds / before.seconds, before.seconds / line.seconds)

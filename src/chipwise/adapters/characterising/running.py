@@ -181,7 +181,11 @@ def _environment(way: Way, folder: Path) -> dict[str, str]:
     environment = dict(os.environ)
     settings = {"folder": str(folder), "mode": way.mode}
     paths = [str(INJECTED), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
-    environment |= {"CHIPWISE_HOOK": json.dumps(settings), "PYTHONPATH": os.pathsep.join(paths), "CHIPWISE_RUN_DIR": str(folder)}
+    environment |= {
+        "CHIPWISE_HOOK": json.dumps(settings),
+        "PYTHONPATH": os.pathsep.join(paths),
+        "CHIPWISE_RUN_DIR": str(folder),
+    }
     environment.setdefault("PYTHONUNBUFFERED", "1")
     if way.mode == "count":
         environment["TORCHDYNAMO_DISABLE"] = "1"  # compiled code would hide its operators

@@ -35,7 +35,9 @@ def _parallel(found: Characterisation) -> str:
     spread = f"{share.value:.0%} ({share.low:.0%} to {share.high:.0%}, by {share.basis})"
     if share.value < 0.02:
         return f"No: {spread} of its time is divided by more threads. As it is written it uses one core."
-    most = f"never more than {number(1 / (1 - share.value))} times as fast as one core" if share.value < 0.995 else "no limit seen"
+    most = (
+        f"never more than {number(1 / (1 - share.value))} times as fast as one core" if share.value < 0.995 else "no limit seen"
+    )
     verdict = "Hardly" if share.value < MOSTLY_SERIAL else "Yes"
     return f"{verdict}: {spread} of its time is divided by more threads, {most}."
 
@@ -49,9 +51,7 @@ def _latency(found: Characterisation) -> str:
         subject = "The whole run" if found.step == RUN else f"A step ({STEP_WORDS[found.step].split(': ')[0]})"
         text = f"{subject} takes {duration(found.step_s.value)} here ({span})."
     if isinstance(found.cores, Amount) and found.cores.value < BUSY and isinstance(found.device_memory, Missing):
-        text += (
-            f" It keeps {number(found.cores.value)} of a core busy: most of the time it waits, and a faster chip would not shorten that."
-        )
+        text += f" It keeps {number(found.cores.value)} of a core busy: most of the time it waits, and a faster chip would not shorten that."
     if isinstance(found.data_wait, Amount) and found.data_wait.value > 0.1:
         text += f" It waits for its data {found.data_wait.value:.0%} of the time."
     return text
@@ -79,4 +79,6 @@ def _budget(found: Characterisation) -> str:
     if isinstance(found.steps, Missing):
         return f"How many steps there are is not known ({found.steps.reason}); the prices below are for one day of steps here."
     total = found.steps.value * found.step_s.value
-    return f"The whole of it ({number(found.steps.value)} steps, by {found.steps.basis}) takes {duration(total)} on this machine."
+    return (
+        f"The whole of it ({number(found.steps.value)} steps, by {found.steps.basis}) takes {duration(total)} on this machine."
+    )

@@ -64,9 +64,7 @@ def _runs(known: Known, lines: Sequence[Measured], units: dict[Per, float], usua
         if line.vcpus is not None:
             share = processor_share(known, line)
             part = scaled(part, f"{part.name} ({line.vcpus:,} vCPU)", share, part.memory_bytes)
-        runs.append(
-            TimedRun(part, float(line.chips), line.seconds * units[per], str(line.bound), vcpus=float(line.vcpus or 0))
-        )
+        runs.append(TimedRun(part, float(line.chips), line.seconds * units[per], str(line.bound), vcpus=float(line.vcpus or 0)))
     return tuple(runs)
 
 

@@ -18,7 +18,9 @@ from .numpy_formulas import function_flop, random_flop, ufunc_flop
 from .repeats import Repeats
 from .report import Report
 
-_CREATE = "zeros ones empty full arange linspace logspace geomspace eye identity array load loadtxt frombuffer fromfile fromiter"
+_CREATE = (
+    "zeros ones empty full arange linspace logspace geomspace eye identity array load loadtxt frombuffer fromfile fromiter"
+)
 _DRAWN = "random standard_normal normal uniform exponential standard_exponential integers poisson gamma lognormal binomial"
 _DRAWN_BEFORE = "rand randn random random_sample normal uniform standard_normal exponential randint lognormal"
 _METHODS = ("dot", "sort", "argsort", "partition", "searchsorted", "trace", "round", "clip", "cumsum", "cumprod")

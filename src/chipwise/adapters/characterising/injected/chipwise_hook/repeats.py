@@ -18,7 +18,11 @@ def period(sequence: Sequence[int], longest: int = _LONGEST) -> int | None:
         if sequence[last] != sequence[last - length] or sequence[last] != sequence[last - 2 * length]:
             continue
         end = sequence[last - length + 1 :]
-        if end == sequence[last - 2 * length + 1 : last - length + 1] == sequence[last - 3 * length + 1 : last - 2 * length + 1]:
+        if (
+            end
+            == sequence[last - 2 * length + 1 : last - length + 1]
+            == sequence[last - 3 * length + 1 : last - 2 * length + 1]
+        ):
             return length
     return None
 
@@ -58,9 +62,7 @@ class Repeats:
             steps += 1
         counted = steps - 1  # the first of them begins behind an operation whose end is not known to be alike
         after, before = self._sums[-1], self._sums[last - 1 - counted * length]
-        flop, moved, inside_s, unknown_s, net_s = (
-            (end - start) / counted for start, end in zip(before, after, strict=True)
-        )
+        flop, moved, inside_s, unknown_s, net_s = ((end - start) / counted for start, end in zip(before, after, strict=True))
         return {
             "step": "repeat",
             "period": length,

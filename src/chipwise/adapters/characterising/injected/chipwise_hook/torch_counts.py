@@ -23,7 +23,21 @@ _FORMATS = {
     "torch.int8": "int8",
 }
 _NO_WORK = ("view", "reshape", "detach", "alias", "expand", "permute", "transpose", "unsqueeze", "squeeze", "slice", "select")
-_MOVED_ONLY = ("copy", "clone", "cat", "stack", "empty", "zero", "fill", "ones", "full", "arange", "index", "embedding", "gather")
+_MOVED_ONLY = (
+    "copy",
+    "clone",
+    "cat",
+    "stack",
+    "empty",
+    "zero",
+    "fill",
+    "ones",
+    "full",
+    "arange",
+    "index",
+    "embedding",
+    "gather",
+)
 _ATTENTION = ("scaled_dot_product", "_flash_attention", "_efficient_attention")
 _PATTERNS = {"allreduce": "allreduce", "all_reduce": "allreduce", "reduce_scatter": "allreduce", "allgather": "broadcast"}
 _PATTERNS |= {"all_gather": "broadcast", "broadcast": "broadcast", "alltoall": "alltoall", "all_to_all": "alltoall"}
