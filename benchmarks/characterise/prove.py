@@ -1,4 +1,4 @@
-"""Ten programs whose truth is known by construction, characterised: `python benchmarks/characterise/prove.py [--for 5] [NAME...]`.
+"""Ten programs whose truth is known by construction: `python benchmarks/characterise/prove.py [--for 5] [NAME...]`.
 
 Prints a table: FLOP and FLOP per byte against the truth, and the family of hardware that a plan picks from what was measured
 against that from the truth. Exits with 1 where FLOP are over 5% off, the intensity over 15%, or the families differ. Programs
@@ -17,9 +17,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from truth import Truth, truths
+from characterise.truth import Truth, truths
 
 from chipwise.api.measure.characterise import Characterised, CharacteriseRequest, characterise_program, plan_of
 from chipwise.api.session.wiring import Session, open_session

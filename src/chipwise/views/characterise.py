@@ -12,8 +12,10 @@ from chipwise.observe.sample import Missing
 from chipwise.planner.values.plan import Plan
 from chipwise.text import duration, number, percent, size
 
-_QUANTITIES = ("step_s", "flop", "moved", "intensity", "parallel", "memory", "device_memory", "read", "read_from_disk")
-_QUANTITIES += ("data_wait", "transfers", "communication", "steps", "cores")
+_QUANTITIES = (
+    *("step_s", "flop", "moved", "intensity", "parallel", "memory", "device_memory", "read", "read_from_disk", "data_wait"),
+    *("transfers", "communication", "steps", "cores"),
+)
 _NAMES = {"flop": "flop_per_step", "moved": "bytes_per_step", "memory": "memory_bytes", "device_memory": "device_memory_bytes"}
 
 

@@ -30,6 +30,9 @@ STEP_WORDS = {
 }
 
 
+NOT_READ = Missing("they were not read")
+
+
 @dataclass(frozen=True, slots=True)
 class Amount:
     """A number with its interval, and what it rests on."""
@@ -57,7 +60,7 @@ class Observed:
     step_times: Mapping[str, Sequence[float]]  # by kind: when each step ended
     samples: Sequence[Sample] = ()
     counts: Mapping[str, object] | None = None  # as the hook wrote them
-    counters: Mapping[str, float] | Missing = Missing("they were not read")  # of the processor: instructions, flop, ...
+    counters: Mapping[str, float] | Missing = NOT_READ  # of the processor: instructions, flop, ...
     progress: Mapping[str, float | None] | None = None  # of chipwise.job
 
     @property

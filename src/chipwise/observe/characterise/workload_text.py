@@ -21,7 +21,7 @@ def workload_text(found: Characterisation, name: str) -> str:
 
 
 def _lines(found: Characterisation, name: str) -> Iterator[str]:
-    yield "# Written by chipwise characterize from runs of this program; every number is measured or counted unless it says else."
+    yield "# Written by chipwise characterize from runs of this program: numbers are measured or counted, or said not to be known."
     yield f"# Program: {_one_line(shlex.join(found.command))}"
     yield f"# A step is {STEP_WORDS[found.step]}."
     yield f"kind: {found.kind}"
@@ -63,7 +63,7 @@ def _work_of_a_step(found: Characterisation) -> Iterator[str]:
         else:
             yield f"# {field}: not known: {amount.reason}"
     if isinstance(found.intensity, Amount):
-        yield f"# arithmetic intensity: {_interval(found.intensity)} FLOP per byte"
+        yield f"# arithmetic intensity, FLOP per byte: {_interval(found.intensity)}"
     yield f"precision: {found.precision}"
     if isinstance(found.memory, Amount):
         yield f"working_set: {round(found.memory.value)} # {size(found.memory.value)}, the most memory it had"

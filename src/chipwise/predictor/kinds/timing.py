@@ -13,8 +13,8 @@ from chipwise.errors import BadInput
 from chipwise.perf.arrays import column
 from chipwise.perf.kernels import hpc, render, timed
 from chipwise.perf.kernels.chips import Chips
-from chipwise.perf.kernels.timed import TimedRun
 from chipwise.perf.kernels.processor import Processors
+from chipwise.perf.kernels.timed import TimedRun
 from chipwise.perf.part import Part, scaled
 from chipwise.predictor.ability import able_chip
 from chipwise.predictor.measured_words import CONTRADICTS, SLOW, contradiction, slow_words, source_words, too_fast

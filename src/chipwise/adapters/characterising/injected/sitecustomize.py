@@ -1,4 +1,4 @@
-"""Python imports this when it starts. It installs our hook, then whatever module of this name would have been imported instead."""
+"""Python imports this when it starts: it installs our hook, then imports the module of this name that it stands before."""
 
 from __future__ import annotations
 

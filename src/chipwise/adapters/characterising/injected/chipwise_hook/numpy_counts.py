@@ -64,6 +64,8 @@ class Tally:
         return now - self.began - self.overhead_s
 
     def _tell(self) -> None:
+        if self.report.counts.get("framework") == "torch":
+            return  # NumPy only helps there
         slowest = sorted(self.operators.items(), key=lambda item: -item[1][3])[:20]
         self.report.note(
             framework="numpy",
@@ -127,7 +129,8 @@ def watch(numpy: ModuleType, report: Report) -> None:
     plain_rng = random.default_rng
     setattr(random, "default_rng", lambda seed=None: counting_generator(plain_rng(seed).bit_generator))  # noqa: B010
     atexit.register(tally.finish)
-    report.note(framework="numpy", version=str(np.__version__))
+    if report.counts.get("framework") != "torch":
+        report.note(framework="numpy", version=str(np.__version__))
 
 
 def _method(drawing: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,7 +1,7 @@
 """Floating-point operations of NumPy's functions, by the shapes of what they are given; None where nobody can say.
 
-An addition or product counts one, of complex numbers two and six; an elementary function (exponential, sine) eight, and a random
-number twenty-five, as in the formulas of chipwise. A transform of N complex values counts 5 N log2 N.
+An addition or product counts one, of complex numbers two and six; an elementary function (exponential, sine) eight, and a
+random number twenty-five, as in the formulas of chipwise. A transform of N complex values counts 5 N log2 N.
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ from typing import Any
 
 ELEMENTARY = 8.0
 RANDOM = 25.0
-_FREE = frozenset(
+_FREE_WORDS = (
     "equal not_equal less less_equal greater greater_equal logical_and logical_or logical_not logical_xor isnan isfinite isinf "
-    "bitwise_and bitwise_or bitwise_xor invert left_shift right_shift signbit copysign positive conjugate".split()
+    "bitwise_and bitwise_or bitwise_xor invert left_shift right_shift signbit copysign positive conjugate"
 )
-_ELEMENTARY = frozenset(
+_ELEMENTARY_WORDS = (
     "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh power "
-    "float_power cbrt logaddexp hypot".split()
+    "float_power cbrt logaddexp hypot"
 )
-_NO_FLOP = frozenset(
+_COPYING_WORDS = (
     "copy concatenate stack vstack hstack dstack column_stack reshape ravel transpose swapaxes moveaxis expand_dims squeeze roll "
     "flip rot90 tile repeat broadcast_to zeros_like ones_like empty_like full_like where take put copyto shape ndim size "
-    "array_split split atleast_1d atleast_2d any all argmax argmin nonzero count_nonzero isin array_equal result_type".split()
+    "array_split split atleast_1d atleast_2d any all argmax argmin nonzero count_nonzero isin array_equal result_type"
 )
+_FREE, _ELEMENTARY, _NO_FLOP = (frozenset(words.split()) for words in (_FREE_WORDS, _ELEMENTARY_WORDS, _COPYING_WORDS))
 _PER_VALUE = {"sum": 1, "mean": 1, "prod": 1, "cumsum": 1, "cumprod": 1, "max": 1, "min": 1, "amax": 1, "amin": 1, "diff": 1}
 _PER_VALUE |= {"var": 4, "std": 4, "clip": 2, "round": 1, "around": 1, "trace": 1, "average": 2, "nansum": 1, "gradient": 2}
 _COMPLEX = {"add": 2.0, "subtract": 2.0, "multiply": 6.0}

@@ -22,7 +22,21 @@ _FORMATS = {
     "torch.float8_e5m2": "fp8",
     "torch.int8": "int8",
 }
-_NO_WORK = ("view", "reshape", "detach", "alias", "expand", "permute", "transpose", "unsqueeze", "squeeze", "slice", "select")
+_NO_WORK = (
+    "empty",
+    "new_empty",
+    "view",
+    "reshape",
+    "detach",
+    "alias",
+    "expand",
+    "permute",
+    "transpose",
+    "unsqueeze",
+    "squeeze",
+    "slice",
+    "select",
+)
 _MOVED_ONLY = (
     "copy",
     "clone",
@@ -111,11 +125,16 @@ class Counting:
         self.step_bytes.append(self.moved - sum(self.step_bytes))
 
     def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        packet = getattr(func, "_overloadpacket", func)
+        if packet not in self._formulas and (decompose := getattr(func, "decompose", None)) is not None:
+            with self._mode:  # in inference mode operators come as a whole: their parts are counted
+                parts = decompose(*args, **kwargs)
+            if parts is not NotImplemented:
+                return parts
         start = time.perf_counter()
         result = func(*args, **kwargs)
         middle = time.perf_counter()
-        with self._torch._C._DisableTorchDispatch():
-            self._count(func, args, kwargs, result, middle - start)
+        self._count(func, args, kwargs, result, middle - start)
         self.inside_s += middle - start
         self.overhead_s += time.perf_counter() - middle
         return result
@@ -131,8 +150,11 @@ class Counting:
             return
         if name.startswith(_NO_WORK) or getattr(func, "is_view", False):
             return
-        flop, is_product, size = 0.0, packet in self._formulas, float(_size(taken) + _size(given))
-        if is_product:
+        size, is_attention = float(_size(taken) + _size(given)), any(word in name for word in _ATTENTION)
+        flop, is_product = 0.0, packet in self._formulas or is_attention
+        if is_attention and packet not in self._formulas:
+            flop = _attention_flop(name, taken)
+        elif is_product:
             flop = float(self._formulas[packet](*args, **kwargs, out_val=result))
         elif given and not name.startswith(_MOVED_ONLY) and any(tensor.is_floating_point() for tensor in given):
             flop = float(sum(tensor.numel() for tensor in given if tensor.is_floating_point()))
@@ -202,6 +224,15 @@ class Counting:
             "compiled": any(name.startswith("inductor") for name in self.operators),
             **self.shapes,
         }
+
+
+def _attention_flop(name: str, taken: list[Any]) -> float:
+    """Where PyTorch has no formula, as on processors: two products, and five in the backward pass."""
+    backward = "backward" in name
+    query, key, value = taken[1:4] if backward else taken[:3]
+    scores = 2.0 * float(query.numel()) * float(key.shape[-2])
+    mixed = 2.0 * float(query.numel() // query.shape[-1]) * float(key.shape[-2]) * float(value.shape[-1])
+    return 3.0 * scores + 2.0 * mixed if backward else scores + mixed
 
 
 def _size(tensors: list[Any]) -> int:
