@@ -51,7 +51,8 @@ def _latency(found: Characterisation) -> str:
         subject = "The whole run" if found.step == RUN else f"A step ({STEP_WORDS[found.step].split(': ')[0]})"
         text = f"{subject} takes {duration(found.step_s.value)} here ({span})."
     if isinstance(found.cores, Amount) and found.cores.value < BUSY and isinstance(found.device_memory, Missing):
-        text += f" It keeps {number(found.cores.value)} of a core busy: most of the time it waits, and a faster chip would not shorten that."
+        busy = number(found.cores.value)
+        text += f" It keeps {busy} of a core busy: it mostly waits, and a faster chip does not shorten that."
     if isinstance(found.data_wait, Amount) and found.data_wait.value > 0.1:
         text += f" It waits for its data {found.data_wait.value:.0%} of the time."
     return text

@@ -21,7 +21,7 @@ def workload_text(found: Characterisation, name: str) -> str:
 
 
 def _lines(found: Characterisation, name: str) -> Iterator[str]:
-    yield "# Written by chipwise characterize from runs of this program: numbers are measured or counted, or said not to be known."
+    yield "# Written by chipwise characterize from runs of this program. Numbers are measured or counted; what is not is said."
     yield f"# Program: {_one_line(shlex.join(found.command))}"
     yield f"# A step is {STEP_WORDS[found.step]}."
     yield f"kind: {found.kind}"

@@ -20,8 +20,8 @@ _ELEMENTARY_WORDS = (
     "float_power cbrt logaddexp hypot"
 )
 _COPYING_WORDS = (
-    "copy concatenate stack vstack hstack dstack column_stack reshape ravel transpose swapaxes moveaxis expand_dims squeeze roll "
-    "flip rot90 tile repeat broadcast_to zeros_like ones_like empty_like full_like where take put copyto shape ndim size "
+    "copy concatenate stack vstack hstack dstack column_stack reshape ravel transpose swapaxes moveaxis expand_dims squeeze "
+    "roll flip rot90 tile repeat broadcast_to zeros_like ones_like empty_like full_like where take put copyto shape ndim size "
     "array_split split atleast_1d atleast_2d any all argmax argmin nonzero count_nonzero isin array_equal result_type"
 )
 _FREE, _ELEMENTARY, _NO_FLOP = (frozenset(words.split()) for words in (_FREE_WORDS, _ELEMENTARY_WORDS, _COPYING_WORDS))
